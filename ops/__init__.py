@@ -1,0 +1,20 @@
+"""The ops, one module a family. Each is a pure function: arrays and lengths in, arrays and lengths out."""
+
+if __name__ != "seqflow.ops":
+    raise ImportError(f"import seqflow.ops, not {__name__}: the folder is part of seqflow")
+
+from typing import Any
+
+from seqflow import registry
+from seqflow.ops import lengths, padding, rearrange, segments, sparse, text
+
+globals().update({name: registry.get(name).call for name in registry.names()})
+__all__ = registry.names()  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    """Ops that were registered after import."""
+    try:
+        return registry.get(name).call
+    except KeyError as error:
+        raise AttributeError(str(error)) from None

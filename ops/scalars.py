@@ -1,0 +1,27 @@
+"""Scalar attributes, cast to the dtype they will be written in."""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow.errors import OpError
+
+
+def cast_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
+    """`value` as a scalar of `dtype`; OpError where the dtype cannot hold it.
+
+    Floats are rounded to the dtype, as NumPy does; an integer dtype takes whole numbers in its range only.
+    """
+    if value == 0 and type(value) is int:
+        return value
+    cast = np.asarray(value)
+    if cast.dtype.kind in "biu" and dtype.kind in "mM":
+        return cast.astype(dtype)[()]
+    try:
+        with np.errstate(invalid="ignore", over="ignore"):
+            result = cast.astype(dtype)
+    except (ValueError, TypeError, OverflowError):
+        raise OpError(f"{name} is {value!r}, expected a value of {dtype}") from None
+    if dtype.kind in "biu" and not np.array_equal(result, cast):
+        raise OpError(f"{name} is {value!r}, which {dtype} cannot hold")
+    return result[()]

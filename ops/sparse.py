@@ -1,0 +1,75 @@
+"""Gathering rows and sequences by index, and pooling what was gathered."""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.ops.scalars import cast_scalar
+from seqflow.registry import op
+from seqflow.signature import Scalar
+
+Array = np.ndarray[Any, Any]
+
+
+@op("data[R, *d], index(R) indices[N, *i] -> rows[N, *i, *d]", caffe2="Gather")
+def gather(
+    data: Array, indices: Array, *, wrap: bool = False, ignore_index: int | None = None, out: Array | None = None
+) -> Array:
+    """The rows of `data` at `indices`; repeats and any order are fine.
+
+    With `wrap` negative indices count from the end, as in NumPy and Caffe2; without it they are errors, and so
+    is every index outside `[0, R)`. `ignore_index` is an index that gives a row of zeros. `out` is an array for
+    the result.
+
+    >>> gather(np.array([10, 20, 30]), np.array([2, 0, 2]))
+    array([30, 10, 30])
+    """
+    return kernels.gather(data, indices, wrap=wrap, ignore_index=ignore_index, out=out)
+
+
+@op(
+    "number table[R, *d], index(R) indices[sum(lengths)], lengths[B] -> sum_of(table) sums[B, *d]",
+    caffe2="SparseLengthsSum",
+)
+def sparse_lengths_sum(
+    table: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None, empty: Scalar = 0
+) -> Array:
+    """For each segment of `indices`, the sum of the rows of `table` they point at.
+
+    The same as `lengths_sum(gather(table, indices), lengths)`, without the gathered rows in between. An empty
+    segment gives `empty`. `ignore_index` is an index that counts for nothing.
+
+    >>> sparse_lengths_sum(np.array([1.0, 10.0, 100.0]), np.array([0, 2, 1]), np.array([2, 0, 1]))
+    array([101.,   0.,  10.])
+    """
+    fill = cast_scalar("empty", empty, kernels.sum_dtype(table.dtype))
+    return kernels.gather_segment_reduce("sum", table, indices, lengths, fill, ignore_index)
+
+
+@op(
+    "data[sum(lengths), *d], index(B) indices[K], lengths[B] -> rows[sum(picked), *d], int64 picked[K]",
+    caffe2="LengthsGather",
+)
+def gather_sequences(
+    data: Array, indices: Array, lengths: Array, *, out: Array | None = None
+) -> tuple[Array, Array]:
+    """Whole sequences, in the order of `indices`, with repeats; and their lengths, which Caffe2 leaves out.
+
+    `out` is an array for the rows.
+
+    >>> gather_sequences(np.array([1, 2, 3]), np.array([2, 0]), np.array([2, 0, 1]))
+    GatherSequencesResult(rows=array([3, 1, 2]), picked=array([1, 2]))
+    """
+    sizes = kernels.gather(lengths, indices).astype(np.int64, copy=False)
+    starts = kernels.gather(kernels.lengths_to_offsets(lengths)[:-1], indices)
+    return move_sequences(data, starts, sizes, out), sizes
+
+
+def move_sequences(data: Array, starts: Array, sizes: Array, out: Array | None = None) -> Array:
+    """The slices `data[start : start + size]`, one after another."""
+    offsets = kernels.lengths_to_offsets(sizes)
+    shape = (int(offsets[-1]), *data.shape[1:])
+    rows = np.empty(shape, data.dtype) if out is None else kernels.check_out(out, shape, data.dtype)
+    kernels.move_slices(data, starts, sizes, rows, offsets[:-1])
+    return rows

@@ -1,0 +1,69 @@
+"""Every error seqflow raises on purpose.
+
+The first line of a message names the op or place, the argument, what was found, what was expected and where
+it came from; a second line says what to do, where that helps.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class SeqflowError(Exception):
+    """The root of all errors raised by seqflow."""
+
+    def __str__(self) -> str:  # KeyError would show the repr of the message
+        return "\n".join(str(part) for part in self.args)
+
+
+class ShapeError(SeqflowError, ValueError):
+    """Shapes or dimensions that do not agree."""
+
+
+class LodError(SeqflowError, ValueError):
+    """Lengths that are malformed, or do not describe the values they came with."""
+
+
+class OpError(SeqflowError, ValueError):
+    """An op was called with an argument it does not take."""
+
+
+class OpTypeError(OpError, TypeError):
+    """An op was given an argument of a type or dtype it does not take."""
+
+
+class OpIndexError(OpError, IndexError):
+    """An op was given an index outside the rows it points into."""
+
+
+class UnknownOpError(OpError, KeyError):
+    """No op of that name is registered."""
+
+
+class ExpressionError(SeqflowError, ValueError):
+    """A malformed expression."""
+
+
+class NetError(SeqflowError, ValueError):
+    """A malformed net, or a net that does not fit its inputs."""
+
+
+class ProviderError(SeqflowError, ValueError):
+    """A source of records that is missing, damaged, or holds what was not asked for."""
+
+
+class MissingSourceError(ProviderError, FileNotFoundError):
+    """A path that does not exist, or a pattern that matches nothing."""
+
+
+class UnknownColumnError(ProviderError, KeyError):
+    """A column the source does not have."""
+
+
+class JobError(SeqflowError, ValueError):
+    """A job file, or an override of it, that cannot be understood."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`" (did you mean 'x'?)"` for the known name closest to `name`, or an empty string."""
+    close = get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""

@@ -1,0 +1,209 @@
+"""The ops: `@op` declares one, `get` looks one up.
+
+An op is one place: its signature, its attributes, its docs with an example, its origin and its function. The
+decorator turns the function into the checked op that users call; every error leaves it with the op's name in
+front and its signature behind.
+"""
+
+import inspect
+from collections import namedtuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import LodError, OpError, OpIndexError, SeqflowError, UnknownOpError, nearest
+from seqflow.signature import Attribute, Repeated, Signature, bind, fast_condition, parse, read_attributes
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpDef:
+    """What is known of an op."""
+
+    name: str
+    signature: Signature
+    attributes: tuple[Attribute, ...]
+    function: Callable[..., Any]
+    """The op's body: no checks; arrays in, one array or a tuple of arrays out."""
+    call: Callable[..., Any]
+    """The op itself: checks its inputs, then runs the body."""
+    result: type | None
+    """The NamedTuple of an op with several outputs."""
+    caffe2: str | None = None
+    draw: Callable[..., Any] | None = None
+    """A hypothesis strategy for inputs, where the signature does not say enough to draw them."""
+
+    @property
+    def doc(self) -> str:
+        return inspect.cleandoc(self.function.__doc__ or "")
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        return tuple(argument.name for argument in self.signature.output_arguments)
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}: {self.signature}>"
+
+
+_ops: dict[str, OpDef] = {}
+
+
+def names() -> list[str]:
+    """The names of all registered ops, sorted."""
+    return sorted(_ops)
+
+
+def get(name: str) -> OpDef:
+    """The op of that name; UnknownOpError, with the nearest name, where there is none."""
+    if name not in _ops:
+        raise UnknownOpError(f"no op is named {name!r}{nearest(name, _ops)}\n  `seqflow ops` lists them")
+    return _ops[name]
+
+
+def op(
+    signature: str, *, caffe2: str | None = None, draw: Callable[..., Any] | None = None
+) -> Callable[[F], F]:
+    """Declare a function as an op under its own name.
+
+    Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. `caffe2`
+    names the operator it comes from.
+    """
+
+    def register(function: F) -> F:
+        definition = _define(function, parse(signature), caffe2, draw)
+        if definition.name in _ops:
+            raise OpError(f"{definition.name}: an op of that name is registered already")
+        _ops[definition.name] = definition
+        return definition.call  # type: ignore[return-value]
+
+    return register
+
+
+def _define(
+    function: Callable[..., Any], signature: Signature, caffe2: str | None, draw: Callable[..., Any] | None
+) -> OpDef:
+    name = function.__name__
+    attributes = read_attributes(function)
+    _check_parameters(name, function, signature)
+    outputs = [argument.name for argument in signature.output_arguments]
+    title = name.title().replace("_", "") + "Result"
+    result = namedtuple(title, outputs) if len(outputs) > 1 else None  # type: ignore[misc]  # noqa: PYI024
+    call = _compile(function, signature, attributes, result)
+    return OpDef(name, signature, attributes, function, call, result, caffe2, draw)
+
+
+def _check_parameters(name: str, function: Callable[..., Any], signature: Signature) -> None:
+    parameters = inspect.signature(function).parameters.values()
+    found = [parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
+    expected = [argument.name for argument in signature.input_arguments]
+    if found != expected:
+        raise OpError(f"{name}: the function takes {found}, its signature says {expected}\n  {signature}")
+
+
+_TEMPLATE = """\
+def {name}({parameters}):
+    try:
+        fits = {condition}
+    except KernelError:
+        fits = False
+    try:
+        if not fits:
+            {inputs}{attributes} = check(({inputs}), ({attributes}))
+        return {call}
+    except KernelError as error:
+        raise explain(error) from None
+    except SeqflowError as error:
+        raise name_op(error)
+"""
+
+
+def _compile(
+    function: Callable[..., Any], signature: Signature, attributes: tuple[Attribute, ...], result: type | None
+) -> Callable[..., Any]:
+    """The checked op, generated once: the common case costs one expression, everything else goes to `bind`."""
+    name = function.__name__
+    inputs = [argument.name for argument in signature.input_arguments]
+    required = [a.name for a in signature.input_arguments if not a.optional]
+    conditions = [fast_condition(signature, {a.name: a.optional for a in attributes}) or "False"]
+    conditions += filter(None, (attribute.condition() for attribute in attributes))
+    call = f"function({', '.join(inputs + [f'{a.name}={a.name}' for a in attributes])})"
+    source = _TEMPLATE.format(
+        name=name,
+        parameters=", ".join(
+            [n if n in required else f"{n}=None" for n in inputs]
+            + (["*"] if attributes else [])
+            + [a.name if a.required else f"{a.name}=default_{a.name}" for a in attributes]
+        ),
+        condition=" and ".join(conditions),
+        inputs="".join(f"{n}, " for n in inputs),
+        attributes="".join(f"{a.name}, " for a in attributes),
+        call=f"result(*{call})" if result else call,
+    )
+    scope = {f"default_{a.name}": a.default for a in attributes} | {
+        "ndarray": np.ndarray,
+        "check_lengths": kernels.check_lengths,
+        "max_length": kernels.max_length,
+        "KernelError": kernels.KernelError,
+        "SeqflowError": SeqflowError,
+        "function": function,
+        "result": result,
+        "check": _checker(signature, attributes),
+        "explain": lambda error: _explain(name, signature, error),
+        "name_op": lambda error: _name_op(name, signature, error),
+    }
+    exec(compile(source, f"<op {name}>", "exec"), scope)
+    call_checked: Callable[..., Any] = scope[name]
+    call_checked.__doc__ = function.__doc__
+    call_checked.__module__ = function.__module__
+    call_checked.__wrapped__ = function  # type: ignore[attr-defined]
+    return call_checked
+
+
+def _checker(signature: Signature, attributes: tuple[Attribute, ...]) -> Callable[..., Any]:
+    """The slow form of the check: attributes, then inputs; the values the body will get."""
+
+    def check(values: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
+        checked = [attribute.check(value) for attribute, value in zip(attributes, given, strict=True)]
+        named = {attribute.name: value for attribute, value in zip(attributes, checked, strict=True)}
+        bound = bind(signature, _regroup(signature, values), named)
+        return (*_ungroup(signature, bound), *checked)
+
+    return check
+
+
+def _regroup(signature: Signature, values: tuple[Any, ...]) -> list[Any]:
+    """Positional arguments as `bind` wants them: those of one repetition together."""
+    remaining = iter(values)
+    return [
+        [next(remaining) for _ in item.arguments] if isinstance(item, Repeated) else next(remaining)
+        for item in signature.inputs
+    ]
+
+
+def _ungroup(signature: Signature, bound: tuple[Any, ...]) -> list[Any]:
+    """The inverse: a repetition becomes one list for each of its arguments."""
+    arguments: list[Any] = []
+    for item, value in zip(signature.inputs, bound, strict=True):
+        if isinstance(item, Repeated):
+            arguments += [list(column) for column in zip(*value, strict=True)]
+        else:
+            arguments.append(value)
+    return arguments
+
+
+def _explain(name: str, signature: Signature, error: "kernels.KernelError") -> SeqflowError:
+    """What a kernel found wrong, as an error of the op."""
+    kinds: Mapping[str, type[SeqflowError]] = {"index": OpIndexError, "negative": LodError, "sum": LodError}
+    kind = kinds.get(error.kind, LodError if error.argument == "lengths" else OpError)
+    return kind(f"{name}: {error} ({signature.inputs_text})")
+
+
+def _name_op(name: str, signature: Signature, error: SeqflowError) -> SeqflowError:
+    first, _, rest = str(error).partition("\n")
+    origin = f" ({signature.inputs_text})" if not isinstance(error, OpError) else ""
+    error.args = (f"{name}: {first}{origin}" + (f"\n{rest}" if rest else ""),)
+    return error

@@ -1,0 +1,304 @@
+"""Binding a signature to arrays: types, ranks, equal dimensions, lengths that add up.
+
+There are two forms of the same check. `bind` walks the signature, converts what NumPy can convert (lists, other
+byte orders) and raises the error. `fast_condition` writes the common case as one Python expression that the op
+evaluates on every call; where it is false, `bind` decides.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
+from seqflow.signature.language import (
+    DTYPE_WORDS,
+    Anything,
+    Argument,
+    Arithmetic,
+    AtLeast,
+    Dim,
+    Fresh,
+    Given,
+    Literal,
+    Max,
+    Name,
+    Repeated,
+    Rest,
+    Signature,
+    Size,
+    Sum,
+    evaluate,
+    parts,
+)
+
+Array = np.ndarray[Any, Any]
+Known = dict[object, Any]
+
+
+def bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The inputs as arrays that fit the signature.
+
+    Raises OpTypeError for a dtype the signature does not take, ShapeError for ranks and dimensions that do not
+    agree, LodError for lengths that are negative or do not add up.
+    """
+    bound = [
+        _convert_repeated(item, value) if isinstance(item, Repeated) else _convert(item, value)
+        for item, value in zip(signature.inputs, values, strict=True)
+    ]
+    known: Known = {name: value for name, value in attributes.items() if isinstance(value, int)}
+    for arguments in _scopes(signature, bound):
+        _bind_scope(arguments, known)
+    return tuple(bound)
+
+
+def _scopes(signature: Signature, bound: Sequence[Any]) -> Iterator[list[tuple[Argument, Array]]]:
+    """Arguments that see each other's `sum(…)`: all plain ones, then each repetition of a group."""
+    pairs = list(zip(signature.inputs, bound, strict=True))
+    yield [(item, array) for item, array in pairs if isinstance(item, Argument) and array is not None]
+    for item, arrays in pairs:
+        if isinstance(item, Repeated):
+            for repetition in arrays:
+                yield list(zip(item.arguments, repetition, strict=True))
+
+
+def _convert_repeated(group: Repeated, value: Any) -> list[tuple[Array, ...]]:
+    """`value` holds one list an argument of the group; returned are the repetitions."""
+    counts = {argument.name: len(items) for argument, items in zip(group.arguments, value, strict=True)}
+    if len(set(counts.values())) != 1 or 0 in counts.values():
+        found = ", ".join(f"{name} has {count}" for name, count in counts.items())
+        raise OpError(f"{found}, expected lists of one or more, all equally long")
+    return [
+        tuple(_convert(argument, item) for argument, item in zip(group.arguments, repetition, strict=True))
+        for repetition in zip(*value, strict=True)
+    ]
+
+
+def _convert(argument: Argument, value: Any) -> Array | None:
+    if value is None and argument.optional:
+        return None
+    array = as_array(argument.name, value)
+    if array.size == 0 and not isinstance(value, np.ndarray) and argument.dtype.word in ("int", "index"):
+        array = array.astype(np.int64)  # the dtype of an empty list says nothing
+    _check_dtype(argument, array)
+    _check_rank(argument, array)
+    return array
+
+
+def as_array(name: str, value: Any) -> Array:
+    """`value` as an array in native byte order; OpTypeError for what would become an array of objects."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise OpTypeError(f"{name} is a masked array, expected a plain one\n  fill it first: {name}.filled(…)")
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise OpTypeError(f"{name} is not rectangular: {error}\n  pass flat values and their lengths") from None
+    if array.dtype.kind == "O":
+        raise OpTypeError(f"{name} holds Python objects, expected an array of one dtype")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def allowed_kinds(argument: Argument) -> str | None:
+    """The NumPy dtype kinds an input takes, or None where it takes one dtype only."""
+    word = argument.dtype.word
+    return "iu" if word == "index" else DTYPE_WORDS.get(word)
+
+
+def _check_dtype(argument: Argument, array: Array) -> None:
+    kinds = allowed_kinds(argument)
+    fits = array.dtype == argument.dtype.word if kinds is None else array.dtype.kind in kinds
+    if not fits:
+        wanted = {
+            "index": "integers", "int": "integers", "float": "floats", "number": "numbers", "bool": "bool",
+            "ordered": "numbers or times", "any": "an array of one plain dtype",
+        }.get(argument.dtype.word, argument.dtype.word)  # fmt: skip
+        raise OpTypeError(f"{argument.name} is {array.dtype}, expected {wanted}")
+
+
+def _check_rank(argument: Argument, array: Array) -> None:
+    rank = argument.rank
+    if array.ndim == rank or (array.ndim > rank and argument.rest is not None):
+        return
+    wanted = f"{rank} or more" if argument.rest is not None else str(rank)
+    raise ShapeError(f"{argument.name} has {array.ndim} dimensions {array.shape}, expected {wanted} ({argument})")
+
+
+def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
+    for argument, array in arguments:
+        if argument.is_lengths:
+            known[Sum(argument.name)] = _total(argument.name, array)
+            known[Max(argument.name)] = kernels.max_length(array)
+    origins: dict[object, str] = {}
+    later: list[tuple[Argument, int, Dim, int]] = []
+    for argument, array in arguments:
+        for axis, dim, size in _aligned(argument, array):
+            match dim:
+                case Anything():
+                    pass
+                case Name(name=name) | AtLeast(name=name) if name not in known:
+                    known[name], origins[name] = size, f"{argument.name}.shape[{axis}]"
+                    if isinstance(dim, AtLeast):
+                        later.append((argument, axis, dim, size))
+                case Rest():
+                    _bind_rest(argument, axis, dim, size, known, origins)
+                case _:
+                    later.append((argument, axis, dim, size))
+    for argument, axis, dim, size in later:
+        _check_size(argument, axis, dim, size, known, origins)
+
+
+def _total(name: str, lengths: Array) -> int:
+    try:
+        return kernels.check_lengths(lengths)
+    except kernels.KernelError as error:
+        raise LodError(str(error).replace("lengths", name, 1)) from None
+
+
+def _aligned(argument: Argument, array: Array) -> Iterator[tuple[int, Dim, Any]]:
+    """Each dimension of the signature with its axis and its size (for `*d`: a tuple of sizes)."""
+    rest = argument.rest
+    extra = array.ndim - len(argument.dims)
+    for i, dim in enumerate(argument.dims):
+        if rest is None or i < rest:
+            yield i, dim, array.shape[i]
+        elif i == rest:
+            yield i, dim, array.shape[i : i + extra + 1]
+        else:
+            yield i + extra, dim, array.shape[i + extra]
+
+
+def _bind_rest(
+    argument: Argument, axis: int, dim: Rest, sizes: tuple[int, ...], known: Known, origins: dict[object, str]
+) -> None:
+    place = f"{argument.name}.shape[{axis}:{axis + len(sizes)}]"
+    if dim not in known:
+        known[dim], origins[dim] = sizes, place
+    elif known[dim] != sizes:
+        raise ShapeError(f"{place} is {sizes}, expected {known[dim]} as in {origins.get(dim, 'the others')}")
+
+
+def _check_size(
+    argument: Argument, axis: int, dim: Dim, size: int, known: Known, origins: dict[object, str]
+) -> None:
+    place = f"{argument.name}.shape[{axis}]"
+    if isinstance(dim, AtLeast):
+        bound = evaluate(dim.bound, known)
+        if bound is not None and size < bound:
+            raise ShapeError(f"{place} is {size}, expected {bound} or more ({dim.bound} is {bound})")
+        if known[dim.name] != size:
+            raise ShapeError(f"{place} is {size}, expected {known[dim.name]} as in {origins[dim.name]}")
+        return
+    expected = evaluate(dim, known)  # type: ignore[arg-type]  # the other dimensions are bound already
+    if expected is None:
+        _solve(place, dim, size, known, origins)
+    elif expected != size and isinstance(dim, Sum):
+        where = "rows" if axis == 0 else f"elements along axis {axis}"
+        raise LodError(f"{dim} is {expected} but {argument.name} has {size} {where}")
+    elif expected != size:
+        origin = origins.get(getattr(dim, "name", None))
+        because = f"as in {origin}" if origin else f"({dim} is {expected})"
+        raise ShapeError(f"{place} is {size}, expected {expected} {because}")
+
+
+def _solve(place: str, dim: Dim, size: int, known: Known, origins: dict[object, str]) -> None:
+    """Bind the one unknown name of `4*H` or `B+1`."""
+    unknown = [part.name for part in parts(dim) if isinstance(part, Name) and part.name not in known]
+    if len(unknown) != 1:
+        return
+    name = unknown[0]
+    at_0, at_1 = (evaluate(dim, {**known, name: n}) for n in (0, 1))  # type: ignore[arg-type]
+    if at_0 is None or at_1 is None:
+        return
+    quotient, remainder = divmod(size - at_0, at_1 - at_0)
+    if remainder or quotient < 0:
+        raise ShapeError(f"{place} is {size}, expected {dim} for some {name}")
+    known[name], origins[name] = quotient, place
+
+
+def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str | None:
+    """A Python expression that is true where all inputs are arrays that fit; None where there is no such form.
+
+    It may use the names `ndarray`, `check_lengths` and `max_length`. `attributes` says of each attribute whether
+    it may be None.
+    """
+    if not all(isinstance(item, Argument) and not item.optional for item in signature.inputs):
+        return None
+    writer = _ConditionWriter(attributes)
+    for argument in signature.input_arguments:
+        writer.kind(argument)
+    try:
+        for argument in sorted(signature.input_arguments, key=lambda argument: _complexity(argument)):
+            writer.shape(argument)
+    except KeyError:
+        return None
+    for argument in signature.input_arguments:
+        writer.lengths_not_summed(argument)
+    return " and ".join(writer.conditions)
+
+
+def _complexity(argument: Argument) -> int:
+    """Arguments whose dimensions are plain names come first: they bind the names the others use."""
+    return sum(not isinstance(dim, (Name, Rest, Anything)) for dim in argument.dims)
+
+
+class _ConditionWriter:
+    def __init__(self, attributes: Mapping[str, bool]) -> None:
+        self.attributes = attributes
+        self.bound: dict[object, str] = {}
+        self.conditions: list[str] = []
+
+    def kind(self, argument: Argument) -> None:
+        name, kinds = argument.name, allowed_kinds(argument)
+        rank = f">= {argument.rank}" if argument.rest is not None else f"== {argument.rank}"
+        self.conditions.append(f"type({name}) is ndarray and {name}.ndim {rank}")
+        dtype = f'{name}.dtype == "{argument.dtype.word}"' if kinds is None else f'{name}.dtype.kind in "{kinds}"'
+        self.conditions.append(f"{dtype} and {name}.dtype.isnative")
+
+    def shape(self, argument: Argument) -> None:
+        rest, count = argument.rest, len(argument.dims)
+        for i, dim in enumerate(argument.dims):
+            axis = i if rest is None or i < rest else i - count
+            place = f"{argument.name}.shape[{axis}]"
+            match dim:
+                case Anything():
+                    pass
+                case Rest():
+                    stop = "" if i == count - 1 else str(i + 1 - count)
+                    self._equal(dim, f"{argument.name}.shape[{i}:{stop}]")
+                case Name(name=name) if name not in self.attributes:
+                    self._equal(name, place)
+                case AtLeast(name=name, bound=bound):
+                    self._equal(name, place)
+                    self.conditions.append(f"{place} >= {self._size(bound)}")
+                case _:
+                    assert not isinstance(dim, Fresh)
+                    self.conditions.append(f"{place} == {self._size(dim)}")
+
+    def lengths_not_summed(self, argument: Argument) -> None:
+        if argument.is_lengths and Sum(argument.name) not in self.bound:
+            self.conditions.append(f"check_lengths({argument.name}) >= 0")
+
+    def _equal(self, key: object, place: str) -> None:
+        if key in self.bound:
+            self.conditions.append(f"{place} == {self.bound[key]}")
+        else:
+            self.bound[key] = place
+
+    def _size(self, size: Size) -> str:
+        match size:
+            case Literal(value=value):
+                return str(value)
+            case Name(name=name):
+                return name if name in self.attributes else self.bound[name]
+            case Sum(of=of):
+                if size in self.bound:
+                    return self.bound[size]
+                self.bound[size] = f"sum_{of}"
+                return f"(sum_{of} := check_lengths({of}))"
+            case Max(of=of):
+                return f"max_length({of})"
+            case Given(attribute=attribute, otherwise=otherwise):
+                return f"({self._size(otherwise)} if {attribute} is None else {attribute})"
+            case Arithmetic(operator=operator, left=left, right=right):
+                return f"({self._size(left)} {operator} {self._size(right)})"

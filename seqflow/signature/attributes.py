@@ -1,0 +1,143 @@
+"""Attributes: the keyword-only parameters of an op, read off its Python signature.
+
+Their annotations say what they take, and one declaration serves the check, the docs and the tests:
+
+    max_length: NonNegative            an int, 0 or more
+    keep: Literal["head", "tail"]      one of these
+    empty: Scalar = 0                  any number
+    num_rows: NonNegative | None       may be left out
+"""
+
+import inspect
+import operator
+import types
+import typing
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+
+from seqflow.errors import OpError, OpTypeError, nearest
+
+Positive = Annotated[int, 1]
+"""An int, 1 or more."""
+NonNegative = Annotated[int, 0]
+"""An int, 0 or more."""
+Scalar = bool | int | float | np.generic
+"""One number, to be cast to the dtype of the result; an error where that would change its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One keyword-only parameter. `kind` is int, float, bool, str, choice, scalar or object (unchecked)."""
+
+    name: str
+    kind: str
+    optional: bool = False
+    minimum: int | None = None
+    choices: tuple[str, ...] = ()
+    default: Any = inspect.Parameter.empty
+
+    @property
+    def required(self) -> bool:
+        return self.default is inspect.Parameter.empty
+
+    @property
+    def expected(self) -> str:
+        """What it takes, in words."""
+        words = {
+            "int": "an integer" if self.minimum is None else f"an integer, {self.minimum} or more",
+            "float": "a number",
+            "bool": "True or False",
+            "str": "text",
+            "choice": " or ".join(map(repr, self.choices)),
+            "scalar": "a number",
+            "object": "a value",
+        }[self.kind]
+        return f"{words}, or None" if self.optional else words
+
+    def condition(self) -> str:
+        """A Python expression that is true for a value that needs no further check."""
+        name = self.name
+        tests = {
+            "int": f"type({name}) is int"
+            + ("" if self.minimum is None else f" and {name} >= {self.minimum}"),
+            "float": f"type({name}) is float",
+            "bool": f"type({name}) is bool",
+            "str": f"type({name}) is str",
+            "choice": f"{name} in {self.choices!r}",
+            "scalar": f"type({name}) is int or type({name}) is float",
+            "object": "",
+        }[self.kind]
+        if not tests:
+            return ""
+        return f"({name} is None or {tests})" if self.optional else f"({tests})"
+
+    def check(self, value: Any) -> Any:
+        """The value as the op wants it; OpError or OpTypeError where it is not what the op takes."""
+        if (self.optional and value is None) or self.kind == "object":
+            return value
+        if self.kind == "int":
+            return self._integer(value)
+        if self.kind == "choice":
+            if value in self.choices:
+                return value
+            guess = nearest(value, self.choices) if isinstance(value, str) else ""
+            raise OpError(f"{self.name} is {value!r}, expected {self.expected}{guess}")
+        accepted: dict[str, tuple[type, ...]] = {
+            "float": (float, int, np.floating, np.integer),
+            "bool": (bool, np.bool_),
+            "str": (str,),
+            "scalar": (bool, int, float, np.generic),
+        }
+        if not isinstance(value, accepted[self.kind]) or (self.kind == "float" and isinstance(value, bool)):
+            raise self._wrong_type(value)
+        return float(value) if self.kind == "float" else bool(value) if self.kind == "bool" else value
+
+    def _integer(self, value: Any) -> int:
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise self._wrong_type(value) from None
+        if isinstance(value, (bool, np.bool_)):
+            raise self._wrong_type(value)
+        if self.minimum is not None and number < self.minimum:
+            raise OpError(f"{self.name} is {number}, expected {self.expected}")
+        return number
+
+    def _wrong_type(self, value: Any) -> OpTypeError:
+        return OpTypeError(f"{self.name} is {value!r} ({type(value).__name__}), expected {self.expected}")
+
+
+def read_attributes(function: Callable[..., Any]) -> tuple[Attribute, ...]:
+    """The attributes of a function, in order, from its keyword-only parameters."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    return tuple(
+        _attribute(parameter.name, hints.get(parameter.name, Any), parameter.default)
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    )
+
+
+def _attribute(name: str, hint: Any, default: Any) -> Attribute:
+    if hint == Scalar:
+        return Attribute(name, "scalar", default=default)
+    members = typing.get_args(hint) if isinstance(hint, types.UnionType) or _is_union(hint) else (hint,)
+    optional = type(None) in members
+    kinds = [member for member in members if member is not type(None)]
+    if set(kinds) == set(typing.get_args(Scalar)):
+        return Attribute(name, "scalar", optional, default=default)
+    if len(kinds) != 1:
+        return Attribute(name, "object", optional, default=default)
+    hint = kinds[0]
+    if typing.get_origin(hint) is Literal:
+        return Attribute(name, "choice", optional, choices=typing.get_args(hint), default=default)
+    if typing.get_origin(hint) is Annotated:
+        return Attribute(name, "int", optional, minimum=typing.get_args(hint)[1], default=default)
+    kind = {int: "int", float: "float", bool: "bool", str: "str"}.get(hint, "object")
+    return Attribute(name, kind, optional, default=default)
+
+
+def _is_union(hint: Any) -> bool:
+    return typing.get_origin(hint) is typing.Union

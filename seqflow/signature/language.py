@@ -1,0 +1,445 @@
+"""The signature language: `data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[B, *d]` as plain data.
+
+A signature is read once, when an op is registered, into the dataclasses below. Sizes are small syntax trees,
+evaluated against a dictionary of what is known: `{"B": 3, Sum("lengths"): 7}`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from seqflow.errors import OpError
+
+DTYPE_WORDS = {
+    "any": "biufcmMSUV",
+    "number": "biuf",
+    "ordered": "biufmM",
+    "int": "iu",
+    "float": "f",
+    "bool": "b",
+}
+"""Words that stand for several dtypes, and the NumPy kinds they allow (kind `b` is bool)."""
+
+CONCRETE_DTYPES = (
+    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+)  # fmt: skip
+OUTPUT_DTYPE_RULES = ("sum_of", "mean_of")
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A fixed size."""
+
+    value: int
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A dimension variable, or an attribute that gives a size."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The sum of a lengths tensor."""
+
+    of: str
+
+    def __str__(self) -> str:
+        return f"sum({self.of})"
+
+
+@dataclass(frozen=True, slots=True)
+class Max:
+    """The largest of a lengths tensor; 0 when it is empty."""
+
+    of: str
+
+    def __str__(self) -> str:
+        return f"max({self.of})"
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """A sum, difference or product of two sizes."""
+
+    operator: str
+    left: "Size"
+    right: "Size"
+
+    def __str__(self) -> str:
+        return f"{self.left}{self.operator}{self.right}"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """`attribute|size`: the attribute where it was given, else the size."""
+
+    attribute: str
+    otherwise: "Size"
+
+    def __str__(self) -> str:
+        return f"{self.attribute}|{self.otherwise}"
+
+
+Size = Literal | Name | Sum | Max | Arithmetic | Given
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """`T>=size`: a dimension variable with a lower bound."""
+
+    name: str
+    bound: Size
+
+    def __str__(self) -> str:
+        return f"{self.name}>={self.bound}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """`P=size`: as many rows as `size` says, but other rows."""
+
+    name: str
+    size: Size
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.size}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """`*d`: any number of dimensions."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"*{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """`_`: one dimension of any size."""
+
+    def __str__(self) -> str:
+        return "_"
+
+
+Dim = Size | AtLeast | Fresh | Rest | Anything
+
+
+@dataclass(frozen=True, slots=True)
+class DtypeRule:
+    """A dtype word and, for `index(R)`, `sum_of(x)` and `mean_of(x)`, the names in its brackets."""
+
+    word: str
+    of: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.word}({', '.join(self.of)})" if self.of else self.word
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One tensor of a signature."""
+
+    name: str
+    dtype: DtypeRule
+    dims: tuple[Dim, ...]
+    is_lengths: bool = False
+    optional: bool = False
+
+    @property
+    def rank(self) -> int:
+        """How many dimensions there are beside `*d`."""
+        return sum(not isinstance(dim, Rest) for dim in self.dims)
+
+    @property
+    def rest(self) -> int | None:
+        """Where `*d` stands among the dimensions."""
+        return next((i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)), None)
+
+    def __str__(self) -> str:
+        word = "lens" if self.is_lengths and self.name != "lengths" else str(self.dtype)
+        implied = self.dtype.word == "any" or (self.is_lengths and word == "int") or self.name == "lengths"
+        prefix = "" if implied and word != "lens" else f"{word} "
+        return f"{prefix}{self.name}[{', '.join(map(str, self.dims))}]{'?' if self.optional else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """`{…}+` of inputs (one list an argument), or `{…}*count` of outputs (lists of `count`)."""
+
+    arguments: tuple[Argument, ...]
+    count: str | None = None
+
+    def __str__(self) -> str:
+        inside = ", ".join(map(str, self.arguments))
+        return f"{{{inside}}}{'+' if self.count is None else '*' + self.count}"
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """The inputs and outputs of an op."""
+
+    text: str
+    inputs: tuple[Argument | Repeated, ...]
+    outputs: tuple[Argument | Repeated, ...]
+
+    @property
+    def input_arguments(self) -> tuple[Argument, ...]:
+        return tuple(flatten(self.inputs))
+
+    @property
+    def output_arguments(self) -> tuple[Argument, ...]:
+        return tuple(flatten(self.outputs))
+
+    @property
+    def inputs_text(self) -> str:
+        return self.text.split("->")[0].strip()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def flatten(arguments: tuple[Argument | Repeated, ...]) -> Iterator[Argument]:
+    """The arguments in order, those inside a repetition included."""
+    for argument in arguments:
+        if isinstance(argument, Repeated):
+            yield from argument.arguments
+        else:
+            yield argument
+
+
+def parts(dim: Dim) -> Iterator[Dim]:
+    """A dimension and every size inside it, leaves last."""
+    yield dim
+    match dim:
+        case Arithmetic(left=left, right=right):
+            yield from parts(left)
+            yield from parts(right)
+        case Given(otherwise=size) | Fresh(size=size) | AtLeast(bound=size):
+            yield from parts(size)
+
+
+def evaluate(size: Size, known: Mapping[object, int]) -> int | None:
+    """The value of a size, or None where something it needs is not in `known`.
+
+    `known` maps names of variables and attributes, and `Sum`/`Max` nodes, to integers.
+    """
+    match size:
+        case Literal(value=value):
+            return value
+        case Name(name=name):
+            return known.get(name)
+        case Sum() | Max():
+            return known.get(size)
+        case Given(attribute=attribute, otherwise=otherwise):
+            given = known.get(attribute)
+            return evaluate(otherwise, known) if given is None else given
+        case Arithmetic(operator=operator, left=left, right=right):
+            a, b = evaluate(left, known), evaluate(right, known)
+            if a is None or b is None:
+                return None
+            return a + b if operator == "+" else a - b if operator == "-" else a * b
+
+
+class _Token(NamedTuple):
+    text: str
+    position: int
+
+
+_TOKEN = re.compile(r"\s*(?:(->|>=|[A-Za-z_]\w*|\d+|[\[\](){},+*|=?-])|(\S))")
+
+
+class _Reader:
+    """A cursor over the tokens of one signature."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[_Token] = []
+        for match in _TOKEN.finditer(text):
+            if match[2]:
+                self.fail("a name, a number or punctuation", _Token(match[2], match.start(2)))
+            self.tokens.append(_Token(match[1], match.start(1)))
+        self.next = 0
+
+    def peek(self, ahead: int = 0) -> str:
+        index = self.next + ahead
+        return self.tokens[index].text if index < len(self.tokens) else ""
+
+    def take(self, *expected: str) -> str:
+        token = self.peek()
+        if not token or (expected and token not in expected):
+            self.fail(" or ".join(map(repr, expected)) or "more text")
+        self.next += 1
+        return token
+
+    def accept(self, text: str) -> bool:
+        if self.peek() == text:
+            self.next += 1
+            return True
+        return False
+
+    def name(self) -> str:
+        if not re.match(r"[A-Za-z_]", self.peek()):
+            self.fail("a name")
+        return self.take()
+
+    def fail(self, expected: str, token: _Token | None = None) -> None:
+        if token is None:
+            end = _Token("the end", len(self.text))
+            token = self.tokens[self.next] if self.next < len(self.tokens) else end
+        raise OpError(
+            f"signature: found {token.text!r} at column {token.position + 1}, expected {expected}\n"
+            f"  {self.text}\n  {' ' * token.position}^"
+        )
+
+
+@lru_cache(maxsize=None)
+def parse(text: str) -> Signature:
+    """Read a signature; OpError with a caret where it is malformed."""
+    reader = _Reader(" ".join(text.split()))
+    inputs = _arguments(reader, end="->")
+    reader.take("->")
+    outputs = _arguments(reader, end="")
+    signature = Signature(reader.text, inputs, outputs)
+    names = [argument.name for argument in flatten(inputs + outputs)]
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        raise OpError(f"signature: the name {repeated.pop()!r} stands for two tensors\n  {reader.text}")
+    return _mark_lengths(signature)
+
+
+def _arguments(reader: _Reader, end: str) -> tuple[Argument | Repeated, ...]:
+    found: list[Argument | Repeated] = []
+    while reader.peek() != end:
+        if found:
+            reader.take(",")
+        found.append(_repeated(reader) if reader.peek() == "{" else _argument(reader))
+    return tuple(found)
+
+
+def _repeated(reader: _Reader) -> Repeated:
+    reader.take("{")
+    arguments = [_argument(reader)]
+    while reader.accept(","):
+        arguments.append(_argument(reader))
+    reader.take("}")
+    if reader.accept("+"):
+        return Repeated(tuple(arguments))
+    reader.take("*")
+    return Repeated(tuple(arguments), count=reader.name())
+
+
+def _argument(reader: _Reader) -> Argument:
+    word = reader.name()
+    dtype, is_lengths = DtypeRule("any"), False
+    if reader.peek() != "[":
+        is_lengths = word == "lens"
+        dtype = DtypeRule("int") if is_lengths else _dtype(reader, word)
+        word = reader.name()
+    reader.take("[")
+    dims: list[Dim] = []
+    while not reader.accept("]"):
+        if dims:
+            reader.take(",")
+        dims.append(_dim(reader))
+    return Argument(word, dtype, tuple(dims), is_lengths, optional=reader.accept("?"))
+
+
+def _dtype(reader: _Reader, word: str) -> DtypeRule:
+    names: list[str] = []
+    if reader.accept("("):
+        names.append(reader.name())
+        while reader.accept(","):
+            names.append(reader.name())
+        reader.take(")")
+    takes_names = word == "index" or word in OUTPUT_DTYPE_RULES
+    if takes_names != bool(names) or not (takes_names or word in DTYPE_WORDS or word in CONCRETE_DTYPES):
+        reader.next -= 1
+        reader.fail("a dtype word before the name")
+    return DtypeRule(word, tuple(names))
+
+
+def _dim(reader: _Reader) -> Dim:
+    if reader.accept("*"):
+        return Rest(reader.name())
+    if reader.peek() == "_":
+        reader.take()
+        return Anything()
+    if reader.peek(1) == ">=":
+        name = reader.name()
+        reader.take(">=")
+        return AtLeast(name, _size(reader))
+    if reader.peek(1) == "=":
+        name = reader.name()
+        reader.take("=")
+        return Fresh(name, _size(reader))
+    if reader.peek(1) == "|":
+        attribute = reader.name()
+        reader.take("|")
+        return Given(attribute, _size(reader))
+    return _size(reader)
+
+
+def _size(reader: _Reader) -> Size:
+    left = _product(reader)
+    while reader.peek() in ("+", "-"):
+        left = Arithmetic(reader.take(), left, _product(reader))
+    return left
+
+
+def _product(reader: _Reader) -> Size:
+    left = _factor(reader)
+    while reader.peek() == "*":
+        left = Arithmetic(reader.take(), left, _factor(reader))
+    return left
+
+
+def _factor(reader: _Reader) -> Size:
+    if reader.peek().isdigit():
+        return Literal(int(reader.take()))
+    name = reader.name()
+    if name in ("sum", "max") and reader.accept("("):
+        of = reader.name()
+        reader.take(")")
+        return Sum(of) if name == "sum" else Max(of)
+    return Name(name)
+
+
+def _mark_lengths(signature: Signature) -> Signature:
+    """Mark as lengths what is named `lengths`, and what a `sum(…)` or `max(…)` speaks of."""
+    arguments = [*flatten(signature.inputs), *flatten(signature.outputs)]
+    spoken_of = {
+        part.of for argument in arguments for dim in argument.dims for part in parts(dim)
+        if isinstance(part, (Sum, Max))
+    }  # fmt: skip
+    unknown = spoken_of - {argument.name for argument in arguments}
+    if unknown:
+        raise OpError(f"signature: sum or max of {unknown.pop()!r}, which it does not name\n  {signature.text}")
+
+    def mark(argument: Argument) -> Argument:
+        if not (argument.is_lengths or argument.name == "lengths" or argument.name in spoken_of):
+            return argument
+        dtype = DtypeRule("int") if argument.dtype.word == "any" else argument.dtype
+        return replace(argument, is_lengths=True, dtype=dtype)
+
+    def mark_all(group: tuple[Argument | Repeated, ...]) -> tuple[Argument | Repeated, ...]:
+        return tuple(
+            Repeated(tuple(map(mark, item.arguments)), item.count)
+            if isinstance(item, Repeated)
+            else mark(item)
+            for item in group
+        )
+
+    return replace(signature, inputs=mark_all(signature.inputs), outputs=mark_all(signature.outputs))
