@@ -9,7 +9,7 @@ from seqflow import registry
 from seqflow.ops import lengths, padding, rearrange, segments, sparse, text
 
 globals().update({name: registry.get(name).call for name in registry.names()})
-__all__ = registry.names()  # noqa: PLE0605
+__all__ = registry.names()
 
 
 def __getattr__(name: str) -> Any:

@@ -104,7 +104,12 @@ def pack_rows(
     " -> data[sum(lengths), *d], int64 lengths[num_sequences|B]"
 )
 def unpack_rows(
-    packed: Array, sources: Array, piece_lengths: Array, pieces: Array, *, num_sequences: NonNegative | None = None
+    packed: Array,
+    sources: Array,
+    piece_lengths: Array,
+    pieces: Array,
+    *,
+    num_sequences: NonNegative | None = None,
 ) -> tuple[Array, Array]:
     """The sequences that `pack_rows` packed, in their old order, and their lengths.
 
@@ -121,7 +126,9 @@ def unpack_rows(
     order = np.argsort(sources, kind="stable")
     data = np.empty((int(sizes.sum()), *packed.shape[2:]), packed.dtype)
     flat = packed.reshape(packed.shape[0] * packed.shape[1], *packed.shape[2:])
-    kernels.move_slices(flat, starts[order], sizes[order], data, kernels.lengths_to_offsets(sizes[order])[:-1])
+    kernels.move_slices(
+        flat, starts[order], sizes[order], data, kernels.lengths_to_offsets(sizes[order])[:-1]
+    )
     return data, lengths
 
 
@@ -137,12 +144,14 @@ def _source_lengths(sources: Array, sizes: Array, num_sequences: int | None) -> 
 
 def _piece_starts(packed: Array, sizes: Array, pieces: Array) -> Array:
     """Where each piece starts among all elements of all rows."""
-    rows, capacity = packed.shape[:2]
+    capacity = packed.shape[1]
     first = kernels.lengths_to_offsets(pieces)
     ends = kernels.lengths_to_offsets(sizes)
     used = ends[first[1:]] - ends[first[:-1]]
     over = np.flatnonzero(used > capacity)
     if len(over):
-        raise LodError(f"the pieces of row {over[0]} have {used[over[0]]} elements, expected at most {capacity}")
+        raise LodError(
+            f"the pieces of row {over[0]} have {used[over[0]]} elements, expected at most {capacity}"
+        )
     row = kernels.lengths_to_segment_ids(pieces)
     return ends[:-1] - ends[first[:-1]][row] + row * capacity

@@ -31,10 +31,7 @@ def truncate(
     return move_sequences(data, starts, kept), kept
 
 
-@op(
-    "data[sum(lengths), *d], lengths[B]"
-    " -> rows[sum(pieces), *d], int64 pieces[sum(counts)], int64 counts[B]"
-)
+@op("data[sum(lengths), *d], lengths[B] -> rows[sum(pieces), *d], int64 pieces[sum(counts)], int64 counts[B]")
 def split_sequences(
     data: Array, lengths: Array, *, chunk: Positive, stride: Positive | None = None
 ) -> tuple[Array, Array, Array]:

@@ -22,7 +22,9 @@ def lengths_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     >>> lengths_sum(np.array([1, 2, 3]), np.array([2, 0, 1]))
     array([3, 0, 3])
     """
-    return kernels.segment_reduce("sum", data, lengths, cast_scalar("empty", empty, kernels.sum_dtype(data.dtype)))
+    return kernels.segment_reduce(
+        "sum", data, lengths, cast_scalar("empty", empty, kernels.sum_dtype(data.dtype))
+    )
 
 
 @op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) means[B, *d]", caffe2="LengthsMean")
@@ -34,7 +36,9 @@ def lengths_mean(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     >>> lengths_mean(np.array([1, 2, 3]), np.array([2, 0, 1]))
     array([1.5, 0. , 3. ])
     """
-    return kernels.segment_reduce("mean", data, lengths, cast_scalar("empty", empty, kernels.mean_dtype(data.dtype)))
+    return kernels.segment_reduce(
+        "mean", data, lengths, cast_scalar("empty", empty, kernels.mean_dtype(data.dtype))
+    )
 
 
 @op("ordered data[sum(lengths), *d], lengths[B] -> largest[B, *d]", caffe2="LengthsMax")

@@ -14,7 +14,12 @@ Array = np.ndarray[Any, Any]
 
 @op("data[R, *d], index(R) indices[N, *i] -> rows[N, *i, *d]", caffe2="Gather")
 def gather(
-    data: Array, indices: Array, *, wrap: bool = False, ignore_index: int | None = None, out: Array | None = None
+    data: Array,
+    indices: Array,
+    *,
+    wrap: bool = False,
+    ignore_index: int | None = None,
+    out: Array | None = None,
 ) -> Array:
     """The rows of `data` at `indices`; repeats and any order are fine.
 

@@ -83,5 +83,7 @@ def _as_record(tensors: dict[str, Array], known: Mapping[str, RowSpace]) -> Reco
     for name in tensors:
         space = known.get(name)
         parents[name] = space.by if isinstance(space, Described) and space.by in tensors else None
-    own = next((len(tensors[name]) for name, parent in parents.items() if parent is None and tensors[name].ndim), 0)
+    own = next(
+        (len(tensors[name]) for name, parent in parents.items() if parent is None and tensors[name].ndim), 0
+    )
     return Record(tensors, parents, own, None)

@@ -16,6 +16,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError, SeqflowError, UnknownOpError, nearest
 from seqflow.signature import Attribute, Repeated, Signature, bind, fast_condition, parse, read_attributes
+from seqflow.signature.language import CONCRETE_DTYPES
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -91,7 +92,7 @@ def _define(
     _check_parameters(name, function, signature)
     outputs = [argument.name for argument in signature.output_arguments]
     title = name.title().replace("_", "") + "Result"
-    result = namedtuple(title, outputs) if len(outputs) > 1 else None  # type: ignore[misc]  # noqa: PYI024
+    result = namedtuple(title, outputs) if len(outputs) > 1 else None  # type: ignore[misc]
     call = _compile(function, signature, attributes, result)
     return OpDef(name, signature, attributes, function, call, result, caffe2, draw)
 
@@ -144,6 +145,7 @@ def _compile(
         call=f"result(*{call})" if result else call,
     )
     scope = {f"default_{a.name}": a.default for a in attributes} | {
+        **{word: np.dtype(word) for word in CONCRETE_DTYPES},
         "ndarray": np.ndarray,
         "check_lengths": kernels.check_lengths,
         "max_length": kernels.max_length,

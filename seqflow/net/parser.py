@@ -94,6 +94,8 @@ _TOKEN = re.compile(
 )
 _WORDS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
 
+_DEEPEST_LITERAL = 32
+
 
 def fail(text: str, place: Place, message: str, advice: str = "") -> NoReturn:
     """NetError at a place of the text, with a caret under it."""
@@ -144,7 +146,9 @@ class _Parser:
 
     def expected(self, what: str) -> NoReturn:
         token = self.token
-        found = {"newline": "the end of the line", "end": "the end of the net"}.get(token.kind, repr(token.text))
+        found = {"newline": "the end of the line", "end": "the end of the net"}.get(
+            token.kind, repr(token.text)
+        )
         fail(self.text, token.place, f"found {found}, expected {what}")
 
     def accept(self, text: str) -> bool:
@@ -224,17 +228,19 @@ class _Parser:
             return self.name("a tensor or a literal")
         return Constant(self.literal(), token.place)
 
-    def literal(self) -> Any:
+    def literal(self, depth: int = 0) -> Any:
         token = self.token
+        if depth > _DEEPEST_LITERAL:
+            fail(self.text, token.place, f"found a literal nested deeper than {_DEEPEST_LITERAL} levels")
         if self.accept("["):
             items: list[Any] = []
             while not self.accept("]"):
                 if items:
                     self.take(",", "',' or ']'")
-                items.append(self.literal())
+                items.append(self.literal(depth + 1))
             return items
         if self.accept("-"):
-            value = self.literal()
+            value = self.literal(depth + 1)
             if type(value) not in (int, float):
                 fail(self.text, token.place, f"found '-' before {value!r}, expected a number after it")
             return -value

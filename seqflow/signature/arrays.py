@@ -89,11 +89,15 @@ def _convert(argument: Argument, value: Any) -> Array | None:
 def as_array(name: str, value: Any) -> Array:
     """`value` as an array in native byte order; OpTypeError for what would become an array of objects."""
     if isinstance(value, np.ma.MaskedArray):
-        raise OpTypeError(f"{name} is a masked array, expected a plain one\n  fill it first: {name}.filled(…)")
+        raise OpTypeError(
+            f"{name} is a masked array, expected a plain one\n  fill it first: {name}.filled(…)"
+        )
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise OpTypeError(f"{name} is not rectangular: {error}\n  pass flat values and their lengths") from None
+        raise OpTypeError(
+            f"{name} is not rectangular: {error}\n  pass flat values and their lengths"
+        ) from None
     if array.dtype.kind == "O":
         raise OpTypeError(f"{name} holds Python objects, expected an array of one dtype")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
@@ -121,7 +125,9 @@ def _check_rank(argument: Argument, array: Array) -> None:
     if array.ndim == rank or (array.ndim > rank and argument.rest is not None):
         return
     wanted = f"{rank} or more" if argument.rest is not None else str(rank)
-    raise ShapeError(f"{argument.name} has {array.ndim} dimensions {array.shape}, expected {wanted} ({argument})")
+    raise ShapeError(
+        f"{argument.name} has {array.ndim} dimensions {array.shape}, expected {wanted} ({argument})"
+    )
 
 
 def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
@@ -219,7 +225,7 @@ def _solve(place: str, dim: Dim, size: int, known: Known, origins: dict[object, 
 def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str | None:
     """A Python expression that is true where all inputs are arrays that fit; None where there is no such form.
 
-    It may use the names `ndarray`, `check_lengths` and `max_length`. `attributes` says of each attribute whether
+    It may use the names `ndarray`, `check_lengths`, `max_length` and those of the concrete dtypes. `attributes` says of each attribute whether
     it may be None.
     """
     if not all(isinstance(item, Argument) and not item.optional for item in signature.inputs):
@@ -252,7 +258,9 @@ class _ConditionWriter:
         name, kinds = argument.name, allowed_kinds(argument)
         rank = f">= {argument.rank}" if argument.rest is not None else f"== {argument.rank}"
         self.conditions.append(f"type({name}) is ndarray and {name}.ndim {rank}")
-        dtype = f'{name}.dtype == "{argument.dtype.word}"' if kinds is None else f'{name}.dtype.kind in "{kinds}"'
+        dtype = (
+            f"{name}.dtype == {argument.dtype.word}" if kinds is None else f'{name}.dtype.kind in "{kinds}"'
+        )
         self.conditions.append(f"{dtype} and {name}.dtype.isnative")
 
     def shape(self, argument: Argument) -> None:

@@ -7,7 +7,7 @@ evaluated against a dictionary of what is known: `{"B": 3, Sum("lengths"): 7}`.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from typing import NamedTuple
 
 from seqflow.errors import OpError
@@ -305,7 +305,7 @@ class _Reader:
         )
 
 
-@lru_cache(maxsize=None)
+@cache
 def parse(text: str) -> Signature:
     """Read a signature; OpError with a caret where it is malformed."""
     reader = _Reader(" ".join(text.split()))
@@ -426,7 +426,9 @@ def _mark_lengths(signature: Signature) -> Signature:
     }  # fmt: skip
     unknown = spoken_of - {argument.name for argument in arguments}
     if unknown:
-        raise OpError(f"signature: sum or max of {unknown.pop()!r}, which it does not name\n  {signature.text}")
+        raise OpError(
+            f"signature: sum or max of {unknown.pop()!r}, which it does not name\n  {signature.text}"
+        )
 
     def mark(argument: Argument) -> Argument:
         if not (argument.is_lengths or argument.name == "lengths" or argument.name in spoken_of):

@@ -1,0 +1,158 @@
+"""Which rows make a batch: planned on lengths alone, in the order the rows come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seqflow.errors import LodError, OpError
+from seqflow.record import Record, concat_records, split_rows
+
+Lengths = np.ndarray[Any, Any]
+
+
+@dataclass(slots=True)
+class OpenBatch:
+    """What the batch being filled holds so far."""
+
+    rows: int = 0
+    tokens: int = 0
+    longest: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Batches of `n` rows. A last short batch is kept unless `drop_last`."""
+
+    n: int
+    drop_last: bool = False
+    lengths: str | None = None
+    """The lengths tensor whose fill is reported; the only list column of numbers by default."""
+
+    def __post_init__(self) -> None:
+        at_least_one("Rows", n=self.n)
+
+    def stops(self, num_rows: int, lengths: Lengths | None, carried: OpenBatch) -> list[int]:
+        """The rows at which a batch ends, counted from the first of these `num_rows`."""
+        return list(range(self.n - carried.rows, num_rows + 1, self.n))
+
+
+@dataclass(frozen=True, slots=True)
+class TokenBudget:
+    """Batches of at most `max_tokens` tokens, as many rows as fit, and at most `max_rows` of them.
+
+    With `padded` the tokens are those of the padded batch: rows times the longest. A row that is longer than
+    the budget is an error: truncate or split it in `prepare`.
+    """
+
+    max_tokens: int
+    padded: bool = False
+    max_rows: int | None = None
+    drop_last: bool = False
+    lengths: str | None = None
+    """The lengths tensor to plan on; the only list column of numbers by default."""
+
+    def __post_init__(self) -> None:
+        at_least_one("TokenBudget", max_tokens=self.max_tokens, max_rows=self.max_rows)
+
+    def stops(self, num_rows: int, lengths: Lengths | None, carried: OpenBatch) -> list[int]:
+        """The rows at which a batch ends, counted from the first of these rows.
+
+        A batch ends before the row that would not fit any more, so the last one stays open.
+        """
+        if lengths is None:
+            raise OpError("TokenBudget: there are no lengths to plan on; name them with lengths=")
+        self._check_longest(lengths)
+        found: list[int] = []
+        start = 0
+        while True:
+            count = self._fitting(lengths[start:], carried)
+            if start + count == num_rows:
+                return found
+            found.append(start + count)
+            start += count
+            carried = OpenBatch()
+
+    def _check_longest(self, lengths: Lengths) -> None:
+        over = np.flatnonzero(lengths > self.max_tokens)
+        if len(over):
+            raise LodError(
+                f"row {over[0]} has {lengths[over[0]]} tokens, expected at most max_tokens = {self.max_tokens}\n"
+                "  truncate or split long rows in prepare"
+            )
+
+    def _fitting(self, lengths: Lengths, carried: OpenBatch) -> int:
+        """How many of the first rows still fit, looking at ever more of them until one does not."""
+        window = 64
+        while True:
+            head = lengths[:window].astype(np.int64)
+            if self.padded:
+                rows = np.arange(carried.rows + 1, carried.rows + len(head) + 1)
+                tokens = np.maximum(np.maximum.accumulate(head), carried.longest) * rows
+            else:
+                tokens = np.cumsum(head) + carried.tokens
+            count = int(np.searchsorted(tokens, self.max_tokens, side="right"))
+            if self.max_rows is not None:
+                count = min(count, self.max_rows - carried.rows)
+            if count < len(head) or len(head) == len(lengths):
+                return count
+            window *= 4
+
+
+def batches(
+    records: Iterable[Record], plan: Rows | TokenBudget, lengths_name: str | None
+) -> Iterator[Record]:
+    """The records' rows in order, cut where the plan says; batches reach across the records' borders."""
+    parts: list[Record] = []
+    carried = OpenBatch()
+    for record in records:
+        lengths = record[lengths_name] if lengths_name is not None else None
+        stops = plan.stops(record.num_rows, lengths, carried)
+        for i, part in enumerate(split_rows(record, stops)):
+            if part.num_rows:
+                parts.append(part)
+            if i < len(stops):
+                if parts:
+                    yield parts[0] if len(parts) == 1 else concat_records(parts)
+                parts, carried = [], OpenBatch()
+        last = lengths[stops[-1] if stops else 0 :] if lengths is not None else None
+        _carry(carried, record.num_rows - (stops[-1] if stops else 0), last)
+    if parts and not plan.drop_last:
+        yield parts[0] if len(parts) == 1 else concat_records(parts)
+
+
+def _carry(carried: OpenBatch, rows: int, lengths: Lengths | None) -> None:
+    carried.rows += rows
+    if lengths is not None and len(lengths):
+        carried.tokens += int(lengths.sum())
+        carried.longest = max(carried.longest, int(lengths.max()))
+
+
+def at_least_one(plan: str, **counts: int | None) -> None:
+    """OpError unless each count is an int, 1 or more, or left out."""
+    for name, count in counts.items():
+        if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
+            raise OpError(f"{plan}: {name} is {count!r}, expected an integer, 1 or more")
+
+
+def planned_lengths(record: Record, name: str | None) -> str | None:
+    """The lengths tensor to plan on: `name`, or the one that describes the only list column of numbers.
+
+    None where there is none or more than one; LodError where `name` is not the lengths of a list column.
+    """
+    of_rows = [
+        parent for tensor, parent in record.parents.items()
+        if parent is not None and record.parents.get(parent) is None and record[tensor].dtype.kind in "biuf"
+    ]  # fmt: skip
+    candidates = list(dict.fromkeys(of_rows))
+    if name is None:
+        return candidates[0] if len(candidates) == 1 else None
+    if name not in candidates:
+        raise LodError(
+            f"lengths = {name!r} are not the lengths of a list column of numbers\n"
+            f"  there are {', '.join(candidates) or 'none'}"
+        )
+    return name

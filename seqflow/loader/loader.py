@@ -1,0 +1,240 @@
+"""Loader: provider → prepare → batching → net, in the order of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seqflow import executor, kernels, providers
+from seqflow.errors import LodError, NetError, OpError, OpTypeError, SeqflowError, ShapeError
+from seqflow.loader.bad_rows import BadRowHandler, BadRows
+from seqflow.loader.batching import Rows, TokenBudget, batches, planned_lengths
+from seqflow.loader.packing import Packed, packed_batches
+from seqflow.loader.prefetch import Prefetch
+from seqflow.loader.sizes import parse_bytes
+from seqflow.net import Net
+from seqflow.providers import Block, Provider
+from seqflow.record import BadRow, Record, find_bad_rows, from_arrow, nbytes, slice_rows, to_arrow
+
+Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]
+
+
+@dataclass(slots=True)
+class Stats:
+    """What an iteration has done so far."""
+
+    rows: int = 0
+    """Rows of the source that went in, bad ones left out."""
+    tokens: int = 0
+    """Elements of the planned column in the batches handed out."""
+    cells: int = 0
+    """Elements those batches have once they are dense: packed rows, or rows padded to the longest."""
+    batches: int = 0
+    bad_rows: int = 0
+    seconds_waiting: float = 0.0
+    """How long the consumer waited for data."""
+    bytes_in_flight: int = 0
+    """Bytes of blocks read ahead or in use, of at most `memory`."""
+
+    @property
+    def fill(self) -> float | None:
+        """The part of all cells that holds tokens; None before there are any."""
+        return self.tokens / self.cells if self.cells else None
+
+
+class Loader:
+    """Batches of named tensors from a source of rows.
+
+        loader = Loader("docs/*.parquet", columns=["tokens"], batch=Rows(256), net="x, mask = pad(…)")
+        for batch in loader: ...
+
+    `source` is a path, a glob, a folder, an object with `__arrow_c_stream__`, or a provider; further keywords go
+    to `sf.open`. Blocks come in order. `prepare` runs on each block before batches are planned and may change
+    lengths and the number of rows; `net` runs on each batch. Both are a Net, its text, or a Python function from
+    record to mapping. `batch` is `Rows`, `TokenBudget` or `Packed`. `constants` are bound to both nets.
+
+    `window` is how many bytes of rows are packed together; `memory` bounds the bytes of blocks read ahead and in
+    use (one block is always let through). `fill` and `valid` say what null values become, `bad_rows` what
+    happens to rows that cannot be used.
+
+    Each `iter(loader)` starts anew. A batch is a record: a mapping of tensors, which knows the lengths of each.
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        prepare: Net | str | Transform | None = None,
+        net: Net | str | Transform | None = None,
+        batch: Rows | TokenBudget | Packed = Rows(256),  # noqa: B008 (frozen)
+        constants: Mapping[str, Any] | None = None,
+        window: int | str = "32 MiB",
+        memory: int | str = "256 MiB",
+        bad_rows: str | BadRows = "raise",
+        fill: Any = None,
+        valid: bool = False,
+        **options: Any,
+    ) -> None:
+        is_provider = isinstance(source, Provider)
+        self.source: Provider = source if is_provider else providers.open(source, columns=columns, **options)
+        self.columns = columns
+        self.prepare, self.net = _bind_constants(_transform(prepare), _transform(net), dict(constants or {}))
+        self.batch = batch
+        self.window = parse_bytes(window)
+        self.memory = parse_bytes(memory)
+        self.bad_rows = BadRows(bad_rows) if isinstance(bad_rows, str) else bad_rows  # type: ignore[arg-type]
+        self.fill, self.valid = fill, valid
+        self._stats = Stats()
+        self._ahead: Prefetch[Record] | None = None
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows of the source, where the format knows them."""
+        return self.source.num_rows
+
+    def stats(self) -> Stats:
+        """What the last iteration has done so far."""
+        if self._ahead is not None:
+            self._stats.seconds_waiting = self._ahead.seconds_waiting
+            self._stats.bytes_in_flight = self._ahead.bytes_in_flight
+        return self._stats
+
+    def __iter__(self) -> Iterator[Record]:
+        stats = self._stats = Stats()
+        handler = BadRowHandler(self.bad_rows)
+        ahead = self._ahead = Prefetch(self._records(handler, stats), nbytes, self.memory)
+        finished = False
+        try:
+            for batch in self._plan(iter(ahead), stats):
+                stats.batches += 1
+                yield batch if self.net is None else _apply(self.net, batch)
+            finished = True
+        finally:
+            handler.close(keep=finished)
+
+    def _records(self, handler: BadRowHandler, stats: Stats) -> Iterator[Record]:
+        """Blocks as records, prepared; runs in the thread that reads ahead."""
+        with kernels.single_thread():
+            for block in self.source.blocks():
+                table = self.source.read(block, self.columns)
+                for batch in table.to_batches() if hasattr(table, "to_batches") else [table]:
+                    bad = find_bad_rows(batch, fill=self.fill, valid=self.valid)
+                    record = from_arrow(handler.remove(batch, bad, block), fill=self.fill, valid=self.valid)
+                    for prepared in self._prepare(record, block, handler):
+                        stats.rows += record.num_rows
+                        yield prepared
+                    stats.bad_rows = handler.count
+
+    def _prepare(self, record: Record, block: Block, handler: BadRowHandler) -> Iterator[Record]:
+        if self.prepare is None:
+            yield record
+            return
+        try:
+            yield _one_row_space(_apply(self.prepare, record))
+        except (LodError, OpError, ShapeError) as error:
+            if not handler.keeps_going or isinstance(error, (NetError, OpTypeError)):
+                error.add_note(f"preparing {block.origin}, block {block.index}")
+                raise
+            yield from self._prepare_halves(record, block, handler, error)
+
+    def _prepare_halves(
+        self, record: Record, block: Block, handler: BadRowHandler, error: SeqflowError
+    ) -> Iterator[Record]:
+        """Find the rows that `prepare` cannot take by halving, and prepare the others."""
+        if record.num_rows <= 1:
+            reason = str(error).split("\n")[0]
+            handler.remove(to_arrow(record), [BadRow(0, ", ".join(record), reason)], block)
+            return
+        middle = record.num_rows // 2
+        for half in (slice_rows(record, 0, middle), slice_rows(record, middle, record.num_rows)):
+            yield from self._prepare(half, block, handler)
+
+    def _plan(self, records: Iterator[Record], stats: Stats) -> Iterator[Record]:
+        first = next(records, None)
+        if first is None:
+            return
+        name = planned_lengths(first, self.batch.lengths)
+        everything = _chain(first, records)
+        if isinstance(self.batch, Packed):
+            if name is None:
+                raise LodError("Packed: name the lengths to plan on with lengths=; the records have "
+                               + ", ".join(first))  # fmt: skip
+            for batch in packed_batches(everything, self.batch, name, self.window):
+                stats.tokens += int(batch["piece_lengths"].sum())
+                stats.cells += batch.num_rows * self.batch.capacity
+                yield batch
+            return
+        for batch in batches(everything, self.batch, name):
+            if name is not None and batch.num_rows:
+                stats.tokens += kernels.check_lengths(batch[name])
+                stats.cells += batch.num_rows * kernels.max_length(batch[name])
+            yield batch
+
+
+def _chain(first: Record, rest: Iterator[Record]) -> Iterator[Record]:
+    yield first
+    del first
+    yield from rest
+
+
+def _transform(transform: Net | str | Transform | None) -> Net | Transform | None:
+    return Net(transform) if isinstance(transform, str) else transform
+
+
+def _bind_constants(
+    prepare: Net | Transform | None, net: Net | Transform | None, constants: dict[str, Any]
+) -> tuple[Net | Transform | None, Net | Transform | None]:
+    """Give each net the constants it reads; NetError for one that neither reads."""
+    nets = [item for item in (prepare, net) if isinstance(item, Net)]
+    unused = [name for name in constants if not any(name in item.inputs for item in nets)]
+    if unused:
+        raise NetError(f"net: nothing uses the constant {unused[0]!r}")
+
+    def bound(item: Net | Transform | None) -> Net | Transform | None:
+        if not isinstance(item, Net):
+            return item
+        return item.bind(**{name: value for name, value in constants.items() if name in item.inputs})
+
+    return bound(prepare), bound(net)
+
+
+def _apply(transform: Net | Transform, record: Record) -> Record:
+    if isinstance(transform, Net):
+        return executor.run(transform, record)
+    result = transform(record)
+    return result if isinstance(result, Record) else record_of(result)
+
+
+def record_of(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Record:
+    """A record of plain tensors: `x.lengths` describes `x.values`, everything else is rows."""
+    parents: dict[str, str | None] = {}
+    for name in tensors:
+        prefix = next(
+            (p for p in _prefixes(name) if f"{p}.lengths" in tensors and f"{p}.lengths" != name), None
+        )
+        parents[name] = None if prefix is None else f"{prefix}.lengths"
+    rows = next((len(array) for name, array in tensors.items() if parents[name] is None), 0)
+    return Record(dict(tensors), parents, rows, None)
+
+
+def _prefixes(name: str) -> Iterator[str]:
+    """`a.values.values` → `a.values`, `a`: the columns a tensor may belong to, innermost first."""
+    while name.count("."):
+        name = name.rpartition(".")[0]
+        yield name
+
+
+def _one_row_space(record: Record) -> Record:
+    """LodError unless everything that no lengths tensor describes has the same number of rows."""
+    rows = {name: len(record[name]) for name, parent in record.parents.items() if parent is None}
+    if len(set(rows.values())) > 1:
+        found = ", ".join(f"{name} has {count}" for name, count in rows.items())
+        raise LodError(
+            f"prepare: {found} rows, expected the same number everywhere\n"
+            "  return the lengths that describe each tensor, or leave it out of return"
+        )
+    return record

@@ -1,0 +1,61 @@
+"""The typed face of the ops, `ops/__init__.pyi`, written from the registry by `python -m seqflow.stubs`."""
+
+from pathlib import Path
+
+from seqflow import registry
+from seqflow.registry import OpDef
+from seqflow.signature import Attribute, Repeated
+
+_HEAD = '''\
+"""The ops, as type checkers see them. Written by `python -m seqflow.stubs`; do not edit."""
+
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+Array = np.ndarray[Any, Any]
+Scalar = bool | int | float | np.generic
+'''
+_TYPES = {"int": "int", "float": "float", "bool": "bool", "str": "str", "scalar": "Scalar", "object": "Any"}
+
+
+def stub() -> str:
+    """The text of the stub file."""
+    return "\n".join([_HEAD, *(_op(registry.get(name)) for name in registry.names())])
+
+
+def _op(op: OpDef) -> str:
+    returns = "Array" if op.output_names else "None"
+    result = ""
+    if op.result is not None:
+        returns = op.result.__name__
+        repeated = {
+            a.name for item in op.signature.outputs if isinstance(item, Repeated) for a in item.arguments
+        }
+        fields = [f"    {name}: {'list[Array]' if name in repeated else 'Array'}" for name in op.output_names]
+        result = f"class {returns}(NamedTuple):\n" + "\n".join(fields) + "\n\n"
+    return f"{result}def {op.name}({', '.join(_parameters(op))}) -> {returns}: ...\n"
+
+
+def _parameters(op: OpDef) -> list[str]:
+    parameters: list[str] = []
+    for item in op.signature.inputs:
+        if isinstance(item, Repeated):
+            parameters += [f"{argument.name}: Sequence[ArrayLike]" for argument in item.arguments]
+        else:
+            parameters.append(f"{item.name}: ArrayLike{' | None = None' if item.optional else ''}")
+    if op.attributes:
+        parameters.append("*")
+    return parameters + [_attribute(attribute) for attribute in op.attributes]
+
+
+def _attribute(attribute: Attribute) -> str:
+    kind = _TYPES.get(attribute.kind) or f"Literal[{', '.join(map(repr, attribute.choices))}]"
+    kind = f"{kind} | None" if attribute.optional and kind != "Any" else kind
+    return f"{attribute.name}: {kind}{'' if attribute.required else f' = {attribute.default!r}'}"
+
+
+if __name__ == "__main__":
+    Path(registry.__file__).parents[1].joinpath("ops", "__init__.pyi").write_text(stub())

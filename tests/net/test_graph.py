@@ -1,0 +1,91 @@
+"""Net: matching ops, order, inputs and outputs, rows."""
+
+import pytest
+
+from seqflow import Net, NetError
+from seqflow.signature import Described, Rows
+
+TEXT = """
+ids, n = truncate(doc.values, doc.lengths, max_length=512)
+x, mask = pad(ids, n, value=0)
+return x, mask
+"""
+
+
+def test_free_names_are_the_inputs_and_return_names_the_outputs():
+    net = Net(TEXT)
+    assert net.inputs == ("doc.values", "doc.lengths")
+    assert net.outputs() == ("x", "mask")
+
+
+def test_without_return_the_outputs_are_what_is_assigned_and_what_nothing_consumed():
+    net = Net("x, mask = pad(ids.values, ids.lengths)")
+    assert net.outputs(("ids.values", "ids.lengths", "label")) == ("label", "x", "mask")
+
+
+def test_statements_run_in_topological_order_and_as_written_otherwise():
+    net = Net("c = lengths_sum(b, n)\na = gather(x, i)\nb, n = truncate(a, m, max_length=2)\nreturn c")
+    assert [step.op.name for step in net.steps] == ["gather", "truncate", "lengths_sum"]
+    assert net.inputs == ("x", "i", "m")
+
+
+def test_one_name_for_several_outputs_binds_a_group():
+    net = Net("t = truncate(x, n, max_length=2)\ny = lengths_sum(t.rows, t.kept)")
+    assert net.steps[0].results == ("t.rows", "t.kept")
+    assert net.inputs == ("x", "n")
+
+
+def test_underscore_throws_a_result_away():
+    net = Net("x, _ = pad(a, n)\ny, _ = pad(b, n)")
+    assert net.outputs() == ("x", "y")
+
+
+def test_inputs_may_be_given_by_keyword():
+    net = Net("y = lengths_sum(lengths=n, data=x)")
+    assert net.inputs == ("n", "x") or net.inputs == ("x", "n")
+
+
+def test_a_net_prints_as_text_that_reads_back():
+    net = Net(TEXT)
+    assert str(Net(str(net))) == str(net)
+    assert "max_length=512" in str(net)
+    assert "Net(" in repr(net)
+
+
+def test_constants_are_not_inputs():
+    net = Net("y = gather(table, ids)").bind(table=[1, 2, 3])
+    assert net.inputs == ("ids",)
+    with pytest.raises(NetError, match=r"nothing uses the constant 'tabel' .did you mean 'table'"):
+        Net("y = gather(table, ids)").bind(tabel=[1])
+
+
+def test_rows_follow_the_signatures():
+    record = Rows("the record")
+    known = Net(TEXT).rows({"doc.values": Described("doc.lengths"), "doc.lengths": record})
+    assert known["ids"] == Described("n")
+    assert known["n"] is known["x"] is known["mask"] is record
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = trunkate(a, n)", "column 5: no op is named 'trunkate' (did you mean 'truncate'?)\n  x = trunkate(a, n)\n      ^"),
+        ("x = lengths_sum(a, n, 3)", "column 23: lengths_sum takes 2 inputs, found 3"),
+        ("x = lengths_sum(a)", "lengths_sum needs 'lengths'"),
+        ("x, n = truncate(a, m)", "truncate needs 'max_length'"),
+        ("x = lengths_sum(a, n, emty=1)", "lengths_sum takes no 'emty' (did you mean 'empty'?)"),
+        ("x = lengths_sum(a, n, data=b)", "lengths_sum: data is given twice"),
+        ("x, n = truncate(a, m, max_length=-1)", "max_length is -1, expected an integer, 0 or more"),
+        ("x, n = truncate(a, m, max_length=k)", "max_length is k, expected a literal"),
+        ("x, y, z = pad(a, n)", "pad has 2 outputs (padded, mask), found 3 names"),
+        ("lengths_sum(a, n)", "lengths_sum has 1 outputs (sums), found 0 names"),
+        ("x = lengths_sum(a, n)\nx = lengths_sum(b, n)", "line 2, column 1: x is assigned already, in line 1"),
+        ("x = lengths_sum(y, n)\ny = lengths_sum(x, n)", "needs its own result (x, y)"),
+        ("x = lengths_sum(x, n)", "needs its own result (x)"),
+        ("x = lengths_sum(a, n)\nreturn x, x", "x is returned twice"),
+    ],
+)  # fmt: skip
+def test_a_net_that_cannot_run_says_why_and_where(text, message):
+    with pytest.raises(NetError) as error:
+        Net(text)
+    assert message in str(error.value)

@@ -1,0 +1,118 @@
+"""Binding arrays: what fits, and the error for each thing that does not."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqflow import kernels
+from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError, ShapeError
+from seqflow.signature import bind, fast_condition, parse
+
+REDUCE = parse("number data[sum(lengths), *d], lengths[B] -> out[B, *d]")
+UNPAD = parse("padded[B, T>=max(lengths), *d], lengths[B] -> data[sum(lengths), *d]")
+JOIN = parse("{data[sum(lengths), *d], lengths[B]}+ -> rows[sum(joined), *d], int64 joined[B]")
+LSTM = parse("float x[N, K], float w[4*H, K], float u[4*H, H]?, float bias[M]? -> h[N, H]")
+
+
+def test_arrays_that_fit_come_back_as_they_are():
+    data, lengths = np.arange(6.0).reshape(3, 2), np.array([2, 1])
+    assert bind(REDUCE, [data, lengths], {})[0] is data
+
+
+def test_lists_become_arrays_and_an_empty_list_of_lengths_is_integer():
+    data, lengths = bind(REDUCE, [[], []], {})
+    assert data.shape == (0,)
+    assert lengths.dtype == np.int64
+
+
+def test_other_byte_orders_become_native():
+    data, _ = bind(REDUCE, [np.array([1, 2], ">i4"), [2]], {})
+    assert data.dtype == np.dtype("=i4")
+    assert data.tolist() == [1, 2]
+
+
+def test_an_optional_input_may_be_left_out():
+    _, w, u, bias = bind(LSTM, [np.ones((5, 3)), np.ones((8, 3)), None, None], {})
+    assert u is None
+    assert bias is None
+    assert w.shape == (8, 3)
+
+
+def test_one_unknown_name_in_a_product_is_solved_for():
+    with pytest.raises(ShapeError, match=r"w.shape\[0\] is 7, expected 4\*H for some H"):
+        bind(LSTM, [np.ones((5, 3)), np.ones((7, 3)), None, None], {})
+    with pytest.raises(ShapeError, match=r"u.shape\[0\] is 12, expected 8 \(4\*H is 8\)"):
+        bind(LSTM, [np.ones((5, 3)), np.ones((8, 3)), np.ones((12, 2)), None], {})
+
+
+def test_repetitions_have_lengths_of_their_own_and_share_dimensions():
+    ((first, second),) = bind(JOIN, [[[[1, 2], [3]], [[2], [1]]]], {})
+    assert first[1].tolist() == [2]
+    assert second[0].tolist() == [3]
+    with pytest.raises(LodError, match="sum\\(lengths\\) is 2 but data has 1 rows"):
+        bind(JOIN, [[[[1, 2], [3]], [[2], [2]]]], {})
+    with pytest.raises(ShapeError, match=r"lengths.shape\[0\] is 2, expected 1"):
+        bind(JOIN, [[[[1, 2], [3]], [[2], [1, 0]]]], {})
+    with pytest.raises(OpError, match="expected lists of one or more, all equally long"):
+        bind(JOIN, [[[[1]], []]], {})
+
+
+BAD = [
+    (REDUCE, ([1.0, 2.0], [3]), LodError, "sum(lengths) is 3 but data has 2 rows"),
+    (REDUCE, ([1.0, 2.0], [3, -1]), LodError, "lengths[1] = -1 is negative"),
+    (REDUCE, ([1.0], [2**62, 2**62, 1]), LodError, "overflow"),
+    (REDUCE, ([1.0], [1.0]), OpTypeError, "lengths is float64, expected integers"),
+    (REDUCE, ([1.0], [True]), OpTypeError, "lengths is bool, expected integers"),
+    (REDUCE, ([1.0], [[1]]), ShapeError, "lengths has 2 dimensions (1, 1), expected 1"),
+    (REDUCE, (1.0, [1]), ShapeError, "data has 0 dimensions (), expected 1 or more"),
+    (REDUCE, (["a"], [1]), OpTypeError, "data is <U1, expected numbers"),
+    (REDUCE, ([None], [1]), OpTypeError, "data holds Python objects"),
+    (REDUCE, ([[1], [2, 3]], [2]), OpTypeError, "data is not rectangular"),
+    (REDUCE, (np.ma.masked_array([1.0], [True]), [1]), OpTypeError, "data is a masked array"),
+    (UNPAD, ([[1, 2]], [3]), ShapeError, "padded.shape[1] is 2, expected 3 or more (max(lengths) is 3)"),
+    (UNPAD, ([[1, 2]], [1, 1]), ShapeError, "lengths.shape[0] is 2, expected 1 as in padded.shape[0]"),
+]
+
+
+@pytest.mark.parametrize(("signature", "values", "kind", "message"), BAD)
+def test_what_does_not_fit_is_an_error_that_says_what_was_found(signature, values, kind, message):
+    with pytest.raises(kind) as error:
+        bind(signature, values, {})
+    assert message in str(error.value)
+
+
+DTYPES = st.sampled_from(["int32", "int64", "float32", "bool", "uint8", ">i8"])
+
+
+@given(
+    st.lists(st.integers(-1, 3), max_size=4),
+    st.integers(0, 8),
+    st.integers(0, 2),
+    DTYPES,
+    DTYPES,
+    st.booleans(),
+)
+def test_the_fast_condition_is_true_exactly_where_bind_changes_nothing(
+    lengths, rows, extra, data_dtype, lengths_dtype, two_dimensional
+):
+    values = {
+        "data": np.zeros((rows, *[2] * extra), data_dtype),
+        "lengths": np.array(lengths, "int64")
+        .astype(lengths_dtype)
+        .reshape((-1, 1) if two_dimensional else -1),
+    }
+    condition = fast_condition(REDUCE, {})
+    scope = {
+        **values, "ndarray": np.ndarray, "check_lengths": kernels.check_lengths, "max_length": kernels.max_length,
+    }  # fmt: skip
+    try:
+        fast = bool(eval(condition, scope))
+    except kernels.KernelError:
+        fast = False
+    try:
+        bound = bind(REDUCE, list(values.values()), {})
+        unchanged = all(new is old for new, old in zip(bound, values.values(), strict=True))
+    except SeqflowError:
+        unchanged = False
+    assert fast == unchanged

@@ -1,0 +1,114 @@
+"""The signature language: what it reads, and what it says about what it cannot read."""
+
+import pytest
+
+from seqflow.errors import OpError
+from seqflow.signature.language import (
+    Arithmetic,
+    AtLeast,
+    Fresh,
+    Given,
+    Literal,
+    Max,
+    Name,
+    Repeated,
+    Rest,
+    Sum,
+    evaluate,
+    parse,
+)
+
+SIGNATURES = [
+    "data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[B, *d]",
+    "data[sum(lengths), *d], lengths[B] -> padded[B, max_length|max(lengths), *d], bool mask[B, max_length|max(lengths)]",
+    "padded[B, T>=max(lengths), *d], lengths[B] -> data[sum(lengths), *d]",
+    "table[R, *d], weights[P>=max(lengths)], index(R) indices[sum(lengths)], lengths[B] -> out[B, *d]",
+    "data[sum(lengths), *d], lengths[B] -> rows[sum(pieces), *d], int64 pieces[sum(counts)], int64 counts[B]",
+    "{data[sum(lengths), *d], lengths[B]}+ -> rows[sum(joined), *d], int64 joined[B]",
+    "float x[N, *e, K], float weight[M, K], float bias[M]? -> y[N, *e, M]",
+    "float x[sum(lengths), K], lengths[B], w_ih[4*H, K], w_hh[4*H, H], bias[4*H]? -> h[sum(lengths), H]",
+    "data[N, *d] -> sorted[P=N, *d]",
+    "x[N] -> unique[U], int64 inverse[N], int64 counts[U]",
+    "lengths[B], lens other[B] -> ",
+    "int keys[sum(lengths)], lengths[B] -> {int64 shard[sum(kept)], int64 kept[B]}*parts",
+    "lengths[B] -> int64 offsets[B+1]",
+    "lengths[B] -> int64 parts[n*B]",
+]
+
+
+@pytest.mark.parametrize("text", SIGNATURES)
+def test_every_form_of_the_language_parses(text):
+    signature = parse(text)
+    assert signature.text == " ".join(text.split())
+
+
+def test_dimensions_become_small_syntax_trees():
+    padded, lengths = parse(SIGNATURES[2]).inputs
+    assert padded.dims == (Name("B"), AtLeast("T", Max("lengths")), Rest("d"))
+    assert lengths.dims == (Name("B"),)
+    assert parse("x[4*H, B+1, 3] ->").inputs[0].dims == (
+        Arithmetic("*", Literal(4), Name("H")),
+        Arithmetic("+", Name("B"), Literal(1)),
+        Literal(3),
+    )
+    assert parse("x[N] -> y[P=N], z[width|N]").outputs[0].dims == (Fresh("P", Name("N")),)
+    assert parse("x[N] -> y[P=N], z[width|N]").outputs[1].dims == (Given("width", Name("N")),)
+
+
+def test_an_integer_input_that_a_sum_speaks_of_is_lengths():
+    inner, outer = parse("lens inner[sum(outer)], outer[B] -> int64 rows[B]").inputs
+    assert inner.is_lengths
+    assert outer.is_lengths
+    assert outer.dtype.word == "int"
+
+
+def test_outputs_may_be_lengths_too():
+    rows, kept = parse("data[N] -> rows[sum(kept)], int64 kept[B]").outputs
+    assert not rows.is_lengths
+    assert kept.is_lengths
+
+
+def test_a_group_keeps_its_arguments_together():
+    (group,) = parse(SIGNATURES[5]).inputs
+    assert isinstance(group, Repeated)
+    assert [argument.name for argument in group.arguments] == ["data", "lengths"]
+
+
+def test_arguments_print_as_they_are_written():
+    signature = parse("float x[N, *e, K], int ids[N], lens inner[B], float bias[M]? -> sum_of(x) y[N]")
+    assert [str(argument) for argument in signature.input_arguments] == [
+        "float x[N, *e, K]", "int ids[N]", "lens inner[B]", "float bias[M]?",
+    ]  # fmt: skip
+    assert str(signature.outputs[0]) == "sum_of(x) y[N]"
+
+
+def test_sizes_are_evaluated_against_what_is_known():
+    dims = parse("x[n*B, width|max(lengths)], lengths[B] -> y[sum(lengths)]").inputs[0].dims
+    assert evaluate(dims[0], {"n": 3, "B": 4}) == 12
+    assert evaluate(dims[0], {"B": 4}) is None
+    assert evaluate(dims[1], {Max("lengths"): 5}) == 5
+    assert evaluate(dims[1], {"width": 0, Max("lengths"): 5}) == 0
+    assert evaluate(Sum("lengths"), {}) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x[N", "expected ',' or"),
+        ("x[N] y[M] ->", "found 'y' at column 6, expected ','"),
+        ("x[N]", "expected ','"),
+        ("quick x[N] -> y[N]", "expected a dtype word"),
+        ("index x[N] -> y[N]", "expected a dtype word"),
+        ("int(R) x[N] -> y[N]", "expected a dtype word"),
+        ("x[N] -> y[sum(z)]", "'z', which it does not name"),
+        ("x[N] -> x[N]", "stands for two tensors"),
+        ("x[N]; -> y[N]", "found ';' at column 5"),
+        ("x[*] ->", "expected a name"),
+        ("{x[N] -> y[N]", "expected '}'"),
+        ("", "found 'the end' at column 1, expected a name"),
+    ],
+)
+def test_a_malformed_signature_says_where_and_what_was_expected(text, expected):
+    with pytest.raises(OpError) as error:
+        parse(text)
+    assert expected.replace("',' or", "','") in str(error.value)

@@ -1,0 +1,101 @@
+"""The registry: declaring ops, looking them up, and how their errors read."""
+
+import numpy as np
+import pytest
+
+import seqflow as sf
+from seqflow import registry
+from seqflow.errors import OpIndexError, OpTypeError, UnknownOpError
+
+
+@pytest.fixture
+def twice():
+    """An op of the user's own, registered for one test."""
+
+    @sf.op("number x[N, *d] -> y[N, *d], int64 n[N]")
+    def twice_of_a_test(x, *, factor: int = 2):
+        """Twice."""
+        return x * factor, np.arange(len(x))
+
+    yield twice_of_a_test
+    del registry._ops["twice_of_a_test"]
+
+
+def test_a_users_op_is_checked_named_and_found(twice):
+    result = twice([1, 2], factor=3)
+    assert result.y.tolist() == [3, 6]
+    assert type(result).__name__ == "TwiceOfATestResult"
+    assert "twice_of_a_test" in registry.names()
+    assert sf.ops.twice_of_a_test is twice
+    with pytest.raises(OpTypeError, match="twice_of_a_test: x is <U1, expected numbers"):
+        twice(["a"])
+
+
+def test_an_op_is_registered_once(twice):
+    with pytest.raises(sf.OpError, match="registered already"):
+
+        @sf.op("x[N] -> y[N]")
+        def twice_of_a_test(x): ...
+
+
+def test_the_parameters_are_those_of_the_signature():
+    with pytest.raises(sf.OpError, match=r"takes \['y'\], its signature says \['x'\]"):
+
+        @sf.op("x[N] -> z[N]")
+        def mismatched(y): ...
+
+
+def test_an_unknown_op_names_the_nearest():
+    with pytest.raises(UnknownOpError, match=r"no op is named 'truncat' .did you mean 'truncate'"):
+        registry.get("truncat")
+    with pytest.raises(AttributeError, match=r"no op is named"):
+        sf.ops.truncat  # noqa: B018
+
+
+def test_an_op_definition_knows_its_parts():
+    definition = registry.get("pad")
+    assert definition.caffe2 == "PackSegments"
+    assert definition.output_names == ("padded", "mask")
+    assert "PackSegments" not in definition.doc
+    assert repr(definition).startswith("<op pad: data[sum(lengths), *d]")
+
+
+ERRORS = [
+    (lambda: sf.ops.lengths_sum([1, 2], [3]), sf.LodError,
+     "lengths_sum: sum(lengths) is 3 but data has 2 rows (number data[sum(lengths), *d], lengths[B])"),
+    (lambda: sf.ops.lengths_sum([1, 2], [3, -1]), sf.LodError, "lengths_sum: lengths[1] = -1 is negative"),
+    (lambda: sf.ops.lengths_sum([1], [1], empty="x"), sf.OpError, "lengths_sum: empty is 'x'"),
+    (lambda: sf.ops.lengths_max(np.array([1], np.int8), [1], empty=300), sf.OpError, "lengths_max: empty is 300, which int8"),
+    (lambda: sf.ops.gather([1, 2], [0, 2]), OpIndexError, "gather: indices[1] = 2 is outside [0, 2)"),
+    (lambda: sf.ops.gather([1, 2], [-1]), OpIndexError, "gather: indices[0] = -1 is outside [0, 2)"),
+    (lambda: sf.ops.gather([1, 2], [0.5]), OpTypeError, "gather: indices is float64, expected integers"),
+    (lambda: sf.ops.sparse_lengths_sum([1.0], [0, 1], [2]), IndexError, "sparse_lengths_sum: indices[1] = 1 is outside [0, 1)"),
+    (lambda: sf.ops.gather_sequences([1], [1], [1]), IndexError, "gather_sequences: indices[0] = 1 is outside [0, 1)"),
+    (lambda: sf.ops.truncate([1], [1], max_length=-1), sf.OpError, "truncate: max_length is -1, expected an integer, 0 or more"),
+    (lambda: sf.ops.truncate([1], [1], max_length=1, keep="middle"), sf.OpError, "truncate: keep is 'middle', expected 'head' or 'tail'"),
+    (lambda: sf.ops.split_sequences([1], [1], chunk=2, stride=3), sf.OpError, "split_sequences: stride is 3, expected at most chunk = 2"),
+    (lambda: sf.ops.append_token([1], [1], token=0.5), sf.OpError, "append_token: token is 0.5, which int64 cannot hold"),
+    (lambda: sf.ops.bytes_to_tokens([1], [1]), OpTypeError, "bytes_to_tokens: data is int64, expected uint8"),
+    (lambda: sf.ops.pad([1, 2, 3], [3], max_length=2), sf.SeqflowError, "pad: lengths[0] = 3"),
+    (lambda: sf.ops.unpad([[1]], [2]), sf.ShapeError, "unpad: padded.shape[1] is 1, expected 2 or more"),
+    (lambda: sf.ops.pack_rows([1], [1], capacity=0), sf.OpError, "pack_rows: capacity is 0, expected an integer, 1 or more"),
+    (lambda: sf.ops.unpack_rows([[1]], [1], [1], [1], num_sequences=1), sf.OpError, "unpack_rows: sources[0] = 1 is outside [0, 1)"),
+    (lambda: sf.ops.unpack_rows([[1]], [0], [2], [1]), sf.LodError, "unpack_rows: the pieces of row 0 have 2 elements, expected at most 1"),
+    (lambda: sf.ops.unpack_rows([[1]], [0], [1], [2]), sf.LodError, "unpack_rows: sum(pieces) is 2 but sources has 1 rows"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), ERRORS, ids=[row[2][:40] for row in ERRORS])
+def test_every_error_names_op_argument_found_and_expected(call, kind, message):
+    with pytest.raises(kind) as error:
+        call()
+    assert message in str(error.value)
+
+
+def test_the_stub_of_the_ops_is_current():
+    from pathlib import Path
+
+    from seqflow.stubs import stub
+
+    path = Path(registry.__file__).parents[1] / "ops" / "__init__.pyi"
+    assert path.read_text() == stub(), "run `python -m seqflow.stubs`"
