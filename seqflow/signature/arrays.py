@@ -225,8 +225,8 @@ def _solve(place: str, dim: Dim, size: int, known: Known, origins: dict[object, 
 def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str | None:
     """A Python expression that is true where all inputs are arrays that fit; None where there is no such form.
 
-    It may use the names `ndarray`, `check_lengths`, `max_length` and those of the concrete dtypes. `attributes` says of each attribute whether
-    it may be None.
+    It may use the names `ndarray`, `check_lengths`, `max_length` and those of the concrete dtypes. `attributes`
+    says of each attribute whether it may be None.
     """
     if not all(isinstance(item, Argument) and not item.optional for item in signature.inputs):
         return None
