@@ -101,7 +101,8 @@ def pack_rows(
 
 @op(
     "packed[R, C, *d], int sources[sum(pieces)], lens piece_lengths[sum(pieces)], pieces[R]"
-    " -> data[sum(lengths), *d], int64 lengths[num_sequences|B]"
+    " -> data[sum(lengths), *d], int64 lengths[num_sequences|B]",
+    draw="packed",
 )
 def unpack_rows(
     packed: Array,

@@ -35,8 +35,8 @@ class OpDef:
     result: type | None
     """The NamedTuple of an op with several outputs."""
     caffe2: str | None = None
-    draw: Callable[..., Any] | None = None
-    """A hypothesis strategy for inputs, where the signature does not say enough to draw them."""
+    draw: str | None = None
+    """The name of the tests' strategy for inputs, where the signature does not say enough to draw them."""
 
     @property
     def doc(self) -> str:
@@ -65,9 +65,7 @@ def get(name: str) -> OpDef:
     return _ops[name]
 
 
-def op(
-    signature: str, *, caffe2: str | None = None, draw: Callable[..., Any] | None = None
-) -> Callable[[F], F]:
+def op(signature: str, *, caffe2: str | None = None, draw: str | None = None) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
 
     Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. `caffe2`
@@ -85,7 +83,7 @@ def op(
 
 
 def _define(
-    function: Callable[..., Any], signature: Signature, caffe2: str | None, draw: Callable[..., Any] | None
+    function: Callable[..., Any], signature: Signature, caffe2: str | None, draw: str | None
 ) -> OpDef:
     name = function.__name__
     attributes = read_attributes(function)

@@ -1,0 +1,133 @@
+"""A walk over the registry: what every op promises by being registered."""
+
+import doctest
+
+import numpy as np
+import pytest
+from drawing import calls
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import seqflow as sf
+from seqflow import kernels, registry
+from seqflow.signature.language import Max, Rest, Sum, evaluate
+
+OPS = [registry.get(name) for name in registry.names()]
+IMPLEMENTATIONS = ["reference", "native"] if kernels.info()["kernels"] == "native" else ["reference"]
+every_op = pytest.mark.parametrize("op", OPS, ids=registry.names())
+BAD_LENGTHS = [
+    [-1], [2, -1], [[1]], [1.0], [True], ["a"], [None], 1, [2**62, 2**62, 2**62], np.array([2**64 - 1], np.uint64),
+]  # fmt: skip
+
+
+def results(op, inputs, attributes):
+    result = op.call(**inputs, **attributes)
+    return tuple(result) if op.result else (result,)
+
+
+@every_op
+@given(data=st.data())
+@settings(max_examples=40)
+def test_results_have_the_shapes_and_dtypes_the_signature_says(op, data):
+    inputs, attributes = data.draw(calls(op))
+    found = results(op, inputs, attributes)
+    known = sizes(op, inputs, attributes, found)
+    for argument, array in zip(op.signature.output_arguments, found, strict=True):
+        assert isinstance(array, np.ndarray)
+        assert array.dtype == expected_dtype(op, argument, inputs)
+        expected = expected_shape(argument, known, array.ndim)
+        assert all(e is None or e == size for e, size in zip(expected, array.shape, strict=True))
+
+
+@every_op
+@given(data=st.data())
+@settings(max_examples=40)
+def test_native_and_reference_kernels_agree(op, data):
+    inputs, attributes = data.draw(calls(op))
+    found = []
+    for implementation in IMPLEMENTATIONS:
+        with kernels.use(implementation):
+            found.append(results(op, inputs, attributes))
+    for ours, reference in zip(found[-1], found[0], strict=True):
+        assert ours.dtype == reference.dtype
+        if ours.dtype.kind == "f":
+            np.testing.assert_allclose(ours, reference, rtol=1e-6, atol=1e-6)
+        else:
+            np.testing.assert_array_equal(ours, reference)
+
+
+@every_op
+@given(data=st.data())
+@settings(max_examples=20)
+def test_strided_and_read_only_inputs_give_the_same(op, data):
+    inputs, attributes = data.draw(calls(op))
+    strided = {name: np.repeat(array, 2, axis=-1)[..., ::2] for name, array in inputs.items()}
+    for array in strided.values():
+        array.flags.writeable = False
+    for ours, plain in zip(
+        results(op, strided, attributes), results(op, inputs, attributes), strict=True
+    ):
+        np.testing.assert_array_equal(ours, plain)
+
+
+@every_op
+@given(data=st.data(), bad=st.sampled_from(BAD_LENGTHS))
+@settings(max_examples=30)
+def test_bad_lengths_are_our_error_and_name_the_op(op, data, bad):
+    inputs, attributes = data.draw(calls(op))
+    name = next((a.name for a in op.signature.input_arguments if a.is_lengths), None)
+    if name is None:
+        return
+    with pytest.raises(sf.SeqflowError, match=f"^{op.name}: "):
+        op.call(**{**inputs, name: bad}, **attributes)
+
+
+@every_op
+def test_the_example_in_the_docs_runs(op):
+    names = {name: registry.get(name).call for name in registry.names()}
+    example = doctest.DocTestParser().get_doctest(op.doc, {**names, "np": np}, op.name, None, 0)
+    assert example.examples, "an op shows an example"
+    assert doctest.DocTestRunner(verbose=False).run(example).failed == 0
+
+
+@every_op
+def test_the_docs_say_what_an_empty_segment_gives_where_it_may_be_asked_for(op):
+    if any(attribute.name == "empty" for attribute in op.attributes):
+        assert "empty segment gives" in op.doc
+
+
+def sizes(op, inputs, attributes, found):
+    """Everything the signature's sizes may speak of, as it really is."""
+    known = dict.fromkeys((a.name for a in op.attributes if a.kind == "int"), None)
+    known |= {name: value for name, value in attributes.items() if isinstance(value, int)}
+    arguments = [*op.signature.input_arguments, *op.signature.output_arguments]
+    for argument, array in zip(arguments, [*inputs.values(), *found], strict=True):
+        if argument.is_lengths:
+            known[Sum(argument.name)] = int(array.sum())
+            known[Max(argument.name)] = int(array.max()) if array.size else 0
+    for argument, array in zip(op.signature.input_arguments, inputs.values(), strict=True):
+        axis = 0
+        for dim in argument.dims:
+            width = array.ndim - argument.rank if isinstance(dim, Rest) else 1
+            key = dim if isinstance(dim, Rest) else getattr(dim, "name", None)
+            known.setdefault(key, array.shape[axis : axis + width] if isinstance(dim, Rest) else array.shape[axis])
+            axis += width
+    return known
+
+
+def expected_shape(argument, known, ndim):
+    shape = []
+    for dim in argument.dims:
+        shape += known[dim] if isinstance(dim, Rest) else [evaluate(dim, known)]
+    assert len(shape) == ndim
+    return shape
+
+
+def expected_dtype(op, argument, inputs):
+    word, of = argument.dtype.word, argument.dtype.of
+    if word == "any":
+        return next(iter(inputs.values())).dtype
+    if word in ("sum_of", "mean_of"):
+        rule = kernels.sum_dtype if word == "sum_of" else kernels.mean_dtype
+        return np.result_type(*(rule(inputs[name].dtype) for name in of))
+    return np.dtype(np.int64 if word == "int" else word)
