@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from seqflow.providers import Block
     from seqflow.record import BadRow
 
+Array = np.ndarray[Any, Any]
 Policy = Literal["raise", "skip", "quarantine"]
 
 
@@ -27,7 +28,8 @@ class BadRows:
     counts it; "quarantine" also writes it, with those five, to the Arrow file `path`.
     """
 
-    policy: Policy = "raise"
+    policy: Array = np.ndarray[Any, Any]
+Policy = "raise"
     path: str | Path | None = None
 
     def __post_init__(self) -> None:
@@ -51,23 +53,25 @@ class BadRowHandler:
     def keeps_going(self) -> bool:
         return self.policy.policy != "raise"
 
-    def remove(self, batch: pa.RecordBatch, bad: list[BadRow], block: Block) -> pa.RecordBatch:
-        """`batch` without its bad rows; ProviderError for the first one where the policy is to raise."""
-        if not bad:
-            return batch
+    def remove(self, batch: pa.RecordBatch, bad: list[BadRow], numbers: Array, block: Block) -> Array:
+        """A mask of the rows to keep; ProviderError for the first bad one where the policy is to raise.
+
+        `numbers` says which rows of the block the rows of `batch` are.
+        """
         if not self.keeps_going:
             first = bad[0]
             raise ProviderError(
-                f"{block.origin}, block {block.index}, row {first.row}, column {first.column!r}: {first.reason}"
+                f"{block.origin}, block {block.index}, row {numbers[first.row]}, column {first.column!r}: "
+                f"{first.reason}"
             )
         rows = np.unique([row.row for row in bad])
         self.count += len(rows)
         if self.policy.path is not None:
             self._file = self._file or Quarantine(Path(self.policy.path))
-            self._file.write(batch, bad, block)
+            self._file.write(batch, bad, numbers, block)
         keep = np.ones(batch.num_rows, bool)
         keep[rows] = False
-        return batch.filter(_arrow_mask(keep))
+        return keep
 
     def close(self, *, keep: bool) -> None:
         """End the run: the quarantined rows get their final name, or are dropped with the run."""
@@ -83,14 +87,14 @@ class Quarantine:
         self._temporary = path.with_name(f".{path.name}.tmp")
         self._writer: Any = None
 
-    def write(self, batch: pa.RecordBatch, bad: list[BadRow], block: Block) -> None:
+    def write(self, batch: pa.RecordBatch, bad: list[BadRow], numbers: Array, block: Block) -> None:
         import pyarrow as pa
 
         taken = batch.take(pa.array([row.row for row in bad], pa.int64()))
         reasons = {
             "file": [block.origin] * len(bad),
             "block": pa.array([block.index] * len(bad), pa.int64()),
-            "row": pa.array([row.row for row in bad], pa.int64()),
+            "row": pa.array([numbers[row.row] for row in bad], pa.int64()),
             "column": [row.column for row in bad],
             "reason": [row.reason for row in bad],
         }
@@ -109,9 +113,3 @@ class Quarantine:
             self._temporary.replace(self._path)
         else:
             self._temporary.unlink(missing_ok=True)
-
-
-def _arrow_mask(keep: np.ndarray[Any, np.dtype[np.bool_]]) -> pa.Array:
-    import pyarrow as pa
-
-    return pa.array(keep)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,8 +17,13 @@ from seqflow.loader.prefetch import Prefetch
 from seqflow.loader.sizes import parse_bytes
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
-from seqflow.record import BadRow, Record, find_bad_rows, from_arrow, nbytes, slice_rows, to_arrow
+from seqflow.arrow import BadRow, convert, to_arrow, whole_table
+from seqflow.record import Record, nbytes, slice_rows
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]
 
 
@@ -120,16 +125,27 @@ class Loader:
         """Blocks as records, prepared; runs in the thread that reads ahead."""
         with kernels.single_thread():
             for block in self.source.blocks():
-                table = self.source.read(block, self.columns)
-                for batch in table.to_batches() if hasattr(table, "to_batches") else [table]:
-                    bad = find_bad_rows(batch, fill=self.fill, valid=self.valid)
-                    record = from_arrow(handler.remove(batch, bad, block), fill=self.fill, valid=self.valid)
-                    for prepared in self._prepare(record, block, handler):
-                        stats.rows += record.num_rows
-                        yield prepared
-                    stats.bad_rows = handler.count
+                batch = whole_table(self.source.read(block, self.columns))
+                record, numbers = self._convert(batch, block, handler)
+                yield from self._prepare(record, numbers, block, handler)
+                stats.rows += record.num_rows
+                stats.bad_rows = handler.count
 
-    def _prepare(self, record: Record, block: Block, handler: BadRowHandler) -> Iterator[Record]:
+    def _convert(
+        self, batch: pa.RecordBatch, block: Block, handler: BadRowHandler
+    ) -> tuple[Record, RowNumbers]:
+        """The good rows of a block, and which rows of the block they are."""
+        record, bad = convert(batch, fill=self.fill, valid=self.valid)
+        numbers = np.arange(batch.num_rows)
+        if bad:
+            kept = handler.remove(batch, bad, numbers, block)
+            record, _ = convert(batch.filter(kept), fill=self.fill, valid=self.valid)
+            numbers = numbers[kept]
+        return record, numbers
+
+    def _prepare(
+        self, record: Record, numbers: RowNumbers, block: Block, handler: BadRowHandler
+    ) -> Iterator[Record]:
         if self.prepare is None:
             yield record
             return
@@ -139,19 +155,20 @@ class Loader:
             if not handler.keeps_going or isinstance(error, (NetError, OpTypeError)):
                 error.add_note(f"preparing {block.origin}, block {block.index}")
                 raise
-            yield from self._prepare_halves(record, block, handler, error)
+            yield from self._prepare_halves(record, numbers, block, handler, error)
 
     def _prepare_halves(
-        self, record: Record, block: Block, handler: BadRowHandler, error: SeqflowError
+        self, record: Record, numbers: RowNumbers, block: Block, handler: BadRowHandler, error: SeqflowError
     ) -> Iterator[Record]:
         """Find the rows that `prepare` cannot take by halving, and prepare the others."""
         if record.num_rows <= 1:
             reason = str(error).split("\n")[0]
-            handler.remove(to_arrow(record), [BadRow(0, ", ".join(record), reason)], block)
+            handler.remove(to_arrow(record), [BadRow(0, ", ".join(record), reason)], numbers, block)
             return
         middle = record.num_rows // 2
-        for half in (slice_rows(record, 0, middle), slice_rows(record, middle, record.num_rows)):
-            yield from self._prepare(half, block, handler)
+        for half in (slice(0, middle), slice(middle, record.num_rows)):
+            rows = slice_rows(record, half.start, half.stop)
+            yield from self._prepare(rows, numbers[half], block, handler)
 
     def _plan(self, records: Iterator[Record], stats: Stats) -> Iterator[Record]:
         first = next(records, None)

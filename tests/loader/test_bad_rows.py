@@ -1,0 +1,75 @@
+"""Rows that cannot be used: raise, skip, quarantine."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import seqflow as sf
+
+ROWS = [[1, 2], [3, None], [], None, [4, 99], [5]]
+
+
+@pytest.fixture
+def file(tmp_path):
+    pq.write_table(pa.table({"x": pa.array(ROWS, pa.list_(pa.int64())), "id": range(6)}), tmp_path / "x.parquet")
+    return tmp_path / "x.parquet"
+
+
+GATHER = "y = gather(table, x.values)\nreturn y, x.lengths, id"
+TABLE = {"table": np.arange(10.0)}
+
+
+def test_raise_names_file_block_row_column_and_reason(file):
+    with pytest.raises(sf.ProviderError, match=r"x.parquet, block 0, row 1, column 'x.*null value"):
+        list(sf.Loader(file))
+
+
+def test_skip_leaves_bad_rows_out_and_counts_them(file):
+    loader = sf.Loader(file, bad_rows="skip")
+    (batch,) = loader
+    assert batch["id"].tolist() == [0, 2, 3, 4, 5]
+    assert batch["x.lengths"].tolist() == [2, 0, 0, 2, 1]
+    assert loader.stats().bad_rows == 1
+
+
+def test_rows_that_prepare_cannot_take_are_bad_rows_too(file):
+    loader = sf.Loader(file, prepare=GATHER, constants=TABLE, bad_rows="skip", batch=sf.Rows(10))
+    (batch,) = loader
+    assert batch["id"].tolist() == [0, 2, 3, 5]
+    assert batch["y"].tolist() == [1, 2, 5]
+    assert loader.stats().bad_rows == 2
+
+
+def test_quarantine_keeps_the_rows_with_their_reasons(file, tmp_path):
+    path = tmp_path / "bad.arrow"
+    loader = sf.Loader(file, prepare=GATHER, constants=TABLE, bad_rows=sf.BadRows("quarantine", path))
+    list(loader)
+    table = pa.ipc.open_file(path).read_all()
+    assert table["id"].to_pylist() == [1, 4]
+    assert table["x"].to_pylist() == [[3, None], [4, 99]]
+    assert table["bad.row"].to_pylist() == [1, 4]
+    assert all(name.endswith("x.parquet") for name in table["bad.file"].to_pylist())
+    assert "null value" in table["bad.reason"].to_pylist()[0]
+    assert "indices[1] = 99 is outside [0, 10)" in table["bad.reason"].to_pylist()[1]
+
+
+def test_fill_and_valid_make_null_values_good(file):
+    (batch,) = sf.Loader(file, fill=0)
+    assert batch["x.values"].tolist() == [1, 2, 3, 0, 4, 99, 5]
+    (batch,) = sf.Loader(file, valid=True)
+    assert batch["x.values.valid"].tolist() == [True, True, True, False, True, True, True]
+
+
+def test_an_error_that_every_row_would_have_is_raised_even_so(file):
+    with pytest.raises(sf.OpError, match="expected integers"):
+        list(sf.Loader(file, prepare="y = gather(x.values, table)\nreturn y", constants=TABLE, bad_rows="skip", fill=0))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(("drop",), "policy is 'drop'"), (("quarantine",), "needs a path"), (("skip", "x"), "takes no path")],
+)
+def test_a_policy_that_makes_no_sense_is_refused(arguments, message):
+    with pytest.raises(sf.OpError, match=message):
+        sf.BadRows(*arguments)

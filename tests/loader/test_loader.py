@@ -1,0 +1,164 @@
+"""Loader: from files to batches, in order, with nothing lost."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import seqflow as sf
+
+
+@pytest.fixture
+def docs(tmp_path):
+    """Two Parquet files of three row groups of token lists; returned are the folder and the lists."""
+    rng = np.random.default_rng(1)
+    lists = [rng.integers(0, 100, n).tolist() for n in rng.integers(0, 9, 50)]
+    labels = list(range(50))
+    for i, part in enumerate((slice(0, 30), slice(30, 50))):
+        table = pa.table({"tokens": pa.array(lists[part], pa.list_(pa.int32())), "label": labels[part]})
+        pq.write_table(table, tmp_path / f"{i}.parquet", row_group_size=12)
+    return tmp_path, lists
+
+
+def rows(batches, column="tokens"):
+    for batch in batches:
+        offsets = np.concatenate([[0], np.cumsum(batch[f"{column}.lengths"])]).astype(int)
+        for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
+            yield batch[f"{column}.values"][start:stop].tolist()
+
+
+def test_batches_hold_the_rows_of_all_files_in_order(docs):
+    folder, lists = docs
+    loader = sf.Loader(folder, batch=sf.Rows(7))
+    batches = list(loader)
+    assert list(rows(batches)) == lists
+    assert [batch.num_rows for batch in batches] == [7] * 7 + [1]
+    assert np.concatenate([batch["label"] for batch in batches]).tolist() == list(range(50))
+    assert loader.num_rows == 50
+
+
+def test_each_iteration_starts_anew(docs):
+    loader = sf.Loader(docs[0], columns=["tokens"])
+    assert list(rows(loader)) == list(rows(loader))
+
+
+def test_columns_are_read_only_where_asked_for(docs):
+    (batch, *_) = sf.Loader(docs[0], columns=["label"])
+    assert set(batch) == {"label"}
+    with pytest.raises(sf.ProviderError, match="did you mean 'label'"):
+        sf.Loader(docs[0], columns=["labl"])
+
+
+def test_prepare_runs_on_blocks_and_net_on_batches(docs):
+    folder, lists = docs
+    loader = sf.Loader(
+        folder,
+        prepare="ids, n = truncate(tokens.values, tokens.lengths, max_length=3)\nreturn ids, n, label",
+        net="x, mask = pad(ids, n, max_length=3)\nreturn x, mask, label",
+        batch=sf.Rows(20),
+    )
+    batches = list(loader)
+    assert [batch["x"].shape for batch in batches] == [(20, 3), (20, 3), (10, 3)]
+    found = [row[mask].tolist() for batch in batches for row, mask in zip(batch["x"], batch["mask"], strict=True)]
+    assert found == [tokens[:3] for tokens in lists]
+
+
+def test_prepare_may_change_the_number_of_rows(docs):
+    folder, lists = docs
+    prepare = """
+    x.values, x.lengths, counts = split_sequences(tokens.values, tokens.lengths, chunk=4)
+    return x.values, x.lengths
+    """
+    batches = list(sf.Loader(folder, prepare=prepare, batch=sf.Rows(10)))
+    expected = [tokens[i : i + 4] for tokens in lists for i in range(0, len(tokens), 4)]
+    assert list(rows(batches, "x")) == expected
+    assert all(batch.num_rows == 10 for batch in batches[:-1])
+
+
+def test_plain_functions_may_stand_for_nets(docs):
+    folder, lists = docs
+    loader = sf.Loader(
+        folder,
+        prepare=lambda record: {"x.values": record["tokens.values"] + 1, "x.lengths": record["tokens.lengths"]},
+        net=lambda batch: {"total": np.array([batch["x.values"].sum()])},
+        batch=sf.Rows(50),
+    )
+    (batch,) = loader
+    assert batch["total"] == sum(map(sum, lists)) + sum(map(len, lists))
+
+
+def test_constants_reach_the_nets(docs):
+    folder, lists = docs
+    table = np.arange(200.0).reshape(100, 2)
+    (batch,) = sf.Loader(
+        folder,
+        net="y = sparse_lengths_sum(table, tokens.values, tokens.lengths)",
+        constants={"table": table},
+        batch=sf.Rows(50),
+    )
+    np.testing.assert_allclose(batch["y"], [table[tokens].sum(axis=0) for tokens in lists])
+    with pytest.raises(sf.NetError, match="nothing uses the constant 'tabel'"):
+        sf.Loader(folder, constants={"tabel": table})
+
+
+def test_packed_batches_count_sources_over_all_windows(docs):
+    folder, lists = docs
+    loader = sf.Loader(folder, columns=["tokens"], batch=sf.Packed(16), window=400)
+    seen = {}
+    for batch in loader:
+        unpacked = sf.ops.unpack_rows(
+            batch["tokens"], batch["sources"], batch["piece_lengths"], batch["pieces"], num_sequences=50
+        )
+        offsets = np.concatenate([[0], np.cumsum(unpacked.lengths)])
+        for i in np.flatnonzero(unpacked.lengths):
+            seen[i] = unpacked.data[offsets[i] : offsets[i + 1]].tolist()
+    assert [seen.get(i, []) for i in range(50)] == lists
+    assert loader.stats().tokens == sum(map(len, lists))
+    assert loader.stats().batches > 1
+
+
+def test_stats_tell_rows_tokens_and_fill(docs):
+    folder, lists = docs
+    loader = sf.Loader(folder, batch=sf.Rows(25))
+    for _ in loader:
+        pass
+    stats = loader.stats()
+    widest = [max(map(len, lists[:25])), max(map(len, lists[25:]))]
+    assert (stats.rows, stats.tokens, stats.batches) == (50, sum(map(len, lists)), 2)
+    assert stats.fill == pytest.approx(sum(map(len, lists)) / (25 * sum(widest)))
+
+
+def test_memory_in_flight_stays_within_the_bound(tmp_path):
+    block = pa.table({"x": pa.array([[1] * 1000] * 10, pa.list_(pa.int64()))})
+    with pq.ParquetWriter(tmp_path / "x.parquet", block.schema) as writer:
+        for _ in range(30):
+            writer.write_table(block)
+    loader = sf.Loader(tmp_path / "x.parquet", batch=sf.Rows(10), memory=200_000)
+    assert all(loader.stats().bytes_in_flight <= 200_000 for _ in loader)
+
+
+def test_an_error_in_prepare_names_file_block_and_statement(docs):
+    loader = sf.Loader(docs[0], prepare="y = gather(table, tokens.values)\nreturn y, tokens.lengths", constants={"table": np.zeros(10)})
+    with pytest.raises(sf.OpError, match=r"gather: indices\[\d+\] = \d+ is outside \[0, 10\)") as error:
+        list(loader)
+    notes = "\n".join(error.value.__notes__)
+    assert "0.parquet, block 0" in notes
+    assert "line 1: y = gather(table, tokens.values)" in notes
+
+
+def test_prepare_must_return_what_describes_its_tensors(docs):
+    loader = sf.Loader(docs[0], prepare="ids, n = truncate(tokens.values, tokens.lengths, max_length=2)\nreturn ids, label")
+    with pytest.raises(sf.LodError, match="return the lengths that describe each tensor"):
+        list(loader)
+
+
+def test_a_missing_input_names_the_nearest_tensor(docs):
+    loader = sf.Loader(docs[0], net="x, mask = pad(tokens.value, tokens.lengths)")
+    with pytest.raises(sf.NetError, match=r"nothing assigns 'tokens.value'.*did you mean 'tokens.values'"):
+        list(loader)
+
+
+def test_zero_rows_make_no_batches(tmp_path):
+    pq.write_table(pa.table({"x": pa.array([], pa.list_(pa.int32()))}), tmp_path / "x.parquet")
+    assert list(sf.Loader(tmp_path / "x.parquet", batch=sf.Rows(4))) == []
+    assert list(sf.Loader(tmp_path / "x.parquet", batch=sf.Packed(4))) == []
