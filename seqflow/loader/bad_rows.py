@@ -28,8 +28,7 @@ class BadRows:
     counts it; "quarantine" also writes it, with those five, to the Arrow file `path`.
     """
 
-    policy: Array = np.ndarray[Any, Any]
-Policy = "raise"
+    policy: Policy = "raise"
     path: str | Path | None = None
 
     def __post_init__(self) -> None:
