@@ -1,0 +1,153 @@
+"""Bringing arguments into the one form the kernels work on, and the dtypes of results."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seqflow.kernels.error import too_large, wrong_out
+
+Array = np.ndarray[Any, Any]
+DType = np.dtype[Any]
+
+
+class PackingPlan(NamedTuple):
+    """Which piece of which sequence goes where: the pieces row by row, in the order they have in the row.
+
+    sources[P]: the sequence of each piece; starts[P]: its first element inside that sequence;
+    piece_lengths[P]: its number of elements; pieces[R]: how many pieces each row has. All int64.
+    """
+
+    sources: Array
+    starts: Array
+    piece_lengths: Array
+    pieces: Array
+
+
+def integers(values: Any, argument: str) -> Array:
+    """`values` as contiguous int32 or int64; other integer dtypes become int64.
+
+    TypeError for anything but integers, KernelError for an unsigned value above int64.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{argument} is {array.dtype}, expected integers")
+    if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
+        position = int(np.argmax(array.ravel() > np.uint64(np.iinfo(np.int64).max)))
+        raise too_large(argument, position, int(array.ravel()[position]))
+    dtype = np.dtype(np.int32) if array.dtype == np.int32 else np.dtype(np.int64)
+    return np.ascontiguousarray(array, dtype).reshape(array.shape)
+
+
+def counts(values: Any, argument: str) -> Array:
+    """One-dimensional `integers`."""
+    array = integers(values, argument)
+    if array.ndim != 1:
+        raise ValueError(f"{argument} has {array.ndim} dimensions, expected 1")
+    return array
+
+
+def rows(values: Any, argument: str) -> Array:
+    """`values` as a C-contiguous array in native byte order with at least one axis."""
+    array = np.asarray(values)
+    if array.ndim == 0:
+        raise ValueError(f"{argument} has no rows: it is a scalar")
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+
+
+def check_out(out: Any, shape: tuple[int, ...], dtype: DType, argument: str = "out") -> Array:
+    """`out`, if it is a writable C-contiguous array of that shape and dtype; KernelError otherwise."""
+    if not isinstance(out, np.ndarray):
+        raise wrong_out(argument, type(out).__name__, "a numpy array")
+    if out.shape != shape or out.dtype != dtype:
+        raise wrong_out(argument, f"{out.dtype}{list(out.shape)}", f"{dtype}{list(shape)}")
+    if not (out.flags.c_contiguous and out.flags.writeable):
+        missing = "read-only" if out.flags.c_contiguous else "not contiguous"
+        raise wrong_out(argument, missing, "a writable C-contiguous array")
+    return out
+
+
+def output(out: Any, shape: tuple[int, ...], dtype: DType, argument: str = "out") -> Array:
+    """`out`, checked, or a fresh array where it is None."""
+    return np.empty(shape, dtype) if out is None else check_out(out, shape, dtype, argument)
+
+
+def apart(source: Array, target: Array | None) -> Array:
+    """`source`, or a copy of it where writing to `target` could change it."""
+    return source.copy() if target is not None and np.may_share_memory(source, target) else source
+
+
+def sum_dtype(dtype: DType) -> DType:
+    """The dtype of a sum: float16 and float32 give float32, integers and bool int64, uint64 uint64."""
+    match dtype.kind:
+        case "b" | "i":
+            return np.dtype(np.int64)
+        case "u":
+            return np.dtype(np.uint64 if dtype.itemsize == 8 else np.int64)
+        case "f" if dtype.itemsize < 4:
+            return np.dtype(np.float32)
+    return dtype.newbyteorder("=")
+
+
+def mean_dtype(dtype: DType) -> DType:
+    """The dtype of a mean: float32 and float64 (and complex) keep theirs, all else gives float64."""
+    keeps = (dtype.kind == "f" and dtype.itemsize >= 4) or dtype.kind == "c"
+    return dtype.newbyteorder("=") if keeps else np.dtype(np.float64)
+
+
+def reduced_dtype(kind: str, dtype: DType) -> DType:
+    """The dtype of a reduction; ValueError for an unknown kind."""
+    match kind:
+        case "sum":
+            return sum_dtype(dtype)
+        case "mean":
+            return mean_dtype(dtype)
+        case "max" | "min":
+            return dtype.newbyteorder("=")
+    raise ValueError(f"kind is {kind!r}, expected 'sum', 'mean', 'max' or 'min'")
+
+
+def check_side(side: str) -> None:
+    """ValueError unless padding goes to the "right" or the "left"."""
+    if side not in ("right", "left"):
+        raise ValueError(f"side is {side!r}, expected 'right' or 'left'")
+
+
+def check_strategy(capacity: int, strategy: str) -> None:
+    """ValueError for a capacity below 1 or an unknown strategy of packing."""
+    if strategy not in ("best_fit", "first_fit", "concat"):
+        raise ValueError(f"strategy is {strategy!r}, expected 'best_fit', 'first_fit' or 'concat'")
+    if not 1 <= capacity < 2**31:
+        raise ValueError(f"capacity is {capacity}, expected 1 to {2**31 - 1}")
+
+
+def scalar(value: Any, dtype: DType) -> Array:
+    """`value` as an array of one element; OverflowError where an integer dtype cannot hold it."""
+    return np.full(1, value, dtype)
+
+
+def check_pair(source: Array, target: Any) -> None:
+    """ValueError or KernelError unless slices of `source` can be written into `target`."""
+    if not isinstance(target, np.ndarray) or target.ndim == 0:
+        raise wrong_out("target", type(target).__name__, "a numpy array with rows")
+    check_out(target, target.shape[:1] + source.shape[1:], source.dtype, "target")
+
+
+def check_same_size(**arrays: Array) -> None:
+    """ValueError unless all arrays have equally many entries."""
+    if len({len(array) for array in arrays.values()}) > 1:
+        sizes = ", ".join(f"{name} has {len(array)}" for name, array in arrays.items())
+        raise ValueError(f"{sizes} entries, expected equally many")
+
+
+def check_padded(padded: Array, lengths: Array) -> None:
+    """ValueError unless `padded` is [B, T, *d] for the B lengths."""
+    if padded.ndim < 2:
+        raise ValueError(f"padded has {padded.ndim} dimensions, expected 2 or more")
+    if len(padded) != len(lengths):
+        raise ValueError(f"padded has {len(padded)} rows but there are {len(lengths)} lengths")
+
+
+def check_width(width: int) -> None:
+    """ValueError for a negative width."""
+    if width < 0:
+        raise ValueError(f"width is {width}, expected 0 or more")

@@ -1,0 +1,86 @@
+"""The one error of the kernels: what was found where, and what would have been right."""
+
+
+class KernelError(ValueError):
+    """Lengths, indices or an output array that a kernel cannot work with.
+
+    kind: "negative" (a length below 0), "sum" (lengths that do not add up to the rows there are), "index" (an
+    index outside the rows it points into), "overflow" (a sum or a value above int64), "bounds" (a length above
+    what there is room for, a slice outside its array) or "out" (an `out` array of the wrong form).
+    argument: the name of the argument. position: the flat position in it, None where no single entry is wrong.
+    value: what was found. low, high: `low <= value < high` would have been right; None where there is no bound.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        kind: str,
+        argument: str,
+        position: int | None = None,
+        value: int | None = None,
+        low: int | None = None,
+        high: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.argument = argument
+        self.position = position
+        self.value = value
+        self.low = low
+        self.high = high
+
+
+MAX_INT64 = 2**63 - 1
+
+
+def negative(argument: str, position: int, value: int) -> KernelError:
+    """An entry below 0 where only counts make sense."""
+    message = f"{argument}[{position}] = {value} is negative"
+    return KernelError(message, "negative", argument, position, value, 0)
+
+
+def overflow(argument: str, position: int, value: int, low: int, high: int) -> KernelError:
+    """The entry at which the running sum leaves int64; `high` is what would still have fitted."""
+    message = f"sum({argument}) overflows int64 at {argument}[{position}] = {value}"
+    return KernelError(message, "overflow", argument, position, value, low, high)
+
+
+def too_large(argument: str, position: int, value: int) -> KernelError:
+    """An unsigned entry above the largest int64."""
+    message = f"{argument}[{position}] = {value} does not fit int64"
+    return KernelError(message, "overflow", argument, position, value, 0, MAX_INT64 + 1)
+
+
+def outside(argument: str, position: int, value: int, low: int, high: int) -> KernelError:
+    """An index outside the rows it points into."""
+    message = f"{argument}[{position}] = {value} is outside [{low}, {high})"
+    return KernelError(message, "index", argument, position, value, low, high)
+
+
+def too_long(argument: str, position: int, value: int, room: int) -> KernelError:
+    """A length above the room there is for it."""
+    message = f"{argument}[{position}] = {value} is longer than {room}"
+    return KernelError(message, "bounds", argument, position, value, 0, room + 1)
+
+
+def slice_outside(argument: str, position: int, value: int, size: int, rows: int) -> KernelError:
+    """A slice that starts at `value` and leaves its array of `rows` rows."""
+    message = f"{argument}[{position}] = {value} starts a slice of {size} rows outside [0, {rows})"
+    return KernelError(message, "bounds", argument, position, value, 0, rows - size + 1)
+
+
+def wrong_sum(argument: str, total: int, expected: int, owner: str) -> KernelError:
+    """Entries that add up to something else than the rows of `owner`."""
+    message = f"sum({argument}) is {total} but {owner} has {expected} rows"
+    return KernelError(message, "sum", argument, None, total, expected, expected + 1)
+
+
+def wrong_out(argument: str, found: str, expected: str) -> KernelError:
+    """An output array that cannot take the result."""
+    return KernelError(f"{argument} is {found}, expected {expected}", "out", argument)
+
+
+def too_full(row: int, total: int, capacity: int) -> KernelError:
+    """A row whose pieces have more elements than it can take."""
+    message = f"the pieces of row {row} have {total} elements, more than the capacity {capacity}"
+    return KernelError(message, "bounds", "pieces", row, total, 0, capacity + 1)
