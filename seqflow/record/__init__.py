@@ -1,0 +1,31 @@
+"""Records: one batch of named tensors, to and from Arrow without copying."""
+
+from seqflow.record.reading import (
+    BadRow,
+    Column,
+    as_table,
+    column_from_arrow,
+    convert,
+    find_bad_rows,
+    from_arrow,
+)
+from seqflow.record.record import Record
+from seqflow.record.rows import concat_records, nbytes, slice_rows, split_rows, take_rows
+from seqflow.record.writing import to_arrow
+
+__all__ = [
+    "BadRow",
+    "Column",
+    "Record",
+    "as_table",
+    "column_from_arrow",
+    "concat_records",
+    "convert",
+    "find_bad_rows",
+    "from_arrow",
+    "nbytes",
+    "slice_rows",
+    "split_rows",
+    "take_rows",
+    "to_arrow",
+]

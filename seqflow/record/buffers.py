@@ -1,0 +1,110 @@
+"""Arrow buffers as NumPy arrays and back; nothing is copied unless it says so."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow.errors import ProviderError
+from seqflow.record.record import Tensor
+
+INT32_MAX = 2**31 - 1
+
+
+def leaf_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
+    """The dtype of a tensor of this Arrow type; None for a type that is not one number a row.
+
+    Timestamps and dates are datetime64, durations and times of day timedelta64, all in Arrow's unit.
+    """
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+        return np.dtype(kind.to_pandas_dtype())
+    if types.is_timestamp(kind):
+        return np.dtype(f"M8[{kind.unit}]")
+    if types.is_duration(kind) or types.is_time(kind):
+        return np.dtype(f"m8[{kind.unit}]")
+    if types.is_date32(kind):
+        return np.dtype("M8[D]")
+    if types.is_date64(kind):
+        return np.dtype("M8[ms]")
+    return None
+
+
+def leaf_values(array: pa.Array) -> Tensor:
+    """The values of an array of numbers, bools or times, whatever its nulls hide: a read-only view.
+
+    Bools are bits in Arrow, date32 and time32 have 32 bits where NumPy has 64: these are copied.
+    """
+    dtype = leaf_dtype(array.type)
+    assert dtype is not None
+    buffer = array.buffers()[1]
+    if dtype == np.bool_:
+        return bits(buffer, array.offset, len(array))
+    if array.type.bit_width == 32 and dtype.kind in "Mm":
+        return frozen(view(buffer, np.dtype(np.int32), array.offset, len(array)).astype(np.int64).view(dtype))
+    return view(buffer, dtype, array.offset, len(array))
+
+
+def leaf_array(values: Tensor, kind: pa.DataType, nulls: Tensor | None) -> pa.Array:
+    """The Arrow array of type `kind` over 1-D values of `leaf_dtype(kind)`: the inverse of leaf_values."""
+    if types.is_boolean(kind):
+        data = pa.py_buffer(np.packbits(values, bitorder="little"))
+    elif kind.bit_width == 32 and values.dtype.kind in "Mm":
+        data = pa.py_buffer(values.view(np.int64).astype(np.int32))
+    else:
+        data = buffer_of(values)
+    return pa.Array.from_buffers(kind, len(values), [validity(nulls), data])
+
+
+def view(buffer: pa.Buffer | None, dtype: np.dtype[Any], start: int, count: int) -> Tensor:
+    """`count` values from position `start`: a read-only array that keeps the buffer alive."""
+    if count == 0 or buffer is None:
+        return frozen(np.empty(0, dtype))
+    size, first = count * dtype.itemsize, start * dtype.itemsize
+    if first + size > buffer.size:
+        raise ProviderError(
+            f"an Arrow buffer has {buffer.size} bytes, but its array reaches to byte {first + size}"
+        )
+    return frozen(np.frombuffer(buffer, np.uint8, size, first).view(dtype))
+
+
+def bits(buffer: pa.Buffer | None, start: int, count: int) -> Tensor:
+    """`count` bits from bit `start`, unpacked to bools."""
+    first = start // 8
+    packed = view(buffer, np.dtype(np.uint8), first, (start + count + 7) // 8 - first)
+    unpacked = np.unpackbits(packed, count=start % 8 + count, bitorder="little")
+    return frozen(unpacked[start % 8 :].view(np.bool_))
+
+
+def nulls_of(array: pa.Array) -> Tensor | None:
+    """True where the array is null; None where nothing is."""
+    if array.null_count == 0:
+        return None
+    return ~bits(array.buffers()[0], array.offset, len(array))
+
+
+def validity(nulls: Tensor | None) -> pa.Buffer | None:
+    """The validity bitmap of a mask of nulls."""
+    if nulls is None or not nulls.any():
+        return None
+    return pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+
+
+def buffer_of(values: Tensor) -> pa.Buffer:
+    """The memory of an array as an Arrow buffer; copies only where it is not in one piece."""
+    if values.size == 0:
+        return pa.py_buffer(b"")
+    return pa.py_buffer(np.ascontiguousarray(values).reshape(-1).view(np.uint8))
+
+
+def offsets_of(lengths: Tensor, wide: bool) -> Tensor:
+    """Exclusive prefix sum of lengths with the total at the end, 32 bits or 64."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets if wide else offsets.astype(np.int32)
+
+
+def frozen(values: Tensor) -> Tensor:
+    """The same array, read-only."""
+    values.flags.writeable = False
+    return values

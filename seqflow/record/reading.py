@@ -1,0 +1,164 @@
+"""Arrow columns as named tensors: what `from_arrow` does."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from seqflow.errors import ProviderError
+from seqflow.lod import LoD
+from seqflow.record.nested import Fill, TensorReader
+from seqflow.record.record import Record, Tensor
+from seqflow.record.rows import concat_tensors
+from seqflow.record.selection import Rename, check_names, selection
+
+
+class BadRow(NamedTuple):
+    """A row that can't become tensors: its number in the batch, its column, and why."""
+
+    row: int
+    column: str
+    reason: str
+
+
+class Column(NamedTuple):
+    """One list column: flat values, and the lengths of its lists (a LoD where lists hold lists)."""
+
+    values: Tensor
+    lengths: Tensor | LoD
+
+
+def from_arrow(
+    obj: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    fill: Fill = None,
+    valid: bool = False,
+    rename: Rename | None = None,
+) -> Record:
+    """Turn a record batch or table into named tensors that share its memory.
+
+    `obj` is a RecordBatch, a Table, a struct array, or anything table-like with `__arrow_c_stream__` or
+    `__arrow_c_array__`. `columns` picks columns, or fields of them (`docs.title`); `rename` maps old names to
+    new ones (or lists all new names). A column `c` of lists becomes `c.lengths` (int64) and `c.values`, a
+    struct `c.field…`, a map `c.lengths`, `c.keys…` and `c.values…`, text the lengths and uint8 values of its
+    bytes, and so on at any depth. Tensors are read-only and keep the Arrow memory alive. Copied are only
+    bools (bits in Arrow), 32-bit dates and times, string views, columns of several chunks, and values that
+    nulls hide or fill.
+
+    A null list is empty. A null value is a ProviderError, unless `fill` gives a value for all columns, or by
+    column or tensor, or `valid=True` asks for masks: `c.valid`, `c.values.valid`, true where not null.
+    """
+    table = as_table(obj)
+    if columns is not None or rename is not None:
+        table = selection(table.schema, columns, rename).apply(table)
+    record, bad_rows = convert(table, fill=fill, valid=valid)
+    if bad_rows:
+        row, column, reason = bad_rows[0]
+        raise ProviderError(
+            f"column {column!r}, row {row}: {reason}\npass fill= to replace nulls, or valid=True for masks"
+        )
+    return record
+
+
+def find_bad_rows(obj: Any, *, fill: Fill = None, valid: bool = False) -> list[BadRow]:
+    """The rows from_arrow would refuse, in order of rows; the first reason per row and column."""
+    return convert(as_table(obj), fill=fill, valid=valid)[1]
+
+
+def convert(
+    table: pa.RecordBatch | pa.Table, *, fill: Fill = None, valid: bool = False
+) -> tuple[Record, list[BadRow]]:
+    """What from_arrow gives, and the rows it would refuse, whose null values are 0 here."""
+    check_names(table.schema)
+    whole = TensorReader(fill, valid)
+    bad_rows: list[BadRow] = []
+    for position, field in enumerate(table.schema):
+        tensors, bad = _read_column(field.name, field, _chunks(table.column(position)), fill, valid)
+        whole.update(tensors)
+        bad_rows += bad
+    record = Record(whole.tensors, whole.parents, table.num_rows, table.schema, whole.dictionaries)
+    return record, sorted(bad_rows, key=lambda bad: bad.row)
+
+
+def column_from_arrow(array: Any, *, fill: Fill = None, valid: bool = False) -> Column | Tensor | Record:
+    """One array as tensors: `values, lengths` for a list array, sharing its memory.
+
+    Several levels of lists give `values, LoD`; an array of numbers is one tensor; what has no such form
+    (structs, maps, masks asked for) comes back as a Record of the names from_arrow would give, without the
+    column's own.
+
+    >>> column_from_arrow(pa.array([[1, 2], [], [3]]))
+    Column(values=array([1, 2, 3]), lengths=array([2, 0, 1]))
+    """
+    tensors, bad_rows = _read_column("", pa.field("", array.type), _chunks(array), fill, valid)
+    if bad_rows:
+        raise ProviderError(f"row {bad_rows[0].row}: {bad_rows[0].reason}\npass fill= or valid=True")
+    names = list(tensors.tensors)
+    if names == [""]:
+        return tensors.tensors[""]
+    depth = len(names) - 1
+    if depth > 0 and names == [
+        *("values." * level + "lengths" for level in range(depth)),
+        "values" + ".values" * (depth - 1),
+    ]:
+        *lengths, values = tensors.tensors.values()
+        return Column(values, lengths[0] if depth == 1 else LoD(*lengths))
+    return Record(
+        tensors.tensors,
+        tensors.parents,
+        len(array),
+        pa.schema(array.type) if pa.types.is_struct(array.type) else None,
+        tensors.dictionaries,
+    )
+
+
+def as_table(obj: Any) -> pa.RecordBatch | pa.Table:
+    """The record batch or table behind anything that holds columns and speaks Arrow; ProviderError else."""
+    if isinstance(obj, pa.RecordBatch | pa.Table):
+        return obj
+    if isinstance(obj, pa.StructArray):
+        return pa.RecordBatch.from_arrays(obj.flatten(), schema=pa.schema(list(obj.type)))
+    if isinstance(obj, pa.ChunkedArray) and pa.types.is_struct(obj.type):
+        return pa.Table.from_batches(map(as_table, obj.chunks), pa.schema(list(obj.type)))
+    try:
+        if hasattr(obj, "__arrow_c_stream__"):
+            return pa.table(obj)
+        if hasattr(obj, "__arrow_c_array__"):
+            return pa.record_batch(obj)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ProviderError(f"a {type(obj).__name__} without columns: {error}") from error
+    raise ProviderError(
+        f"expected a record batch, a table or another holder of Arrow columns, not {type(obj).__name__}"
+    )
+
+
+def _read_column(
+    name: str, field: pa.Field, chunks: Sequence[pa.Array], fill: Fill, valid: bool
+) -> tuple[TensorReader, list[BadRow]]:
+    """The tensors of one column. Several chunks are put together tensor by tensor, so that none is too long."""
+    parts = []
+    bad: dict[int, BadRow] = {}
+    start = 0
+    for chunk in chunks:
+        part = TensorReader(fill, valid)
+        part.read(name, chunk, parent=None, nullable=field.nullable)
+        for tensor, rows in part.bad_rows():
+            for row in (rows + start).tolist():
+                bad.setdefault(row, BadRow(row, name, f"null value in {tensor or 'the array'}"))
+        parts.append(part)
+        start += len(chunk)
+    whole = parts[0]
+    if len(parts) > 1:
+        whole.tensors, whole.dictionaries = concat_tensors(
+            [part.tensors for part in parts], [part.dictionaries for part in parts]
+        )
+        for tensor in whole.tensors.values():
+            tensor.flags.writeable = False
+    return whole, list(bad.values())
+
+
+def _chunks(array: pa.Array | pa.ChunkedArray) -> Sequence[pa.Array]:
+    if isinstance(array, pa.ChunkedArray):
+        return [chunk for chunk in array.chunks if len(chunk)] or [pa.array([], array.type)]
+    return [array]

@@ -1,0 +1,89 @@
+"""Record: named tensors that travel together, and which lengths describe which rows."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from seqflow.errors import UnknownColumnError, nearest
+
+Tensor = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record(Mapping[str, Tensor]):
+    """One batch of named tensors; a mapping from name to array.
+
+    What holds for every tensor t of a record, with p = parents[t]: p is None and t has `num_rows` rows, or p
+    names another tensor, of lengths, and t has `sum(tensors[p])` rows. `schema` has the Arrow types of the
+    columns that came from Arrow, `dictionaries` the values behind the codes of dictionary columns, by tensor;
+    both are there for the way back.
+    """
+
+    tensors: Mapping[str, Tensor]
+    parents: Mapping[str, str | None]
+    num_rows: int
+    schema: pa.Schema | None = None
+    dictionaries: Mapping[str, pa.Array] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Tensor:
+        try:
+            return self.tensors[name]
+        except KeyError:
+            raise UnknownColumnError(
+                f"the record has no tensor {name!r}{nearest(name, self.tensors)}; it has {', '.join(self.tensors)}"
+            ) from None
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.tensors
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors)
+
+    def __repr__(self) -> str:
+        """The number of rows, then each tensor below the lengths that describe its rows."""
+        lines = [f"Record of {self.num_rows} row{'s' * (self.num_rows != 1)}"]
+        for name, tensor in self.tensors.items():
+            indent = "  " * (1 + self.depth(name))
+            lines.append(f"{indent}{name}  {tensor.dtype}{list(tensor.shape)}{_head(tensor)}")
+        return "\n".join(lines)
+
+    def depth(self, name: str) -> int:
+        """How many levels of lengths stand between the record's rows and the rows of the tensor `name`."""
+        levels = 0
+        parent = self.parents[name]
+        while parent is not None:
+            parent = self.parents[parent]
+            levels += 1
+        return levels
+
+
+def parents_by_name(names: Mapping[str, object]) -> dict[str, str | None]:
+    """The lengths that describe each tensor, told by name: `c.values…` and `c.keys…` belong to `c.lengths`.
+
+    >>> parents_by_name({"c.lengths": 0, "c.values.lengths": 0, "c.values.values": 0, "x": 0})
+    {'c.lengths': None, 'c.values.lengths': 'c.lengths', 'c.values.values': 'c.values.lengths', 'x': None}
+    """
+    return {name: _parent_by_name(name, names) for name in names}
+
+
+def _parent_by_name(name: str, names: Mapping[str, object]) -> str | None:
+    parts = name.split(".")
+    for end in range(len(parts) - 1, 0, -1):
+        lengths = ".".join([*parts[:end], "lengths"])
+        if parts[end] in ("values", "keys") and lengths in names:
+            return lengths
+    return None
+
+
+def _head(tensor: Tensor) -> str:
+    """The first values of a 1-D tensor, as a small picture."""
+    if tensor.ndim != 1 or not len(tensor):
+        return ""
+    shown = ", ".join(str(value) for value in tensor[:4])
+    return f" = {shown}{', …' if len(tensor) > 4 else ''}"

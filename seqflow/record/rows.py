@@ -1,0 +1,181 @@
+"""Moving whole rows of a record: slices, any order, one after another; every level comes along."""
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from seqflow import kernels
+from seqflow.errors import OpIndexError, ProviderError
+from seqflow.record.record import Record, Tensor
+
+Span = tuple[Tensor, Tensor]
+
+
+def nbytes(record: Record) -> int:
+    """Bytes of all tensors, whether they own their memory or not."""
+    return sum(tensor.nbytes for tensor in record.tensors.values())
+
+
+def slice_rows(record: Record, start: int, stop: int) -> Record:
+    """The rows start … stop - 1, with everything below them: views, no copies.
+
+    Limits are Python's: negative ones count from the end, ones beyond the end are cut.
+    """
+    start, stop, _ = slice(start, stop).indices(record.num_rows)
+    return split_rows(record, [start, max(start, stop)])[1]
+
+
+def split_rows(record: Record, stops: Sequence[int]) -> list[Record]:
+    """The record cut before each of the rows `stops` (increasing): one part more than stops, all views."""
+    rows = [0, *stops, record.num_rows]
+    cuts: dict[str | None, list[int]] = {None: rows}
+
+    def cuts_of(lengths: str | None) -> list[int]:
+        if lengths not in cuts:
+            assert lengths is not None
+            cuts[lengths] = _cuts_below(record.tensors[lengths], cuts_of(record.parents[lengths]))
+        return cuts[lengths]
+
+    parts: list[dict[str, Tensor]] = [{} for _ in range(len(stops) + 1)]
+    for name, tensor in record.tensors.items():
+        for part, (start, stop) in zip(parts, pairwise(cuts_of(record.parents[name])), strict=True):
+            part[name] = tensor[start:stop]
+    return [
+        Record(part, record.parents, stop - start, record.schema, record.dictionaries)
+        for part, (start, stop) in zip(parts, pairwise(rows), strict=True)
+    ]
+
+
+def take_rows(record: Record, indices: Any) -> Record:
+    """The rows `indices[K]`, in that order, repeats allowed, with everything below them: fresh arrays.
+
+    Raises OpIndexError for an index outside 0 ≤ i < num_rows.
+    """
+    rows = _row_indices(indices, record.num_rows)
+    spans: dict[str, Span] = {}
+
+    def span(lengths: str) -> Span:
+        if lengths not in spans:
+            offsets = kernels.lengths_to_offsets(record.tensors[lengths])
+            parent = record.parents[lengths]
+            first, count = (rows, 1) if parent is None else span(parent)
+            starts = offsets[first]
+            spans[lengths] = starts, offsets[first + count] - starts
+        return spans[lengths]
+
+    tensors = {}
+    for name, tensor in record.tensors.items():
+        parent = record.parents[name]
+        tensors[name] = (
+            kernels.gather(tensor, rows) if parent is None else _take_slices(tensor, *span(parent))
+        )
+    return Record(tensors, record.parents, len(rows), record.schema, record.dictionaries)
+
+
+def concat_records(records: Sequence[Record]) -> Record:
+    """The rows of all records, one record after another: fresh arrays (one record comes back as it is).
+
+    The records must have the same tensors, of the same dtypes and row shapes, under the same lengths, or
+    ProviderError is raised. Dictionary codes are renumbered where the dictionaries differ.
+    """
+    if not records:
+        raise ProviderError("concat_records: there is no record to start from")
+    first = records[0]
+    if len(records) == 1:
+        return first
+    for other in records[1:]:
+        _check_alike(first, other)
+    tensors, dictionaries = concat_tensors(
+        [record.tensors for record in records], [record.dictionaries for record in records]
+    )
+    num_rows = sum(record.num_rows for record in records)
+    return Record(tensors, first.parents, num_rows, first.schema, dictionaries)
+
+
+def concat_tensors(
+    parts: Sequence[Mapping[str, Tensor]], dictionaries: Sequence[Mapping[str, pa.Array]]
+) -> tuple[dict[str, Tensor], dict[str, pa.Array]]:
+    """Tensors of the same name one after another, codes renumbered to one dictionary."""
+    tensors, merged = {}, {}
+    for name in parts[0]:
+        pieces = [part[name] for part in parts]
+        if name in dictionaries[0]:
+            pieces, merged[name] = one_dictionary(pieces, [each[name] for each in dictionaries])
+        tensors[name] = np.concatenate(pieces)
+    return tensors, merged
+
+
+def one_dictionary(
+    codes: Sequence[Tensor], dictionaries: Sequence[pa.Array]
+) -> tuple[list[Tensor], pa.Array]:
+    """The codes of several arrays renumbered to the first dictionary and whatever the others add to it.
+
+    Codes outside their dictionary (a fill value such as -1) stay as they are. The codes' dtype stays, too:
+    ProviderError where the merged dictionary no longer fits it.
+    """
+    first = dictionaries[0]
+    if all(other is first or other.equals(first) for other in dictionaries[1:]):
+        return list(codes), first
+    merged = pa.concat_arrays(list(dictionaries)).unique()
+    if len(merged) - 1 > np.iinfo(codes[0].dtype).max:
+        raise ProviderError(
+            f"a dictionary of {len(merged)} values does not fit codes of dtype {codes[0].dtype}"
+        )
+    return [_renumber(*pair, merged) for pair in zip(codes, dictionaries, strict=True)], merged
+
+
+def _renumber(codes: Tensor, dictionary: pa.Array, merged: pa.Array) -> Tensor:
+    import pyarrow.compute as pc
+
+    if len(dictionary) == 0:
+        return codes
+    new_codes = pc.index_in(dictionary, merged).to_numpy(zero_copy_only=False).astype(codes.dtype)
+    known = (codes >= 0) & (codes < len(dictionary))
+    return np.where(known, new_codes[np.where(known, codes, 0)], codes)
+
+
+def _cuts_below(lengths: Tensor, cuts: Sequence[int]) -> list[int]:
+    """Where the rows below start, for each of the cuts (increasing, the first 0)."""
+    sums = [int(lengths[start:stop].sum(dtype=np.int64)) for start, stop in pairwise(cuts)]
+    return [0, *accumulate(sums)]
+
+
+def _row_indices(indices: Any, num_rows: int) -> Tensor:
+    rows: Tensor = np.asarray(indices, dtype=np.int64 if len(indices) == 0 else None)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu":
+        raise OpIndexError(
+            f"take_rows: indices must be a 1-D integer array, not {rows.dtype}{list(rows.shape)}"
+        )
+    wrong = np.flatnonzero((rows < 0) | (rows >= num_rows))
+    if len(wrong):
+        at = int(wrong[0])
+        raise OpIndexError(f"take_rows: indices[{at}] = {rows[at]} is outside [0, {num_rows})")
+    return rows.astype(np.int64, copy=False)
+
+
+def _take_slices(tensor: Tensor, starts: Tensor, sizes: Tensor) -> Tensor:
+    offsets = kernels.lengths_to_offsets(sizes)
+    target = np.empty((int(offsets[-1]), *tensor.shape[1:]), tensor.dtype)
+    kernels.move_slices(tensor, starts, sizes, target, offsets[:-1])
+    return target
+
+
+def _check_alike(first: Record, other: Record) -> None:
+    if dict(first.parents) != dict(other.parents):
+        raise ProviderError(
+            f"concat_records: one record has the tensors {', '.join(first)}, another {', '.join(other)}"
+        )
+    for name, tensor in first.tensors.items():
+        found = other.tensors[name]
+        if found.dtype != tensor.dtype or found.shape[1:] != tensor.shape[1:]:
+            raise ProviderError(
+                f"concat_records: {name} is {tensor.dtype}{_row(tensor)} in one record and "
+                f"{found.dtype}{_row(found)} in another"
+            )
+
+
+def _row(tensor: Tensor) -> str:
+    return f"[{', '.join(['_', *map(str, tensor.shape[1:])])}]"

@@ -1,0 +1,297 @@
+"""Which columns, and which fields of them, and under what names; all on schemas, and then without copying."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow.errors import ProviderError, UnknownColumnError, nearest
+from seqflow.record.buffers import nulls_of
+
+Table = pa.RecordBatch | pa.Table
+Rename = Mapping[str, str] | Sequence[str]
+
+_RESERVED = ("lengths", "values", "valid")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What to read from `source`, and the `schema` it comes out with.
+
+    `renamed` is the source schema under new names, `schema` the chosen columns and fields of that.
+    """
+
+    source: pa.Schema
+    renamed: pa.Schema
+    schema: pa.Schema
+
+    @property
+    def positions(self) -> list[int]:
+        """Where the chosen columns are in the source, in the order chosen."""
+        names = list(self.renamed.names)
+        return [names.index(name) for name in self.schema.names]
+
+    @property
+    def leaves(self) -> list[int]:
+        """The chosen leaf columns, numbered depth first over the source schema, as Parquet has them."""
+        chosen = {path for path, _ in _leaves(self.schema)}
+        return [number for number, (path, _) in enumerate(_leaves(self.renamed)) if path in chosen]
+
+    def narrow(self, columns: Sequence[str] | None) -> "Selection":
+        """The same, of fewer columns."""
+        return (
+            self
+            if columns is None
+            else Selection(self.source, self.renamed, select_schema(self.schema, columns))
+        )
+
+    def apply(self, table: Table) -> Table:
+        """Rename and pick from a table of the whole source schema."""
+        picked = [
+            _each_chunk(table.column(position), self.renamed.field(position).type, field.type)
+            for position, field in zip(self.positions, self.schema, strict=True)
+        ]
+        return _table_like(table, picked, self.schema)
+
+    def label(self, table: Table) -> Table:
+        """Rename a table that has the chosen columns and fields only, in the source's order."""
+        positions = self.positions
+        order = sorted(positions)
+        picked = [
+            _each_chunk(table.column(order.index(position)), field.type, field.type)
+            for position, field in zip(positions, self.schema, strict=True)
+        ]
+        return _table_like(table, picked, self.schema)
+
+
+def selection(
+    schema: pa.Schema, columns: Sequence[str] | None = None, rename: Rename | None = None
+) -> Selection:
+    """Choose columns (`docs`, or fields of them, `docs.title`) by their new names; None chooses all.
+
+    Raises UnknownColumnError for names that are not there, ProviderError for names that would collide.
+    """
+    renamed = schema if rename is None else rename_schema(schema, rename)
+    chosen = renamed if columns is None else select_schema(renamed, columns)
+    check_names(chosen)
+    return Selection(schema, renamed, chosen)
+
+
+def check_names(schema: pa.Schema) -> None:
+    """Raise ProviderError for names that can't be parts of tensor names."""
+    seen = set()
+    for field in schema:
+        if field.name in seen:
+            names = [
+                f"{name}_{at}" if schema.names.count(name) > 1 else name
+                for at, name in enumerate(schema.names)
+            ]
+            raise ProviderError(
+                f"two columns are called {field.name!r}\nname all columns with rename={names}"
+            )
+        seen.add(field.name)
+        _check_name(field.name, field.name, "column")
+        _check_fields(field.type, field.name)
+
+
+def rename_schema(schema: pa.Schema, rename: Rename) -> pa.Schema:
+    """New names for columns (`{"a.b": "ab"}`), fields of them (`{"docs.lengths": "sizes"}`) or all columns."""
+    if isinstance(rename, str):
+        raise ProviderError(f"rename must be a mapping or a list of names, not the string {rename!r}")
+    if not isinstance(rename, Mapping):
+        if len(rename) != len(schema):
+            raise ProviderError(
+                f"rename has {len(rename)} names for {len(schema)} columns ({', '.join(schema.names)})"
+            )
+        return pa.schema(
+            [field.with_name(name) for field, name in zip(schema, rename, strict=True)], schema.metadata
+        )
+    known = {path for field in schema for path in _paths(field, "")}
+    for path in rename:
+        if path not in known:
+            raise UnknownColumnError(f"rename: there is no column {path!r}{nearest(path, known)}")
+    return pa.schema([_renamed(field, "", rename) for field in schema], schema.metadata)
+
+
+def select_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
+    """The named columns and fields, in the order of their first mention."""
+    if isinstance(columns, str):
+        raise ProviderError(f"columns must be a list of names, not the string {columns!r}")
+    wanted: dict[str, list[list[str]]] = {}
+    for path in columns:
+        if path in schema.names:
+            wanted.setdefault(path, []).append([])
+            continue
+        first, *rest = path.split(".")
+        if first not in schema.names:
+            raise UnknownColumnError(
+                f"there is no column {path!r}{nearest(path, schema.names)}; there are {', '.join(schema.names)}"
+            )
+        wanted.setdefault(first, []).append(rest)
+    return pa.schema(
+        [_chosen(schema.field(name), paths, name) for name, paths in wanted.items()], schema.metadata
+    )
+
+
+def _chosen(field: pa.Field, paths: list[list[str]], name: str) -> pa.Field:
+    """The field with only the children the paths lead to; an empty path wants all of it."""
+    kind = field.type
+    if [] in paths or types.is_map(kind):
+        return field
+    if types.is_struct(kind):
+        children = []
+        for child in kind:
+            inner = [rest for first, *rest in paths if first == child.name]
+            if inner:
+                children.append(_chosen(child, inner, f"{name}.{child.name}"))
+        for first, *_ in paths:
+            if kind.get_field_index(first) < 0:
+                fields = [child.name for child in kind]
+                raise UnknownColumnError(f"{name} has no field {first!r}{nearest(first, fields)}")
+        return field.with_type(pa.struct(children))
+    if _is_list(kind):
+        inner = [path[1:] if path[0] == "values" else path for path in paths if path != ["lengths"]]
+        if inner != [] and len(inner) == len(paths):
+            return field.with_type(_list_like(kind, _chosen(kind.value_field, inner, name)))
+        return field
+    if paths in ([["values"]], [["lengths"]]):  # the tensors of a string
+        return field
+    raise UnknownColumnError(f"{name} has type {kind}, without a field {'.'.join(paths[0])!r}")
+
+
+def _renamed(field: pa.Field, prefix: str, rename: Mapping[str, str]) -> pa.Field:
+    path = prefix + field.name
+    kind = _with_children(field.type, lambda child, inner: _renamed(child, inner, rename), path)
+    return field.with_name(rename.get(path, field.name)).with_type(kind)
+
+
+def _with_children(kind: pa.DataType, change: Any, path: str) -> pa.DataType:
+    """The type with every struct field below it changed by `change(field, prefix)`; lists are passed through."""
+    if types.is_struct(kind):
+        return pa.struct([change(child, f"{path}.") for child in kind])
+    if types.is_map(kind):
+        keys = kind.key_field.with_type(_with_children(kind.key_type, change, f"{path}.keys"))
+        items = kind.item_field.with_type(_with_children(kind.item_type, change, f"{path}.values"))
+        return pa.map_(keys, items, kind.keys_sorted)
+    if _is_list(kind):
+        inner = _with_children(kind.value_type, change, path)
+        return _list_like(kind, kind.value_field.with_type(inner))
+    return kind
+
+
+def _paths(field: pa.Field, prefix: str) -> Iterator[str]:
+    """The path of a field and of all struct fields below it; lists add nothing to a path."""
+    found: list[str] = []
+
+    def visit(child: pa.Field, before: str) -> pa.Field:
+        found.append(before + child.name)
+        _with_children(child.type, visit, before + child.name)
+        return child
+
+    visit(field, prefix)
+    return iter(found)
+
+
+def _check_fields(kind: pa.DataType, path: str) -> None:
+    def check(child: pa.Field, prefix: str) -> pa.Field:
+        inner = prefix + child.name
+        _check_name(child.name, inner, "field")
+        _check_fields(child.type, inner)
+        return child
+
+    if types.is_struct(kind) and len({child.name for child in kind}) < kind.num_fields:
+        raise ProviderError(
+            f"column {path!r} has two fields of one name: {', '.join(child.name for child in kind)}"
+        )
+    _with_children(kind, check, path)
+
+
+def _check_name(name: str, path: str, what: str) -> None:
+    if what == "field" and name in _RESERVED:
+        trouble, better = f"is named like the {name} tensor of a list", f"{name}_"
+    elif "." in name:
+        trouble, better = "has a dot in its name, which tensor names use for nesting", name.replace(".", "_")
+    elif not name:
+        trouble, better = "has no name", "unnamed"
+    else:
+        return
+    raise ProviderError(
+        f"{what} {path!r} {trouble}\ngive it another name with rename={{{path!r}: {better!r}}}"
+    )
+
+
+def _leaves(
+    schema: Iterable[pa.Field], prefix: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
+    for field in schema:
+        yield from _leaves_of(field.type, (*prefix, field.name))
+
+
+def _leaves_of(kind: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
+    if types.is_struct(kind):
+        yield from _leaves(kind, path)
+    elif types.is_map(kind):
+        yield from _leaves_of(kind.key_type, (*path, "keys"))
+        yield from _leaves_of(kind.item_type, (*path, "values"))
+    elif _is_list(kind):
+        yield from _leaves_of(kind.value_type, (*path, "values"))
+    else:
+        yield path, kind
+
+
+def _each_chunk(column: pa.Array | pa.ChunkedArray, labelled: pa.DataType, wanted: pa.DataType) -> Any:
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([_conform(chunk, labelled, wanted) for chunk in column.chunks], wanted)
+    return _conform(column, labelled, wanted)
+
+
+def _conform(array: pa.Array, labelled: pa.DataType, wanted: pa.DataType) -> pa.Array:
+    return _prune(array if array.type == labelled else array.view(labelled), wanted)
+
+
+def _prune(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The array with only the struct fields that the wanted type has."""
+    kind = array.type
+    if kind == wanted:
+        return array
+    if types.is_struct(kind):
+        children = [_prune(array.field(kind.get_field_index(child.name)), child.type) for child in wanted]
+        nulls = nulls_of(array)
+        mask = None if nulls is None else pa.array(nulls)
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
+    own_buffers = array.buffers()[: _NUM_BUFFERS[kind.id]]
+    child = _prune(array.values, wanted.value_type)
+    return pa.Array.from_buffers(wanted, len(array), own_buffers, array.null_count, array.offset, [child])
+
+
+_NUM_BUFFERS = {
+    pa.list_(pa.null()).id: 2,
+    pa.large_list(pa.null()).id: 2,
+    pa.list_view(pa.null()).id: 3,
+    pa.large_list_view(pa.null()).id: 3,
+    pa.list_(pa.null(), 1).id: 1,
+}
+
+
+def _list_like(kind: pa.DataType, child: pa.Field) -> pa.DataType:
+    if types.is_fixed_size_list(kind):
+        return pa.list_(child, kind.list_size)
+    if types.is_large_list(kind):
+        return pa.large_list(child)
+    if types.is_list_view(kind):
+        return pa.list_view(child)
+    if types.is_large_list_view(kind):
+        return pa.large_list_view(child)
+    return pa.list_(child)
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return kind.id in _NUM_BUFFERS and not isinstance(kind, pa.BaseExtensionType)
+
+
+def _table_like(table: Table, columns: list[Any], schema: pa.Schema) -> Table:
+    if isinstance(table, pa.RecordBatch) and columns:
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.Table.from_arrays(columns, schema=schema)

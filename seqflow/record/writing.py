@@ -1,0 +1,301 @@
+"""Named tensors as Arrow columns: what `to_arrow` does."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow import kernels
+from seqflow.errors import ProviderError
+from seqflow.record.buffers import INT32_MAX, buffer_of, leaf_array, leaf_dtype, offsets_of, validity
+from seqflow.record.nested import fixed_shape, tensor_order
+from seqflow.record.record import Record, Tensor
+
+
+class _MisfitError(Exception):
+    """The tensors of a column no longer fit the type it came with."""
+
+
+def to_arrow(record: Record) -> pa.RecordBatch:
+    """Turn named tensors into columns again; the inverse of from_arrow.
+
+    Columns whose tensors still fit their type in `record.schema` get that type back. From other tensors,
+    values and the lengths that describe them become a list column named after the values (`c.values` becomes
+    `c`); several values of one lengths, several columns. Extra axes become fixed-size lists, lengths that
+    describe nothing plain integers, and masks (`c.valid`) the nulls of what they mask. Memory is shared, but
+    for offsets, bools, and arrays that are not in one piece. ProviderError for a tensor that can't be a
+    column: of a dtype Arrow does not know, or of another number of rows than its parent says.
+    """
+    writer = _Writer(record)
+    columns: dict[str, tuple[pa.Field, pa.Array]] = {}
+    tried = set()
+    for name in record.tensors:
+        root = name.partition(".")[0]
+        field = writer.schema_field(root)
+        if field is not None and root not in tried:
+            tried.add(root)
+            array = writer.under_schema(field)
+            if array is not None:
+                columns[root] = field.with_type(array.type), array
+    writer.mark_described()
+    order = list(record.tensors)
+    for name in order:
+        if name not in writer.used:
+            array = writer.derived(name)
+            column = _free_name(name, columns)
+            columns[column] = pa.field(column, array.type), array
+    fields = [field for field, _ in columns.values()]
+    metadata = record.schema.metadata if record.schema is not None and fields == list(record.schema) else None
+    if not columns:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * record.num_rows, pa.struct([])))
+    return pa.RecordBatch.from_arrays(
+        [array for _, array in columns.values()], schema=pa.schema(fields, metadata)
+    )
+
+
+class _Writer:
+    """Builds arrays from a record's tensors, and remembers which it used."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.used: set[str] = set()
+
+    def schema_field(self, root: str) -> pa.Field | None:
+        schema = self.record.schema
+        return schema.field(root) if schema is not None and root in schema.names else None
+
+    def under_schema(self, field: pa.Field) -> pa.Array | None:
+        """The column as its schema type, or None where the tensors no longer fit."""
+        before = set(self.used)
+        try:
+            array = self.build(field.name, field.type, self.record.num_rows, None)
+        except _MisfitError:
+            array = None
+        left = [
+            name
+            for name in self.record.tensors
+            if name.partition(".")[0] == field.name and name not in self.used and not name.endswith(".valid")
+        ]
+        if array is None or left:
+            self.used = before
+            return None
+        return array
+
+    def build(self, name: str, kind: pa.DataType, rows: int, parent: str | None) -> pa.Array:
+        if isinstance(kind, pa.FixedShapeTensorType):
+            return self.build_tensor(name, kind, rows, parent)
+        if isinstance(kind, pa.BaseExtensionType):
+            return pa.ExtensionArray.from_storage(kind, self.build(name, kind.storage_type, rows, parent))
+        if types.is_struct(kind):
+            children = [self.build(f"{name}.{child.name}", child.type, rows, parent) for child in kind]
+            return _struct(kind, children, rows)
+        if types.is_dictionary(kind):
+            codes = self.build(name, kind.index_type, rows, parent)
+            dictionary = self.record.dictionaries.get(name)
+            if dictionary is None or dictionary.type != kind.value_type or not _codes_fit(codes, dictionary):
+                raise _MisfitError
+            return pa.DictionaryArray.from_arrays(codes, dictionary, ordered=kind.ordered)
+        dtype = leaf_dtype(kind)
+        if dtype is not None:
+            return leaf_array(self.take(name, rows, parent, dtype, ()), kind, self.nulls(name, rows, parent))
+        shape = fixed_shape(kind)
+        if shape is not None:
+            values = self.take(name, rows, parent, leaf_dtype(_innermost(kind)) or np.dtype(np.uint8), shape)
+            return _fixed(kind, values, self.nulls(name, rows, parent, shape))
+        return self.build_lists(name, kind, rows, parent)
+
+    def build_tensor(self, name: str, kind: pa.DataType, rows: int, parent: str | None) -> pa.Array:
+        order = tensor_order(kind)
+        shape = tuple(kind.shape[axis - 1] for axis in order[1:])
+        values = self.take(name, rows, parent, leaf_dtype(kind.value_type), shape)
+        nulls = self.nulls(name, rows, parent, shape)
+        stored = np.ascontiguousarray(values.transpose(np.argsort(order))).reshape(rows, -1)
+        if nulls is not None:
+            nulls = nulls.transpose(np.argsort(order)).reshape(rows, -1)
+        return pa.ExtensionArray.from_storage(kind, _fixed(kind.storage_type, stored, nulls))
+
+    def build_lists(self, name: str, kind: pa.DataType, rows: int, parent: str | None) -> pa.Array:
+        lengths_name = f"{name}.lengths"
+        lengths = self.take(lengths_name, rows, parent, None, ())
+        total = kernels.check_lengths(lengths)
+        nulls = self.nulls(name, rows, parent)
+        if types.is_map(kind):
+            keys = self.build(f"{name}.keys", kind.key_type, total, lengths_name)
+            items = self.build(f"{name}.values", kind.item_type, total, lengths_name)
+            if total > INT32_MAX:
+                raise _MisfitError
+            entries = _struct(pa.struct([kind.key_field, kind.item_field]), [keys, items], total)
+            buffers = [validity(nulls), buffer_of(offsets_of(lengths, wide=False))]
+            return pa.Array.from_buffers(kind, rows, buffers, children=[entries])
+        if types.is_fixed_size_list(kind):
+            if not (lengths == kind.list_size).all():
+                raise _MisfitError
+            child = self.build(f"{name}.values", kind.value_type, total, lengths_name)
+            return pa.Array.from_buffers(kind, rows, [validity(nulls)], children=[child])
+        if hasattr(kind, "value_field"):
+            child = self.build(f"{name}.values", kind.value_type, total, lengths_name)
+            return list_array(kind, lengths, child, nulls)
+        values = self.take(f"{name}.values", total, lengths_name, np.dtype(np.uint8), ())
+        return _strings(kind, lengths, values, nulls)
+
+    def take(
+        self, name: str, rows: int, parent: str | None, dtype: np.dtype[Any] | None, shape: tuple[int, ...]
+    ) -> Tensor:
+        """The tensor, if it is what is expected; `dtype` None stands for any integer."""
+        tensor = self.record.tensors.get(name)
+        if (
+            tensor is None
+            or self.record.parents[name] != parent
+            or tensor.shape != (rows, *shape)
+            or (tensor.dtype.kind not in "iu" if dtype is None else tensor.dtype != dtype)
+        ):
+            raise _MisfitError
+        self.used.add(name)
+        return tensor
+
+    def nulls(self, name: str, rows: int, parent: str | None, shape: tuple[int, ...] = ()) -> Tensor | None:
+        """What the mask `name.valid` says, where there is one for these rows."""
+        mask = self.record.tensors.get(f"{name}.valid")
+        if mask is None or mask.dtype != np.bool_ or mask.shape != (rows, *shape):
+            return None
+        if self.record.parents[f"{name}.valid"] != parent:
+            return None
+        self.used.add(f"{name}.valid")
+        return ~mask
+
+    def mark_described(self) -> None:
+        """Lengths that describe a tensor come back in that tensor's column, masks in what they mask."""
+        record = self.record
+        for name, parent in record.parents.items():
+            if name in self.used:
+                continue
+            while parent is not None and not name.endswith(".valid"):
+                self.used.add(parent)
+                parent = record.parents[parent]
+            masked = name.removesuffix(".valid")
+            if masked != name and (masked in record.tensors or f"{masked}.lengths" in record.tensors):
+                self.nulls(masked, len(record[name]), parent, record[name].shape[1:])
+
+    def derived(self, name: str) -> pa.Array:
+        """One tensor as a column, in a list for each of the lengths above it."""
+        record = self.record
+        tensor, parent = record[name], record.parents[name]
+        self.check_rows(name)
+        array = _array_of(name, tensor, self.nulls(name, len(tensor), parent, tensor.shape[1:]))
+        if name in record.dictionaries and _codes_fit(array, record.dictionaries[name]):
+            array = pa.DictionaryArray.from_arrays(array, record.dictionaries[name])
+        while parent is not None:
+            self.check_rows(parent)
+            lengths = record[parent]
+            above = record.parents[parent]
+            nulls = self.nulls(parent.removesuffix(".lengths"), len(lengths), above)
+            wide = len(array) > INT32_MAX
+            kind = pa.large_list(array.type) if wide else pa.list_(array.type)
+            array, parent = list_array(kind, lengths, array, nulls), above
+        return array
+
+    def check_rows(self, name: str) -> None:
+        parent = self.record.parents[name]
+        tensor = self.record[name]
+        if tensor.ndim == 0:
+            raise ProviderError(
+                f"to_arrow: {name} is a scalar, and a column has one row per row of the record"
+            )
+        if parent is None:
+            expected, said = self.record.num_rows, "the record has"
+        else:
+            expected, said = kernels.check_lengths(self.record[parent]), f"sum({parent}) is"
+        if len(tensor) != expected:
+            raise ProviderError(f"to_arrow: {name} has {len(tensor)} rows, but {said} {expected}")
+
+
+def list_array(kind: pa.DataType, lengths: Tensor, child: pa.Array, nulls: Tensor | None) -> pa.Array:
+    """Lists of these lengths over `child`; a type with 32-bit offsets becomes large where they don't fit."""
+    field = kind.value_field.with_type(child.type)
+    viewed = types.is_list_view(kind) or types.is_large_list_view(kind)
+    wide = types.is_large_list(kind) or types.is_large_list_view(kind) or len(child) > INT32_MAX
+    offsets = offsets_of(lengths, wide)
+    if viewed:
+        kind = pa.large_list_view(field) if wide else pa.list_view(field)
+        sizes = buffer_of(lengths.astype(offsets.dtype, copy=False))
+        buffers = [validity(nulls), buffer_of(offsets[:-1]), sizes]
+    else:
+        kind = pa.large_list(field) if wide else pa.list_(field)
+        buffers = [validity(nulls), buffer_of(offsets)]
+    return pa.Array.from_buffers(kind, len(lengths), buffers, children=[child])
+
+
+def _strings(kind: pa.DataType, lengths: Tensor, values: Tensor, nulls: Tensor | None) -> pa.Array:
+    """Bytes as strings or binary; what was written to since it was read is checked to be UTF-8."""
+    viewed = types.is_string_view(kind) or types.is_binary_view(kind)
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    wide = viewed or types.is_large_string(kind) or types.is_large_binary(kind) or len(values) > INT32_MAX
+    flat = (
+        (pa.large_string() if wide else pa.string()) if text else (pa.large_binary() if wide else pa.binary())
+    )
+    buffers = [validity(nulls), buffer_of(offsets_of(lengths, wide)), buffer_of(values)]
+    array = pa.Array.from_buffers(flat, len(lengths), buffers)
+    if text and values.flags.writeable:
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid:
+            raise _MisfitError from None
+    return array.cast(kind) if viewed else array
+
+
+def _fixed(kind: pa.DataType, values: Tensor, nulls: Tensor | None) -> pa.Array:
+    """A fixed-size list or binary array over values with extra axes; nulls are of the innermost values."""
+    if types.is_fixed_size_binary(kind):
+        rows = None if nulls is None else nulls.any(axis=1)
+        return pa.Array.from_buffers(kind, len(values), [validity(rows), buffer_of(values)])
+    inner = kind.value_type
+    below = values.reshape(len(values) * kind.list_size, *values.shape[2:])
+    nulls_below = None if nulls is None else nulls.reshape(below.shape)
+    if fixed_shape(inner) is not None:
+        child = _fixed(inner, below, nulls_below)
+    else:
+        flat = None if nulls_below is None else nulls_below.reshape(-1)
+        child = leaf_array(below.reshape(-1), inner, flat)
+    return pa.Array.from_buffers(kind, len(values), [None], children=[child])
+
+
+def _array_of(name: str, tensor: Tensor, nulls: Tensor | None) -> pa.Array:
+    """A tensor as an array of the Arrow type of its dtype, extra axes as fixed-size lists."""
+    tensor = tensor.astype(tensor.dtype.newbyteorder("="), copy=False)
+    if tensor.dtype.kind in "Mm" and np.datetime_data(tensor.dtype)[0] not in ("D", "s", "ms", "us", "ns"):
+        tensor = tensor.astype(f"{tensor.dtype.kind}8[s]")
+    if tensor.dtype == np.dtype("m8[D]"):
+        tensor = tensor.astype("m8[s]")
+    if tensor.dtype.kind not in "biufMm" or tensor.dtype.itemsize > 8:
+        raise ProviderError(f"to_arrow: {name} has dtype {tensor.dtype}, which has no Arrow type")
+    kind = pa.from_numpy_dtype(tensor.dtype)
+    if tensor.ndim == 1:
+        return leaf_array(tensor, kind, nulls)
+    for size in reversed(tensor.shape[1:]):
+        kind = pa.list_(kind, size)
+    return _fixed(kind, tensor, nulls)
+
+
+def _struct(kind: pa.DataType, children: list[pa.Array], rows: int) -> pa.Array:
+    fields = [field.with_type(child.type) for field, child in zip(kind, children, strict=True)]
+    return pa.Array.from_buffers(pa.struct(fields), rows, [None], children=children)
+
+
+def _codes_fit(codes: pa.Array, dictionary: pa.Array) -> bool:
+    values = np.asarray(codes.drop_null()) if codes.null_count else np.asarray(codes)
+    return values.size == 0 or (values.min() >= 0 and values.max() < len(dictionary))
+
+
+def _innermost(kind: pa.DataType) -> pa.DataType:
+    while types.is_fixed_size_list(kind):
+        kind = kind.value_type
+    return kind
+
+
+def _free_name(name: str, taken: dict[str, Any]) -> str:
+    """The tensor's name without `.values`, unless another column has that."""
+    short = name
+    while short.endswith(".values"):
+        short = short.removesuffix(".values")
+    return name if short in taken else short
