@@ -1,0 +1,1 @@
+"""Arithmetic over arrays, compiled once from text."""

@@ -1,0 +1,432 @@
+"""The one table of the expression language: every function's name, arity, dtype rule, kernel and operator.
+
+The parser, constant folding and evaluation read the same rows, and each row is an op as well. Where NumPy and
+PyTorch agree a function means what they mean. Where a choice had to be made:
+
+* Functions with fractional answers give float64 for integers and bools of any width.
+* Bools count as int64 in arithmetic: `(x > 0) + (y > 0)` is 0, 1 or 2.
+* Integers wrap around; dividing an integer by zero, or raising it to a negative power, is an error.
+* Floats never warn: `1 / 0` is inf, `sqrt(-1)` is NaN.
+* Python numbers and literals are weak, as in NumPy: they take the dtype of the arrays they meet.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seqflow.errors import ExpressionError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Scalar = bool | int | float
+DType = np.dtype[Any] | type[bool] | type[int] | type[float]
+"""The dtype of an array, or the type of a Python number: a weak operand."""
+Rule = Callable[[Sequence[DType]], np.dtype[Any]]
+Kernel = Callable[..., Any]
+
+_PLACEHOLDERS: dict[Any, Scalar] = {bool: False, int: 0, float: 0.0}
+_WEAK: dict[str, type[bool] | type[int] | type[float]] = {"b": bool, "i": int, "u": int, "f": float}
+_INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
+
+
+def kind_of(dtype: DType) -> str:
+    """`b`, `i`, `u` or `f` for the numbers of the language; another letter for what it does not take."""
+    return np.dtype(dtype).kind
+
+
+def promote(dtypes: Sequence[DType]) -> np.dtype[Any]:
+    """The common dtype, in native byte order, Python numbers being weak."""
+    return np.result_type(*(_PLACEHOLDERS.get(dtype, dtype) for dtype in dtypes)).newbyteorder("=")
+
+
+def same(dtypes: Sequence[DType]) -> np.dtype[Any]:
+    """The common dtype of the operands."""
+    return promote(dtypes)
+
+
+def number(dtypes: Sequence[DType]) -> np.dtype[Any]:
+    """The common dtype of the operands; bools count as int64."""
+    dtype = promote(dtypes)
+    return _INT64 if dtype.kind == "b" else dtype
+
+
+def floating(dtypes: Sequence[DType]) -> np.dtype[Any]:
+    """The common dtype of the operands; integers and bools become float64."""
+    dtype = promote(dtypes)
+    return dtype if dtype.kind == "f" else _FLOAT64
+
+
+def integer(dtypes: Sequence[DType]) -> np.dtype[Any]:
+    """The common integer dtype of the operands, or bool; int64 and uint64 have none."""
+    dtype = promote(dtypes)
+    if dtype.kind == "f":
+        found = " and ".join(np.dtype(dtype).name for dtype in dtypes)
+        raise ExpressionError(f"{found} have no common integer dtype, cast one of them")
+    return dtype
+
+
+def shifted(dtypes: Sequence[DType]) -> np.dtype[Any]:
+    """The common integer dtype of the operands; bools count as int64."""
+    dtype = integer(dtypes)
+    return _INT64 if dtype.kind == "b" else dtype
+
+
+def branches(dtypes: Sequence[DType]) -> np.dtype[Any]:
+    """The common dtype of all operands after the first."""
+    return promote(dtypes[1:])
+
+
+def truth(dtypes: Sequence[DType]) -> np.dtype[Any]:
+    """Bool."""
+    return np.dtype(np.bool_)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Function:
+    """A row of the table. Called with arrays or Python numbers, it gives the array of its results.
+
+    >>> by_name["div"](np.array([1, 2]), 4)
+    array([0.25, 0.5 ])
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    rule: Rule
+    """The dtype of the result, from the dtypes of the operands."""
+    kernel: Kernel
+    """`kernel(*operands, out=)`, where `out` has the dtype of the rule and the operands' broadcast shape. A ufunc
+    is told that dtype as well, unless the result is a bool, and may write over one of its operands."""
+    formula: str
+    doc: str
+    aliases: tuple[str, ...] = ()
+    operator: str | None = None
+    """How it is written before (arity 1) or between (arity 2) its operands."""
+    kinds: str = "biuf"
+    """The kinds of dtype it takes."""
+    alpha: int | None = None
+    """The operand that an optional last argument, a literal number, multiplies."""
+    divides: bool = False
+    """Integer division by zero is an error."""
+    strong: bool = False
+    """The result has the dtype of the rule even where all operands are Python numbers."""
+
+    @property
+    def arity(self) -> int:
+        return len(self.parameters)
+
+    def __str__(self) -> str:
+        alpha = ", alpha=1" if self.alpha is not None else ""
+        return f"{self.name}({', '.join(self.parameters)}{alpha})"
+
+    def __repr__(self) -> str:
+        return f"<function {self}: {self.formula}>"
+
+    def result(self, dtypes: Sequence[DType]) -> DType:
+        """The dtype of the result; ExpressionError for a dtype it does not take."""
+        for parameter, dtype in zip(self.parameters, dtypes, strict=True):
+            if kind_of(dtype) not in self.kinds:
+                wanted = {"biuf": "numbers or bools", "biu": "integers or bools"}[self.kinds]
+                raise ExpressionError(f"{self.name}: {parameter} is {np.dtype(dtype)}, expected {wanted}")
+        dtype = self.rule(dtypes)
+        weak = not self.strong and all(isinstance(operand, type) for operand in dtypes)
+        return _WEAK[dtype.kind] if weak else dtype
+
+    def kernel_for(self, dtypes: Sequence[DType]) -> Kernel:
+        """The kernel for operands of these dtypes."""
+        dtype = self.rule(dtypes)
+        kernel = self.kernel
+        if isinstance(kernel, np.ufunc) and self.rule is not truth and any(d != dtype for d in dtypes):
+            kernel = _with_dtype(kernel, dtype)
+        return _guarded(kernel) if self.divides and dtype.kind in "iu" else kernel
+
+    def __call__(self, *operands: Any, out: Array | None = None) -> Array:
+        """The results, in `out` where it is given; ExpressionError for operands it does not take."""
+        if len(operands) != self.arity:
+            raise ExpressionError(f"{self} takes {self.arity} operands, {len(operands)} were given")
+        values = [as_operand(name, value) for name, value in zip(self.parameters, operands, strict=True)]
+        dtypes = [dtype_of(value) for value in values]
+        dtype = np.dtype(self.result(dtypes))
+        if out is None:
+            out = np.empty(broadcast([np.shape(value) for value in values]), dtype)
+        with np.errstate(all="ignore"):
+            try:
+                self.kernel_for(dtypes)(*values, out=out)
+            except (ArithmeticError, TypeError, ValueError) as error:
+                raise ExpressionError(f"{self.name}: {self.explain(error, self.parameters)}") from None
+        return out
+
+    def explain(self, error: Exception, operands: Sequence[str]) -> str:
+        """What an exception of the kernel says about the operands."""
+        if isinstance(error, FloatingPointError):
+            return f"{operands[1]} holds a 0, and an integer cannot be divided by it"
+        if isinstance(error, ValueError) and self.kernel is np.power:
+            return f"{operands[1]} is negative, and an integer has no such power: use a float for {operands[0]}"
+        return str(error)
+
+
+def as_operand(name: str, value: Any) -> Array | Scalar:
+    """A Python number as it is, anything else as an array; ExpressionError where there is no plain array."""
+    if type(value) in _PLACEHOLDERS:
+        number_: Scalar = value
+        return number_
+    if isinstance(value, np.ma.MaskedArray):
+        raise ExpressionError(f"{name} is a masked array, expected a plain one: fill it first")
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ExpressionError(f"{name} is no array: {error}") from None
+
+
+def dtype_of(operand: Array | Scalar) -> DType:
+    """The dtype of an array, the type of a Python number."""
+    return operand.dtype if isinstance(operand, np.ndarray) else type(operand)
+
+
+def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape that NumPy's rules give; ExpressionError where there is none."""
+    found: tuple[int, ...] = ()
+    for shape in shapes:
+        if shape != found and shape:
+            try:
+                found = np.broadcast_shapes(found, shape)
+            except ValueError:
+                raise ExpressionError(f"shapes {found} and {shape} do not broadcast") from None
+    return found
+
+
+def _with_dtype(kernel: np.ufunc, dtype: np.dtype[Any]) -> Kernel:
+    def run(*operands: Any, out: Array) -> None:
+        kernel(*operands, out=out, dtype=dtype)
+
+    return run
+
+
+def _guarded(kernel: Kernel) -> Kernel:
+    """The kernel, raising FloatingPointError where an integer is divided by zero."""
+
+    def run(*operands: Any, out: Array) -> None:
+        with np.errstate(divide="raise"):
+            kernel(*operands, out=out)
+
+    return run
+
+
+def _cast(x: Any, *, out: Array) -> None:
+    np.copyto(out, x, casting="unsafe")
+
+
+def _rounding(kernel: np.ufunc) -> Kernel:
+    """A rounding function: integers and bools are whole already."""
+
+    def run(x: Any, *, out: Array) -> None:
+        if out.dtype.kind == "f":
+            kernel(x, out=out)
+        else:
+            np.copyto(out, x)
+
+    return run
+
+
+def _where(condition: Any, x: Any, y: Any, *, out: Array) -> None:
+    np.copyto(out, y)
+    np.copyto(out, x, where=np.asarray(condition, dtype=np.bool_))
+
+
+def _clip(x: Any, low: Any, high: Any, *, out: Array) -> None:
+    np.maximum(x, low, out=out, dtype=out.dtype)
+    np.minimum(out, high, out=out)
+
+
+def _rsub(x: Any, y: Any, *, out: Array) -> None:
+    np.subtract(y, x, out=out, dtype=out.dtype)
+
+
+def _rsqrt(x: Any, *, out: Array) -> None:
+    np.sqrt(x, out=out, dtype=out.dtype)
+    np.divide(1, out, out=out)
+
+
+def _relu(x: Any, *, out: Array) -> None:
+    np.maximum(x, 0, out=out, dtype=out.dtype)
+
+
+def _sigmoid(x: Any, *, out: Array) -> None:
+    np.negative(x, out=out, dtype=out.dtype)
+    np.exp(out, out=out)
+    np.add(out, 1, out=out)
+    np.divide(1, out, out=out)
+
+
+def _horner(coefficients: Sequence[float], t: Array) -> Array:
+    """The polynomial with these coefficients, lowest power first."""
+    total = np.full_like(t, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total *= t
+        total += coefficient
+    return total
+
+
+# erf(x) = x·P(x²) up to 1, by its Taylor series. Beyond, erf(x) = 1 − exp(−x²)·Q(t) with t from −1 to 1 as x goes
+# from 1 to 6, where erf is 1 to the last bit; Q interpolates exp(x²)·erfc(x) at Chebyshev's points.
+_NEAR, _FAR, _POLE = 1.0, 6.0, 2.0
+_SERIES = [(-1) ** n * 2 / math.sqrt(math.pi) / (math.factorial(n) * (2 * n + 1)) for n in range(20)]
+_SCALE = 2 / (1 / (_POLE + _NEAR) - 1 / (_POLE + _FAR))
+_SHIFT = 1 - _SCALE / (_POLE + _NEAR)
+
+
+def _scaled_erfc(t: Array) -> Array:
+    points = _SCALE / (t - _SHIFT) - _POLE
+    return np.array([math.exp(x * x) * math.erfc(x) for x in points])
+
+
+_TAIL = [float(c) for c in np.polynomial.Chebyshev.interpolate(_scaled_erfc, 19).convert(kind=np.polynomial.Polynomial).coef]
+
+
+def _erf(x: Any, *, out: Array) -> None:
+    values = np.array(x, dtype=np.float64, ndmin=1)
+    size = np.abs(values)
+    far = size > _NEAR
+    result = np.where(far, 0.0, values)
+    result *= _horner(_SERIES, result * result)
+    size = np.minimum(size[far], _FAR)
+    tail = np.exp(-size * size) * _horner(_TAIL, _SCALE / (size + _POLE) + _SHIFT)
+    result[far] = np.copysign(1 - tail, values[far])
+    np.copyto(out, result.reshape(np.shape(x)), casting="same_kind")
+
+
+def _row(
+    name: str, parameters: str, rule: Rule, kernel: Kernel, formula: str, doc: str, aliases: str = "", **more: Any
+) -> Function:
+    return Function(name, tuple(parameters.split()), rule, kernel, formula, doc, tuple(aliases.split()), **more)
+
+
+def _fixed(name: str, aliases: str = "") -> Function:
+    dtype = np.dtype(name)
+    doc = f"Cast to {name}: floats are truncated towards zero, integers wrap around."
+    if dtype.kind == "f":
+        doc = f"Cast to {name}."
+    if dtype.kind == "b":
+        doc = "Cast to bool: whether x is not 0."
+    return _row(name, "x", lambda dtypes: dtype, _cast, f"{name} x", doc, aliases, strong=True)
+
+
+table: tuple[Function, ...] = (
+    _row("abs", "x", number, np.absolute, "|x|", "The absolute value.", "absolute"),
+    _row("acos", "x", floating, np.arccos, "arccos x", "The inverse cosine, in radians; NaN beyond ±1.", "arccos"),
+    _row("acosh", "x", floating, np.arccosh, "arcosh x", "The inverse hyperbolic cosine; NaN below 1.", "arccosh"),
+    _row("asin", "x", floating, np.arcsin, "arcsin x", "The inverse sine, in radians; NaN beyond ±1.", "arcsin"),
+    _row("asinh", "x", floating, np.arcsinh, "arsinh x", "The inverse hyperbolic sine.", "arcsinh"),
+    _row("atan", "x", floating, np.arctan, "arctan x", "The inverse tangent, in radians.", "arctan"),
+    _row("atanh", "x", floating, np.arctanh, "artanh x", "The inverse hyperbolic tangent; NaN beyond ±1.", "arctanh"),
+    _row("ceil", "x", same, _rounding(np.ceil), "⌈x⌉", "The least whole number that is not below x."),
+    _row("cos", "x", floating, np.cos, "cos x", "The cosine of x radians."),
+    _row("cosh", "x", floating, np.cosh, "cosh x", "The hyperbolic cosine."),
+    _row("erf", "x", floating, _erf, "2/√π ∫₀ˣ exp(−t²) dt", "The error function."),
+    _row("exp", "x", floating, np.exp, "eˣ", "The exponential."),
+    _row("expm1", "x", floating, np.expm1, "eˣ − 1", "The exponential less 1, accurate near 0."),
+    _row("floor", "x", same, _rounding(np.floor), "⌊x⌋", "The greatest whole number that is not above x."),
+    _row("log", "x", floating, np.log, "ln x", "The natural logarithm; −inf at 0, NaN below."),
+    _row("log10", "x", floating, np.log10, "log₁₀ x", "The logarithm to base 10; −inf at 0, NaN below."),
+    _row("log1p", "x", floating, np.log1p, "ln(1 + x)", "The natural logarithm of 1 + x, accurate near 0."),
+    _row("neg", "x", number, np.negative, "−x", "The negative.", "negative", operator="-"),
+    _row("reciprocal", "x", floating, np.reciprocal, "1 / x", "The reciprocal, for integers as well."),
+    _row("round", "x", same, _rounding(np.rint), "x rounded", "The nearest whole number, halves to even.", "rint"),
+    _row("rsqrt", "x", floating, _rsqrt, "1 / √x", "The reciprocal of the square root."),
+    _row("sign", "x", number, np.sign, "−1, 0 or 1", "The sign; NaN of NaN."),
+    _row("sin", "x", floating, np.sin, "sin x", "The sine of x radians."),
+    _row("sinh", "x", floating, np.sinh, "sinh x", "The hyperbolic sine."),
+    _row("sqrt", "x", floating, np.sqrt, "√x", "The square root; NaN below 0."),
+    _row("square", "x", number, np.square, "x²", "The square."),
+    _row("tan", "x", floating, np.tan, "tan x", "The tangent of x radians."),
+    _row("tanh", "x", floating, np.tanh, "tanh x", "The hyperbolic tangent."),
+    _row("trunc", "x", same, _rounding(np.trunc), "x cut at its point", "The whole part: rounded towards 0."),
+    _row("relu", "x", number, _relu, "max(x, 0)", "The larger of x and 0."),
+    _row("sigmoid", "x", floating, _sigmoid, "1 / (1 + e⁻ˣ)", "The logistic function."),
+    _row("add", "x y", number, np.add, "x + alpha · y", "The sum.", operator="+", alpha=1),
+    _row("sub", "x y", number, np.subtract, "x − alpha · y", "The difference.", "subtract", operator="-", alpha=1),
+    _row("rsub", "x y", number, _rsub, "y − alpha · x", "The difference, its operands swapped.", alpha=0),
+    _row("mul", "x y", number, np.multiply, "x · y", "The product.", "multiply", operator="*"),
+    _row(
+        "div", "x y", floating, np.true_divide, "x / y",
+        "The quotient, a float for integers as well.", "divide true_divide", operator="/",
+    ),
+    _row(
+        "floor_divide", "x y", number, np.floor_divide, "⌊x / y⌋",
+        "The quotient rounded down; an integer divided by zero is an error.", operator="//", divides=True,
+    ),
+    _row(
+        "remainder", "x y", number, np.remainder, "x − y · ⌊x / y⌋",
+        "What floor_divide leaves, with the sign of y; an integer divided by zero is an error.", "mod",
+        operator="%", divides=True,
+    ),
+    _row(
+        "fmod", "x y", number, np.fmod, "x − y · trunc(x / y)",
+        "What truncated division leaves, with the sign of x; an integer divided by zero is an error.", divides=True,
+    ),
+    _row(
+        "pow", "x y", number, np.power, "xʸ",
+        "The power; an integer to a negative integer power is an error.", "power", operator="**",
+    ),
+    _row("atan2", "x y", floating, np.arctan2, "arctan(x / y)", "The angle of the point (y, x), in radians.", "arctan2"),
+    _row("logaddexp", "x y", floating, np.logaddexp, "ln(eˣ + eʸ)", "The logarithm of the sum of exponentials, without overflow."),
+    _row("maximum", "x y", same, np.maximum, "max(x, y)", "The larger; NaN where either is NaN.", "max"),
+    _row("minimum", "x y", same, np.minimum, "min(x, y)", "The smaller; NaN where either is NaN.", "min"),
+    _row("clip", "x low high", same, _clip, "min(max(x, low), high)", "x kept between low and high.", "clamp"),
+    _row("where", "condition x y", branches, _where, "x or y", "x where the condition is not 0, else y."),
+    _row("equal", "x y", truth, np.equal, "x = y", "Whether x equals y.", "eq", operator="=="),
+    _row("not_equal", "x y", truth, np.not_equal, "x ≠ y", "Whether x differs from y.", "ne", operator="!="),
+    _row("less", "x y", truth, np.less, "x < y", "Whether x is below y.", "lt", operator="<"),
+    _row("less_equal", "x y", truth, np.less_equal, "x ≤ y", "Whether x is not above y.", "le", operator="<="),
+    _row("greater", "x y", truth, np.greater, "x > y", "Whether x is above y.", "gt", operator=">"),
+    _row("greater_equal", "x y", truth, np.greater_equal, "x ≥ y", "Whether x is not below y.", "ge", operator=">="),
+    _row("logical_and", "x y", truth, np.logical_and, "x ∧ y", "Whether neither is 0."),
+    _row("logical_or", "x y", truth, np.logical_or, "x ∨ y", "Whether one of both is not 0."),
+    _row("logical_xor", "x y", truth, np.logical_xor, "x ⊻ y", "Whether exactly one is not 0."),
+    _row("logical_not", "x", truth, np.logical_not, "¬x", "Whether x is 0."),
+    _row("isnan", "x", truth, np.isnan, "x is NaN", "Whether x is NaN."),
+    _row("isfinite", "x", truth, np.isfinite, "|x| < inf", "Whether x is neither infinite nor NaN."),
+    _row(
+        "bitwise_and", "x y", integer, np.bitwise_and, "x & y", "Bits that both have; of bools: both.", "and",
+        operator="&", kinds="biu",
+    ),
+    _row(
+        "bitwise_or", "x y", integer, np.bitwise_or, "x | y", "Bits that either has; of bools: either.", "or",
+        operator="|", kinds="biu",
+    ),
+    _row(
+        "bitwise_xor", "x y", integer, np.bitwise_xor, "x ^ y", "Bits that one of both has; of bools: one.", "xor",
+        operator="^", kinds="biu",
+    ),
+    _row(
+        "bitwise_not", "x", integer, np.invert, "~x", "All bits flipped; of bools: not.", "invert",
+        operator="~", kinds="biu",
+    ),
+    _row(
+        "lshift", "x y", shifted, np.left_shift, "x · 2ʸ", "Bits moved left by y; 0 beyond the width of the dtype.",
+        "left_shift", operator="<<", kinds="biu",
+    ),
+    _row(
+        "rshift", "x y", shifted, np.right_shift, "⌊x / 2ʸ⌋",
+        "Bits moved right by y; 0, or −1 of a negative x, beyond the width of the dtype.",
+        "right_shift", operator=">>", kinds="biu",
+    ),
+    _fixed("bool", "torch.bool"),
+    _fixed("int8"),
+    _fixed("int16"),
+    _fixed("int32", "torch.int"),
+    _fixed("int64", "int torch.long"),
+    _fixed("uint8"),
+    _fixed("uint16"),
+    _fixed("uint32"),
+    _fixed("uint64"),
+    _fixed("float16", "torch.half"),
+    _fixed("float32", "torch.float"),
+    _fixed("float64", "torch.double"),
+)  # fmt: skip
+
+by_name: dict[str, Function] = {name: row for row in table for name in (row.name, *row.aliases)}
+"""Every row by its name and its aliases."""
+unary_operators = {row.operator: row for row in table if row.operator and row.arity == 1}
+binary_operators = {row.operator: row for row in table if row.operator and row.arity == 2}
