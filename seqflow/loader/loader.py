@@ -17,8 +17,7 @@ from seqflow.loader.prefetch import Prefetch
 from seqflow.loader.sizes import parse_bytes
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
-from seqflow.arrow import BadRow, convert, to_arrow, whole_table
-from seqflow.record import Record, nbytes, slice_rows
+from seqflow.record import BadRow, Record, convert, nbytes, slice_rows, to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,14 +124,14 @@ class Loader:
         """Blocks as records, prepared; runs in the thread that reads ahead."""
         with kernels.single_thread():
             for block in self.source.blocks():
-                batch = whole_table(self.source.read(block, self.columns))
+                batch = self.source.read(block, self.columns)
                 record, numbers = self._convert(batch, block, handler)
                 yield from self._prepare(record, numbers, block, handler)
                 stats.rows += record.num_rows
                 stats.bad_rows = handler.count
 
     def _convert(
-        self, batch: pa.RecordBatch, block: Block, handler: BadRowHandler
+        self, batch: pa.RecordBatch | pa.Table, block: Block, handler: BadRowHandler
     ) -> tuple[Record, RowNumbers]:
         """The good rows of a block, and which rows of the block they are."""
         record, bad = convert(batch, fill=self.fill, valid=self.valid)
