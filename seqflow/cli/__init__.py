@@ -1,0 +1,43 @@
+"""The command: `seqflow run | inspect | ops | info`."""
+
+from __future__ import annotations
+
+import typer
+
+from seqflow.cli import info, inspect, ops, run
+from seqflow.cli.endings import ending_well
+
+app = typer.Typer(
+    name="seqflow",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Variable-length data as flat values and explicit lengths: Arrow in, model-ready tensors out.",
+)
+app.command()(run.run)
+app.command()(inspect.inspect)
+app.command()(ops.ops)
+app.command()(info.info)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from seqflow import __version__
+
+        typer.echo(f"seqflow {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def seqflow(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
+) -> None:
+    """Variable-length data as flat values and explicit lengths: Arrow in, model-ready tensors out."""
+
+
+def main() -> None:
+    """Run the command; exit code 0, 1 (bad data), 2 (bad usage or job) or 128 + the signal that stopped it."""
+    with ending_well():
+        app()

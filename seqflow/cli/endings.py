@@ -1,0 +1,55 @@
+"""How the command ends: one clean message and the right exit code."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
+from pyarrow import ArrowException
+
+from seqflow.errors import JobError, MissingSourceError, NetError, SeqflowError, UnknownColumnError
+
+BAD_DATA, BAD_USAGE = 1, 2
+_USAGE = (JobError, NetError, MissingSourceError, UnknownColumnError)
+_STOPPING = (signal.SIGINT, signal.SIGTERM)
+
+
+class Stopped(BaseException):
+    """A signal asked the command to stop."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def ending_well() -> Iterator[None]:
+    """Exit 2 for a bad job or bad usage, 1 for bad data, 128 + n for signal n; without a traceback."""
+    for number in _STOPPING:
+        signal.signal(number, _stop)
+    try:
+        yield
+    except Stopped as stopped:
+        print(f"seqflow: stopped by {signal.Signals(stopped.number).name}", file=sys.stderr)
+        raise SystemExit(128 + stopped.number) from None
+    except _USAGE as error:
+        _exit(error, BAD_USAGE)
+    except (SeqflowError, OSError, MemoryError, ArrowException) as error:
+        _exit(error, BAD_DATA)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    """Unwind once, so that everything is cleaned up; further signals wait for that."""
+    for stopping in _STOPPING:
+        signal.signal(stopping, signal.SIG_IGN)
+    raise Stopped(number)
+
+
+def _exit(error: BaseException, code: int) -> NoReturn:
+    message = str(error) or type(error).__name__
+    print("\n  ".join([f"seqflow: {message}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+    raise SystemExit(code) from None

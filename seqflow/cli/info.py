@@ -1,0 +1,31 @@
+"""`seqflow info`."""
+
+from __future__ import annotations
+
+import platform
+from typing import Annotated
+
+import typer
+
+from seqflow.cli.printing import print_json, print_table
+
+
+def info(json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+    """Show versions, and which kernels are in use."""
+    import numpy as np
+    import pyarrow as pa
+
+    import seqflow
+
+    facts = {
+        "seqflow": seqflow.__version__,
+        **seqflow.info(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "pyarrow": pa.__version__,
+        "platform": platform.platform(),
+    }
+    if json:
+        print_json(facts)
+    else:
+        print_table((name, str(value)) for name, value in facts.items() if value is not None)

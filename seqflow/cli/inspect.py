@@ -1,0 +1,154 @@
+"""`seqflow inspect PATH`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from seqflow.cli.printing import print_json, print_table
+
+if TYPE_CHECKING:
+    from seqflow.record import Record
+
+
+def inspect(
+    path: Annotated[str, typer.Argument(help="A file, folder or glob.")],
+    batch: Annotated[int, typer.Option(min=1, help="Rows of the batches whose padding is reported.")] = 256,
+    kind: Annotated[
+        str | None, typer.Option(help="parquet, arrow or text, where the name does not say.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show what is in a source: its tensors, how long its sequences are, how much padding would waste."""
+    from seqflow import providers
+
+    source = providers.open(path, kind=kind)
+    survey = Survey(batch)
+    for block in source.blocks():
+        survey.add(source.read(block))
+    if json:
+        print_json({"path": path, **survey.summary()})
+    else:
+        _print(survey.summary(), batch)
+
+
+@dataclass(slots=True)
+class Lengths:
+    """The lengths of one list column, counted as they stream by."""
+
+    batch: int
+    rows: int = 0
+    total: int = 0
+    smallest: int | None = None
+    largest: int = 0
+    cells: int = 0
+    histogram: dict[int, int] = field(default_factory=dict)
+    """How many lengths need k bits: 0 is length 0, 1 is 1, 2 is 2 to 3, 3 is 4 to 7, …"""
+    _open: np.ndarray[Any, Any] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def add(self, lengths: np.ndarray[Any, Any]) -> None:
+        if not len(lengths):
+            return
+        self.rows += len(lengths)
+        self.total += int(lengths.sum())
+        low = int(lengths.min())
+        self.smallest = low if self.smallest is None else min(self.smallest, low)
+        self.largest = max(self.largest, int(lengths.max()))
+        bits, counts = np.unique(np.frexp(lengths.astype(np.float64))[1], return_counts=True)
+        for bit, count in zip(bits.tolist(), counts.tolist(), strict=True):
+            self.histogram[bit] = self.histogram.get(bit, 0) + count
+        self._count_cells(np.concatenate([self._open, lengths]))
+
+    def _count_cells(self, lengths: np.ndarray[Any, Any]) -> None:
+        whole = len(lengths) // self.batch * self.batch
+        self.cells += int(lengths[:whole].reshape(-1, self.batch).max(axis=1, initial=0).sum()) * self.batch
+        self._open = lengths[whole:]
+
+    def summary(self) -> dict[str, Any]:
+        last = int(self._open.max(initial=0)) * len(self._open)
+        cells = self.cells + last
+        return {
+            "sequences": self.rows,
+            "elements": self.total,
+            "shortest": self.smallest,
+            "mean": self.total / self.rows if self.rows else None,
+            "longest": self.largest,
+            "padding": 1 - self.total / cells if cells else 0.0,
+            "histogram": [
+                {"from": (1 << bits) >> 1, "to": (1 << bits) - 1, "count": self.histogram[bits]}
+                for bits in sorted(self.histogram)
+            ],
+        }
+
+
+class Survey:
+    """What a source holds, gathered block by block."""
+
+    def __init__(self, batch: int) -> None:
+        self._batch = batch
+        self._rows = 0
+        self._blocks = 0
+        self._tensors: dict[str, dict[str, Any]] = {}
+        self._lengths: dict[str, Lengths] = {}
+
+    def add(self, block: Any) -> None:
+        """Count one block: a record batch or a table."""
+        self._blocks += 1
+        for record in _records(block):
+            self._rows += record.num_rows
+            for name, parent in record.parents.items():
+                array = record[name]
+                described = {"dtype": str(array.dtype), "shape": list(array.shape[1:]), "lengths": parent}
+                self._tensors.setdefault(name, described)
+            for name in {parent for parent in record.parents.values() if parent is not None}:
+                self._lengths.setdefault(name, Lengths(self._batch)).add(record[name])
+
+    def summary(self) -> dict[str, Any]:
+        in_order = [name for name in self._tensors if name in self._lengths]
+        return {
+            "rows": self._rows,
+            "blocks": self._blocks,
+            "tensors": self._tensors,
+            "lengths": {name: self._lengths[name].summary() for name in in_order},
+        }
+
+
+def _records(block: Any) -> Iterator[Record]:
+    from seqflow.record import from_arrow
+
+    for batch in block.to_batches() if hasattr(block, "to_batches") else [block]:
+        yield from_arrow(batch, valid=True)
+
+
+def _print(summary: dict[str, Any], batch: int) -> None:
+    typer.echo(f"{summary['rows']:,} rows in {summary['blocks']:,} blocks\n")
+    lines = [
+        (name, tensor["dtype"], "×".join(map(str, ["N", *tensor["shape"]])), tensor["lengths"] or "")
+        for name, tensor in summary["tensors"].items()
+    ]
+    print_table(lines, header=("tensor", "dtype", "shape", "described by"))
+    for name, lengths in summary["lengths"].items():
+        if lengths["sequences"]:
+            _print_lengths(name, lengths, batch)
+
+
+def _print_lengths(name: str, lengths: dict[str, Any], batch: int) -> None:
+    typer.echo(
+        f"\n{name}: {lengths['sequences']:,} sequences, {lengths['elements']:,} elements; "
+        f"{lengths['shortest']:,} to {lengths['longest']:,}, mean {lengths['mean']:,.1f}\n"
+        f"padding batches of {batch} to their longest wastes {lengths['padding']:.1%}"
+    )
+    most = max(entry["count"] for entry in lengths["histogram"])
+    bars = [
+        (
+            f"{entry['from']:,}" if entry["from"] == entry["to"] else f"{entry['from']:,} – {entry['to']:,}",
+            f"{entry['count']:,}",
+            "█" * -(-entry["count"] * 40 // most),
+        )
+        for entry in lengths["histogram"]
+    ]
+    print_table(bars, right=(0, 1))

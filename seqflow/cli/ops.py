@@ -1,0 +1,71 @@
+"""`seqflow ops [NAME]`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seqflow.cli.printing import print_json, print_table
+
+if TYPE_CHECKING:
+    from seqflow.registry import OpDef
+
+
+def ops(
+    name: Annotated[str | None, typer.Argument(help="Show everything about this op.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List the ops, or show one: signature, attributes, docs, example, origin."""
+    from seqflow import registry
+    from seqflow.errors import JobError, UnknownOpError
+
+    if name is None:
+        summaries = {op: registry.get(op).doc.split("\n")[0] for op in registry.names()}
+        if json:
+            print_json({"ops": summaries})
+        else:
+            print_table(summaries.items())
+        return
+    try:
+        op = registry.get(name)
+    except UnknownOpError as error:
+        raise JobError(str(error)) from None
+    if json:
+        print_json(_described(op))
+    else:
+        _print(op)
+
+
+def _described(op: OpDef) -> dict[str, Any]:
+    return {
+        "name": op.name,
+        "signature": str(op.signature),
+        "attributes": {
+            attribute.name: {
+                "takes": attribute.expected,
+                "required": attribute.required,
+                **({} if attribute.required else {"default": attribute.default}),
+            }
+            for attribute in op.attributes
+        },
+        "doc": op.doc,
+        "caffe2": op.caffe2,
+    }
+
+
+def _print(op: OpDef) -> None:
+    typer.echo(f"{op.name}  {op.signature}\n")
+    typer.echo(op.doc)
+    if op.attributes:
+        typer.echo("\nattributes")
+        print_table(
+            (
+                f"  {attribute.name}",
+                attribute.expected,
+                "required" if attribute.required else f"default {attribute.default!r}",
+            )
+            for attribute in op.attributes
+        )
+    if op.caffe2:
+        typer.echo(f"\nfrom Caffe2's {op.caffe2}")

@@ -1,0 +1,112 @@
+"""`seqflow run JOB`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seqflow.cli.printing import bytes_text, print_json, print_table
+
+if TYPE_CHECKING:
+    from seqflow.job import Report
+    from seqflow.loader import Stats
+
+Progress = Callable[["Stats", "int | None"], None]
+
+
+def run(
+    job: Annotated[Path, typer.Argument(help="The job: a TOML file.")],
+    input: Annotated[
+        list[str] | None, typer.Option(help="Read this file, folder or glob instead; may be repeated.")
+    ] = None,
+    output: Annotated[str | None, typer.Option(help="Write to this folder or file instead.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override: batch.capacity=4096")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no closing table.")] = False,
+) -> None:
+    """Run a job: read, prepare, batch, write.
+
+    Paths in the job file are relative to its folder, paths given here to the current one.
+    """
+    from seqflow.job import Job
+    from seqflow.job import run as run_job
+
+    overrides = _overrides(set_ or [])
+    if input:
+        overrides["source.paths"] = input
+    if output is not None:
+        overrides["output.path"] = output
+    description = Job.read(job, overrides)
+    with _progress_bar(show=not quiet and not json and sys.stderr.isatty()) as progress:
+        report = run_job(description, progress)
+    if json:
+        print_json({**asdict(report), "files": [str(file) for file in report.files]})
+    elif not quiet:
+        _print_report(report)
+
+
+def _overrides(settings: list[str]) -> dict[str, Any]:
+    from seqflow.errors import JobError
+    from seqflow.job.toml import parse_value
+
+    overrides = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.strip():
+            raise JobError(f"--set {setting}: expected KEY=VALUE, such as batch.capacity=4096")
+        overrides[name.strip()] = parse_value(value.strip())
+    return overrides
+
+
+@contextmanager
+def _progress_bar(*, show: bool) -> Iterator[Progress | None]:
+    if not show:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        MofNCompleteColumn(),
+        TextColumn("rows"),
+        BarColumn(),
+        TextColumn("{task.fields[tokens]:,} tokens, {task.fields[speed]:,.0f}/s"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, tokens=0, speed=0.0)
+
+        def update(stats: Stats, total: int | None) -> None:
+            elapsed = bar.tasks[0].elapsed or 1e-9
+            bar.update(
+                task, completed=stats.rows, total=total, tokens=stats.tokens, speed=stats.tokens / elapsed
+            )
+
+        yield update
+
+
+def _print_report(report: Report) -> None:
+    speed = report.tokens / report.seconds if report.seconds else 0.0
+    lines = [
+        ("rows", f"{report.rows:,}"),
+        ("tokens", f"{report.tokens:,}"),
+        ("fill", "-" if report.fill is None else f"{report.fill:.2%}"),
+        ("batches", f"{report.batches:,}"),
+        ("seconds", f"{report.seconds:.2f}"),
+        ("tokens/s", f"{speed:,.0f}"),
+        ("peak memory", bytes_text(report.peak_memory)),
+        ("bad rows", f"{report.bad_rows:,}"),
+    ]
+    if report.files:
+        first, last = report.files[0], report.files[-1]
+        names = str(first) if first == last else f"{first} … {last.name}"
+        lines.append(("output", f"{names} ({len(report.files)}, {bytes_text(report.output_bytes)})"))
+    print_table(lines)

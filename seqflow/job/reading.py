@@ -1,0 +1,230 @@
+"""From TOML tables to a Job: known keys, right types, paths in place, and errors that name the line."""
+
+from __future__ import annotations
+
+import glob
+import os
+import tomllib
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+from seqflow.errors import JobError, OpError, nearest
+from seqflow.job.sections import BATCH_KINDS, Batch, Job, Order, Output, Source, Transform
+from seqflow.job.toml import line_of
+from seqflow.job.values import choices, described, fits
+from seqflow.loader import BadRows, Rows
+from seqflow.loader.sizes import parse_bytes
+
+T = TypeVar("T")
+
+_PATHS = ("source.paths", "prepare.file", "net.file", "constants", "output.path", "bad_rows.path")
+_SHUFFLING = ("order.seed", "order.streams")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where each setting comes from, for error messages and relative paths."""
+
+    name: str
+    text: str
+    folder: Path
+    overridden: frozenset[str] = frozenset()
+
+    def place(self, name: str) -> str:
+        """`job.toml, line 7`, or the `--set` that gave the setting."""
+        if name in self.overridden:
+            return f"--set {name}"
+        line = line_of(self.text, name)
+        return self.name if line is None else f"{self.name}, line {line}"
+
+    def locate(self, name: str, path: str) -> str:
+        """A path of the setting `name`: from the job's folder, or the current one where it was overridden."""
+        if name in self.overridden or path.startswith("{") or "://" in path:
+            return path
+        folder = str(self.folder)
+        if folder == "." or os.path.isabs(path):
+            return path
+        return os.path.join(glob.escape(folder) if glob.has_magic(path) else folder, path)
+
+    def fail(self, name: str, message: str) -> NoReturn:
+        raise JobError(f"{self.place(name)}: {message}")
+
+
+def read_job(path: Path, overrides: Mapping[str, Any]) -> Job:
+    """The job in a TOML file, with some settings replaced; JobError for whatever cannot be understood."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise JobError(f"there is no job file {str(path)!r}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise JobError(f"cannot read the job file {str(path)!r}: {error}") from None
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise JobError(f"{path}: not TOML: {error}") from None
+    origin = Origin(str(path), text, path.parent, frozenset(overrides))
+    for name, value in overrides.items():
+        _override(tables, name, value)
+    return _job(tables, origin)
+
+
+def job_from_tables(tables: Mapping[str, Any], folder: Path) -> Job:
+    """The job a dict describes; JobError for whatever cannot be understood."""
+    return _job(tables, Origin("job", "", folder))
+
+
+def _override(tables: dict[str, Any], name: str, value: Any) -> None:
+    *outer, last = name.split(".")
+    for part in outer:
+        inner = tables.setdefault(part, {})
+        if not isinstance(inner, dict):
+            raise JobError(f"--set {name}: {part!r} is {inner!r}, not a section")
+        tables = inner
+    tables[last] = value
+
+
+def _job(tables: Mapping[str, Any], origin: Origin) -> Job:
+    sections = [field.name for field in fields(Job) if field.name != "folder"]
+    _check_known(sections, tables, "", origin)
+    if "source" not in tables:
+        origin.fail("source", "there is no [source]; its paths say what to read")
+    job = Job(
+        source=_section(Source, tables, "source", origin),
+        order=_order(tables, origin),
+        prepare=_transform(tables, "prepare", origin),
+        batch=_batch(tables, origin),
+        net=_transform(tables, "net", origin),
+        constants=_constants(tables, origin),
+        output=_output(tables, origin),
+        bad_rows=_section(BadRows, tables, "bad_rows", origin),
+        imports=_checked(tables.get("imports", []), tuple[str, ...], "imports", origin),
+        folder=origin.folder,
+    )
+    if not job.source.paths:
+        origin.fail("source.paths", "paths is empty, expected at least one path")
+    return job
+
+
+def _order(tables: Mapping[str, Any], origin: Origin) -> Order:
+    for name in _SHUFFLING:
+        section, _, key = name.partition(".")
+        if isinstance(tables.get(section), dict) and key in tables[section]:
+            origin.fail(
+                name, f"{key} belongs to shuffling, which this version does not have: rows come in order"
+            )
+    order = _section(Order, tables, "order", origin)
+    for field in fields(Order):
+        try:
+            parse_bytes(getattr(order, field.name))
+        except ValueError as error:
+            origin.fail(f"order.{field.name}", f"{field.name}: {error}")
+    return order
+
+
+def _transform(tables: Mapping[str, Any], name: str, origin: Origin) -> Transform:
+    transform = _section(Transform, tables, name, origin)
+    if transform.net is not None and transform.file is not None:
+        origin.fail(f"{name}.file", f"[{name}] has both net and file, expected one of them")
+    if transform.file is not None and not os.path.isfile(transform.file):
+        origin.fail(f"{name}.file", f"there is no file {transform.file!r}")
+    return transform
+
+
+def _batch(tables: Mapping[str, Any], origin: Origin) -> Batch:
+    table = _table(tables, "batch", origin)
+    if not table:
+        return Rows(256)
+    kind = table.get("kind", "rows")
+    if kind not in BATCH_KINDS:
+        _wrong(kind, "kind", " or ".join(map(repr, BATCH_KINDS)), "batch.kind", origin, BATCH_KINDS)
+    arguments = {key: value for key, value in table.items() if key != "kind"}
+    spec: type[Batch] = BATCH_KINDS[kind]
+    return _section(spec, {"batch": arguments}, "batch", origin, title=f'[batch] with kind = "{kind}"')
+
+
+def _constants(tables: Mapping[str, Any], origin: Origin) -> dict[str, str]:
+    files = _located("constants", _table(tables, "constants", origin), origin)
+    for name, file in files.items():
+        _checked(file, str, f"constants.{name}", origin)
+        if not os.path.isfile(file):
+            origin.fail(f"constants.{name}", f"there is no file {file!r}")
+    return files
+
+
+def _output(tables: Mapping[str, Any], origin: Origin) -> Output:
+    output = _section(Output, tables, "output", origin)
+    if output.threads < 1:
+        origin.fail("output.threads", f"threads is {output.threads}, expected 1 or more")
+    return output
+
+
+def _section(
+    section: Callable[..., T], tables: Mapping[str, Any], name: str, origin: Origin, title: str = ""
+) -> T:
+    """One section, every value checked against the type of its field."""
+    table = _located(name, _table(tables, name, origin), origin)
+    known = {field.name: field for field in fields(section)}  # type: ignore[arg-type]
+    _check_known(known, table, name, origin, title)
+    hints = typing.get_type_hints(section)
+    values = {
+        key: _checked(value, hints[key], f"{name}.{key}", origin) for key, value in table.items()
+    }  # fmt: skip
+    for key, field in known.items():
+        if key not in values and field.default is MISSING and field.default_factory is MISSING:
+            origin.fail(name, f"{title or f'[{name}]'} needs {key!r}")
+    try:
+        return section(**values)
+    except OpError as error:
+        _, _, message = str(error).partition(": ")
+        culprit = next((key for key in values if message.startswith(f"{key} ")), None)
+        origin.fail(f"{name}.{culprit}" if culprit else name, f"[{name}] {message}")
+
+
+def _table(tables: Mapping[str, Any], name: str, origin: Origin) -> Mapping[str, Any]:
+    table = tables.get(name, {})
+    if not isinstance(table, Mapping):
+        origin.fail(name, f"{name} is {table!r}, expected a section [{name}]")
+    return table
+
+
+def _check_known(
+    known: Iterable[str], table: Mapping[str, Any], name: str, origin: Origin, title: str = ""
+) -> None:
+    for key, value in table.items():
+        if key in known:
+            continue
+        full = f"{name}.{key}" if name else key
+        what = f"unknown key {key!r} in {title or f'[{name}]'}" if name else f"unknown section [{key}]"
+        if not name and not isinstance(value, Mapping):
+            what = f"unknown key {key!r}"
+        full = next((set_name for set_name in origin.overridden if set_name.startswith(f"{full}.")), full)
+        origin.fail(full, f"{what}{nearest(key, known)}\n  known are {', '.join(known)}")
+
+
+def _located(name: str, table: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
+    """The section's values, those that are paths put in their place."""
+
+    def locate(key: str, value: Any) -> Any:
+        full = f"{name}.{key}"
+        if full not in _PATHS and name not in _PATHS:
+            return value
+        if isinstance(value, (list, tuple)):
+            return [locate(key, item) for item in value]
+        return origin.locate(full, value) if isinstance(value, str) else value
+
+    return {key: locate(key, value) for key, value in table.items()}
+
+
+def _checked(value: Any, hint: Any, name: str, origin: Origin) -> Any:
+    """The value, lists as tuples; JobError unless it is of the annotated type."""
+    if not fits(value, hint):
+        _wrong(value, name.rpartition(".")[2], described(hint), name, origin, choices(hint))
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _wrong(value: Any, key: str, expected: str, name: str, origin: Origin, known: Iterable[str]) -> NoReturn:
+    guess = nearest(value, known) if isinstance(value, str) else ""
+    origin.fail(name, f"{key} is {value!r}, expected {expected}{guess}")

@@ -1,0 +1,141 @@
+"""Running a job: its source through the loader into its output."""
+
+from __future__ import annotations
+
+import importlib
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from time import perf_counter
+from typing import Any, cast
+
+import numpy as np
+
+from seqflow.errors import JobError, NetError
+from seqflow.job.sections import Job, Transform
+from seqflow.loader import Loader, Stats
+from seqflow.net import Net
+from seqflow.output import open_output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What a run did."""
+
+    rows: int
+    """Rows of the source that went in, bad ones left out."""
+    tokens: int
+    fill: float | None
+    """The part of all cells of the batches that holds tokens; None without a list column to count."""
+    batches: int
+    bad_rows: int
+    seconds: float
+    peak_memory: int
+    """The most bytes the process ever had in memory."""
+    files: tuple[Path, ...]
+    output_bytes: int
+
+
+Progress = Callable[[Stats, int | None], None]
+
+
+def run(job: Job, progress: Progress | None = None) -> Report:
+    """Run a job to its end; what it wrote has its final names then, and only then.
+
+    `progress(stats, total_rows)` is called after each batch; the total is None where the source does not know.
+    Raises what the loader and the output raise; whatever was written is removed again.
+    """
+    started = perf_counter()
+    loader = open_loader(job)
+    settings = job.output
+    with open_output(
+        settings.path, settings.kind, settings.columns, settings.compression, settings.threads
+    ) as output:
+        with closing(cast("Any", iter(loader))) as batches:
+            for batch in batches:
+                output.write(batch)
+                del batch  # its memory is the output's now
+                if progress is not None:
+                    progress(loader.stats(), loader.num_rows)
+        files = output.finish()
+    stats = loader.stats()
+    return Report(
+        rows=stats.rows,
+        tokens=stats.tokens,
+        fill=stats.fill,
+        batches=stats.batches,
+        bad_rows=stats.bad_rows,
+        seconds=perf_counter() - started,
+        peak_memory=peak_memory(),
+        files=tuple(file.path for file in files),
+        output_bytes=sum(file.nbytes for file in files),
+    )
+
+
+def open_loader(job: Job) -> Loader:
+    """The loader a job describes, its modules imported first."""
+    import_modules(job.imports, job.folder)
+    source = {field.name: getattr(job.source, field.name) for field in fields(job.source)}
+    paths = source.pop("paths")
+    return Loader(
+        paths if isinstance(paths, str) else list(paths),
+        prepare=_net(job.prepare, "prepare"),
+        net=_net(job.net, "net"),
+        batch=job.batch,
+        constants={name: _constant(name, file) for name, file in job.constants.items()},
+        window=job.order.window,
+        memory=job.order.memory,
+        bad_rows=job.bad_rows,
+        **source,
+    )
+
+
+def import_modules(names: tuple[str, ...], folder: Path) -> None:
+    """Import modules by name, from `folder` too; JobError where there is none."""
+    with _on_path(folder):
+        for name in names:
+            try:
+                importlib.import_module(name)
+            except ModuleNotFoundError as error:
+                if error.name != name.partition(".")[0]:
+                    raise
+                raise JobError(
+                    f"imports: there is no module {name!r}, neither in {str(folder.resolve())!r} nor installed"
+                ) from None
+
+
+@contextmanager
+def _on_path(folder: Path) -> Iterator[None]:
+    entry = str(folder.resolve())
+    sys.path.insert(0, entry)
+    try:
+        yield
+    finally:
+        sys.path.remove(entry)
+
+
+def _net(transform: Transform, section: str) -> Net | None:
+    text = transform.net
+    try:
+        if transform.file is not None:
+            text = Path(transform.file).read_text(encoding="utf-8")
+        return None if text is None else Net(text)
+    except NetError as error:
+        error.add_note(f"in [{section}] of the job" + (f", {transform.file}" if transform.file else ""))
+        raise
+
+
+def _constant(name: str, file: str) -> np.ndarray[Any, Any]:
+    try:
+        return cast("np.ndarray[Any, Any]", np.load(file, mmap_mode="r"))
+    except ValueError as error:
+        raise JobError(f"constants.{name}: {file} is not a .npy file of numbers: {error}") from None
+
+
+def peak_memory() -> int:
+    """The most bytes this process ever had in memory."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,0 +1,104 @@
+"""What a job consists of: one frozen dataclass a section, whose fields are the section's keys."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from seqflow.loader import BadRows, Packed, Rows, TokenBudget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the rows come from: the arguments of `sf.open`, and what null values become."""
+
+    paths: str | tuple[str, ...]
+    """Files, folders and globs; `{stdlib}` and the other names of `sysconfig.get_paths` stand for folders."""
+    columns: tuple[str, ...] | None = None
+    kind: Literal["parquet", "arrow", "text"] | None = None
+    exclude: tuple[str, ...] = ()
+    rename: dict[str, str] | None = None
+    fill: bool | int | float | str | None = None
+    valid: bool = False
+    encoding: str | None = None
+    errors: str = "strict"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """How much is held at once. Rows come in the order of the source."""
+
+    window: int | str = "32 MiB"
+    """Bytes of rows that are packed together."""
+    memory: int | str = "256 MiB"
+    """Bytes of blocks read ahead and in use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transform:
+    """A net: its text, or the file that holds it."""
+
+    net: str | None = None
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """Where the batches go."""
+
+    path: str | None = None
+    """A folder of part files with a manifest, or one file when it ends in .parquet or .arrow."""
+    kind: Literal["parquet", "arrow", "none"] | None = None
+    """By the ending of `path` where it is left out, "parquet" for a folder; "none" counts and writes nothing."""
+    columns: tuple[str, ...] | None = None
+    compression: Literal["none", "snappy", "gzip", "brotli", "lz4", "zstd"] | None = None
+    """None is snappy for Parquet and no compression for Arrow."""
+    threads: int = 1
+    """With more than one, row groups go to that many part files in turn, written at the same time."""
+
+
+Batch = Rows | TokenBudget | Packed
+BATCH_KINDS: Mapping[str, type[Batch]] = {"rows": Rows, "tokens": TokenBudget, "packed": Packed}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """source → prepare → batch → net → output.
+
+    `Job.read` makes one from a TOML file, `Job.from_dict` from the same keys in a dict.
+    """
+
+    source: Source
+    order: Order = field(default_factory=Order)
+    prepare: Transform = field(default_factory=Transform)
+    batch: Batch = field(default_factory=lambda: Rows(256))
+    net: Transform = field(default_factory=Transform)
+    constants: Mapping[str, str] = field(default_factory=dict)
+    """Tensors the nets read: `.npy` files, memory-mapped."""
+    output: Output = field(default_factory=Output)
+    bad_rows: BadRows = field(default_factory=BadRows)
+    imports: tuple[str, ...] = ()
+    """Modules to import first: those with the user's own ops. They may stand in `folder`."""
+    folder: Path = Path()
+    """The job file's folder."""
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> Job:
+        """The job in a TOML file. Paths in it are relative to its folder.
+
+        `overrides` replaces values by their dotted names, `{"batch.capacity": 4096}`; paths among them are
+        relative to the current folder. JobError, with the line, for whatever cannot be understood.
+        """
+        from seqflow.job.reading import read_job
+
+        return read_job(Path(path), overrides or {})
+
+    @classmethod
+    def from_dict(cls, tables: Mapping[str, Any], folder: str | os.PathLike[str] = "") -> Job:
+        """The job a dict describes, with the keys of a job file; paths in it are relative to `folder`."""
+        from seqflow.job.reading import job_from_tables
+
+        return job_from_tables(tables, Path(folder))

@@ -1,0 +1,69 @@
+"""TOML with line numbers: what `tomllib` does not say."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from typing import Any
+
+_COMMENT_OR_STRING = re.compile(
+    r"""(?P<comment>\#[^\n]*)
+    |(?P<long>\"{3}(?:[^\\]|\\.)*?\"{3,5}|'{3}.*?'{3,5})
+    |(?P<short>"(?:[^"\\\n]|\\.)*"|'[^'\n]*')""",
+    re.VERBOSE | re.DOTALL,
+)
+_KEY = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+_HEADER = re.compile(rf"\s*\[\[?\s*({_KEY}(?:\s*\.\s*{_KEY})*)\s*\]")
+_ASSIGNMENT = re.compile(rf"\s*({_KEY}(?:\s*\.\s*{_KEY})*)\s*=")
+
+
+def line_of(text: str, name: str) -> int | None:
+    """The line, from 1, that sets the dotted name, or else the table it belongs to; None where neither stands.
+
+    >>> line_of('[batch]\\nkind = "rows"', "batch.kind")
+    2
+    """
+    places = list(_places(text))
+    while name:
+        found = next((line for line, path in places if path == name or path.startswith(f"{name}.")), None)
+        if found is not None:
+            return found
+        name = name.rpartition(".")[0]
+    return None
+
+
+def _places(text: str) -> Iterator[tuple[int, str]]:
+    """Each table header and each assignment: its line and its dotted name."""
+    table = ""
+    for number, line in enumerate(_blanked(text).split("\n"), 1):
+        if header := _HEADER.match(line):
+            table = _dotted(header[1])
+            yield number, table
+        elif assignment := _ASSIGNMENT.match(line):
+            name = _dotted(assignment[1])
+            yield number, f"{table}.{name}" if table else name
+
+
+def _blanked(text: str) -> str:
+    """The text without comments and long strings, its lines in place."""
+    return _COMMENT_OR_STRING.sub(
+        lambda match: match[0] if match["short"] is not None else "\n" * match[0].count("\n"), text
+    )
+
+
+def _dotted(key: str) -> str:
+    return ".".join(part.strip().strip("\"'") for part in key.split("."))
+
+
+def parse_value(text: str) -> Any:
+    """A value as it would stand in a TOML file; the text itself where it is not one.
+
+    >>> parse_value("4096"), parse_value("best_fit")
+    (4096, 'best_fit')
+    """
+    try:
+        tables = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return tables["value"] if len(tables) == 1 else text

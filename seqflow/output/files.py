@@ -1,0 +1,103 @@
+"""One file being written: Parquet or Arrow, under a hidden name until it is kept."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from seqflow.errors import JobError
+from seqflow.output.encodings import choose_encodings
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Kind = Literal["parquet", "arrow"]
+Compression = Literal["none", "snappy", "gzip", "brotli", "lz4", "zstd"]
+
+_ARROW_CODECS = ("none", "lz4", "zstd")
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How files are written."""
+
+    kind: Kind
+    compression: Compression | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind == "arrow" and self.compression not in (None, *_ARROW_CODECS):
+            raise JobError(
+                f"output: compression is {self.compression!r}, Arrow files know {', '.join(_ARROW_CODECS)}"
+            )
+
+
+class FileWriter:
+    """Writes tables of one schema, each as one row group, to a temporary file beside `path`."""
+
+    def __init__(self, path: Path, form: Format) -> None:
+        self.path = path
+        self.temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+        self.num_rows = 0
+        self.groups: list[int] = []
+        self.arrow_bytes = 0
+        self._form = form
+        self._writer: Any = None
+
+    def write(self, table: pa.Table, group: int) -> None:
+        """Append row group number `group`. OSError, with the file's name, where it cannot be written."""
+        try:
+            if self._writer is None:
+                self._writer = _open_writer(self.temporary, table, self._form)
+            self._writer.write_table(table, table.num_rows)
+        except OSError as error:
+            raise _naming(error, self.path) from error
+        self.num_rows += table.num_rows
+        self.groups.append(group)
+        self.arrow_bytes += table.nbytes
+
+    def close(self) -> int:
+        """Finish the file; its size in bytes. May be called again."""
+        try:
+            if self._writer is not None:
+                self._writer.close()
+                self._writer = None
+            return self.temporary.stat().st_size
+        except OSError as error:
+            raise _naming(error, self.path) from error
+
+    def discard(self) -> None:
+        """Remove what was written."""
+        try:
+            if self._writer is not None:
+                self._writer.close()
+        except OSError:
+            pass
+        self.temporary.unlink(missing_ok=True)
+
+
+def _open_writer(path: Path, table: pa.Table, form: Format) -> Any:
+    import pyarrow as pa
+
+    if form.kind == "arrow":
+        codec = None if form.compression in (None, "none") else form.compression
+        return pa.ipc.new_file(path, table.schema, options=pa.ipc.IpcWriteOptions(compression=codec))
+    from pyarrow import parquet
+
+    encodings = choose_encodings(table)
+    delta = {path: encoding for path, encoding in encodings.items() if encoding != "RLE_DICTIONARY"}
+    return parquet.ParquetWriter(
+        path,
+        table.schema,
+        compression=form.compression or "snappy",
+        use_dictionary=[path for path in encodings if path not in delta] if delta else True,
+        column_encoding=delta or None,
+        write_batch_size=1 << 16,
+    )
+
+
+def _naming(error: OSError, path: Path) -> OSError:
+    """The same error, its message naming the file."""
+    message = f"cannot write {str(path)!r}: {error.strerror or error}"
+    return type(error)(error.errno, message) if error.errno is not None else type(error)(message)

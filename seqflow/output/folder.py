@@ -1,0 +1,140 @@
+"""Where output goes: one file, or a folder of parts whose manifest says it is whole."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from seqflow.errors import JobError
+from seqflow.output.files import FileWriter, Kind
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """One finished file."""
+
+    path: Path
+    num_rows: int
+    nbytes: int
+    groups: tuple[int, ...]
+    """The numbers of its row groups in the order of the whole output."""
+
+
+@dataclass(slots=True)
+class Target:
+    """A file, or a folder that holds `part-00000.parquet`, … and `manifest.json`.
+
+    The manifest names the parts with their rows, bytes and row groups; it is written last and removed first, so a
+    folder that has one is whole. A later run replaces the parts that it names.
+    """
+
+    path: Path
+    kind: Kind
+    is_file: bool
+    _created: list[Path] = field(default_factory=list)
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent if self.is_file else self.path
+
+    def prepare(self) -> None:
+        """Make the folder; JobError where it holds data files of another origin."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise JobError(f"output: {str(self.folder)!r} is a file, expected a folder")
+        if not self.is_file and self.folder.is_dir():
+            self._earlier_parts()
+        self._make(self.folder)
+
+    def file(self, number: int) -> Path:
+        """Where part `number` will be."""
+        return self.path if self.is_file else self.path / f"part-{number:05}.{self.kind}"
+
+    def keep(self, writers: Sequence[FileWriter], columns: Sequence[str]) -> list[OutputFile]:
+        """Give finished files their names, in place of those of an earlier run."""
+        sizes = [writer.close() for writer in writers]
+        files = [
+            OutputFile(writer.path, writer.num_rows, size, tuple(writer.groups))
+            for writer, size in zip(writers, sizes, strict=True)
+        ]
+        if self.is_file:
+            writers[0].temporary.replace(self.path)
+        else:
+            self._replace_parts(writers, self._write_manifest(files, columns))
+        self._created.clear()
+        return files
+
+    def leave(self) -> None:
+        """Remove the folders that `prepare` made, unless `keep` has filled them."""
+        for folder in reversed(self._created):
+            try:
+                folder.rmdir()
+            except OSError:
+                return
+
+    def _make(self, folder: Path) -> None:
+        if not folder.exists():
+            self._make(folder.parent)
+            folder.mkdir(exist_ok=True)
+            self._created.append(folder)
+
+    def _earlier_parts(self) -> list[Path]:
+        """The parts an earlier run's manifest names."""
+        named = _names_in(self.path / MANIFEST)
+        found = [path for path in self.path.iterdir() if path.suffix in (".parquet", ".arrow")]
+        foreign = sorted(path.name for path in found if path.name not in named and path.name[0] != ".")
+        if foreign:
+            raise JobError(
+                f"output: the folder {str(self.path)!r} holds {foreign[0]!r}, which no {MANIFEST} names\n"
+                "  choose an empty or new folder"
+            )
+        return [path for path in found if path.name in named]
+
+    def _write_manifest(self, files: Sequence[OutputFile], columns: Sequence[str]) -> Path:
+        from seqflow import __version__
+
+        content: dict[str, Any] = {
+            "seqflow": __version__,
+            "rows": sum(file.num_rows for file in files),
+            "columns": list(columns),
+            "files": [
+                {"name": f.path.name, "rows": f.num_rows, "bytes": f.nbytes, "row_groups": list(f.groups)}
+                for f in files
+            ],
+        }
+        temporary = self.path / f".{MANIFEST}.tmp-{os.getpid()}"
+        try:
+            temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        return temporary
+
+    def _replace_parts(self, writers: Sequence[FileWriter], manifest: Path) -> None:
+        renamed: list[Path] = []
+        try:
+            stale = set(self._earlier_parts()) - {writer.path for writer in writers}
+            (self.path / MANIFEST).unlink(missing_ok=True)
+            for writer in writers:
+                writer.temporary.replace(writer.path)
+                renamed.append(writer.path)
+            for path in stale:
+                path.unlink()
+            manifest.replace(self.path / MANIFEST)
+        except BaseException:
+            for path in (manifest, *renamed):
+                path.unlink(missing_ok=True)
+            raise
+
+
+def _names_in(manifest: Path) -> set[str]:
+    """The files a manifest of ours names; none where there is no such manifest."""
+    try:
+        return {file["name"] for file in json.loads(manifest.read_text(encoding="utf-8"))["files"]}
+    except (OSError, ValueError, LookupError, TypeError):
+        return set()

@@ -1,0 +1,194 @@
+"""Output: batches in, files out, written in threads while the next batches are made."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal
+
+from seqflow.errors import JobError, ProviderError, nearest
+from seqflow.output.files import Compression, FileWriter, Format, Kind
+from seqflow.output.folder import OutputFile, Target
+from seqflow.record import Record, to_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+GROUP_BYTES = 24 << 20
+"""Arrow bytes of a row group."""
+PART_BYTES = 512 << 20
+"""Arrow bytes of a part file, about."""
+PENDING_BYTES = 64 << 20
+"""Arrow bytes that may wait for the writing threads; one row group is always let through."""
+
+
+class Output:
+    """A context manager that takes batches and has written them, whole, when `finish` returns.
+
+    Leaving the context without it (an exception, Ctrl-C) removes everything that was written. Row groups hold
+    about 24 MiB of Arrow data: small batches are gathered, large ones cut. With `threads` above 1 row groups go
+    to that many part files in turn; the manifest says which group went where.
+    """
+
+    def __init__(
+        self,
+        target: Target | None,
+        form: Format,
+        columns: Sequence[str] | None = None,
+        threads: int = 1,
+    ) -> None:
+        self._target = target
+        self._columns = columns
+        self._lanes = [_Lane(i, threads, target, form) for i in range(threads)] if target else []
+        self._gathered: list[pa.RecordBatch] = []
+        self._gathered_bytes = 0
+        self._num_groups = 0
+        self._pending: deque[tuple[Future[None], int]] = deque()
+        self._pending_bytes = 0
+        self._schema: pa.Schema | None = None
+
+    def __enter__(self) -> Output:
+        if self._target is not None:
+            self._target.prepare()
+        return self
+
+    def write(self, record: Record) -> None:
+        """Take one batch. Raises what went wrong with earlier ones, too: OSError names the file."""
+        if self._target is None:
+            return
+        batch = self._fitting(to_arrow(record))
+        if not batch.num_rows:
+            return
+        rows = max(1, GROUP_BYTES * batch.num_rows // max(1, batch.nbytes))
+        for start in range(0, batch.num_rows, rows):
+            piece = batch.slice(start, rows)
+            self._gathered.append(piece)
+            self._gathered_bytes += piece.nbytes
+            if self._gathered_bytes >= GROUP_BYTES * 2 // 3:
+                self._write_group()
+
+    def finish(self) -> list[OutputFile]:
+        """Write what is left and give all files their final names."""
+        if self._target is None:
+            return []
+        if self._gathered:
+            self._write_group()
+        while self._pending:
+            self._await_oldest()
+        writers = sorted((w for lane in self._lanes for w in lane.files), key=lambda writer: writer.path)
+        if self._schema is None and self._target.is_file:
+            raise ProviderError(f"there are no batches to write to {str(self._target.path)!r}")
+        return self._target.keep(writers, self._schema.names if self._schema else [])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for lane in self._lanes:
+            lane.stop()
+        for lane in self._lanes:
+            for writer in lane.files:
+                writer.discard()
+        if self._target is not None:
+            self._target.leave()
+
+    def _fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch's wanted columns, of the same types as in the batches before."""
+        if self._columns is not None:
+            missing = next((name for name in self._columns if name not in batch.schema.names), None)
+            if missing is not None:
+                names = batch.schema.names
+                raise JobError(
+                    f"output: the batches have no column {missing!r}{nearest(missing, names)}\n"
+                    f"  they have {', '.join(names)}"
+                )
+            batch = batch.select(list(self._columns))
+        self._schema = self._schema or batch.schema
+        if batch.schema != self._schema:
+            raise JobError(_schema_change(self._schema, batch.schema))
+        return batch
+
+    def _write_group(self) -> None:
+        import pyarrow as pa
+
+        group = pa.Table.from_batches(self._gathered)
+        size = self._gathered_bytes
+        self._gathered, self._gathered_bytes = [], 0
+        while self._pending and (self._pending_bytes + size > PENDING_BYTES or self._pending[0][0].done()):
+            self._await_oldest()
+        lane = self._lanes[self._num_groups % len(self._lanes)]
+        self._pending.append((lane.submit(group, self._num_groups), size))
+        self._pending_bytes += size
+        self._num_groups += 1
+
+    def _await_oldest(self) -> None:
+        future, size = self._pending.popleft()
+        self._pending_bytes -= size
+        future.result()
+
+
+class _Lane:
+    """One writing thread and its files, one after another."""
+
+    def __init__(self, number: int, count: int, target: Target, form: Format) -> None:
+        self.files: list[FileWriter] = []
+        self._numbers = iter(range(number, 1 << 62, count))
+        self._target = target
+        self._form = form
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="seqflow-write")
+
+    def submit(self, group: pa.Table, number: int) -> Future[None]:
+        return self._thread.submit(self._write, group, number)
+
+    def stop(self) -> None:
+        self._thread.shutdown(wait=True, cancel_futures=True)
+
+    def _write(self, group: pa.Table, number: int) -> None:
+        full = bool(self.files) and self.files[-1].arrow_bytes >= PART_BYTES and not self._target.is_file
+        if not self.files or full:
+            if full:
+                self.files[-1].close()
+            self.files.append(FileWriter(self._target.file(next(self._numbers)), self._form))
+        self.files[-1].write(group, number)
+
+
+def open_output(
+    path: str | Path | None,
+    kind: Kind | Literal["none"] | None = None,
+    columns: Sequence[str] | None = None,
+    compression: Compression | None = None,
+    threads: int = 1,
+) -> Output:
+    """An output for `path`: a folder of parts, or one file when it ends in .parquet or .arrow.
+
+    `kind` follows from the ending, and is "parquet" for a folder; "none" drops the batches. JobError where the
+    settings contradict each other.
+    """
+    if kind == "none":
+        return Output(None, Format("parquet"))
+    if path is None:
+        raise JobError('output: there is no path to write to; give one, or kind = "none" to write nothing')
+    path = Path(path)
+    ending = path.suffix.lower()
+    is_file = ending in (".parquet", ".arrow") and not path.is_dir()
+    if is_file and kind is not None and ending != f".{kind}":
+        raise JobError(f"output: kind is {kind!r}, but the path {str(path)!r} ends in {ending!r}")
+    if is_file and threads > 1:
+        raise JobError(f"output: threads is {threads}, but one file is written by one thread; give a folder")
+    of_ending: Kind = "arrow" if ending == ".arrow" else "parquet"
+    form = Format(kind or (of_ending if is_file else "parquet"), compression)
+    return Output(Target(path, form.kind, is_file), form, columns, threads)
+
+
+def _schema_change(before: pa.Schema, now: pa.Schema) -> str:
+    if before.names != now.names:
+        return f"output: a batch has the columns {', '.join(now.names)}; before they were {', '.join(before.names)}"
+    name = next((n for n in now.names if before.field(n) != now.field(n)), None)
+    if name is None:
+        return "output: a batch has another schema than the batches before it"
+    return (
+        f"output: column {name!r} is {now.field(name).type} in one batch and {before.field(name).type} before\n"
+        "  all batches of a file have one type: pad to a fixed max_length, or write values and lengths"
+    )
