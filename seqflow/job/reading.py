@@ -141,7 +141,7 @@ def _batch(tables: Mapping[str, Any], origin: Origin) -> Batch:
     if kind not in BATCH_KINDS:
         _wrong(kind, "kind", " or ".join(map(repr, BATCH_KINDS)), "batch.kind", origin, BATCH_KINDS)
     arguments = {key: value for key, value in table.items() if key != "kind"}
-    spec: type[Batch] = BATCH_KINDS[kind]
+    spec: Callable[..., Batch] = BATCH_KINDS[kind]
     return _section(spec, {"batch": arguments}, "batch", origin, title=f'[batch] with kind = "{kind}"')
 
 

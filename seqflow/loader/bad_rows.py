@@ -52,7 +52,9 @@ class BadRowHandler:
     def keeps_going(self) -> bool:
         return self.policy.policy != "raise"
 
-    def remove(self, batch: pa.RecordBatch | pa.Table, bad: list[BadRow], numbers: Array, block: Block) -> Array:
+    def remove(
+        self, batch: pa.RecordBatch | pa.Table, bad: list[BadRow], numbers: Array, block: Block
+    ) -> Array:
         """A mask of the rows to keep; ProviderError for the first bad one where the policy is to raise.
 
         `numbers` says which rows of the block the rows of `batch` are.
@@ -86,7 +88,9 @@ class Quarantine:
         self._temporary = path.with_name(f".{path.name}.tmp")
         self._writer: Any = None
 
-    def write(self, batch: pa.RecordBatch | pa.Table, bad: list[BadRow], numbers: Array, block: Block) -> None:
+    def write(
+        self, batch: pa.RecordBatch | pa.Table, bad: list[BadRow], numbers: Array, block: Block
+    ) -> None:
         import pyarrow as pa
 
         taken = batch.take(pa.array([row.row for row in bad], pa.int64()))

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError
+from seqflow.kernels import PackingPlan
 from seqflow.loader.batching import Rows, at_least_one, batches
 from seqflow.ops.scalars import cast_scalar
 from seqflow.record import Record, concat_records, nbytes, take_rows
+
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
     """Rows of `capacity` elements, packed full; see `ops.pack_rows` for the strategies.
 
-    Each window of rows is packed on its own and is one batch, or batches of `rows` packed rows where that is
-    given. `value` fills what is left of a row. Nothing is lost: a sequence longer than `capacity` is cut.
+    Each window of rows makes one batch, or batches of `rows` packed rows where that is given. What would make
+    rows with much room left (at most one in eight) is held over to the next window. `value` fills what is left
+    of a row. Nothing is lost: a sequence longer than `capacity` is cut.
 
     A batch has each values column of the planned lengths under the column's name, [R, capacity]; `segment_ids`
     and `position_ids`, [R, capacity]; and for the pieces in each row `pieces` (how many), `piece_lengths` and
@@ -42,10 +49,24 @@ class Packed:
             )
 
 
+FULL = 0.995
+"""Rows of a window that are less full than this are packed again with the next window."""
+HELD_OVER = 1 / 8
+"""The part of a window's rows that may be held over, the emptiest first; it bounds what is held."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sequences:
+    """What is still to be packed: rows of a record, and the number of the row each comes from."""
+
+    record: Record
+    sources: Array
+
+
 def packed_batches(
     records: Iterable[Record], plan: Packed, lengths_name: str, window_bytes: int
 ) -> Iterator[Record]:
-    """Batches of packed rows, window by window; nothing is held over from one window to the next."""
+    """Batches of packed rows, window by window."""
     packed = _packed_windows(records, plan, lengths_name, window_bytes)
     return packed if plan.rows is None else batches(packed, Rows(plan.rows, plan.drop_last), None)
 
@@ -56,54 +77,112 @@ def windows(records: Iterable[Record], window_bytes: int) -> Iterator[Record]:
     size = 0
     for record in records:
         if held and size + nbytes(record) > window_bytes:
-            yield concat_records(held) if len(held) > 1 else held[0]
+            yield concat_records(held)
             held, size = [], 0
         held.append(record)
         size += nbytes(record)
     if held:
-        yield concat_records(held) if len(held) > 1 else held[0]
+        yield concat_records(held)
 
 
 def _packed_windows(
     records: Iterable[Record], plan: Packed, lengths_name: str, window_bytes: int
 ) -> Iterator[Record]:
+    """A batch a window. The emptiest rows are not made but held over; the last window makes all."""
+    held: Sequences | None = None
     first_row = 0
     for window in windows(records, window_bytes):
-        packed = _pack(window, plan, lengths_name, first_row)
+        _refuse_nested(window, lengths_name)
+        numbers = np.arange(first_row, first_row + window.num_rows)
         first_row += window.num_rows
-        if packed.num_rows:
-            yield packed
+        everything = _join(held, Sequences(window, numbers))
+        layout = kernels.plan_packing(everything.record[lengths_name], plan.capacity, plan.strategy)
+        full = _full_rows(layout, plan.capacity)
+        held = _pieces_of(everything, _rows_of(layout, ~full), lengths_name)
+        yield from _made(everything, _rows_of(layout, full), plan, lengths_name)
+    if held is not None:
+        layout = kernels.plan_packing(held.record[lengths_name], plan.capacity, plan.strategy)
+        yield from _made(held, layout, plan, lengths_name)
 
 
-def _pack(window: Record, plan: Packed, lengths_name: str, first_row: int) -> Record:
-    lengths = window[lengths_name]
-    columns = [name for name, parent in window.parents.items() if parent == lengths_name]
-    _refuse_nested(window, columns)
-    layout = kernels.plan_packing(lengths, plan.capacity, plan.strategy)
-    sources, _, piece_lengths, pieces = layout
-    tensors = {}
-    for name in columns:
-        fill = cast_scalar("value", plan.value, window[name].dtype)
-        filled = kernels.fill_packed(window[name], lengths, layout, plan.capacity, fill)
-        tensors[name.removesuffix(".values")], segment_ids, position_ids = filled
+def _join(held: Sequences | None, more: Sequences) -> Sequences:
+    if held is None or not held.record.num_rows:
+        return more
+    record = concat_records([held.record, more.record])
+    return Sequences(record, np.concatenate([held.sources, more.sources]))
+
+
+def _full_rows(layout: PackingPlan, capacity: int) -> Array:
+    """A mask of the rows to make now."""
+    used = kernels.segment_reduce("sum", layout.piece_lengths, layout.pieces)
+    full: Array = used >= FULL * capacity
+    allowed = int(HELD_OVER * len(used))
+    if np.count_nonzero(~full) > allowed:
+        full[:] = True
+        full[np.argsort(used, kind="stable")[:allowed]] = False
+    return full
+
+
+def _rows_of(layout: PackingPlan, chosen: Array) -> PackingPlan:
+    """The plan of some of the rows."""
+    of_piece = chosen[kernels.lengths_to_segment_ids(layout.pieces)]
+    sources, starts, piece_lengths, pieces = layout
+    return PackingPlan(sources[of_piece], starts[of_piece], piece_lengths[of_piece], pieces[chosen])
+
+
+def _pieces_of(sequences: Sequences, layout: PackingPlan, lengths_name: str) -> Sequences:
+    """The pieces of a plan, as sequences to pack again."""
+    order = np.argsort(layout.sources, kind="stable")
+    sources, starts, sizes = layout.sources[order], layout.starts[order], layout.piece_lengths[order]
+    record = take_rows(sequences.record, sources)
+    if np.array_equal(record[lengths_name], sizes):
+        return Sequences(record, sequences.sources[sources])
+    inside = kernels.lengths_to_offsets(record[lengths_name])[:-1] + starts
+    offsets = kernels.lengths_to_offsets(sizes)
+    tensors = dict(record.tensors) | {lengths_name: sizes}
+    for name, parent in record.parents.items():
+        if parent == lengths_name:
+            tensors[name] = np.empty((int(offsets[-1]), *record[name].shape[1:]), record[name].dtype)
+            kernels.move_slices(record[name], inside, sizes, tensors[name], offsets[:-1])
+    return Sequences(replace(record, tensors=tensors), sequences.sources[sources])
+
+
+def _made(sequences: Sequences, layout: PackingPlan, plan: Packed, lengths_name: str) -> Iterator[Record]:
+    """The batch of these rows, if there are any."""
+    if not len(layout.pieces):
+        return
+    record = sequences.record
+    lengths = record[lengths_name]
+    tensors: dict[str, Array] = {}
+    for name, parent in record.parents.items():
+        if parent == lengths_name:
+            fill = cast_scalar("value", plan.value, record[name].dtype)
+            filled = kernels.fill_packed(record[name], lengths, layout, plan.capacity, fill)
+            tensors[name.removesuffix(".values")], segment_ids, position_ids = filled
     tensors |= {"segment_ids": segment_ids, "position_ids": position_ids}
-    tensors |= {"pieces": pieces, "piece_lengths": piece_lengths, "sources": sources + first_row}
+    tensors |= {"pieces": layout.pieces, "piece_lengths": layout.piece_lengths}
+    tensors["sources"] = sequences.sources[layout.sources]
     parents: dict[str, str | None] = dict.fromkeys(tensors)
     parents |= {"piece_lengths": "pieces", "sources": "pieces"}
-    others = _other_columns(window, {lengths_name, *columns})
+    others = _other_columns(record, lengths_name)
     if others.tensors:
-        taken = take_rows(others, sources)
+        taken = take_rows(others, layout.sources)
         tensors |= taken.tensors
         parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
-    return Record(tensors, parents, len(pieces), None)
+    yield Record(tensors, parents, len(layout.pieces))
 
 
-def _refuse_nested(window: Record, columns: list[str]) -> None:
-    for name in columns:
-        if name in window.parents.values():
+def _refuse_nested(window: Record, lengths_name: str) -> None:
+    for name, parent in window.parents.items():
+        if parent == lengths_name and name in window.parents.values():
             raise LodError(f"{name} are lengths of a deeper level, expected one level of values to pack")
 
 
-def _other_columns(window: Record, left_out: set[str]) -> Record:
-    kept = {name: array for name, array in window.items() if name not in left_out}
-    return Record(kept, {name: window.parents[name] for name in kept}, window.num_rows, None)
+def _other_columns(record: Record, lengths_name: str) -> Record:
+    """Everything but the lengths and the values that are packed."""
+    kept = {
+        name: tensor
+        for name, tensor in record.items()
+        if name != lengths_name and record.parents[name] != lengths_name
+    }
+    return Record(kept, {name: record.parents[name] for name in kept}, record.num_rows)

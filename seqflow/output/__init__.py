@@ -1,6 +1,7 @@
 """Writing batches to Parquet or Arrow files that appear whole or not at all."""
 
 from seqflow.output.encodings import choose_encodings
-from seqflow.output.writer import Output, OutputFile, open_output
+from seqflow.output.folder import OutputFile
+from seqflow.output.writer import Output, open_output
 
 __all__ = ["Output", "OutputFile", "choose_encodings", "open_output"]

@@ -18,7 +18,8 @@ def leaf_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
     Timestamps and dates are datetime64, durations and times of day timedelta64, all in Arrow's unit.
     """
     if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
-        return np.dtype(kind.to_pandas_dtype())
+        dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+        return dtype
     if types.is_timestamp(kind):
         return np.dtype(f"M8[{kind.unit}]")
     if types.is_duration(kind) or types.is_time(kind):

@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from seqflow.errors import ProviderError
 from seqflow.lod import LoD
+from seqflow.record.buffers import frozen
 from seqflow.record.nested import Fill, TensorReader
 from seqflow.record.record import Record, Tensor
 from seqflow.record.rows import concat_tensors
@@ -153,8 +154,8 @@ def _read_column(
         whole.tensors, whole.dictionaries = concat_tensors(
             [part.tensors for part in parts], [part.dictionaries for part in parts]
         )
-        for tensor in whole.tensors.values():
-            tensor.flags.writeable = False
+        for joined in whole.tensors.values():
+            frozen(joined)
     return whole, list(bad.values())
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyarrow import types
@@ -10,7 +10,7 @@ from pyarrow import types
 from seqflow.errors import ProviderError, UnknownColumnError, nearest
 from seqflow.record.buffers import nulls_of
 
-Table = pa.RecordBatch | pa.Table
+Table: TypeAlias = "pa.RecordBatch | pa.Table"
 Rename = Mapping[str, str] | Sequence[str]
 
 _RESERVED = ("lengths", "values", "valid")
@@ -36,21 +36,18 @@ class Selection:
     @property
     def leaves(self) -> list[int]:
         """The chosen leaf columns, numbered depth first over the source schema, as Parquet has them."""
-        chosen = {path for path, _ in _leaves(self.schema)}
-        return [number for number, (path, _) in enumerate(_leaves(self.renamed)) if path in chosen]
+        chosen = {path for path, _ in leaf_types(self.schema)}
+        return [number for number, (path, _) in enumerate(leaf_types(self.renamed)) if path in chosen]
 
-    def narrow(self, columns: Sequence[str] | None) -> "Selection":
-        """The same, of fewer columns."""
-        return (
-            self
-            if columns is None
-            else Selection(self.source, self.renamed, select_schema(self.schema, columns))
-        )
+    def to(self, schema: pa.Schema) -> "Selection":
+        """The same, of a part of the chosen columns and fields."""
+        return Selection(self.source, self.renamed, schema)
 
-    def apply(self, table: Table) -> Table:
-        """Rename and pick from a table of the whole source schema."""
+    def apply(self, table: Table, present: Sequence[int] | None = None) -> Table:
+        """Rename and pick from a table of the source schema, or of the columns `present` in it."""
+        at = range(len(self.source)) if present is None else present
         picked = [
-            _each_chunk(table.column(position), self.renamed.field(position).type, field.type)
+            _each_chunk(table.column(at.index(position)), self.renamed.field(position).type, field.type)
             for position, field in zip(self.positions, self.schema, strict=True)
         ]
         return _table_like(table, picked, self.schema)
@@ -222,16 +219,17 @@ def _check_name(name: str, path: str, what: str) -> None:
     )
 
 
-def _leaves(
+def leaf_types(
     schema: Iterable[pa.Field], prefix: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
+    """Path and type of every leaf column, depth first."""
     for field in schema:
         yield from _leaves_of(field.type, (*prefix, field.name))
 
 
 def _leaves_of(kind: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
     if types.is_struct(kind):
-        yield from _leaves(kind, path)
+        yield from leaf_types(kind, path)
     elif types.is_map(kind):
         yield from _leaves_of(kind.key_type, (*path, "keys"))
         yield from _leaves_of(kind.item_type, (*path, "values"))
@@ -248,7 +246,17 @@ def _each_chunk(column: pa.Array | pa.ChunkedArray, labelled: pa.DataType, wante
 
 
 def _conform(array: pa.Array, labelled: pa.DataType, wanted: pa.DataType) -> pa.Array:
-    return _prune(array if array.type == labelled else array.view(labelled), wanted)
+    return _prune(_labelled(array, labelled), wanted)
+
+
+def _labelled(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The array under another type that differs in names; a cast where it differs in more."""
+    if array.type == kind:
+        return array
+    try:
+        return array.view(kind)
+    except pa.ArrowInvalid:
+        return array.cast(kind)
 
 
 def _prune(array: pa.Array, wanted: pa.DataType) -> pa.Array:
@@ -292,6 +300,8 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def _table_like(table: Table, columns: list[Any], schema: pa.Schema) -> Table:
-    if isinstance(table, pa.RecordBatch) and columns:
+    if not columns:
+        return table.select([])  # which still has its rows
+    if isinstance(table, pa.RecordBatch):
         return pa.RecordBatch.from_arrays(columns, schema=schema)
     return pa.Table.from_arrays(columns, schema=schema)

@@ -247,7 +247,7 @@ def _strings(kind: pa.DataType, lengths: Tensor, values: Tensor, nulls: Tensor |
 def _fixed(kind: pa.DataType, values: Tensor, nulls: Tensor | None) -> pa.Array:
     """A fixed-size list or binary array over values with extra axes; nulls are of the innermost values."""
     if types.is_fixed_size_binary(kind):
-        rows = None if nulls is None else nulls.any(axis=1)
+        rows: Tensor | None = None if nulls is None else np.any(nulls, axis=1)
         return pa.Array.from_buffers(kind, len(values), [validity(rows), buffer_of(values)])
     inner = kind.value_type
     below = values.reshape(len(values) * kind.list_size, *values.shape[2:])
