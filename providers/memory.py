@@ -1,0 +1,114 @@
+"""What is in memory already: tables, frames and dicts of arrays."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from seqflow.errors import ProviderError
+from seqflow.lod import LoD
+from seqflow.providers.provider import Block, Provider
+from seqflow.record import BadRow, Record, to_arrow
+from seqflow.record.record import Tensor, parents_by_name
+from seqflow.record.selection import Rename, Selection, Table, selection
+
+BLOCK_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySource:
+    """A table, in blocks that are slices of it."""
+
+    batches: tuple[pa.RecordBatch, ...]
+    selection: Selection
+    origin: str
+
+    @property
+    def num_rows(self) -> int:
+        return sum(batch.num_rows for batch in self.batches)
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        selection = self.selection.to(schema)
+        for index, batch in enumerate(self.batches):
+            yield Block(self.origin, index, batch.num_rows, selection.apply(batch).nbytes)
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        return self.selection.to(schema).apply(self.batches[block.index])
+
+
+def open_table(
+    table: Table,
+    *,
+    columns: Sequence[str] | None = None,
+    rename: Rename | None = None,
+    batch_bytes: int | None = None,
+    origin: str = "memory",
+) -> Provider:
+    """A provider of a table or record batch, in blocks of about `batch_bytes` (64 MiB)."""
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    rows = max(1, (batch_bytes or BLOCK_BYTES) * table.num_rows // max(1, table.nbytes))
+    chosen = selection(table.schema, columns, rename)
+    source = MemorySource(tuple(table.to_batches(max_chunksize=rows)), chosen, origin)
+    return Provider("memory", origin, chosen.schema, source)
+
+
+def table_of(arrays: Mapping[str, Any]) -> pa.Table:
+    """A table of arrays by name.
+
+    An array may be a NumPy array, a pair `values, lengths` (lengths may be a LoD), an Arrow array, or a list.
+    Names as a record has them (`tokens.values`, `tokens.lengths`) belong together. ProviderError for arrays
+    that don't have equally many rows.
+    """
+    tensors: dict[str, Tensor] = {}
+    columns: dict[str, Any] = {}
+    for name, array in arrays.items():
+        if _is_tensor(array):
+            tensors[name] = array
+        elif _is_pair(array):
+            tensors |= _pair_tensors(name, *array)
+        else:
+            columns[name] = _arrow_array(name, array)
+    parents = parents_by_name(tensors)
+    rows = {name: len(tensor) for name, tensor in tensors.items() if parents[name] is None}
+    rows |= {name: len(column) for name, column in columns.items()}
+    if len(set(rows.values())) > 1:
+        found = ", ".join(f"{name} {count}" for name, count in rows.items())
+        raise ProviderError(f"the arrays don't have equally many rows: {found}")
+    if tensors:
+        num_rows = next(iter(rows.values()))
+        batch = to_arrow(Record(tensors, parents, num_rows))
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True)) | columns
+    order = {name.partition(".")[0]: place for place, name in reversed(list(enumerate(arrays)))}
+    names = sorted(columns, key=lambda name: order[name.partition(".")[0]])
+    return pa.table({name: columns[name] for name in names})
+
+
+def _is_tensor(array: Any) -> bool:
+    return isinstance(array, np.ndarray) and array.ndim > 0 and array.dtype.kind in "biufMm"
+
+
+def _is_pair(array: Any) -> bool:
+    """`values, lengths`: a tuple of two arrays, not a list of two rows."""
+    if not isinstance(array, tuple) or len(array) != 2:
+        return False
+    values, lengths = array
+    return _is_tensor(values) and (isinstance(lengths, LoD) or _is_tensor(lengths))
+
+
+def _pair_tensors(name: str, values: Tensor, lengths: Tensor | LoD) -> dict[str, Tensor]:
+    levels = list(lengths) if isinstance(lengths, LoD) else list(LoD(lengths))
+    found: dict[str, Tensor] = {}
+    for level in levels:
+        found[f"{name}.lengths"] = level
+        name = f"{name}.values"
+    return found | {name: values}
+
+
+def _arrow_array(name: str, array: Any) -> Any:
+    try:
+        return array if isinstance(array, pa.Array | pa.ChunkedArray) else pa.array(array)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ProviderError(f"column {name!r}: {error}") from error

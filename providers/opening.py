@@ -1,0 +1,82 @@
+"""sf.open: from anything that holds rows to a provider."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from seqflow.errors import ProviderError, nearest
+from seqflow.providers.ipc import open_arrow
+from seqflow.providers.memory import open_table, table_of
+from seqflow.providers.parquet import open_parquet
+from seqflow.providers.paths import find_files, is_path, kind_of_files
+from seqflow.providers.provider import Provider
+from seqflow.providers.stream import open_stream
+from seqflow.providers.text import open_text
+from seqflow.record import as_table
+from seqflow.record.selection import Rename
+
+_FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
+    "parquet": (open_parquet, ("memory_map", "use_threads")),
+    "arrow": (open_arrow, ()),
+    "text": (open_text, ("encoding", "errors", "batch_bytes")),
+}
+
+
+def open(
+    source: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    kind: str | None = None,
+    exclude: Sequence[str] | str = (),
+    rename: Rename | None = None,
+    **options: Any,
+) -> Provider:
+    """A provider of the rows in `source`; no data is read yet, but the files' footers and schemas are.
+
+    `source` is a path, a glob (`docs/**/*.parquet`), a folder, or a list of those (`{stdlib}` and the other
+    names of sysconfig.get_paths() stand for those folders); a table, record batch, frame, or another object with
+    `__arrow_c_stream__` or `__arrow_c_array__`; or a dict of arrays. Files are sorted by path; those that match
+    a pattern of `exclude` are left out. `kind` is "parquet", "arrow" or "text", by the files' suffix unless it is
+    given. `columns` picks columns, or fields of them (`docs.title`); `rename` maps old names to new ones, or
+    lists all names.
+
+    More options: for Parquet `memory_map=True`, `use_threads=False`; for text `encoding=None`,
+    `errors="strict"`, `batch_bytes` (4 MiB); for what is in memory `batch_bytes` (64 MiB).
+
+    Raises MissingSourceError, UnknownColumnError, and ProviderError for files that are damaged or disagree, and
+    for names that collide as tensor names.
+    """
+    shared: dict[str, Any] = {"columns": columns, "rename": rename}
+    if isinstance(source, Provider):
+        return _opened(source, columns, rename)
+    if is_path(source) or (isinstance(source, list | tuple) and source and all(map(is_path, source))):
+        if kind is not None and kind not in _FILES:
+            raise ProviderError(
+                f"kind is {kind!r}{nearest(kind, _FILES)}, but must be one of {', '.join(_FILES)}"
+            )
+        paths = find_files(source, kind, exclude)
+        opener, known = _FILES[kind or kind_of_files(paths)]
+        return opener(paths, **shared, **_checked(options, known, kind or kind_of_files(paths)))
+    if isinstance(source, Mapping):
+        return open_table(table_of(source), **shared, **_checked(options, ("batch_bytes",), "memory"))
+    if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "__len__"):
+        return open_stream(source, **shared, **_checked(options, (), "a stream"))
+    if isinstance(source, list | tuple) and not source:
+        raise ProviderError("the list of sources is empty")
+    origin = f"a {type(source).__name__}"
+    options = _checked(options, ("batch_bytes",), "memory")
+    return open_table(as_table(source), origin=origin, **shared, **options)
+
+
+def _opened(provider: Provider, columns: Sequence[str] | None, rename: Rename | None) -> Provider:
+    if columns is not None or rename is not None:
+        raise ProviderError("this is a provider already; pass columns= and rename= where it is opened")
+    return provider
+
+
+def _checked(options: Mapping[str, Any], known: Sequence[str], what: str) -> dict[str, Any]:
+    """The options that are set; ProviderError for one that this kind of source does not have."""
+    for name, value in options.items():
+        if name not in known and value is not None:
+            there = f"it has {', '.join(known)}" if known else "it has none"
+            raise ProviderError(f"open has no option {name!r} for {what}{nearest(name, known)}; {there}")
+    return {name: value for name, value in options.items() if value is not None}

@@ -1,0 +1,102 @@
+"""Parquet files: a block is a row group, and the footers know all about it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from seqflow.errors import ProviderError
+from seqflow.providers.provider import Block, Provider, origin_of
+from seqflow.providers.schemas import agreeing
+from seqflow.record import BadRow
+from seqflow.record.selection import Rename, Selection, Table, leaf_types
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFile:
+    """One file: its footer, and what is read from it."""
+
+    metadata: Any
+    selection: Selection
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetSource:
+    """Parquet files of one schema, by path. Reading opens a file anew, so that threads don't share handles."""
+
+    files: dict[str, ParquetFile]
+    memory_map: bool
+    use_threads: bool
+
+    @property
+    def num_rows(self) -> int:
+        return sum(file.metadata.num_rows for file in self.files.values())
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        for path, file in self.files.items():
+            sizes = [_bytes_per_value(kind) for _, kind in leaf_types(file.selection.source)]
+            leaves = file.selection.to(schema).leaves
+            for group in range(file.metadata.num_row_groups):
+                row_group = file.metadata.row_group(group)
+                nbytes = sum(_num_bytes(row_group.column(leaf), sizes[leaf]) for leaf in leaves)
+                yield Block(path, group, row_group.num_rows, nbytes)
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        from pyarrow.parquet import ParquetFile
+
+        file = self.files[block.origin]
+        selection = file.selection.to(schema)
+        everything = len(set(file.selection.source.names)) < len(file.selection.source)
+        paths = [file.metadata.schema.column(leaf).path for leaf in selection.leaves]
+        try:
+            with ParquetFile(block.origin, metadata=file.metadata, memory_map=self.memory_map) as opened:
+                table = opened.read_row_group(
+                    block.index, columns=None if everything else paths, use_threads=self.use_threads
+                )
+        except (OSError, pa.ArrowException) as error:
+            raise ProviderError(f"{block.origin}, row group {block.index} can't be read: {error}") from error
+        return selection.apply(table) if everything else selection.label(table)
+
+
+def open_parquet(
+    paths: Sequence[str],
+    *,
+    columns: Sequence[str] | None = None,
+    rename: Rename | None = None,
+    memory_map: bool = True,
+    use_threads: bool = False,
+) -> Provider:
+    """A provider of Parquet files; reads all footers, and checks that they agree."""
+    footers = [_footer(path) for path in paths]
+    selections = agreeing(paths, [schema for _, schema in footers], columns, rename)
+    files = {
+        path: ParquetFile(metadata, selection)
+        for path, (metadata, _), selection in zip(paths, footers, selections, strict=True)
+    }
+    source = ParquetSource(files, memory_map, use_threads)
+    return Provider("parquet", origin_of(paths), selections[0].schema, source)
+
+
+def _footer(path: str) -> tuple[Any, pa.Schema]:
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        with ParquetFile(path) as file:
+            return file.metadata, file.schema_arrow
+    except (OSError, pa.ArrowException) as error:
+        raise ProviderError(f"{path} is not a Parquet file, or damaged: {error}") from error
+
+
+def _bytes_per_value(kind: pa.DataType) -> int | None:
+    """Bytes of a value in memory; None where values differ in size."""
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return None
+
+
+def _num_bytes(chunk: Any, bytes_per_value: int | None) -> int:
+    if bytes_per_value is None:
+        return int(chunk.total_uncompressed_size) + 4 * int(chunk.num_values)
+    return int(chunk.num_values) * bytes_per_value

@@ -1,0 +1,118 @@
+"""From what a user writes (paths, globs, folders, lists of them) to a sorted list of files."""
+
+import glob
+import os
+import re
+import sysconfig
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from seqflow.errors import MissingSourceError, ProviderError, nearest
+
+SUFFIXES = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
+}
+_SIDE_FILES = ("_SUCCESS", "_metadata", "_common_metadata")
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def is_path(source: object) -> bool:
+    """Whether this is a path, as text or as a Path."""
+    return isinstance(source, str | os.PathLike)
+
+
+def find_files(source: object, kind: str | None = None, exclude: Sequence[str] | str = ()) -> list[str]:
+    """The files of a path, glob or folder, or of a list of those: sorted, each once.
+
+    `{stdlib}` and the other names of sysconfig.get_paths() stand for those folders. A folder gives all files
+    below it but hidden ones, `__pycache__` and the side files of table writers; with `kind`, only those whose
+    suffix is of that kind, if there are any. A file is left out if a pattern of `exclude` matches it or a folder
+    it is in: `*.pyc` and `test` match a name, `test/data` the end of a path. Raises MissingSourceError where
+    nothing is left.
+    """
+    items = [source] if is_path(source) else source
+    if not isinstance(items, Sequence):
+        raise ProviderError(f"expected a path or a list of paths, not {type(source).__name__}")
+    patterns = [_pattern(_expand(text)) for text in ([exclude] if isinstance(exclude, str) else exclude)]
+    found: dict[str, str] = {}
+    for item in items:
+        if not is_path(item):
+            raise ProviderError(f"expected a path in the list of sources, not {type(item).__name__}")
+        for path in _files_of(_expand(os.fspath(item)), kind):
+            if not any(pattern.search(Path(path).absolute().as_posix()) for pattern in patterns):
+                found.setdefault(os.path.abspath(path), path)
+    if not found:
+        left_out = f" outside {list(exclude)}" if exclude else ""
+        raise MissingSourceError(f"no files in {' or '.join(repr(str(item)) for item in items)}{left_out}")
+    return sorted(found.values())
+
+
+def kind_of_files(paths: Sequence[str]) -> str:
+    """What the suffixes say: "parquet", "arrow", or "text" for all others; ProviderError for a mixture."""
+    kinds: dict[str, str] = {}
+    for path in paths:
+        kinds.setdefault(SUFFIXES.get(os.path.splitext(path)[1].lower(), "text"), path)
+    if len(kinds) > 1:
+        (one, here), (other, there), *_ = kinds.items()
+        raise ProviderError(
+            f"{here} is {one} and {there} is {other}\n"
+            "read one kind at a time: with a glob such as '*.parquet', with exclude=, or with kind="
+        )
+    return next(iter(kinds))
+
+
+def _expand(path: str) -> str:
+    places = sysconfig.get_paths()
+    return _PLACE.sub(lambda match: places.get(match[1], match[0]), path)
+
+
+def _files_of(path: str, kind: str | None) -> Iterator[str]:
+    if os.path.isdir(path):
+        yield from _of_kind(list(_walk(path)), kind)
+    elif os.path.exists(path):
+        yield os.path.normpath(path)
+    elif glob.has_magic(path):
+        for match in glob.iglob(path, recursive=True):
+            if "__pycache__" not in Path(match).parts and os.path.isfile(match):
+                yield os.path.normpath(match)
+    else:
+        raise MissingSourceError(f"{path} does not exist{_similar(path)}")
+
+
+def _walk(folder: str) -> Iterator[str]:
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".") and name != "__pycache__"]
+        for name in files:
+            if not name.startswith(".") and name not in _SIDE_FILES:
+                yield os.path.normpath(os.path.join(parent, name))
+
+
+def _of_kind(paths: list[str], kind: str | None) -> list[str]:
+    of_kind = [path for path in paths if SUFFIXES.get(os.path.splitext(path)[1].lower()) == kind]
+    return of_kind if kind in SUFFIXES.values() and of_kind else paths
+
+
+def _similar(path: str) -> str:
+    folder, name = os.path.split(path)
+    if unknown := _PLACE.search(path):
+        return f"; {unknown[0]} is none of {', '.join(sysconfig.get_paths())}"
+    try:
+        return nearest(name, os.listdir(folder or "."))
+    except OSError:
+        return f", nor does {folder}"
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """A glob as a regular expression that finds the end of a path, or a folder in it."""
+    parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    pieces = re.split(r"(\*\*/|\*\*|\*|\?|\[[^]/]+\])", text.rstrip("/"))
+    body = "".join(
+        parts.get(piece) or (piece.replace("[!", "[^") if at % 2 else re.escape(piece))
+        for at, piece in enumerate(pieces)
+    )
+    return re.compile(rf"{'^' if text.startswith('/') else '(?:^|/)'}{body}(?:/|$)")

@@ -1,0 +1,116 @@
+"""Provider: a schema, blocks, and reading a block; what every kind of source looks like from outside."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from seqflow.record import BadRow, Column, Record, column_from_arrow
+from seqflow.record.record import Tensor
+from seqflow.record.selection import Table, select_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A piece of a source that is read at once: row group, record batch or group of text files.
+
+    `origin` names the file, `index` says which of its blocks this is. `nbytes` estimates the columns in memory.
+    """
+
+    origin: str
+    index: int
+    num_rows: int | None
+    nbytes: int | None
+
+
+class Source(Protocol):
+    """What a kind of source has to offer; `schema` is always all or part of the schema it was opened with."""
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows in all blocks; None where that is not known before reading."""
+        ...
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        """All blocks, in order."""
+        ...
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        """The block's rows with the columns and fields of `schema`.
+
+        A row that can't be read is an error; or null, and added to `bad_rows`, where that is a list.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Provider:
+    """A source of records: its Arrow `schema`, its blocks in order, and `read(block, columns)`.
+
+    `provider["tokens"]` reads a whole column: `values, lengths = provider["tokens"]` for a column of lists.
+    A provider keeps no state between reads (but a stream's, which can be read once), so threads may share it.
+    """
+
+    kind: str
+    origin: str
+    schema: pa.Schema
+    source: Source
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.schema.names)
+
+    @property
+    def num_rows(self) -> int | None:
+        """Rows in all blocks, where the source knows them without reading."""
+        return self.source.num_rows
+
+    def blocks(self) -> Iterator[Block]:
+        """All blocks, in order."""
+        return self.source.blocks(self.schema)
+
+    def read(
+        self, block: Block, columns: Sequence[str] | None = None, *, bad_rows: list[BadRow] | None = None
+    ) -> Table:
+        """One block as a record batch or table, with all columns or some, or fields of them (`docs.title`).
+
+        Raises UnknownColumnError, and ProviderError for a file that is damaged. Where `bad_rows` is a list, a
+        row that can't be read (a file that is not text) becomes null and is added to it instead.
+        """
+        schema = self.schema if columns is None else select_schema(self.schema, columns)
+        return self.source.read(block, schema, bad_rows)
+
+    def __getitem__(self, column: str) -> Column | Tensor | Record:
+        """The whole column as tensors: `values, lengths` for lists, `values, LoD` for lists of lists."""
+        if not isinstance(column, str):
+            raise TypeError(f"a provider is indexed by a column's name, not by {type(column).__name__}")
+        schema = select_schema(self.schema, [column])
+        name = schema.names[0]
+        chunks: list[pa.Array] = []
+        for block in self.source.blocks(schema):
+            found = self.source.read(block, schema, None).column(name)
+            chunks += found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+        return column_from_arrow(pa.chunked_array(chunks, schema.field(name).type))
+
+    def __contains__(self, column: object) -> bool:
+        return column in self.schema.names
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        if self.num_rows is None:
+            raise TypeError(f"the number of rows of {self.origin} is not known before it is read")
+        return self.num_rows
+
+    def __repr__(self) -> str:
+        rows = "" if self.num_rows is None else f", {self.num_rows} row{'s' * (self.num_rows != 1)}"
+        fields = "".join(f"\n  {field.name}: {field.type}" for field in self.schema)
+        return f"Provider of {self.kind}, {self.origin}{rows}{fields}"
+
+
+def origin_of(paths: Sequence[str]) -> str:
+    """A short name for one file or many."""
+    return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"

@@ -1,0 +1,67 @@
+"""Streams of record batches that can be read once: readers, cursors, anything with __arrow_c_stream__."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from seqflow.errors import ProviderError
+from seqflow.providers.provider import Block, Provider
+from seqflow.record import BadRow
+from seqflow.record.selection import Rename, Selection, Table, selection
+
+
+@dataclass(slots=True)
+class StreamSource:
+    """A stream: batches are fetched as blocks are asked for, and kept until they are read."""
+
+    reader: Any
+    selection: Selection
+    origin: str
+    started: bool = False
+    fetched: dict[int, pa.RecordBatch] = field(default_factory=dict)
+
+    @property
+    def num_rows(self) -> None:
+        return None
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        if self.started:
+            raise ProviderError(f"{self.origin} is a stream, which {_ONCE}")
+        self.started = True
+        return self._fetch(self.selection.to(schema))
+
+    def _fetch(self, selection: Selection) -> Iterator[Block]:
+        index = 0
+        while True:
+            try:
+                batch = self.reader.read_next_batch()
+            except StopIteration:
+                return
+            except (OSError, pa.ArrowException) as error:
+                raise ProviderError(f"{self.origin}, batch {index} can't be read: {error}") from error
+            batch = selection.apply(batch)
+            self.fetched[index] = batch
+            yield Block(self.origin, index, batch.num_rows, batch.nbytes)
+            index += 1
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        batch = self.fetched.pop(block.index, None)
+        if batch is None:
+            raise ProviderError(f"batch {block.index} of {self.origin} was read before, and a stream {_ONCE}")
+        return Selection(batch.schema, batch.schema, schema).apply(batch)
+
+
+_ONCE = "can be read once\ncollect it into a table first: pyarrow.table(stream)"
+
+
+def open_stream(obj: Any, *, columns: Sequence[str] | None = None, rename: Rename | None = None) -> Provider:
+    """A provider of what an object with `__arrow_c_stream__` hands out, once."""
+    origin = f"a {type(obj).__name__}"
+    try:
+        reader = pa.RecordBatchReader.from_stream(obj)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ProviderError(f"{origin} is no stream of record batches: {error}") from error
+    chosen = selection(reader.schema, columns, rename)
+    return Provider("stream", origin, chosen.schema, StreamSource(reader, chosen, origin))

@@ -1,0 +1,209 @@
+"""Text files and source trees: one row a file, a block a few MiB of files."""
+
+import codecs
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+from seqflow.errors import ProviderError
+from seqflow.providers.provider import Block, Provider, origin_of
+from seqflow.record import BadRow
+from seqflow.record.buffers import INT32_MAX
+from seqflow.record.record import Tensor
+from seqflow.record.selection import Rename, Selection, Table, selection
+
+BLOCK_BYTES = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TextSource:
+    """Files in order; block i holds the files `limits[i]` … `limits[i + 1] - 1`."""
+
+    paths: tuple[str, ...]
+    sizes: tuple[int, ...]
+    limits: tuple[int, ...]
+    selection: Selection
+    encoding: str | None
+    errors: str
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.paths)
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        for index in range(len(self.limits) - 1):
+            start, stop = self.limits[index : index + 2]
+            yield Block(origin_of(self.paths[start:stop]), index, stop - start, sum(self.sizes[start:stop]))
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        paths = self.paths[self.limits[block.index] : self.limits[block.index + 1]]
+        chosen = self.selection.to(schema)
+        columns = []
+        for position in sorted(chosen.positions):
+            field = self.selection.source.field(position)
+            columns.append(
+                pa.array(paths, pa.string()) if position == 0 else self._contents(paths, field, bad_rows)
+            )
+        fields = [self.selection.source.field(position) for position in sorted(chosen.positions)]
+        return chosen.label(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
+
+    def _contents(self, paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None) -> pa.Array:
+        reasons: dict[int, str] = {}
+        data, offsets = read_files(paths, reasons)
+        if self.encoding is not None:
+            data, offsets = _to_utf8(data, offsets, self.encoding, self.errors, reasons)
+        for row, reason in sorted(reasons.items()):
+            if bad_rows is None:
+                raise ProviderError(f"{paths[row]}: {reason}")
+            bad_rows.append(BadRow(row, field.name, f"{paths[row]}: {reason}"))
+        return _bytes_array(field.type, data, offsets, sorted(reasons))
+
+
+def open_text(
+    paths: Sequence[str],
+    *,
+    columns: Sequence[str] | None = None,
+    rename: Rename | None = None,
+    encoding: str | None = None,
+    errors: str = "strict",
+    batch_bytes: int | None = None,
+) -> Provider:
+    """A provider of files: columns `path` and `bytes`, or, with `encoding`, `path` and `text`.
+
+    Text is decoded with `errors` "strict" (a file that is not text is an error, or a bad row), "replace" or
+    "ignore". A block holds files of about `batch_bytes` (4 MiB) together.
+    """
+    _check_decoding(encoding, errors)
+    sizes = [_size(path) for path in paths]
+    limits = _limits(sizes, batch_bytes or BLOCK_BYTES)
+    largest = max(sum(sizes[start:stop]) for start, stop in pairwise(limits))
+    wide = largest > INT32_MAX // 4  # decoding may make text longer
+    if encoding is None:
+        content = pa.field("bytes", pa.large_binary() if wide else pa.binary())
+    else:
+        content = pa.field("text", pa.large_string() if wide else pa.string())
+    chosen = selection(pa.schema([pa.field("path", pa.string()), content]), columns, rename)
+    source = TextSource(tuple(paths), tuple(sizes), tuple(limits), chosen, encoding, errors)
+    return Provider("text", origin_of(paths), chosen.schema, source)
+
+
+def read_files(paths: Sequence[str], reasons: dict[int, str]) -> tuple[Tensor, Tensor]:
+    """The bytes of all files in one buffer, and int64 offsets[F+1]; a file that can't be read is empty.
+
+    Why it can't goes to `reasons`, by row.
+    """
+    sizes = [_size_or_reason(path, row, reasons) for row, path in enumerate(paths)]
+    data = np.empty(sum(sizes), np.uint8)
+    offsets = np.zeros(len(paths) + 1, np.int64)
+    memory = memoryview(data)  # type: ignore[arg-type]  # 3.11 has no Buffer
+    end = 0
+    for row, (path, size) in enumerate(zip(paths, sizes, strict=True)):
+        if row not in reasons:
+            end += _read_into(memory[end : end + size], path, row, reasons)
+        offsets[row + 1] = end
+    return data[:end], offsets
+
+
+def _read_into(target: memoryview, path: str, row: int, reasons: dict[int, str]) -> int:
+    """Read until the target is full or the file ends, which it may do earlier than its size said."""
+    done = 0
+    try:
+        with open(path, "rb", buffering=0) as file:
+            while done < len(target):
+                count = file.readinto(target[done:])
+                if not count:
+                    break
+                done += count
+    except OSError as error:
+        reasons[row] = f"can't be read: {error.strerror}"
+        return 0
+    return done
+
+
+def _to_utf8(
+    data: Tensor, offsets: Tensor, encoding: str, errors: str, reasons: dict[int, str]
+) -> tuple[Tensor, Tensor]:
+    """The files' bytes as UTF-8; what is UTF-8 already is not touched, let alone copied."""
+    is_utf8 = codecs.lookup(encoding).name == "utf-8"
+    if is_utf8 and _valid_utf8(data, offsets):
+        return data, offsets
+    pieces = []
+    for row, (start, stop) in enumerate(pairwise(offsets.tolist())):
+        pieces.append(_decoded(data[start:stop].tobytes(), encoding, errors, row, reasons))
+    lengths = [len(piece) for piece in pieces]
+    return np.frombuffer(b"".join(pieces), np.uint8), np.concatenate(
+        ([0], np.cumsum(lengths, dtype=np.int64))
+    )
+
+
+def _decoded(data: bytes, encoding: str, errors: str, row: int, reasons: dict[int, str]) -> bytes:
+    try:
+        return data.decode(encoding, errors).encode("utf-8")
+    except UnicodeDecodeError as error:
+        wrong = data[error.start : error.start + 1].hex()
+        reasons[row] = f"not {encoding} at byte {error.start} (0x{wrong}): {error.reason}"
+    except UnicodeError as error:
+        reasons[row] = f"not {encoding}: {error}"
+    return b""
+
+
+def _valid_utf8(data: Tensor, offsets: Tensor) -> bool:
+    try:
+        _bytes_array(pa.large_string(), data, offsets, []).validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _bytes_array(kind: pa.DataType, data: Tensor, offsets: Tensor, null_rows: list[int]) -> pa.Array:
+    wide = kind in (pa.large_binary(), pa.large_string())
+    if not wide and len(data) > INT32_MAX:
+        raise ProviderError(f"a block of files has {len(data)} bytes\nopen them with a smaller batch_bytes=")
+    validity = None
+    if null_rows:
+        present = np.ones(len(offsets) - 1, np.bool_)
+        present[null_rows] = False
+        validity = pa.py_buffer(np.packbits(present, bitorder="little"))
+    positions = offsets if wide else offsets.astype(np.int32)
+    buffers = [validity, pa.py_buffer(positions), pa.py_buffer(data)]
+    return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
+
+
+def _limits(sizes: Sequence[int], batch_bytes: int) -> list[int]:
+    """Where blocks start, and the number of files at the end: a block is full once it has `batch_bytes`."""
+    limits, held = [0], 0
+    for row, size in enumerate(sizes):
+        if row > limits[-1] and held + size > batch_bytes:
+            limits.append(row)
+            held = 0
+        held += size
+    return [*limits, len(sizes)]
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _size_or_reason(path: str, row: int, reasons: dict[int, str]) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError as error:
+        reasons[row] = f"can't be read: {error.strerror}"
+        return 0
+
+
+def _check_decoding(encoding: str | None, errors: str) -> None:
+    if encoding is not None:
+        try:
+            b"".decode(encoding)
+        except LookupError as error:
+            raise ProviderError(f"encoding={encoding!r}: {error}") from None
+    if errors not in ("strict", "replace", "ignore"):
+        raise ProviderError(f"errors is {errors!r}, but must be 'strict', 'replace' or 'ignore'")
