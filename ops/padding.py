@@ -155,4 +155,5 @@ def _piece_starts(packed: Array, sizes: Array, pieces: Array) -> Array:
             f"the pieces of row {over[0]} have {used[over[0]]} elements, expected at most {capacity}"
         )
     row = kernels.lengths_to_segment_ids(pieces)
-    return ends[:-1] - ends[first[:-1]][row] + row * capacity
+    starts: Array = ends[:-1] - ends[first[:-1]][row] + row * capacity
+    return starts

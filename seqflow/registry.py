@@ -90,7 +90,7 @@ def _define(
     _check_parameters(name, function, signature)
     outputs = [argument.name for argument in signature.output_arguments]
     title = name.title().replace("_", "") + "Result"
-    result = namedtuple(title, outputs) if len(outputs) > 1 else None  # type: ignore[misc]
+    result = namedtuple(title, outputs) if len(outputs) > 1 else None
     call = _compile(function, signature, attributes, result)
     return OpDef(name, signature, attributes, function, call, result, caffe2, draw)
 

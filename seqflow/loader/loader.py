@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from seqflow.loader.sizes import parse_bytes
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
 from seqflow.record import BadRow, Record, convert, nbytes, slice_rows, to_arrow
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]
@@ -124,21 +121,20 @@ class Loader:
         """Blocks as records, prepared; runs in the thread that reads ahead."""
         with kernels.single_thread():
             for block in self.source.blocks():
-                batch = self.source.read(block, self.columns)
-                record, numbers = self._convert(batch, block, handler)
+                record, numbers = self._read(block, handler)
                 yield from self._prepare(record, numbers, block, handler)
                 stats.rows += record.num_rows
                 stats.bad_rows = handler.count
 
-    def _convert(
-        self, batch: pa.RecordBatch | pa.Table, block: Block, handler: BadRowHandler
-    ) -> tuple[Record, RowNumbers]:
+    def _read(self, block: Block, handler: BadRowHandler) -> tuple[Record, RowNumbers]:
         """The good rows of a block, and which rows of the block they are."""
-        record, bad = convert(batch, fill=self.fill, valid=self.valid)
-        numbers = np.arange(batch.num_rows)
-        if bad:
-            kept = handler.remove(batch, bad, numbers, block)
-            record, _ = convert(batch.filter(kept), fill=self.fill, valid=self.valid)
+        unreadable: list[BadRow] = []
+        table = self.source.read(block, self.columns, bad_rows=unreadable if handler.keeps_going else None)
+        record, bad = convert(table, fill=self.fill, valid=self.valid)
+        numbers = np.arange(table.num_rows)
+        if bad or unreadable:
+            kept = handler.remove(table, [*unreadable, *bad], numbers, block)
+            record, _ = convert(table.filter(kept), fill=self.fill, valid=self.valid)
             numbers = numbers[kept]
         return record, numbers
 

@@ -15,7 +15,6 @@ from seqflow.loader.batching import Rows, at_least_one, batches
 from seqflow.ops.scalars import cast_scalar
 from seqflow.record import Record, concat_records, nbytes, take_rows
 
-
 Array = np.ndarray[Any, Any]
 
 

@@ -63,7 +63,7 @@ def _scopes(signature: Signature, bound: Sequence[Any]) -> Iterator[list[tuple[A
                 yield list(zip(item.arguments, repetition, strict=True))
 
 
-def _convert_repeated(group: Repeated, value: Any) -> list[tuple[Array, ...]]:
+def _convert_repeated(group: Repeated, value: Any) -> list[tuple[Any, ...]]:
     """`value` holds one list an argument of the group; returned are the repetitions."""
     counts = {argument.name: len(items) for argument, items in zip(group.arguments, value, strict=True)}
     if len(set(counts.values())) != 1 or 0 in counts.values():

@@ -93,7 +93,8 @@ class Attribute:
         }
         if not isinstance(value, accepted[self.kind]) or (self.kind == "float" and isinstance(value, bool)):
             raise self._wrong_type(value)
-        return float(value) if self.kind == "float" else bool(value) if self.kind == "bool" else value
+        convert: type | None = {"float": float, "bool": bool}.get(self.kind)
+        return convert(value) if convert else value
 
     def _integer(self, value: Any) -> int:
         try:

@@ -12,7 +12,9 @@ ROWS = [[1, 2], [3, None], [], None, [4, 99], [5]]
 
 @pytest.fixture
 def file(tmp_path):
-    pq.write_table(pa.table({"x": pa.array(ROWS, pa.list_(pa.int64())), "id": range(6)}), tmp_path / "x.parquet")
+    pq.write_table(
+        pa.table({"x": pa.array(ROWS, pa.list_(pa.int64())), "id": range(6)}), tmp_path / "x.parquet"
+    )
     return tmp_path / "x.parquet"
 
 
@@ -63,7 +65,15 @@ def test_fill_and_valid_make_null_values_good(file):
 
 def test_an_error_that_every_row_would_have_is_raised_even_so(file):
     with pytest.raises(sf.OpError, match="expected integers"):
-        list(sf.Loader(file, prepare="y = gather(x.values, table)\nreturn y", constants=TABLE, bad_rows="skip", fill=0))
+        list(
+            sf.Loader(
+                file,
+                prepare="y = gather(x.values, table)\nreturn y",
+                constants=TABLE,
+                bad_rows="skip",
+                fill=0,
+            )
+        )
 
 
 @pytest.mark.parametrize(
@@ -73,3 +83,18 @@ def test_an_error_that_every_row_would_have_is_raised_even_so(file):
 def test_a_policy_that_makes_no_sense_is_refused(arguments, message):
     with pytest.raises(sf.OpError, match=message):
         sf.BadRows(*arguments)
+
+
+def test_files_that_are_not_text_are_bad_rows(tmp_path):
+    (tmp_path / "a.txt").write_bytes("é".encode())
+    (tmp_path / "b.txt").write_bytes(b"ab\xff")
+    (tmp_path / "c.txt").write_bytes(b"c")
+    with pytest.raises(sf.ProviderError, match=r"b\.txt"):
+        list(sf.Loader(tmp_path, kind="text", encoding="utf-8"))
+    loader = sf.Loader(
+        tmp_path, kind="text", encoding="utf-8", bad_rows=sf.BadRows("quarantine", tmp_path / "bad.arrow")
+    )
+    (batch,) = loader
+    assert bytes(batch["text.values"]) == "éc".encode()
+    assert loader.stats().bad_rows == 1
+    assert "b.txt" in str(pa.ipc.open_file(tmp_path / "bad.arrow").read_all().to_pylist())

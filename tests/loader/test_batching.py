@@ -15,7 +15,12 @@ LENGTHS = st.lists(st.lists(st.integers(0, 6), max_size=8), max_size=5)
 def record(lengths, first=0):
     lengths = np.array(lengths, np.int64)
     values = np.arange(first, first + lengths.sum())
-    return Record({"x.lengths": lengths, "x.values": values}, {"x.lengths": None, "x.values": "x.lengths"}, len(lengths), None)
+    return Record(
+        {"x.lengths": lengths, "x.values": values},
+        {"x.lengths": None, "x.values": "x.lengths"},
+        len(lengths),
+        None,
+    )
 
 
 def stream(blocks):
@@ -57,11 +62,15 @@ def test_a_budget_takes_as_many_rows_as_fit_and_no_more(blocks, budget, padded, 
 
 
 def test_a_row_longer_than_the_budget_is_an_error_that_says_what_to_do():
-    with pytest.raises(LodError, match=r"row 1 has 7 tokens, expected at most max_tokens = 5\n.*truncate or split"):
+    with pytest.raises(
+        LodError, match=r"row 1 has 7 tokens, expected at most max_tokens = 5\n.*truncate or split"
+    ):
         list(batches([record([1, 7])], TokenBudget(5), "x.lengths"))
 
 
-@pytest.mark.parametrize("make", [lambda: Rows(0), lambda: Rows(True), lambda: TokenBudget(-1), lambda: TokenBudget(1, max_rows=0)])
+@pytest.mark.parametrize(
+    "make", [lambda: Rows(0), lambda: Rows(True), lambda: TokenBudget(-1), lambda: TokenBudget(1, max_rows=0)]
+)
 def test_counts_are_one_or_more(make):
     with pytest.raises(OpError, match="expected an integer, 1 or more"):
         make()
@@ -69,12 +78,19 @@ def test_counts_are_one_or_more(make):
 
 def test_the_only_list_column_of_numbers_is_planned_on():
     two = Record(
-        {"x.lengths": np.array([1]), "x.values": np.array([5]), "s.lengths": np.array([1]), "s.values": np.array(["a"])},
+        {
+            "x.lengths": np.array([1]),
+            "x.values": np.array([5]),
+            "s.lengths": np.array([1]),
+            "s.values": np.array(["a"]),
+        },
         {"x.lengths": None, "x.values": "x.lengths", "s.lengths": None, "s.values": "s.lengths"},
         1,
         None,
     )
     assert planned_lengths(two, None) == "x.lengths"
     assert planned_lengths(record([1]), "x.lengths") == "x.lengths"
-    with pytest.raises(LodError, match=r"'y' are not the lengths of a list column of numbers\n  there are x.lengths"):
+    with pytest.raises(
+        LodError, match=r"'y' are not the lengths of a list column of numbers\n  there are x.lengths"
+    ):
         planned_lengths(record([1]), "y")

@@ -59,7 +59,9 @@ def test_prepare_runs_on_blocks_and_net_on_batches(docs):
     )
     batches = list(loader)
     assert [batch["x"].shape for batch in batches] == [(20, 3), (20, 3), (10, 3)]
-    found = [row[mask].tolist() for batch in batches for row, mask in zip(batch["x"], batch["mask"], strict=True)]
+    found = [
+        row[mask].tolist() for batch in batches for row, mask in zip(batch["x"], batch["mask"], strict=True)
+    ]
     assert found == [tokens[:3] for tokens in lists]
 
 
@@ -79,7 +81,10 @@ def test_plain_functions_may_stand_for_nets(docs):
     folder, lists = docs
     loader = sf.Loader(
         folder,
-        prepare=lambda record: {"x.values": record["tokens.values"] + 1, "x.lengths": record["tokens.lengths"]},
+        prepare=lambda record: {
+            "x.values": record["tokens.values"] + 1,
+            "x.lengths": record["tokens.lengths"],
+        },
         net=lambda batch: {"total": np.array([batch["x.values"].sum()])},
         batch=sf.Rows(50),
     )
@@ -138,7 +143,11 @@ def test_memory_in_flight_stays_within_the_bound(tmp_path):
 
 
 def test_an_error_in_prepare_names_file_block_and_statement(docs):
-    loader = sf.Loader(docs[0], prepare="y = gather(table, tokens.values)\nreturn y, tokens.lengths", constants={"table": np.zeros(10)})
+    loader = sf.Loader(
+        docs[0],
+        prepare="y = gather(table, tokens.values)\nreturn y, tokens.lengths",
+        constants={"table": np.zeros(10)},
+    )
     with pytest.raises(sf.OpError, match=r"gather: indices\[\d+\] = \d+ is outside \[0, 10\)") as error:
         list(loader)
     notes = "\n".join(error.value.__notes__)
@@ -147,7 +156,9 @@ def test_an_error_in_prepare_names_file_block_and_statement(docs):
 
 
 def test_prepare_must_return_what_describes_its_tensors(docs):
-    loader = sf.Loader(docs[0], prepare="ids, n = truncate(tokens.values, tokens.lengths, max_length=2)\nreturn ids, label")
+    loader = sf.Loader(
+        docs[0], prepare="ids, n = truncate(tokens.values, tokens.lengths, max_length=2)\nreturn ids, label"
+    )
     with pytest.raises(sf.LodError, match="return the lengths that describe each tensor"):
         list(loader)
 

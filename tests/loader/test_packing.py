@@ -51,7 +51,12 @@ def test_every_token_is_packed_once_whatever_the_window(blocks, capacity, strate
 
 def test_columns_with_the_same_lengths_share_one_plan_and_others_come_along():
     window = record([2, 3, 1], label=np.array([7, 8, 9]))
-    both = Record({**window.tensors, "y.values": window["x.values"] * 10}, {**window.parents, "y.values": "x.lengths"}, 3, None)
+    both = Record(
+        {**window.tensors, "y.values": window["x.values"] * 10},
+        {**window.parents, "y.values": "x.lengths"},
+        3,
+        None,
+    )
     (batch,) = packed_batches([both], Packed(3, value=0), "x.lengths", 10**6)
     np.testing.assert_array_equal(batch["y.values"] if "y.values" in batch else batch["y"], batch["x"] * 10)
     assert batch["label"].tolist() == [8, 7, 9]

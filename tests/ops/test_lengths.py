@@ -2,8 +2,8 @@
 
 import numpy as np
 from hypothesis import given
-from hypothesis.extra import numpy as hnp
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 
 from seqflow import ops
 

@@ -30,7 +30,10 @@ def test_unpad_takes_away_what_pad_adds(lengths, side, extra, multiple):
 
 def test_padding_goes_to_the_side_asked_for():
     assert ops.pad([1, 2, 3], [2, 1], side="left").padded.tolist() == [[1, 2], [0, 3]]
-    assert ops.pad([1, 2, 3], [2, 1], max_length=3).mask.tolist() == [[True, True, False], [True, False, False]]
+    assert ops.pad([1, 2, 3], [2, 1], max_length=3).mask.tolist() == [
+        [True, True, False],
+        [True, False, False],
+    ]
 
 
 def test_truncating_keeps_the_side_away_from_the_padding():
@@ -71,7 +74,9 @@ def test_segment_and_position_ids_describe_the_pieces(lengths, capacity, strateg
     for r, count in enumerate(packed.pieces):
         sizes = [next(pieces) for _ in range(count)]
         padding = [0] * (capacity - sum(sizes))
-        assert packed.segment_ids[r].tolist() == [k + 1 for k, n in enumerate(sizes) for _ in range(n)] + padding
+        assert (
+            packed.segment_ids[r].tolist() == [k + 1 for k, n in enumerate(sizes) for _ in range(n)] + padding
+        )
         assert packed.position_ids[r].tolist() == [i for n in sizes for i in range(n)] + padding
     np.testing.assert_array_equal(packed.packed == -1, packed.segment_ids == 0)
 
