@@ -20,7 +20,7 @@ from seqflow.loader.sizes import parse_bytes
 
 T = TypeVar("T")
 
-_PATHS = ("source.paths", "prepare.file", "net.file", "constants", "output.path", "bad_rows.path")
+_PATHS = ("source.paths", "prepare.file", "net.file", "output.path", "bad_rows.path")
 _SHUFFLING = ("order.seed", "order.streams")
 
 
@@ -146,11 +146,12 @@ def _batch(tables: Mapping[str, Any], origin: Origin) -> Batch:
 
 
 def _constants(tables: Mapping[str, Any], origin: Origin) -> dict[str, str]:
-    files = _located("constants", _table(tables, "constants", origin), origin)
-    for name, file in files.items():
-        _checked(file, str, f"constants.{name}", origin)
-        if not os.path.isfile(file):
-            origin.fail(f"constants.{name}", f"there is no file {file!r}")
+    files = {}
+    for name, file in _table(tables, "constants", origin).items():
+        full = f"constants.{name}"
+        files[name] = origin.locate(full, _checked(file, str, full, origin))
+        if not os.path.isfile(files[name]):
+            origin.fail(full, f"there is no file {files[name]!r}")
     return files
 
 
@@ -165,13 +166,14 @@ def _section(
     section: Callable[..., T], tables: Mapping[str, Any], name: str, origin: Origin, title: str = ""
 ) -> T:
     """One section, every value checked against the type of its field."""
-    table = _located(name, _table(tables, name, origin), origin)
+    table = _table(tables, name, origin)
     known = {field.name: field for field in fields(section)}  # type: ignore[arg-type]
     _check_known(known, table, name, origin, title)
     hints = typing.get_type_hints(section)
     values = {
-        key: _checked(value, hints[key], f"{name}.{key}", origin) for key, value in table.items()
-    }  # fmt: skip
+        key: _located(_checked(value, hints[key], f"{name}.{key}", origin), f"{name}.{key}", origin)
+        for key, value in table.items()
+    }
     for key, field in known.items():
         if key not in values and field.default is MISSING and field.default_factory is MISSING:
             origin.fail(name, f"{title or f'[{name}]'} needs {key!r}")
@@ -204,18 +206,13 @@ def _check_known(
         origin.fail(full, f"{what}{nearest(key, known)}\n  known are {', '.join(known)}")
 
 
-def _located(name: str, table: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
-    """The section's values, those that are paths put in their place."""
-
-    def locate(key: str, value: Any) -> Any:
-        full = f"{name}.{key}"
-        if full not in _PATHS and name not in _PATHS:
-            return value
-        if isinstance(value, (list, tuple)):
-            return [locate(key, item) for item in value]
-        return origin.locate(full, value) if isinstance(value, str) else value
-
-    return {key: locate(key, value) for key, value in table.items()}
+def _located(value: Any, name: str, origin: Origin) -> Any:
+    """The value, in its place where it is a path or several."""
+    if name not in _PATHS or value is None:
+        return value
+    if isinstance(value, tuple):
+        return tuple(origin.locate(name, path) for path in value)
+    return origin.locate(name, str(value))
 
 
 def _checked(value: Any, hint: Any, name: str, origin: Origin) -> Any:

@@ -24,7 +24,8 @@ class Source:
     fill: bool | int | float | str | None = None
     valid: bool = False
     encoding: str | None = None
-    errors: str = "strict"
+    errors: Literal["strict", "replace", "ignore"] | None = None
+    """What happens to text that is not of its encoding; None is strict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
