@@ -17,7 +17,7 @@ SUFFIXES = {
     ".ipc": "arrow",
     ".feather": "arrow",
 }
-_SIDE_FILES = ("_SUCCESS", "_metadata", "_common_metadata")
+_SIDE_FILES = ("_SUCCESS", "_metadata", "_common_metadata", "_manifest.json")
 _PLACE = re.compile(r"\{(\w+)\}")
 
 

@@ -33,9 +33,9 @@ def names(folder: Path) -> list[str]:
 
 def test_a_folder_gets_parts_and_a_manifest(tmp_path: Path) -> None:
     write(tmp_path / "out", [record(0, 5), record(5, 3)])
-    assert names(tmp_path / "out") == ["manifest.json", "part-00000.parquet"]
+    assert names(tmp_path / "out") == ["_manifest.json", "part-00000.parquet"]
     assert pq.read_table(tmp_path / "out" / "part-00000.parquet")["x"].to_pylist() == list(range(8))
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    manifest = json.loads((tmp_path / "out" / "_manifest.json").read_text())
     size = (tmp_path / "out" / "part-00000.parquet").stat().st_size
     assert manifest["rows"] == 8
     assert manifest["columns"] == ["x"]
@@ -55,7 +55,7 @@ def test_a_path_that_ends_in_arrow_is_an_arrow_file(tmp_path: Path, compression:
 
 def test_a_folder_of_arrow_parts(tmp_path: Path) -> None:
     write(tmp_path / "out", [record(0, 5)], kind="arrow")
-    assert names(tmp_path / "out") == ["manifest.json", "part-00000.arrow"]
+    assert names(tmp_path / "out") == ["_manifest.json", "part-00000.arrow"]
 
 
 def test_kind_none_writes_nothing(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_with_threads_row_groups_go_to_parts_in_turn_and_the_manifest_tells_thei
     tmp_path: Path,
 ) -> None:
     write(tmp_path / "out", [record(0, 12_000_000)], threads=2)
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    manifest = json.loads((tmp_path / "out" / "_manifest.json").read_text())
     groups = {}
     for file in manifest["files"]:
         part = pq.ParquetFile(tmp_path / "out" / file["name"])
@@ -114,14 +114,14 @@ def test_a_large_output_rolls_over_to_further_parts_in_order(tmp_path: Path) -> 
 
 def test_a_later_run_replaces_the_parts_of_an_earlier_one(tmp_path: Path) -> None:
     write(tmp_path, [record(0, 6_000_000)], threads=2)
-    assert names(tmp_path) == ["manifest.json", "part-00000.parquet", "part-00001.parquet"]
+    assert names(tmp_path) == ["_manifest.json", "part-00000.parquet", "part-00001.parquet"]
     write(tmp_path, [record(0, 1)], kind="arrow")
-    assert names(tmp_path) == ["manifest.json", "part-00000.arrow"]
+    assert names(tmp_path) == ["_manifest.json", "part-00000.arrow"]
 
 
 def test_a_folder_with_data_files_of_another_origin_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "precious.parquet")
-    with pytest.raises(JobError, match=r"precious\.parquet.*which no manifest\.json names"):
+    with pytest.raises(JobError, match=r"precious\.parquet.*which no _manifest\.json names"):
         write(tmp_path, [record(0, 1)])
     assert names(tmp_path) == ["precious.parquet"]
 
@@ -129,7 +129,7 @@ def test_a_folder_with_data_files_of_another_origin_is_refused(tmp_path: Path) -
 def test_other_files_in_the_folder_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     write(tmp_path, [record(0, 1)])
-    assert names(tmp_path) == ["manifest.json", "notes.txt", "part-00000.parquet"]
+    assert names(tmp_path) == ["_manifest.json", "notes.txt", "part-00000.parquet"]
 
 
 class Interrupted(BaseException):
@@ -155,7 +155,7 @@ def test_an_exception_leaves_the_earlier_output_as_it_was(tmp_path: Path) -> Non
     before = (tmp_path / "out" / "part-00000.parquet").read_bytes()
     with pytest.raises(JobError):
         write(tmp_path / "out", [record(0, 6_000_000), Record({"y": np.zeros(1)}, {"y": None}, 1, None)])
-    assert names(tmp_path / "out") == ["manifest.json", "part-00000.parquet"]
+    assert names(tmp_path / "out") == ["_manifest.json", "part-00000.parquet"]
     assert (tmp_path / "out" / "part-00000.parquet").read_bytes() == before
 
 
@@ -164,7 +164,7 @@ def test_nothing_has_its_final_name_before_the_end(tmp_path: Path) -> None:
         output.write(record(0, 12_000_000))
         assert all(name.startswith(".") for name in names(tmp_path))
         output.finish()
-    assert names(tmp_path) == ["manifest.json", "part-00000.parquet"]
+    assert names(tmp_path) == ["_manifest.json", "part-00000.parquet"]
 
 
 def test_a_full_disk_is_an_os_error_that_names_the_file(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ except OSError as error:
 
 def test_an_empty_run_leaves_a_manifest_without_files(tmp_path: Path) -> None:
     assert write(tmp_path / "out", []) == []
-    assert json.loads((tmp_path / "out" / "manifest.json").read_text())["files"] == []
+    assert json.loads((tmp_path / "out" / "_manifest.json").read_text())["files"] == []
 
 
 def test_an_empty_run_cannot_make_one_file(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from seqflow.errors import JobError
 from seqflow.output.files import FileWriter, Kind
 
-MANIFEST = "manifest.json"
+MANIFEST = "_manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class OutputFile:
 
 @dataclass(slots=True)
 class Target:
-    """A file, or a folder that holds `part-00000.parquet`, … and `manifest.json`.
+    """A file, or a folder that holds `part-00000.parquet`, … and `_manifest.json`.
 
     The manifest names the parts with their rows, bytes and row groups; it is written last and removed first, so a
     folder that has one is whole. A later run replaces the parts that it names.

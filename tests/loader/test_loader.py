@@ -1,5 +1,7 @@
 """Loader: from files to batches, in order, with nothing lost."""
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,7 +25,7 @@ def docs(tmp_path):
 def rows(batches, column="tokens"):
     for batch in batches:
         offsets = np.concatenate([[0], np.cumsum(batch[f"{column}.lengths"])]).astype(int)
-        for start, stop in zip(offsets[:-1], offsets[1:], strict=True):
+        for start, stop in pairwise(offsets):
             yield batch[f"{column}.values"][start:stop].tolist()
 
 

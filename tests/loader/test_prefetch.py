@@ -36,11 +36,10 @@ def test_an_exception_comes_after_the_items_before_it():
         yield 1
         raise OSError("disk")
 
-    seen = []
+    ahead = iter(Prefetch(items(), lambda _: 1, 10))
+    assert next(ahead) == 1
     with pytest.raises(OSError, match="disk"):
-        for item in Prefetch(items(), lambda _: 1, 10):
-            seen.append(item)
-    assert seen == [1]
+        next(ahead)
 
 
 def test_leaving_the_loop_ends_the_thread_and_closes_the_source():
