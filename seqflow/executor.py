@@ -1,6 +1,8 @@
 """Running a net on a record."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,19 +24,41 @@ def run(net: Net, record: Record) -> Record:
     its type and gains a note with the statement and the shapes it was given.
     """
     tensors = _inputs(net, record)
-    outputs = net.outputs(tuple(record))
-    for step, dead in zip(net.steps, _last_uses(net, outputs), strict=True):
+    plan = _plan(net, tuple(record.parents.items()))
+    for step, dead in zip(net.steps, plan.dead, strict=True):
         values = _call(step, tensors)
         tensors.update(zip(step.results, values, strict=True))
         for name in dead:
             tensors.pop(name, None)
-    return _as_record({name: tensors[name] for name in outputs}, net.rows(spaces(record)))
+    return _as_record({name: tensors[name] for name in plan.parents}, plan.parents, record)
 
 
-def spaces(record: Record) -> dict[str, RowSpace]:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What running a net on records of one structure comes to."""
+
+    dead: tuple[tuple[str, ...], ...]
+    """For each step, the tensors nothing needs after it."""
+    parents: Mapping[str, str | None]
+    """The outputs, and the lengths among them that describe their rows."""
+
+
+@lru_cache(maxsize=128)
+def _plan(net: Net, parents: tuple[tuple[str, str | None], ...]) -> Plan:
+    outputs = net.outputs(tuple(name for name, _ in parents))
+    known = net.rows(spaces(dict(parents)))
+    described = {name: space.by for name, space in known.items() if isinstance(space, Described)}
+    by = {name: described.get(name) for name in outputs}
+    return Plan(
+        tuple(_last_uses(net, outputs)),
+        {name: parent if parent in outputs else None for name, parent in by.items()},
+    )
+
+
+def spaces(parents: Mapping[str, str | None]) -> dict[str, RowSpace]:
     """The row space of each tensor of a record."""
     own = Rows("the record")
-    return {name: own if parent is None else Described(parent) for name, parent in record.parents.items()}
+    return {name: own if parent is None else Described(parent) for name, parent in parents.items()}
 
 
 def _inputs(net: Net, record: Record) -> dict[str, Array]:
@@ -46,12 +70,11 @@ def _inputs(net: Net, record: Record) -> dict[str, Array]:
     return {**record, **net.constants}
 
 
-def _last_uses(net: Net, outputs: Iterable[str]) -> list[list[str]]:
-    """For each step, the tensors nothing needs after it."""
+def _last_uses(net: Net, outputs: Iterable[str]) -> list[tuple[str, ...]]:
     kept = set(outputs)
-    dead: list[list[str]] = []
+    dead: list[tuple[str, ...]] = []
     for step in reversed(net.steps):
-        last = [name for name in dict.fromkeys((*step.uses, *step.results)) if name not in kept]
+        last = tuple(name for name in dict.fromkeys((*step.uses, *step.results)) if name not in kept)
         kept.update(last)
         dead.append(last)
     return dead[::-1]
@@ -78,12 +101,7 @@ def _shape(value: Any) -> str:
     return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else repr(value)
 
 
-def _as_record(tensors: dict[str, Array], known: Mapping[str, RowSpace]) -> Record:
-    parents: dict[str, str | None] = {}
-    for name in tensors:
-        space = known.get(name)
-        parents[name] = space.by if isinstance(space, Described) and space.by in tensors else None
-    own = next(
-        (len(tensors[name]) for name, parent in parents.items() if parent is None and tensors[name].ndim), 0
-    )
-    return Record(tensors, parents, own, None)
+def _as_record(tensors: dict[str, Array], parents: Mapping[str, str | None], source: Record) -> Record:
+    own = (name for name, parent in parents.items() if parent is None and tensors[name].ndim)
+    rows = next((len(tensors[name]) for name in own), 0)
+    return Record(tensors, parents, rows, source.schema, source.dictionaries)
