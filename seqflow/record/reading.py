@@ -36,11 +36,12 @@ def from_arrow(
     fill: Fill = None,
     valid: bool = False,
     rename: Rename | None = None,
-) -> Record:
-    """Turn a record batch or table into named tensors that share its memory.
+) -> Any:
+    """Turn a record batch or table into a Record: named tensors that share its memory.
 
     `obj` is a RecordBatch, a Table, a struct array, or anything table-like with `__arrow_c_stream__` or
-    `__arrow_c_array__`. `columns` picks columns, or fields of them (`docs.title`); `rename` maps old names to
+    `__arrow_c_array__`; any other Arrow array gives what column_from_arrow does, `values, lengths` for lists.
+    `columns` picks columns, or fields of them (`docs.title`); `rename` maps old names to
     new ones (or lists all new names). A column `c` of lists becomes `c.lengths` (int64) and `c.values`, a
     struct `c.field…`, a map `c.lengths`, `c.keys…` and `c.values…`, text the lengths and uint8 values of its
     bytes, and so on at any depth. Tensors are read-only and keep the Arrow memory alive. Copied are only
@@ -50,6 +51,8 @@ def from_arrow(
     A null list is empty. A null value is a ProviderError, unless `fill` gives a value for all columns, or by
     column or tensor, or `valid=True` asks for masks: `c.valid`, `c.values.valid`, true where not null.
     """
+    if isinstance(obj, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(obj.type):
+        return column_from_arrow(obj, fill=fill, valid=valid)
     table = as_table(obj)
     if columns is not None or rename is not None:
         table = selection(table.schema, columns, rename).apply(table)

@@ -1,0 +1,194 @@
+"""What tensors become in Arrow, with and without a schema to go by."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from seqflow.errors import ProviderError
+from seqflow.record import Record, from_arrow, take_rows, to_arrow
+
+
+def record(tensors, parents=None, num_rows=2):
+    parents = dict.fromkeys(tensors) | (parents or {})
+    return Record({name: np.asarray(tensor) for name, tensor in tensors.items()}, parents, num_rows)
+
+
+def address(array):
+    return array.__array_interface__["data"][0]
+
+
+def test_values_and_lengths_become_a_list_column_named_after_the_values():
+    batch = to_arrow(record({"c.lengths": [2, 1], "c.values": [1, 2, 3]}, {"c.values": "c.lengths"}))
+    assert batch.to_pydict() == {"c": [[1, 2], [3]]}
+
+
+def test_several_values_of_one_lengths_become_several_columns():
+    batch = to_arrow(record({"n": [2, 0], "x": [1, 2], "y": [True, False]}, {"x": "n", "y": "n"}))
+    assert batch.to_pydict() == {"x": [[1, 2], []], "y": [[True, False], []]}
+
+
+def test_levels_of_lengths_become_lists_of_lists():
+    batch = to_arrow(record({"m": [2, 0], "n": [1, 2], "x": [1, 2, 3]}, {"n": "m", "x": "n"}))
+    assert batch.to_pydict() == {"x": [[[1], [2, 3]], []]}
+
+
+def test_lengths_that_describe_nothing_stay_a_column_of_integers():
+    assert to_arrow(record({"c.lengths": [2, 1]})).to_pydict() == {"c.lengths": [2, 1]}
+
+
+def test_extra_axes_become_fixed_size_lists():
+    batch = to_arrow(record({"x": np.arange(12).reshape(2, 3, 2)}))
+    assert batch.schema.field("x").type == pa.list_(pa.list_(pa.int64(), 2), 3)
+    assert batch.to_pydict()["x"] == np.arange(12).reshape(2, 3, 2).tolist()
+
+
+def test_values_with_extra_axes_become_lists_of_fixed_size_lists():
+    batch = to_arrow(record({"n": [1, 2], "x": np.ones((3, 2))}, {"x": "n"}))
+    assert batch.to_pydict() == {"x": [[[1.0, 1.0]], [[1.0, 1.0]] * 2]}
+
+
+def test_masks_become_nulls():
+    batch = to_arrow(
+        record(
+            {
+                "c.lengths": [1, 0],
+                "c.valid": [True, False],
+                "c.values": [7],
+                "c.values.valid": [False],
+                "x": [1, 2],
+                "x.valid": [False, True],
+            },
+            {"c.values": "c.lengths", "c.values.valid": "c.lengths"},
+        )
+    )
+    assert batch.to_pydict() == {"c": [[None], None], "x": [None, 2]}
+
+
+def test_a_mask_of_nothing_is_a_column():
+    assert to_arrow(record({"c.valid": [True, False]})).to_pydict() == {"c.valid": [True, False]}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"),
+    [
+        ("bool", pa.bool_()),
+        ("float16", pa.float16()),
+        (">i4", pa.int32()),
+        ("M8[D]", pa.date32()),
+        ("M8[ms]", pa.timestamp("ms")),
+        ("M8[h]", pa.timestamp("s")),
+        ("m8[ns]", pa.duration("ns")),
+        ("m8[D]", pa.duration("s")),
+    ],
+)
+def test_dtypes_without_a_schema_become_their_arrow_type(dtype, kind):
+    values = np.array([0, 1]).astype(dtype)
+    batch = to_arrow(record({"x": values}))
+    assert batch.schema.field("x").type == kind
+    assert from_arrow(batch)["x"].tolist() == values.astype(from_arrow(batch)["x"].dtype).tolist()
+
+
+@pytest.mark.parametrize("values", [np.array(["a", "b"]), np.array([1j, 2j]), np.array([None, 1], object)])
+def test_a_dtype_arrow_does_not_know_is_an_error(values):
+    with pytest.raises(ProviderError, match="x has dtype"):
+        to_arrow(record({"x": values}))
+
+
+def test_a_tensor_of_other_rows_is_an_error():
+    with pytest.raises(ProviderError, match="x has 3 rows, but the record has 2"):
+        to_arrow(record({"x": [1, 2, 3]}))
+    with pytest.raises(ProviderError, match=r"x has 4 rows, but sum\(n\) is 3"):
+        to_arrow(record({"n": [1, 2], "x": [1, 2, 3, 4]}, {"x": "n"}))
+    with pytest.raises(ProviderError, match="loss is a scalar"):
+        to_arrow(record({"loss": 1.0}))
+
+
+def test_values_share_memory_with_the_column():
+    values = np.arange(3)
+    batch = to_arrow(record({"c.lengths": [2, 1], "c.values": values}, {"c.values": "c.lengths"}))
+    assert batch.column("c").values.buffers()[1].address == address(values)
+
+
+def test_values_that_came_from_arrow_go_back_without_a_copy():
+    array = pa.array(["ab", "c"])
+    back = to_arrow(from_arrow(pa.record_batch({"c": array})))
+    assert back.column("c").buffers()[2].address == array.buffers()[2].address
+
+
+def test_strided_values_are_copied():
+    assert to_arrow(record({"x": np.arange(4)[::2]})).to_pydict() == {"x": [0, 2]}
+
+
+def test_a_schema_gives_each_column_its_type_back():
+    batch = pa.record_batch(
+        {
+            "m": pa.array([[("a", [1])], []], pa.map_(pa.string(), pa.large_list(pa.int8()))),
+            "t": pa.ExtensionArray.from_storage(
+                pa.fixed_shape_tensor(pa.int32(), [2, 3], permutation=[1, 0]),
+                pa.array([list(range(6))] * 2, pa.list_(pa.int32(), 6)),
+            ),
+            "u": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16] * 2, pa.binary(16))),
+            "d": pa.array(["x", "y"]).dictionary_encode(),
+            "e": pa.array([[{}, {}], []], pa.list_(pa.struct([]))),
+        }
+    )
+    back = to_arrow(from_arrow(batch))
+    assert back.schema.equals(batch.schema)
+    assert back.equals(batch)
+
+
+def test_field_and_schema_metadata_come_back():
+    schema = pa.schema(
+        [pa.field("x", pa.int64(), nullable=False, metadata={"unit": "m"})], metadata={"made": "here"}
+    )
+    batch = pa.record_batch([pa.array([1])], schema=schema)
+    assert to_arrow(from_arrow(batch)).schema.equals(schema, check_metadata=True)
+
+
+def test_a_column_whose_tensors_changed_dtype_is_derived_anew():
+    first = from_arrow(pa.record_batch({"c": pa.array([[1], [2]], pa.large_list(pa.int8())), "x": [1, 2]}))
+    tensors = {**first.tensors, "c.values": first["c.values"] * 1.5}
+    back = to_arrow(Record(tensors, first.parents, 2, first.schema))
+    assert back.schema.field("c").type == pa.list_(pa.float64())
+    assert back.to_pydict() == {"c": [[1.5], [3.0]], "x": [1, 2]}
+
+
+def test_new_tensors_come_after_the_columns_of_the_schema():
+    first = from_arrow(pa.record_batch({"c": [[1], [2]]}))
+    tensors = {"score": np.array([0.5, 0.6]), **first.tensors}
+    back = to_arrow(Record(tensors, {"score": None, **first.parents}, 2, first.schema))
+    assert back.to_pydict() == {"score": [0.5, 0.6], "c": [[1], [2]]}
+
+
+def test_a_tensor_named_like_a_field_that_the_type_lacks_is_not_lost():
+    first = from_arrow(pa.record_batch({"s": [{"x": 1}, {"x": 2}]}))
+    tensors = {**first.tensors, "s.y": np.array([3, 4])}
+    back = to_arrow(Record(tensors, {**first.parents, "s.y": None}, 2, first.schema))
+    assert back.to_pydict() == {"s.x": [1, 2], "s.y": [3, 4]}
+
+
+def test_bytes_that_are_no_longer_utf8_do_not_become_a_string():
+    first = from_arrow(pa.record_batch({"c": ["ab", "c"]}))
+    tensors = {**first.tensors, "c.values": np.array([0xFF, 0xFF, 0xFF], np.uint8)}
+    back = to_arrow(Record(tensors, first.parents, 2, first.schema))
+    back.validate(full=True)
+    assert back.to_pydict() == {"c": [[255, 255], [255]]}
+
+
+def test_codes_outside_the_dictionary_stay_numbers():
+    first = from_arrow(pa.record_batch({"c": pa.array(["a", None]).dictionary_encode()}), fill=-1)
+    assert to_arrow(first).to_pydict() == {"c": [0, -1]}
+
+
+def test_fixed_size_lists_that_lost_an_element_become_lists():
+    batch = pa.record_batch({"c": pa.array([[[1], [2]], None], pa.list_(pa.list_(pa.int8()), 2))})
+    assert to_arrow(from_arrow(batch)).to_pydict() == {"c": [[[1], [2]], []]}
+
+
+def test_strings_after_taking_rows_are_strings():
+    first = from_arrow(pa.record_batch({"c": ["é", "b"]}))
+    assert to_arrow(take_rows(first, [1, 0, 0])).to_pydict() == {"c": ["b", "é", "é"]}
+
+
+def test_a_record_without_tensors_keeps_its_rows():
+    assert to_arrow(Record({}, {}, 3)).num_rows == 3
