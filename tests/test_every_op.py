@@ -64,9 +64,7 @@ def test_strided_and_read_only_inputs_give_the_same(op, data):
     strided = {name: np.repeat(array, 2, axis=-1)[..., ::2] for name, array in inputs.items()}
     for array in strided.values():
         array.flags.writeable = False
-    for ours, plain in zip(
-        results(op, strided, attributes), results(op, inputs, attributes), strict=True
-    ):
+    for ours, plain in zip(results(op, strided, attributes), results(op, inputs, attributes), strict=True):
         np.testing.assert_array_equal(ours, plain)
 
 
@@ -110,7 +108,9 @@ def sizes(op, inputs, attributes, found):
         for dim in argument.dims:
             width = array.ndim - argument.rank if isinstance(dim, Rest) else 1
             key = dim if isinstance(dim, Rest) else getattr(dim, "name", None)
-            known.setdefault(key, array.shape[axis : axis + width] if isinstance(dim, Rest) else array.shape[axis])
+            known.setdefault(
+                key, array.shape[axis : axis + width] if isinstance(dim, Rest) else array.shape[axis]
+            )
             axis += width
     return known
 

@@ -53,7 +53,19 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
 def test_without_a_compiler_the_main_job_runs_on_the_reference_kernels(tmp_path):
     target = tmp_path / "installed"
     false = "/bin/false"
-    call(sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", target, ROOT, CC=false, CXX=false)
+    call(
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--target",
+        target,
+        ROOT,
+        CC=false,
+        CXX=false,
+    )
     assert not list(target.glob("seqflow/kernels/_native*.so"))
     plain = {"PYTHONPATH": f"{target}{os.pathsep}{sysconfig.get_paths()['purelib']}"}
     base = sys._base_executable  # the virtual environment would find the tree this test runs in
