@@ -50,6 +50,11 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _exit(error: BaseException, code: int) -> NoReturn:
-    message = str(error) or type(error).__name__
-    print("\n  ".join([f"seqflow: {message}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+    print("\n  ".join([f"seqflow: {_message(error)}", *getattr(error, "__notes__", [])]), file=sys.stderr)
     raise SystemExit(code) from None
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and not isinstance(error, SeqflowError) and error.strerror:
+        return f"{error.strerror}: {error.filename!r}" if error.filename is not None else error.strerror
+    return str(error) or type(error).__name__

@@ -101,11 +101,18 @@ class Survey:
         for record in _records(block):
             self._rows += record.num_rows
             for name, parent in record.parents.items():
-                array = record[name]
-                described = {"dtype": str(array.dtype), "shape": list(array.shape[1:]), "lengths": parent}
-                self._tensors.setdefault(name, described)
+                if not name.endswith(".valid"):
+                    self._add_tensor(record, name, parent)
             for name in {parent for parent in record.parents.values() if parent is not None}:
                 self._lengths.setdefault(name, Lengths(self._batch)).add(record[name])
+
+    def _add_tensor(self, record: Record, name: str, parent: str | None) -> None:
+        array = record[name]
+        facts = {"dtype": str(array.dtype), "shape": list(array.shape[1:]), "lengths": parent, "nulls": 0}
+        known = self._tensors.setdefault(name, facts)
+        mask = record.get(f"{name.removesuffix('.lengths')}.valid")
+        if mask is not None:
+            known["nulls"] += len(mask) - int(np.count_nonzero(mask))
 
     def summary(self) -> dict[str, Any]:
         in_order = [name for name in self._tensors if name in self._lengths]
@@ -127,10 +134,16 @@ def _records(block: Any) -> Iterator[Record]:
 def _print(summary: dict[str, Any], batch: int) -> None:
     typer.echo(f"{summary['rows']:,} rows in {summary['blocks']:,} blocks\n")
     lines = [
-        (name, tensor["dtype"], "×".join(map(str, ["N", *tensor["shape"]])), tensor["lengths"] or "")
+        (
+            name,
+            tensor["dtype"],
+            " × ".join(map(str, ["N", *tensor["shape"]])),
+            f"{tensor['nulls']:,}" if tensor["nulls"] else "",
+            tensor["lengths"] or "",
+        )
         for name, tensor in summary["tensors"].items()
     ]
-    print_table(lines, header=("tensor", "dtype", "shape", "described by"))
+    print_table(lines, header=("tensor", "dtype", "shape", "nulls", "described by"))
     for name, lengths in summary["lengths"].items():
         if lengths["sequences"]:
             _print_lengths(name, lengths, batch)

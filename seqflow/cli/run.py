@@ -21,7 +21,7 @@ Progress = Callable[["Stats", "int | None"], None]
 
 
 def run(
-    job: Annotated[Path, typer.Argument(help="The job: a TOML file.")],
+    job: Annotated[Path, typer.Argument(metavar="JOB", help="The job: a TOML file.")],
     input: Annotated[
         list[str] | None, typer.Option(help="Read this file, folder or glob instead; may be repeated.")
     ] = None,

@@ -1,0 +1,166 @@
+"""What people get wrong, and what the command tells them: one clean message and the right exit code."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command import seqflow
+
+BAD_DATA, BAD_USAGE = 1, 2
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    table = pa.table(
+        {
+            "tokens": pa.array([[1, 2, 3], [], [4]], pa.list_(pa.int32())),
+            "weights": pa.array([[0.5, 0.5, 0.5], [], [1.0]], pa.list_(pa.float32())),
+            "ids": pa.array([[0, 1], [9], []], pa.list_(pa.int64())),
+            "sizes": pa.array([3, -1, 2], pa.int64()),
+            "text": ["a", "b", "c"],
+        }
+    )
+    pq.write_table(table, tmp_path / "docs.parquet")
+    pq.write_table(
+        pa.table({"x": pa.array([[1, 2], [None]], pa.list_(pa.int32()))}), tmp_path / "holes.parquet"
+    )
+    whole = (tmp_path / "docs.parquet").read_bytes()
+    (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
+    damaged = bytearray(whole)
+    damaged[4:200] = bytes(196)
+    (tmp_path / "damaged.parquet").write_bytes(damaged)
+    (tmp_path / "latin.txt").write_bytes("naïve".encode("latin-1"))
+    (tmp_path / "text.txt").write_text("plain")
+    np.save(tmp_path / "table.npy", np.zeros((5, 2)))
+    return tmp_path
+
+
+SOURCE = '[source]\npaths = "docs.parquet"\n'
+OUTPUT = '[output]\npath = "out"\n'
+
+CASES = {
+    "a missing path": (
+        '[source]\npaths = "dosc.parquet"\n' + OUTPUT, BAD_USAGE,
+        "dosc.parquet does not exist (did you mean 'docs.parquet'?)",
+    ),
+    "a glob that matches nothing": (
+        '[source]\npaths = "*.arrow"\n' + OUTPUT, BAD_USAGE, "no files in '*.arrow'",
+    ),
+    "an unknown column": (
+        SOURCE + 'columns = ["token"]\n' + OUTPUT, BAD_USAGE, "(did you mean 'tokens'?)",
+    ),
+    "an unknown column to write": (
+        SOURCE + OUTPUT + 'columns = ["token"]\n', BAD_USAGE,
+        "output: the batches have no column 'token' (did you mean 'tokens'?)",
+    ),
+    "a misspelt key": (
+        SOURCE + "[batch]\nnn = 3\n", BAD_USAGE, "job.toml, line 4: unknown key 'nn' in [batch] with kind = \"rows\"",
+    ),
+    "TOML that is none": (SOURCE + "[batch\n", BAD_USAGE, "job.toml: not TOML: "),
+    "nowhere to write": (SOURCE, BAD_USAGE, "output: there is no path to write to"),
+    "an unknown op": (
+        SOURCE + '[net]\nnet = "x = lengths_sun(tokens.values, tokens.lengths)"\n' + OUTPUT, BAD_USAGE,
+        "no op is named 'lengths_sun' (did you mean 'lengths_sum'?)",
+    ),
+    "an unknown tensor in a net": (
+        SOURCE + '[net]\nnet = "x = lengths_sum(token.values, tokens.lengths)"\n' + OUTPUT, BAD_USAGE,
+        "nothing assigns 'token.values'",
+    ),
+    "lengths that do not add up": (
+        SOURCE + '[net]\nnet = "x = lengths_sum(tokens.values, ids.lengths)\\nreturn x"\n' + OUTPUT, BAD_DATA,
+        "lengths_sum: sum(lengths) is 3 but data has 4 rows",
+    ),
+    "negative lengths": (
+        SOURCE + '[net]\nnet = "x = lengths_sum(tokens.values, sizes)\\nreturn x"\n' + OUTPUT, BAD_DATA,
+        "lengths_sum: lengths[1] = -1 is negative",
+    ),
+    "an index out of range": (
+        SOURCE + '[constants]\ntable = "table.npy"\n'
+        '[net]\nnet = "x = sparse_lengths_sum(table, ids.values, ids.lengths)\\nreturn x"\n' + OUTPUT, BAD_DATA,
+        "sparse_lengths_sum: indices[2] = 9 is outside [0, 5)",
+    ),
+    "values of a type the op does not take": (
+        SOURCE + '[constants]\ntable = "table.npy"\n'
+        '[net]\nnet = "x = gather(table, weights.values)\\nreturn x"\n' + OUTPUT, BAD_DATA, "gather: ",
+    ),
+    "a null value": ('[source]\npaths = "holes.parquet"\n' + OUTPUT, BAD_DATA, "row 1, column 'x"),
+    "a truncated Parquet file": ('[source]\npaths = "cut.parquet"\n' + OUTPUT, BAD_DATA, "cut.parquet"),
+    "a damaged Parquet file": ('[source]\npaths = "damaged.parquet"\n' + OUTPUT, BAD_DATA, "damaged.parquet"),
+    "a file that is not UTF-8 text": (
+        '[source]\npaths = "*.txt"\nencoding = "utf-8"\n' + OUTPUT, BAD_DATA, "latin.txt: not utf-8 at byte 2",
+    ),
+    "a folder of other files to write to": (
+        SOURCE + '[output]\npath = "."\n', BAD_USAGE, "which no _manifest.json names",
+    ),
+    "a module that is not there": ('imports = ["my_ops"]\n' + SOURCE + OUTPUT, BAD_USAGE, "no module 'my_ops'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("job", "code", "message"), CASES.values(), ids=CASES.keys())
+def test_bad_input_ends_in_one_clean_message_and_leaves_nothing(
+    folder: Path, job: str, code: int, message: str
+) -> None:
+    (folder / "job.toml").write_text(job)
+    done = seqflow("run", "job.toml", folder=folder)
+    assert message in done.stderr
+    assert done.returncode == code
+    assert done.stderr.startswith("seqflow: ")
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run"], "Missing argument 'JOB'"),
+        (["run", "nowhere.toml"], "there is no job file 'nowhere.toml'"),
+        (["run", "job.toml", "--set", "batch.nn=3"], "--set batch.nn: unknown key 'nn'"),
+        (["run", "job.toml", "--set", "batch"], "--set batch: expected KEY=VALUE"),
+        (["run", "job.toml", "--sett", "x=1"], "No such option"),
+        (["run", "job.toml", "--input", "nowhere"], "nowhere does not exist"),
+        (["inspect", "nowhere.parquet"], "nowhere.parquet does not exist"),
+        (["ops", "padd"], "no op is named 'padd' (did you mean 'pad'?)"),
+        (["rum"], "No such command 'rum'"),
+    ],
+)
+def test_bad_usage_ends_with_2(folder: Path, arguments: list[str], message: str) -> None:
+    (folder / "job.toml").write_text(SOURCE + OUTPUT)
+    done = seqflow(*arguments, folder=folder)
+    assert message in done.stderr
+    assert done.returncode == BAD_USAGE
+    assert "Traceback" not in done.stderr
+
+
+def test_a_full_disk_ends_with_1_and_leaves_nothing(tmp_path: Path) -> None:
+    noise = np.random.default_rng(0).integers(0, 2**62, 2_000_000)
+    pq.write_table(pa.table({"x": noise}), tmp_path / "a.parquet", use_dictionary=False)
+    (tmp_path / "job.toml").write_text('[source]\npaths = "a.parquet"\n' + OUTPUT)
+
+    def small_files_only() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "seqflow", "run", "job.toml"], cwd=tmp_path, capture_output=True, text=True,
+        preexec_fn=small_files_only, check=False,
+    )  # fmt: skip
+    assert done.returncode == BAD_DATA
+    assert done.stderr.startswith("seqflow: cannot write 'out/part-00000.parquet': ")
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written_ends_with_1(folder: Path) -> None:
+    (folder / "job.toml").write_text(SOURCE + '[output]\npath = "closed/out"\n')
+    (folder / "closed").mkdir(mode=0o500)
+    done = seqflow("run", "job.toml", folder=folder)
+    assert (done.returncode, "Permission denied" in done.stderr) == (BAD_DATA, True)
