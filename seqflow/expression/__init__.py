@@ -1,1 +1,5 @@
-"""Arithmetic over arrays, compiled once from text."""
+"""Arithmetic over arrays: one text, one table of functions, one fused program."""
+
+from seqflow.expression.expression import Expression
+
+__all__ = ["Expression"]

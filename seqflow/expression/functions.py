@@ -21,6 +21,7 @@ from seqflow.errors import ExpressionError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Scalar = bool | int | float
+Value = Array | Scalar
 DType = np.dtype[Any] | type[bool] | type[int] | type[float]
 """The dtype of an array, or the type of a Python number: a weak operand."""
 Rule = Callable[[Sequence[DType]], np.dtype[Any]]
@@ -62,8 +63,7 @@ def integer(dtypes: Sequence[DType]) -> np.dtype[Any]:
     """The common integer dtype of the operands, or bool; int64 and uint64 have none."""
     dtype = promote(dtypes)
     if dtype.kind == "f":
-        found = " and ".join(np.dtype(dtype).name for dtype in dtypes)
-        raise ExpressionError(f"{found} have no common integer dtype, cast one of them")
+        raise Refusal("{0} is uint64 and {1} is signed, they have no common integer dtype: cast one of them")
     return dtype
 
 
@@ -81,6 +81,14 @@ def branches(dtypes: Sequence[DType]) -> np.dtype[Any]:
 def truth(dtypes: Sequence[DType]) -> np.dtype[Any]:
     """Bool."""
     return np.dtype(np.bool_)
+
+
+class Refusal(Exception):
+    """Why a function does not take its operands; `{0}`, `{1}` stand for their names."""
+
+
+FAILURES = (Refusal, ArithmeticError, TypeError, ValueError)
+"""What a rule or a kernel may raise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,11 +132,11 @@ class Function:
         return f"<function {self}: {self.formula}>"
 
     def result(self, dtypes: Sequence[DType]) -> DType:
-        """The dtype of the result; ExpressionError for a dtype it does not take."""
-        for parameter, dtype in zip(self.parameters, dtypes, strict=True):
+        """The dtype of the result; Refusal for a dtype it does not take."""
+        for i, dtype in enumerate(dtypes):
             if kind_of(dtype) not in self.kinds:
-                wanted = {"biuf": "numbers or bools", "biu": "integers or bools"}[self.kinds]
-                raise ExpressionError(f"{self.name}: {parameter} is {np.dtype(dtype)}, expected {wanted}")
+                wanted = "numbers or bools" if "f" in self.kinds else "integers or bools"
+                raise Refusal(f"{{{i}}} is {np.dtype(dtype)}, expected {wanted}")
         dtype = self.rule(dtypes)
         weak = not self.strong and all(isinstance(operand, type) for operand in dtypes)
         return _WEAK[dtype.kind] if weak else dtype
@@ -141,32 +149,49 @@ class Function:
             kernel = _with_dtype(kernel, dtype)
         return _guarded(kernel) if self.divides and dtype.kind in "iu" else kernel
 
+    def value(self, operands: Sequence[Value], out: Array | None = None) -> Value:
+        """The result on arrays and Python numbers: a Python number where all of them are.
+
+        Raises one of FAILURES for operands it does not take; `explain` says why.
+        """
+        dtypes = [dtype_of(operand) for operand in operands]
+        dtype = self.result(dtypes)
+        if out is None:
+            out = np.empty(broadcast([np.shape(operand) for operand in operands]), dtype)
+        with np.errstate(all="ignore"):
+            self.kernel_for(dtypes)(*operands, out=out)
+        weak: Value = out.item() if isinstance(dtype, type) else out
+        return weak
+
+    def explain(self, failure: Exception, operands: Sequence[str]) -> str:
+        """Why it does not take these operands."""
+        why = str(failure)
+        if isinstance(failure, Refusal):
+            why = why.format(*operands)
+        elif isinstance(failure, FloatingPointError):
+            why = f"an integer is divided by zero; the divisor is {operands[1]}"
+        elif isinstance(failure, ValueError) and self.kernel is np.power:
+            why = f"an integer has no negative power; the exponent is {operands[1]}, a float base has such powers"
+        return f"{self.name}: {why}"
+
     def __call__(self, *operands: Any, out: Array | None = None) -> Array:
         """The results, in `out` where it is given; ExpressionError for operands it does not take."""
         if len(operands) != self.arity:
             raise ExpressionError(f"{self} takes {self.arity} operands, {len(operands)} were given")
         values = [as_operand(name, value) for name, value in zip(self.parameters, operands, strict=True)]
-        dtypes = [dtype_of(value) for value in values]
-        dtype = np.dtype(self.result(dtypes))
-        if out is None:
-            out = np.empty(broadcast([np.shape(value) for value in values]), dtype)
-        with np.errstate(all="ignore"):
-            try:
-                self.kernel_for(dtypes)(*values, out=out)
-            except (ArithmeticError, TypeError, ValueError) as error:
-                raise ExpressionError(f"{self.name}: {self.explain(error, self.parameters)}") from None
-        return out
-
-    def explain(self, error: Exception, operands: Sequence[str]) -> str:
-        """What an exception of the kernel says about the operands."""
-        if isinstance(error, FloatingPointError):
-            return f"{operands[1]} holds a 0, and an integer cannot be divided by it"
-        if isinstance(error, ValueError) and self.kernel is np.power:
-            return f"{operands[1]} is negative, and an integer has no such power: use a float for {operands[0]}"
-        return str(error)
+        shape = broadcast([np.shape(value) for value in values])
+        try:
+            if out is not None:
+                check_out(out, shape, np.dtype(self.result([dtype_of(value) for value in values])))
+                if any(np.may_share_memory(value, out) for value in values if isinstance(value, np.ndarray)):
+                    np.copyto(out, self.value(values))
+                    return out
+            return np.asarray(self.value(values, out))
+        except FAILURES as failure:
+            raise ExpressionError(self.explain(failure, self.parameters)) from None
 
 
-def as_operand(name: str, value: Any) -> Array | Scalar:
+def as_operand(name: str, value: Any) -> Value:
     """A Python number as it is, anything else as an array; ExpressionError where there is no plain array."""
     if type(value) in _PLACEHOLDERS:
         number_: Scalar = value
@@ -179,7 +204,7 @@ def as_operand(name: str, value: Any) -> Array | Scalar:
         raise ExpressionError(f"{name} is no array: {error}") from None
 
 
-def dtype_of(operand: Array | Scalar) -> DType:
+def dtype_of(operand: Value) -> DType:
     """The dtype of an array, the type of a Python number."""
     return operand.dtype if isinstance(operand, np.ndarray) else type(operand)
 
@@ -188,12 +213,23 @@ def broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The shape that NumPy's rules give; ExpressionError where there is none."""
     found: tuple[int, ...] = ()
     for shape in shapes:
-        if shape != found and shape:
-            try:
-                found = np.broadcast_shapes(found, shape)
-            except ValueError:
-                raise ExpressionError(f"shapes {found} and {shape} do not broadcast") from None
+        if shape == found or not shape:
+            continue
+        try:
+            found = np.broadcast_shapes(found, shape) if found else shape
+        except ValueError:
+            raise ExpressionError(f"shapes {found} and {shape} do not broadcast") from None
     return found
+
+
+def check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """ExpressionError unless `out` is an array that can take the result."""
+    if not isinstance(out, np.ndarray):
+        raise ExpressionError(f"out is {type(out).__name__}, expected an array")
+    if out.shape != shape or out.dtype != dtype:
+        raise ExpressionError(f"out is {out.dtype} {out.shape}, expected {dtype} {shape}")
+    if not out.flags.writeable:
+        raise ExpressionError("out is read-only, expected an array to write to")
 
 
 def _with_dtype(kernel: np.ufunc, dtype: np.dtype[Any]) -> Kernel:
@@ -230,8 +266,7 @@ def _rounding(kernel: np.ufunc) -> Kernel:
 
 
 def _where(condition: Any, x: Any, y: Any, *, out: Array) -> None:
-    np.copyto(out, y)
-    np.copyto(out, x, where=np.asarray(condition, dtype=np.bool_))
+    np.copyto(out, np.where(condition, x, y))
 
 
 def _clip(x: Any, low: Any, high: Any, *, out: Array) -> None:
@@ -281,7 +316,10 @@ def _scaled_erfc(t: Array) -> Array:
     return np.array([math.exp(x * x) * math.erfc(x) for x in points])
 
 
-_TAIL = [float(c) for c in np.polynomial.Chebyshev.interpolate(_scaled_erfc, 19).convert(kind=np.polynomial.Polynomial).coef]
+_TAIL = [
+    float(c)
+    for c in np.polynomial.Chebyshev.interpolate(_scaled_erfc, 19).convert(kind=np.polynomial.Polynomial).coef
+]
 
 
 def _erf(x: Any, *, out: Array) -> None:
@@ -297,9 +335,18 @@ def _erf(x: Any, *, out: Array) -> None:
 
 
 def _row(
-    name: str, parameters: str, rule: Rule, kernel: Kernel, formula: str, doc: str, aliases: str = "", **more: Any
+    name: str,
+    parameters: str,
+    rule: Rule,
+    kernel: Kernel,
+    formula: str,
+    doc: str,
+    aliases: str = "",
+    **more: Any,
 ) -> Function:
-    return Function(name, tuple(parameters.split()), rule, kernel, formula, doc, tuple(aliases.split()), **more)
+    return Function(
+        name, tuple(parameters.split()), rule, kernel, formula, doc, tuple(aliases.split()), **more
+    )
 
 
 def _fixed(name: str, aliases: str = "") -> Function:
@@ -369,8 +416,11 @@ table: tuple[Function, ...] = (
         "pow", "x y", number, np.power, "xʸ",
         "The power; an integer to a negative integer power is an error.", "power", operator="**",
     ),
-    _row("atan2", "x y", floating, np.arctan2, "arctan(x / y)", "The angle of the point (y, x), in radians.", "arctan2"),
-    _row("logaddexp", "x y", floating, np.logaddexp, "ln(eˣ + eʸ)", "The logarithm of the sum of exponentials, without overflow."),
+    _row("atan2", "x y", floating, np.arctan2, "arctan(x / y)", "The angle, in radians, of (y, x).", "arctan2"),
+    _row(
+        "logaddexp", "x y", floating, np.logaddexp, "ln(eˣ + eʸ)",
+        "The logarithm of a sum of exponentials, without overflow.",
+    ),
     _row("maximum", "x y", same, np.maximum, "max(x, y)", "The larger; NaN where either is NaN.", "max"),
     _row("minimum", "x y", same, np.minimum, "min(x, y)", "The smaller; NaN where either is NaN.", "min"),
     _row("clip", "x low high", same, _clip, "min(max(x, low), high)", "x kept between low and high.", "clamp"),

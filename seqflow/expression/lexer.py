@@ -54,7 +54,10 @@ def tokenize(text: str) -> list[Token]:
         if kind == "other":
             found = match.group()
             fail(
-                text, start, f"found {found!r}, expected a number, a name or an operator", _ADVICE.get(found, "")
+                text,
+                start,
+                f"found {found!r}, expected a number, a name or an operator",
+                _ADVICE.get(found, ""),
             )
         if kind == "number" and (text[end : end + 1].isalnum() or text[end : end + 1] in ("_", ".")):
             fail(text, end, f"found {text[end]!r} right after the number {match.group()}")

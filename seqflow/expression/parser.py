@@ -61,7 +61,15 @@ class Parsed:
 LARGEST_OPERAND = 65_535
 _LARGEST_INTEGER = 2**64 - 1
 _WORDS: dict[str, bool | float] = {"True": True, "False": False, "inf": math.inf, "nan": math.nan}
-_LEVELS = (("==", "!=", "<", "<=", ">", ">="), ("|",), ("^",), ("&",), ("<<", ">>"), ("+", "-"), ("*", "/", "//", "%"))
+_LEVELS = (
+    ("==", "!=", "<", "<=", ">", ">="),
+    ("|",),
+    ("^",),
+    ("&",),
+    ("<<", ">>"),
+    ("+", "-"),
+    ("*", "/", "//", "%"),
+)
 _BINDING = {symbol: level for level, symbols in enumerate(_LEVELS) for symbol in symbols}
 _COMPARISON, _UNARY, _POWER = 0, len(_LEVELS), len(_LEVELS) + 1
 _BINDING["**"] = _POWER
@@ -206,7 +214,9 @@ class _Parser:
         if token.text == ",":
             self.reduce(-1)
             if not self.pending or self.pending[-1].function is None:
-                self.fail(token, "found ',' outside of a function's brackets, expected an operator or the end")
+                self.fail(
+                    token, "found ',' outside of a function's brackets, expected an operator or the end"
+                )
             return True
         if token.kind != "mark" or token.text not in binary_operators:
             bracket = next((item for item in reversed(self.pending) if item.binding < 0), None)
@@ -266,7 +276,9 @@ class _Parser:
         if function.alpha is not None and len(arguments) == function.arity + 1:
             factor = arguments.pop()
             if not isinstance(factor, Literal) or type(factor.value) is bool:
-                self.fail(factor.token, f"{function}: alpha is {factor.token.text!r}, expected a literal number")
+                self.fail(
+                    factor.token, f"{function}: alpha is {factor.token.text!r}, expected a literal number"
+                )
             if not (type(factor.value) is int and factor.value == 1):
                 scaled = arguments[function.alpha]
                 arguments[function.alpha] = Call(token, by_name["mul"], (scaled, factor))
@@ -310,4 +322,6 @@ class _Parser:
 
     def mixed(self, token: Token) -> NoReturn:
         other = self.numbered.text if self.numbered else next(iter(self.names))
-        self.fail(token, f"found {token.text!r} after {other!r}, expected operands by name or by number, not both")
+        self.fail(
+            token, f"found {token.text!r} after {other!r}, expected operands by name or by number, not both"
+        )

@@ -29,7 +29,22 @@ def test_numbers(number):
 
 
 def test_the_longest_operator_wins():
-    assert texts("a**b//c<<d>=e!=f*-g") == ["a", "**", "b", "//", "c", "<<", "d", ">=", "e", "!=", "f", "*", "-", "g"]
+    assert texts("a**b//c<<d>=e!=f*-g") == [
+        "a",
+        "**",
+        "b",
+        "//",
+        "c",
+        "<<",
+        "d",
+        ">=",
+        "e",
+        "!=",
+        "f",
+        "*",
+        "-",
+        "g",
+    ]
 
 
 def test_names_may_have_dots_and_any_letters():

@@ -70,7 +70,9 @@ def test_alpha_multiplies_what_is_added_or_taken_away(text, expected):
     assert prefix(text) == expected
 
 
-@pytest.mark.parametrize("text", ["a**-b**c", "sub(@0,@1,3)", "-(-2)**2", "where(a<b, inf, -a) // ~c", "1e300*x"])
+@pytest.mark.parametrize(
+    "text", ["a**-b**c", "sub(@0,@1,3)", "-(-2)**2", "where(a<b, inf, -a) // ~c", "1e300*x"]
+)
 def test_canonical_text_reads_back_to_itself(text):
     assert prefix(prefix(text)) == prefix(text)
 
@@ -114,13 +116,16 @@ def test_nesting_has_no_limit(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["x+" * 499_999 + "x", "(" * 499_999 + "x" + ")" * 499_999, "~" * 999_999 + "x", " " * 999_999 + "x"]
+    "text",
+    ["x+" * 499_999 + "x", "(" * 499_999 + "x" + ")" * 499_999, "~" * 999_999 + "x", " " * 999_999 + "x"],
 )
 def test_a_million_characters_are_read(text):
     assert parse(text).inputs == ("x",)
 
 
-@pytest.mark.parametrize("text", ["+" * 1_000_000, "(" * 1_000_000, "1" * 1_000_000, "@" + "9" * 1_000_000, "x" * 999_999 + "$"])
+@pytest.mark.parametrize(
+    "text", ["+" * 1_000_000, "(" * 1_000_000, "1" * 1_000_000, "@" + "9" * 1_000_000, "x" * 999_999 + "$"]
+)
 def test_a_million_bad_characters_are_refused_with_a_short_message(text):
     with pytest.raises(ExpressionError) as error:
         parse(text)

@@ -1,0 +1,404 @@
+"""A syntax tree as a straight-line program, and the program run block by block.
+
+Compiling folds calls of literals, computes a common subexpression once and turns pow(x, 2) into square. Running
+walks the leading axis in blocks that stay in the processor's cache: every step writes to a small buffer that is
+used again after its last reader, the last step writes straight into the result.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NoReturn
+
+import numpy as np
+
+from seqflow.errors import ExpressionError
+from seqflow.expression.functions import (
+    FAILURES,
+    Array,
+    DType,
+    Function,
+    Kernel,
+    Refusal,
+    Value,
+    as_operand,
+    broadcast,
+    by_name,
+    check_out,
+    dtype_of,
+)
+from seqflow.expression.lexer import Token, fail
+from seqflow.expression.parser import Call, Literal, Operand, Parsed, postorder
+
+BLOCK = 131_072
+"""Elements of a block."""
+SMALL = 16_384
+"""Up to this many elements everything is one block."""
+_PLANS = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """`slot = function(*arguments)`. Slots hold the inputs, then what the program makes."""
+
+    function: Function
+    arguments: tuple[int, ...]
+    slot: int
+    token: Token
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """A step for operands of known dtypes."""
+
+    step: Step
+    kernel: Kernel
+    dtype: np.dtype[Any]
+    register: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """A program for inputs of known dtypes."""
+
+    dtype: np.dtype[Any]
+    scalars: tuple[Step, ...]
+    """Steps on Python numbers only."""
+    steps: tuple[Planned, ...]
+    """The others; the last one gives the result, unless it needs no step on arrays."""
+    registers: tuple[np.dtype[Any], ...]
+    elementwise: bool
+    """Every step of `steps` reads an array among the inputs, directly or not."""
+
+
+@dataclass(eq=False)
+class Program:
+    """A compiled expression."""
+
+    text: str
+    inputs: tuple[str, ...]
+    constants: dict[int, Value]
+    steps: tuple[Step, ...]
+    result: int
+    """The slot of the result."""
+    _plans: dict[tuple[DType, ...], Plan] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def used(self) -> tuple[int, ...]:
+        """The inputs that something reads; operand numbers may leave gaps."""
+        read = {slot for step in self.steps for slot in step.arguments} | {self.result}
+        return tuple(slot for slot in range(len(self.inputs)) if slot in read)
+
+    @cached_property
+    def rest(self) -> list[Value | None]:
+        """The slots after the inputs, before anything ran."""
+        first = len(self.inputs)
+        return [self.constants.get(first + i) for i in range(len(self.constants) + len(self.steps))]
+
+    def plan(self, dtypes: tuple[DType, ...]) -> Plan:
+        """What to run for these dtypes of the inputs; ExpressionError where a function does not take them."""
+        found = self._plans.get(dtypes)
+        if found is None:
+            if len(self._plans) >= _PLANS:
+                self._plans.clear()
+            found = self._plans[dtypes] = _plan(self, dtypes)
+        return found
+
+    def describe(self, slot: int) -> str:
+        """A slot in words."""
+        if slot < len(self.inputs):
+            return self.inputs[slot]
+        if slot in self.constants:
+            return str(self.constants[slot])
+        return next(f"the result of {step.function.name}" for step in self.steps if step.slot == slot)
+
+    def fail(self, step: Step, failure: Exception) -> NoReturn:
+        """ExpressionError at a step's place in the text, with its operands in words."""
+        why = step.function.explain(failure, [self.describe(slot) for slot in step.arguments])
+        fail(self.text, step.token.start, why)
+
+
+def compile_tree(parsed: Parsed) -> Program:
+    """The program of a parsed expression; ExpressionError where a call of literals has no value."""
+    made: dict[tuple[Any, ...], int] = {}
+    constants: dict[int, Value] = {}
+    steps: list[Step] = []
+    stack: list[int] = []
+    first = len(parsed.inputs)
+
+    def constant(value: Value) -> int:
+        number = value.item() if isinstance(value, np.ndarray) else value
+        slot = made.setdefault((str(dtype_of(value)), repr(number)), first + len(made))
+        constants[slot] = value
+        return slot
+
+    for node in postorder(parsed.tree):
+        match node:
+            case Operand(index=index):
+                stack.append(index)
+            case Literal(value=value):
+                stack.append(constant(value))
+            case Call(function=function, token=token):
+                arguments = tuple(stack[-function.arity :])
+                del stack[-function.arity :]
+                if all(slot in constants for slot in arguments):
+                    values = [constants[slot] for slot in arguments]
+                    stack.append(constant(_fold(parsed.text, token, function, values)))
+                    continue
+                if function.name == "pow" and _is_two(constants.get(arguments[1])):
+                    function, arguments = by_name["square"], arguments[:1]
+                slot = made.setdefault((function.name, *arguments), first + len(made))
+                if not steps or slot > steps[-1].slot:
+                    steps.append(Step(function, arguments, slot, token))
+                stack.append(slot)
+    return Program(parsed.text, parsed.inputs, constants, tuple(steps), stack.pop())
+
+
+def _is_two(value: Value | None) -> bool:
+    """2.0 is another matter: it makes a float of an integer."""
+    return type(value) is int and value == 2
+
+
+def _fold(text: str, token: Token, function: Function, values: Sequence[Value]) -> Value:
+    """The value of a call; a Python number where all its operands are."""
+    try:
+        return function.value(values)
+    except FAILURES as failure:
+        fail(text, token.start, function.explain(failure, [str(value) for value in values]))
+
+
+def _plan(program: Program, inputs: tuple[DType, ...]) -> Plan:
+    dtypes: dict[int, DType] = dict(enumerate(inputs))
+    dtypes.update((slot, dtype_of(value)) for slot, value in program.constants.items())
+    scalars: list[Step] = []
+    steps: list[tuple[Step, Kernel, np.dtype[Any]]] = []
+    arrays = {slot for slot, dtype in enumerate(inputs) if not isinstance(dtype, type)}
+    for step in program.steps:
+        operands = [dtypes[slot] for slot in step.arguments]
+        try:
+            dtype = step.function.result(operands)
+        except Refusal as failure:
+            program.fail(step, failure)
+        dtypes[step.slot] = dtype
+        if isinstance(dtype, type):
+            scalars.append(step)
+            continue
+        steps.append((step, step.function.kernel_for(operands), dtype))
+        if not arrays.isdisjoint(step.arguments):
+            arrays.add(step.slot)
+    numbers, registers = _allocate(steps)
+    planned = tuple(Planned(*item, number) for item, number in zip(steps, numbers, strict=True))
+    result = np.dtype(dtypes[program.result]).newbyteorder("=")
+    elementwise = bool(planned) and all(step.slot in arrays for step, _, _ in steps)
+    return Plan(result, tuple(scalars), planned, registers, elementwise)
+
+
+def _allocate(
+    steps: Sequence[tuple[Step, Kernel, np.dtype[Any]]],
+) -> tuple[list[int], tuple[np.dtype[Any], ...]]:
+    """The number of each step's register, which is free again after its last reader, and the registers' dtypes.
+
+    A ufunc may write over one of its operands; other kernels write before they have read all.
+    """
+    last = {slot: i for i, (step, _, _) in enumerate(steps) for slot in step.arguments}
+    held: dict[int, int] = {}
+    registers: list[np.dtype[Any]] = []
+    free: dict[np.dtype[Any], list[int]] = {}
+    numbers: list[int] = []
+    for i, (step, _, dtype) in enumerate(steps):
+        done = [held.pop(slot) for slot in set(step.arguments) if slot in held and last[slot] == i]
+        in_place = isinstance(step.function.kernel, np.ufunc)
+        number = next((r for r in done if in_place and registers[r] == dtype), -1)
+        if number < 0 and free.get(dtype):
+            number = free[dtype].pop()
+        elif number < 0:
+            number = len(registers)
+            registers.append(dtype)
+        for register in done:
+            if register != number:
+                free.setdefault(registers[register], []).append(register)
+        held[step.slot] = number
+        numbers.append(number)
+    return numbers, tuple(registers)
+
+
+def run(program: Program, operands: Sequence[Any], out: Array | None = None) -> Array:
+    """The program's result on its inputs, in `out` where it is given.
+
+    ExpressionError for inputs a function does not take, for shapes that do not broadcast and for an `out` of
+    another shape or dtype.
+    """
+    inputs = [as_operand(name, value) for name, value in zip(program.inputs, operands, strict=True)]
+    plan = program.plan(tuple([dtype_of(value) for value in inputs]))
+    shapes = {np.shape(inputs[i]) for i in program.used}
+    alike = len(shapes) == 1
+    shape = shapes.pop() if alike else _shape(program, inputs)
+    if out is None:
+        out = np.empty(shape, plan.dtype)
+    else:
+        check_out(out, shape, plan.dtype)
+        if not _may_write(plan, inputs, out):
+            np.copyto(out, run(program, inputs))
+            return out
+    with np.errstate(all="ignore"):
+        if alike and plan.elementwise and out.size <= SMALL:
+            _run_small(program, plan, inputs, out)
+        else:
+            _Run(program, plan, inputs, out).run()
+    return out
+
+
+def _shape(program: Program, inputs: Sequence[Value]) -> tuple[int, ...]:
+    arrays = {program.inputs[i]: np.shape(inputs[i]) for i in program.used}
+    try:
+        return broadcast(list(arrays.values()))
+    except ExpressionError:
+        found = ", ".join(f"{name} {shape}" for name, shape in arrays.items() if shape)
+        raise ExpressionError(f"expression: the shapes of its inputs do not broadcast: {found}") from None
+
+
+def _may_write(plan: Plan, inputs: Sequence[Value], out: Array) -> bool:
+    """Whether the result may be written block by block: no input may change before it is read."""
+    shared = _shared(inputs, out)
+    if not shared:
+        return True
+    address = out.__array_interface__["data"][0]
+    return isinstance(plan.steps[-1].step.function.kernel, np.ufunc) and all(
+        x.__array_interface__["data"][0] == address
+        and (x.shape, x.strides, x.dtype) == (out.shape, out.strides, out.dtype)
+        for x in shared
+    )
+
+
+def _shared(inputs: Sequence[Value], out: Array) -> list[Array]:
+    """The inputs whose memory `out` may share."""
+    return [x for x in inputs if isinstance(x, np.ndarray) and np.may_share_memory(x, out)]
+
+
+def _run_small(program: Program, plan: Plan, inputs: list[Value], out: Array) -> None:
+    """Run all steps at once, where every array has the shape of the result."""
+    values: list[Any] = inputs + program.rest
+    buffers = [np.empty(out.shape, dtype) for dtype in plan.registers]
+    last = planned = plan.steps[-1]
+    if not _shared(inputs, out):
+        buffers[last.register] = out
+    try:
+        for planned in plan.steps:
+            step = planned.step
+            values[step.slot] = target = out if planned is last else buffers[planned.register]
+            planned.kernel(*[values[slot] for slot in step.arguments], out=target)
+    except FAILURES as failure:
+        program.fail(planned.step, failure)
+
+
+class _Run:
+    """One evaluation. A slot that depends on the rows holds one block at a time, any other its whole value."""
+
+    def __init__(self, program: Program, plan: Plan, inputs: list[Value], out: Array) -> None:
+        self.program, self.plan, self.out = program, plan, out
+        self.target, inputs = _flatten(program, inputs, out)
+        self.values: list[Any] = inputs + program.rest
+        self.by_rows: dict[int, Array] = {}
+        for slot in program.used:
+            value = inputs[slot]
+            if isinstance(value, np.ndarray) and self.has_rows(value.shape):
+                self.by_rows[slot] = value
+        self.step: Step | None = None
+
+    def has_rows(self, shape: tuple[int, ...]) -> bool:
+        return len(shape) == self.target.ndim and shape[:1] == self.target.shape[:1]
+
+    def run(self) -> None:
+        try:
+            for step in self.plan.scalars:
+                self.step = step
+                self.values[step.slot] = step.function.value([self.values[slot] for slot in step.arguments])
+            shapes = self.run_once()
+            if self.plan.steps and self.program.result in shapes:
+                self.run_blocks(shapes)
+            else:
+                np.copyto(self.out, self.values[self.program.result])
+        except FAILURES as failure:
+            if self.step is None:
+                raise
+            self.program.fail(self.step, failure)
+
+    def run_once(self) -> dict[int, tuple[int, ...]]:
+        """Run the steps that do not depend on the rows; the shapes, over all rows, of what does."""
+        shapes = {slot: value.shape for slot, value in self.by_rows.items()}
+        for planned in self.plan.steps:
+            self.step = step = planned.step
+            shape = broadcast([shapes.get(slot) or np.shape(self.values[slot]) for slot in step.arguments])
+            if any(slot in shapes for slot in step.arguments):
+                shapes[step.slot] = shape
+            else:
+                self.values[step.slot] = value = np.empty(shape, planned.dtype)
+                planned.kernel(*[self.values[slot] for slot in step.arguments], out=value)
+        return shapes
+
+    def run_blocks(self, shapes: dict[int, tuple[int, ...]]) -> None:
+        """Run the other steps, block by block."""
+        target, values = self.target, self.values
+        block = self.block_length()
+        in_target = self.in_target(shapes)
+        buffers = self.buffers(shapes, block, in_target)
+        steps = [planned for planned in self.plan.steps if planned.step.slot in shapes]
+        for start in range(0, target.shape[0], block):
+            stop = min(start + block, target.shape[0])
+            result = target[start:stop]
+            for slot, value in self.by_rows.items():
+                values[slot] = value[start:stop]
+            for planned in steps:
+                self.step = step = planned.step
+                buffer = result if step.slot in in_target else buffers[step.slot][: stop - start]
+                values[step.slot] = buffer
+                planned.kernel(*[values[slot] for slot in step.arguments], out=buffer)
+
+    def in_target(self, shapes: dict[int, tuple[int, ...]]) -> set[int]:
+        """The slots that are written straight into the result: the last one and those that share its register."""
+        if _shared(list(self.by_rows.values()), self.target):
+            return {self.program.result}
+        register, shape = self.plan.steps[-1].register, self.target.shape
+        return {
+            planned.step.slot
+            for planned in self.plan.steps
+            if planned.register == register and shapes.get(planned.step.slot) == shape
+        }
+
+    def block_length(self) -> int:
+        """How many rows to compute at once."""
+        size: int = self.target.size
+        rows: int = max(1, self.target.shape[0])
+        alone = len(self.plan.steps) == 1 and isinstance(self.plan.steps[0].kernel, np.ufunc)
+        whole = size <= SMALL or alone
+        return rows if whole else max(1, BLOCK * rows // size)
+
+    def buffers(
+        self, shapes: dict[int, tuple[int, ...]], block: int, in_target: set[int]
+    ) -> dict[int, Array]:
+        """Where the steps write a block, unless in the result; they share the memory of their registers."""
+        size = block * math.prod(self.target.shape[1:])
+        memory: dict[int, Array] = {}
+        buffers = {}
+        for planned in self.plan.steps:
+            slot, register = planned.step.slot, planned.register
+            if slot in shapes and slot not in in_target:
+                if register not in memory:
+                    memory[register] = np.empty(size, planned.dtype)
+                shape = (block, *shapes[slot][1:])
+                buffers[slot] = memory[register][: math.prod(shape)].reshape(shape)
+        return buffers
+
+
+def _flatten(program: Program, inputs: list[Value], out: Array) -> tuple[Array, list[Value]]:
+    """The result and the inputs along one axis, where all are whole blocks of memory or single numbers."""
+    arrays: dict[int, Array] = {}
+    for slot in program.used:
+        value = inputs[slot]
+        if isinstance(value, np.ndarray) and (value.ndim or not out.ndim):
+            arrays[slot] = value
+    shaped = all(x.shape == out.shape and x.flags.c_contiguous for x in arrays.values())
+    if out.ndim == 1 or not (shaped and out.flags.c_contiguous):
+        return out, inputs
+    return out.reshape(-1), [arrays[i].reshape(-1) if i in arrays else x for i, x in enumerate(inputs)]
