@@ -261,7 +261,7 @@ def _shape(program: Program, inputs: Sequence[Value]) -> tuple[int, ...]:
 def _may_write(plan: Plan, inputs: Sequence[Value], out: Array) -> bool:
     """Whether the result may be written block by block: no input may change before it is read."""
     shared = _shared(inputs, out)
-    if not shared:
+    if not shared or not plan.steps:
         return True
     address = out.__array_interface__["data"][0]
     return isinstance(plan.steps[-1].step.function.kernel, np.ufunc) and all(
