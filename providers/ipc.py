@@ -17,11 +17,16 @@ _FILE_MAGIC = b"ARROW1"
 
 @dataclass(frozen=True, slots=True)
 class ArrowFile:
-    """One file: rows of each batch, what is read from it, and the batches themselves if it is a stream."""
+    """One file: rows of each batch, what is read from it, and how.
+
+    `stream` has the batches of a file in stream format. Of a compressed file, single columns are read; all others
+    are mapped whole, which costs nothing: Arrow would copy single columns.
+    """
 
     rows: tuple[int, ...]
     selection: Selection
     stream: tuple[pa.RecordBatch, ...] | None
+    compressed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class ArrowSource:
         selection = file.selection.to(schema)
         if file.stream is not None:
             return selection.apply(file.stream[block.index])
-        positions = sorted(set(selection.positions))
+        positions = sorted(set(selection.positions)) if file.compressed else None
         try:
             batch = _open_file(block.origin, positions).get_batch(block.index)
         except (OSError, pa.ArrowException) as error:
@@ -57,28 +62,47 @@ def open_arrow(
 ) -> Provider:
     """A provider of Arrow IPC files (file or stream format) and Feather files; checks that they agree."""
     opened = [_inspect(path) for path in paths]
-    selections = agreeing(paths, [schema for schema, _, _ in opened], columns, rename)
+    selections = agreeing(paths, [schema for schema, *_ in opened], columns, rename)
     files = {
-        path: ArrowFile(rows, selection, stream)
-        for path, (_, rows, stream), selection in zip(paths, opened, selections, strict=True)
+        path: ArrowFile(rows, selection, stream, compressed)
+        for path, (_, rows, stream, compressed), selection in zip(paths, opened, selections, strict=True)
     }
     return Provider("arrow", origin_of(paths), selections[0].schema, ArrowSource(files))
 
 
-def _inspect(path: str) -> tuple[pa.Schema, tuple[int, ...], tuple[pa.RecordBatch, ...] | None]:
-    """Schema, rows of each batch, and the batches of a stream: it has no index to find them by."""
+_Inspected = tuple[pa.Schema, tuple[int, ...], tuple[pa.RecordBatch, ...] | None, bool]
+
+
+def _inspect(path: str) -> _Inspected:
+    """Schema, rows of each batch, the batches of a stream (it has no index to find them by), whether compressed."""
     try:
         with pa.memory_map(path) as file:
             is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
-        if is_file:
-            schema = _open_file(path, None).schema
-            reader = _open_file(path, _smallest(schema))
-            return schema, tuple(reader.get_batch(i).num_rows for i in range(reader.num_record_batches)), None
-        reader = pa.ipc.open_stream(pa.memory_map(path))
-        batches = tuple(reader)
-        return reader.schema, tuple(batch.num_rows for batch in batches), batches
+        return _inspect_file(path) if is_file else _inspect_stream(path)
     except (OSError, pa.ArrowException) as error:
         raise ProviderError(f"{path} is not an Arrow IPC file, or damaged: {error}") from error
+
+
+def _inspect_file(path: str) -> _Inspected:
+    with pa.memory_map(path) as file:
+        memory = file.read_buffer()
+        reader = pa.ipc.open_file(file)
+        schema, count = reader.schema, reader.num_record_batches
+        compressed = count > 0 and not _is_within(reader.get_batch(0), memory)
+    reader = _open_file(path, _smallest(schema) if compressed else None)
+    return schema, tuple(reader.get_batch(index).num_rows for index in range(count)), None, compressed
+
+
+def _inspect_stream(path: str) -> _Inspected:
+    reader = pa.ipc.open_stream(pa.memory_map(path))
+    batches = tuple(reader)
+    return reader.schema, tuple(batch.num_rows for batch in batches), batches, False
+
+
+def _is_within(batch: pa.RecordBatch, memory: pa.Buffer) -> bool:
+    """Whether the batch is a view of this memory."""
+    buffers = (buffer for column in batch.columns for buffer in column.buffers() if buffer)
+    return all(memory.address <= buffer.address <= memory.address + memory.size for buffer in buffers)
 
 
 def _open_file(path: str, positions: list[int] | None) -> Any:

@@ -48,7 +48,7 @@ def open(
     shared: dict[str, Any] = {"columns": columns, "rename": rename}
     if isinstance(source, Provider):
         return _opened(source, columns, rename)
-    if is_path(source) or (isinstance(source, list | tuple) and source and all(map(is_path, source))):
+    if is_path(source) or (isinstance(source, list | tuple) and source and is_path(source[0])):
         if kind is not None and kind not in _FILES:
             raise ProviderError(
                 f"kind is {kind!r}{nearest(kind, _FILES)}, but must be one of {', '.join(_FILES)}"

@@ -1,11 +1,12 @@
 """Provider: a schema, blocks, and reading a block; what every kind of source looks like from outside."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
 
+from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
 from seqflow.record import BadRow, Column, Record, column_from_arrow
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Table, select_schema
@@ -56,6 +57,7 @@ class Provider:
     origin: str
     schema: pa.Schema
     source: Source
+    dictionaries: SharedDictionaries = field(default_factory=SharedDictionaries)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -78,9 +80,12 @@ class Provider:
 
         Raises UnknownColumnError, and ProviderError for a file that is damaged. Where `bad_rows` is a list, a
         row that can't be read (a file that is not text) becomes null and is added to it instead.
+
+        Codes of dictionary columns mean the same in every block. To find all values, the first read of such a
+        column goes through it once; a stream's dictionary grows as it is read.
         """
         schema = self.schema if columns is None else select_schema(self.schema, columns)
-        return self.source.read(block, schema, bad_rows)
+        return self._read(block, schema, bad_rows)
 
     def __getitem__(self, column: str) -> Column | Tensor | Record:
         """The whole column as tensors: `values, lengths` for lists, `values, LoD` for lists of lists."""
@@ -90,9 +95,24 @@ class Provider:
         name = schema.names[0]
         chunks: list[pa.Array] = []
         for block in self.source.blocks(schema):
-            found = self.source.read(block, schema, None).column(name)
+            found = self._read(block, schema, None).column(name)
             chunks += found.chunks if isinstance(found, pa.ChunkedArray) else [found]
         return column_from_arrow(pa.chunked_array(chunks, schema.field(name).type))
+
+    def _read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        table = self.source.read(block, schema, bad_rows)
+        coded = [column.name for column in schema if has_dictionaries(column.type)]
+        if not coded:
+            return table
+        if self.source.num_rows is None:
+            self.dictionaries.grow(table)
+        else:
+            self.dictionaries.find(coded, self._read_everywhere)
+        return self.dictionaries.apply(table)
+
+    def _read_everywhere(self, columns: list[str]) -> Iterator[Table]:
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        return (self.source.read(block, schema, None) for block in self.source.blocks(schema))
 
     def __contains__(self, column: object) -> bool:
         return column in self.schema.names

@@ -202,7 +202,7 @@ def _size_or_reason(path: str, row: int, reasons: dict[int, str]) -> int:
 def _check_decoding(encoding: str | None, errors: str) -> None:
     if encoding is not None:
         try:
-            b"".decode(encoding)
+            codecs.lookup(encoding)
         except LookupError as error:
             raise ProviderError(f"encoding={encoding!r}: {error}") from None
     if errors not in ("strict", "replace", "ignore"):

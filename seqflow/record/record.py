@@ -36,6 +36,9 @@ class Record(Mapping[str, Tensor]):
                 f"the record has no tensor {name!r}{nearest(name, self.tensors)}; it has {', '.join(self.tensors)}"
             ) from None
 
+    __eq__ = object.__eq__  # a record is itself; comparing tensors is for the caller to define
+    __hash__ = object.__hash__
+
     def __contains__(self, name: object) -> bool:
         return name in self.tensors
 

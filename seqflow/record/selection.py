@@ -13,6 +13,15 @@ from seqflow.record.buffers import nulls_of
 Table: TypeAlias = "pa.RecordBatch | pa.Table"
 Rename = Mapping[str, str] | Sequence[str]
 
+# How many buffers belong to a list array itself, by type id; the rest are its child's.
+NUM_BUFFERS = {
+    pa.list_(pa.null()).id: 2,
+    pa.large_list(pa.null()).id: 2,
+    pa.list_view(pa.null()).id: 3,
+    pa.large_list_view(pa.null()).id: 3,
+    pa.list_(pa.null(), 1).id: 1,
+}
+
 _RESERVED = ("lengths", "values", "valid")
 
 
@@ -269,18 +278,9 @@ def _prune(array: pa.Array, wanted: pa.DataType) -> pa.Array:
         nulls = nulls_of(array)
         mask = None if nulls is None else pa.array(nulls)
         return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
-    own_buffers = array.buffers()[: _NUM_BUFFERS[kind.id]]
+    own_buffers = array.buffers()[: NUM_BUFFERS[kind.id]]
     child = _prune(array.values, wanted.value_type)
     return pa.Array.from_buffers(wanted, len(array), own_buffers, array.null_count, array.offset, [child])
-
-
-_NUM_BUFFERS = {
-    pa.list_(pa.null()).id: 2,
-    pa.large_list(pa.null()).id: 2,
-    pa.list_view(pa.null()).id: 3,
-    pa.large_list_view(pa.null()).id: 3,
-    pa.list_(pa.null(), 1).id: 1,
-}
 
 
 def _list_like(kind: pa.DataType, child: pa.Field) -> pa.DataType:
@@ -296,7 +296,7 @@ def _list_like(kind: pa.DataType, child: pa.Field) -> pa.DataType:
 
 
 def _is_list(kind: pa.DataType) -> bool:
-    return kind.id in _NUM_BUFFERS and not isinstance(kind, pa.BaseExtensionType)
+    return kind.id in NUM_BUFFERS and not isinstance(kind, pa.BaseExtensionType)
 
 
 def _table_like(table: Table, columns: list[Any], schema: pa.Schema) -> Table:

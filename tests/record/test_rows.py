@@ -19,6 +19,13 @@ def test_a_record_is_a_mapping_of_tensors():
     assert dict(record)["x"] is record["x"]
 
 
+def test_a_record_equals_itself_only():
+    record = from_arrow(BATCH)
+    assert record == record
+    assert record != from_arrow(BATCH)
+    assert len({record, record}) == 1
+
+
 def test_an_unknown_tensor_names_the_nearest():
     with pytest.raises(UnknownColumnError, match=r"no tensor 'c.length' \(did you mean 'c.lengths'\?\)"):
         from_arrow(BATCH)["c.length"]

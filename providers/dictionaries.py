@@ -1,0 +1,119 @@
+"""One dictionary for a column, so that a code means the same in every block."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from threading import Lock
+
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow.errors import ProviderError
+from seqflow.record.buffers import nulls_of
+from seqflow.record.selection import NUM_BUFFERS, Table
+
+Path = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class SharedDictionaries:
+    """The dictionaries of a source, by path of the column: what was found first comes first."""
+
+    merged: dict[Path, pa.Array] = field(default_factory=dict)
+    complete: set[str] = field(default_factory=set)
+    lock: Lock = field(default_factory=Lock)
+
+    def find(self, columns: Iterable[str], read: Callable[[list[str]], Iterable[Table]]) -> None:
+        """Make the dictionaries of these columns complete, by reading those columns that were not read yet."""
+        with self.lock:
+            missing = [name for name in columns if name not in self.complete]
+            if missing:
+                for table in read(missing):
+                    self._add(table)
+            self.complete.update(missing)
+
+    def grow(self, table: Table) -> None:
+        """Add what the dictionaries of this table have and the shared ones don't have yet."""
+        with self.lock:
+            self._add(table)
+
+    def _add(self, table: Table) -> None:
+        for path, dictionary in _dictionaries(table):
+            before = self.merged.get(path)
+            self.merged[path] = dictionary if before is None else _joined(before, dictionary)
+
+    def apply(self, table: Table) -> Table:
+        """The table with codes of the shared dictionaries; most often it has these already."""
+        for position, column in enumerate(table.schema):
+            if any(path[0] == column.name for path in self.merged):
+                arrays = [self._recoded(chunk, (column.name,)) for chunk in _chunks(table.column(position))]
+                recoded = pa.chunked_array(arrays, column.type)
+                table = _set_column(table, position, column, recoded)
+        return table
+
+    def _recoded(self, array: pa.Array, path: Path) -> pa.Array:
+        kind = array.type
+        if types.is_dictionary(kind):
+            return _with_dictionary(array, self.merged[path], path)
+        if not has_dictionaries(kind):
+            return array
+        if types.is_struct(kind):
+            nulls = nulls_of(array)
+            children = [self._recoded(array.field(at), (*path, part.name)) for at, part in enumerate(kind)]
+            mask = None if nulls is None else pa.array(nulls)
+            return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+        child = self._recoded(array.values, path)
+        buffers = array.buffers()[: NUM_BUFFERS.get(kind.id, 2)]
+        return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, array.offset, [child])
+
+
+def has_dictionaries(kind: pa.DataType) -> bool:
+    """Whether the type is a dictionary, or holds one."""
+    return types.is_dictionary(kind) or any(
+        has_dictionaries(kind.field(at).type) for at in range(kind.num_fields)
+    )
+
+
+def _dictionaries(table: Table) -> Iterator[tuple[Path, pa.Array]]:
+    for position, name in enumerate(table.schema.names):
+        for chunk in _chunks(table.column(position)):
+            yield from _below(chunk, (name,))
+
+
+def _below(array: pa.Array, path: Path) -> Iterator[tuple[Path, pa.Array]]:
+    kind = array.type
+    if types.is_dictionary(kind):
+        yield path, array.dictionary
+    elif has_dictionaries(kind) and types.is_struct(kind):
+        for at, part in enumerate(kind):
+            yield from _below(array.field(at), (*path, part.name))
+    elif has_dictionaries(kind):
+        yield from _below(array.values, path)
+
+
+def _joined(one: pa.Array, other: pa.Array) -> pa.Array:
+    return one if one.equals(other) else pa.concat_arrays([one, other]).unique()
+
+
+def _with_dictionary(array: pa.Array, shared: pa.Array, path: Path) -> pa.Array:
+    if array.dictionary is shared or array.dictionary.equals(shared):
+        return array
+    import pyarrow.compute as pc
+
+    try:
+        codes = pc.index_in(array.dictionary, shared).take(array.indices).cast(array.type.index_type)
+    except pa.ArrowInvalid as error:
+        raise ProviderError(
+            f"column {'.'.join(path)!r} has {len(shared)} different values in all blocks, too many for codes of "
+            f"type {array.type.index_type}"
+        ) from error
+    return pa.DictionaryArray.from_arrays(codes, shared, ordered=array.type.ordered)
+
+
+def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    return list(column.chunks) if isinstance(column, pa.ChunkedArray) else [column]
+
+
+def _set_column(table: Table, position: int, column: pa.Field, recoded: pa.ChunkedArray) -> Table:
+    if isinstance(table, pa.RecordBatch):
+        return table.set_column(position, column, recoded.chunk(0))
+    return table.set_column(position, column, recoded)

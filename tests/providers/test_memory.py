@@ -1,0 +1,135 @@
+"""Tables, frames and dicts of arrays that are in memory already."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import seqflow as sf
+from seqflow.errors import ProviderError
+from seqflow.record import from_arrow
+
+TABLE = pa.table({"c": [[1, 2], [], [3]], "x": [1.0, 2.0, 3.0]})
+
+
+@pytest.mark.parametrize("source", [TABLE, TABLE.to_batches()[0], TABLE.to_struct_array().combine_chunks()])
+def test_a_table_may_be_read_again_and_again(source):
+    provider = sf.open(source)
+    for _ in range(2):
+        values, lengths = provider["c"]
+        assert (values.tolist(), lengths.tolist()) == ([1, 2, 3], [2, 0, 1])
+    assert len(provider) == 3
+
+
+def test_reading_shares_the_memory_of_the_table():
+    provider = sf.open(TABLE)
+    record = from_arrow(provider.read(next(provider.blocks())))
+    buffer = TABLE["c"].chunk(0).values.buffers()[1]
+    assert record["c.values"].__array_interface__["data"][0] == buffer.address
+
+
+def test_a_large_table_is_cut_into_blocks():
+    table = pa.table({"x": np.arange(1000)})
+    provider = sf.open(table, batch_bytes=800)
+    blocks = list(provider.blocks())
+    assert [block.num_rows for block in blocks] == [100] * 10
+    assert {block.nbytes for block in blocks} == {800}
+    assert provider["x"].tolist() == list(range(1000))
+
+
+def test_columns_and_names_are_chosen():
+    provider = sf.open(
+        pa.table({"a.b": [1], "s": [{"x": 1, "y": 2}]}), rename={"a.b": "ab"}, columns=["s.y", "ab"]
+    )
+    assert provider.columns == ("s", "ab")
+    assert "ab" in provider
+    assert provider.read(next(provider.blocks())).to_pylist() == [{"s": {"y": 2}, "ab": 1}]
+
+
+def test_a_dict_may_hold_arrays_pairs_lists_and_arrow():
+    provider = sf.open(
+        {
+            "label": [0, 1],
+            "x": np.ones((2, 3), np.float32),
+            "tokens": (np.array([1, 2, 3]), np.array([2, 1])),
+            "words": (np.arange(3), sf.LoD([1, 1], [2, 1])),
+            "id.lengths": np.array([0, 1]),
+            "id.values": np.array([9]),
+            "name": pa.array(["a", "b"]),
+            "title": np.array(["x", "y"]),
+        }
+    )
+    assert provider.columns == ("label", "x", "tokens", "words", "id", "name", "title")
+    assert provider.schema.field("x").type == pa.list_(pa.float32(), 3)
+    assert provider.read(next(provider.blocks())).to_pylist()[1] == {
+        "label": 1,
+        "x": [1.0, 1.0, 1.0],
+        "tokens": [3],
+        "words": [[2]],
+        "id": [9],
+        "name": "b",
+        "title": "y",
+    }
+
+
+def test_arrays_of_a_dict_are_not_copied():
+    values = np.arange(3)
+    read, _ = sf.open({"tokens": (values, np.array([2, 1]))})["tokens"]
+    assert np.shares_memory(read, values)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"a": [1, 2], "b": np.array([1])}, "equally many rows: b 1, a 2"),
+        ({"a": (np.array([1, 2]), np.array([1]))}, r"sum\(a.lengths\) is 1"),
+        ({"a": [1, "x"]}, "column 'a'"),
+        ({"a": object()}, "column 'a'"),
+    ],
+)
+def test_a_dict_of_what_can_not_be_a_table_is_an_error(arrays, message):
+    with pytest.raises(ProviderError, match=message):
+        sf.open(arrays)
+
+
+def test_pandas_frames_are_read():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": [1, 2], "t": ["a", "bc"]})
+    provider = sf.open(frame)
+    assert provider["x"].tolist() == [1, 2]
+    assert provider["t"].lengths.tolist() == [1, 2]
+    assert provider["x"].tolist() == [1, 2]
+
+
+def test_polars_frames_are_read():
+    polars = pytest.importorskip("polars")
+    provider = sf.open(polars.DataFrame({"c": [[1, 2], [3]], "t": ["a", "b" * 20]}))
+    assert provider["c"].values.tolist() == [1, 2, 3]
+    assert provider["t"].lengths.tolist() == [1, 20]
+
+
+@pytest.mark.parametrize("source", [5, None, [1, 2], object(), pa.array([1])])
+def test_what_holds_no_rows_is_an_error(source):
+    with pytest.raises(ProviderError, match=r"expected a record batch|without columns"):
+        sf.open(source)
+
+
+def test_an_empty_list_is_an_error():
+    with pytest.raises(ProviderError, match="empty"):
+        sf.open([])
+
+
+def test_a_provider_is_opened_as_it_is():
+    provider = sf.open(TABLE)
+    assert sf.open(provider) is provider
+    with pytest.raises(ProviderError, match="provider already"):
+        sf.open(provider, columns=["c"])
+
+
+def test_an_option_of_another_kind_is_an_error():
+    with pytest.raises(ProviderError, match="no option 'encoding' for memory"):
+        sf.open(TABLE, encoding="utf-8")
+
+
+def test_a_provider_is_indexed_by_names():
+    with pytest.raises(TypeError, match="column's name"):
+        sf.open(TABLE)[0]

@@ -1,0 +1,179 @@
+"""Paths, globs, folders and lists of them."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+import seqflow as sf
+from seqflow.errors import MissingSourceError, ProviderError
+from seqflow.providers.paths import find_files, kind_of_files
+
+FILES = [
+    "a.py",
+    "b.txt",
+    "pkg/__init__.py",
+    "pkg/c.py",
+    "pkg/test/d.py",
+    "pkg/test/data/e.py",
+    "pkg/__pycache__/c.pyc",
+    ".hidden/f.py",
+    "pkg/.g.py",
+    "_SUCCESS",
+]
+
+
+@pytest.fixture
+def tree(tmp_path):
+    for name in FILES:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return tmp_path
+
+
+def found(tree, source, **options):
+    return [os.path.relpath(path, tree) for path in find_files(source, **options)]
+
+
+ALL = ["a.py", "b.txt", "pkg/__init__.py", "pkg/c.py", "pkg/test/d.py", "pkg/test/data/e.py"]
+
+
+def test_a_folder_is_all_files_but_hidden_ones_and_caches(tree):
+    assert found(tree, tree) == ALL
+    assert found(tree, str(tree) + "/") == ALL
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("*.py", ["a.py"]),
+        ("*/*.py", ["pkg/__init__.py", "pkg/c.py"]),
+        ("**/*.py", ["a.py", "pkg/__init__.py", "pkg/c.py", "pkg/test/d.py", "pkg/test/data/e.py"]),
+        ("pkg/**", ["pkg/__init__.py", "pkg/c.py", "pkg/test/d.py", "pkg/test/data/e.py"]),
+        ("[ab].*", ["a.py", "b.txt"]),
+        ("?.txt", ["b.txt"]),
+    ],
+)
+def test_globs_find_files(tree, pattern, names):
+    assert found(tree, tree / pattern) == names
+
+
+def test_lists_are_sorted_and_each_file_comes_once(tree):
+    source = [tree / "pkg" / "c.py", str(tree / "*.py"), str(tree / "pkg" / ".." / "a.py"), tree / "a.py"]
+    assert found(tree, source) == ["a.py", "pkg/c.py"]
+
+
+def test_the_same_file_under_a_relative_path_comes_once(tree, monkeypatch):
+    monkeypatch.chdir(tree)
+    assert find_files(["a.py", str(tree / "a.py"), "./a.py"]) == ["a.py"]
+
+
+def test_a_file_with_glob_characters_in_its_name_is_a_file(tree):
+    (tree / "[1].txt").write_text("")
+    assert found(tree, tree / "[1].txt") == ["[1].txt"]
+
+
+@pytest.mark.parametrize(
+    ("exclude", "gone"),
+    [
+        ("*.txt", ["b.txt"]),
+        (["test"], ["pkg/test/d.py", "pkg/test/data/e.py"]),
+        (["test/data"], ["pkg/test/data/e.py"]),
+        (["test/*.py"], ["pkg/test/d.py"]),
+        (["test/**"], ["pkg/test/d.py", "pkg/test/data/e.py"]),
+        (["**/test/**/*.py"], ["pkg/test/d.py", "pkg/test/data/e.py"]),
+        (["[!a].py"], ["pkg/c.py", "pkg/test/d.py", "pkg/test/data/e.py"]),
+        (["es", "py", "."], []),
+    ],
+)
+def test_excluded_names_folders_and_paths_are_left_out(tree, exclude, gone):
+    assert found(tree, tree, exclude=exclude) == [name for name in ALL if name not in gone]
+
+
+def test_an_excluded_path_may_be_absolute(tree):
+    assert found(tree, tree, exclude=[f"{tree}/pkg"]) == ["a.py", "b.txt"]
+    assert found(tree, tree, exclude=["/pkg"]) == ALL
+
+
+def test_the_places_of_this_python_stand_in_braces():
+    stdlib = sysconfig.get_path("stdlib")
+    assert find_files("{stdlib}/json/__init__.py") == [f"{stdlib}/json/__init__.py"]
+    assert find_files("{stdlib}/json", exclude="{stdlib}/json/[!t]*") == [f"{stdlib}/json/tool.py"]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("a.pi", r"did you mean 'a\.py'"),
+        ("*.parquet", "no files in"),
+        ("nowhere/x.py", "nowhere"),
+        ("{stdlb}/x", r"\{stdlb\} is none of stdlib"),
+    ],
+)
+def test_what_is_missing_is_an_error(tree, source, message):
+    with pytest.raises(MissingSourceError, match=message):
+        sf.open(tree / source)
+    with pytest.raises(FileNotFoundError):
+        sf.open(tree / source)
+
+
+def test_nothing_left_after_excluding_is_an_error(tree):
+    with pytest.raises(MissingSourceError, match="outside"):
+        find_files(tree / "*.py", exclude=["*.py"])
+
+
+@pytest.mark.parametrize("source", [5, [5, "a"], None])
+def test_what_is_no_path_is_an_error(source):
+    with pytest.raises(ProviderError, match="expected a path"):
+        find_files(source)
+
+
+def test_a_list_of_paths_holds_paths_only(tree):
+    with pytest.raises(ProviderError, match="expected a path in the list of sources, not int"):
+        sf.open([tree / "a.py", 5])
+
+
+def test_suffixes_tell_the_kind():
+    assert kind_of_files(["a.parquet", "b.PQ"]) == "parquet"
+    assert kind_of_files(["a.arrow", "b.feather", "c.ipc"]) == "arrow"
+    assert kind_of_files(["a.py", "b"]) == "text"
+
+
+def test_mixed_kinds_are_an_error_naming_a_file_of_each(tree):
+    (tree / "x.parquet").write_text("")
+    with pytest.raises(ProviderError, match=r"a\.py is text and .*x\.parquet is parquet"):
+        sf.open(tree)
+
+
+def test_a_kind_chooses_among_the_files_of_a_folder(tree):
+    (tree / "x.parquet").write_text("")
+    assert found(tree, tree, kind="parquet") == ["x.parquet"]
+
+
+def test_a_kind_overrides_the_suffix(tree):
+    (tree / "x.parquet").write_text("text")
+    provider = sf.open(tree / "x.parquet", kind="text")
+    assert provider["bytes"].values.tobytes() == b"text"
+    with pytest.raises(ProviderError, match=r"kind is 'parket' \(did you mean 'parquet'"):
+        sf.open(tree, kind="parket")
+
+
+def test_the_folder_of_the_repository_is_not_importable_under_its_own_name():
+    top = Path(__file__).parents[2]
+    result = subprocess.run(
+        [sys.executable, "-c", "import providers"], cwd=top, capture_output=True, text=True, check=False
+    )
+    assert "ImportError: import seqflow.providers" in result.stderr
+
+
+def test_opening_imports_no_more_of_arrow_than_it_needs():
+    code = (
+        "import sys, seqflow, seqflow.providers; "
+        "print([m for m in ('parquet', 'dataset', 'compute') if f'pyarrow.{m}' in sys.modules])"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "[]"
