@@ -5,7 +5,6 @@ import os
 import re
 import sysconfig
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from seqflow.errors import MissingSourceError, ProviderError, nearest
 
@@ -44,8 +43,9 @@ def find_files(source: object, kind: str | None = None, exclude: Sequence[str] |
         if not is_path(item):
             raise ProviderError(f"expected a path in the list of sources, not {type(item).__name__}")
         for path in _files_of(_expand(os.fspath(item)), kind):
-            if not any(pattern.search(Path(path).absolute().as_posix()) for pattern in patterns):
-                found.setdefault(os.path.abspath(path), path)
+            absolute = os.path.abspath(path)
+            if not any(pattern.search(absolute) for pattern in patterns):
+                found.setdefault(absolute, path)
     if not found:
         left_out = f" outside {list(exclude)}" if exclude else ""
         raise MissingSourceError(f"no files in {' or '.join(repr(str(item)) for item in items)}{left_out}")
@@ -78,7 +78,7 @@ def _files_of(path: str, kind: str | None) -> Iterator[str]:
         yield os.path.normpath(path)
     elif glob.has_magic(path):
         for match in glob.iglob(path, recursive=True):
-            if "__pycache__" not in Path(match).parts and os.path.isfile(match):
+            if "__pycache__" not in match.split(os.sep) and os.path.isfile(match):
                 yield os.path.normpath(match)
     else:
         raise MissingSourceError(f"{path} does not exist{_similar(path)}")
