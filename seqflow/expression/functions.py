@@ -145,7 +145,8 @@ class Function:
         """The kernel for operands of these dtypes."""
         dtype = self.rule(dtypes)
         kernel = self.kernel
-        if isinstance(kernel, np.ufunc) and self.rule is not truth and any(d != dtype for d in dtypes):
+        strong = {operand for operand in dtypes if not isinstance(operand, type)}
+        if isinstance(kernel, np.ufunc) and self.rule is not truth and strong != {dtype}:
             kernel = _with_dtype(kernel, dtype)
         return _guarded(kernel) if self.divides and dtype.kind in "iu" else kernel
 
@@ -193,6 +194,8 @@ class Function:
 
 def as_operand(name: str, value: Any) -> Value:
     """A Python number as it is, anything else as an array; ExpressionError where there is no plain array."""
+    if type(value) is np.ndarray:
+        return value
     if type(value) in _PLACEHOLDERS:
         number_: Scalar = value
         return number_

@@ -231,21 +231,22 @@ def run(program: Program, operands: Sequence[Any], out: Array | None = None) -> 
     """
     inputs = [as_operand(name, value) for name, value in zip(program.inputs, operands, strict=True)]
     plan = program.plan(tuple([dtype_of(value) for value in inputs]))
-    shapes = {np.shape(inputs[i]) for i in program.used}
+    shapes = {x.shape if isinstance(x := inputs[i], np.ndarray) else () for i in program.used}
     alike = len(shapes) == 1
     shape = shapes.pop() if alike else _shape(program, inputs)
+    fresh = out is None or not _shared(inputs, out)
     if out is None:
         out = np.empty(shape, plan.dtype)
     else:
         check_out(out, shape, plan.dtype)
-        if not _may_write(plan, inputs, out):
+        if not (fresh or _may_write(plan, inputs, out)):
             np.copyto(out, run(program, inputs))
             return out
     with np.errstate(all="ignore"):
         if alike and plan.elementwise and out.size <= SMALL:
-            _run_small(program, plan, inputs, out)
+            _run_small(program, plan, inputs, out, fresh)
         else:
-            _Run(program, plan, inputs, out).run()
+            _Run(program, plan, inputs, out, fresh).run()
     return out
 
 
@@ -258,30 +259,29 @@ def _shape(program: Program, inputs: Sequence[Value]) -> tuple[int, ...]:
         raise ExpressionError(f"expression: the shapes of its inputs do not broadcast: {found}") from None
 
 
-def _may_write(plan: Plan, inputs: Sequence[Value], out: Array) -> bool:
-    """Whether the result may be written block by block: no input may change before it is read."""
-    shared = _shared(inputs, out)
-    if not shared or not plan.steps:
-        return True
-    address = out.__array_interface__["data"][0]
-    return isinstance(plan.steps[-1].step.function.kernel, np.ufunc) and all(
-        x.__array_interface__["data"][0] == address
-        and (x.shape, x.strides, x.dtype) == (out.shape, out.strides, out.dtype)
-        for x in shared
-    )
-
-
-def _shared(inputs: Sequence[Value], out: Array) -> list[Array]:
+def _shared(inputs: Sequence[Value], out: Any) -> list[Array]:
     """The inputs whose memory `out` may share."""
     return [x for x in inputs if isinstance(x, np.ndarray) and np.may_share_memory(x, out)]
 
 
-def _run_small(program: Program, plan: Plan, inputs: list[Value], out: Array) -> None:
+def _may_write(plan: Plan, inputs: Sequence[Value], out: Array) -> bool:
+    """Whether the result may be written over the inputs: no element may change before it is read."""
+    if not plan.steps:
+        return False
+    address = out.__array_interface__["data"][0]
+    return isinstance(plan.steps[-1].step.function.kernel, np.ufunc) and all(
+        x.__array_interface__["data"][0] == address
+        and (x.shape, x.strides, x.dtype) == (out.shape, out.strides, out.dtype)
+        for x in _shared(inputs, out)
+    )
+
+
+def _run_small(program: Program, plan: Plan, inputs: list[Value], out: Array, fresh: bool) -> None:
     """Run all steps at once, where every array has the shape of the result."""
     values: list[Any] = inputs + program.rest
     buffers = [np.empty(out.shape, dtype) for dtype in plan.registers]
     last = planned = plan.steps[-1]
-    if not _shared(inputs, out):
+    if fresh:
         buffers[last.register] = out
     try:
         for planned in plan.steps:
@@ -295,8 +295,8 @@ def _run_small(program: Program, plan: Plan, inputs: list[Value], out: Array) ->
 class _Run:
     """One evaluation. A slot that depends on the rows holds one block at a time, any other its whole value."""
 
-    def __init__(self, program: Program, plan: Plan, inputs: list[Value], out: Array) -> None:
-        self.program, self.plan, self.out = program, plan, out
+    def __init__(self, program: Program, plan: Plan, inputs: list[Value], out: Array, fresh: bool) -> None:
+        self.program, self.plan, self.out, self.fresh = program, plan, out, fresh
         self.target, inputs = _flatten(program, inputs, out)
         self.values: list[Any] = inputs + program.rest
         self.by_rows: dict[int, Array] = {}
@@ -357,7 +357,7 @@ class _Run:
 
     def in_target(self, shapes: dict[int, tuple[int, ...]]) -> set[int]:
         """The slots that are written straight into the result: the last one and those that share its register."""
-        if _shared(list(self.by_rows.values()), self.target):
+        if not self.fresh:
             return {self.program.result}
         register, shape = self.plan.steps[-1].register, self.target.shape
         return {
