@@ -35,7 +35,7 @@ def integers(values: Any, argument: str) -> Array:
         position = int(np.argmax(array.ravel() > np.uint64(np.iinfo(np.int64).max)))
         raise too_large(argument, position, int(array.ravel()[position]))
     dtype = np.dtype(np.int32) if array.dtype == np.int32 else np.dtype(np.int64)
-    return np.ascontiguousarray(array, dtype).reshape(array.shape)
+    return np.require(array, dtype, ["C", "A"]).reshape(array.shape)
 
 
 def counts(values: Any, argument: str) -> Array:
@@ -51,7 +51,7 @@ def rows(values: Any, argument: str) -> Array:
     array = np.asarray(values)
     if array.ndim == 0:
         raise ValueError(f"{argument} has no rows: it is a scalar")
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    return np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
 
 
 def check_out(out: Any, shape: tuple[int, ...], dtype: DType, argument: str = "out") -> Array:
@@ -60,9 +60,9 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: DType, argument: str = "o
         raise wrong_out(argument, type(out).__name__, "a numpy array")
     if out.shape != shape or out.dtype != dtype:
         raise wrong_out(argument, f"{out.dtype}{list(out.shape)}", f"{dtype}{list(shape)}")
-    if not (out.flags.c_contiguous and out.flags.writeable):
-        missing = "read-only" if out.flags.c_contiguous else "not contiguous"
-        raise wrong_out(argument, missing, "a writable C-contiguous array")
+    if not (out.flags.carray and out.dtype.isnative):
+        found = "read-only" if not out.flags.writeable else "not contiguous and aligned, in native byte order"
+        raise wrong_out(argument, found, "a writable C-contiguous array")
     return out
 
 

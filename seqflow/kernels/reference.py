@@ -130,13 +130,13 @@ def pad(
     check_side(side)
     check_width(width)
     data, lengths = rows(data, "data"), _counts(lengths, "lengths")
-    _check_sum(lengths, len(data), "data")
-    if not truncate:
-        _check_room(lengths, width)
     fill = scalar(value, data.dtype)
     shape = (len(lengths), width)
     out = output(out, shape + data.shape[1:], data.dtype)
     mask = output(mask, shape, np.dtype(bool), "mask")
+    _check_sum(lengths, len(data), "data")
+    if not truncate:
+        _check_room(lengths, width)
     data = apart(apart(data, out), mask)
     taken = np.minimum(lengths, width)
     dropped = lengths - taken if side == "left" else np.zeros_like(lengths)
@@ -151,9 +151,8 @@ def unpad(padded: Array, lengths: Array, side: str = "right", *, out: Array | No
     check_side(side)
     padded, lengths = rows(padded, "padded"), _counts(lengths, "lengths")
     check_padded(padded, lengths)
-    total = _total(lengths, "lengths")
+    out = output(out, (_total(lengths, "lengths"), *padded.shape[2:]), padded.dtype)
     _check_room(lengths, padded.shape[1])
-    out = output(out, (total, *padded.shape[2:]), padded.dtype)
     out[...] = apart(padded, out)[_mask(lengths, padded.shape[1], side)]
     return out
 
@@ -185,7 +184,6 @@ def fill_packed(
         _counts(array, name) for array, name in zip(plan, PackingPlan._fields, strict=True)
     )
     check_same_size(sources=sources, starts=starts, piece_lengths=sizes)
-    _check_plan(len(data), lengths, sources, starts, sizes, pieces, capacity)
     fill = scalar(value, data.dtype)
     shape = (len(pieces), capacity)
     given = out or (None, None, None)
@@ -193,6 +191,7 @@ def fill_packed(
     segment_ids = output(given[1], shape, np.dtype(np.int32), "segment_ids")
     position_ids = output(given[2], shape, np.dtype(np.int32), "position_ids")
     data = apart(data, packed)
+    _check_plan(len(data), lengths, sources, starts, sizes, pieces, capacity)
 
     row = np.repeat(np.arange(len(pieces)), pieces)
     ends, first = _offsets(sizes), _offsets(pieces)

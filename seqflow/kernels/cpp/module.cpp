@@ -1,3 +1,39 @@
-#include <nanobind/nanobind.h>
+#include "processor.h"
+#include "python.h"
+#include "threads.h"
 
-NB_MODULE(_native, module) { module.attr("isa") = "baseline"; }
+namespace seqflow {
+namespace {
+
+void set_isa(const char *name) {
+  if (!select_instruction_set(name)) {
+    PyErr_Format(PyExc_RuntimeError, "this processor, or this build, has no instruction set %s", name);
+    throw nb::python_error();
+  }
+}
+
+nb::list isas() {
+  nb::list names;
+  for (int i = 0; i < NUM_INSTRUCTION_SETS; ++i)
+    if (is_available(i)) names.append(INSTRUCTION_SETS[i]);
+  return names;
+}
+
+}  // namespace
+}  // namespace seqflow
+
+NB_MODULE(_native, module) {
+  using namespace seqflow;
+  translate_faults();
+  module.def("isa", selected_instruction_set);
+  module.def("isas", isas);
+  module.def("set_isa", set_isa);
+  module.def("set_num_threads", set_num_threads);
+  module.def("num_threads", num_threads);
+  module.def("enter_single_thread", enter_single_thread);
+  module.def("leave_single_thread", leave_single_thread);
+  bind_lengths(module);
+  bind_reductions(module);
+  bind_moves(module);
+  bind_packing(module);
+}

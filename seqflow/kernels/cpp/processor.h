@@ -1,0 +1,18 @@
+// Which instruction set is in use: at first the best this processor has.
+#pragma once
+
+#include "kernels.h"
+
+namespace seqflow {
+
+constexpr int NUM_INSTRUCTION_SETS = 3;
+extern const char *const INSTRUCTION_SETS[NUM_INSTRUCTION_SETS];
+
+bool is_available(int instruction_set);
+
+// False where there is none of that name, or not on this processor.
+bool select_instruction_set(const char *name);
+const char *selected_instruction_set();
+const Kernels &kernels();
+
+}  // namespace seqflow

@@ -1,0 +1,103 @@
+// A run of single elements (rows of one column) to one element.
+#pragma once
+
+#include "rules.h"
+
+namespace seqflow {
+namespace SEQFLOW_ISA {
+
+// Each halves the vector until one element is left.
+template <class R, class A, int N>
+inline A across(Vector<A, N> lanes) {
+  if constexpr (N == 1) {
+    return lanes[0];
+  } else if constexpr (N == 2) {
+    return R::join(static_cast<A>(lanes[0]), static_cast<A>(lanes[1]));
+  } else if constexpr (N == 4) {
+    Vector<A, 2> low = __builtin_shufflevector(lanes, lanes, 0, 1);
+    Vector<A, 2> high = __builtin_shufflevector(lanes, lanes, 2, 3);
+    return across<R, A, 2>(R::join(low, high));
+  } else if constexpr (N == 8) {
+    Vector<A, 4> low = __builtin_shufflevector(lanes, lanes, 0, 1, 2, 3);
+    Vector<A, 4> high = __builtin_shufflevector(lanes, lanes, 4, 5, 6, 7);
+    return across<R, A, 4>(R::join(low, high));
+  } else if constexpr (N == 16) {
+    Vector<A, 8> low = __builtin_shufflevector(lanes, lanes, 0, 1, 2, 3, 4, 5, 6, 7);
+    Vector<A, 8> high = __builtin_shufflevector(lanes, lanes, 8, 9, 10, 11, 12, 13, 14, 15);
+    return across<R, A, 8>(R::join(low, high));
+  } else {
+    Vector<A, N / 2> half[2];
+    memcpy(half, &lanes, sizeof lanes);
+    return across<R, A, N / 2>(R::join(half[0], half[1]));
+  }
+}
+
+template <int SIZE> struct Signed;
+template <> struct Signed<1> { using type = int8_t; };
+template <> struct Signed<2> { using type = int16_t; };
+template <> struct Signed<4> { using type = int32_t; };
+template <> struct Signed<8> { using type = int64_t; };
+
+template <class R>
+struct Run {
+  using T = typename R::T;
+  using A = typename R::A;
+  using F = typename R::F;
+  static constexpr int LANES = VECTOR_BYTES / sizeof(A);
+  static constexpr int STEP = 4 * LANES;
+  static constexpr int ROUNDS = 8;  // of float32 additions in one lane before they go into a float64
+  using V = Vector<A, LANES>;
+  using Lane = typename Signed<sizeof(A)>::type;
+  using Mask = Vector<Lane, LANES>;
+
+  static inline V at(const T *from, int k) { return load<A, T, LANES>(from + k * LANES); }
+
+  // At most STEP elements, where STEP of them may be read.
+  static inline A few(const T *from, int64_t count) {
+    const V neutral = R::neutral(V{} + static_cast<A>(from[0]));
+    V parts[4];
+    Mask lane;
+    for (int i = 0; i < LANES; ++i) lane[i] = i;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      int64_t left = count - k * LANES;
+      if constexpr (sizeof(A) == 1) left = left < 0 ? 0 : left > LANES ? LANES : left;
+      const Mask limit = Mask{} + static_cast<Lane>(left);
+      parts[k] = lane < limit ? at(from, k) : neutral;
+    }
+    return across<R, A, LANES>(R::join(R::join(parts[0], parts[1]), R::join(parts[2], parts[3])));
+  }
+
+  static inline F many(const T *from, int64_t count, const T *end) {
+    F total = static_cast<F>(from[0]);
+    bool first = true;
+    while (count >= STEP) {
+      V parts[4] = {at(from, 0), at(from, 1), at(from, 2), at(from, 3)};
+      from += STEP, count -= STEP;
+      for (int round = 1; round < ROUNDS && count >= STEP; ++round, from += STEP, count -= STEP) {
+#pragma GCC unroll 4
+        for (int k = 0; k < 4; ++k) parts[k] = R::join(parts[k], at(from, k));
+      }
+      const F part = static_cast<F>(
+          across<R, A, LANES>(R::join(R::join(parts[0], parts[1]), R::join(parts[2], parts[3]))));
+      total = first ? part : R::join(total, part);
+      first = false;
+    }
+    if (count == 0) return total;
+    if (end - from >= STEP) {
+      const F part = static_cast<F>(few(from, count));
+      return first ? part : R::join(total, part);
+    }
+    for (int64_t i = first ? 1 : 0; i < count; ++i) total = R::join(total, static_cast<F>(from[i]));
+    return total;
+  }
+
+  // `count` > 0 elements; nothing at or behind `end` is read.
+  static inline F reduce(const T *from, int64_t count, const T *end) {
+    if (count <= STEP && end - from >= STEP) return static_cast<F>(few(from, count));
+    return many(from, count, end);
+  }
+};
+
+}  // namespace SEQFLOW_ISA
+}  // namespace seqflow

@@ -1,0 +1,34 @@
+// Slices of rows from one array to another. In NumPy: reference.move_slices.
+#pragma once
+
+#include "copy.h"
+
+namespace seqflow {
+namespace SEQFLOW_ISA {
+
+inline bool inside(int64_t start, int64_t size, int64_t rows) {
+  return size >= 0 && start >= 0 && size <= rows && start <= rows - size;
+}
+
+// All slices were checked; they are looked at again because another thread may have changed them since.
+inline void move_slices(const Slices &job, int64_t begin, int64_t end) {
+  constexpr int64_t AHEAD = 4;
+  for (int64_t k = begin; k < end; ++k) {
+    if (k + AHEAD < end) {
+      const uint64_t start = static_cast<uint64_t>(job.source_starts[k + AHEAD]);
+      prefetch(reinterpret_cast<uintptr_t>(job.source) + start * static_cast<uint64_t>(job.row_bytes), 128);
+    }
+    const int64_t from = job.source_starts[k], size = job.sizes[k], to = job.target_starts[k];
+    if (!inside(from, size, job.source_rows) || !inside(to, size, job.target_rows)) continue;
+    copy(job.target + to * job.row_bytes, job.source + from * job.row_bytes, size * job.row_bytes);
+  }
+}
+
+// For each row the number of its segment. In NumPy: reference.lengths_to_segment_ids.
+inline void segment_ids(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out) {
+  for (int64_t k = begin; k < end; ++k)
+    for (int64_t i = offsets[k]; i < offsets[k + 1]; ++i) out[i] = k;
+}
+
+}  // namespace SEQFLOW_ISA
+}  // namespace seqflow

@@ -1,0 +1,68 @@
+// Vectors as wide as the instruction set's registers, in GCC's and Clang's vector extensions.
+#pragma once
+
+#include <stdint.h>
+#include <string.h>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#if !defined(SEQFLOW_ISA)
+#define SEQFLOW_ISA baseline
+#endif
+
+namespace seqflow {
+namespace SEQFLOW_ISA {
+
+#if defined(__AVX512F__)
+constexpr int VECTOR_BYTES = 64;
+#elif defined(__AVX2__)
+constexpr int VECTOR_BYTES = 32;
+#else
+constexpr int VECTOR_BYTES = 16;
+#endif
+
+template <class T, int N>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(N * sizeof(T))));
+};
+template <class T, int N>
+using Vector = typename VectorOf<T, N>::type;
+
+// N elements of T, converted to N elements of A.
+template <class A, class T, int N>
+inline Vector<A, N> load(const T *from) {
+  Vector<T, N> raw;
+  memcpy(&raw, from, sizeof raw);
+  if constexpr (__is_same(A, T))
+    return raw;
+  else
+    return __builtin_convertvector(raw, Vector<A, N>);
+}
+
+// The same where only `count` < N elements may be read; the other lanes are 0.
+template <class A, class T, int N>
+inline Vector<A, N> load_some(const T *from, int64_t count) {
+  Vector<A, N> lanes = {};
+  for (int64_t i = 0; i < count; ++i) lanes[i] = static_cast<A>(from[i]);
+  return lanes;
+}
+
+template <class T, int N>
+inline void store(T *to, Vector<T, N> lanes) {
+  memcpy(to, &lanes, sizeof lanes);
+}
+
+template <class T, int N>
+inline void store_some(T *to, Vector<T, N> lanes, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
+}
+
+// Fetch every line of the bytes at an address that need not be valid.
+inline void prefetch(uintptr_t address, int64_t size) {
+  for (int64_t at = 0; at < size; at += 64) __builtin_prefetch(reinterpret_cast<const void *>(address + at));
+  __builtin_prefetch(reinterpret_cast<const void *>(address + size - 1));
+}
+
+}  // namespace SEQFLOW_ISA
+}  // namespace seqflow

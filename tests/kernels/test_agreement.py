@@ -1,0 +1,345 @@
+"""Native kernels give what the reference gives, on any input, good or bad."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from seqflow.kernels import KernelError, PackingPlan, reference
+
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
+each_isa = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+
+NUMBERS = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"]
+PLAIN = [*NUMBERS, "M8[s]", "m8[ms]", "c8", "c16", "S3", "U2", "V5", ">i4", ">f8", "i4,f8"]
+INTEGERS = ["i8", "i8", "i4", "u1", "i2", "u8", ">i8", "u4"]
+ROW_SHAPES = [
+    (),
+    (),
+    (1,),
+    (2,),
+    (3,),
+    (7,),
+    (16,),
+    (33,),
+    (64,),
+    (70,),
+    (150,),
+    (2, 3),
+    (5, 1, 4),
+    (0,),
+    (2, 0),
+]
+
+
+@st.composite
+def row_arrays(draw, dtypes, num_rows=None, row_shape=None):
+    """[N, *d] of any dtype, strides and flags."""
+    n = draw(st.integers(0, 60)) if num_rows is None else num_rows
+    shape = draw(st.sampled_from(ROW_SHAPES)) if row_shape is None else row_shape
+    dtype = np.dtype(draw(st.sampled_from(dtypes)))
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    return styled(draw, random_array(generator, (n, *shape), dtype))
+
+
+def random_array(generator, shape, dtype):
+    if dtype.kind == "f":
+        array = (generator.standard_normal(shape) * 10).astype(dtype)
+        if generator.random() < 0.3:
+            array[generator.random(shape) < 0.1] = generator.choice([np.nan, np.inf, -np.inf, -0.0])
+        return array
+    if dtype.kind == "c":
+        return (generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(dtype)
+    if dtype.kind == "b":
+        return generator.random(shape) < 0.5
+    if dtype.kind in "SU":
+        return generator.integers(0, 99, shape).astype(dtype)
+    count = int(np.prod(shape)) * dtype.itemsize
+    return (
+        np.frombuffer(generator.bytes(count), dtype, int(np.prod(shape))).reshape(shape)
+        if count
+        else np.zeros(shape, dtype)
+    )
+
+
+def styled(draw, array):
+    """The same values: as they are, read-only, strided, reversed, in Fortran order or misaligned."""
+    match draw(st.sampled_from(["plain", "plain", "read-only", "strided", "reversed", "fortran", "shifted"])):
+        case "read-only":
+            array = array.copy()
+            array.flags.writeable = False
+        case "strided":
+            array = np.repeat(array, 2, axis=0)[::2]
+        case "reversed":
+            array = array[::-1].copy()[::-1]
+        case "fortran":
+            array = np.asfortranarray(array)
+        case "shifted" if array.dtype.names is None:
+            room = np.zeros(array.nbytes + 1, np.uint8)
+            moved = np.ndarray(array.shape, array.dtype, room.data, 1)
+            moved[...] = array
+            array = moved
+    return array
+
+
+@st.composite
+def lengths_of(draw, total=None, most=70):
+    """Counts, with many empty ones; adding up to `total` where that is given."""
+    if total is None:
+        lengths = draw(st.lists(st.one_of(st.just(0), st.integers(0, 5), st.integers(0, most)), max_size=12))
+    else:
+        cuts = sorted(draw(st.lists(st.integers(0, total), max_size=10)))
+        lengths = np.diff([0, *cuts, total]).tolist()
+        if total == 0 and draw(st.booleans()):
+            lengths = []
+    dtype = draw(st.sampled_from(INTEGERS)) if max(lengths, default=0) < 128 else "i8"
+    return styled(draw, np.array(lengths, dtype))
+
+
+@st.composite
+def bad_lengths(draw, total):
+    lengths = draw(lengths_of(total)).astype(np.int64)
+    for _ in range(draw(st.integers(0, 2))):
+        bad = draw(st.sampled_from([-1, -(2**63), 2**63 - 1, 2**62, 3, 0]))
+        lengths = np.insert(lengths, draw(st.integers(0, len(lengths))), bad)
+    return lengths
+
+
+@st.composite
+def indices_into(draw, num_rows, count=None, ignore_index=None):
+    """Indices, at times one outside."""
+    some = [st.integers(0, num_rows - 1)] if num_rows else []
+    if ignore_index is not None:
+        some.append(st.just(ignore_index))
+    if draw(st.integers(0, 4)) == 0 or not some:
+        some.append(st.sampled_from([-1, -num_rows, -num_rows - 1, num_rows, 2**62, -(2**63)]))
+    sizes = {"max_size": 80} if count is None else {"min_size": count, "max_size": count}
+    values = np.array(draw(st.lists(st.one_of(*some), **sizes)), np.int64)
+    fits = not len(values) or (abs(values) < 2**31).all()
+    return styled(draw, values.astype(draw(st.sampled_from(["i8", "i4"])) if fits else "i8"))
+
+
+def outcome(function, *arguments, **named):
+    """The result, or what is to be known of the error."""
+    try:
+        return function(*arguments, **named)
+    except KernelError as error:
+        return {"message": str(error)} | vars(error)
+    except (TypeError, ValueError, OverflowError) as error:
+        return type(error)
+
+
+def assert_same(found, expected, scale=None):
+    if isinstance(expected, tuple):
+        assert type(found) is type(expected)
+        assert len(found) == len(expected)
+        for a, b in zip(found, expected, strict=True):
+            assert_same(a, b)
+    elif isinstance(expected, np.ndarray):
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        assert found.flags.c_contiguous
+        if scale is None:
+            assert_equal_bits(found, expected)
+        else:
+            assert_close(found, expected, scale)
+    else:
+        assert found == expected
+
+
+def assert_equal_bits(found, expected):
+    if expected.dtype.kind in "fc":
+        np.testing.assert_array_equal(found, expected)
+    else:
+        assert found.tobytes() == expected.tobytes()
+
+
+def assert_close(found, expected, scale):
+    """Equal where not finite, else to 1e-6 of what was added up (1e-12 in float64)."""
+    tolerance = {2: 1e-3, 4: 1e-6, 8: 1e-12}[expected.dtype.itemsize]
+    finite = np.isfinite(expected) & np.isfinite(scale)
+    np.testing.assert_array_equal(np.where(finite, 0, found), np.where(finite, 0, expected))
+    assert (abs(found.astype(np.float64) - expected)[finite] <= (tolerance * scale)[finite]).all()
+
+
+def scale_of(kind, data, lengths, expected):
+    """What rounding errors are measured by; None where there are none."""
+    if kind in ("max", "min") or expected.dtype.kind != "f":
+        return None
+    with np.errstate(all="ignore"):
+        absolute = np.abs(data.astype(np.float64))
+        return reference.segment_reduce(kind, absolute, lengths) + np.finfo(expected.dtype).tiny
+
+
+@each_isa
+@given(data=st.data())
+def test_checks_of_lengths(native, data):
+    lengths = data.draw(st.one_of(lengths_of(), bad_lengths(9), st.just([]), st.just(np.zeros((2, 2), int))))
+    for name in ["check_lengths", "max_length"]:
+        expected = outcome(getattr(reference, name), lengths)
+        assert outcome(getattr(native, name), lengths) == expected
+    if isinstance(outcome(reference.check_lengths, lengths), int) and np.max(lengths, initial=0) < 1000:
+        for name in ["lengths_to_offsets", "lengths_to_segment_ids"]:
+            assert_same(getattr(native, name)(lengths), getattr(reference, name)(lengths))
+
+
+@each_isa
+@given(data=st.data(), kind=st.sampled_from(["sum", "mean", "max", "min"]))
+def test_segment_reduce(native, data, kind):
+    rows = data.draw(row_arrays(NUMBERS))
+    lengths = data.draw(st.one_of(lengths_of(len(rows)), lengths_of(len(rows)), bad_lengths(len(rows))))
+    empty = data.draw(st.sampled_from([0, 0, 1, True]))
+    expected = outcome(reference.segment_reduce, kind, rows, lengths, empty)
+    found = outcome(native.segment_reduce, kind, rows, lengths, empty)
+    scale = scale_of(kind, rows, lengths, expected) if isinstance(expected, np.ndarray) else None
+    assert_same(found, expected, scale)
+
+
+@each_isa
+@given(data=st.data(), kind=st.sampled_from(["sum", "mean", "max", "min"]))
+def test_long_segments_of_one_column(native, data, kind):
+    size = data.draw(st.integers(0, 3000))
+    dtype = np.dtype(data.draw(st.sampled_from(NUMBERS)))
+    rows = random_array(np.random.default_rng(size), (size,), dtype)
+    lengths = data.draw(lengths_of(size))
+    expected = reference.segment_reduce(kind, rows, lengths)
+    assert_same(native.segment_reduce(kind, rows, lengths), expected, scale_of(kind, rows, lengths, expected))
+
+
+@each_isa
+@given(data=st.data(), kind=st.sampled_from(["max", "min", "sum"]))
+def test_reductions_of_times_and_other_dtypes(native, data, kind):
+    rows = data.draw(row_arrays(["m8[s]", "M8[D]", "c8", "c16", ">f4", "g", "S2"], row_shape=()))
+    lengths = data.draw(lengths_of(len(rows)))
+    expected = outcome(reference.segment_reduce, kind, rows, lengths)
+    found = outcome(native.segment_reduce, kind, rows, lengths)
+    if rows.dtype.kind in "fc" and isinstance(expected, np.ndarray):
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
+    else:
+        assert_same(found, expected)
+
+
+@each_isa
+@given(data=st.data(), kind=st.sampled_from(["sum", "mean", "max", "min"]))
+def test_gather_segment_reduce(native, data, kind):
+    table = data.draw(row_arrays(NUMBERS))
+    ignore_index = data.draw(st.sampled_from([None, None, 0, -1, 3, 2**70]))
+    indices = data.draw(
+        indices_into(len(table), ignore_index=ignore_index if ignore_index != 2**70 else None)
+    )
+    lengths = data.draw(st.one_of(lengths_of(len(indices)), bad_lengths(len(indices))))
+    arguments = (kind, table, indices, lengths, data.draw(st.sampled_from([0, 1])), ignore_index)
+    expected = outcome(reference.gather_segment_reduce, *arguments)
+    found = outcome(native.gather_segment_reduce, *arguments)
+    scale = None
+    if isinstance(expected, np.ndarray) and kind in ("sum", "mean") and expected.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            scale = (
+                reference.gather_segment_reduce(
+                    kind, np.abs(table.astype(np.float64)), indices, lengths, 0, ignore_index
+                )
+                + np.finfo(expected.dtype).tiny
+            )
+    assert_same(found, expected, scale)
+
+
+@each_isa
+@given(data=st.data(), wrap=st.booleans(), with_out=st.booleans())
+def test_gather(native, data, wrap, with_out):
+    rows = data.draw(row_arrays(PLAIN))
+    ignore_index = data.draw(st.sampled_from([None, None, 0, -1, 2]))
+    indices = data.draw(indices_into(len(rows), ignore_index=ignore_index))
+    if data.draw(st.booleans()):
+        indices = indices.reshape(
+            data.draw(st.sampled_from([(-1, 1), (1, -1, 1)])) if indices.size else (0, 2)
+        )
+    named = {"wrap": wrap, "ignore_index": ignore_index}
+    expected = outcome(reference.gather, rows, indices, **named)
+    if with_out and isinstance(expected, np.ndarray):
+        named["out"] = np.empty_like(expected, order="C")
+        assert native.gather(rows, indices, **named) is named["out"]
+    assert_same(outcome(native.gather, rows, indices, **named), expected)
+
+
+@each_isa
+@given(data=st.data())
+def test_move_slices(native, data):
+    source = data.draw(row_arrays(PLAIN))
+    target_rows = data.draw(st.integers(0, 60))
+    count = data.draw(st.integers(0, 8))
+    odd = st.sampled_from([-1, 2**63 - 1, -(2**63), 61, 0])
+    numbers = st.lists(
+        st.one_of(st.integers(0, 8), st.integers(0, 8), odd) if data.draw(st.booleans()) else st.integers(0, 8),
+        min_size=count, max_size=count,
+    )  # fmt: skip
+    source_starts, sizes, target_starts = (np.array(data.draw(numbers), np.int64) for _ in range(3))
+    targets = [np.zeros((target_rows, *source.shape[1:]), source.dtype.newbyteorder("=")) for _ in range(2)]
+    arguments = (source_starts, sizes)
+    expected = outcome(reference.move_slices, source, *arguments, targets[0], target_starts)
+    assert outcome(native.move_slices, source, *arguments, targets[1], target_starts) == expected
+    assert targets[0].tobytes() == targets[1].tobytes()
+
+
+@each_isa
+@given(
+    data=st.data(), side=st.sampled_from(["left", "right"]), truncate=st.booleans(), with_out=st.booleans()
+)
+def test_pad(native, data, side, truncate, with_out):
+    rows = data.draw(row_arrays(PLAIN))
+    lengths = data.draw(st.one_of(lengths_of(len(rows)), lengths_of(len(rows)), bad_lengths(len(rows))))
+    width = data.draw(st.integers(0, 70))
+    value = data.draw(st.sampled_from([0, 0, 1]))
+    named = {"truncate": truncate}
+    expected = outcome(reference.pad, rows, lengths, width, value, side, **named)
+    if with_out and isinstance(expected, tuple):
+        named |= {"out": np.empty_like(expected[0], order="C"), "mask": np.empty_like(expected[1])}
+    assert_same(outcome(native.pad, rows, lengths, width, value, side, **named), expected)
+
+
+@each_isa
+@given(data=st.data(), side=st.sampled_from(["left", "right"]), with_out=st.booleans())
+def test_unpad(native, data, side, with_out):
+    lengths = data.draw(st.one_of(lengths_of(most=20), bad_lengths(5)))
+    num_rows = len(lengths) + data.draw(st.sampled_from([0, 0, 0, 1]))
+    width = data.draw(st.integers(0, 21))
+    padded = data.draw(row_arrays(PLAIN, num_rows * width, data.draw(st.sampled_from(ROW_SHAPES))))
+    padded = padded.reshape(num_rows, width, *padded.shape[1:])
+    named = {}
+    expected = outcome(reference.unpad, padded, lengths, side)
+    if with_out and isinstance(expected, np.ndarray):
+        named["out"] = np.empty_like(expected, order="C")
+    assert_same(outcome(native.unpad, padded, lengths, side, **named), expected)
+
+
+@each_isa
+@given(data=st.data(), strategy=st.sampled_from(["best_fit", "first_fit", "concat"]))
+def test_plan_packing(native, data, strategy):
+    lengths = data.draw(st.one_of(lengths_of(), st.lists(st.integers(0, 12), max_size=200).map(np.array)))
+    if lengths.dtype.kind == "f":
+        lengths = lengths.astype(int)
+    capacity = data.draw(st.integers(1, 40))
+    assert_same(
+        native.plan_packing(lengths, capacity, strategy), reference.plan_packing(lengths, capacity, strategy)
+    )
+
+
+@each_isa
+@given(data=st.data(), strategy=st.sampled_from(["best_fit", "first_fit", "concat"]), with_out=st.booleans())
+def test_fill_packed(native, data, strategy, with_out):
+    rows = data.draw(row_arrays(PLAIN))
+    lengths = data.draw(st.one_of(lengths_of(len(rows)), lengths_of(len(rows)), bad_lengths(len(rows))))
+    capacity = data.draw(st.integers(1, 40))
+    planned = lengths if isinstance(outcome(reference.check_lengths, lengths), int) else np.array([3])
+    plan = reference.plan_packing(
+        planned if np.max(planned, initial=0) < 1000 else np.array([3]), capacity, strategy
+    )
+    plan = PackingPlan(*map(np.copy, plan))
+    for array in plan:
+        if len(array) and data.draw(st.integers(0, 7)) == 0:
+            array[data.draw(st.integers(0, len(array) - 1))] = data.draw(
+                st.sampled_from([-1, 0, 1, 2, 50, 2**62, 2**63 - 1, -(2**63)])
+            )
+    named = {}
+    expected = outcome(reference.fill_packed, rows, lengths, plan, capacity, 1)
+    if with_out and isinstance(expected, tuple):
+        named["out"] = tuple(np.empty_like(array, order="C") for array in expected)
+    assert_same(outcome(native.fill_packed, rows, lengths, plan, capacity, 1, **named), expected)
