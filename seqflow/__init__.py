@@ -4,7 +4,10 @@ A variable-length sequence is a flat `values` tensor plus a separate `lengths` t
 lengths tensors. Every op takes the lengths as an input; no op guesses them.
 """
 
-from seqflow import ops, providers, registry
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from seqflow import ops, registry
 from seqflow.errors import (
     ExpressionError,
     JobError,
@@ -16,12 +19,15 @@ from seqflow.errors import (
     ShapeError,
 )
 from seqflow.kernels import info, set_num_threads
-from seqflow.loader import BadRows, Loader, Packed, Rows, TokenBudget
 from seqflow.lod import LoD
-from seqflow.net import Net
-from seqflow.providers import open
-from seqflow.record import from_arrow, to_arrow
 from seqflow.registry import op
+
+if TYPE_CHECKING:
+    from seqflow import providers
+    from seqflow.loader import BadRows, Loader, Packed, Rows, TokenBudget
+    from seqflow.net import Net
+    from seqflow.providers import open
+    from seqflow.record import from_arrow, to_arrow
 
 __version__ = "0.1.0"
 
@@ -51,3 +57,30 @@ __all__ = [
     "set_num_threads",
     "to_arrow",
 ]
+
+_ON_FIRST_USE = {
+    "BadRows": "loader",
+    "Loader": "loader",
+    "Net": "net",
+    "Packed": "loader",
+    "Rows": "loader",
+    "TokenBudget": "loader",
+    "from_arrow": "record",
+    "open": "providers",
+    "to_arrow": "record",
+}
+"""Names whose modules are imported when they are first asked for: those who only call ops do not pay for Arrow."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "providers":
+        return import_module("seqflow.providers")
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module 'seqflow' has no attribute {name!r}")
+    value = getattr(import_module(f"seqflow.{_ON_FIRST_USE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
