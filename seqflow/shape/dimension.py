@@ -1,11 +1,12 @@
 """Dimension: how many there are along one axis, as far as it is known before the data is read."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import reduce
 from math import gcd
-from operator import index
+from operator import index, mul
 from typing import Any, Literal, NoReturn, SupportsIndex, overload
 
 from seqflow.errors import ShapeError
@@ -52,6 +53,9 @@ class Atom:
     def factor_text(self) -> str:
         """The text where it stands beside a `*`."""
         return f"({self.text})" if self.kind in ("/", "//") else self.text
+
+    def as_dimension(self) -> "Dimension":
+        return _raw(*self.bounds, 0, ((self, 1),))
 
     def __str__(self) -> str:
         return self.text
@@ -211,7 +215,7 @@ class Dimension:
             return Comparison.UNEQUAL
         if self.terms is None or other.terms is None:
             return Comparison.UNKNOWN
-        constant, terms = _difference(self, other)
+        constant, terms = difference(self, other)
         if not terms:
             return Comparison.UNEQUAL if constant else Comparison.EQUAL
         low, high = _form_bounds(constant, terms)
@@ -324,13 +328,13 @@ class Dimension:
             return other
         if self.terms == () and other.terms == () and (size := self.min_length + other.min_length) <= LARGEST:
             return _static(size)
-        return _linear(0, ((1, self), (1, other)), (self, "+", other))
+        return linear(0, ((1, self), (1, other)), (self, "+", other))
 
     def __sub__(self, other: "DimensionLike") -> "Dimension":
         other = Dimension.of(other)
         if other.terms == () and not other.min_length:
             return self
-        return _linear(0, ((1, self), (-1, other)), (self, "-", other))
+        return linear(0, ((1, self), (-1, other)), (self, "-", other))
 
     def __mul__(self, other: "DimensionLike") -> "Dimension":
         other = Dimension.of(other)
@@ -418,10 +422,30 @@ class Dimension:
             if small.max_length is not None and small.max_length <= large.min_length:
                 return small, large
             if small.is_named and large.is_named:
-                low, _ = _form_bounds(*_difference(large, small))
+                low, _ = _form_bounds(*difference(large, small))
                 if low is not None and low >= 0:
                     return small, large
         return None, None
+
+    def evaluate(self, sizes: Mapping[str, int]) -> int | None:
+        """The size where `sizes` gives each atom by its text; None where one is missing.
+
+        >>> Dimension.parse("sum(lengths)+2*B").evaluate({"sum(lengths)": 7, "B": 3})
+        13
+        """
+        if self.terms is None:
+            return None
+        total = self.constant
+        for atom, k in self.terms:
+            size = sizes.get(atom.text)
+            if size is None:
+                parts = [operand.evaluate(sizes) for operand in atom.operands]
+                if not parts or None in parts:
+                    return None
+                made = OPERATIONS[atom.kind](*[Dimension(part) for part in parts if part is not None])
+                size = made.get_length()
+            total += k * size
+        return total
 
     # Text
 
@@ -532,7 +556,7 @@ def _words(what: tuple[object, ...]) -> str:
     return " ".join(map(str, what))
 
 
-def _linear(constant: int, parts: Iterable[tuple[int, Dimension]], what: tuple[object, ...]) -> Dimension:
+def linear(constant: int, parts: Iterable[tuple[int, Dimension]], what: tuple[object, ...]) -> Dimension:
     """`constant + Σ k·part`."""
     low: int | None = constant
     high: int | None = constant
@@ -550,7 +574,7 @@ def _linear(constant: int, parts: Iterable[tuple[int, Dimension]], what: tuple[o
     return _normal(constant, terms, low, high, what)
 
 
-def _difference(a: Dimension, b: Dimension) -> tuple[int, dict[Atom, int]]:
+def difference(a: Dimension, b: Dimension) -> tuple[int, dict[Atom, int]]:
     terms = dict(a.terms or ())
     for atom, k in b.terms or ():
         terms[atom] = terms.get(atom, 0) - k
@@ -642,7 +666,7 @@ def _product_of(factors: Iterable[Atom]) -> Atom:
     bounds: Bounds = (1, 1)
     for factor in ordered:
         bounds = _times(bounds, factor.bounds)
-    operands = tuple(_raw(*factor.bounds, 0, ((factor, 1),)) for factor in ordered)
+    operands = tuple(factor.as_dimension() for factor in ordered)
     return Atom("*".join(factor.factor_text for factor in ordered), "*", "", operands, bounds)
 
 
@@ -697,3 +721,17 @@ def _divide_terms(a: Dimension, b: Dimension, kind: str) -> tuple[int, Iterable[
 def _term_text(k: int, atom: Atom) -> str:
     sign = "+" if k > 0 else "-"
     return f"{sign}{atom.text}" if abs(k) == 1 else f"{sign}{abs(k)}*{atom.factor_text}"
+
+
+def _multiply_all(*factors: Dimension) -> Dimension:
+    return reduce(mul, factors)
+
+
+OPERATIONS: Mapping[str, Callable[..., Dimension]] = {
+    "*": _multiply_all,
+    "/": Dimension.divide_exactly,
+    "//": Dimension.__floordiv__,
+    "smaller": Dimension.minimum,
+    "larger": Dimension.maximum,
+}
+"""What each kind of atom that has operands makes of them."""

@@ -1,0 +1,150 @@
+"""Equalities: which sizes, and which row spaces, one net has taken to be the same."""
+
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+
+from seqflow.shape.dimension import OPERATIONS, Atom, Comparison, Dimension, difference, linear
+
+
+class Equalities:
+    """What is known of named sizes beyond their names; shared by all ops of one net, by no two nets.
+
+    Taking two sizes for equal replaces one name by the other, so that later answers are proved. Row spaces, any
+    hashable values, are unified the same way.
+
+    >>> known = Equalities()
+    >>> rows, batch = Dimension.parse("sum(lengths)"), Dimension.parse("2*B")
+    >>> print(known.equate(rows, batch, "fc: rows of x and y"), known.compare(rows + 1, batch + 1))
+    2*B Comparison.EQUAL
+    """
+
+    __slots__ = ("_reasons", "_rows", "_values")
+
+    def __init__(self) -> None:
+        self._values: dict[Atom, Dimension] = {}
+        self._reasons: dict[Atom, str] = {}
+        self._rows: dict[Hashable, Hashable] = {}
+
+    def resolve(self, dimension: Dimension) -> Dimension:
+        """The dimension with every name replaced by what it was taken to be equal to."""
+        if not dimension.terms or not self._values:
+            return dimension
+        values = [self._value(atom) for atom, _ in dimension.terms]
+        if all(value.terms == ((atom, 1),) and value.min_length == atom.bounds[0] and value.max_length is None
+               for value, (atom, _) in zip(values, dimension.terms, strict=True)):  # fmt: skip
+            return dimension
+        parts = [(k, value) for value, (_, k) in zip(values, dimension.terms, strict=True)]
+        resolved = linear(dimension.constant, parts, (dimension,))
+        return resolved.within(dimension.min_length, dimension.max_length)
+
+    def compare(self, left: Dimension, right: Dimension) -> Comparison:
+        """Whether the two are the same size, as far as the equalities so far tell."""
+        return self.resolve(left).compare(self.resolve(right))
+
+    def equate(self, left: Dimension, right: Dimension, reason: str) -> Dimension:
+        """The size both are from now on; ShapeError where they cannot be equal, and then nothing changes.
+
+        `reason` says where the two met, for the messages of later errors.
+        """
+        with self.staged():
+            left, right = self.resolve(left), self.resolve(right)
+            merged = left.merge(right)
+            if left.is_named and right.is_named:
+                self._substitute(left, right, reason)
+            self._narrow(merged, reason)
+            return self.resolve(merged)
+
+    def explain(self, *dimensions: Dimension) -> list[str]:
+        """One sentence for each name in these dimensions that was taken to be something else."""
+        atoms = dict.fromkeys(atom for dimension in dimensions for atom, _ in dimension.terms or ())
+        return [
+            f"{atom} is {self._values[atom]} since {self._reasons[atom]}"
+            for atom in atoms
+            if atom in self._reasons
+        ]
+
+    @contextmanager
+    def staged(self) -> Iterator[None]:
+        """Everything taken to be equal inside is forgotten again if it ends in an exception."""
+        before = dict(self._values), dict(self._reasons), dict(self._rows)
+        try:
+            yield
+        except BaseException:
+            self._values, self._reasons, self._rows = before
+            raise
+
+    def rows(self, rows: Hashable) -> Hashable:
+        """The row space that stands for all those taken to be the same as this one."""
+        while rows in self._rows:
+            rows = self._rows[rows]
+        return rows
+
+    def unify_rows(self, left: Hashable, right: Hashable) -> None:
+        """Take two row spaces to be the same."""
+        left, right = self.rows(left), self.rows(right)
+        if left != right:
+            self._rows[right] = left
+
+    def _value(self, atom: Atom) -> Dimension:
+        if atom in self._values:
+            return self._values[atom]
+        own = atom.as_dimension()
+        if not atom.operands:
+            return own
+        operands = [self.resolve(operand) for operand in atom.operands]
+        return own if operands == list(atom.operands) else OPERATIONS[atom.kind](*operands)
+
+    def _substitute(self, left: Dimension, right: Dimension, reason: str) -> None:
+        """Solve `left = right` for one atom."""
+        constant, terms = difference(left, right)
+        if len(terms) == 1:
+            ((atom, k),) = terms.items()
+            self._assign(atom, Dimension(-constant // k), reason)
+            return
+        candidates = [
+            atom for atom, k in terms.items()
+            if abs(k) == 1 and not any(_occurs(atom, other) for other in terms if other != atom)
+        ]  # fmt: skip
+        if not candidates:
+            return
+        atom = max(candidates, key=_eliminated_first)
+        sign = -terms.pop(atom)
+        rest = [(sign * k, self._value(other)) for other, k in terms.items()]
+        self._assign(atom, linear(sign * constant, rest, (left, "=", right)), reason)
+
+    def _assign(self, atom: Atom, value: Dimension, reason: str) -> None:
+        known = self._value(atom)
+        value = value.within(known.min_length, known.max_length)
+        self._values[atom] = value
+        self._reasons[atom] = reason
+        self._narrow(value, reason)
+        self._values = {other: self.resolve(current) for other, current in self._values.items()}
+
+    def _narrow(self, dimension: Dimension, reason: str) -> None:
+        """Keep the bounds of `k·atom + c` for the atom."""
+        if not dimension.terms or len(dimension.terms) != 1:
+            return
+        ((atom, k),) = dimension.terms
+        if k < 0 or self._value(atom).terms != ((atom, 1),):
+            return
+        low = max(-((dimension.constant - dimension.min_length) // k), 0)
+        high = None if dimension.max_length is None else (dimension.max_length - dimension.constant) // k
+        known = self._value(atom)
+        if not Dimension(low, high).relaxes(known):
+            self._values[atom] = known.within(low, high)
+            self._reasons.setdefault(atom, reason)
+            self._values = {other: self.resolve(current) for other, current in self._values.items()}
+
+
+def _occurs(atom: Atom, inside: Atom) -> bool:
+    return any(
+        atom == other or _occurs(atom, other)
+        for operand in inside.operands
+        for other, _ in operand.terms or ()
+    )
+
+
+def _eliminated_first(atom: Atom) -> tuple[int, bool, str]:
+    """Names give way before what is said of lengths tensors, and made-up names before given ones."""
+    kinds = ("sum", "max", "len", "size")
+    return kinds.index(atom.kind) + 1 if atom.kind in kinds else 0, "[" in atom.name, atom.text
