@@ -118,6 +118,8 @@ class Expression:
             raise ExpressionError(
                 f"expression: batch_size is {batch_size!r}, expected an integer of 1 or more"
             )
+        if not isinstance(tensors, Sequence | np.ndarray):
+            raise ExpressionError(f"expression: tensors is {type(tensors).__name__}, expected a list")
         expected = len(self.inputs) * int(batch_size)
         if len(tensors) != expected:
             raise ExpressionError(
@@ -169,7 +171,7 @@ def _as_dtype(name: str, value: Any) -> DType:
     if isinstance(value, type) and value in (bool, int, float):
         return value
     try:
-        dtype: np.dtype[Any] = np.dtype(value)
-    except TypeError:
+        dtype: np.dtype[Any] = np.dtype(value if value is not None else "None")
+    except (TypeError, ValueError, SyntaxError):
         raise ExpressionError(f"expression: {name} is {value!r}, expected a dtype") from None
     return dtype

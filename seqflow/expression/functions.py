@@ -63,7 +63,7 @@ def integer(dtypes: Sequence[DType]) -> np.dtype[Any]:
     """The common integer dtype of the operands, or bool; int64 and uint64 have none."""
     dtype = promote(dtypes)
     if dtype.kind == "f":
-        raise Refusal("{0} is uint64 and {1} is signed, they have no common integer dtype: cast one of them")
+        raise Refusal(0, "has no common integer dtype with the other operand, cast one of them")
     return dtype
 
 
@@ -84,7 +84,7 @@ def truth(dtypes: Sequence[DType]) -> np.dtype[Any]:
 
 
 class Refusal(Exception):
-    """Why a function does not take its operands; `{0}`, `{1}` stand for their names."""
+    """`Refusal(position, why)`: a function does not take the operand at that position."""
 
 
 FAILURES = (Refusal, ArithmeticError, TypeError, ValueError)
@@ -136,7 +136,7 @@ class Function:
         for i, dtype in enumerate(dtypes):
             if kind_of(dtype) not in self.kinds:
                 wanted = "numbers or bools" if "f" in self.kinds else "integers or bools"
-                raise Refusal(f"{{{i}}} is {np.dtype(dtype)}, expected {wanted}")
+                raise Refusal(i, f"is {np.dtype(dtype)}, expected {wanted}")
         dtype = self.rule(dtypes)
         weak = not self.strong and all(isinstance(operand, type) for operand in dtypes)
         return _WEAK[dtype.kind] if weak else dtype
@@ -161,17 +161,18 @@ class Function:
             out = np.empty(broadcast([np.shape(operand) for operand in operands]), dtype)
         with np.errstate(all="ignore"):
             self.kernel_for(dtypes)(*operands, out=out)
-        weak: Value = out.item() if isinstance(dtype, type) else out
-        return weak
+        result: Value = out.item() if isinstance(dtype, type) else out
+        return result
 
     def explain(self, failure: Exception, operands: Sequence[str]) -> str:
         """Why it does not take these operands."""
         why = str(failure)
         if isinstance(failure, Refusal):
-            why = why.format(*operands)
+            position, why = failure.args
+            why = f"{operands[position]} {why}"
         elif isinstance(failure, FloatingPointError):
             why = f"an integer is divided by zero; the divisor is {operands[1]}"
-        elif isinstance(failure, ValueError) and self.kernel is np.power:
+        elif type(failure) is ValueError and self.kernel is np.power:
             why = f"an integer has no negative power; the exponent is {operands[1]}, a float base has such powers"
         return f"{self.name}: {why}"
 
@@ -179,15 +180,17 @@ class Function:
         """The results, in `out` where it is given; ExpressionError for operands it does not take."""
         if len(operands) != self.arity:
             raise ExpressionError(f"{self} takes {self.arity} operands, {len(operands)} were given")
-        values = [as_operand(name, value) for name, value in zip(self.parameters, operands, strict=True)]
-        shape = broadcast([np.shape(value) for value in values])
         try:
-            if out is not None:
-                check_out(out, shape, np.dtype(self.result([dtype_of(value) for value in values])))
-                if any(np.may_share_memory(value, out) for value in values if isinstance(value, np.ndarray)):
-                    np.copyto(out, self.value(values))
-                    return out
-            return np.asarray(self.value(values, out))
+            values = [as_operand(name, value) for name, value in zip(self.parameters, operands, strict=True)]
+            if out is None:
+                return np.asarray(self.value(values))
+            shape = broadcast([np.shape(value) for value in values])
+            check_out(out, shape, np.dtype(self.result([dtype_of(value) for value in values])))
+            if any(np.may_share_memory(value, out) for value in values if isinstance(value, np.ndarray)):
+                np.copyto(out, self.value(values))
+            else:
+                self.value(values, out)
+            return out
         except FAILURES as failure:
             raise ExpressionError(self.explain(failure, self.parameters)) from None
 
@@ -203,7 +206,7 @@ def as_operand(name: str, value: Any) -> Value:
         raise ExpressionError(f"{name} is a masked array, expected a plain one: fill it first")
     try:
         return np.asarray(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RuntimeError) as error:
         raise ExpressionError(f"{name} is no array: {error}") from None
 
 

@@ -229,21 +229,28 @@ def run(program: Program, operands: Sequence[Any], out: Array | None = None) -> 
     ExpressionError for inputs a function does not take, for shapes that do not broadcast and for an `out` of
     another shape or dtype.
     """
-    inputs = [as_operand(name, value) for name, value in zip(program.inputs, operands, strict=True)]
+    try:
+        inputs = [as_operand(name, value) for name, value in zip(program.inputs, operands, strict=True)]
+    except ExpressionError as error:
+        raise ExpressionError(f"expression: {error}") from None
     plan = program.plan(tuple([dtype_of(value) for value in inputs]))
-    shapes = {x.shape if isinstance(x := inputs[i], np.ndarray) else () for i in program.used}
+    shapes = {x.shape for i in program.used if isinstance(x := inputs[i], np.ndarray)}
     alike = len(shapes) == 1
     shape = shapes.pop() if alike else _shape(program, inputs)
-    fresh = out is None or not _shared(inputs, out)
+    fresh = True
     if out is None:
         out = np.empty(shape, plan.dtype)
     else:
-        check_out(out, shape, plan.dtype)
+        try:
+            check_out(out, shape, plan.dtype)
+        except ExpressionError as error:
+            raise ExpressionError(f"expression: {error}") from None
+        fresh = not _shared(inputs, out)
         if not (fresh or _may_write(plan, inputs, out)):
             np.copyto(out, run(program, inputs))
             return out
     with np.errstate(all="ignore"):
-        if alike and plan.elementwise and out.size <= SMALL:
+        if alike and plan.elementwise and not plan.scalars and out.size <= SMALL:
             _run_small(program, plan, inputs, out, fresh)
         else:
             _Run(program, plan, inputs, out, fresh).run()
@@ -318,10 +325,11 @@ class _Run:
             if self.plan.steps and self.program.result in shapes:
                 self.run_blocks(shapes)
             else:
+                self.step = None
                 np.copyto(self.out, self.values[self.program.result])
         except FAILURES as failure:
             if self.step is None:
-                raise
+                raise ExpressionError(f"expression: {failure}") from None
             self.program.fail(self.step, failure)
 
     def run_once(self) -> dict[int, tuple[int, ...]]:

@@ -72,13 +72,23 @@ def test_operand_numbers_may_leave_gaps():
         ((1,), {"yy": 2}, "no operand is named 'yy' (did you mean 'y'?)"),
         ((np.ones(3), np.ones(2)), {}, "the shapes of its inputs do not broadcast: x (3,), y (2,)"),
         (("a", 1), {}, "x is <U1, expected numbers or bools"),
-        (([[1], [1, 2]], 1), {}, "x is no array"),
+        (([[1], [1, 2]], 1), {}, "expression: x is no array"),
+        ((1, 2), {"out": [0]}, "expression: out is list, expected an array"),
+        ((1, 2**70), {}, "column 3: add: "),
     ],
 )
 def test_operands_that_do_not_fit(given_, named, message):
     with pytest.raises(ExpressionError) as error:
         Expression("x + y")(*given_, **named)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "operands"), [("9223372036854775808", ()), ("x", (2**70,)), ("x", (-(2**63) - 1,))]
+)
+def test_a_number_alone_must_fit_its_dtype(text, operands):
+    with pytest.raises(ExpressionError, match=r"^expression: Python int"):
+        Expression(text)(*operands)
 
 
 def test_an_expression_without_operands_takes_none():
@@ -138,6 +148,8 @@ def test_dtypes_that_do_not_fit():
         Expression("x & y").dtype("int8", "float32")
     with pytest.raises(ExpressionError, match="y is 'float7', expected a dtype"):
         Expression("x & y").dtype("int8", "float7")
+    with pytest.raises(ExpressionError, match="y is None, expected a dtype"):
+        Expression("x & y").dtype("int8", None)
     with pytest.raises(ExpressionError, match="no value for y"):
         Expression("x & y").dtype("int8")
 
@@ -157,6 +169,7 @@ def test_a_batch_is_operand_major():
         ([1, 2], 0, "batch_size is 0, expected an integer of 1 or more"),
         ([1, 2], 1.0, "batch_size is 1.0"),
         ([1, 2], True, "batch_size is True"),
+        (None, 1, "tensors is NoneType, expected a list"),
     ],
 )
 def test_a_batch_of_the_wrong_size(tensors, batch_size, message):

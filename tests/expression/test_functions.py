@@ -202,7 +202,9 @@ def test_an_integer_to_a_negative_power_is_an_error():
 
 
 def test_signed_and_unsigned_64_bits_have_no_common_integer():
-    with pytest.raises(ExpressionError, match="no common integer dtype: cast one of them"):
+    with pytest.raises(
+        ExpressionError, match="bitwise_or: x has no common integer dtype with the other operand, cast one"
+    ):
         by_name["bitwise_or"](np.ones(1, np.uint64), np.ones(1, np.int64))
 
 
@@ -247,7 +249,8 @@ def test_a_number_that_no_dtype_holds_is_an_error():
         (np.array([None]), "sqrt: x is object, expected numbers or bools"),
         (np.array([1j]), "sqrt: x is complex128, expected numbers or bools"),
         (np.array(["2020"], "M8[Y]"), "expected numbers or bools"),
-        ([[1], [1, 2]], "x is no array"),
+        (np.zeros(1, {"names": ["a"], "formats": ["i4"], "offsets": [4]}), "expected numbers or bools"),
+        ([[1], [1, 2]], "sqrt: x is no array"),
         (np.ma.array([1.0], mask=[True]), "x is a masked array"),
         (None, "sqrt: x is object"),
     ],
@@ -256,6 +259,13 @@ def test_what_is_no_number_is_an_error(operand, message):
     with pytest.raises(ExpressionError) as error:
         by_name["sqrt"](operand)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["add", "pow", "where"])
+def test_shapes_that_do_not_broadcast_are_named(name):
+    operands = [np.ones(2), np.ones(3), np.ones(2)][: by_name[name].arity]
+    with pytest.raises(ExpressionError, match=rf"^{name}: shapes \(2,\) and \(3,\) do not broadcast"):
+        by_name[name](*operands)
 
 
 def test_a_row_checks_how_many_operands_it_gets():

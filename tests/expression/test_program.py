@@ -3,9 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seqflow.errors import ExpressionError
 from seqflow.expression import Expression
-from seqflow.expression.functions import by_name
-from seqflow.expression.parser import parse
+from seqflow.expression.functions import FAILURES, by_name
+from seqflow.expression.parser import Call, Literal, parse, postorder
 from seqflow.expression.program import BLOCK, SMALL, compile_tree
 
 
@@ -210,22 +211,28 @@ formulas = st.recursive(
 )
 
 
+def one_by_one(text, operands):
+    """The formula's reverse Polish form, walked over whole arrays."""
+    parsed = parse(text)
+    stack = []
+    for node in postorder(parsed.tree):
+        if isinstance(node, Call):
+            arguments = [stack.pop() for _ in range(node.function.arity)][::-1]
+            stack.append(node.function.value(arguments))
+        else:
+            stack.append(node.value if isinstance(node, Literal) else operands[parsed.inputs[node.index]])
+    return np.asarray(stack.pop())
+
+
 @given(formulas, st.sampled_from([9, SMALL + 5]))
 def test_a_program_does_what_its_functions_do_one_by_one(text, rows):
-    expression = Expression(text)
     operands = {"a": draw(0, rows), "b": draw(1, rows)}
-    stack = []
-    for word in expression.rpn:
-        if word.startswith("@"):
-            stack.append(operands[expression.inputs[int(word[1:])]])
-        elif word in by_name:
-            row = by_name[word]
-            arguments = [stack.pop() for _ in range(row.arity)][::-1]
-            stack.append(row.value(arguments))
-        else:
-            stack.append({"True": True, "inf": np.inf}.get(word, float(word) if "." in word else word))
-            stack[-1] = int(word) if isinstance(stack[-1], str) else stack[-1]
-    expected = np.asarray(stack.pop())
-    result = expression(**{name: operands[name] for name in expression.inputs})
+    try:
+        expected = one_by_one(text, operands)
+    except FAILURES:
+        with pytest.raises(ExpressionError):
+            Expression(text)(**{name: operands[name] for name in parse(text).inputs})
+        return
+    result = Expression(text)(**{name: operands[name] for name in parse(text).inputs})
     assert result.dtype == expected.dtype
     np.testing.assert_array_equal(result, expected)
