@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from seqflow.errors import ExpressionError, SeqflowError
 from seqflow.expression import Expression, expression, functions, lexer, parser
@@ -191,6 +193,41 @@ def test_an_expression_prints_copies_and_pickles_as_its_text():
     assert repr(made) == f"Expression({INFIX!r})"
     for other in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
         assert (other.text, other) == (INFIX, made)
+
+
+words = st.sampled_from(
+    [
+        "x",
+        "@0",
+        "1",
+        "0.5",
+        "-",
+        "~",
+        "+",
+        "**",
+        "//",
+        "<",
+        "&",
+        "(",
+        ")",
+        ",",
+        "add(",
+        "where(",
+        " ",
+        "int8(",
+    ]
+)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=20) | st.lists(words, max_size=12).map("".join))
+def test_any_text_is_an_expression_or_an_expression_error(text):
+    try:
+        made = Expression(text)
+        made(*[np.array([1, 2], np.int8)] * len(made.inputs))
+    except ExpressionError:
+        return
+    assert Expression(made.canonical) == made
 
 
 def test_an_attribute_is_a_name_and_nothing_else():

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqflow.errors import ExpressionError
@@ -85,6 +85,7 @@ OURS = {
 @pytest.mark.parametrize(
     "row", [row for row in table if "f" in row.kinds and not row.strong], ids=lambda row: row.name
 )
+@settings(deadline=None)
 @given(data=st.data())
 def test_floats_give_what_numpy_gives(row, data):
     numbers = st.lists(
@@ -98,6 +99,7 @@ def test_floats_give_what_numpy_gives(row, data):
     np.testing.assert_allclose(row(*operands), expected, rtol=4e-15, atol=0)
 
 
+@settings(deadline=None)
 @given(st.floats(allow_nan=False))
 def test_erf_is_accurate(x):
     assert value("erf", x) == pytest.approx(math.erf(x), rel=4e-15, abs=0)

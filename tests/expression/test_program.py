@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seqflow.errors import ExpressionError
@@ -224,6 +224,7 @@ def one_by_one(text, operands):
     return np.asarray(stack.pop())
 
 
+@settings(deadline=None)
 @given(formulas, st.sampled_from([9, SMALL + 5]))
 def test_a_program_does_what_its_functions_do_one_by_one(text, rows):
     operands = {"a": draw(0, rows), "b": draw(1, rows)}
