@@ -30,8 +30,9 @@ class Equalities:
         if not dimension.terms or not self._values:
             return dimension
         values = [self._value(atom) for atom, _ in dimension.terms]
-        if all(value.terms == ((atom, 1),) and value.min_length == atom.bounds[0] and value.max_length is None
-               for value, (atom, _) in zip(values, dimension.terms, strict=True)):  # fmt: skip
+        if all(
+            value == atom.as_dimension() for value, (atom, _) in zip(values, dimension.terms, strict=True)
+        ):
             return dimension
         parts = [(k, value) for value, (_, k) in zip(values, dimension.terms, strict=True)]
         resolved = linear(dimension.constant, parts, (dimension,))
@@ -57,11 +58,8 @@ class Equalities:
     def explain(self, *dimensions: Dimension) -> list[str]:
         """One sentence for each name in these dimensions that was taken to be something else."""
         atoms = dict.fromkeys(atom for dimension in dimensions for atom, _ in dimension.terms or ())
-        return [
-            f"{atom} is {self._values[atom]} since {self._reasons[atom]}"
-            for atom in atoms
-            if atom in self._reasons
-        ]
+        known = [atom for atom in atoms if atom in self._reasons]
+        return [f"{atom} is {self._values[atom]} since {self._reasons[atom]}" for atom in known]
 
     @contextmanager
     def staged(self) -> Iterator[None]:

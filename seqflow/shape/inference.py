@@ -1,0 +1,550 @@
+"""InferenceContext: what a shape function sees of an op's inputs, and where it puts the outputs."""
+
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeGuard, overload
+
+import numpy as np
+
+from seqflow.errors import LodError, OpError, SeqflowError, ShapeError, nearest
+from seqflow.shape.dimension import Comparison, Dimension, DimensionLike
+from seqflow.shape.equalities import Equalities
+from seqflow.shape.partial_shape import PartialShape, ShapeLike
+
+Array = np.ndarray[Any, Any]
+Key = int | str
+Inputs = Sequence[ShapeLike] | Mapping[str, ShapeLike | Sequence[ShapeLike]]
+
+
+class Guard(NamedTuple):
+    """Two sizes, or two shapes, that were taken to be equal without proof: to be checked when they are known."""
+
+    left: Dimension | PartialShape
+    right: Dimension | PartialShape
+    origin: str
+
+    def __str__(self) -> str:
+        return f"{self.left} == {self.right} ({self.origin})"
+
+
+class Output(NamedTuple):
+    """What a shape function said of one output."""
+
+    shape: PartialShape
+    rows: Hashable | None
+    dtype: np.dtype[Any] | None
+
+
+class InferenceContext:
+    """The inputs of one op as far as they are known, and TensorFlow's vocabulary for computing the outputs.
+
+    `inputs` maps names to shapes (a list of shapes where the op takes a list), or is a sequence of shapes. Inputs
+    are asked for by position, counting those in lists, or by name: `x`, `xs[1]`. `input_values` holds what is
+    known of their values, as arrays, or as a PartialShape where a vector of sizes is known in part. `rows` holds
+    their row spaces. What was taken to be equal is kept in `equalities`, which the ops of one net share.
+
+    Every method raises ShapeError where shapes do not fit, and then nothing has changed.
+
+    >>> def matmul(ctx):
+    ...     x, y = ctx.with_rank(ctx.input("x"), 2), ctx.with_rank(ctx.input("y"), 2)
+    ...     ctx.merge(ctx.dim(x, 1), ctx.dim(y, 0))
+    ...     ctx.set_output(0, ctx.make_shape([ctx.dim(x, 0), ctx.dim(y, 1)]))
+    >>> ctx = InferenceContext("matmul", {"x": "{B,3}", "y": "{3,4}"})
+    >>> print(ctx.run(matmul)[0].shape)
+    {B,4}
+    """
+
+    def __init__(
+        self,
+        op_name: str,
+        inputs: Inputs,
+        *,
+        input_values: Mapping[Key, Any] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        rows: Mapping[Key, Any] | None = None,
+        dtypes: Mapping[Key, Any] | None = None,
+        equalities: Equalities | None = None,
+        num_outputs: int = 1,
+    ) -> None:
+        self.op_name = op_name
+        self.attributes = attributes or {}
+        self.equalities = Equalities() if equalities is None else equalities
+        self.guards: list[Guard] = []
+        self.requested_tensors: set[str] = set()
+        """The inputs whose values the shape function asked for."""
+        self.requested_shapes: set[str] = set()
+        """The inputs whose values it asked for as a shape; a part of the value is of use, too."""
+        self._shapes: list[PartialShape] = []
+        self._names: list[str] = []
+        self._lists: dict[str, range] = {}
+        self._outputs: list[Output | None] = [None] * num_outputs
+        self._add_inputs(inputs)
+        self._values = self._by_position(input_values)
+        self._rows = self._by_position(rows)
+        self._dtypes = self._by_position(dtypes)
+
+    def _add_inputs(self, inputs: Inputs) -> None:
+        if not isinstance(inputs, Mapping):
+            self._shapes = [PartialShape.of(shape) for shape in inputs]
+            self._names = [f"input {i}" for i in range(len(self._shapes))]
+            return
+        for name, shape in inputs.items():
+            if _is_list_of_shapes(shape):
+                start = len(self._shapes)
+                self._shapes += [PartialShape.of(one) for one in shape]
+                self._lists[name] = range(start, len(self._shapes))
+                self._names += [f"{name}[{i}]" for i in range(len(self._lists[name]))]
+            else:
+                self._shapes.append(PartialShape.of(shape))  # type: ignore[arg-type]
+                self._names.append(name)
+
+    def _by_position(self, given: Mapping[Key, Any] | None) -> dict[int, Any]:
+        found: dict[int, Any] = {}
+        for key, value in (given or {}).items():
+            if key in self._lists:
+                found.update(zip(self._lists[str(key)], value, strict=True))
+            elif value is not None:
+                found[self._position(key)] = value
+        return found
+
+    def _position(self, key: Key) -> int:
+        if isinstance(key, str):
+            if key in self._lists:
+                raise OpError(f"{self.op_name}: input {key!r} is a list\n  ask ctx.inputs({key!r})")
+            if key not in self._names:
+                raise OpError(f"{self.op_name}: there is no input {key!r}{nearest(key, self._names)}")
+            return self._names.index(key)
+        if not 0 <= key < len(self._shapes):
+            raise OpError(f"{self.op_name}: there is no input {key}, it has {len(self._shapes)}")
+        return key
+
+    # Inputs and outputs
+
+    @property
+    def num_inputs(self) -> int:
+        """How many inputs there are, each element of a list counted."""
+        return len(self._shapes)
+
+    @property
+    def num_outputs(self) -> int:
+        return len(self._outputs)
+
+    def input(self, key: Key) -> PartialShape:
+        """The shape of one input, by position or name."""
+        return self._shapes[self._position(key)]
+
+    def inputs(self, name: str) -> list[PartialShape]:
+        """The shapes of all inputs of this name: of a list, or of one."""
+        if name in self._lists:
+            return [self._shapes[i] for i in self._lists[name]]
+        return [self.input(name)]
+
+    def rows(self, key: Key) -> Hashable | None:
+        """Whose rows axis 0 of an input holds; None where that is not known."""
+        rows: Hashable | None = self._rows.get(self._position(key))
+        return None if rows is None else self.equalities.rows(rows)
+
+    def dtype(self, key: Key) -> np.dtype[Any] | None:
+        """The dtype of an input; None where it is not known."""
+        dtype = self._dtypes.get(self._position(key))
+        return None if dtype is None else np.dtype(dtype)
+
+    def attr(self, name: str) -> Any:
+        """An attribute of the op; OpError where it has none of this name."""
+        if name not in self.attributes:
+            raise OpError(f"{self.op_name}: there is no attribute {name!r}{nearest(name, self.attributes)}")
+        return self.attributes[name]
+
+    def set_output(
+        self, i: int, shape: ShapeLike, rows: Hashable | None = None, dtype: Any | None = None
+    ) -> None:
+        """Say what output `i` is: its shape, whose rows its axis 0 holds, its dtype."""
+        self._check_output(i)
+        self._outputs[i] = Output(PartialShape.of(shape), rows, None if dtype is None else np.dtype(dtype))
+
+    def output(self, i: int) -> PartialShape:
+        """The shape set for output `i`; ShapeError where none was."""
+        self._check_output(i)
+        output = self._outputs[i]
+        if output is None:
+            raise self._error(f"output {i} is not set")
+        return output.shape
+
+    @property
+    def outputs(self) -> list[Output]:
+        """All outputs; ShapeError where one is not set."""
+        for i in range(self.num_outputs):
+            self.output(i)
+        return [output for output in self._outputs if output is not None]
+
+    def _check_output(self, i: int) -> None:
+        if not 0 <= i < self.num_outputs:
+            raise OpError(f"{self.op_name}: there is no output {i}, it has {self.num_outputs}")
+
+    def run(self, shape_function: Callable[["InferenceContext"], object]) -> list[Output]:
+        """Call the shape function and return the outputs.
+
+        An error gains the op, the inputs and the known values; then inputs, outputs, guards and equalities are
+        as before. What was requested stays, so that the caller can find the values and run it again.
+        """
+        try:
+            with self._unchanged_on_error():
+                shape_function(self)
+                return self.outputs
+        except SeqflowError as error:
+            prefix = "" if str(error).startswith(f"{self.op_name}: ") else f"{self.op_name}: "
+            error.args = (f"{prefix}{error}\n  {self.described}",)
+            raise
+        except Exception as error:
+            error.add_note(f"in the shape function of {self.op_name}, {self.described}")
+            raise
+
+    @property
+    def described(self) -> str:
+        """The inputs, and what is known of their values, in one line."""
+        given = ", ".join(f"{name} {shape}" for name, shape in zip(self._names, self._shapes, strict=True))
+        values = ", ".join(f"{self._names[i]} = {_short(value)}" for i, value in self._values.items())
+        return f"given {given or 'no inputs'}" + (f" where {values}" if values else "")
+
+    @contextmanager
+    def _unchanged_on_error(self) -> Generator[None]:
+        before = list(self._shapes), list(self.guards), list(self._outputs)
+        try:
+            with self.equalities.staged():
+                yield
+        except BaseException:
+            self._shapes, self.guards, self._outputs = before
+            raise
+
+    # Values
+
+    def input_tensor(self, key: Key) -> Array | None:
+        """The value of an input where it is constant, else None; either way it is on record as wanted."""
+        i = self._position(key)
+        self.requested_tensors.add(self._names[i])
+        value = self._values.get(i)
+        if isinstance(value, PartialShape):
+            return np.array(value.to_shape(), np.int64) if value.is_static else None
+        return None if value is None else np.asarray(value)
+
+    def input_tensor_as_shape(self, key: Key) -> PartialShape:
+        """The shape that the value of an input says, as far as it is known; it is on record as wanted.
+
+        The input is a vector of sizes, -1 standing for an unknown one, or the scalar -1 for a shape of unknown
+        rank. ShapeError for anything else.
+        """
+        i = self._position(key)
+        self.requested_shapes.add(self._names[i])
+        value = self._values.get(i)
+        if isinstance(value, PartialShape):
+            return value
+        if value is not None:
+            return self._shape_of_value(np.asarray(value), self._names[i])
+        shape = self.with_rank_at_most(self._shapes[i], 1)
+        if shape.dimensions and shape[0].is_static:
+            return PartialShape.dynamic(shape[0])
+        return PartialShape.dynamic()
+
+    def make_shape_from_tensor(self, key: Key) -> PartialShape:
+        """The same as `input_tensor_as_shape`, under TensorFlow's name."""
+        return self.input_tensor_as_shape(key)
+
+    def _shape_of_value(self, value: Array, name: str) -> PartialShape:
+        if value.ndim > 1 or (value.dtype.kind not in "iu" and value.size):
+            raise self._error(f"{name} is {value.dtype} of shape {value.shape}, expected a vector of sizes")
+        if value.ndim == 0:
+            if value != -1:
+                raise self._error(f"{name} is {value}, expected a vector of sizes, or -1 for an unknown rank")
+            return PartialShape.dynamic()
+        for i, size in enumerate(value.tolist()):
+            if size < -1:
+                raise self._error(f"{name}[{i}] is {size}, expected a size, or -1 for an unknown one")
+        return PartialShape(Dimension.dynamic() if size == -1 else size for size in value.tolist())
+
+    # Looking at shapes
+
+    def dim(self, shape: PartialShape, axis: int) -> Dimension:
+        """One dimension, from the end where `axis` is negative; unknown where the rank is."""
+        if shape.dimensions is None:
+            return Dimension.dynamic()
+        if not -len(shape) <= axis < len(shape):
+            raise self._error(f"{self._name(shape)} has no dimension {axis}, expected one of {len(shape)}")
+        return shape.dimensions[axis]
+
+    def value(self, dimension: DimensionLike) -> int | None:
+        """The size where it is known, else None."""
+        resolved = self.equalities.resolve(Dimension.of(dimension))
+        return resolved.get_length() if resolved.is_static else None
+
+    def num_elements(self, shape: ShapeLike) -> Dimension:
+        """The product of the dimensions; 0 where any is 0."""
+        return PartialShape.of(shape).num_elements
+
+    def with_rank(self, shape: PartialShape, rank: DimensionLike) -> PartialShape:
+        """The shape if it has this rank; of an unknown rank, the shape of which the rank is known."""
+        rank = Dimension.of(rank)
+        if shape.dimensions is None:
+            return shape if rank.is_dynamic else PartialShape.dynamic(rank)
+        if not rank.compatible(len(shape.dimensions)):
+            raise self._wrong_rank(shape, str(rank))
+        return shape
+
+    def with_rank_at_least(self, shape: PartialShape, rank: int) -> PartialShape:
+        """The shape if it may have this rank or more."""
+        if shape.dimensions is not None and len(shape) < rank:
+            raise self._wrong_rank(shape, f"{rank} or more")
+        return shape
+
+    def with_rank_at_most(self, shape: PartialShape, rank: int) -> PartialShape:
+        """The shape if it may have this rank or less."""
+        if shape.dimensions is not None and len(shape) > rank:
+            raise self._wrong_rank(shape, f"{rank} or less")
+        return shape
+
+    # Merging
+
+    @overload
+    def merge(self, left: PartialShape, right: ShapeLike) -> PartialShape: ...
+    @overload
+    def merge(self, left: DimensionLike, right: DimensionLike) -> Dimension: ...
+    def merge(self, left: Any, right: Any) -> PartialShape | Dimension:
+        """What is known if two shapes, or two dimensions, are the same.
+
+        Where that is provable, it is so; where it is provably wrong, ShapeError; else it is taken to be so, noted
+        in `equalities` and recorded in `guards`. The first of two equal ones is returned itself.
+        """
+        if isinstance(left, Dimension) and left.is_static and left == right:
+            return left
+        guards: list[Guard] = []
+        with self.equalities.staged():
+            if isinstance(left, PartialShape):
+                merged: Any = self._merge_shapes(left, PartialShape.of(right), guards)
+            else:
+                merged = self._merge_dimensions(Dimension.of(left), Dimension.of(right), guards)
+        self.guards += guards
+        return merged  # type: ignore[no-any-return]
+
+    def _merge_shapes(self, left: PartialShape, right: PartialShape, guards: list[Guard]) -> PartialShape:
+        if left is right:
+            return left
+        if left.dimensions is None or right.dimensions is None:
+            guards.append(Guard(left, right, f"{self.op_name}: {self._name(left)} and {self._name(right)}"))
+            return right if left.dimensions is None else left
+        if len(left) != len(right):
+            raise self._error(
+                f"{self._name(left)} has rank {len(left)} but {self._name(right)} has rank {len(right)}, "
+                "expected the same shape"
+            )
+        dimensions = [
+            self._merge_dimensions(a, b, guards)
+            for a, b in zip(left.dimensions, right.dimensions, strict=True)
+        ]
+        return _first_equal(PartialShape(dimensions), left, right)
+
+    def _merge_dimensions(self, left: Dimension, right: Dimension, guards: list[Guard]) -> Dimension:
+        if left.is_static and left == right:
+            return left
+        answer = self.equalities.compare(left, right)
+        if answer is Comparison.EQUAL:
+            merged = self.equalities.resolve(left).merge(self.equalities.resolve(right))
+            return left if merged == self.equalities.resolve(left) else merged
+        places = self._place(left), self._place(right)
+        if answer is Comparison.UNEQUAL:
+            found = " but ".join(_is(place, size) for place, size in zip(places, (left, right), strict=True))
+            raise self._error(f"{found}, expected equal sizes", *self.equalities.explain(left, right))
+        origin = f"{self.op_name}: {places[0] or left} and {places[1] or right}"
+        try:
+            merged = self.equalities.equate(left, right, origin)
+        except ShapeError as error:
+            raise self._error(f"{left} cannot be {right}: {error}") from None
+        guards.append(Guard(left, right, origin))
+        return merged
+
+    def merge_prefix(self, shape: PartialShape, prefix: PartialShape) -> tuple[PartialShape, PartialShape]:
+        """Merge the first dimensions of `shape` with all of `prefix`; both as they are then known."""
+        if shape.dimensions is None or prefix.dimensions is None:
+            return shape, prefix
+        self.with_rank_at_least(shape, len(prefix))
+        merged = self.merge(shape[: len(prefix)], prefix)
+        whole = PartialShape([*merged, *shape[len(prefix) :]])
+        return _first_equal(whole, shape), _first_equal(merged, prefix)
+
+    def merge_input(self, key: Key, shape: ShapeLike) -> bool:
+        """Merge an input with what is known of it; whether that told something new."""
+        i = self._position(key)
+        before = self._shapes[i]
+        self._shapes[i] = self.merge(before, shape)
+        return self._shapes[i] != before
+
+    def relax_input(self, key: Key, shape: ShapeLike) -> bool:
+        """Widen an input to what it also may be; whether that forgot something."""
+        i = self._position(key)
+        before = self._shapes[i]
+        self._shapes[i] = _first_equal(before.relax(shape), before)
+        return self._shapes[i] != before
+
+    def merge_rows(self, *keys: Key) -> Hashable | None:
+        """The one row space of these inputs, None where none is known; LodError where two are different."""
+        known = [(key, rows) for key in keys if (rows := self.rows(key)) is not None]
+        for key, rows in known[1:]:
+            if rows != known[0][1]:
+                first, second = self._names[self._position(known[0][0])], self._names[self._position(key)]
+                raise LodError(
+                    f"{self.op_name}: {first} holds the rows of {known[0][1]} but {second} those of {rows}\n"
+                    "  where they belong together, say so with same_lengths(…, …)"
+                )
+        return known[0][1] if known else None
+
+    def broadcast_inputs(self, *keys: Key) -> tuple[PartialShape, Hashable | None]:
+        """The shape and the rows of an elementwise operation on these inputs, or on all.
+
+        Sizes broadcast as in NumPy, but rows do not: axis 0 of an input with a row space merges with axis 0 of
+        the others, unless that is missing or is a static 1.
+        """
+        positions = [self._position(key) for key in keys] if keys else list(range(self.num_inputs))
+        shapes = [self._shapes[i] for i in positions]
+        if any(shape.dimensions is None for shape in shapes):
+            return PartialShape.dynamic(), None
+        rank = max(map(len, shapes), default=0)
+        full = [i for i in positions if len(self._shapes[i]) == rank and rank and self._shapes[i][0] != 1]
+        rows = self.merge_rows(*(full or [i for i in positions if len(self._shapes[i]) == rank]))
+        with self._unchanged_on_error():
+            result: list[Dimension] = []
+            for axis in range(-rank, 0):
+                combine = self._merge_size if axis == -rank and rows is not None else self._broadcast_size
+                size = Dimension(1)
+                for shape in shapes:
+                    if len(shape) >= -axis:
+                        size = combine(size, shape[axis])
+                result.append(size)
+        return PartialShape(result), rows
+
+    def _merge_size(self, left: Dimension, right: Dimension) -> Dimension:
+        """Both sizes, where only a static 1 is repeated."""
+        return right if left == 1 else left if right == 1 else self.merge(left, right)
+
+    def _broadcast_size(self, left: Dimension, right: Dimension) -> Dimension:
+        a, b = self.equalities.resolve(left), self.equalities.resolve(right)
+        if a == 1 or b == 1:
+            return right if a == 1 else left
+        if a.compare(b) is Comparison.EQUAL:
+            return left
+        return a.broadcast_merge(b) if a.may_be(1) or b.may_be(1) else self.merge(left, right)
+
+    # Making shapes
+
+    def make_shape(self, dimensions: Iterable[DimensionLike]) -> PartialShape:
+        """The shape of these dimensions."""
+        return PartialShape(dimensions)
+
+    def subshape(
+        self, shape: PartialShape, start: int, end: int | None = None, stride: int = 1
+    ) -> PartialShape:
+        """The dimensions from `start` to before `end`, each counted from the end where negative.
+
+        Without an `end`, up to the last one in the direction of `stride`. Positions beyond the rank are taken for
+        the rank; ShapeError for those before the first, and for a start behind the end.
+        """
+        if stride == 0:
+            raise self._error("subshape: stride is 0, expected another")
+        if shape.dimensions is None:
+            return shape if (start, end, stride) == (0, None, 1) else PartialShape.dynamic()
+        rank = len(shape)
+        first = self._clipped(shape, min(start, rank), "start")
+        if stride < 0 and first == rank:
+            first -= 1
+        beyond = rank if stride > 0 else -1
+        last = beyond if end is None else self._clipped(shape, min(end, rank), "end")
+        if (last - first) * stride < 0:
+            raise self._error(f"subshape: start {start} is behind end {end} in {self._name(shape)}")
+        return _first_equal(PartialShape(shape.dimensions[i] for i in range(first, last, stride)), shape)
+
+    def _clipped(self, shape: PartialShape, position: int, what: str) -> int:
+        rank = len(shape)
+        if position < -rank:
+            raise self._error(
+                f"subshape: {what} {position} is before the first dimension of {self._name(shape)}"
+            )
+        return position + rank if position < 0 else position
+
+    def concatenate(self, *shapes: ShapeLike) -> PartialShape:
+        """The dimensions of all shapes, one after another; `?` where one has unknown rank."""
+        parts = [PartialShape.of(shape) for shape in shapes]
+        if any(part.dimensions is None for part in parts):
+            return PartialShape.dynamic()
+        return PartialShape([dimension for part in parts for dimension in part])
+
+    def replace_dim(self, shape: PartialShape, axis: int, dimension: DimensionLike) -> PartialShape:
+        """The shape with another dimension at `axis`; `?` where the rank is unknown."""
+        if shape.dimensions is None:
+            return shape
+        self.dim(shape, axis)
+        dimensions = list(shape.dimensions)
+        dimensions[axis] = Dimension.of(dimension)
+        return PartialShape(dimensions)
+
+    # Arithmetic on dimensions
+
+    def add(self, left: DimensionLike, right: DimensionLike) -> Dimension:
+        return Dimension.of(left) + right
+
+    def subtract(self, left: DimensionLike, right: DimensionLike) -> Dimension:
+        """The difference; ShapeError where it is negative."""
+        return Dimension.of(left) - right
+
+    def multiply(self, left: DimensionLike, right: DimensionLike) -> Dimension:
+        return Dimension.of(left) * right
+
+    def divide(self, left: DimensionLike, right: DimensionLike, evenly: bool) -> Dimension:
+        """The quotient, rounded down unless it must come out even; ShapeError for a zero divisor."""
+        left = Dimension.of(left)
+        return left.divide_exactly(right) if evenly else left // right
+
+    def min(self, left: DimensionLike, right: DimensionLike) -> Dimension:
+        return Dimension.of(left).minimum(right)
+
+    def max(self, left: DimensionLike, right: DimensionLike) -> Dimension:
+        return Dimension.of(left).maximum(right)
+
+    # Messages
+
+    def _error(self, message: str, *lines: str) -> ShapeError:
+        return ShapeError("\n  ".join((f"{self.op_name}: {message}", *lines)))
+
+    def _wrong_rank(self, shape: PartialShape, expected: str) -> ShapeError:
+        return self._error(f"{self._name(shape)} has rank {len(shape)}, expected {expected}")
+
+    def _name(self, shape: PartialShape) -> str:
+        """The input that has this shape, and the shape."""
+        names = [self._names[i] for i, known in enumerate(self._shapes) if known is shape]
+        return f"{names[0]} {shape}" if names else str(shape)
+
+    def _place(self, dimension: Dimension) -> str | None:
+        """Where among the inputs this dimension stands."""
+        for name, shape in zip(self._names, self._shapes, strict=True):
+            for axis, known in enumerate(shape.dimensions or ()):
+                if known is dimension:
+                    return f"{name}.shape[{axis}]"
+        return None
+
+
+def _is_list_of_shapes(value: object) -> TypeGuard[Sequence[ShapeLike]]:
+    """Whether it holds shapes, texts in braces or sequences; else it holds dimensions."""
+    return isinstance(value, (list, tuple)) and any(
+        isinstance(one, (PartialShape, tuple, list)) or (isinstance(one, str) and one.startswith("{"))
+        for one in value
+    )
+
+
+def _first_equal(result: PartialShape, *shapes: PartialShape) -> PartialShape:
+    """The first of `shapes` that the result is, so that a shape that already is the answer is returned itself."""
+    return next((shape for shape in shapes if shape == result), result)
+
+
+def _is(place: str | None, size: Dimension) -> str:
+    return f"{place} is {size}" if place else str(size)
+
+
+def _short(value: Any) -> str:
+    text = str(value) if isinstance(value, PartialShape) else np.array2string(np.asarray(value), threshold=8)
+    return " ".join(text.split())
