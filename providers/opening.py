@@ -40,7 +40,7 @@ def open(
     lists all names.
 
     More options: for Parquet `memory_map=True`, `use_threads=False`; for text `encoding=None`,
-    `errors="strict"`, `batch_bytes` (4 MiB); for what is in memory `batch_bytes` (64 MiB).
+    `errors="strict"`, `batch_bytes` (2 MiB); for what is in memory `batch_bytes` (64 MiB).
 
     Raises MissingSourceError, UnknownColumnError, and ProviderError for files that are damaged or disagree, and
     for names that collide as tensor names.

@@ -16,7 +16,7 @@ from seqflow.record.buffers import INT32_MAX
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Rename, Selection, Table, selection
 
-BLOCK_BYTES = 4 << 20
+BLOCK_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def open_text(
     """A provider of files: columns `path` and `bytes`, or, with `encoding`, `path` and `text`.
 
     Text is decoded with `errors` "strict" (a file that is not text is an error, or a bad row), "replace" or
-    "ignore". A block holds files of about `batch_bytes` (4 MiB) together.
+    "ignore". A block holds files of about `batch_bytes` (2 MiB) together.
     """
     _check_decoding(encoding, errors)
     sizes = [_size(path) for path in paths]

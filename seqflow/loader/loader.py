@@ -112,7 +112,10 @@ class Loader:
         try:
             for batch in self._plan(iter(ahead), stats):
                 stats.batches += 1
-                yield batch if self.net is None else _apply(self.net, batch)
+                result = batch if self.net is None else _apply(self.net, batch)
+                del batch  # the consumer may drop it before the next one is made
+                yield result
+                del result
             finished = True
         finally:
             handler.close(keep=finished)
@@ -179,6 +182,7 @@ class Loader:
                 stats.tokens += int(batch["piece_lengths"].sum())
                 stats.cells += batch.num_rows * self.batch.capacity
                 yield batch
+                del batch
             return
         for batch in batches(everything, self.batch, name):
             if name is not None and batch.num_rows:

@@ -76,10 +76,12 @@ def windows(records: Iterable[Record], window_bytes: int) -> Iterator[Record]:
     size = 0
     for record in records:
         if held and size + nbytes(record) > window_bytes:
-            yield concat_records(held)
-            held, size = [], 0
+            window, held, size = concat_records(held), [], 0
+            yield window
+            del window
         held.append(record)
         size += nbytes(record)
+        del record
     if held:
         yield concat_records(held)
 
@@ -95,13 +97,19 @@ def _packed_windows(
         numbers = np.arange(first_row, first_row + window.num_rows)
         first_row += window.num_rows
         everything = _join(held, Sequences(window, numbers))
+        del window
         layout = kernels.plan_packing(everything.record[lengths_name], plan.capacity, plan.strategy)
         full = _full_rows(layout, plan.capacity)
         held = _pieces_of(everything, _rows_of(layout, ~full), lengths_name)
-        yield from _made(everything, _rows_of(layout, full), plan, lengths_name)
+        batch = _made(everything, _rows_of(layout, full), plan, lengths_name)
+        del everything
+        if batch.num_rows:
+            yield batch
+        del batch
     if held is not None:
         layout = kernels.plan_packing(held.record[lengths_name], plan.capacity, plan.strategy)
-        yield from _made(held, layout, plan, lengths_name)
+        if len(layout.pieces):
+            yield _made(held, layout, plan, lengths_name)
 
 
 def _join(held: Sequences | None, more: Sequences) -> Sequences:
@@ -146,10 +154,8 @@ def _pieces_of(sequences: Sequences, layout: PackingPlan, lengths_name: str) -> 
     return Sequences(replace(record, tensors=tensors), sequences.sources[sources])
 
 
-def _made(sequences: Sequences, layout: PackingPlan, plan: Packed, lengths_name: str) -> Iterator[Record]:
-    """The batch of these rows, if there are any."""
-    if not len(layout.pieces):
-        return
+def _made(sequences: Sequences, layout: PackingPlan, plan: Packed, lengths_name: str) -> Record:
+    """The batch of these rows."""
     record = sequences.record
     lengths = record[lengths_name]
     tensors: dict[str, Array] = {}
@@ -168,7 +174,7 @@ def _made(sequences: Sequences, layout: PackingPlan, plan: Packed, lengths_name:
         taken = take_rows(others, layout.sources)
         tensors |= taken.tensors
         parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
-    yield Record(tensors, parents, len(layout.pieces))
+    return Record(tensors, parents, len(layout.pieces))
 
 
 def _refuse_nested(window: Record, lengths_name: str) -> None:

@@ -17,11 +17,11 @@ from seqflow.record import Record, to_arrow
 if TYPE_CHECKING:
     import pyarrow as pa
 
-GROUP_BYTES = 24 << 20
+GROUP_BYTES = 16 << 20
 """Arrow bytes of a row group."""
 PART_BYTES = 512 << 20
 """Arrow bytes of a part file, about."""
-PENDING_BYTES = 64 << 20
+PENDING_BYTES = 32 << 20
 """Arrow bytes that may wait for the writing threads; one row group is always let through."""
 
 
@@ -29,7 +29,7 @@ class Output:
     """A context manager that takes batches and has written them, whole, when `finish` returns.
 
     Leaving the context without it (an exception, Ctrl-C) removes everything that was written. Row groups hold
-    about 24 MiB of Arrow data: small batches are gathered, large ones cut. With `threads` above 1 row groups go
+    about 16 MiB of Arrow data: small batches are gathered, large ones cut. With `threads` above 1 row groups go
     to that many part files in turn; the manifest says which group went where.
     """
 

@@ -32,21 +32,26 @@ def split_rows(record: Record, stops: Sequence[int]) -> list[Record]:
     """The record cut before each of the rows `stops` (increasing): one part more than stops, all views."""
     rows = [0, *stops, record.num_rows]
     cuts: dict[str | None, list[int]] = {None: rows}
-
-    def cuts_of(lengths: str | None) -> list[int]:
-        if lengths not in cuts:
-            assert lengths is not None
-            cuts[lengths] = _cuts_below(record.tensors[lengths], cuts_of(record.parents[lengths]))
-        return cuts[lengths]
-
     parts: list[dict[str, Tensor]] = [{} for _ in range(len(stops) + 1)]
     for name, tensor in record.tensors.items():
-        for part, (start, stop) in zip(parts, pairwise(cuts_of(record.parents[name])), strict=True):
+        for part, (start, stop) in zip(parts, pairwise(_cuts(record, name, cuts)), strict=True):
             part[name] = tensor[start:stop]
     return [
         Record(part, record.parents, stop - start, record.schema, record.dictionaries)
         for part, (start, stop) in zip(parts, pairwise(rows), strict=True)
     ]
+
+
+def _cuts(record: Record, name: str, cuts: dict[str | None, list[int]]) -> list[int]:
+    """Where the cuts fall in the rows of a tensor, kept by the lengths that describe them.
+
+    A function of its own: one that called itself from inside split_rows would keep the record alive.
+    """
+    lengths = record.parents[name]
+    if lengths not in cuts:
+        assert lengths is not None
+        cuts[lengths] = _cuts_below(record.tensors[lengths], _cuts(record, lengths, cuts))
+    return cuts[lengths]
 
 
 def take_rows(record: Record, indices: Any) -> Record:
@@ -56,23 +61,25 @@ def take_rows(record: Record, indices: Any) -> Record:
     """
     rows = _row_indices(indices, record.num_rows)
     spans: dict[str, Span] = {}
-
-    def span(lengths: str) -> Span:
-        if lengths not in spans:
-            offsets = kernels.lengths_to_offsets(record.tensors[lengths])
-            parent = record.parents[lengths]
-            first, count = (rows, 1) if parent is None else span(parent)
-            starts = offsets[first]
-            spans[lengths] = starts, offsets[first + count] - starts
-        return spans[lengths]
-
     tensors = {}
     for name, tensor in record.tensors.items():
         parent = record.parents[name]
-        tensors[name] = (
-            kernels.gather(tensor, rows) if parent is None else _take_slices(tensor, *span(parent))
-        )
+        if parent is None:
+            tensors[name] = kernels.gather(tensor, rows)
+        else:
+            tensors[name] = _take_slices(tensor, *_span(record, parent, rows, spans))
     return Record(tensors, record.parents, len(rows), record.schema, record.dictionaries)
+
+
+def _span(record: Record, lengths: str, rows: Tensor, spans: dict[str, Span]) -> Span:
+    """Where what `rows` have under a lengths tensor starts, and how much there is of it."""
+    if lengths not in spans:
+        offsets = kernels.lengths_to_offsets(record.tensors[lengths])
+        parent = record.parents[lengths]
+        first, count = (rows, 1) if parent is None else _span(record, parent, rows, spans)
+        starts = offsets[first]
+        spans[lengths] = starts, offsets[first + count] - starts
+    return spans[lengths]
 
 
 def concat_records(records: Sequence[Record]) -> Record:
