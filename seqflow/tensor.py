@@ -1,0 +1,334 @@
+"""Tensors: what describes one, views that never copy, slices, and messages that share their buffer.
+
+A tensor is a `numpy.ndarray`; nothing here wraps it.
+"""
+
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from seqflow.errors import OpError, OpTypeError, ShapeError
+from seqflow.shape import PartialShape, ShapeLike
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class TensorSpec:
+    """What is known of a tensor before there is data: dtype, shape, and whose rows its axis 0 holds.
+
+    `rows` is a row space, or None where it is not known. Two tensors may have equally many rows and still not
+    the same rows.
+
+    >>> spec = TensorSpec("float32", "{B:0..64,8}")
+    >>> print(spec, spec.byte_bound)
+    float32{B:0..64,8} 2048
+    """
+
+    dtype: np.dtype[Any]
+    shape: PartialShape
+    rows: Hashable | None
+
+    def __init__(self, dtype: Any, shape: ShapeLike, rows: Hashable | None = None) -> None:
+        object.__setattr__(self, "dtype", np.dtype(dtype))
+        object.__setattr__(self, "shape", PartialShape.of(shape))
+        object.__setattr__(self, "rows", rows)
+
+    @staticmethod
+    def of(array: Array, rows: Hashable | None = None) -> "TensorSpec":
+        """The spec of an array."""
+        return TensorSpec(array.dtype, array.shape, rows)
+
+    @property
+    def byte_bound(self) -> int | None:
+        """The most bytes it can have; None where there is no bound."""
+        most = self.shape.num_elements.max_length
+        return None if most is None else most * self.dtype.itemsize
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{self.shape}"
+
+
+class Description(NamedTuple):
+    """Where an array lies in memory."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    bytes: int
+    """How many bytes its elements have, each counted once."""
+    owner: object
+    """What keeps the memory: an array, a buffer, a memory map."""
+
+
+def describe(array: Array) -> Description:
+    """The dtype, shape, strides (in bytes), bytes and owner of an array.
+
+    >>> values = np.arange(12, dtype=np.int32)
+    >>> describe(values.reshape(3, 4)).strides, describe(values.reshape(3, 4)).owner is values
+    ((16, 4), True)
+    """
+    return Description(array.dtype, array.shape, array.strides, array.nbytes, _owner(array))
+
+
+def view(array: Array, shape: Sequence[int] | PartialShape) -> Array:
+    """The elements of `array` in another shape, sharing its memory; one size may be -1.
+
+    Raises ShapeError where the sizes do not fit, or where the elements would have to be copied.
+
+    >>> view(np.arange(12), (3, -1)).shape
+    (3, 4)
+    """
+    sizes = shape.to_shape() if isinstance(shape, PartialShape) else tuple(shape)
+    try:
+        return np.reshape(array, sizes, copy=False)
+    except ValueError:
+        raise ShapeError(_no_view(array, sizes)) from None
+
+
+def _no_view(array: Array, sizes: tuple[int, ...]) -> str:
+    message = f"view: {array.size} elements of shape {array.shape} cannot be seen as {sizes}"
+    try:
+        np.broadcast_to(np.int8(0), array.shape).reshape(sizes)
+    except ValueError as error:
+        return f"{message}: {error}"
+    return (
+        f"{message} without a copy, its strides are {array.strides}\n  copy it first: numpy.ascontiguousarray"
+    )
+
+
+def buffer(array: Array) -> Array:
+    """The bytes an array lies in, read-only and without its dtype and shape; it keeps the memory alive.
+
+    For an array with gaps these are all bytes from its first to its last element. Raises OpTypeError for an
+    array of Python objects.
+
+    >>> buffer(np.array([1, 2], np.int16)).nbytes
+    4
+    """
+    if array.dtype.hasobject:
+        raise OpTypeError("buffer: the array holds Python objects, expected plain numbers")
+    low, high = np.lib.array_utils.byte_bounds(array)
+    span = high - low if array.size else 0
+    return np.asarray(_Memory(low if span else array.ctypes.data, span, _owner(array)))
+
+
+class _Memory:
+    """Bytes at an address, and what keeps them."""
+
+    def __init__(self, address: int, size: int, owner: object) -> None:
+        self.owner = owner
+        self.__array_interface__ = {
+            "version": 3, "typestr": "|u1", "shape": (size,), "data": (address, True),
+        }  # fmt: skip
+
+
+def _owner(array: Array) -> object:
+    """The innermost base of an array that is not itself a view."""
+    owner: object = array
+    while True:
+        base = owner.obj if isinstance(owner, memoryview) else getattr(owner, "base", None)
+        base = getattr(base, "owner", base) if isinstance(base, _Memory) else base
+        if base is None:
+            return owner
+        owner = base
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSlice:
+    """A contiguous part of a tensor: where it starts along each axis, and how long it is there.
+
+    A length of None is the whole axis. The text form has one part an axis, `-` for the whole of it:
+
+    >>> part = TensorSlice.parse("-:0,10")
+    >>> part.starts, part.lengths
+    ((0, 0), (None, 10))
+    >>> part.apply(np.zeros((3, 20))).shape
+    (3, 10)
+    >>> print(part.intersect(TensorSlice.parse("1,2:8,4")))
+    1,2:8,2
+    """
+
+    starts: tuple[int, ...] = ()
+    lengths: tuple[int | None, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "starts", tuple(self.starts))
+        object.__setattr__(self, "lengths", tuple(self.lengths))
+        if len(self.starts) != len(self.lengths):
+            raise ShapeError(f"slice: there are {len(self.starts)} starts but {len(self.lengths)} lengths")
+        for axis, (start, length) in enumerate(zip(self.starts, self.lengths, strict=True)):
+            if start < 0 or (length is not None and length < 0):
+                raise ShapeError(
+                    f"slice: axis {axis} is {start},{length}, expected a start and length of 0 or more"
+                )
+            if length is None and start != 0:
+                raise ShapeError(f"slice: axis {axis} starts at {start} but has no length")
+
+    @staticmethod
+    def full(rank: int) -> "TensorSlice":
+        """The whole of every tensor of this rank."""
+        return TensorSlice((0,) * rank, (None,) * rank)
+
+    @staticmethod
+    def from_pairs(pairs: Iterable[tuple[int, int | None]]) -> "TensorSlice":
+        """A start and a length for each axis."""
+        starts, lengths = [], []
+        for start, length in pairs:
+            starts.append(start)
+            lengths.append(length)
+        return TensorSlice(tuple(starts), tuple(lengths))
+
+    @staticmethod
+    def from_message(message: Mapping[str, Any]) -> "TensorSlice":
+        """Read `{"extent": [{"start": 0, "length": 10}, {}]}`; an extent without a length is the whole axis."""
+        try:
+            pairs = [(extent.get("start", 0), extent.get("length")) for extent in message["extent"]]
+        except (KeyError, TypeError, AttributeError):
+            raise ShapeError(
+                f"slice: {message!r} is no message of a slice, expected a list `extent`"
+            ) from None
+        for axis, pair in enumerate(pairs):
+            if not all(part is None or type(part) is int for part in pair):
+                raise ShapeError(f"slice: extent {axis} is {message['extent'][axis]!r}, expected integers")
+        return TensorSlice.from_pairs(pairs)
+
+    @staticmethod
+    def parse(text: str) -> "TensorSlice":
+        """Read `-:0,10`; the inverse of `str`. ShapeError with a column where it is malformed."""
+        pairs: list[tuple[int, int | None]] = []
+        column = 1
+        for part in text.split(":") if text else []:
+            match = re.fullmatch(r"(\d+),(\d+)", part, re.ASCII)
+            if part != "-" and not match:
+                _no_slice(text, part, column)
+            pairs.append((int(match[1]), int(match[2])) if match else (0, None))
+            column += len(part) + 1
+        return TensorSlice.from_pairs(pairs)
+
+    @property
+    def rank(self) -> int:
+        return len(self.starts)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is the whole of every axis."""
+        return all(length is None for length in self.lengths)
+
+    def to_message(self) -> dict[str, list[dict[str, int]]]:
+        """The inverse of `from_message`."""
+        pairs = zip(self.starts, self.lengths, strict=True)
+        return {
+            "extent": [
+                {} if length is None else {"start": start, "length": length} for start, length in pairs
+            ]
+        }
+
+    def apply(self, array: Array) -> Array:
+        """The part of an array, sharing its memory; ShapeError where the array has no such part."""
+        self._check(PartialShape(array.shape))
+        parts = [
+            slice(None) if length is None else slice(start, start + length)
+            for start, length in zip(self.starts, self.lengths, strict=True)
+        ]
+        return array[(*parts, ...)]
+
+    def apply_to_shape(self, shape: ShapeLike) -> PartialShape:
+        """The shape of the part; ShapeError where a tensor of this shape has no such part.
+
+        >>> print(TensorSlice.parse("-:0,10").apply_to_shape("{B,20}"))
+        {B,10}
+        """
+        shape = PartialShape.of(shape).merge_rank(self.rank)
+        self._check(shape)
+        return PartialShape(
+            size if length is None else length for size, length in zip(shape, self.lengths, strict=True)
+        )
+
+    def intersect(self, other: "TensorSlice") -> "TensorSlice | None":
+        """The part in both; None where there is none. ShapeError for different ranks."""
+        if self.rank != other.rank:
+            raise ShapeError(f"slice: {self} has rank {self.rank} but {other} has rank {other.rank}")
+        pairs: list[tuple[int, int | None]] = []
+        for start, length, other_start, other_length in zip(
+            self.starts, self.lengths, other.starts, other.lengths, strict=True
+        ):
+            if length is None or other_length is None:
+                pairs.append((max(start, other_start), other_length if length is None else length))
+                continue
+            first = max(start, other_start)
+            end = min(start + length, other_start + other_length)
+            if end <= first:
+                return None
+            pairs.append((first, end - first))
+        return TensorSlice.from_pairs(pairs)
+
+    def overlaps(self, other: "TensorSlice") -> bool:
+        """Whether some part is in both."""
+        return self.intersect(other) is not None
+
+    def _check(self, shape: PartialShape) -> None:
+        if len(shape) != self.rank:
+            raise ShapeError(f"slice: {self} has rank {self.rank} but the tensor has shape {shape}")
+        for axis, (start, length, size) in enumerate(zip(self.starts, self.lengths, shape, strict=True)):
+            if length is not None and size.max_length is not None and start + length > size.max_length:
+                raise ShapeError(
+                    f"slice: {start},{length} ends behind axis {axis}, which has {size} elements"
+                )
+
+    def __str__(self) -> str:
+        pairs = zip(self.starts, self.lengths, strict=True)
+        return ":".join("-" if length is None else f"{start},{length}" for start, length in pairs)
+
+
+def _no_slice(text: str, part: str, column: int) -> NoReturn:
+    raise ShapeError(
+        f"slice: found {part!r} at column {column}, expected '-' or 'start,length'\n"
+        f"  {text}\n  {' ' * (column - 1)}^"
+    )
+
+
+def to_message(array: Array) -> "pa.Buffer":
+    """An array as an Arrow tensor message.
+
+    Arrow's tensors hold integers and floats in native byte order; other byte orders are converted. Raises
+    OpTypeError for all else.
+
+    >>> from_message(to_message(np.array([[1, 2], [3, 4]])))
+    array([[1, 2],
+           [3, 4]])
+    """
+    import pyarrow as pa
+
+    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+        raise OpTypeError(
+            f"to_message: the array is {array.dtype}, expected integers or floats\n"
+            "  send another dtype as its bytes: array.view(numpy.uint8)"
+        )
+    native = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    sink = pa.BufferOutputStream()
+    pa.ipc.write_tensor(pa.Tensor.from_numpy(native), sink)
+    return sink.getvalue()
+
+
+def from_message(message: Any) -> Array:
+    """The array in an Arrow tensor message: read-only, sharing and keeping the message's memory.
+
+    `message` is a pyarrow.Buffer, bytes, or anything with a buffer, such as a memory map. Raises OpError where it
+    is damaged.
+    """
+    import pyarrow as pa
+
+    source = message if isinstance(message, pa.Buffer) else pa.py_buffer(message)
+    try:
+        array: Array = pa.ipc.read_tensor(pa.BufferReader(source)).to_numpy()
+    except (pa.ArrowException, OSError) as error:
+        raise OpError(f"from_message: {len(source)} bytes are no Arrow tensor message: {error}") from None
+    array.flags.writeable = False
+    return array
