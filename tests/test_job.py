@@ -140,6 +140,7 @@ MALFORMED = [
     ('[source]\npaths = "x"\n[order]\nseed = 7', r"line 4: seed belongs to shuffling, which this version does not have"),
     ('[source]\npaths = "x"\n[order]\nstreams = 7', r"line 4: streams belongs to shuffling"),
     ('[source]\npaths = "x"\n[order]\nwindow = "big"', r"line 4: window: size is 'big', expected bytes"),
+    ('[source]\npaths = "x"\nbatch_bytes = 0', r"line 3: batch_bytes: size is 0, expected bytes"),
     ('[source]\npaths = "x"\n[prepare]\nnet = "a"\nfile = "b"', r"line 5: \[prepare\] has both net and file"),
     ('[source]\npaths = "x"\n[net]\nfile = "b"', r"line 4: there is no file '.*b'"),
     ('[source]\npaths = "x"\n[constants]\nt = "b.npy"', r"line 4: there is no file '.*b.npy'"),

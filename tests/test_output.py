@@ -42,6 +42,11 @@ def test_a_folder_gets_parts_and_a_manifest(tmp_path: Path) -> None:
     assert manifest["files"] == [{"name": "part-00000.parquet", "rows": 8, "bytes": size, "row_groups": [0]}]
 
 
+def test_the_folder_reads_as_one_table(tmp_path: Path) -> None:
+    write(tmp_path, [record(0, 5)], threads=2)
+    assert pq.read_table(tmp_path)["x"].to_pylist() == list(range(5))
+
+
 def test_a_path_that_ends_in_parquet_is_one_file(tmp_path: Path) -> None:
     write(tmp_path / "deep" / "x.parquet", [record(0, 5)])
     assert names(tmp_path / "deep") == ["x.parquet"]

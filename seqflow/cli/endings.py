@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from pyarrow import ArrowException
-
 from seqflow.errors import JobError, MissingSourceError, NetError, SeqflowError, UnknownColumnError
 
 BAD_DATA, BAD_USAGE = 1, 2
@@ -38,7 +36,9 @@ def ending_well() -> Iterator[None]:
         raise SystemExit(128 + stopped.number) from None
     except _USAGE as error:
         _exit(error, BAD_USAGE)
-    except (SeqflowError, OSError, MemoryError, ArrowException) as error:
+    except Exception as error:
+        if not isinstance(error, (SeqflowError, OSError, MemoryError)) and not _is_of_arrow(error):
+            raise
         _exit(error, BAD_DATA)
 
 
@@ -52,6 +52,11 @@ def _stop(number: int, frame: FrameType | None) -> NoReturn:
 def _exit(error: BaseException, code: int) -> NoReturn:
     print("\n  ".join([f"seqflow: {_message(error)}", *getattr(error, "__notes__", [])]), file=sys.stderr)
     raise SystemExit(code) from None
+
+
+def _is_of_arrow(error: Exception) -> bool:
+    arrow = sys.modules.get("pyarrow")  # whoever has not imported it raises none of its errors
+    return arrow is not None and isinstance(error, arrow.ArrowException)
 
 
 def _message(error: BaseException) -> str:

@@ -89,10 +89,8 @@ def _override(tables: dict[str, Any], name: str, value: Any) -> None:
 def _job(tables: Mapping[str, Any], origin: Origin) -> Job:
     sections = [field.name for field in fields(Job) if field.name != "folder"]
     _check_known(sections, tables, "", origin)
-    if "source" not in tables:
-        origin.fail("source", "there is no [source]; its paths say what to read")
-    job = Job(
-        source=_section(Source, tables, "source", origin),
+    return Job(
+        source=_source(tables, origin),
         order=_order(tables, origin),
         prepare=_transform(tables, "prepare", origin),
         batch=_batch(tables, origin),
@@ -103,9 +101,16 @@ def _job(tables: Mapping[str, Any], origin: Origin) -> Job:
         imports=_checked(tables.get("imports", []), tuple[str, ...], "imports", origin),
         folder=origin.folder,
     )
-    if not job.source.paths:
+
+
+def _source(tables: Mapping[str, Any], origin: Origin) -> Source:
+    if "source" not in tables:
+        origin.fail("source", "there is no [source]; its paths say what to read")
+    source = _section(Source, tables, "source", origin)
+    if not source.paths:
         origin.fail("source.paths", "paths is empty, expected at least one path")
-    return job
+    _check_size(source.batch_bytes, "source.batch_bytes", origin)
+    return source
 
 
 def _order(tables: Mapping[str, Any], origin: Origin) -> Order:
@@ -116,12 +121,16 @@ def _order(tables: Mapping[str, Any], origin: Origin) -> Order:
                 name, f"{key} belongs to shuffling, which this version does not have: rows come in order"
             )
     order = _section(Order, tables, "order", origin)
-    for field in fields(Order):
-        try:
-            parse_bytes(getattr(order, field.name))
-        except ValueError as error:
-            origin.fail(f"order.{field.name}", f"{field.name}: {error}")
+    _check_size(order.window, "order.window", origin)
+    _check_size(order.memory, "order.memory", origin)
     return order
+
+
+def _check_size(size: int | str | None, name: str, origin: Origin) -> None:
+    try:
+        parse_bytes(1 if size is None else size)
+    except ValueError as error:
+        origin.fail(name, f"{name.partition('.')[2]}: {error}")
 
 
 def _transform(tables: Mapping[str, Any], name: str, origin: Origin) -> Transform:

@@ -17,6 +17,7 @@ import numpy as np
 from seqflow.errors import JobError, NetError
 from seqflow.job.sections import Job, Transform
 from seqflow.loader import Loader, Stats
+from seqflow.loader.sizes import parse_bytes
 from seqflow.net import Net
 from seqflow.output import open_output
 
@@ -80,6 +81,8 @@ def open_loader(job: Job) -> Loader:
     import_modules(job.imports, job.folder)
     source = {field.name: getattr(job.source, field.name) for field in fields(job.source)}
     paths = source.pop("paths")
+    if job.source.batch_bytes is not None:
+        source["batch_bytes"] = parse_bytes(job.source.batch_bytes)
     return Loader(
         paths if isinstance(paths, str) else list(paths),
         prepare=_net(job.prepare, "prepare"),

@@ -26,6 +26,8 @@ class Source:
     encoding: str | None = None
     errors: Literal["strict", "replace", "ignore"] | None = None
     """What happens to text that is not of its encoding; None is strict."""
+    batch_bytes: int | str | None = None
+    """Bytes of text files that are read, and prepared, together; the default is that of `sf.open`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
