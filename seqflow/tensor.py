@@ -86,6 +86,8 @@ def view(array: Array, shape: Sequence[int] | PartialShape) -> Array:
     (3, 4)
     """
     sizes = shape.to_shape() if isinstance(shape, PartialShape) else tuple(shape)
+    if any(size < -1 for size in sizes):
+        raise ShapeError(f"view: {array.size} elements of shape {array.shape} cannot be seen as {sizes}")
     try:
         return np.reshape(array, sizes, copy=False)
     except ValueError:
