@@ -10,6 +10,9 @@ Native kernels are used where they were built. The environment variable SEQFLOW_
 `reference` takes NumPy, `baseline`, `avx2` or `avx512` the native ones with that instruction set.
 """
 
+# The two implementations are modules with the same functions, which the type checker knows as Any.
+# mypy: disable-error-code="no-any-return"
+
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,22 +36,22 @@ _chosen: Any = native or reference
 
 def check_lengths(lengths: Array) -> int:
     """The sum of lengths[B]; KernelError where one is negative or the sum is above int64."""
-    return _chosen.check_lengths(lengths)  # type: ignore[no-any-return]
+    return _chosen.check_lengths(lengths)
 
 
 def max_length(lengths: Array) -> int:
     """The largest of lengths[B], 0 where there are none; KernelError where one is negative."""
-    return _chosen.max_length(lengths)  # type: ignore[no-any-return]
+    return _chosen.max_length(lengths)
 
 
 def lengths_to_offsets(lengths: Array) -> Array:
     """int64 offsets[B+1]: where each sequence starts, and the total."""
-    return _chosen.lengths_to_offsets(lengths)  # type: ignore[no-any-return]
+    return _chosen.lengths_to_offsets(lengths)
 
 
 def lengths_to_segment_ids(lengths: Array) -> Array:
     """int64 ids[sum(lengths)]: for each row the sequence it belongs to."""
-    return _chosen.lengths_to_segment_ids(lengths)  # type: ignore[no-any-return]
+    return _chosen.lengths_to_segment_ids(lengths)
 
 
 def segment_reduce(kind: str, data: Array, lengths: Array, empty: Any = 0) -> Array:
@@ -58,7 +61,7 @@ def segment_reduce(kind: str, data: Array, lengths: Array, empty: Any = 0) -> Ar
     win). An empty segment gives `empty`, a scalar of the result's dtype. Floats are added up in blocks and
     in float64; integers wrap around, as in NumPy.
     """
-    return _chosen.segment_reduce(kind, data, lengths, empty)  # type: ignore[no-any-return]
+    return _chosen.segment_reduce(kind, data, lengths, empty)
 
 
 def gather(
@@ -74,7 +77,7 @@ def gather(
     With `wrap` an index below 0 counts from the end, once. An index equal to `ignore_index` gives a row of
     zeros. Any other index outside [0, R) is a KernelError.
     """
-    return _chosen.gather(data, indices, wrap=wrap, ignore_index=ignore_index, out=out)  # type: ignore[no-any-return]
+    return _chosen.gather(data, indices, wrap=wrap, ignore_index=ignore_index, out=out)
 
 
 def gather_segment_reduce(
@@ -85,7 +88,7 @@ def gather_segment_reduce(
     An index equal to `ignore_index` counts for nothing: not in a mean, nor is a segment of such indices
     anything but empty.
     """
-    return _chosen.gather_segment_reduce(kind, table, indices, lengths, empty, ignore_index)  # type: ignore[no-any-return]
+    return _chosen.gather_segment_reduce(kind, table, indices, lengths, empty, ignore_index)
 
 
 def move_slices(
@@ -116,12 +119,12 @@ def pad(
     `side` is where the padding, `value`, goes. A length above `width` is a KernelError, unless `truncate` keeps
     the head of the sequence (its tail with side="left"). `out` and `mask` are arrays to write to.
     """
-    return _chosen.pad(data, lengths, width, value, side, truncate=truncate, out=out, mask=mask)  # type: ignore[no-any-return]
+    return _chosen.pad(data, lengths, width, value, side, truncate=truncate, out=out, mask=mask)
 
 
 def unpad(padded: Array, lengths: Array, side: str = "right", *, out: Array | None = None) -> Array:
     """The inverse of `pad`: padded[B, T, *d], lengths[B] -> data[sum(lengths), *d]."""
-    return _chosen.unpad(padded, lengths, side, out=out)  # type: ignore[no-any-return]
+    return _chosen.unpad(padded, lengths, side, out=out)
 
 
 def plan_packing(lengths: Array, capacity: int, strategy: str = "best_fit") -> PackingPlan:
@@ -134,7 +137,7 @@ def plan_packing(lengths: Array, capacity: int, strategy: str = "best_fit") -> P
     long sequence have rows of their own: before all others in best_fit, which treats the remainder like any
     sequence; in first_fit in their turn, and the remainder opens one more row.
     """
-    return _chosen.plan_packing(lengths, capacity, strategy)  # type: ignore[no-any-return]
+    return _chosen.plan_packing(lengths, capacity, strategy)
 
 
 def fill_packed(
@@ -146,12 +149,12 @@ def fill_packed(
     *,
     out: tuple[Array, Array, Array] | None = None,
 ) -> tuple[Array, Array, Array]:
-    """Write the rows of a plan: packed[R, capacity, *d], int32 segment_ids[R, capacity], int32 position_ids[R, capacity].
+    """Write the rows of a plan: packed[R, capacity, *d], int32 segment_ids and position_ids[R, capacity].
 
     segment_ids count from 1 in each row, position_ids from 0 in each piece; padding is 0 in both and `value` in
     packed. `out` is an array for each of the three. Any plan that stays inside data[sum(lengths), *d] will do.
     """
-    return _chosen.fill_packed(data, lengths, plan, capacity, value, out=out)  # type: ignore[no-any-return]
+    return _chosen.fill_packed(data, lengths, plan, capacity, value, out=out)
 
 
 def set_num_threads(count: int) -> None:
@@ -164,7 +167,7 @@ def set_num_threads(count: int) -> None:
 
 def num_threads() -> int:
     """How many threads one call may use: at first as many as there are cores, at most 8."""
-    return 1 if native is None else native.num_threads()  # type: ignore[no-any-return]
+    return 1 if native is None else native.num_threads()
 
 
 @contextmanager

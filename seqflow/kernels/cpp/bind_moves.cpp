@@ -120,6 +120,7 @@ nb::object unpad(nb::handle padded, nb::handle lengths, bool left, nb::object ou
   const int64_t bytes = product(total, job.row_bytes);
   check_bytes(flat, bytes);
   job.flat = flat.data();
+  job.streams = bytes >= STREAMED;
   const Unlocked unlocked(bytes);
   parallel_ranges(num_sequences, bytes, [&](int64_t begin, int64_t end) { kernels().unpad(job, begin, end); });
   return out;

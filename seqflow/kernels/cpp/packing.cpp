@@ -5,6 +5,8 @@
 namespace seqflow {
 namespace {
 
+constexpr int64_t NONE = -1;
+
 struct Piece {
   int64_t row, source, start, length;
 };
@@ -38,34 +40,103 @@ Plan by_row(const std::vector<Piece> &placed, int64_t num_rows) {
   return plan;
 }
 
-// The open rows, by the room they have: for each room a stack, linked through the rows.
+// The rooms that some row has, each with one of those rows: a tree of 64-bit words over an array. Fast, and as
+// large as the capacity.
+class RoomArray {
+ public:
+  explicit RoomArray(int64_t capacity) : rows(capacity + 1, NONE) {
+    int64_t size = capacity + 1;
+    do {
+      size = (size + 63) / 64;
+      levels.emplace_back(size, 0);
+    } while (size > 1);
+  }
+
+  // The least room >= size, or NONE.
+  int64_t next(int64_t size) const {
+    for (size_t height = 0; height < levels.size(); ++height, size = size / 64 + 1) {
+      const auto &level = levels[height];
+      if (size / 64 >= static_cast<int64_t>(level.size())) continue;
+      const uint64_t word = level[size / 64] >> (size % 64);
+      if (word == 0) continue;
+      size += __builtin_ctzll(word);
+      for (; height > 0; --height) size = size * 64 + __builtin_ctzll(levels[height - 1][size]);
+      return size;
+    }
+    return NONE;
+  }
+
+  int64_t get(int64_t room) const { return rows[room]; }
+
+  void set(int64_t room, int64_t row) {
+    const bool was_empty = rows[room] == NONE;
+    rows[room] = row;
+    if ((row == NONE) == was_empty) return;
+    for (auto &level : levels) {
+      uint64_t &word = level[room / 64];
+      const uint64_t before = word, bit = uint64_t{1} << (room % 64);
+      word = was_empty ? word | bit : word & ~bit;
+      if (was_empty ? before != 0 : word != 0) return;
+      room /= 64;
+    }
+  }
+
+ private:
+  std::vector<int64_t> rows;
+  std::vector<std::vector<uint64_t>> levels;
+};
+
+// The same, as large as the number of rooms in use.
+class RoomMap {
+ public:
+  explicit RoomMap(int64_t) {}
+
+  int64_t next(int64_t size) const {
+    const auto found = rows.lower_bound(size);
+    return found == rows.end() ? NONE : found->first;
+  }
+
+  int64_t get(int64_t room) const {
+    const auto found = rows.find(room);
+    return found == rows.end() ? NONE : found->second;
+  }
+
+  void set(int64_t room, int64_t row) {
+    if (row == NONE)
+      rows.erase(room);
+    else
+      rows[room] = row;
+  }
+
+ private:
+  std::map<int64_t, int64_t> rows;
+};
+
+// The open rows: for each room a stack, linked through the rows.
+template <class Rooms>
 class OpenRows {
  public:
-  static constexpr int64_t NONE = -1;
+  explicit OpenRows(int64_t capacity) : tops(capacity) {}
 
-  // The row on top of the stack of the least room >= size, which it leaves; `room` is the room it has.
+  // The row that changed last of those with the least room >= size, which it leaves; NONE if there is none.
   int64_t take(int64_t size, int64_t *room) {
-    const auto found = top.lower_bound(size);
-    if (found == top.end()) return NONE;
-    const int64_t row = found->second;
-    *room = found->first;
-    if (below[row] == NONE)
-      top.erase(found);
-    else
-      found->second = below[row];
+    const int64_t least = tops.next(size);
+    if (least == NONE) return NONE;
+    const int64_t row = tops.get(least);
+    *room = least;
+    tops.set(least, below[row]);
     return row;
   }
 
   void put(int64_t row, int64_t room) {
     if (row >= static_cast<int64_t>(below.size())) below.resize(row + 1 + row / 2, NONE);
-    const auto [place, is_new] = top.try_emplace(room, row);
-    below[row] = is_new ? NONE : place->second;
-    place->second = row;
+    below[row] = tops.get(room);
+    tops.set(room, row);
   }
 
  private:
-  std::map<int64_t, int64_t> top;  // of the stack of each room that some row has
-  std::vector<int64_t> below;      // each row, in its stack
+  Rooms tops;
+  std::vector<int64_t> below;  // each row, in its stack
 };
 
 // Sequences by their remainders (all <= most), longest first, ties in input order: a counting sort of 16 bits at
@@ -86,12 +157,39 @@ std::vector<int64_t> longest_first(const std::vector<int64_t> &remainders, int64
   return order;
 }
 
+template <class Rooms>
+Plan best_fit_in(const Numbers &offsets, int64_t capacity) {
+  const int64_t num_sequences = offsets.size - 1;
+  std::vector<Piece> placed;
+  placed.reserve(most_pieces(offsets, capacity));
+  std::vector<int64_t> remainders(num_sequences);
+  int64_t num_rows = 0, most = 0;
+  for (int64_t source = 0; source < num_sequences; ++source) {
+    const int64_t length = offsets[source + 1] - offsets[source];
+    int64_t start = 0;
+    if (length > capacity)
+      for (; length - start >= capacity; start += capacity) placed.push_back({num_rows++, source, start, capacity});
+    remainders[source] = length - start;
+    if (remainders[source] > most) most = remainders[source];
+  }
+  OpenRows<Rooms> open(capacity);
+  for (const int64_t source : longest_first(remainders, most)) {
+    const int64_t size = remainders[source];
+    if (size == 0) break;
+    int64_t room = capacity, row = open.take(size, &room);
+    if (row == NONE) row = num_rows++;
+    placed.push_back({row, source, offsets[source + 1] - offsets[source] - size, size});
+    if (room > size) open.put(row, room - size);
+  }
+  return by_row(placed, num_rows);
+}
+
 // The rows in a tree, each node with the largest room below it.
 class RoomTree {
  public:
-  // The lowest row with room for `size`, or -1.
+  // The lowest row with room for `size`, or NONE.
   int64_t first_with(int64_t size) const {
-    if (rooms[1] < size) return -1;
+    if (rooms[1] < size) return NONE;
     int64_t node = 1;
     while (node < leaves) node = rooms[2 * node] >= size ? 2 * node : 2 * node + 1;
     return node - leaves;
@@ -152,29 +250,8 @@ Plan cut_stream(const Numbers &offsets, int64_t capacity) {
 }
 
 Plan best_fit(const Numbers &offsets, int64_t capacity) {
-  const int64_t num_sequences = offsets.size - 1;
-  std::vector<Piece> placed;
-  placed.reserve(most_pieces(offsets, capacity));
-  std::vector<int64_t> remainders(num_sequences);
-  int64_t num_rows = 0, most = 0;
-  for (int64_t source = 0; source < num_sequences; ++source) {
-    const int64_t length = offsets[source + 1] - offsets[source];
-    int64_t start = 0;
-    if (length > capacity)
-      for (; length - start >= capacity; start += capacity) placed.push_back({num_rows++, source, start, capacity});
-    remainders[source] = length - start;
-    if (remainders[source] > most) most = remainders[source];
-  }
-  OpenRows open;
-  for (const int64_t source : longest_first(remainders, most)) {
-    const int64_t size = remainders[source];
-    if (size == 0) break;
-    int64_t room = capacity, row = open.take(size, &room);
-    if (row == OpenRows::NONE) row = num_rows++;
-    placed.push_back({row, source, offsets[source + 1] - offsets[source] - size, size});
-    if (room > size) open.put(row, room - size);
-  }
-  return by_row(placed, num_rows);
+  constexpr int64_t SMALL = 1 << 20;
+  return capacity <= SMALL ? best_fit_in<RoomArray>(offsets, capacity) : best_fit_in<RoomMap>(offsets, capacity);
 }
 
 Plan first_fit(const Numbers &offsets, int64_t capacity) {
@@ -186,8 +263,8 @@ Plan first_fit(const Numbers &offsets, int64_t capacity) {
     const int64_t length = offsets[source + 1] - offsets[source];
     for (int64_t start = 0; start < length; start += capacity) {
       const int64_t size = length - start < capacity ? length - start : capacity;
-      int64_t row = length <= capacity ? open.first_with(size) : -1;
-      if (row < 0) {
+      int64_t row = length <= capacity ? open.first_with(size) : NONE;
+      if (row == NONE) {
         row = num_rows++;
         open.set(row, capacity);
       }

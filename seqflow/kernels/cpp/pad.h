@@ -55,13 +55,26 @@ inline void pad(const Padding &job, int64_t begin, int64_t end) {
   }
 }
 
+// What is kept of row k of the padded array.
+inline const uint8_t *kept_in_row(const Padding &job, int64_t k, const Sequence &sequence) {
+  const uint8_t *row = job.padded + k * job.width * job.row_bytes;
+  return row + (job.left ? sequence.room * job.row_bytes : 0);
+}
+
 inline void unpad(const Padding &job, int64_t begin, int64_t end) {
+  Stream stream(job.flat + job.offsets[begin] * job.row_bytes);
   for (int64_t k = begin; k < end; ++k) {
     const Sequence sequence = kept(job, k);
-    const uint8_t *row = job.padded + k * job.width * job.row_bytes;
-    const uint8_t *from = row + (job.left ? sequence.room * job.row_bytes : 0);
-    prefetch(reinterpret_cast<uintptr_t>(from) + static_cast<uint64_t>(job.width * job.row_bytes), 256);
-    copy(job.flat + job.offsets[k] * job.row_bytes, from, sequence.bytes);
+    const uint8_t *from = kept_in_row(job, k, sequence);
+    prefetch(reinterpret_cast<uintptr_t>(from) + static_cast<uint64_t>(job.width * job.row_bytes), 512);
+    if (job.streams)
+      stream.write(from, sequence.bytes);
+    else
+      copy(job.flat + job.offsets[k] * job.row_bytes, from, sequence.bytes);
+  }
+  if (job.streams) {
+    stream.finish();
+    finish_streams();
   }
 }
 

@@ -2,7 +2,7 @@
 //
 // The addresses of up to CHUNK rows are worked out first (and indices checked there). Then each block of columns
 // is accumulated in registers, in type A. Where a segment has more rows than a chunk, chunks are folded into
-// totals of type F: no float32 is ever the sum of more than CHUNK of them.
+// totals of type F. So no float32 is ever the sum of more than CHUNK of them, and that in two halves.
 #pragma once
 
 #include "rules.h"
@@ -10,7 +10,8 @@
 namespace seqflow {
 namespace SEQFLOW_ISA {
 
-constexpr int CHUNK = 16;
+constexpr int CHUNK = 32;
+constexpr int HALF = CHUNK / 2;
 
 template <class R>
 struct Chunk {
@@ -25,16 +26,26 @@ struct Chunk {
   int64_t columns;
   bool may_overread;  // a whole vector may be read at the last columns of every row
 
-  // Columns [column, column + WIDTH * LANES) of all rows.
+  // Columns [column, column + WIDTH * LANES) of rows [begin, end).
   template <int WIDTH>
-  inline void accumulate(int64_t column, V *sums) const {
+  inline void accumulate_part(int64_t column, int64_t begin, int64_t end, V *sums) const {
 #pragma GCC unroll 8
-    for (int k = 0; k < WIDTH; ++k) sums[k] = load<A, T, LANES>(rows[0] + column + k * LANES);
-    for (int64_t i = 1; i < num_rows; ++i) {
+    for (int k = 0; k < WIDTH; ++k) sums[k] = load<A, T, LANES>(rows[begin] + column + k * LANES);
+    for (int64_t i = begin + 1; i < end; ++i) {
       const T *row = rows[i] + column;
 #pragma GCC unroll 8
       for (int k = 0; k < WIDTH; ++k) sums[k] = R::join(sums[k], load<A, T, LANES>(row + k * LANES));
     }
+  }
+
+  template <int WIDTH>
+  inline void accumulate(int64_t column, V *sums) const {
+    if (__is_same(A, F) || num_rows <= HALF) return accumulate_part<WIDTH>(column, 0, num_rows, sums);
+    V more[WIDTH];
+    accumulate_part<WIDTH>(column, 0, HALF, sums);
+    accumulate_part<WIDTH>(column, HALF, num_rows, more);
+#pragma GCC unroll 8
+    for (int k = 0; k < WIDTH; ++k) sums[k] = R::join(sums[k], more[k]);
   }
 
   // The last columns, fewer than a vector.
@@ -85,20 +96,18 @@ struct Chunk {
 
   // The chunk is a part of one: into the totals.
   __attribute__((noinline)) void fold(F *totals, bool first) const {
+    constexpr int STEP = VECTOR_BYTES / sizeof(F) < LANES ? VECTOR_BYTES / sizeof(F) : LANES;
     each_column([totals, first](int64_t column, V sums, int count) {
+      A lanes[LANES];
+      memcpy(lanes, &sums, sizeof lanes);
       F *into = totals + column;
-      if (count < LANES) {
-        for (int i = 0; i < count; ++i)
-          into[i] = first ? static_cast<F>(sums[i]) : R::join(into[i], static_cast<F>(sums[i]));
-        return;
+      int i = 0;
+      for (; i + STEP <= count; i += STEP) {
+        auto part = load<F, A, STEP>(lanes + i);
+        if (!first) part = R::join(load<F, F, STEP>(into + i), part);
+        store<F, STEP>(into + i, part);
       }
-      Vector<F, LANES> part;
-      if constexpr (__is_same(A, F))
-        part = sums;
-      else
-        part = __builtin_convertvector(sums, Vector<F, LANES>);
-      if (!first) part = R::join(load<F, F, LANES>(into), part);
-      memcpy(into, &part, sizeof part);
+      for (; i < count; ++i) into[i] = first ? static_cast<F>(lanes[i]) : R::join(into[i], static_cast<F>(lanes[i]));
     });
   }
 };

@@ -1,0 +1,98 @@
+"""Any number of threads, in any process, gives the same bits."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+from seqflow import kernels
+
+RANDOM = np.random.default_rng(2)
+LENGTHS = np.r_[np.zeros(3, int), RANDOM.integers(0, 200, 5000), 300_000, 0, 1, 150_000]
+ROWS = RANDOM.standard_normal((LENGTHS.sum(), 3)).astype(np.float32)
+INDICES = RANDOM.integers(0, len(ROWS), len(ROWS))
+PICKED = RANDOM.integers(0, len(LENGTHS), 20_000)
+
+CALLS = {
+    "lengths_to_segment_ids": lambda: kernels.lengths_to_segment_ids(LENGTHS),
+    "sum": lambda: kernels.segment_reduce("sum", ROWS, LENGTHS),
+    "mean of one column": lambda: kernels.segment_reduce("mean", ROWS[:, 0], LENGTHS),
+    "max": lambda: kernels.segment_reduce("max", ROWS, LENGTHS),
+    "one segment": lambda: kernels.segment_reduce("sum", ROWS, np.array([len(ROWS)])),
+    "gather_segment_reduce": lambda: kernels.gather_segment_reduce("sum", ROWS, INDICES, LENGTHS, 0, 5),
+    "gather": lambda: kernels.gather(ROWS, INDICES),
+    "move_slices": lambda: moved(),
+    "pad": lambda: kernels.pad(ROWS, LENGTHS, 150, 1, "left", truncate=True)[0],
+    "unpad": lambda: kernels.unpad(RANDOM_PADDED, np.minimum(LENGTHS, 150)),
+    "fill_packed": lambda: np.stack(
+        kernels.fill_packed(ROWS[:, 0].view(np.int32), LENGTHS, kernels.plan_packing(LENGTHS, 512), 512)
+    ),
+}
+RANDOM_PADDED = RANDOM.standard_normal((len(LENGTHS), 150, 2))
+
+
+def moved():
+    starts, sizes = kernels.lengths_to_offsets(LENGTHS)[PICKED], LENGTHS[PICKED] % 100
+    ends = kernels.lengths_to_offsets(sizes)
+    target = np.zeros((ends[-1], 3), np.float32)
+    kernels.move_slices(ROWS, starts, sizes, target, ends[:-1])
+    return target
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+def test_two_threads_give_the_bits_of_one(native, two_threads, call):
+    together = call().tobytes()
+    kernels.set_num_threads(1)
+    assert call().tobytes() == together
+
+
+def test_a_fault_in_any_block_is_reported_by_its_first_position(native, two_threads):
+    indices = INDICES.copy()
+    indices[[400_000, 700_000]] = -1
+    for call in (
+        lambda: kernels.gather(ROWS, indices),
+        lambda: kernels.gather_segment_reduce("sum", ROWS, indices, LENGTHS),
+    ):
+        with pytest.raises(kernels.KernelError, match=r"indices\[400000\] = -1"):
+            call()
+
+
+def test_python_threads_may_call_at_the_same_time(native, two_threads):
+    expected = CALLS["sum"]().tobytes()
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append([CALLS["sum"]().tobytes() for _ in range(5)]))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [[expected] * 5] * 4
+
+
+def test_single_thread_may_be_nested(native, two_threads):
+    expected = CALLS["sum"]().tobytes()
+    with kernels.single_thread():
+        with kernels.single_thread():
+            assert CALLS["sum"]().tobytes() == expected
+        assert CALLS["sum"]().tobytes() == expected
+    assert CALLS["sum"]().tobytes() == expected
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_computes_with_threads_of_its_own(native, two_threads):
+    expected = CALLS["sum"]().tobytes()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if all(CALLS["sum"]().tobytes() == expected for _ in range(3)) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert CALLS["sum"]().tobytes() == expected
+
+
+def test_the_number_of_threads_is_at_least_1():
+    with pytest.raises(ValueError, match="number of threads is 0, expected 1 or more"):
+        kernels.set_num_threads(0)
+    assert kernels.num_threads() >= 1
