@@ -45,12 +45,27 @@ def run(
     if output is not None:
         overrides["output.path"] = output
     description = Job.read(job, overrides)
+    _give_large_arrays_back()
     with _progress_bar(show=not quiet and not json and sys.stderr.isatty()) as progress:
         report = run_job(description, progress)
     if json:
         print_json({**asdict(report), "files": [str(file) for file in report.files]})
     elif not quiet:
         _print_report(report)
+
+
+def _give_large_arrays_back() -> None:
+    """Have glibc return arrays of 4 MiB and more to the system when they are freed.
+
+    Left alone it keeps ever larger ones in heaps of its own, one a thread, where gaps between them add up over
+    a long run.
+    """
+    import ctypes
+
+    mmap_threshold = -3  # M_MMAP_THRESHOLD of malloc.h
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(mmap_threshold, 4 << 20)
 
 
 def _overrides(settings: list[str]) -> dict[str, Any]:

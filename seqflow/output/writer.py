@@ -21,7 +21,7 @@ GROUP_BYTES = 16 << 20
 """Arrow bytes of a row group."""
 PART_BYTES = 512 << 20
 """Arrow bytes of a part file, about."""
-PENDING_BYTES = 32 << 20
+PENDING_BYTES = 24 << 20
 """Arrow bytes that may wait for the writing threads; one row group is always let through."""
 
 
@@ -62,7 +62,8 @@ class Output:
         batch = self._fitting(to_arrow(record))
         if not batch.num_rows:
             return
-        rows = max(1, GROUP_BYTES * batch.num_rows // max(1, batch.nbytes))
+        groups = max(1, round(batch.nbytes / GROUP_BYTES))
+        rows = -(-batch.num_rows // groups)
         for start in range(0, batch.num_rows, rows):
             piece = batch.slice(start, rows)
             self._gathered.append(piece)
