@@ -42,8 +42,8 @@ def sparse_lengths_sum(
 ) -> Array:
     """For each segment of `indices`, the sum of the rows of `table` they point at.
 
-    The same as `lengths_sum(gather(table, indices), lengths)`, without the gathered rows in between. An empty segment gives
-    `empty`. `ignore_index` is an index that counts for nothing.
+    The same as `lengths_sum(gather(table, indices), lengths)`, without the gathered rows in between. An
+    empty segment gives `empty`. `ignore_index` is an index that counts for nothing.
 
     >>> sparse_lengths_sum(np.array([1.0, 10.0, 100.0]), np.array([0, 2, 1]), np.array([2, 0, 1]))
     array([101.,   0.,  10.])

@@ -68,8 +68,8 @@ def _sizes(draw: Any, dim: Any, known: dict[object, Any]) -> list[int]:
 
 def _array(draw: Any, argument: Argument, shape: list[int], known: dict[object, Any]) -> np.ndarray[Any, Any]:
     if argument.is_lengths:
-        elements = draw(hnp.arrays(draw(st.sampled_from(LENGTHS_DTYPES)), shape, elements=st.integers(0, 4)))
-        return elements
+        dtype = draw(st.sampled_from(LENGTHS_DTYPES))
+        return draw(hnp.arrays(dtype, shape, elements=st.integers(0, 4)))
     word = argument.dtype.word
     dtype = draw(st.sampled_from(DTYPES.get(word, [word])))
     if word == "index":

@@ -205,4 +205,10 @@ def test_starting_the_command_imports_nothing_heavy() -> None:
     program = "import sys, seqflow.cli; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert not loaded & {"pyarrow.dataset", "pyarrow.parquet", "pyarrow.compute", "rich.progress", "pyarrow.lib"}
+    assert not loaded & {
+        "pyarrow.dataset",
+        "pyarrow.parquet",
+        "pyarrow.compute",
+        "rich.progress",
+        "pyarrow.lib",
+    }
