@@ -24,15 +24,20 @@ from seqflow.registry import op
 
 if TYPE_CHECKING:
     from seqflow import providers
+    from seqflow.expression import Expression
     from seqflow.loader import BadRows, Loader, Packed, Rows, TokenBudget
     from seqflow.net import Net
     from seqflow.providers import open
     from seqflow.record import from_arrow, to_arrow
+    from seqflow.shape import Dimension, PartialShape
+    from seqflow.tensor import TensorSlice, TensorSpec
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BadRows",
+    "Dimension",
+    "Expression",
     "ExpressionError",
     "JobError",
     "LoD",
@@ -42,10 +47,13 @@ __all__ = [
     "NetError",
     "OpError",
     "Packed",
+    "PartialShape",
     "ProviderError",
     "Rows",
     "SeqflowError",
     "ShapeError",
+    "TensorSlice",
+    "TensorSpec",
     "TokenBudget",
     "from_arrow",
     "info",
@@ -60,10 +68,15 @@ __all__ = [
 
 _ON_FIRST_USE = {
     "BadRows": "loader",
+    "Dimension": "shape",
+    "Expression": "expression",
     "Loader": "loader",
     "Net": "net",
     "Packed": "loader",
+    "PartialShape": "shape",
     "Rows": "loader",
+    "TensorSlice": "tensor",
+    "TensorSpec": "tensor",
     "TokenBudget": "loader",
     "from_arrow": "record",
     "open": "providers",
