@@ -8,16 +8,30 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpError
 from seqflow.ops.scalars import cast_scalar
 from seqflow.registry import op
+from seqflow.shape import InferenceContext
 from seqflow.signature import NonNegative, Positive, Scalar
 
 Array = np.ndarray[Any, Any]
 Side = Literal["right", "left"]
 
 
+def _round_width_up(ctx: InferenceContext) -> None:
+    """`multiple_of`, which the signature leaves out."""
+    multiple = ctx.attr("multiple_of")
+    if multiple == 1:
+        return
+    for i in range(2):
+        output = ctx.output(i)
+        if output.rank.is_static:
+            width = (output[1] + (multiple - 1)) // multiple * multiple
+            ctx.set_output(i, ctx.replace_dim(output, 1, width), rows=ctx.rows("lengths"))
+
+
 @op(
     "data[sum(lengths), *d], lengths[B]"
     " -> padded[B, max_length|max(lengths), *d], bool mask[B, max_length|max(lengths)]",
     caffe2="PackSegments",
+    shape=_round_width_up,
 )
 def pad(
     data: Array,

@@ -7,18 +7,40 @@ front and its signature behind.
 
 import inspect
 from collections import namedtuple
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError, SeqflowError, UnknownOpError, nearest
-from seqflow.signature import Attribute, Repeated, Signature, bind, fast_condition, parse, read_attributes
+from seqflow.shape import Equalities, Guard, InferenceContext
+from seqflow.signature import (
+    Attribute,
+    Repeated,
+    Signature,
+    bind,
+    bind_specs,
+    fast_condition,
+    parse,
+    read_attributes,
+)
 from seqflow.signature.language import CONCRETE_DTYPES
+from seqflow.tensor import TensorSpec
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+ShapeFunction = Callable[[InferenceContext], None]
+
+
+class Inference(NamedTuple):
+    """What inference says of one call."""
+
+    outputs: list[TensorSpec]
+    guards: list[Guard]
+    """Sizes that were taken to be equal without proof."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +57,8 @@ class OpDef:
     result: type | None
     """The NamedTuple of an op with several outputs."""
     caffe2: str | None = None
+    shape: ShapeFunction | None = None
+    """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
     draw: str | None = None
     """The name of the tests' strategy for inputs, where the signature does not say enough to draw them."""
 
@@ -45,6 +69,65 @@ class OpDef:
     @property
     def output_names(self) -> tuple[str, ...]:
         return tuple(argument.name for argument in self.signature.output_arguments)
+
+    def infer(
+        self,
+        specs: Mapping[str, TensorSpec],
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        names: Mapping[str, str] | None = None,
+        results: Sequence[str] | None = None,
+        equalities: Equalities | None = None,
+    ) -> Inference:
+        """The outputs' specs for inputs of these specs; no data is needed.
+
+        `names` and `results` say which tensors of a net the inputs and outputs are (by default they have the
+        signature's own names), `equalities` what is known to be equal in it. Raises OpTypeError, ShapeError, and
+        LodError where values meet lengths of other rows.
+
+        >>> data, lengths = TensorSpec("float32", "{7,4}"), TensorSpec("int64", "{3}")
+        >>> print(*registry.get("lengths_sum").infer({"data": data, "lengths": lengths}).outputs)
+        float32{3,4}
+        """
+        known = equalities if equalities is not None else Equalities()
+        given = {attribute.name: attribute.default for attribute in self.attributes} | dict(attributes or {})
+        own = {argument.name: argument.name for argument in self.signature.input_arguments}
+        tensors = (
+            list(results) if results is not None else [f"{self.name}.{name}" for name in self.output_names]
+        )
+        try:
+            outputs, guards = bind_specs(
+                self.signature, specs, attributes=given, names=names or own, results=tensors, equalities=known
+            )
+            if self.shape is not None:
+                outputs = self._refine(self.shape, specs, given, outputs, known)
+        except SeqflowError as error:
+            raise _name_op(self.name, self.signature, error) from error.__cause__
+        return Inference(outputs, guards)
+
+    def _refine(
+        self,
+        shape: ShapeFunction,
+        specs: Mapping[str, TensorSpec],
+        attributes: Mapping[str, Any],
+        outputs: list[TensorSpec],
+        equalities: Equalities,
+    ) -> list[TensorSpec]:
+        context = InferenceContext(
+            self.name,
+            {name: spec.shape for name, spec in specs.items()},
+            attributes=attributes,
+            rows={name: spec.rows for name, spec in specs.items()},
+            equalities=equalities,
+            num_outputs=len(outputs),
+        )
+        for i, spec in enumerate(outputs):
+            context.set_output(i, spec.shape, rows=spec.rows, dtype=spec.dtype)
+        found = context.run(shape)
+        return [
+            TensorSpec(spec.dtype, output.shape, output.rows)
+            for spec, output in zip(outputs, found, strict=True)
+        ]
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.signature}>"
@@ -65,15 +148,21 @@ def get(name: str) -> OpDef:
     return _ops[name]
 
 
-def op(signature: str, *, caffe2: str | None = None, draw: str | None = None) -> Callable[[F], F]:
+def op(
+    signature: str,
+    *,
+    caffe2: str | None = None,
+    shape: ShapeFunction | None = None,
+    draw: str | None = None,
+) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
 
     Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. `caffe2`
-    names the operator it comes from.
+    names the operator it comes from, `shape` is a shape function for what the signature cannot say.
     """
 
     def register(function: F) -> F:
-        definition = _define(function, parse(signature), caffe2, draw)
+        definition = replace(_define(function, parse(signature)), caffe2=caffe2, shape=shape, draw=draw)
         if definition.name in _ops:
             raise OpError(f"{definition.name}: an op of that name is registered already")
         _ops[definition.name] = definition
@@ -82,9 +171,7 @@ def op(signature: str, *, caffe2: str | None = None, draw: str | None = None) ->
     return register
 
 
-def _define(
-    function: Callable[..., Any], signature: Signature, caffe2: str | None, draw: str | None
-) -> OpDef:
+def _define(function: Callable[..., Any], signature: Signature) -> OpDef:
     name = function.__name__
     attributes = read_attributes(function)
     _check_parameters(name, function, signature)
@@ -92,7 +179,7 @@ def _define(
     title = name.title().replace("_", "") + "Result"
     result = namedtuple(title, outputs) if len(outputs) > 1 else None
     call = _compile(function, signature, attributes, result)
-    return OpDef(name, signature, attributes, function, call, result, caffe2, draw)
+    return OpDef(name, signature, attributes, function, call, result)
 
 
 def _check_parameters(name: str, function: Callable[..., Any], signature: Signature) -> None:

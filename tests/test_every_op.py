@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import seqflow as sf
-from seqflow import kernels, registry
+from seqflow import PartialShape, TensorSpec, kernels, registry
 from seqflow.signature.language import Max, Rest, Sum, evaluate
 
 OPS = [registry.get(name) for name in registry.names()]
@@ -37,6 +37,39 @@ def test_results_have_the_shapes_and_dtypes_the_signature_says(op, data):
         assert array.dtype == expected_dtype(op, argument, inputs)
         expected = expected_shape(argument, known, array.ndim)
         assert all(e is None or e == size for e, size in zip(expected, array.shape, strict=True))
+
+
+@every_op
+@given(data=st.data())
+@settings(max_examples=40)
+def test_inference_on_known_shapes_gives_the_real_shapes_and_dtypes(op, data):
+    inputs, attributes = data.draw(calls(op))
+    found = results(op, inputs, attributes)
+    inferred = op.infer({name: TensorSpec.of(array) for name, array in inputs.items()}, attributes)
+    values = {}
+    own = dict(zip(op.output_names, found, strict=True))
+    for name, array in {**inputs, **{f"{op.name}.{name}": array for name, array in own.items()}}.items():
+        if array.ndim == 1 and array.dtype.kind in "iu":
+            values |= {
+                f"sum({name})": int(array.sum()),
+                f"max({name})": int(array.max()) if array.size else 0,
+            }
+        values |= {f"{name}.shape[{axis}]": size for axis, size in enumerate(array.shape)}
+    for spec, array in zip(inferred.outputs, found, strict=True):
+        assert spec.dtype == array.dtype
+        assert tuple(dim.evaluate(values) for dim in spec.shape) == array.shape
+    assert all(guard.left.evaluate(values) == guard.right.evaluate(values) for guard in inferred.guards)
+
+
+@every_op
+@given(data=st.data())
+@settings(max_examples=20)
+def test_inference_on_unknown_shapes_relaxes_the_real_ones(op, data):
+    inputs, attributes = data.draw(calls(op))
+    unknown = {name: TensorSpec(array.dtype, PartialShape.dynamic()) for name, array in inputs.items()}
+    inferred = op.infer(unknown, attributes)
+    for spec, array in zip(inferred.outputs, results(op, inputs, attributes), strict=True):
+        assert spec.shape.relaxes(PartialShape(array.shape))
 
 
 @every_op

@@ -109,15 +109,19 @@ def allowed_kinds(argument: Argument) -> str | None:
     return "iu" if word == "index" else DTYPE_WORDS.get(word)
 
 
+def expected_dtype(argument: Argument) -> str:
+    """What an input's dtype should be, in words."""
+    return {
+        "index": "integers", "int": "integers", "float": "floats", "number": "numbers", "bool": "bool",
+        "ordered": "numbers or times", "any": "an array of one plain dtype",
+    }.get(argument.dtype.word, argument.dtype.word)  # fmt: skip
+
+
 def _check_dtype(argument: Argument, array: Array) -> None:
     kinds = allowed_kinds(argument)
     fits = array.dtype == argument.dtype.word if kinds is None else array.dtype.kind in kinds
     if not fits:
-        wanted = {
-            "index": "integers", "int": "integers", "float": "floats", "number": "numbers", "bool": "bool",
-            "ordered": "numbers or times", "any": "an array of one plain dtype",
-        }.get(argument.dtype.word, argument.dtype.word)  # fmt: skip
-        raise OpTypeError(f"{argument.name} is {array.dtype}, expected {wanted}")
+        raise OpTypeError(f"{argument.name} is {array.dtype}, expected {expected_dtype(argument)}")
 
 
 def _check_rank(argument: Argument, array: Array) -> None:

@@ -1,0 +1,104 @@
+"""Static inference from the signature: sizes, row spaces, guards."""
+
+import pytest
+
+import seqflow as sf
+from seqflow import TensorSpec, registry
+from seqflow.errors import OpTypeError
+from seqflow.shape import Equalities
+from seqflow.signature import Described, Rows
+
+RECORD = Rows("the record")
+
+
+def infer(op, attributes=None, **specs):
+    return registry.get(op).infer(specs, attributes)
+
+
+def spec(text, rows=None):
+    dtype, _, shape = text.partition("{")
+    return TensorSpec(dtype, "{" + shape, rows)
+
+
+def test_names_sums_and_attributes_become_sizes():
+    data, lengths = spec("int32{?,4}"), spec("int32{B}")
+    padded, mask = infer("pad", data=data, lengths=lengths).outputs
+    assert str(padded) == "int32{B,max(lengths),4}"
+    assert str(mask) == "bool{B,max(lengths)}"
+    padded, _ = infer("pad", {"max_length": 512}, data=data, lengths=lengths).outputs
+    assert str(padded) == "int32{B,512,4}"
+    padded, _ = infer("pad", {"max_length": 10, "multiple_of": 8}, data=data, lengths=lengths).outputs
+    assert str(padded) == "int32{B,16,4}"
+
+
+def test_output_lengths_describe_output_rows():
+    rows, pieces, counts = infer(
+        "split_sequences", {"chunk": 4}, data=spec("uint8{?}"), lengths=spec("int64{B}", RECORD)
+    ).outputs
+    assert str(rows) == "uint8{sum(split_sequences.pieces)}"
+    assert rows.rows == Described("split_sequences.pieces")
+    assert pieces.rows == Described("split_sequences.counts")
+    assert counts.rows is RECORD
+
+
+def test_what_cannot_be_proved_is_a_guard():
+    inferred = infer("lengths_sum", data=spec("float32{7,4}"), lengths=spec("int64{3}"))
+    (guard,) = inferred.guards
+    assert str(guard) == "sum(lengths) == 7 (sum(lengths) and data.shape[0])"
+    assert guard.left.evaluate({"sum(lengths)": 6}) == 6
+
+
+def test_dtypes_follow_the_rules():
+    assert infer("lengths_mean", data=spec("int8{?}"), lengths=spec("int64{B}")).outputs[0].dtype == "float64"
+    assert (
+        infer("lengths_sum", data=spec("float16{?}"), lengths=spec("int64{B}")).outputs[0].dtype == "float32"
+    )
+
+
+def test_values_of_one_column_with_the_lengths_of_another_are_refused_before_any_data_is_read():
+    tokens = spec("int32{?}", Described("tokens.lengths"))
+    labels = spec("int64{B}", RECORD)
+    names = {"data": "tokens.values", "lengths": "labels.lengths"}
+    op = registry.get("lengths_sum")
+    with pytest.raises(
+        sf.LodError,
+        match=r"lengths_sum: data has the rows that tokens.lengths describes, but lengths is labels.lengths",
+    ):
+        op.infer({"data": tokens, "lengths": labels}, names=names)
+    known = Equalities()
+    known.unify_rows(Described("labels.lengths"), Described("tokens.lengths"))
+    op.infer({"data": tokens, "lengths": labels}, names=names, equalities=known)
+
+
+def test_rows_of_two_origins_do_not_meet():
+    with pytest.raises(
+        sf.LodError, match="padded has the rows of the record, but lengths those of another batch"
+    ):
+        infer("unpad", padded=spec("int32{?,8}", RECORD), lengths=spec("int64{?}", Rows("another batch")))
+
+
+@pytest.mark.parametrize(
+    ("op", "specs", "kind", "message"),
+    [
+        ("lengths_sum", {"data": "float32{7}", "lengths": "float32{3}"}, OpTypeError, "lengths is float32, expected integers"),
+        ("lengths_sum", {"data": "float32{7}", "lengths": "int64{3,1}"}, sf.ShapeError, "lengths has shape {3,1}, expected 1 dimensions"),
+        ("lengths_sum", {"data": "float32{}", "lengths": "int64{3}"}, sf.ShapeError, "data has shape {}, expected 1 or more"),
+        ("unpad", {"padded": "int32{4,8}", "lengths": "int64{3}"}, sf.ShapeError, "padded.shape[0] is 4, but lengths.shape[0] is 3"),
+        ("sparse_lengths_sum", {"table": "str{5}", "indices": "int64{2}", "lengths": "int64{1}"}, OpTypeError, "table is <U0, expected numbers"),
+    ],
+)  # fmt: skip
+def test_what_cannot_fit_is_refused_with_both_places(op, specs, kind, message):
+    with pytest.raises(kind) as error:
+        infer(op, **{name: spec(text) for name, text in specs.items()})
+    assert f"{op}: " in str(error.value)
+    assert message in str(error.value)
+
+
+def test_a_failed_inference_leaves_no_trace():
+    known = Equalities()
+    with pytest.raises(sf.ShapeError):
+        registry.get("unpad").infer(
+            {"padded": spec("int32{A,8,2}"), "lengths": spec("int64{B,1}")}, equalities=known
+        )
+    left, right = (spec(f"int32{{{name}}}").shape[0] for name in "AB")
+    assert known.compare(left, right).value == "unknown"
