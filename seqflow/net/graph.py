@@ -7,9 +7,11 @@ from typing import Any
 
 from seqflow import registry
 from seqflow.errors import NetError, UnknownOpError, nearest
+from seqflow.net.inference import NetInference, infer_net
 from seqflow.net.parser import Constant, Operand, Place, Program, Reference, Statement, fail, parse
 from seqflow.registry import OpDef
 from seqflow.signature import Repeated, RowSpace, bind_rows
+from seqflow.tensor import TensorSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,15 @@ class Net:
                 if space is not None:
                     known[name] = space
         return known
+
+    def infer(self, specs: Mapping[str, TensorSpec]) -> NetInference:
+        """The spec of every tensor, for inputs of these specs; no data is needed.
+
+        OpTypeError, ShapeError and LodError come from the op that cannot take its inputs, with a note that names
+        the statement. What could be neither proved nor refused is among the result's `guards`; the ops check it
+        when they run.
+        """
+        return infer_net(self, specs)
 
     def _returned(self, program: Program) -> tuple[str, ...] | None:
         if program.returned is None:
