@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from seqflow import kernels
+from seqflow.errors import LodError
 from seqflow.registry import op
 
 Array = np.ndarray[Any, Any]
@@ -30,3 +31,20 @@ def lengths_to_segment_ids(lengths: Array) -> Array:
     array([0, 0, 2])
     """
     return kernels.lengths_to_segment_ids(lengths)
+
+
+@op("lengths[B], lens other[B] ->", same=("lengths", "other"))
+def same_lengths(lengths: Array, other: Array) -> None:
+    """Say that two columns have the same lengths, row by row: tokens and their labels.
+
+    In a net it makes their rows the same for inference; when it runs, LodError names the first row where the
+    lengths differ. It has no output.
+
+    >>> same_lengths(np.array([2, 0, 1]), np.array([2, 0, 1]))
+    """
+    differing = np.flatnonzero(lengths != other)
+    if len(differing):
+        row = differing[0]
+        raise LodError(
+            f"lengths[{row}] is {lengths[row]} but other[{row}] is {other[row]}, expected the same"
+        )

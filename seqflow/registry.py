@@ -15,9 +15,10 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError, SeqflowError, UnknownOpError, nearest
-from seqflow.shape import Equalities, Guard, InferenceContext
+from seqflow.shape import Dimension, Equalities, Guard, InferenceContext
 from seqflow.signature import (
     Attribute,
+    Described,
     Repeated,
     Signature,
     bind,
@@ -57,6 +58,8 @@ class OpDef:
     result: type | None
     """The NamedTuple of an op with several outputs."""
     caffe2: str | None = None
+    same: tuple[str, str] | None = None
+    """Two lengths inputs that the op declares to be equal, and so the rows they describe."""
     shape: ShapeFunction | None = None
     """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
     draw: str | None = None
@@ -99,6 +102,9 @@ class OpDef:
             outputs, guards = bind_specs(
                 self.signature, specs, attributes=given, names=names or own, results=tensors, equalities=known
             )
+            if self.same is not None:
+                left, right = ((names or own)[name] for name in self.same)
+                _unify(left, right, known, self.name)
             if self.shape is not None:
                 outputs = self._refine(self.shape, specs, given, outputs, known)
         except SeqflowError as error:
@@ -133,6 +139,13 @@ class OpDef:
         return f"<op {self.name}: {self.signature}>"
 
 
+def _unify(left: str, right: str, equalities: Equalities, reason: str) -> None:
+    """Take two lengths tensors to have the same values."""
+    equalities.unify_rows(Described(left), Described(right))
+    equalities.equate(Dimension.sum_of(left), Dimension.sum_of(right), reason)
+    equalities.equate(Dimension.max_of(left), Dimension.max_of(right), reason)
+
+
 _ops: dict[str, OpDef] = {}
 
 
@@ -152,17 +165,21 @@ def op(
     signature: str,
     *,
     caffe2: str | None = None,
+    same: tuple[str, str] | None = None,
     shape: ShapeFunction | None = None,
     draw: str | None = None,
 ) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
 
     Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. `caffe2`
-    names the operator it comes from, `shape` is a shape function for what the signature cannot say.
+    names the operator it comes from; `same` two lengths inputs that it declares to be equal; `shape` is a shape
+    function for what the signature cannot say.
     """
 
     def register(function: F) -> F:
-        definition = replace(_define(function, parse(signature)), caffe2=caffe2, shape=shape, draw=draw)
+        definition = replace(
+            _define(function, parse(signature)), caffe2=caffe2, same=same, shape=shape, draw=draw
+        )
         if definition.name in _ops:
             raise OpError(f"{definition.name}: an op of that name is registered already")
         _ops[definition.name] = definition

@@ -28,6 +28,9 @@ def calls(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Inputs and attributes that the op takes."""
     if op.draw is not None:
         return draw(STRATEGIES[op.draw]())
+    if op.same is not None:
+        lengths = draw(hnp.arrays("int64", st.integers(0, 4), elements=st.integers(0, 4)))
+        return {name: lengths.copy() for name in op.same}, {}
     attributes = {a.name: draw(_attribute(a)) for a in op.attributes if a.required or a.kind == "choice"}
     known: dict[object, Any] = {name: v for name, v in attributes.items() if isinstance(v, int)}
     for argument in op.signature.input_arguments:

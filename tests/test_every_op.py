@@ -22,7 +22,7 @@ BAD_LENGTHS = [
 
 def results(op, inputs, attributes):
     result = op.call(**inputs, **attributes)
-    return tuple(result) if op.result else (result,)
+    return tuple(result) if op.result else (result,) if op.output_names else ()
 
 
 @every_op

@@ -185,7 +185,7 @@ def _results(program: Program, statement: Statement, op: OpDef) -> tuple[str, ..
 
 
 def _ordered(program: Program, steps: list[Step]) -> tuple[Step, ...]:
-    """The steps in topological order, as close to the written order as it allows."""
+    """The steps in topological order: what only checks as early as it can, the rest as written if possible."""
     producer: dict[str, Step] = {}
     for step in steps:
         for name in step.results:
@@ -195,7 +195,7 @@ def _ordered(program: Program, steps: list[Step]) -> tuple[Step, ...]:
                 fail(program.text, place, f"{name} is assigned already, in line {first}")
             producer[name] = step
     done: dict[int, Step] = {}
-    for step in steps:
+    for step in sorted(steps, key=lambda step: bool(step.results)):  # checks first: others may rely on them
         _visit(program, step, producer, done)
     return tuple(done.values())
 

@@ -73,3 +73,8 @@ def test_a_net_of_200_statements_is_inferred():
     lines = ["x0 = lengths_to_offsets(doc.lengths)"]
     lines += [f"x{i} = gather(x{i - 1}, [0, 0, 0])" for i in range(1, 200)]
     assert str(Net("\n".join(lines)).infer(SPECS).specs["x199"]) == "int64{3}"
+
+
+def test_same_lengths_unifies_two_columns_wherever_it_stands():
+    net = Net("y = lengths_sum(doc.values, tag.lengths)\nsame_lengths(doc.lengths, tag.lengths)\nreturn y")
+    assert str(net.infer(SPECS).specs["y"]) == "int64{rows:0..256}"
