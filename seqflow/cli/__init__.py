@@ -1,10 +1,10 @@
-"""The command: `seqflow run | inspect | ops | info`."""
+"""The command: `seqflow run | check | inspect | ops | info`."""
 
 from __future__ import annotations
 
 import typer
 
-from seqflow.cli import info, inspect, ops, run
+from seqflow.cli import check, info, inspect, ops, run
 from seqflow.cli.endings import ending_well
 
 app = typer.Typer(
@@ -15,6 +15,7 @@ app = typer.Typer(
     help="Variable-length data as flat values and explicit lengths: Arrow in, model-ready tensors out.",
 )
 app.command()(run.run)
+app.command()(check.check)
 app.command()(inspect.inspect)
 app.command()(ops.ops)
 app.command()(info.info)

@@ -39,12 +39,7 @@ def run(
     from seqflow.job import Job
     from seqflow.job import run as run_job
 
-    overrides = _overrides(set_ or [])
-    if input:
-        overrides["source.paths"] = input
-    if output is not None:
-        overrides["output.path"] = output
-    description = Job.read(job, overrides)
+    description = Job.read(job, overrides_of(set_, input, output))
     _give_large_arrays_back()
     with _progress_bar(show=not quiet and not json and sys.stderr.isatty()) as progress:
         report = run_job(description, progress)
@@ -66,6 +61,16 @@ def _give_large_arrays_back() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(mmap_threshold, 4 << 20)
+
+
+def overrides_of(settings: list[str] | None, input: list[str] | None, output: str | None) -> dict[str, Any]:
+    """What the options replace in a job, by dotted names."""
+    overrides = _overrides(settings or [])
+    if input:
+        overrides["source.paths"] = input
+    if output is not None:
+        overrides["output.path"] = output
+    return overrides
 
 
 def _overrides(settings: list[str]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqflow.kernels.error import too_large, wrong_out
+from seqflow.kernels.error import too_large, too_long, wrong_out
 
 Array = np.ndarray[Any, Any]
 DType = np.dtype[Any]
@@ -137,6 +137,13 @@ def check_same_size(**arrays: Array) -> None:
     if len({len(array) for array in arrays.values()}) > 1:
         sizes = ", ".join(f"{name} has {len(array)}" for name, array in arrays.items())
         raise ValueError(f"{sizes} entries, expected equally many")
+
+
+def check_room(lengths: Array, room: int) -> None:
+    """KernelError for the first length above `room`."""
+    bad = np.flatnonzero(lengths > room)
+    if len(bad):
+        raise too_long("lengths", int(bad[0]), int(lengths[bad[0]]), room)
 
 
 def check_padded(padded: Array, lengths: Array) -> None:

@@ -17,6 +17,7 @@ from seqflow.kernels.arrays import (
     apart,
     check_padded,
     check_pair,
+    check_room,
     check_same_size,
     check_side,
     check_strategy,
@@ -181,7 +182,9 @@ def unpad(padded: Array, lengths: Array, side: str = "right", *, out: Array | No
     check_padded(padded, lengths)
     if not _is_moved(padded):
         return reference.unpad(padded, lengths, side, out=out)
-    out = output(out, (check_lengths(lengths), *padded.shape[2:]), padded.dtype)
+    total = check_lengths(lengths)
+    check_room(lengths, padded.shape[1])
+    out = output(out, (total, *padded.shape[2:]), padded.dtype)
     _native.unpad(_raw(apart(padded, out)), lengths, side == "left", _raw(out))
     return out
 

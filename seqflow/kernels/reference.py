@@ -14,6 +14,7 @@ from seqflow.kernels.arrays import (
     apart,
     check_padded,
     check_pair,
+    check_room,
     check_same_size,
     check_side,
     check_strategy,
@@ -30,7 +31,6 @@ from seqflow.kernels.error import (
     overflow,
     slice_outside,
     too_full,
-    too_long,
     wrong_sum,
 )
 
@@ -136,7 +136,7 @@ def pad(
     mask = output(mask, shape, np.dtype(bool), "mask")
     _check_sum(lengths, len(data), "data")
     if not truncate:
-        _check_room(lengths, width)
+        check_room(lengths, width)
     data = apart(apart(data, out), mask)
     taken = np.minimum(lengths, width)
     dropped = lengths - taken if side == "left" else np.zeros_like(lengths)
@@ -151,8 +151,9 @@ def unpad(padded: Array, lengths: Array, side: str = "right", *, out: Array | No
     check_side(side)
     padded, lengths = rows(padded, "padded"), _counts(lengths, "lengths")
     check_padded(padded, lengths)
-    out = output(out, (_total(lengths, "lengths"), *padded.shape[2:]), padded.dtype)
-    _check_room(lengths, padded.shape[1])
+    total = _total(lengths, "lengths")
+    check_room(lengths, padded.shape[1])
+    out = output(out, (total, *padded.shape[2:]), padded.dtype)
     out[...] = apart(padded, out)[_mask(lengths, padded.shape[1], side)]
     return out
 
@@ -327,12 +328,6 @@ def _check_sum(lengths: Array, expected: int, owner: str, argument: str = "lengt
     total = _total(lengths, argument)
     if total != expected:
         raise wrong_sum(argument, total, expected, owner)
-
-
-def _check_room(lengths: Array, room: int) -> None:
-    bad = np.flatnonzero(lengths > room)
-    if len(bad):
-        raise too_long("lengths", int(bad[0]), int(lengths[bad[0]]), room)
 
 
 def _checked(

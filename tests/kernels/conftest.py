@@ -5,7 +5,7 @@ import pytest
 
 from seqflow import kernels
 
-hypothesis.settings.register_profile("kernels", deadline=None, max_examples=60)
+hypothesis.settings.register_profile("kernels", deadline=None, max_examples=1000)
 hypothesis.settings.load_profile("kernels")
 
 NATIVE = [] if kernels.native is None else list(kernels.native.isas())

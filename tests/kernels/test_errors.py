@@ -43,6 +43,10 @@ CASES = [
     (lambda: kernels.pad(ROWS, A([1, 2]), 1), "bounds", 1, "lengths[1] = 2 is longer than 1"),
     (lambda: kernels.unpad(ROWS, A([1, 2, 3])), "bounds", 2, "lengths[2] = 3 is longer than 2"),
     (
+        lambda: kernels.unpad(A([["a"]]), A([2**62])),
+        "bounds", 0, "lengths[0] = 4611686018427387904 is longer than 1",
+    ),
+    (
         lambda: kernels.move_slices(ROWS, A([0, 2]), A([1, 2]), np.zeros((9, 2)), A([0, 1])),
         "bounds", 1, "source_starts[1] = 2 starts a slice of 2 rows outside [0, 3)",
     ),
