@@ -1,12 +1,8 @@
 """Every test of a kernel runs on every kind of it there is here: NumPy and each instruction set."""
 
-import hypothesis
 import pytest
 
 from seqflow import kernels
-
-hypothesis.settings.register_profile("kernels", deadline=None, max_examples=1000)
-hypothesis.settings.load_profile("kernels")
 
 NATIVE = [] if kernels.native is None else list(kernels.native.isas())
 

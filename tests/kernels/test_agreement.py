@@ -8,7 +8,11 @@ from hypothesis import strategies as st
 from seqflow.kernels import KernelError, PackingPlan, reference
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
-each_isa = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+each_isa = settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 
 NUMBERS = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"]
 PLAIN = [*NUMBERS, "M8[s]", "m8[ms]", "c8", "c16", "S3", "U2", "V5", ">i4", ">f8", "i4,f8"]

@@ -10,7 +10,9 @@ from seqflow import kernels
 some_lengths = st.lists(st.integers(0, 30), max_size=60).map(lambda values: np.array(values, np.int64))
 capacities = st.integers(1, 25)
 strategies = st.sampled_from(["best_fit", "first_fit", "concat"])
-each_kernel = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+each_kernel = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 def rows_of(plan):
