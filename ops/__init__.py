@@ -13,7 +13,11 @@ __all__ = registry.names()
 
 
 def __getattr__(name: str) -> Any:
-    """Ops that were registered after import."""
+    """Ops that were registered after import, and the NamedTuples of results (pickle asks for them)."""
+    results = (registry.get(op).result for op in registry.names())
+    result = next((result for result in results if result is not None and result.__name__ == name), None)
+    if result is not None:
+        return result
     try:
         return registry.get(name).call
     except KeyError as error:

@@ -46,10 +46,10 @@ def pad(
 ) -> tuple[Array, Array]:
     """One row of `max_length` a sequence, filled up with `value`; and a mask, true where data are.
 
-    Without `max_length` the longest sequence decides; `multiple_of` rounds the width up. `side` is where the
-    padding goes. A longer sequence is an error, unless `truncate` cuts it (at its end; with `side="left"` at
-    its start). `out` is an array for the padded rows, or a pair with one for the mask. An empty sequence is a
-    row of padding. Caffe2 truncates without being asked.
+    Without `max_length` the longest sequence decides; `multiple_of` rounds the width up, that of `max_length`
+    too. `side` is where the padding goes. A longer sequence is an error, unless `truncate` cuts it (at its end;
+    with `side="left"` at its start). `out` is an array for the padded rows, or a pair with one for the mask. An
+    empty sequence is a row of padding. Caffe2 truncates without being asked.
 
     >>> pad(np.array([1, 2, 3]), np.array([2, 0, 1])).padded
     array([[1, 2],
@@ -59,7 +59,7 @@ def pad(
     width = kernels.max_length(lengths) if max_length is None else max_length
     width = -(-width // multiple_of) * multiple_of
     fill = cast_scalar("value", value, data.dtype)
-    padded, mask = out if isinstance(out, tuple) else (out, None)
+    padded, mask = out if isinstance(out, tuple) and len(out) == 2 else (out, None)
     return kernels.pad(data, lengths, width, fill, side, truncate=truncate, out=padded, mask=mask)
 
 

@@ -16,7 +16,7 @@ Array = np.ndarray[Any, Any]
 def lengths_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """Sum the rows of each segment; an empty segment gives `empty`.
 
-    Integers and bool are summed in int64 (uint64 in uint64, where sums wrap around as in NumPy), float16 and
+    Integers and bool are summed in int64 (uint64 in uint64) and wrap around beyond it, as in NumPy; float16 and
     float32 give float32.
 
     >>> lengths_sum(np.array([1, 2, 3]), np.array([2, 0, 1]))

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 
 from seqflow import kernels
+from seqflow.errors import OpError
+from seqflow.ops.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import NonNegative
 
@@ -28,6 +30,12 @@ def bytes_to_tokens(
     >>> bytes_to_tokens(np.frombuffer(b"abc", np.uint8), np.array([2, 1]), end=256)
     BytesToTokensResult(tokens=array([ 97,  98, 256,  99, 256], dtype=int32), sizes=array([3, 2]))
     """
+    if offset > np.iinfo(np.int32).max - 255:
+        raise OpError(f"offset is {offset}, expected at most {np.iinfo(np.int32).max - 255}: ids are int32")
+    begin, end = (
+        None if t is None else cast_scalar(n, t, np.dtype(np.int32))
+        for n, t in (("begin", begin), ("end", end))
+    )
     tokens = data.astype(np.int32)
     if offset:
         tokens += np.int32(offset)

@@ -194,7 +194,7 @@ def _define(function: Callable[..., Any], signature: Signature) -> OpDef:
     _check_parameters(name, function, signature)
     outputs = [argument.name for argument in signature.output_arguments]
     title = name.title().replace("_", "") + "Result"
-    result = namedtuple(title, outputs) if len(outputs) > 1 else None
+    result = namedtuple(title, outputs, module="seqflow.ops") if len(outputs) > 1 else None
     call = _compile(function, signature, attributes, result)
     return OpDef(name, signature, attributes, function, call, result)
 
@@ -221,6 +221,8 @@ def {name}({parameters}):
         raise explain(error) from None
     except SeqflowError as error:
         raise name_op(error)
+    except (ValueError, OverflowError) as error:
+        raise OpError(f"{name}: {{error}}") from error
 """
 
 
@@ -253,6 +255,7 @@ def _compile(
         "max_length": kernels.max_length,
         "KernelError": kernels.KernelError,
         "SeqflowError": SeqflowError,
+        "OpError": OpError,
         "function": function,
         "result": result,
         "check": _checker(signature, attributes),

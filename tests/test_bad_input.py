@@ -97,7 +97,7 @@ CASES = {
         '[source]\npaths = "*.txt"\nencoding = "utf-8"\n' + OUTPUT, BAD_DATA, "latin.txt: not utf-8 at byte 2",
     ),
     "a folder of other files to write to": (
-        SOURCE + '[output]\npath = "."\n', BAD_USAGE, "which no _manifest.json names",
+        SOURCE + '[output]\npath = "."\n', BAD_USAGE, "is or holds",
     ),
     "a module that is not there": ('imports = ["my_ops"]\n' + SOURCE + OUTPUT, BAD_USAGE, "no module 'my_ops'"),
 }  # fmt: skip

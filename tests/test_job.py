@@ -395,3 +395,29 @@ def test_the_example_packs_the_standard_library_nearly_without_padding(tmp_path:
     assert report.fill >= 0.999
     assert report.rows == len(expected)
     assert files_of(tmp_path / "out") == [Path(path).read_bytes() for path in expected]
+
+
+def test_a_run_never_writes_over_its_own_input(tmp_path):
+    source = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": [[1, None], [2]]}), source)
+    before = source.read_bytes()
+    for output, bad in (
+        ({"path": str(source)}, {}),
+        ({"path": str(tmp_path)}, {}),
+        ({"kind": "none"}, {"policy": "quarantine", "path": str(source)}),
+        (
+            {"path": str(tmp_path / "o")},
+            {"policy": "quarantine", "path": str(tmp_path / "o" / "part-00000.parquet")},
+        ),
+    ):
+        job = Job.from_dict({"source": {"paths": [str(source)]}, "output": output, "bad_rows": bad})
+        with pytest.raises(JobError, match="source"):
+            run(job)
+    assert source.read_bytes() == before
+
+
+def test_a_module_that_cannot_be_imported_is_an_error_of_the_job(tmp_path):
+    (tmp_path / "broken.py").write_text("x = = 1")
+    job = Job.from_dict({"source": {"paths": ["*"]}, "imports": ["broken"]}, tmp_path)
+    with pytest.raises(JobError, match="imports: the module 'broken' cannot be imported: SyntaxError"):
+        run(job)

@@ -1,5 +1,7 @@
 """The registry: declaring ops, looking them up, and how their errors read."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -99,3 +101,26 @@ def test_the_stub_of_the_ops_is_current():
 
     path = Path(registry.__file__).parents[1] / "ops" / "__init__.pyi"
     assert path.read_text() == stub(), "run `python -m seqflow.stubs`"
+
+
+def test_results_can_be_pickled():
+    result = sf.ops.pad([1, 2], [2])
+    again = pickle.loads(pickle.dumps(result))
+    assert type(again) is type(result)
+    assert again.padded.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: sf.ops.bytes_to_tokens(np.zeros(1, np.uint8), [1], offset=2**31 - 1),
+        lambda: sf.ops.bytes_to_tokens(np.zeros(1, np.uint8), [1], end=2**31),
+        lambda: sf.ops.truncate([1], [1], max_length=2**63),
+        lambda: sf.ops.pad([1], [1], max_length=2**62),
+        lambda: sf.ops.lengths_to_segment_ids([2**62]),
+        lambda: sf.ops.pack_rows([1], [1], capacity=2**62),
+    ],
+)
+def test_sizes_no_array_can_have_are_errors_of_the_op(call):
+    with pytest.raises(sf.SeqflowError):
+        call()

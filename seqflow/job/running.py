@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import resource
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from seqflow.loader import Loader, Stats
 from seqflow.loader.sizes import parse_bytes
 from seqflow.net import Net
 from seqflow.output import open_output
+from seqflow.providers.paths import find_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,7 @@ def run(job: Job, progress: Progress | None = None) -> Report:
     Raises what the loader and the output raise; whatever was written is removed again.
     """
     started = perf_counter()
+    check_targets(job)
     loader = open_loader(job)
     settings = job.output
     with open_output(
@@ -74,6 +77,28 @@ def run(job: Job, progress: Progress | None = None) -> Report:
         files=tuple(file.path for file in files),
         output_bytes=sum(file.nbytes for file in files),
     )
+
+
+def check_targets(job: Job) -> None:
+    """JobError where the run would write over its own input, or two outputs over each other."""
+    paths = job.source.paths if isinstance(job.source.paths, str) else list(job.source.paths)
+    sources = {os.path.abspath(file) for file in find_files(paths, job.source.kind, job.source.exclude)}
+    output = None if job.output.path is None else os.path.abspath(job.output.path)
+    if output is not None and job.output.kind != "none":
+        inside = next((file for file in sorted(sources) if _contains(output, file)), None)
+        if inside is not None:
+            raise JobError(
+                f"output.path: {job.output.path!r} is or holds {inside!r}, a file of the source\n"
+                "  write somewhere else, or leave the output out of the source with exclude"
+            )
+    if job.bad_rows.path is not None:
+        bad = os.path.abspath(job.bad_rows.path)
+        if bad in sources or (output is not None and _contains(output, bad)):
+            raise JobError(f"bad_rows.path: {str(job.bad_rows.path)!r} belongs to the source or the output")
+
+
+def _contains(target: str, file: str) -> bool:
+    return file == target or file.startswith(target.rstrip(os.sep) + os.sep)
 
 
 def open_loader(job: Job) -> Loader:
@@ -104,10 +129,13 @@ def import_modules(names: tuple[str, ...], folder: Path) -> None:
                 importlib.import_module(name)
             except ModuleNotFoundError as error:
                 if error.name != name.partition(".")[0]:
-                    raise
+                    raise JobError(f"imports: the module {name!r} needs another: {error}") from error
                 raise JobError(
                     f"imports: there is no module {name!r}, neither in {str(folder.resolve())!r} nor installed"
                 ) from None
+            except Exception as error:
+                what = f"{type(error).__name__}: {error}"
+                raise JobError(f"imports: the module {name!r} cannot be imported: {what}") from error
 
 
 @contextmanager
@@ -134,7 +162,7 @@ def _net(transform: Transform, section: str) -> Net | None:
 def _constant(name: str, file: str) -> np.ndarray[Any, Any]:
     try:
         return cast("np.ndarray[Any, Any]", np.load(file, mmap_mode="r"))
-    except ValueError as error:
+    except (ValueError, EOFError, OSError) as error:
         raise JobError(f"constants.{name}: {file} is not a .npy file of numbers: {error}") from None
 
 

@@ -46,7 +46,7 @@ class BadRowHandler:
     def __init__(self, policy: BadRows) -> None:
         self.policy = policy
         self.count = 0
-        self._file: Quarantine | None = None
+        self._file = None if policy.path is None else Quarantine(Path(policy.path))
 
     @property
     def keeps_going(self) -> bool:
@@ -67,8 +67,7 @@ class BadRowHandler:
             )
         rows = np.unique([row.row for row in bad])
         self.count += len(rows)
-        if self.policy.path is not None:
-            self._file = self._file or Quarantine(Path(self.policy.path))
+        if self._file is not None:
             self._file.write(batch, bad, numbers, block)
         keep = np.ones(batch.num_rows, bool)
         keep[rows] = False
@@ -81,9 +80,17 @@ class BadRowHandler:
 
 
 class Quarantine:
-    """An Arrow file of bad rows: `file`, `block`, `row`, `column`, `reason` and the row's own columns."""
+    """An Arrow file of bad rows: `file`, `block`, `row`, `column`, `reason` and the row's own columns.
+
+    It replaces the file of an earlier run, and no other: ProviderError where something else has its name.
+    """
 
     def __init__(self, path: Path) -> None:
+        if path.exists() and not _is_quarantine(path):
+            raise ProviderError(
+                f"quarantine: {str(path)!r} exists and is no quarantine file of an earlier run\n"
+                "  choose a new name"
+            )
         self._path = path
         self._temporary = path.with_name(f".{path.name}.tmp")
         self._writer: Any = None
@@ -110,9 +117,21 @@ class Quarantine:
 
     def close(self, *, keep: bool) -> None:
         if self._writer is None:
+            if keep:
+                self._path.unlink(missing_ok=True)  # of an earlier run, which had bad rows
             return
         self._writer.close()
         if keep:
             self._temporary.replace(self._path)
         else:
             self._temporary.unlink(missing_ok=True)
+
+
+def _is_quarantine(path: Path) -> bool:
+    import pyarrow as pa
+
+    try:
+        with pa.memory_map(str(path)) as file:
+            return "bad.reason" in pa.ipc.open_file(file).schema.names
+    except (OSError, pa.ArrowException):
+        return False

@@ -64,7 +64,9 @@ class TokenBudget:
         A batch ends before the row that would not fit any more, so the last one stays open.
         """
         if lengths is None:
-            raise OpError("TokenBudget: there are no lengths to plan on; name them with lengths=")
+            raise OpError(
+                "TokenBudget: there is not just one list column of numbers; name its lengths with lengths="
+            )
         self._check_longest(lengths)
         found: list[int] = []
         start = 0
@@ -150,6 +152,8 @@ def planned_lengths(record: Record, name: str | None) -> str | None:
     candidates = list(dict.fromkeys(of_rows))
     if name is None:
         return candidates[0] if len(candidates) == 1 else None
+    if f"{name}.lengths" in candidates:
+        return f"{name}.lengths"
     if name not in candidates:
         raise LodError(
             f"lengths = {name!r} are not the lengths of a list column of numbers\n"

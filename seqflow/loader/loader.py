@@ -84,6 +84,8 @@ class Loader:
         self.source: Provider = source if is_provider else providers.open(source, columns=columns, **options)
         self.columns = columns
         self.prepare, self.net = _bind_constants(_transform(prepare), _transform(net), dict(constants or {}))
+        if not isinstance(batch, (Rows, TokenBudget, Packed)):
+            raise OpError(f"Loader: batch is {batch!r}, expected Rows(…), TokenBudget(…) or Packed(…)")
         self.batch = batch
         self.window = parse_bytes(window)
         self.memory = parse_bytes(memory)
@@ -125,8 +127,9 @@ class Loader:
         with kernels.single_thread():
             for block in self.source.blocks():
                 record, numbers = self._read(block, handler)
+                before = handler.count
                 yield from self._prepare(record, numbers, block, handler)
-                stats.rows += record.num_rows
+                stats.rows += record.num_rows - (handler.count - before)
                 stats.bad_rows = handler.count
 
     def _read(self, block: Block, handler: BadRowHandler) -> tuple[Record, RowNumbers]:
@@ -222,7 +225,13 @@ def _apply(transform: Net | Transform, record: Record) -> Record:
     if isinstance(transform, Net):
         return executor.run(transform, record)
     result = transform(record)
-    return result if isinstance(result, Record) else record_of(result)
+    if isinstance(result, Record):
+        return result
+    if not isinstance(result, Mapping) or not all(isinstance(v, np.ndarray) for v in result.values()):
+        raise OpTypeError(
+            f"{transform!r} returned {type(result).__name__}, expected a mapping of names to arrays"
+        )
+    return record_of(result)
 
 
 def record_of(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Record:

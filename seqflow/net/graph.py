@@ -54,6 +54,7 @@ class Net:
         self.steps: tuple[Step, ...] = _ordered(program, [_step(program, s) for s in program.statements])
         self.assigned: tuple[str, ...] = tuple(n for step in self.steps for n in step.results if n != "_")
         self.returned = self._returned(program)
+        _refuse_groups(program, self.assigned)
         unused = next((name for name in self.constants if name not in self._free), None)
         if unused is not None:
             raise NetError(f"net: nothing uses the constant {unused!r}{nearest(unused, self._free)}")
@@ -117,6 +118,16 @@ class Net:
 
     def __repr__(self) -> str:
         return f"Net({str(self)!r})"
+
+
+def _refuse_groups(program: Program, assigned: tuple[str, ...]) -> None:
+    """NetError where a group of results is used as if it were one tensor."""
+    operands = [operand for statement in program.statements for operand in statement.operands]
+    for reference in (*operands, *(program.returned or ())):
+        name = getattr(reference, "name", None)
+        members = [other for other in assigned if name is not None and other.startswith(f"{name}.")]
+        if members and name not in assigned:
+            fail(program.text, reference.place, f"{name} is a group, expected one of {', '.join(members)}")
 
 
 def _step(program: Program, statement: Statement) -> Step:

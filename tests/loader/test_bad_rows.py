@@ -98,3 +98,23 @@ def test_files_that_are_not_text_are_bad_rows(tmp_path):
     assert bytes(batch["text.values"]) == "éc".encode()
     assert loader.stats().bad_rows == 1
     assert "b.txt" in str(pa.ipc.open_file(tmp_path / "bad.arrow").read_all().to_pylist())
+
+
+def test_a_quarantine_replaces_that_of_an_earlier_run_and_no_other_file(file, tmp_path):
+    precious = tmp_path / "notes.txt"
+    precious.write_text("precious")
+    with pytest.raises(sf.ProviderError, match="exists and is no quarantine file of an earlier run"):
+        list(sf.Loader(file, bad_rows=sf.BadRows("quarantine", precious)))
+    assert precious.read_text() == "precious"
+    bad = tmp_path / "bad.arrow"
+    for _ in range(2):
+        list(sf.Loader(file, bad_rows=sf.BadRows("quarantine", bad)))
+    assert bad.exists()
+    list(sf.Loader(file, fill=0, bad_rows=sf.BadRows("quarantine", bad)))
+    assert not bad.exists()
+
+
+def test_rows_that_prepare_cannot_take_are_not_counted_as_rows(file):
+    loader = sf.Loader(file, prepare=GATHER, constants=TABLE, bad_rows="skip")
+    list(loader)
+    assert (loader.stats().rows, loader.stats().bad_rows) == (4, 2)

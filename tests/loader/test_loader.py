@@ -175,3 +175,18 @@ def test_zero_rows_make_no_batches(tmp_path):
     pq.write_table(pa.table({"x": pa.array([], pa.list_(pa.int32()))}), tmp_path / "x.parquet")
     assert list(sf.Loader(tmp_path / "x.parquet", batch=sf.Rows(4))) == []
     assert list(sf.Loader(tmp_path / "x.parquet", batch=sf.Packed(4))) == []
+
+
+@pytest.mark.parametrize("batch", [2, None, sf.Rows])
+def test_a_batch_that_is_no_plan_is_refused_at_once(docs, batch):
+    with pytest.raises(sf.OpError, match="expected Rows"):
+        sf.Loader(docs[0], batch=batch)
+
+
+def test_a_function_that_returns_no_arrays_is_named(docs):
+    with pytest.raises(sf.OpError, match="expected a mapping of names to arrays"):
+        list(sf.Loader(docs[0], net=lambda batch: {"a": [1]}))
+
+
+def test_lengths_may_be_named_by_their_column(docs):
+    assert [b.num_rows for b in sf.Loader(docs[0], batch=sf.TokenBudget(20, lengths="tokens"))]

@@ -89,3 +89,8 @@ def test_a_net_that_cannot_run_says_why_and_where(text, message):
     with pytest.raises(NetError) as error:
         Net(text)
     assert message in str(error.value)
+
+
+def test_a_group_used_as_one_tensor_names_its_members():
+    with pytest.raises(NetError, match=r"line 2, column 8: x is a group, expected one of x.padded, x.mask"):
+        Net("x = pad(a, n)\nreturn x")
