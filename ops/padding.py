@@ -1,6 +1,6 @@
 """Between flat and dense: padded batches, and rows packed full."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -8,14 +8,16 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpError
 from seqflow.ops.scalars import cast_scalar
 from seqflow.registry import op
-from seqflow.shape import InferenceContext
 from seqflow.signature import NonNegative, Positive, Scalar
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
 
 Array = np.ndarray[Any, Any]
 Side = Literal["right", "left"]
 
 
-def _round_width_up(ctx: InferenceContext) -> None:
+def _round_width_up(ctx: "InferenceContext") -> None:
     """`multiple_of`, which the signature leaves out."""
     multiple = ctx.attr("multiple_of")
     if multiple == 1:

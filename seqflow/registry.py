@@ -5,35 +5,38 @@ decorator turns the function into the checked op that users call; every error le
 front and its signature behind.
 """
 
+from __future__ import annotations
+
 import inspect
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError, SeqflowError, UnknownOpError, nearest
-from seqflow.shape import Dimension, Equalities, Guard, InferenceContext
 from seqflow.signature import (
     Attribute,
     Described,
     Repeated,
     Signature,
     bind,
-    bind_specs,
     fast_condition,
     parse,
     read_attributes,
 )
 from seqflow.signature.language import CONCRETE_DTYPES
-from seqflow.tensor import TensorSpec
+
+if TYPE_CHECKING:  # inference is imported when it is asked for: calling ops does without
+    from seqflow.shape import Equalities, Guard, InferenceContext
+    from seqflow.tensor import TensorSpec
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-ShapeFunction = Callable[[InferenceContext], None]
+ShapeFunction = Callable[["InferenceContext"], None]
 
 
 class Inference(NamedTuple):
@@ -92,6 +95,9 @@ class OpDef:
         >>> print(*registry.get("lengths_sum").infer({"data": data, "lengths": lengths}).outputs)
         float32{3,4}
         """
+        from seqflow.shape import Equalities
+        from seqflow.signature.specs import bind_specs
+
         known = equalities if equalities is not None else Equalities()
         given = {attribute.name: attribute.default for attribute in self.attributes} | dict(attributes or {})
         own = {argument.name: argument.name for argument in self.signature.input_arguments}
@@ -119,6 +125,9 @@ class OpDef:
         outputs: list[TensorSpec],
         equalities: Equalities,
     ) -> list[TensorSpec]:
+        from seqflow.shape import InferenceContext
+        from seqflow.tensor import TensorSpec
+
         context = InferenceContext(
             self.name,
             {name: spec.shape for name, spec in specs.items()},
@@ -141,6 +150,8 @@ class OpDef:
 
 def _unify(left: str, right: str, equalities: Equalities, reason: str) -> None:
     """Take two lengths tensors to have the same values."""
+    from seqflow.shape import Dimension
+
     equalities.unify_rows(Described(left), Described(right))
     equalities.equate(Dimension.sum_of(left), Dimension.sum_of(right), reason)
     equalities.equate(Dimension.max_of(left), Dimension.max_of(right), reason)
@@ -211,7 +222,7 @@ _TEMPLATE = """\
 def {name}({parameters}):
     try:
         fits = {condition}
-    except KernelError:
+    except (KernelError, TypeError):
         fits = False
     try:
         if not fits:
@@ -251,7 +262,7 @@ def _compile(
     scope = {f"default_{a.name}": a.default for a in attributes} | {
         **{word: np.dtype(word) for word in CONCRETE_DTYPES},
         "ndarray": np.ndarray,
-        "check_lengths": kernels.check_lengths,
+        "check_lengths": kernels.quick_check_lengths,
         "max_length": kernels.max_length,
         "KernelError": kernels.KernelError,
         "SeqflowError": SeqflowError,
@@ -302,7 +313,7 @@ def _ungroup(signature: Signature, bound: tuple[Any, ...]) -> list[Any]:
     return arguments
 
 
-def _explain(name: str, signature: Signature, error: "kernels.KernelError") -> SeqflowError:
+def _explain(name: str, signature: Signature, error: kernels.KernelError) -> SeqflowError:
     """What a kernel found wrong, as an error of the op."""
     kinds: Mapping[str, type[SeqflowError]] = {"index": OpIndexError, "negative": LodError, "sum": LodError}
     kind = kinds.get(error.kind, LodError if error.argument == "lengths" else OpError)

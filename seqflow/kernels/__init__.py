@@ -33,6 +33,9 @@ except ImportError as error:
 
 _chosen: Any = native or reference
 
+quick_check_lengths = reference.check_lengths if native is None else native.quick_check_lengths
+"""`check_lengths` of int32 and int64 arrays, with nothing in between; TypeError for what it does not take."""
+
 
 def check_lengths(lengths: Array) -> int:
     """The sum of lengths[B]; KernelError where one is negative or the sum is above int64."""

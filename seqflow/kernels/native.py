@@ -37,6 +37,7 @@ num_threads = _native.num_threads
 set_num_threads = _native.set_num_threads
 enter_single_thread = _native.enter_single_thread
 leave_single_thread = _native.leave_single_thread
+quick_check_lengths = _native.check_lengths
 
 
 def check_lengths(lengths: Array) -> int:

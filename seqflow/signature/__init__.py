@@ -4,9 +4,8 @@ from seqflow.signature.arrays import bind, fast_condition
 from seqflow.signature.attributes import Attribute, NonNegative, Positive, Scalar, read_attributes
 from seqflow.signature.language import Argument, Repeated, Signature, parse
 from seqflow.signature.rows import Described, Rows, RowSpace, bind_rows
-from seqflow.signature.specs import bind_specs
 
 __all__ = [
     "Argument", "Attribute", "Described", "NonNegative", "Positive", "Repeated", "RowSpace", "Rows", "Scalar",
-    "Signature", "bind", "bind_rows", "bind_specs", "fast_condition", "parse", "read_attributes",
+    "Signature", "bind", "bind_rows", "fast_condition", "parse", "read_attributes",
 ]  # fmt: skip

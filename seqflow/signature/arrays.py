@@ -262,10 +262,10 @@ class _ConditionWriter:
         name, kinds = argument.name, allowed_kinds(argument)
         rank = f">= {argument.rank}" if argument.rest is not None else f"== {argument.rank}"
         self.conditions.append(f"type({name}) is ndarray and {name}.ndim {rank}")
-        dtype = (
-            f"{name}.dtype == {argument.dtype.word}" if kinds is None else f'{name}.dtype.kind in "{kinds}"'
+        dtype = f"== {argument.dtype.word}" if kinds is None else f'.kind in "{kinds}"'
+        self.conditions.append(
+            f"(dtype := {name}.dtype){' ' if kinds is None else ''}{dtype} and dtype.isnative"
         )
-        self.conditions.append(f"{dtype} and {name}.dtype.isnative")
 
     def shape(self, argument: Argument) -> None:
         rest, count = argument.rest, len(argument.dims)
