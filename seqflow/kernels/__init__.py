@@ -33,8 +33,8 @@ except ImportError as error:
 
 _chosen: Any = native or reference
 
-quick_check_lengths = reference.check_lengths if native is None else native.quick_check_lengths
-"""`check_lengths` of int32 and int64 arrays, with nothing in between; TypeError for what it does not take."""
+quick_check_lengths = reference.quick_check_lengths if native is None else native.quick_check_lengths
+"""`check_lengths` of 1-D int32 and int64 arrays and nothing else: TypeError for what it does not take."""
 
 
 def check_lengths(lengths: Array) -> int:

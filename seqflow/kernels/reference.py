@@ -39,6 +39,12 @@ def check_lengths(lengths: Array) -> int:
     return _total(_counts(lengths, "lengths"), "lengths")
 
 
+def quick_check_lengths(lengths: Array) -> int:
+    if not (isinstance(lengths, np.ndarray) and lengths.ndim == 1 and lengths.dtype in (np.int32, np.int64)):
+        raise TypeError("lengths are not a 1-D array of int32 or int64")
+    return check_lengths(lengths)
+
+
 def max_length(lengths: Array) -> int:
     lengths = _counts(lengths, "lengths")
     _check_not_negative(lengths, "lengths")

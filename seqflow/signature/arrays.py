@@ -229,21 +229,20 @@ def _solve(place: str, dim: Dim, size: int, known: Known, origins: dict[object, 
 def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str | None:
     """A Python expression that is true where all inputs are arrays that fit; None where there is no such form.
 
-    It may use the names `ndarray`, `check_lengths`, `max_length` and those of the concrete dtypes. `attributes`
-    says of each attribute whether it may be None.
+    Lengths are left to `check_lengths`, which takes 1-D int32 and int64 arrays and raises for everything else;
+    so does the expression. It may use the names `ndarray`, `check_lengths`, `max_length` and those of the
+    concrete dtypes. `attributes` says of each attribute whether it may be None.
     """
     if not all(isinstance(item, Argument) and not item.optional for item in signature.inputs):
         return None
     writer = _ConditionWriter(attributes)
-    for argument in signature.input_arguments:
+    for argument in sorted(signature.input_arguments, key=lambda argument: not argument.is_lengths):
         writer.kind(argument)
     try:
         for argument in sorted(signature.input_arguments, key=lambda argument: _complexity(argument)):
             writer.shape(argument)
     except KeyError:
         return None
-    for argument in signature.input_arguments:
-        writer.lengths_not_summed(argument)
     return " and ".join(writer.conditions)
 
 
@@ -260,6 +259,10 @@ class _ConditionWriter:
 
     def kind(self, argument: Argument) -> None:
         name, kinds = argument.name, allowed_kinds(argument)
+        if argument.is_lengths:
+            self.bound[Sum(name)] = f"sum_{name}"
+            self.conditions.append(f"(sum_{name} := check_lengths({name})) >= 0")
+            return
         rank = f">= {argument.rank}" if argument.rest is not None else f"== {argument.rank}"
         self.conditions.append(f"type({name}) is ndarray and {name}.ndim {rank}")
         dtype = f"== {argument.dtype.word}" if kinds is None else f'.kind in "{kinds}"'
@@ -287,10 +290,6 @@ class _ConditionWriter:
                     assert not isinstance(dim, Fresh)
                     self.conditions.append(f"{place} == {self._size(dim)}")
 
-    def lengths_not_summed(self, argument: Argument) -> None:
-        if argument.is_lengths and Sum(argument.name) not in self.bound:
-            self.conditions.append(f"check_lengths({argument.name}) >= 0")
-
     def _equal(self, key: object, place: str) -> None:
         if key in self.bound:
             self.conditions.append(f"{place} == {self.bound[key]}")
@@ -303,11 +302,8 @@ class _ConditionWriter:
                 return str(value)
             case Name(name=name):
                 return name if name in self.attributes else self.bound[name]
-            case Sum(of=of):
-                if size in self.bound:
-                    return self.bound[size]
-                self.bound[size] = f"sum_{of}"
-                return f"(sum_{of} := check_lengths({of}))"
+            case Sum():
+                return self.bound[size]
             case Max(of=of):
                 return f"max_length({of})"
             case Given(attribute=attribute, otherwise=otherwise):

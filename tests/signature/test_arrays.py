@@ -93,7 +93,7 @@ DTYPES = st.sampled_from(["int32", "int64", "float32", "bool", "uint8", ">i8"])
     DTYPES,
     st.booleans(),
 )
-def test_the_fast_condition_is_true_exactly_where_bind_changes_nothing(
+def test_the_fast_condition_is_true_only_where_bind_changes_nothing(
     lengths, rows, extra, data_dtype, lengths_dtype, two_dimensional
 ):
     values = {
@@ -104,15 +104,17 @@ def test_the_fast_condition_is_true_exactly_where_bind_changes_nothing(
     }
     condition = fast_condition(REDUCE, {})
     scope = {
-        **values, "ndarray": np.ndarray, "check_lengths": kernels.check_lengths, "max_length": kernels.max_length,
+        **values, "ndarray": np.ndarray, "check_lengths": kernels.quick_check_lengths, "max_length": kernels.max_length,
     }  # fmt: skip
     try:
         fast = bool(eval(condition, scope))
-    except kernels.KernelError:
+    except (kernels.KernelError, TypeError):
         fast = False
     try:
         bound = bind(REDUCE, list(values.values()), {})
         unchanged = all(new is old for new, old in zip(bound, values.values(), strict=True))
     except SeqflowError:
         unchanged = False
-    assert fast == unchanged
+    assert not fast or unchanged
+    if lengths_dtype in ("int32", "int64"):
+        assert fast == unchanged
