@@ -18,6 +18,7 @@ from seqflow.loader.sizes import parse_bytes
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
 from seqflow.record import BadRow, Record, convert, nbytes, slice_rows, to_arrow
+from seqflow.record.record import parents_by_name
 
 RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]
@@ -236,21 +237,9 @@ def _apply(transform: Net | Transform, record: Record) -> Record:
 
 def record_of(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Record:
     """A record of plain tensors: `x.lengths` describes `x.values`, everything else is rows."""
-    parents: dict[str, str | None] = {}
-    for name in tensors:
-        prefix = next(
-            (p for p in _prefixes(name) if f"{p}.lengths" in tensors and f"{p}.lengths" != name), None
-        )
-        parents[name] = None if prefix is None else f"{prefix}.lengths"
+    parents = parents_by_name(tensors)
     rows = next((len(array) for name, array in tensors.items() if parents[name] is None), 0)
-    return Record(dict(tensors), parents, rows, None)
-
-
-def _prefixes(name: str) -> Iterator[str]:
-    """`a.values.values` → `a.values`, `a`: the columns a tensor may belong to, innermost first."""
-    while name.count("."):
-        name = name.rpartition(".")[0]
-        yield name
+    return Record(dict(tensors), parents, rows)
 
 
 def _one_row_space(record: Record) -> Record:
