@@ -36,6 +36,10 @@ class ArrowSource:
     files: dict[str, ArrowFile]
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(self.files)
+
+    @property
     def num_rows(self) -> int:
         return sum(sum(file.rows) for file in self.files.values())
 

@@ -26,6 +26,10 @@ class MemorySource:
     origin: str
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        return ()
+
+    @property
     def num_rows(self) -> int:
         return sum(batch.num_rows for batch in self.batches)
 

@@ -30,6 +30,10 @@ class ParquetSource:
     use_threads: bool
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(self.files)
+
+    @property
     def num_rows(self) -> int:
         return sum(file.metadata.num_rows for file in self.files.values())
 

@@ -33,6 +33,11 @@ class Source(Protocol):
         """Rows in all blocks; None where that is not known before reading."""
         ...
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files it reads; none for what is in memory, and for streams."""
+        ...
+
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         """All blocks, in order."""
         ...
@@ -63,6 +68,11 @@ class Provider:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(self.schema.names)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that are read; none for what is in memory, and for streams."""
+        return self.source.paths
 
     @property
     def num_rows(self) -> int | None:

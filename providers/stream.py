@@ -23,6 +23,10 @@ class StreamSource:
     fetched: dict[int, pa.RecordBatch] = field(default_factory=dict)
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        return ()
+
+    @property
     def num_rows(self) -> None:
         return None
 

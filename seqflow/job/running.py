@@ -21,7 +21,7 @@ from seqflow.loader import Loader, Stats
 from seqflow.loader.sizes import parse_bytes
 from seqflow.net import Net
 from seqflow.output import open_output
-from seqflow.providers.paths import find_files
+from seqflow.providers import Provider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +52,8 @@ def run(job: Job, progress: Progress | None = None) -> Report:
     Raises what the loader and the output raise; whatever was written is removed again.
     """
     started = perf_counter()
-    check_targets(job)
     loader = open_loader(job)
+    check_targets(job, loader.source)
     settings = job.output
     with open_output(
         settings.path, settings.kind, settings.columns, settings.compression, settings.threads
@@ -79,10 +79,9 @@ def run(job: Job, progress: Progress | None = None) -> Report:
     )
 
 
-def check_targets(job: Job) -> None:
+def check_targets(job: Job, source: Provider) -> None:
     """JobError where the run would write over its own input, or two outputs over each other."""
-    paths = job.source.paths if isinstance(job.source.paths, str) else list(job.source.paths)
-    sources = {os.path.abspath(file) for file in find_files(paths, job.source.kind, job.source.exclude)}
+    sources = {os.path.abspath(file) for file in source.files}
     output = None if job.output.path is None else os.path.abspath(job.output.path)
     if output is not None and job.output.kind != "none":
         inside = next((file for file in sorted(sources) if _contains(output, file)), None)
