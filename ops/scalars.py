@@ -1,16 +1,10 @@
 """Scalar attributes, cast to the dtype they will be written in."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from seqflow.errors import OpError
-
-
-def empty_value(value: Any, rule: Callable[[np.dtype[Any]], np.dtype[Any]], dtype: np.dtype[Any]) -> Any:
-    """What an empty segment gives, as a scalar of the result's dtype, `rule(dtype)`; 0 needs no cast."""
-    return 0 if type(value) is int and value == 0 else cast_scalar("empty", value, rule(dtype))
 
 
 def cast_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:

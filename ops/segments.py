@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from seqflow import kernels
-from seqflow.ops.scalars import cast_scalar, empty_value
+from seqflow.ops.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import Scalar
 
@@ -22,7 +22,9 @@ def lengths_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     >>> lengths_sum(np.array([1, 2, 3]), np.array([2, 0, 1]))
     array([3, 0, 3])
     """
-    return kernels.segment_reduce("sum", data, lengths, empty_value(empty, kernels.sum_dtype, data.dtype))
+    if empty != 0:
+        empty = cast_scalar("empty", empty, kernels.sum_dtype(data.dtype))
+    return kernels.segment_reduce("sum", data, lengths, empty)
 
 
 @op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) means[B, *d]", caffe2="LengthsMean")
@@ -34,7 +36,9 @@ def lengths_mean(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     >>> lengths_mean(np.array([1, 2, 3]), np.array([2, 0, 1]))
     array([1.5, 0. , 3. ])
     """
-    return kernels.segment_reduce("mean", data, lengths, empty_value(empty, kernels.mean_dtype, data.dtype))
+    if empty != 0:
+        empty = cast_scalar("empty", empty, kernels.mean_dtype(data.dtype))
+    return kernels.segment_reduce("mean", data, lengths, empty)
 
 
 @op("ordered data[sum(lengths), *d], lengths[B] -> largest[B, *d]", caffe2="LengthsMax")

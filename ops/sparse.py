@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from seqflow import kernels
-from seqflow.ops.scalars import empty_value
+from seqflow.ops.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import Scalar
 
@@ -48,8 +48,9 @@ def sparse_lengths_sum(
     >>> sparse_lengths_sum(np.array([1.0, 10.0, 100.0]), np.array([0, 2, 1]), np.array([2, 0, 1]))
     array([101.,   0.,  10.])
     """
-    fill = empty_value(empty, kernels.sum_dtype, table.dtype)
-    return kernels.gather_segment_reduce("sum", table, indices, lengths, fill, ignore_index)
+    if empty != 0:
+        empty = cast_scalar("empty", empty, kernels.sum_dtype(table.dtype))
+    return kernels.gather_segment_reduce("sum", table, indices, lengths, empty, ignore_index)
 
 
 @op(
