@@ -85,8 +85,7 @@ def _call(step: Step, tensors: Mapping[str, Array]) -> tuple[Array, ...]:
     try:
         result = step.op.call(**inputs, **step.attributes)
     except Exception as error:
-        given = ", ".join(f"{name} {_shape(value)}" for name, value in inputs.items())
-        error.add_note(f"in the net, line {step.statement.place.line}: {step.statement}\n  given {given}")
+        error.add_note(step.note({name: _shape(value) for name, value in inputs.items()}))
         raise
     if step.op.result is not None:
         return tuple(result)

@@ -30,6 +30,11 @@ class Step:
         """The tensors it reads."""
         return tuple(operand.name for operand in self.inputs.values() if isinstance(operand, Reference))
 
+    def note(self, given: Mapping[str, str]) -> str:
+        """What an exception of this step is told: the statement, and what each input was."""
+        inputs = ", ".join(f"{name} {what}" for name, what in given.items())
+        return f"in the net, line {self.statement.place.line}: {self.statement}\n  given {inputs}"
+
 
 class Net:
     """A net, from its text.

@@ -77,8 +77,7 @@ def _infer_step(
     try:
         return step.op.infer(specs, step.attributes, names=names, results=results, equalities=equalities)
     except SeqflowError as error:
-        given = ", ".join(f"{name} {spec}" for name, spec in specs.items())
-        error.add_note(f"in the net, line {step.statement.place.line}: {step.statement}\n  given {given}")
+        error.add_note(step.note({name: str(spec) for name, spec in specs.items()}))
         raise
 
 
