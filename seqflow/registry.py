@@ -62,7 +62,8 @@ class OpDef:
     """The NamedTuple of an op with several outputs."""
     caffe2: str | None = None
     same: tuple[str, str] | None = None
-    """Two lengths inputs that the op declares to be equal, and so the rows they describe."""
+    """Two inputs that the op declares to belong together: lengths, which then are equal, and so are the rows they
+    describe; or others, which then have the same rows."""
     shape: ShapeFunction | None = None
     """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
     draw: str | None = None
@@ -105,17 +106,42 @@ class OpDef:
             list(results) if results is not None else [f"{self.name}.{name}" for name in self.output_names]
         )
         try:
-            outputs, guards = bind_specs(
-                self.signature, specs, attributes=given, names=names or own, results=tensors, equalities=known
-            )
-            if self.same is not None:
-                left, right = ((names or own)[name] for name in self.same)
-                _unify(left, right, known, self.name)
+            with known.staged():
+                if self.same is not None:
+                    self._unify(self.same, specs, names or own, known)
+                outputs, guards = bind_specs(
+                    self.signature,
+                    specs,
+                    attributes=given,
+                    names=names or own,
+                    results=tensors,
+                    equalities=known,
+                )
             if self.shape is not None:
                 outputs = self._refine(self.shape, specs, given, outputs, known)
         except SeqflowError as error:
             raise _name_op(self.name, self.signature, error) from error.__cause__
         return Inference(outputs, guards)
+
+    def _unify(
+        self,
+        same: tuple[str, str],
+        specs: Mapping[str, TensorSpec],
+        names: Mapping[str, str],
+        known: Equalities,
+    ) -> None:
+        """Take two lengths tensors to have the same values, two others to have the same rows."""
+        from seqflow.shape import Dimension
+
+        if not all(argument.is_lengths for argument in self.signature.input_arguments):
+            left, right = (specs[name].rows for name in same)
+            if left is not None and right is not None:
+                known.unify_rows(left, right)
+            return
+        one, other = (names[name] for name in same)
+        known.unify_rows(Described(one), Described(other))
+        known.equate(Dimension.sum_of(one), Dimension.sum_of(other), self.name)
+        known.equate(Dimension.max_of(one), Dimension.max_of(other), self.name)
 
     def _refine(
         self,
@@ -148,15 +174,6 @@ class OpDef:
         return f"<op {self.name}: {self.signature}>"
 
 
-def _unify(left: str, right: str, equalities: Equalities, reason: str) -> None:
-    """Take two lengths tensors to have the same values."""
-    from seqflow.shape import Dimension
-
-    equalities.unify_rows(Described(left), Described(right))
-    equalities.equate(Dimension.sum_of(left), Dimension.sum_of(right), reason)
-    equalities.equate(Dimension.max_of(left), Dimension.max_of(right), reason)
-
-
 _ops: dict[str, OpDef] = {}
 
 
@@ -183,8 +200,8 @@ def op(
     """Declare a function as an op under its own name.
 
     Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. `caffe2`
-    names the operator it comes from; `same` two lengths inputs that it declares to be equal; `shape` is a shape
-    function for what the signature cannot say.
+    names the operator it comes from; `same` two inputs whose lengths, or else rows, it declares to be the same;
+    `shape` is a shape function for what the signature cannot say.
     """
 
     def register(function: F) -> F:

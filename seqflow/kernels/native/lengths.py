@@ -5,6 +5,8 @@ from seqflow.kernels.arrays import Array, counts
 
 quick_check_lengths = _native.check_lengths
 
+from seqflow.kernels.reference.lengths import lengths_to_positions, segment_ids_to_lengths  # noqa: F401
+
 
 def check_lengths(lengths: Array) -> int:
     try:

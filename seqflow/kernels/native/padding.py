@@ -20,6 +20,8 @@ from seqflow.kernels.arrays import (
 from seqflow.kernels.native.forms import is_moved, raw
 from seqflow.kernels.native.lengths import check_lengths
 
+from seqflow.kernels.reference.padding import pack_by_time, unpack_by_time  # noqa: F401
+
 
 def pad(
     data: Array,
