@@ -29,8 +29,10 @@ def lengths_to_mask(
            [ True, False]])
     """
     width = int(lengths.max(initial=0)) if max_length is None else max_length
-    positions = np.arange(width) if side == "right" else np.arange(width)[::-1]
-    mask: Array = positions < np.minimum(lengths, width)[:, None]
+    dtype = np.min_scalar_type(width)  # the narrower, the more comparisons at once
+    positions = np.arange(width, dtype=dtype)
+    kept = np.minimum(lengths, width).astype(dtype)[:, None]
+    mask: Array = (positions if side == "right" else positions[::-1]) < kept
     return mask
 
 
@@ -111,9 +113,9 @@ def _masked(mode: Mode, rows: int, columns: int, bounds: Array | None, radius: i
         return mask
     bound = _bounds(mode, rows, bounds)[:, None]
     if mode == "sequence":
-        return column >= bound
+        return np.greater_equal(column, bound)
     bound = np.clip(bound, -1 - radius, columns + radius)  # so that no difference overflows
-    return np.abs(column - bound) > radius
+    return np.greater(np.abs(column - bound), radius)
 
 
 def _bounds(mode: Mode, rows: int, bounds: Array | None) -> Array:

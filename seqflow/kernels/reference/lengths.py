@@ -38,7 +38,8 @@ def lengths_to_segment_ids(lengths: Array) -> Array:
 def lengths_to_positions(lengths: Array) -> Array:
     lengths = counts(lengths, "lengths")
     total = total_of(lengths, "lengths")
-    return np.arange(total) - np.repeat(offsets_of(lengths)[:-1], lengths)
+    positions: Array = np.arange(total) - np.repeat(offsets_of(lengths)[:-1], lengths)
+    return positions
 
 
 def segment_ids_to_lengths(ids: Array, num_segments: int | None = None) -> Array:
