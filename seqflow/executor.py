@@ -168,7 +168,10 @@ class _Sizes(dict[str, int]):
         if match["axis"]:
             return tensor.shape[int(match["axis"])]
         read = {"sum": kernels.check_lengths, "max": kernels.max_length, "len": len}[match["what"]]
-        return read(tensor)
+        try:
+            return read(tensor)
+        except (kernels.KernelError, TypeError, ValueError):  # no lengths at all: the op says what is wrong
+            return default
 
 
 def _tensors_of(guard: Guard) -> list[str]:
