@@ -8,9 +8,11 @@ front and its signature behind.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -196,13 +198,22 @@ def _unify(left: str, right: str, equalities: Equalities, reason: str) -> None:
 _ops: dict[str, OpDef] = {}
 
 
+def _load_shipped() -> None:
+    """Import the ops that come with seqflow, unless they are there or on their way."""
+    if "seqflow.ops" not in sys.modules:
+        import_module("seqflow.ops")
+
+
 def names() -> list[str]:
     """The names of all registered ops, sorted."""
+    _load_shipped()
     return sorted(_ops)
 
 
 def get(name: str) -> OpDef:
     """The op of that name; UnknownOpError, with the nearest name, where there is none."""
+    if name not in _ops:
+        _load_shipped()
     if name not in _ops:
         raise UnknownOpError(f"no op is named {name!r}{nearest(name, _ops)}\n  `seqflow ops` lists them")
     return _ops[name]
@@ -235,6 +246,7 @@ def op(
 
 def register(definition: OpDef) -> None:
     """Make an op known by its name; OpError where there is one of that name."""
+    _load_shipped()
     if definition.name in _ops:
         raise OpError(f"{definition.name}: an op of that name is registered already")
     _ops[definition.name] = definition
