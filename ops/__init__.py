@@ -6,7 +6,18 @@ if __name__ != "seqflow.ops":
 from typing import Any
 
 from seqflow import registry
-from seqflow.ops import lengths, masks, packing, padding, rearrange, segments, sparse, text, time_steps
+from seqflow.ops import (
+    elementwise,
+    lengths,
+    masks,
+    packing,
+    padding,
+    rearrange,
+    segments,
+    sparse,
+    text,
+    time_steps,
+)
 
 globals().update({name: registry.get(name).call for name in registry.names()})
 __all__ = registry.names()

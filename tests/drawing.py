@@ -1,5 +1,6 @@
 """Inputs for any op, drawn from its signature alone."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from seqflow import registry
+from seqflow.expression.functions import by_name
 from seqflow.registry import OpDef
-from seqflow.signature import Argument, Attribute
+from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum, evaluate
 
 DTYPES = {
@@ -19,6 +21,7 @@ DTYPES = {
     "int": ["int32", "int64"],
     "index": ["int32", "int64", "uint8"],
     "bool": ["bool"],
+    "whole": ["int8", "int32", "int64", "uint8", "bool"],
 }
 LENGTHS_DTYPES = ["int32", "int64", "uint16"]
 
@@ -27,7 +30,7 @@ LENGTHS_DTYPES = ["int32", "int64", "uint16"]
 def calls(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Inputs and attributes that the op takes."""
     if op.draw is not None:
-        return draw(STRATEGIES[op.draw]())
+        return draw(STRATEGIES[op.draw](op))
     if op.same is not None:
         lengths = draw(hnp.arrays("int64", st.integers(0, 4), elements=st.integers(0, 4)))
         return {name: lengths.copy() for name in op.same}, {}
@@ -36,15 +39,24 @@ def calls(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     for argument in op.signature.input_arguments:
         if argument.dtype.word == "index":
             known[argument.dtype.of[0]] = draw(st.integers(1, 4))
+    inputs = _arrays(draw, [item for item in op.signature.inputs if isinstance(item, Argument)], known)
+    for item in op.signature.inputs:
+        if isinstance(item, Repeated):
+            drawn = [_arrays(draw, item.arguments, known) for _ in range(draw(st.integers(1, 3)))]
+            inputs |= {a.name: [repetition[a.name] for repetition in drawn] for a in item.arguments}
+    return {argument.name: inputs[argument.name] for argument in op.signature.input_arguments}, attributes
+
+
+def _arrays(draw: Any, arguments: Sequence[Argument], known: dict[object, Any]) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
-    for argument in sorted(op.signature.input_arguments, key=_outer_lengths_first):
+    for argument in sorted(arguments, key=_outer_lengths_first):
         shape = [size for dim in argument.dims for size in _sizes(draw, dim, known)]
         arrays[argument.name] = _array(draw, argument, shape, known)
         if argument.is_lengths:
             lengths = arrays[argument.name]
             known[Sum(argument.name)] = int(lengths.sum())
             known[Max(argument.name)] = int(lengths.max()) if len(lengths) else 0
-    return {argument.name: arrays[argument.name] for argument in op.signature.input_arguments}, attributes
+    return arrays
 
 
 def _outer_lengths_first(argument: Argument) -> tuple[bool, bool]:
@@ -63,7 +75,7 @@ def _attribute(attribute: Attribute) -> st.SearchStrategy[Any]:
 
 def _sizes(draw: Any, dim: Any, known: dict[object, Any]) -> list[int]:
     if isinstance(dim, Rest):
-        if dim not in known:
+        if dim not in known or dim.name == "_":
             known[dim] = draw(st.lists(st.integers(1, 3), max_size=2))
         return known[dim]
     if isinstance(dim, AtLeast):
@@ -97,7 +109,7 @@ def _elements(dtype: np.dtype[Any]) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def _packed(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _packed(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Rows as `pack_rows` makes them."""
     inputs, attributes = draw(calls(registry.get("pack_rows")))
     packed = registry.get("pack_rows").call(**inputs, **attributes)
@@ -107,13 +119,42 @@ def _packed(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @st.composite
-def _offsets(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _elementwise(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Operands that broadcast, of the dtypes the function takes; no integer is divided by zero."""
+    row = by_name[op.name]
+    kinds = "number" if "f" in row.kinds else "whole"
+    operands = _broadcasting(draw, row.parameters, kinds, positive=True)
+    if np.dtype(row.rule([operands[name].dtype for name in row.parameters])) == np.float16:
+        operands = {name: array.astype(np.float32) for name, array in operands.items()}
+    return operands, {}
+
+
+@st.composite
+def _expression(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    operands = _broadcasting(draw, ("x", "y"), "number", positive=False)
+    return {"operands": list(operands.values())}, {"expr": "sqrt((2*x + y)/12)"}
+
+
+def _broadcasting(draw: Any, names: Sequence[str], kinds: str, positive: bool) -> dict[str, Any]:
+    shapes = draw(hnp.mutually_broadcastable_shapes(num_shapes=len(names), max_dims=3, max_side=3))
+    operands = {}
+    for name, shape in zip(names, shapes.input_shapes, strict=True):
+        dtype = np.dtype(draw(st.sampled_from(DTYPES[kinds])))
+        elements = _elements(dtype)
+        if positive:
+            elements = st.just(True) if dtype.kind == "b" else st.integers(1, 3)
+        operands[name] = draw(hnp.arrays(dtype, shape, elements=elements))
+    return operands
+
+
+@st.composite
+def _offsets(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     steps = draw(st.lists(st.integers(0, 4), min_size=1, max_size=5))
     return {"offsets": np.cumsum(steps).astype(draw(st.sampled_from(LENGTHS_DTYPES)))}, {}
 
 
 @st.composite
-def _segment_ids(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _segment_ids(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Ids in ascending order, with or without the number of segments."""
     ids = np.array(
         sorted(draw(st.lists(st.integers(0, 4), max_size=6))), draw(st.sampled_from(LENGTHS_DTYPES))
@@ -122,20 +163,20 @@ def _segment_ids(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @st.composite
-def _equal_lengths(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _equal_lengths(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     shape, length = draw(st.integers(0, 4)), draw(st.integers(0, 4))
     return {"lengths": np.full(shape, length, draw(st.sampled_from(LENGTHS_DTYPES)))}, {}
 
 
 @st.composite
-def _target_length(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _target_length(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Sequences for `pad`, and a length that none exceeds."""
     inputs, _ = draw(calls(registry.get("pad")))
     return inputs, {"target_length": int(inputs["lengths"].max(initial=0)) + draw(st.integers(0, 2))}
 
 
 @st.composite
-def _padding_rows(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _padding_rows(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Sequences, and a row for each end of them."""
     lengths = draw(
         hnp.arrays(draw(st.sampled_from(LENGTHS_DTYPES)), st.integers(0, 4), elements=st.integers(0, 4))
@@ -149,7 +190,7 @@ def _padding_rows(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @st.composite
-def _padding(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _padding(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Sequences of numbers with at least as many rows as the padding has."""
     inputs, _ = draw(calls(registry.get("lengths_sum")))
     sides = {"before": draw(st.integers(0, 2)), "after": draw(st.integers(0, 2))}
@@ -158,7 +199,7 @@ def _padding(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @st.composite
-def _pieces(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _pieces(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """The pieces of packed rows, and the capacity of the rows."""
     inputs, attributes = draw(calls(registry.get("pack_rows")))
     packed = registry.get("pack_rows").call(**inputs, **attributes)
@@ -168,14 +209,14 @@ def _pieces(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @st.composite
-def _packed_sequence(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _packed_sequence(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """What `pack_sequence` makes."""
     inputs, _ = draw(calls(registry.get("pack_sequence")))
     return registry.get("pack_sequence").call(**inputs)._asdict(), {}
 
 
 @st.composite
-def _sequence_mask(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _sequence_mask(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Scores, and one bound for each row of their matrices."""
     shape = draw(st.lists(st.integers(0, 3), min_size=2, max_size=4))
     axis = draw(st.integers(1, len(shape) - 1))
@@ -185,14 +226,25 @@ def _sequence_mask(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"x": x, "bounds": bounds}, {"mode": mode, "axis": axis, "radius": draw(st.integers(0, 2))}
 
 
+@st.composite
+def _same_rows(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Two tensors with as many rows."""
+    rows = draw(st.integers(0, 4))
+    shapes = [(rows, *draw(st.lists(st.integers(0, 3), max_size=2))) for _ in range(2)]
+    return {name: np.zeros(shape, np.float32) for name, shape in zip(("data", "other"), shapes, strict=True)}, {}
+
+
 STRATEGIES = {
+    "elementwise": _elementwise,
     "equal_lengths": _equal_lengths,
+    "expression": _expression,
     "offsets": _offsets,
     "packed": _packed,
     "packed_sequence": _packed_sequence,
     "padding": _padding,
     "padding_rows": _padding_rows,
     "pieces": _pieces,
+    "same_rows": _same_rows,
     "segment_ids": _segment_ids,
     "sequence_mask": _sequence_mask,
     "target_length": _target_length,

@@ -23,8 +23,18 @@ class Guard(NamedTuple):
     right: Dimension | PartialShape
     origin: str
 
+    @property
+    def atoms(self) -> list[str]:
+        """The texts of the sizes it speaks of: `sum(lengths)`, `x.shape[0]`."""
+        sides = (self.left, self.right)
+        return [text for side in sides for size in _dimensions(side) for text in size.atom_texts()]
+
     def __str__(self) -> str:
         return f"{self.left} == {self.right} ({self.origin})"
+
+
+def _dimensions(side: Dimension | PartialShape) -> Iterable[Dimension]:
+    return [side] if isinstance(side, Dimension) else side.dimensions or ()
 
 
 class Output(NamedTuple):
@@ -158,9 +168,11 @@ class InferenceContext:
     def set_output(
         self, i: int, shape: ShapeLike, rows: Hashable | None = None, dtype: Any | None = None
     ) -> None:
-        """Say what output `i` is: its shape, whose rows its axis 0 holds, its dtype."""
+        """Say what output `i` is: its shape, whose rows its axis 0 holds, its dtype (None: as said before)."""
         self._check_output(i)
-        self._outputs[i] = Output(PartialShape.of(shape), rows, None if dtype is None else np.dtype(dtype))
+        before = self._outputs[i]
+        known = np.dtype(dtype) if dtype is not None else before.dtype if before else None
+        self._outputs[i] = Output(PartialShape.of(shape), rows, known)
 
     def output(self, i: int) -> PartialShape:
         """The shape set for output `i`; ShapeError where none was."""
