@@ -59,9 +59,9 @@ def sequence_mask(
     batch: int | None = None,
     repeat_from_axis: int | None = None,
     radius: NonNegative = 10,
-    fill: Scalar = -np.inf,
+    fill: Scalar | None = None,
 ) -> Array:
-    """`x` with `fill` at the places that `mode` masks, as in attention scores.
+    """`x` with `fill`, by default -inf, at the places that `mode` masks, as in attention scores.
 
     Each matrix has as rows the axes before `axis`, as columns those from it on. With `batch` the axes up to it
     count matrices that are masked alike; with `repeat_from_axis` the axes from it on share their column's fate.
@@ -69,7 +69,7 @@ def sequence_mask(
     `sequence` masks column >= bounds[row], `window` what is farther than `radius` from column bounds[row]; there is
     one bound a row. `upper` masks column > row, `lower` column < row, `upper_diagonal` and `lower_diagonal` the
     diagonal, too: so does Caffe2, whose documentation says the opposite. A `fill` that the dtype cannot hold is an
-    error: integers have no -inf.
+    error: integers have no -inf, so they need one.
 
     >>> sequence_mask(np.array([[1.0, 2.0], [3.0, 4.0]]), mode="upper")
     array([[  1., -inf],
@@ -84,7 +84,7 @@ def sequence_mask(
     matrices, rows = prod(x.shape[:first]), prod(x.shape[first:middle])
     columns, repeats = prod(x.shape[middle:last]), prod(x.shape[last:])
     masked = _masked(mode, rows, columns, bounds, radius)
-    value = np.full((), cast_scalar("fill", fill, x.dtype), x.dtype)
+    value = np.full((), cast_scalar("fill", -np.inf if fill is None else fill, x.dtype), x.dtype)
     y = np.where(masked[:, :, None], value, x.reshape(matrices, rows, columns, repeats))
     return y.reshape(x.shape)
 

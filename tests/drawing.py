@@ -231,7 +231,9 @@ def _same_rows(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Two tensors with as many rows."""
     rows = draw(st.integers(0, 4))
     shapes = [(rows, *draw(st.lists(st.integers(0, 3), max_size=2))) for _ in range(2)]
-    return {name: np.zeros(shape, np.float32) for name, shape in zip(("data", "other"), shapes, strict=True)}, {}
+    return {
+        name: np.zeros(shape, np.float32) for name, shape in zip(("data", "other"), shapes, strict=True)
+    }, {}
 
 
 STRATEGIES = {

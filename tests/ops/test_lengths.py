@@ -146,4 +146,6 @@ def test_same_rows_lets_tensors_of_two_records_meet():
 
 def test_same_rows_needs_as_many():
     with pytest.raises(ShapeError, match="same_rows"):
-        registry.get("same_rows").infer({"data": TensorSpec("int8", "{2}"), "other": TensorSpec("int8", "{3}")})
+        registry.get("same_rows").infer(
+            {"data": TensorSpec("int8", "{2}"), "other": TensorSpec("int8", "{3}")}
+        )
