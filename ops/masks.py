@@ -12,6 +12,14 @@ from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
 Array = np.ndarray[Any, Any]
+INT64 = np.iinfo(np.int64)
+TRIANGLES = {
+    "upper": np.greater,
+    "lower": np.less,
+    "upper_diagonal": np.greater_equal,
+    "lower_diagonal": np.less_equal,
+}
+"""What column and row of a masked place have to do with each other."""
 Mode = Literal["sequence", "window", "upper", "lower", "upper_diagonal", "lower_diagonal"]
 
 
@@ -100,22 +108,19 @@ def _axis(x: Array, name: str, axis: int, first: int) -> int:
 def _masked(mode: Mode, rows: int, columns: int, bounds: Array | None, radius: int) -> Array:
     """bool [rows, columns]: which places are masked."""
     row, column = np.arange(rows)[:, None], np.arange(columns)
-    masks = {
-        "upper": np.greater,
-        "lower": np.less,
-        "upper_diagonal": np.greater_equal,
-        "lower_diagonal": np.less_equal,
-    }
-    if mode in masks:
+    if mode in TRIANGLES:
         if bounds is not None:
             raise OpError(f"bounds are given, but mode {mode!r} takes none")
-        mask: Array = masks[mode](column, row)
-        return mask
+        masked: Array = TRIANGLES[mode](column, row)
+        return masked
     bound = _bounds(mode, rows, bounds)[:, None]
     if mode == "sequence":
-        return np.greater_equal(column, bound)
-    bound = np.clip(bound, -1 - radius, columns + radius)  # so that no difference overflows
-    return np.greater(np.abs(column - bound), radius)
+        masked = column >= bound
+        return masked
+    first = np.maximum(bound, INT64.min + radius) - radius  # no difference and no sum leaves int64
+    last = np.minimum(bound, INT64.max - radius) + radius
+    masked = (column < first) | (column > last)
+    return masked
 
 
 def _bounds(mode: Mode, rows: int, bounds: Array | None) -> Array:
