@@ -13,12 +13,21 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 Array = np.ndarray[Any, Any]
 Scalar = bool | int | float | np.generic
 '''
-_TYPES = {"int": "int", "float": "float", "bool": "bool", "str": "str", "scalar": "Scalar", "object": "Any"}
+_TYPES = {
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "str": "str",
+    "scalar": "Scalar",
+    "ints": "int | Sequence[int]",
+    "dtype": "DTypeLike",
+    "object": "Any",
+}
 
 
 def stub() -> str:

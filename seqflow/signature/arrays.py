@@ -181,6 +181,8 @@ def _aligned(argument: Argument, array: Array) -> Iterator[tuple[int, Dim, Any]]
 def _bind_rest(
     argument: Argument, axis: int, dim: Rest, sizes: tuple[int, ...], known: Known, origins: dict[object, str]
 ) -> None:
+    if not dim.is_bound:
+        return
     place = f"{argument.name}.shape[{axis}:{axis + len(sizes)}]"
     if dim not in known:
         known[dim], origins[dim] = sizes, place
@@ -267,7 +269,7 @@ class _ConditionWriter:
         self.conditions.append(f"type({name}) is ndarray and {name}.ndim {rank}")
         dtype = f"== {argument.dtype.word}" if kinds is None else f'.kind in "{kinds}"'
         self.conditions.append(
-            f"(dtype := {name}.dtype){' ' if kinds is None else ''}{dtype} and dtype.isnative"
+            f"(_dtype := {name}.dtype){' ' if kinds is None else ''}{dtype} and _dtype.isnative"
         )
 
     def shape(self, argument: Argument) -> None:
@@ -277,6 +279,8 @@ class _ConditionWriter:
             place = f"{argument.name}.shape[{axis}]"
             match dim:
                 case Anything():
+                    pass
+                case Rest(is_bound=False):
                     pass
                 case Rest():
                     stop = "" if i == count - 1 else str(i + 1 - count)

@@ -118,9 +118,14 @@ class Fresh:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """`*d`: any number of dimensions."""
+    """`*d`: any number of dimensions; `*_`: as many as there are, the same as no others."""
 
     name: str
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether it has to be the same wherever it stands."""
+        return self.name != "_"
 
     def __str__(self) -> str:
         return f"*{self.name}"

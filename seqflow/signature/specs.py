@@ -140,6 +140,8 @@ class _Binder:
             self.sizes[name], self.places[name] = size, place
 
     def rest(self, place: str, dim: Rest, sizes: tuple[Dimension, ...]) -> None:
+        if not dim.is_bound:
+            return
         if dim not in self.rests:
             self.rests[dim], self.places[dim] = sizes, place
             return
