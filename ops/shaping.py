@@ -14,7 +14,7 @@ from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, OpTypeError, ShapeError
 from seqflow.ops.scalars import cast_scalar
 from seqflow.registry import op
-from seqflow.signature import Ints, Scalar, Sizes
+from seqflow.signature import CountOrSizes, Ints, Scalar, Sizes
 
 if TYPE_CHECKING:
     from seqflow.shape import Dimension, InferenceContext, PartialShape
@@ -314,6 +314,55 @@ def concat(tensors: list[Array], *, axis: int = 0) -> Array:
     return np.concatenate(tensors, along)
 
 
+def _infer_split(ctx: "InferenceContext") -> None:
+    x, axis, parts = ctx.input("x"), ctx.attr("axis"), ctx.attr("parts")
+    if x.dimensions is None:
+        for i in range(ctx.num_outputs):
+            ctx.set_output(i, x)
+        return
+    along = _axis("axis", axis, len(x))
+    for i, size in enumerate(_part_sizes(ctx, x[along], along, parts)):
+        ctx.set_output(i, ctx.replace_dim(x, along, size), rows=ctx.rows("x") if along else None)
+
+
+def _part_sizes(
+    ctx: "InferenceContext", size: "Dimension", axis: int, parts: int | tuple[int, ...]
+) -> "Sequence[Dimension | int]":
+    if isinstance(parts, tuple):
+        if not size.compatible(sum(parts)):
+            raise _wrong_parts(axis, size, parts)
+        ctx.merge(size, sum(parts))
+        return parts
+    try:
+        return [ctx.divide(size, parts, evenly=True)] * parts
+    except ShapeError:
+        raise _wrong_parts(axis, size, parts) from None
+
+
+def _wrong_parts(axis: int, size: Any, parts: int | tuple[int, ...]) -> ShapeError:
+    if isinstance(parts, tuple):
+        return ShapeError(f"x.shape[{axis}] is {size}, but parts {list(parts)} add up to {sum(parts)}")
+    return ShapeError(f"x.shape[{axis}] is {size}, which {parts} equal parts do not divide")
+
+
+@op("x[*d] -> {pieces[*_]}*parts", caffe2="Split", shape=_infer_split, draw="split")
+def split(x: Array, *, parts: CountOrSizes, axis: int = 0) -> list[Array]:
+    """`x` cut along an axis: into so many equal parts, or into parts of these sizes; the inverse of `concat`.
+
+    ShapeError where the parts do not make up the axis. Along another axis than 0 the rows stay rows. The pieces
+    share the memory of `x`. To cut sequences, see `split_sequences`. (NumPy takes positions in place of sizes.)
+
+    >>> split(np.arange(6), parts=[4, 2])
+    [array([0, 1, 2, 3]), array([4, 5])]
+    """
+    along = _axis("axis", axis, x.ndim)
+    size = x.shape[along]
+    if sum(parts) != size if isinstance(parts, tuple) else size % parts:
+        raise _wrong_parts(along, size, parts)
+    sizes = parts if isinstance(parts, tuple) else (size // parts,) * parts
+    return np.split(x, np.cumsum(sizes)[:-1], along)
+
+
 def _infer_tile(ctx: "InferenceContext") -> None:
     x, repeats = ctx.input("x"), ctx.attr("repeats")
     if x.dimensions is None:
@@ -327,7 +376,7 @@ def _infer_tile(ctx: "InferenceContext") -> None:
     ctx.set_output(0, tiled, rows=ctx.rows("x") if kept else None)
 
 
-@op("x[*d] -> tiled[*e]", caffe2="Tile", shape=_infer_tile)
+@op("x[*d] -> tiled[*e]", caffe2="Tile", shape=_infer_tile, draw="tile")
 def tile(x: Array, *, repeats: Sizes) -> Array:
     """`x` repeated along its axes, `repeats[i]` times along axis i; 0 times gives an empty axis.
 

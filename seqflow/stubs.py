@@ -25,6 +25,7 @@ _TYPES = {
     "str": "str",
     "scalar": "Scalar",
     "ints": "int | Sequence[int]",
+    "parts": "int | Sequence[int]",
     "dtype": "DTypeLike",
     "object": "Any",
 }

@@ -144,7 +144,7 @@ def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
     for argument, array in arguments:
         for axis, dim, size in _aligned(argument, array):
             match dim:
-                case Anything():
+                case Anything() | Rest(name="_"):
                     pass
                 case Name(name=name) | AtLeast(name=name) if name not in known:
                     known[name], origins[name] = size, f"{argument.name}.shape[{axis}]"
@@ -181,8 +181,6 @@ def _aligned(argument: Argument, array: Array) -> Iterator[tuple[int, Dim, Any]]
 def _bind_rest(
     argument: Argument, axis: int, dim: Rest, sizes: tuple[int, ...], known: Known, origins: dict[object, str]
 ) -> None:
-    if not dim.is_bound:
-        return
     place = f"{argument.name}.shape[{axis}:{axis + len(sizes)}]"
     if dim not in known:
         known[dim], origins[dim] = sizes, place
@@ -278,9 +276,7 @@ class _ConditionWriter:
             axis = i if rest is None or i < rest else i - count
             place = f"{argument.name}.shape[{axis}]"
             match dim:
-                case Anything():
-                    pass
-                case Rest(is_bound=False):
+                case Anything() | Rest(name="_"):
                     pass
                 case Rest():
                     stop = "" if i == count - 1 else str(i + 1 - count)

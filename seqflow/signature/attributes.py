@@ -8,6 +8,7 @@ Their annotations say what they take, and one declaration serves the check, the 
     num_rows: NonNegative | None       may be left out
     axes: Ints | None                  an int or a list of ints, as a tuple
     repeats: Sizes                     the same, each 0 or more
+    parts: CountOrSizes                how many, or a list of the size of each
     dtype: Dtype                       a dtype or its name
 """
 
@@ -32,6 +33,8 @@ Ints = tuple[int, ...]
 """Integers, one or a list of them."""
 Sizes = Annotated[tuple[int, ...], 0]
 """Integers, one or a list of them, each 0 or more."""
+CountOrSizes = Annotated[int, 1] | Annotated[tuple[int, ...], 0]
+"""An int of 1 or more, how many there are, or a list of sizes, as a tuple."""
 Dtype = np.dtype[Any]
 """The dtype of numbers, bools or times."""
 Scalar = bool | int | float | np.generic
@@ -40,7 +43,7 @@ Scalar = bool | int | float | np.generic
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One keyword-only parameter. `kind` is int, ints, float, bool, str, choice, scalar, dtype or object
+    """One keyword-only parameter. `kind` is int, ints, parts, float, bool, str, choice, scalar, dtype or object
     (unchecked).
     """
 
@@ -66,6 +69,7 @@ class Attribute:
             "choice": " or ".join(map(repr, self.choices)),
             "scalar": "a number",
             "ints": "integers" if self.minimum is None else f"integers, each {self.minimum} or more",
+            "parts": "an integer, 1 or more, or a list of sizes",
             "dtype": "a dtype of numbers, bools or times",
             "object": "a value",
         }[self.kind]
@@ -84,6 +88,7 @@ class Attribute:
             "scalar": f"type({name}) is int or type({name}) is float",
             "ints": f"type({name}) is tuple and set(map(type, {name})) <= {{int}}"
             + ("" if self.minimum is None else f" and min({name}, default={self.minimum}) >= {self.minimum}"),
+            "parts": f"type({name}) is int and {name} >= 1",
             "dtype": f"isinstance({name}, dtype_class) and {name}.kind in 'biufcmM' and {name}.isnative",
             "object": "",
         }[self.kind]
@@ -99,6 +104,8 @@ class Attribute:
             return self._integer(value)
         if self.kind == "ints":
             return self._integers(value)
+        if self.kind == "parts":
+            return self._parts(value)
         if self.kind == "dtype":
             return self._dtype(value)
         if self.kind == "choice":
@@ -136,6 +143,17 @@ class Attribute:
         expected = "an integer" if self.minimum is None else f"an integer, {self.minimum} or more"
         return tuple(self._integer(one, f"[{i}]", expected) for i, one in enumerate(value))
 
+    def _parts(self, value: Any) -> int | tuple[int, ...]:
+        if np.ndim(value):
+            sizes = self._integers(value)
+            if sizes:
+                return sizes
+            raise OpError(f"{self.name} is empty, expected {self.expected}")
+        count = self._integer(value)
+        if count < 1:
+            raise OpError(f"{self.name} is {count}, expected {self.expected}")
+        return count
+
     def _dtype(self, value: Any) -> np.dtype[Any]:
         try:
             dtype = None if value is None else np.dtype(value)
@@ -149,7 +167,8 @@ class Attribute:
             raise self._wrong_type(value)
         if dtype.kind not in "biufcmM":
             raise OpError(f"{self.name} is {dtype}, expected {self.expected}")
-        return np.dtype(dtype.newbyteorder("="))
+        native: np.dtype[Any] = dtype.newbyteorder("=")
+        return native
 
     def _wrong_type(self, value: Any, place: str = "", expected: str = "") -> OpTypeError:
         found = f"{self.name}{place} is {value!r} ({type(value).__name__})"
@@ -174,6 +193,8 @@ def _attribute(name: str, hint: Any, default: Any) -> Attribute:
     kinds = [member for member in members if member is not type(None)]
     if set(kinds) == set(typing.get_args(Scalar)):
         return Attribute(name, "scalar", optional, default=default)
+    if {*kinds} == {*typing.get_args(CountOrSizes)}:
+        return Attribute(name, "parts", optional, minimum=0, default=default)
     if len(kinds) != 1:
         return Attribute(name, "object", optional, default=default)
     hint = kinds[0]

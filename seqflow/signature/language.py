@@ -26,6 +26,8 @@ CONCRETE_DTYPES = (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
 )  # fmt: skip
 OUTPUT_DTYPE_RULES = ("sum_of", "mean_of")
+GIVEN_DTYPE = "dtype"
+"""The word for an output that has the dtype of the attribute `dtype`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +120,9 @@ class Fresh:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """`*d`: any number of dimensions; `*_`: as many as there are, the same as no others."""
+    """`*d`: any number of dimensions; `*_`: any number, of any sizes, each time it stands."""
 
     name: str
-
-    @property
-    def is_bound(self) -> bool:
-        """Whether it has to be the same wherever it stands."""
-        return self.name != "_"
 
     def __str__(self) -> str:
         return f"*{self.name}"
@@ -362,6 +359,9 @@ def _argument(reader: _Reader) -> Argument:
     return Argument(word, dtype, tuple(dims), is_lengths, optional=reader.accept("?"))
 
 
+_PLAIN_WORDS = {*DTYPE_WORDS, *CONCRETE_DTYPES, GIVEN_DTYPE}
+
+
 def _dtype(reader: _Reader, word: str) -> DtypeRule:
     names: list[str] = []
     if reader.accept("("):
@@ -370,7 +370,7 @@ def _dtype(reader: _Reader, word: str) -> DtypeRule:
             names.append(reader.name())
         reader.take(")")
     takes_names = word == "index" or word in OUTPUT_DTYPE_RULES
-    if takes_names != bool(names) or not (takes_names or word in DTYPE_WORDS or word in CONCRETE_DTYPES):
+    if takes_names != bool(names) or not (takes_names or word in _PLAIN_WORDS):
         reader.next -= 1
         reader.fail("a dtype word before the name")
     return DtypeRule(word, tuple(names))

@@ -12,6 +12,7 @@ from seqflow.errors import LodError, OpTypeError, ShapeError
 from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape
 from seqflow.signature.arrays import allowed_kinds, expected_dtype
 from seqflow.signature.language import (
+    GIVEN_DTYPE,
     Anything,
     Argument,
     Arithmetic,
@@ -56,13 +57,20 @@ def bind_specs(
         rows = bind_rows(signature, tensors, results, spaces, "an op")
         binder.names.update(zip((a.name for a in signature.output_arguments), results, strict=True))
         outputs = [
-            TensorSpec(output_dtype(signature, argument, specs), binder.shape(argument, result), space)
+            TensorSpec(
+                output_dtype(signature, argument, specs, attributes), binder.shape(argument, result), space
+            )
             for argument, result, space in zip(signature.output_arguments, results, rows, strict=True)
         ]
     return outputs, binder.guards
 
 
-def output_dtype(signature: Signature, argument: Argument, specs: Mapping[str, TensorSpec]) -> np.dtype[Any]:
+def output_dtype(
+    signature: Signature,
+    argument: Argument,
+    specs: Mapping[str, TensorSpec],
+    attributes: Mapping[str, Any],
+) -> np.dtype[Any]:
     """The dtype an output has for inputs of these dtypes."""
     word, of = argument.dtype.word, argument.dtype.of
     if word == "any":
@@ -71,6 +79,9 @@ def output_dtype(signature: Signature, argument: Argument, specs: Mapping[str, T
     if word in ("sum_of", "mean_of"):
         rule = kernels.sum_dtype if word == "sum_of" else kernels.mean_dtype
         return np.result_type(*(rule(specs[name].dtype) for name in of if name in specs))
+    if word == GIVEN_DTYPE:
+        given: np.dtype[Any] = np.dtype(attributes[word])
+        return given
     return np.dtype(np.int64 if word == "int" else word)
 
 
@@ -114,6 +125,8 @@ class _Binder:
         match dim:
             case Anything():
                 pass
+            case Rest(name="_"):
+                pass
             case Rest():
                 self.rest(place, dim, sizes)
             case AtLeast(name=name, bound=bound):
@@ -140,8 +153,6 @@ class _Binder:
             self.sizes[name], self.places[name] = size, place
 
     def rest(self, place: str, dim: Rest, sizes: tuple[Dimension, ...]) -> None:
-        if not dim.is_bound:
-            return
         if dim not in self.rests:
             self.rests[dim], self.places[dim] = sizes, place
             return
