@@ -16,6 +16,7 @@ from seqflow.signature.language import Argument, Repeated, Signature, parse
 from seqflow.signature.rows import Described, Rows, RowSpace, bind_rows
 
 __all__ = [
-    "Argument", "Attribute", "CountOrSizes", "Described", "Dtype", "Ints", "NonNegative", "Positive", "Repeated",
-    "RowSpace", "Rows", "Scalar", "Signature", "Sizes", "bind", "bind_rows", "fast_condition", "parse", "read_attributes",
+    "Argument", "Attribute", "CountOrSizes", "Described", "Dtype", "Ints", "NonNegative", "Positive",
+    "Repeated", "RowSpace", "Rows", "Scalar", "Signature", "Sizes", "bind", "bind_rows", "fast_condition",
+    "parse", "read_attributes",
 ]  # fmt: skip
