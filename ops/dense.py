@@ -147,7 +147,11 @@ def layer_norm(
     return y.astype(x.dtype, copy=False)
 
 
-@op("float data[N, *d], number scale[N] -> divided[N, *d]", caffe2="SquareRootDivide")
+@op(
+    "float data[N, *d], number scale[N] -> divided[N, *d]",
+    caffe2="SquareRootDivide",
+    draw="square_root_divide",
+)
 def square_root_divide(data: Array, scale: Array) -> Array:
     """Each row divided by the square root of its scale; a scale of 0 leaves the row as it is.
 

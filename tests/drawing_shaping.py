@@ -42,7 +42,9 @@ def _transpose(draw: Any) -> Call:
 
 @st.composite
 def _axes(draw: Any, rank: int, least: int = 0) -> tuple[int, ...]:
-    axes = draw(st.lists(st.integers(0, rank - 1), unique=True, min_size=least, max_size=rank)) if rank else []
+    axes = (
+        draw(st.lists(st.integers(0, rank - 1), unique=True, min_size=least, max_size=rank)) if rank else []
+    )
     return tuple(axis - rank if draw(st.booleans()) else axis for axis in axes)
 
 
@@ -125,7 +127,9 @@ def _reduce(draw: Any) -> Call:
 @st.composite
 def _matmul(draw: Any) -> Call:
     dtypes = st.sampled_from(["float16", "float32", "float64"])
-    shapes = draw(hnp.mutually_broadcastable_shapes(signature="(m?,n),(n,p?)->(m?,p?)", max_dims=2, max_side=3))
+    shapes = draw(
+        hnp.mutually_broadcastable_shapes(signature="(m?,n),(n,p?)->(m?,p?)", max_dims=2, max_side=3)
+    )
     a, b = (draw(_array(st.just(shape), dtypes)) for shape in shapes.input_shapes)
     return {"a": a, "b": b}, {}
 
@@ -136,8 +140,16 @@ def _cast(draw: Any) -> Call:
     return {"x": draw(_array(dtypes=dtypes))}, {"dtype": np.dtype(draw(dtypes))}
 
 
+@st.composite
+def _square_root_divide(draw: Any) -> Call:
+    data = draw(_array(dtypes=st.sampled_from(["float16", "float32", "float64"])))
+    scale = draw(_array(st.just(data.shape[:1]), st.sampled_from(["float32", "int64", "uint8"])))
+    return {"data": data, "scale": scale}, {}
+
+
 SHAPING = {
     "reshape": _reshape, "transpose": _transpose, "expand_dims": _expand_dims, "squeeze": _squeeze,
     "concat": _concat, "split": _split, "tile": _tile, "slice_axes": _slice_axes, "gather_axis": _gather_axis,
     "reduce": _reduce, "matmul": _matmul, "cast": _cast,
+    "square_root_divide": _square_root_divide,
 }  # fmt: skip
