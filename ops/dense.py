@@ -189,7 +189,8 @@ def dropout(x: Array, *, ratio: float = 0.5, seed: NonNegative) -> tuple[Array, 
         raise OpError(f"seed is {seed}, expected less than 2**64")
     kept = _bits(seed, x.size).reshape(x.shape) >= np.uint64(ratio * 2**53)
     scale = x.dtype.type(1 / (1 - ratio) if ratio < 1 else 0)
-    return np.where(kept, x * scale, x.dtype.type(0)), kept
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where(kept, x * scale, x.dtype.type(0)), kept
 
 
 def _bits(seed: int, count: int) -> Array:

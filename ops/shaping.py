@@ -429,19 +429,22 @@ def _between(size: "Dimension", start: int, stop: int) -> "Dimension":
     """How many positions there are from `start` to before `stop`, each counted from the end if negative."""
     from seqflow.shape import Dimension
 
-    if (start < 0) == (stop < 0) and stop <= start:
+    both_ends = (start < 0) == (stop < 0)
+    if both_ends and stop <= start:
         return Dimension(0)
-    first, last = _position(size, start), _position(size, stop)
-    if (start < 0) == (stop < 0) or start == 0 or stop == _END or size.min_length >= abs(start) + abs(stop):
-        count = last - first
-        return count.within(0, stop - start) if (start < 0) == (stop < 0) and stop != _END else count
-    return Dimension(0, size.max_length)
+    meet = not both_ends and stop < _END and start and size.min_length < abs(start) + abs(stop)
+    if meet or start < 0 <= stop < _END:
+        return Dimension(0, size.max_length) if meet else Dimension(0)
+    count = _position(size, stop) - _position(size, start)
+    return count.within(0, stop - start) if both_ends and stop < _END else count
 
 
 def _position(size: "Dimension", position: int) -> "Dimension":
     """A position, counted from the front and clipped to the axis."""
-    if position >= _END:
-        return size
+    from seqflow.shape import Dimension
+
+    if abs(position) >= _END:
+        return size if position > 0 else Dimension(0)
     return size - size.minimum(-position) if position < 0 else size.minimum(position)
 
 
