@@ -361,8 +361,7 @@ def _explain(name: str, signature: Signature, error: kernels.KernelError) -> Seq
 
 
 def _name_op(name: str, signature: Signature, error: SeqflowError) -> SeqflowError:
-    first, _, rest = str(error).partition("\n")
+    first, _, rest = str(error).removeprefix(f"{name}: ").partition("\n")
     origin = f" ({signature.inputs_text})" if not isinstance(error, OpError) else ""
-    first = first.removeprefix(f"{name}: ")  # what a shape function refuses has the name already
     error.args = (f"{name}: {first}{origin}" + (f"\n{rest}" if rest else ""),)
     return error

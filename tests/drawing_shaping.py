@@ -21,7 +21,7 @@ def _array(draw: Any, shapes: Any = SHAPES, dtypes: Any = DTYPES) -> np.ndarray[
 
 
 @st.composite
-def _reshape(draw: Any) -> Call:
+def _reshape(draw: Any, op: Any = None) -> Call:
     x = draw(_array())
     kept = draw(st.integers(0, x.ndim))
     sizes = [*x.shape[:kept], int(np.prod(x.shape[kept:]))]
@@ -33,7 +33,7 @@ def _reshape(draw: Any) -> Call:
 
 
 @st.composite
-def _transpose(draw: Any) -> Call:
+def _transpose(draw: Any, op: Any = None) -> Call:
     x = draw(_array())
     perm = draw(st.permutations(range(x.ndim)))
     signed = tuple(axis - x.ndim if draw(st.booleans()) else axis for axis in perm)
@@ -49,7 +49,7 @@ def _axes(draw: Any, rank: int, least: int = 0) -> tuple[int, ...]:
 
 
 @st.composite
-def _expand_dims(draw: Any) -> Call:
+def _expand_dims(draw: Any, op: Any = None) -> Call:
     x = draw(_array())
     added = draw(st.integers(1, 2))
     axis = draw(st.permutations(range(x.ndim + added)))[:added]
@@ -57,7 +57,7 @@ def _expand_dims(draw: Any) -> Call:
 
 
 @st.composite
-def _squeeze(draw: Any) -> Call:
+def _squeeze(draw: Any, op: Any = None) -> Call:
     x = draw(_array(hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=2)))
     ones = [axis for axis, size in enumerate(x.shape) if size == 1]
     axis = draw(st.lists(st.sampled_from(ones), unique=True)) if ones else []
@@ -65,7 +65,7 @@ def _squeeze(draw: Any) -> Call:
 
 
 @st.composite
-def _concat(draw: Any) -> Call:
+def _concat(draw: Any, op: Any = None) -> Call:
     first = draw(_array())
     axis = draw(st.integers(-first.ndim, first.ndim - 1))
     tensors = [first]
@@ -77,7 +77,7 @@ def _concat(draw: Any) -> Call:
 
 
 @st.composite
-def _split(draw: Any) -> Call:
+def _split(draw: Any, op: Any = None) -> Call:
     x = draw(_array())
     axis = draw(st.integers(-x.ndim, x.ndim - 1))
     size = x.shape[axis]
@@ -88,13 +88,13 @@ def _split(draw: Any) -> Call:
 
 
 @st.composite
-def _tile(draw: Any) -> Call:
+def _tile(draw: Any, op: Any = None) -> Call:
     x = draw(_array(SMALL_SHAPES))
     return {"x": x}, {"repeats": tuple(draw(st.lists(st.integers(0, 2), max_size=4)))}
 
 
 @st.composite
-def _slice_axes(draw: Any) -> Call:
+def _slice_axes(draw: Any, op: Any = None) -> Call:
     x = draw(_array())
     axes = draw(_axes(x.ndim))
     positions = st.lists(st.integers(-6, 6), min_size=len(axes), max_size=len(axes)).map(tuple)
@@ -105,7 +105,7 @@ def _slice_axes(draw: Any) -> Call:
 
 
 @st.composite
-def _gather_axis(draw: Any) -> Call:
+def _gather_axis(draw: Any, op: Any = None) -> Call:
     data = draw(_array(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4)))
     axis = draw(st.integers(-data.ndim, data.ndim - 1))
     wrap = draw(st.booleans())
@@ -117,7 +117,7 @@ def _gather_axis(draw: Any) -> Call:
 
 
 @st.composite
-def _reduce(draw: Any) -> Call:
+def _reduce(draw: Any, op: Any = None) -> Call:
     dtypes = st.sampled_from(["float16", "float32", "float64", "int32", "uint64", "bool"])
     x = draw(_array(dtypes=dtypes))
     attributes = {"keepdims": draw(st.booleans())}
@@ -125,7 +125,7 @@ def _reduce(draw: Any) -> Call:
 
 
 @st.composite
-def _matmul(draw: Any) -> Call:
+def _matmul(draw: Any, op: Any = None) -> Call:
     dtypes = st.sampled_from(["float16", "float32", "float64"])
     shapes = draw(
         hnp.mutually_broadcastable_shapes(signature="(m?,n),(n,p?)->(m?,p?)", max_dims=2, max_side=3)
@@ -135,13 +135,13 @@ def _matmul(draw: Any) -> Call:
 
 
 @st.composite
-def _cast(draw: Any) -> Call:
+def _cast(draw: Any, op: Any = None) -> Call:
     dtypes = st.sampled_from(["float16", "float32", "float64", "int8", "int64", "uint16", "bool"])
     return {"x": draw(_array(dtypes=dtypes))}, {"dtype": np.dtype(draw(dtypes))}
 
 
 @st.composite
-def _square_root_divide(draw: Any) -> Call:
+def _square_root_divide(draw: Any, op: Any = None) -> Call:
     data = draw(_array(dtypes=st.sampled_from(["float16", "float32", "float64"])))
     scale = draw(_array(st.just(data.shape[:1]), st.sampled_from(["float32", "int64", "uint8"])))
     return {"data": data, "scale": scale}, {}
