@@ -67,7 +67,8 @@ class OpDef:
     """The NamedTuple of an op with several outputs."""
     caffe2: str | None = None
     same: tuple[str, str] | None = None
-    """Two lengths inputs that the op declares to be equal, and so the rows they describe."""
+    """Two inputs that the op declares to belong together: lengths, which then are equal, and so are the rows they
+    describe; or others, which then have the same rows."""
     shape: ShapeFunction | None = None
     """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
     spread: bool = False
@@ -133,12 +134,12 @@ class OpDef:
             [f"{self.name}.{name}" for name in self.tensor_names(given)] if results is None else list(results)
         )
         try:
-            outputs, guards = bind_specs(
-                self.signature, specs, attributes=given, names=called, results=tensors, equalities=known
-            )
-            if self.same is not None:
-                left, right = (str(called[name]) for name in self.same)
-                _unify(left, right, known, self.name)
+            with known.staged():
+                if self.same is not None:
+                    self._unify(self.same, specs, called, known)
+                outputs, guards = bind_specs(
+                    self.signature, specs, attributes=given, names=called, results=tensors, equalities=known
+                )
             if self.shape is None:
                 return Inference(outputs, guards)
             context = self._context(specs, given, values or {}, outputs, known)
@@ -150,6 +151,21 @@ class OpDef:
             guards + context.guards,
             frozenset(context.requested_tensors | context.requested_shapes),
         )
+
+    def _unify(self, same: tuple[str, str], specs: Specs, names: Names, known: Equalities) -> None:
+        """Take two lengths tensors to have the same values, two others to have the same rows."""
+        from seqflow.shape import Dimension
+        from seqflow.tensor import TensorSpec
+
+        if not all(argument.is_lengths for argument in self.signature.input_arguments):
+            spaces = [spec.rows for name in same if isinstance(spec := specs[name], TensorSpec)]
+            if len(spaces) == 2 and None not in spaces:
+                known.unify_rows(*spaces)
+            return
+        one, other = (str(names[name]) for name in same)
+        known.unify_rows(Described(one), Described(other))
+        known.equate(Dimension.sum_of(one), Dimension.sum_of(other), self.name)
+        known.equate(Dimension.max_of(one), Dimension.max_of(other), self.name)
 
     def _context(
         self,
@@ -184,15 +200,6 @@ class OpDef:
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.signature}>"
-
-
-def _unify(left: str, right: str, equalities: Equalities, reason: str) -> None:
-    """Take two lengths tensors to have the same values."""
-    from seqflow.shape import Dimension
-
-    equalities.unify_rows(Described(left), Described(right))
-    equalities.equate(Dimension.sum_of(left), Dimension.sum_of(right), reason)
-    equalities.equate(Dimension.max_of(left), Dimension.max_of(right), reason)
 
 
 _ops: dict[str, OpDef] = {}
@@ -230,8 +237,8 @@ def op(
     """Declare a function as an op under its own name.
 
     Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. `caffe2`
-    names the operator it comes from; `same` two lengths inputs that it declares to be equal; `shape` is a shape
-    function for what the signature cannot say.
+    names the operator it comes from; `same` two inputs whose lengths, or else rows, it declares to be the same;
+    `shape` is a shape function for what the signature cannot say.
     """
 
     def declare(function: F) -> F:

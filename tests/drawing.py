@@ -50,7 +50,7 @@ def calls(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _arrays(draw: Any, arguments: Sequence[Argument], known: dict[object, Any]) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
-    for argument in sorted(arguments, key=lambda argument: not argument.is_lengths):
+    for argument in sorted(arguments, key=_outer_lengths_first):
         shape = [size for dim in argument.dims for size in _sizes(draw, dim, known)]
         arrays[argument.name] = _array(draw, argument, shape, known)
         if argument.is_lengths:
@@ -58,6 +58,11 @@ def _arrays(draw: Any, arguments: Sequence[Argument], known: dict[object, Any]) 
             known[Sum(argument.name)] = int(lengths.sum())
             known[Max(argument.name)] = int(lengths.max()) if len(lengths) else 0
     return arrays
+
+
+def _outer_lengths_first(argument: Argument) -> tuple[bool, bool]:
+    """Lengths come first, of these the outermost: they say how many the inner ones are."""
+    return not argument.is_lengths, any(isinstance(dim, Sum) for dim in argument.dims)
 
 
 def _attribute(attribute: Attribute) -> st.SearchStrategy[Any]:
@@ -143,5 +148,98 @@ def _broadcasting(draw: Any, names: Sequence[str], kinds: str, positive: bool) -
     return operands
 
 
-STRATEGIES = {**SHAPING, "packed": _packed, "elementwise": _elementwise, "expression": _expression}
+@st.composite
+def _offsets(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    steps = draw(st.lists(st.integers(0, 4), min_size=1, max_size=5))
+    return {"offsets": np.cumsum(steps).astype(draw(st.sampled_from(LENGTHS_DTYPES)))}, {}
+
+
+@st.composite
+def _segment_ids(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Ids in ascending order, with or without the number of segments."""
+    ids = np.array(
+        sorted(draw(st.lists(st.integers(0, 4), max_size=6))), draw(st.sampled_from(LENGTHS_DTYPES))
+    )
+    return {"ids": ids}, draw(st.sampled_from([{}, {"num_segments": 5}, {"num_segments": 7}]))
+
+
+@st.composite
+def _equal_lengths(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    shape, length = draw(st.integers(0, 4)), draw(st.integers(0, 4))
+    return {"lengths": np.full(shape, length, draw(st.sampled_from(LENGTHS_DTYPES)))}, {}
+
+
+@st.composite
+def _target_length(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Sequences for `pad`, and a length that none exceeds."""
+    inputs, _ = draw(calls(registry.get("pad")))
+    return inputs, {"target_length": int(inputs["lengths"].max(initial=0)) + draw(st.integers(0, 2))}
+
+
+@st.composite
+def _padding_rows(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Sequences, and a row for each end of them."""
+    lengths = draw(
+        hnp.arrays(draw(st.sampled_from(LENGTHS_DTYPES)), st.integers(0, 4), elements=st.integers(0, 4))
+    )
+    dtype, width = draw(st.sampled_from(DTYPES["any"])), draw(st.integers(0, 3))
+    elements = _elements(np.dtype(dtype))
+    data = draw(hnp.arrays(dtype, (int(lengths.sum()), width), elements=elements))
+    start, end = (draw(hnp.arrays(dtype, width, elements=elements)) for _ in range(2))
+    sides = {"before": draw(st.integers(0, 2)), "after": draw(st.integers(0, 2))}
+    return {"data": data, "lengths": lengths, "start": start, "end": end}, sides
+
+
+@st.composite
+def _padding(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Sequences of numbers with at least as many rows as the padding has."""
+    inputs, _ = draw(calls(registry.get("lengths_sum")))
+    sides = {"before": draw(st.integers(0, 2)), "after": draw(st.integers(0, 2))}
+    rows, longer = registry.get("add_padding").call(**inputs, **sides)
+    return {"data": rows, "lengths": longer}, sides
+
+
+@st.composite
+def _pieces(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The pieces of packed rows, and the capacity of the rows."""
+    inputs, attributes = draw(calls(registry.get("pack_rows")))
+    packed = registry.get("pack_rows").call(**inputs, **attributes)
+    return {name: getattr(packed, name) for name in ("piece_lengths", "pieces")}, {
+        "capacity": attributes["capacity"]
+    }
+
+
+@st.composite
+def _packed_sequence(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What `pack_sequence` makes."""
+    inputs, _ = draw(calls(registry.get("pack_sequence")))
+    return registry.get("pack_sequence").call(**inputs)._asdict(), {}
+
+
+@st.composite
+def _sequence_mask(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Scores, and one bound for each row of their matrices."""
+    shape = draw(st.lists(st.integers(0, 3), min_size=2, max_size=4))
+    axis = draw(st.integers(1, len(shape) - 1))
+    x = draw(hnp.arrays("float32", shape, elements=st.integers(-9, 9)))
+    bounds = draw(hnp.arrays("int32", int(np.prod(shape[:axis])), elements=st.integers(0, 4)))
+    mode = draw(st.sampled_from(["sequence", "window"]))
+    return {"x": x, "bounds": bounds}, {"mode": mode, "axis": axis, "radius": draw(st.integers(0, 2))}
+
+
+STRATEGIES = {
+    **SHAPING,
+    "elementwise": _elementwise,
+    "expression": _expression,
+    "equal_lengths": _equal_lengths,
+    "offsets": _offsets,
+    "packed": _packed,
+    "packed_sequence": _packed_sequence,
+    "padding": _padding,
+    "padding_rows": _padding_rows,
+    "pieces": _pieces,
+    "segment_ids": _segment_ids,
+    "sequence_mask": _sequence_mask,
+    "target_length": _target_length,
+}
 """Inputs for ops whose signature does not say enough, by the name the op gives as `draw=`."""

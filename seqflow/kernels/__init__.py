@@ -17,13 +17,15 @@ from seqflow.kernels.error import KernelError
 from seqflow.kernels.lengths import (
     check_lengths,
     lengths_to_offsets,
+    lengths_to_positions,
     lengths_to_segment_ids,
     max_length,
     quick_check_lengths,
+    segment_ids_to_lengths,
 )
 from seqflow.kernels.moves import gather, move_slices
 from seqflow.kernels.packing import fill_packed, plan_packing
-from seqflow.kernels.padding import pad, unpad
+from seqflow.kernels.padding import pack_by_time, pad, unpack_by_time, unpad
 from seqflow.kernels.reductions import gather_segment_reduce, segment_reduce
 
 __all__ = [
@@ -37,20 +39,24 @@ __all__ = [
     "gather_segment_reduce",
     "info",
     "lengths_to_offsets",
+    "lengths_to_positions",
     "lengths_to_segment_ids",
     "max_length",
     "mean_dtype",
     "move_slices",
     "native",
     "num_threads",
+    "pack_by_time",
     "pad",
     "plan_packing",
     "quick_check_lengths",
     "reference",
+    "segment_ids_to_lengths",
     "segment_reduce",
     "set_num_threads",
     "single_thread",
     "sum_dtype",
+    "unpack_by_time",
     "unpad",
     "use",
 ]

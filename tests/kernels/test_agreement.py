@@ -182,8 +182,22 @@ def test_checks_of_lengths(native, data):
         expected = outcome(getattr(reference, name), lengths)
         assert outcome(getattr(native, name), lengths) == expected
     if isinstance(outcome(reference.check_lengths, lengths), int) and np.max(lengths, initial=0) < 1000:
-        for name in ["lengths_to_offsets", "lengths_to_segment_ids"]:
+        for name in ["lengths_to_offsets", "lengths_to_segment_ids", "lengths_to_positions"]:
             assert_same(getattr(native, name)(lengths), getattr(reference, name)(lengths))
+
+
+@each_isa
+@given(data=st.data())
+def test_segment_ids_to_lengths(native, data):
+    ids = sorted(data.draw(st.lists(st.integers(0, 9), max_size=40)))
+    for _ in range(data.draw(st.sampled_from([0, 0, 1, 2]))):
+        bad = data.draw(st.sampled_from([-1, -(2**63), 0, 5, 12]))
+        ids.insert(data.draw(st.integers(0, len(ids))), bad)
+    fits = min(ids, default=0) >= -128
+    array = styled(data.draw, np.array(ids, data.draw(st.sampled_from(["i8", "i4", "i1"])) if fits else "i8"))
+    limit = data.draw(st.sampled_from([None, 10, 0, 13]))
+    expected = outcome(reference.segment_ids_to_lengths, array, limit)
+    assert_same(outcome(native.segment_ids_to_lengths, array, limit), expected)
 
 
 @each_isa
@@ -312,6 +326,51 @@ def test_unpad(native, data, side, with_out):
     if with_out and isinstance(expected, np.ndarray):
         named["out"] = np.empty_like(expected, order="C")
     assert_same(outcome(native.unpad, padded, lengths, side, **named), expected)
+
+
+@each_isa
+@given(data=st.data(), with_out=st.booleans())
+def test_pack_by_time(native, data, with_out):
+    rows = data.draw(row_arrays(PLAIN))
+    lengths = data.draw(st.one_of(lengths_of(len(rows)), lengths_of(len(rows)), bad_lengths(len(rows))))
+    num_steps = data.draw(st.integers(0, 70))
+    value = data.draw(st.sampled_from([0, 0, 1]))
+    named = {}
+    expected = outcome(reference.pack_by_time, rows, lengths, num_steps, value)
+    if with_out and isinstance(expected, np.ndarray):
+        named["out"] = np.empty_like(expected, order="C")
+    assert_same(outcome(native.pack_by_time, rows, lengths, num_steps, value, **named), expected)
+
+
+@each_isa
+@given(data=st.data(), with_out=st.booleans())
+def test_unpack_by_time(native, data, with_out):
+    lengths = data.draw(st.one_of(lengths_of(most=20), bad_lengths(5)))
+    num_columns = len(lengths) + data.draw(st.sampled_from([0, 0, 0, 1]))
+    steps = data.draw(st.integers(0, 21))
+    packed = data.draw(row_arrays(PLAIN, steps * num_columns, data.draw(st.sampled_from(ROW_SHAPES))))
+    packed = packed.reshape(steps, num_columns, *packed.shape[1:])
+    named = {}
+    expected = outcome(reference.unpack_by_time, packed, lengths)
+    if with_out and isinstance(expected, np.ndarray):
+        named["out"] = np.empty_like(expected, order="C")
+    assert_same(outcome(native.unpack_by_time, packed, lengths, **named), expected)
+
+
+@each_isa
+@given(
+    dtype=st.sampled_from(["u1", "f2", "f4", "i8", "c16", "S3"]),
+    count=st.integers(200, 700),
+    seed=st.integers(0, 9),
+)
+def test_many_sequences_by_time(native, dtype, count, seed):
+    """More than one tile of them, and more steps than a tile has."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(0, 60, count) * generator.integers(0, 2, count)
+    data = random_array(generator, (int(lengths.sum()),), np.dtype(dtype))
+    packed = native.pack_by_time(data, lengths, 150, 1)
+    assert_same(packed, reference.pack_by_time(data, lengths, 150, 1))
+    assert_same(native.unpack_by_time(packed, lengths), data)
 
 
 @each_isa

@@ -35,5 +35,6 @@ NB_MODULE(_native, module) {
   bind_lengths(module);
   bind_reductions(module);
   bind_moves(module);
+  bind_padding(module);
   bind_packing(module);
 }

@@ -8,13 +8,15 @@ from seqflow.kernels import _native
 from seqflow.kernels.native.lengths import (
     check_lengths,
     lengths_to_offsets,
+    lengths_to_positions,
     lengths_to_segment_ids,
     max_length,
     quick_check_lengths,
+    segment_ids_to_lengths,
 )
 from seqflow.kernels.native.moves import gather, move_slices
 from seqflow.kernels.native.packing import fill_packed, plan_packing
-from seqflow.kernels.native.padding import pad, unpad
+from seqflow.kernels.native.padding import pack_by_time, pad, unpack_by_time, unpad
 from seqflow.kernels.native.reductions import gather_segment_reduce, segment_reduce
 
 isa = _native.isa
@@ -35,15 +37,19 @@ __all__ = [
     "isas",
     "leave_single_thread",
     "lengths_to_offsets",
+    "lengths_to_positions",
     "lengths_to_segment_ids",
     "max_length",
     "move_slices",
     "num_threads",
+    "pack_by_time",
     "pad",
     "plan_packing",
     "quick_check_lengths",
+    "segment_ids_to_lengths",
     "segment_reduce",
     "set_isa",
     "set_num_threads",
+    "unpack_by_time",
     "unpad",
 ]

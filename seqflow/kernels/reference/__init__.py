@@ -3,13 +3,15 @@
 from seqflow.kernels.reference.lengths import (
     check_lengths,
     lengths_to_offsets,
+    lengths_to_positions,
     lengths_to_segment_ids,
     max_length,
     quick_check_lengths,
+    segment_ids_to_lengths,
 )
 from seqflow.kernels.reference.moves import gather, move_slices
 from seqflow.kernels.reference.packing import fill_packed, plan_packing
-from seqflow.kernels.reference.padding import pad, unpad
+from seqflow.kernels.reference.padding import pack_by_time, pad, unpack_by_time, unpad
 from seqflow.kernels.reference.reductions import gather_segment_reduce, segment_reduce
 
 __all__ = [
@@ -18,12 +20,16 @@ __all__ = [
     "gather",
     "gather_segment_reduce",
     "lengths_to_offsets",
+    "lengths_to_positions",
     "lengths_to_segment_ids",
     "max_length",
     "move_slices",
+    "pack_by_time",
     "pad",
     "plan_packing",
     "quick_check_lengths",
+    "segment_ids_to_lengths",
     "segment_reduce",
+    "unpack_by_time",
     "unpad",
 ]
