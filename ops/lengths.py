@@ -1,14 +1,17 @@
 """Describing structure: lengths as offsets, ids, ranges, positions, and back."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import LodError
+from seqflow.errors import LodError, ShapeError
 from seqflow.kernels.arrays import integers
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
 
 Array = np.ndarray[Any, Any]
 MAX_INT32 = np.iinfo(np.int32).max
@@ -192,7 +195,14 @@ def same_lengths(lengths: Array, other: Array) -> None:
         )
 
 
-@op("data[N, *d], other[N, *e] ->", same=("data", "other"))
+def _unify_rows(ctx: "InferenceContext") -> None:
+    ctx.merge(ctx.dim(ctx.input("data"), 0), ctx.dim(ctx.input("other"), 0))
+    left, right = ctx.rows("data"), ctx.rows("other")
+    if left is not None and right is not None:
+        ctx.equalities.unify_rows(left, right)
+
+
+@op("data[N, *d], other[M, *e] ->", shape=_unify_rows, draw="same_rows")
 def same_rows(data: Array, other: Array) -> None:
     """Say that row i of one tensor belongs to row i of the other, though they come from different places.
 
@@ -201,3 +211,5 @@ def same_rows(data: Array, other: Array) -> None:
 
     >>> same_rows(np.array([1.5, 2.5]), np.array([[1, 2], [3, 4]]))
     """
+    if len(data) != len(other):
+        raise ShapeError(f"other has {len(other)} rows but data has {len(data)}, expected as many")

@@ -12,6 +12,14 @@ from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
 Array = np.ndarray[Any, Any]
+INT64 = np.iinfo(np.int64)
+TRIANGLES = {
+    "upper": np.greater,
+    "lower": np.less,
+    "upper_diagonal": np.greater_equal,
+    "lower_diagonal": np.less_equal,
+}
+"""What column and row of a masked place have to do with each other."""
 Mode = Literal["sequence", "window", "upper", "lower", "upper_diagonal", "lower_diagonal"]
 
 
@@ -59,9 +67,9 @@ def sequence_mask(
     batch: int | None = None,
     repeat_from_axis: int | None = None,
     radius: NonNegative = 10,
-    fill: Scalar = -np.inf,
+    fill: Scalar | None = None,
 ) -> Array:
-    """`x` with `fill` at the places that `mode` masks, as in attention scores.
+    """`x` with `fill`, by default -inf, at the places that `mode` masks, as in attention scores.
 
     Each matrix has as rows the axes before `axis`, as columns those from it on. With `batch` the axes up to it
     count matrices that are masked alike; with `repeat_from_axis` the axes from it on share their column's fate.
@@ -69,7 +77,7 @@ def sequence_mask(
     `sequence` masks column >= bounds[row], `window` what is farther than `radius` from column bounds[row]; there is
     one bound a row. `upper` masks column > row, `lower` column < row, `upper_diagonal` and `lower_diagonal` the
     diagonal, too: so does Caffe2, whose documentation says the opposite. A `fill` that the dtype cannot hold is an
-    error: integers have no -inf.
+    error: integers have no -inf, so they need one.
 
     >>> sequence_mask(np.array([[1.0, 2.0], [3.0, 4.0]]), mode="upper")
     array([[  1., -inf],
@@ -84,7 +92,7 @@ def sequence_mask(
     matrices, rows = prod(x.shape[:first]), prod(x.shape[first:middle])
     columns, repeats = prod(x.shape[middle:last]), prod(x.shape[last:])
     masked = _masked(mode, rows, columns, bounds, radius)
-    value = np.full((), cast_scalar("fill", fill, x.dtype), x.dtype)
+    value = np.full((), cast_scalar("fill", -np.inf if fill is None else fill, x.dtype), x.dtype)
     y = np.where(masked[:, :, None], value, x.reshape(matrices, rows, columns, repeats))
     return y.reshape(x.shape)
 
@@ -100,22 +108,19 @@ def _axis(x: Array, name: str, axis: int, first: int) -> int:
 def _masked(mode: Mode, rows: int, columns: int, bounds: Array | None, radius: int) -> Array:
     """bool [rows, columns]: which places are masked."""
     row, column = np.arange(rows)[:, None], np.arange(columns)
-    masks = {
-        "upper": np.greater,
-        "lower": np.less,
-        "upper_diagonal": np.greater_equal,
-        "lower_diagonal": np.less_equal,
-    }
-    if mode in masks:
+    if mode in TRIANGLES:
         if bounds is not None:
             raise OpError(f"bounds are given, but mode {mode!r} takes none")
-        mask: Array = masks[mode](column, row)
-        return mask
+        masked: Array = TRIANGLES[mode](column, row)
+        return masked
     bound = _bounds(mode, rows, bounds)[:, None]
     if mode == "sequence":
-        return np.greater_equal(column, bound)
-    bound = np.clip(bound, -1 - radius, columns + radius)  # so that no difference overflows
-    return np.greater(np.abs(column - bound), radius)
+        masked = column >= bound
+        return masked
+    first = np.maximum(bound, INT64.min + radius) - radius  # no difference and no sum leaves int64
+    last = np.minimum(bound, INT64.max - radius) + radius
+    masked = (column < first) | (column > last)
+    return masked
 
 
 def _bounds(mode: Mode, rows: int, bounds: Array | None) -> Array:

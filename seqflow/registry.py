@@ -67,8 +67,7 @@ class OpDef:
     """The NamedTuple of an op with several outputs."""
     caffe2: str | None = None
     same: tuple[str, str] | None = None
-    """Two inputs that the op declares to belong together: lengths, which then are equal, and so are the rows they
-    describe; or others, which then have the same rows."""
+    """Two lengths inputs that the op declares to be equal, and so the rows they describe."""
     shape: ShapeFunction | None = None
     """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
     spread: bool = False
@@ -202,6 +201,15 @@ class OpDef:
         return f"<op {self.name}: {self.signature}>"
 
 
+def _unify(left: str, right: str, equalities: Equalities, reason: str) -> None:
+    """Take two lengths tensors to have the same values."""
+    from seqflow.shape import Dimension
+
+    equalities.unify_rows(Described(left), Described(right))
+    equalities.equate(Dimension.sum_of(left), Dimension.sum_of(right), reason)
+    equalities.equate(Dimension.max_of(left), Dimension.max_of(right), reason)
+
+
 _ops: dict[str, OpDef] = {}
 
 
@@ -237,8 +245,8 @@ def op(
     """Declare a function as an op under its own name.
 
     Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. `caffe2`
-    names the operator it comes from; `same` two inputs whose lengths, or else rows, it declares to be the same;
-    `shape` is a shape function for what the signature cannot say.
+    names the operator it comes from; `same` two lengths inputs that it declares to be equal; `shape` is a shape
+    function for what the signature cannot say.
     """
 
     def declare(function: F) -> F:

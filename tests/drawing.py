@@ -227,17 +227,29 @@ def _sequence_mask(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]
     return {"x": x, "bounds": bounds}, {"mode": mode, "axis": axis, "radius": draw(st.integers(0, 2))}
 
 
+@st.composite
+def _same_rows(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Two tensors with as many rows."""
+    rows = draw(st.integers(0, 4))
+    shapes = [(rows, *draw(st.lists(st.integers(0, 3), max_size=2))) for _ in range(2)]
+    return {
+        name: np.zeros(shape, np.float32) for name, shape in zip(("data", "other"), shapes, strict=True)
+    }, {}
+
+
 STRATEGIES = {
     **SHAPING,
     "elementwise": _elementwise,
     "expression": _expression,
     "equal_lengths": _equal_lengths,
+    "expression": _expression,
     "offsets": _offsets,
     "packed": _packed,
     "packed_sequence": _packed_sequence,
     "padding": _padding,
     "padding_rows": _padding_rows,
     "pieces": _pieces,
+    "same_rows": _same_rows,
     "segment_ids": _segment_ids,
     "sequence_mask": _sequence_mask,
     "target_length": _target_length,

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from seqflow import LodError, Net, OpError, ShapeError, TensorSpec, ops
+from seqflow import LodError, Net, OpError, ShapeError, TensorSpec, ops, registry
 from seqflow.signature import Rows
 
 LENGTHS = st.sampled_from(["int32", "int64", "uint8", "uint64"]).flatmap(
@@ -112,7 +112,7 @@ def test_two_levels_become_one(levels, dtype):
         (lambda: ops.lengths_split([1], n=0), OpError, "n is 0, expected an integer, 1 or more"),
         (lambda: ops.lengths_to_cu_seqlens([2**30, 2**30]), LodError, r"sum\(lengths\) is 2147483648 at lengths\[1\]"),
         (lambda: ops.collapse_lengths([1, 2], [1]), LodError, r"sum\(outer\) is 1 but inner has 2 rows"),
-        (lambda: ops.same_rows([1, 2], [1]), ShapeError, r"same_rows: other.shape\[0\] is 1, expected 2"),
+        (lambda: ops.same_rows([1, 2], [1]), ShapeError, "same_rows: other has 1 rows but data has 2, expected as many"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_named(call, error, message):
@@ -135,9 +135,17 @@ def test_same_lengths_names_the_first_row_that_differs():
 def test_same_rows_lets_tensors_of_two_records_meet():
     specs = {
         "x": TensorSpec("float32", "{?,4}", Rows("one record")),
-        "i": TensorSpec("int64", "{?}", Rows("another")),
+        "y": TensorSpec("float32", "{?,4}", Rows("another")),
     }
-    with pytest.raises(LodError, match="ids has the rows of|data has the rows of|weights has the rows of"):
-        Net("y = sorted_pairs(x, i)" if False else "same_lengths(i, n)\ny = lengths_sum(x, i)").infer(
-            {**specs, "n": TensorSpec("int64", "{?}", Rows("a third"))}
+    with pytest.raises(LodError, match="rows"):
+        Net("z = x + y").infer(specs)
+    inferred = Net("same_rows(x, y)\nz = x + y\nreturn z").infer(specs)
+    assert len(inferred.guards) == 1
+    assert str(inferred.specs["z"]) == "float32{x.shape[0],4}"
+
+
+def test_same_rows_needs_as_many():
+    with pytest.raises(ShapeError, match="same_rows"):
+        registry.get("same_rows").infer(
+            {"data": TensorSpec("int8", "{2}"), "other": TensorSpec("int8", "{3}")}
         )
