@@ -75,10 +75,7 @@ class PartialShape:
         """Whether the rank and every dimension are known numbers."""
         if self.dimensions is None:
             return False
-        for dimension in self.dimensions:
-            if dimension.terms != ():
-                return False
-        return True
+        return all(dimension.terms == () for dimension in self.dimensions)
 
     @property
     def is_dynamic(self) -> bool:

@@ -238,9 +238,7 @@ class _Binder:
         elif isinstance(dim, (Name, AtLeast)):
             known, owner = self.rows.setdefault(dim.name, (rows, label))
             if self.equalities.rows(known) != self.equalities.rows(rows):
-                raise LodError(
-                    f"{label} has the rows of {_origin(rows)}, but {owner} those of {_origin(known)}"
-                )
+                raise LodError(f"{label} has the rows of {rows}, but {owner} those of {known}")
 
     def size(self, size: Size) -> Dimension | None:
         """The value of a size; None where something it needs is not known."""
@@ -290,7 +288,3 @@ _Place = tuple[str, int]
 
 def _words(place: _Place | Size) -> str:
     return f"{place[0]}.shape[{place[1]}]" if isinstance(place, tuple) else str(place)
-
-
-def _origin(rows: object) -> str:
-    return f"the lengths {rows.by}" if isinstance(rows, Described) else getattr(rows, "origin", str(rows))
