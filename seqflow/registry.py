@@ -177,19 +177,22 @@ class OpDef:
         """What the shape function sees: the inputs, and the outputs as far as the signature tells."""
         from seqflow.shape import InferenceContext
 
-        def each(read: Callable[[TensorSpec], Any]) -> dict[int | str, Any]:
-            return {
-                name: [read(one) for one in spec] if isinstance(spec, (list, tuple)) else read(spec)  # type: ignore[arg-type]
-                for name, spec in specs.items()
-            }
-
+        shapes: dict[str, Any] = {}
+        rows: dict[int | str, Any] = {}
+        dtypes: dict[int | str, Any] = {}
+        for name, spec in specs.items():
+            if isinstance(spec, (list, tuple)):
+                shapes[name] = [one.shape for one in spec]
+                rows[name], dtypes[name] = [one.rows for one in spec], [one.dtype for one in spec]
+            else:
+                shapes[name], rows[name], dtypes[name] = spec.shape, spec.rows, spec.dtype  # type: ignore[union-attr]
         context = InferenceContext(
             self.name,
-            each(lambda spec: spec.shape),  # type: ignore[arg-type]
+            shapes,
             attributes=attributes,
             input_values={name: values[name] for name in values if name in specs},
-            rows=each(lambda spec: spec.rows),
-            dtypes=each(lambda spec: spec.dtype),
+            rows=rows,
+            dtypes=dtypes,
             equalities=equalities,
             num_outputs=len(outputs),
         )

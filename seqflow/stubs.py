@@ -20,16 +20,9 @@ Array = np.ndarray[Any, Any]
 Scalar = builtins.bool | int | float | np.generic
 '''
 _TYPES = {
-    "int": "int",
-    "float": "float",
-    "bool": "builtins.bool",
-    "str": "str",
-    "scalar": "Scalar",
-    "ints": "int | Sequence[int]",
-    "parts": "int | Sequence[int]",
-    "dtype": "DTypeLike",
-    "object": "Any",
-}
+    "int": "int", "float": "float", "bool": "builtins.bool", "str": "str", "scalar": "Scalar", "object": "Any",
+    "ints": "int | Sequence[int]", "parts": "int | Sequence[int]", "dtype": "DTypeLike",
+}  # fmt: skip
 
 
 def stub() -> str:

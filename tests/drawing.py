@@ -242,7 +242,6 @@ STRATEGIES = {
     "elementwise": _elementwise,
     "expression": _expression,
     "equal_lengths": _equal_lengths,
-    "expression": _expression,
     "offsets": _offsets,
     "packed": _packed,
     "packed_sequence": _packed_sequence,
