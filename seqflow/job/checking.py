@@ -1,10 +1,11 @@
-"""Checking a job from its source's schema alone: no rows are read."""
+"""Checking a job from its files' schemas and footers alone: no rows are read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from seqflow.job.declared import check_declared_lengths
 from seqflow.job.running import open_loader
 from seqflow.job.sections import Job
 from seqflow.loader import Loader, Packed, Rows, TokenBudget
@@ -51,6 +52,7 @@ def check(job: Job) -> Check:
         rows = {name: prepared.specs[name] for name in loader.prepare.outputs(tuple(source))}
     batch = batch_specs(rows, loader)
     net = loader.net.infer(batch) if isinstance(loader.net, Net) else None
+    check_declared_lengths(loader, source)
     return Check(source, prepared, batch, net)
 
 

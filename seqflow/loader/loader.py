@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from seqflow import executor, kernels, providers
-from seqflow.errors import LodError, NetError, OpError, OpTypeError, SeqflowError, ShapeError
+from seqflow.errors import LodError, NetError, OpError, OpTypeError, SeqflowError
 from seqflow.loader.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.batching import Rows, TokenBudget, batches, planned_lengths
+from seqflow.loader.origins import (
+    OF_NETS,
+    OF_ROWS,
+    Origins,
+    RowNumbers,
+    Stretch,
+    first_failing_row,
+    place_of,
+)
 from seqflow.loader.packing import Packed, packed_batches
 from seqflow.loader.prefetch import Prefetch
 from seqflow.loader.sizes import parse_bytes
@@ -20,7 +30,6 @@ from seqflow.providers import Block, Provider
 from seqflow.record import BadRow, Record, convert, nbytes, slice_rows, to_arrow
 from seqflow.record.record import parents_by_name
 
-RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]
 
 
@@ -110,12 +119,14 @@ class Loader:
     def __iter__(self) -> Iterator[Record]:
         stats = self._stats = Stats()
         handler = BadRowHandler(self.bad_rows)
-        ahead = self._ahead = Prefetch(self._records(handler, stats), nbytes, self.memory)
+        origins, row = Origins(), 0
+        ahead = self._ahead = Prefetch(self._records(handler, stats, origins), nbytes, self.memory)
         finished = False
         try:
             for batch in self._plan(iter(ahead), stats):
                 stats.batches += 1
-                result = batch if self.net is None else _apply(self.net, batch)
+                result = batch if self.net is None else self._run_net(self.net, batch, origins, row)
+                row += batch.num_rows
                 del batch  # the consumer may drop it before the next one is made
                 yield result
                 del result
@@ -123,13 +134,29 @@ class Loader:
         finally:
             handler.close(keep=finished)
 
-    def _records(self, handler: BadRowHandler, stats: Stats) -> Iterator[Record]:
+    def _run_net(self, net: Net | Transform, batch: Record, origins: Origins, start: int) -> Record:
+        """What `net` makes of a batch; an error is told where the rows of the batch came from."""
+        if not isinstance(self.batch, Packed):
+            origins.forget_before(start)
+        try:
+            return _apply(net, batch)
+        except Exception as error:
+            row = _failing_row(net, batch, error)
+            what = "in a batch of" if row is None else "at"
+            error.add_note(f"{what} {place_of(origins, batch, start, row)}")
+            raise
+
+    def _records(self, handler: BadRowHandler, stats: Stats, origins: Origins) -> Iterator[Record]:
         """Blocks as records, prepared; runs in the thread that reads ahead."""
         with kernels.single_thread():
             for block in self.source.blocks():
                 record, numbers = self._read(block, handler)
                 before = handler.count
-                yield from self._prepare(record, numbers, block, handler)
+                for prepared, kept in self._prepare(record, numbers, block, handler):
+                    if self.net is not None:
+                        origins.add(Stretch(block, prepared.num_rows, kept))
+                    yield prepared
+                    del prepared
                 stats.rows += record.num_rows - (handler.count - before)
                 stats.bad_rows = handler.count
 
@@ -138,30 +165,35 @@ class Loader:
         unreadable: list[BadRow] = []
         table = self.source.read(block, self.columns, bad_rows=unreadable if handler.keeps_going else None)
         record, bad = convert(table, fill=self.fill, valid=self.valid)
-        numbers = np.arange(table.num_rows)
+        numbers: RowNumbers = range(table.num_rows)
         if bad or unreadable:
             kept = handler.remove(table, [*unreadable, *bad], numbers, block)
             record, _ = convert(table.filter(kept), fill=self.fill, valid=self.valid)
-            numbers = numbers[kept]
+            numbers = np.flatnonzero(kept)
         return record, numbers
 
     def _prepare(
         self, record: Record, numbers: RowNumbers, block: Block, handler: BadRowHandler
-    ) -> Iterator[Record]:
+    ) -> Iterator[tuple[Record, RowNumbers | None]]:
+        """What `prepare` makes of rows, and which rows of the block they are where it keeps them."""
         if self.prepare is None:
-            yield record
+            yield record, numbers
             return
         try:
-            yield _one_row_space(_apply(self.prepare, record))
-        except (LodError, OpError, ShapeError) as error:
-            if not handler.keeps_going or isinstance(error, (NetError, OpTypeError)):
-                error.add_note(f"preparing {block.origin}, block {block.index}")
-                raise
-            yield from self._prepare_halves(record, numbers, block, handler, error)
+            prepared = _one_row_space(_apply(self.prepare, record))
+        except OF_ROWS as error:
+            if handler.keeps_going and not isinstance(error, OF_NETS):
+                yield from self._prepare_halves(record, numbers, block, handler, error)
+                return
+            row = _failing_row(self.prepare, record, error)
+            of_row = "" if row is None else f", row {numbers[row]}"
+            error.add_note(f"preparing {block.origin}, block {block.index}{of_row}")
+            raise
+        yield prepared, numbers if _keeps_rows(self.prepare, record, prepared) else None
 
     def _prepare_halves(
         self, record: Record, numbers: RowNumbers, block: Block, handler: BadRowHandler, error: SeqflowError
-    ) -> Iterator[Record]:
+    ) -> Iterator[tuple[Record, RowNumbers | None]]:
         """Find the rows that `prepare` cannot take by halving, and prepare the others."""
         if record.num_rows <= 1:
             reason = str(error).split("\n")[0]
@@ -233,6 +265,23 @@ def _apply(transform: Net | Transform, record: Record) -> Record:
             f"{transform!r} returned {type(result).__name__}, expected a mapping of names to arrays"
         )
     return record_of(result)
+
+
+def _failing_row(transform: Net | Transform, record: Record, error: Exception) -> int | None:
+    """The row of a record that made a net fail; what a Python function does is not tried again."""
+    return (
+        first_failing_row(partial(_apply, transform), record, error) if isinstance(transform, Net) else None
+    )
+
+
+def _keeps_rows(transform: Net | Transform, record: Record, prepared: Record) -> bool:
+    """Whether row i of what was prepared is known to be row i of the record."""
+    if not isinstance(transform, Net):
+        return False
+    before = executor.spaces(record.parents)
+    known = transform.rows(before)
+    own = {before[name] for name, parent in record.parents.items() if parent is None}
+    return all(known.get(name) in own for name, parent in prepared.parents.items() if parent is None)
 
 
 def record_of(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Record:
