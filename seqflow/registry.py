@@ -112,7 +112,8 @@ class OpDef:
                 left, right = ((names or own)[name] for name in self.same)
                 _unify(left, right, known, self.name)
             if self.shape is not None:
-                outputs = self._refine(self.shape, specs, given, outputs, known)
+                called = {**(names or own), **dict(zip(self.output_names, tensors, strict=True))}
+                outputs = self._refine(self.shape, specs, given, outputs, known, called)
         except SeqflowError as error:
             raise _name_op(self.name, self.signature, error) from error.__cause__
         return Inference(outputs, guards)
@@ -124,6 +125,7 @@ class OpDef:
         attributes: Mapping[str, Any],
         outputs: list[TensorSpec],
         equalities: Equalities,
+        tensors: Mapping[str, str],
     ) -> list[TensorSpec]:
         from seqflow.shape import InferenceContext
         from seqflow.tensor import TensorSpec
@@ -135,6 +137,7 @@ class OpDef:
             rows={name: spec.rows for name, spec in specs.items()},
             equalities=equalities,
             num_outputs=len(outputs),
+            tensors=tensors,
         )
         for i, spec in enumerate(outputs):
             context.set_output(i, spec.shape, rows=spec.rows, dtype=spec.dtype)

@@ -31,6 +31,48 @@ def test_every_tensor_is_known_before_any_row_is_read(source):
     assert "[prepare]" in str(found)
 
 
+CUT = "ids, n = truncate(tokens.values, tokens.lengths, max_length=512)\nreturn ids, n, id"
+PAD = "x, mask = pad(ids, n)\nreturn x, mask"
+
+
+@pytest.mark.parametrize(
+    ("batch", "prepare", "net", "bounds"),
+    [
+        ({"n": 32}, CUT, PAD, {"n": 32 * 8, "ids": 32 * 512 * 4, "x": 32 * 512 * 4, "mask": 32 * 512}),
+        ({"n": 32}, None, "y = lengths_sum(tokens.values, tokens.lengths)",
+         {"tokens.lengths": 32 * 8, "tokens.values": None, "y": 32 * 8}),
+        ({"kind": "tokens", "max_tokens": 1000, "lengths": "tokens"}, None,
+         "s = lengths_to_segment_ids(tokens.lengths)", {"tokens.values": 4000, "s": 8000, "labels.values": None}),
+        ({"kind": "tokens", "max_tokens": 1000, "max_rows": 9}, CUT, PAD, {"ids": 4000, "x": 9 * 512 * 4}),
+        ({"kind": "tokens", "max_tokens": 1000, "padded": True}, CUT, PAD, {"ids": 4000, "n": None, "x": 4000}),
+        ({"kind": "packed", "capacity": 8, "rows": 4}, CUT, "o = lengths_to_segment_ids(piece_lengths)",
+         {"ids": 4 * 8 * 4, "pieces": 32, "piece_lengths": 32 * 8, "id": 32 * 8, "o": 32 * 8 * 8}),
+        ({"kind": "packed", "capacity": 8}, CUT, "o = lengths_to_offsets(pieces)", {"ids": None, "o": None}),
+    ],
+)  # fmt: skip
+def test_what_batches_and_nets_can_have_in_bytes_at_most(source, batch, prepare, net, bounds):
+    found = check(Job.from_dict({
+        "source": source, "batch": batch, "net": {"net": net}, **({"prepare": {"net": prepare}} if prepare else {}),
+    }))  # fmt: skip
+    assert {name: found.net.byte_bounds[name] for name in bounds} == bounds
+
+
+def test_the_bounds_are_printed_for_people(source):
+    found = check(Job.from_dict({"source": source, "prepare": {"net": CUT}, "net": {"net": PAD}}))
+    assert str(found).endswith("""
+[batch]
+ids  int32{sum(n):0..131072} ≤ 512.0 KiB
+n  int64{batch:0..256} ≤ 2.0 KiB
+id  int64{batch:0..256} ≤ 2.0 KiB
+
+[net]
+# ids: int32{sum(n):0..131072} ≤ 512.0 KiB
+# n: int64{batch:0..256} ≤ 2.0 KiB
+x, mask = pad(ids, n)    # x int32{batch:0..256,max(n):0..512} ≤ 512.0 KiB, mask bool{batch:0..256,max(n):0..512} ≤ 128.0 KiB
+return x, mask
+# all tensors ≤ 1.1 MiB""")
+
+
 def test_packed_batches_have_rows_of_the_capacity(source):
     found = check(
         Job.from_dict(

@@ -12,12 +12,13 @@ from seqflow.loader import Loader, Packed, Rows, TokenBudget
 from seqflow.loader.batching import planned_lengths
 from seqflow.net import Net, NetInference
 from seqflow.record import Record, from_arrow
-from seqflow.shape import Dimension
+from seqflow.shape import Dimension, DimensionLike
 from seqflow.signature import Described
 from seqflow.signature import Rows as RowSpace
-from seqflow.tensor import TensorSpec
+from seqflow.tensor import TensorSpec, bytes_text
 
 Specs = dict[str, TensorSpec]
+Limits = dict[DimensionLike, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,13 @@ def check(job: Job) -> Check:
     loader = open_loader(job)
     source = source_specs(loader)
     rows, prepared = source, None
+    longest: Mapping[str, int] = {}
     if isinstance(loader.prepare, Net):
         prepared = loader.prepare.infer(source)
         rows = {name: prepared.specs[name] for name in loader.prepare.outputs(tuple(source))}
-    batch = batch_specs(rows, loader)
-    net = loader.net.infer(batch) if isinstance(loader.net, Net) else None
+        longest = prepared.longest
+    batch, limits = batch_specs(rows, loader, longest)
+    net = loader.net.infer(batch, limits) if isinstance(loader.net, Net) else None
     check_declared_lengths(loader, source)
     return Check(source, prepared, batch, net)
 
@@ -60,31 +63,47 @@ def source_specs(loader: Loader) -> Specs:
     """The tensors that blocks of the source become."""
     empty = loader.source.schema.empty_table()
     record = from_arrow(empty, columns=loader.columns, fill=loader.fill, valid=loader.valid)
-    return _specs(record, Dimension.symbol("rows", 0, loader.num_rows), {})
+    return _specs(record, Dimension.symbol("rows", 0, loader.num_rows))
 
 
-def batch_specs(rows: Specs, loader: Loader) -> Specs:
-    """The tensors of a batch of these rows."""
+def batch_specs(rows: Specs, loader: Loader, longest: Mapping[str, int]) -> tuple[Specs, Limits]:
+    """The tensors of a batch of these rows, and what further sizes never exceed.
+
+    `longest` has what the lengths of rows are known not to exceed: those of a batch do not either.
+    """
     parents = {
         name: spec.rows.by if isinstance(spec.rows, Described) and spec.rows.by in rows else None
         for name, spec in rows.items()
     }
     plan = loader.batch
     name = planned_lengths(_empty(rows, parents), plan.lengths)
+    limits: Limits = {Dimension.max_of(other): longest[other] for other in rows if other in longest}
     if isinstance(plan, Packed):
-        return {} if name is None else _packed(rows, parents, plan, name)
-    most = plan.n if isinstance(plan, Rows) else plan.max_rows
-    totals = {name: plan.max_tokens} if isinstance(plan, TokenBudget) and name is not None else {}
-    return _specs(_empty(rows, parents), Dimension.symbol("batch", 0, most), totals)
+        own = Dimension.symbol("rows", 0, plan.rows)
+        specs = {} if name is None else _packed(rows, parents, plan, name, own)
+        limits |= {Dimension.max_of(of): plan.capacity for of in ("pieces", "piece_lengths")}
+    else:
+        own = Dimension.symbol("batch", 0, plan.n if isinstance(plan, Rows) else plan.max_rows)
+        specs = _specs(_empty(rows, parents), own)
+        limits |= _planned(plan, own, name)
+    return dict(Net("").infer(specs, limits).specs), limits
 
 
-def _specs(record: Record, own: Dimension, totals: Mapping[str, int]) -> Specs:
-    """The specs of a record's tensors, whatever its number of rows; `totals` bounds sums of lengths."""
+def _planned(plan: Rows | TokenBudget, own: Dimension, name: str | None) -> Limits:
+    """What a plan says of the lengths that it plans on."""
+    if name is None or isinstance(plan, Rows):
+        return {}
+    limits: Limits = {Dimension.sum_of(name): plan.max_tokens}
+    return limits | ({own * Dimension.max_of(name): plan.max_tokens} if plan.padded else {})
+
+
+def _specs(record: Record, own: Dimension) -> Specs:
+    """The specs of a record's tensors, whatever its number of rows."""
     space = RowSpace("the record")
     return {
         name: TensorSpec(
             tensor.dtype,
-            [own if parent is None else Dimension.sum_of(parent, 0, totals.get(parent)), *tensor.shape[1:]],
+            [own if parent is None else Dimension.sum_of(parent), *tensor.shape[1:]],
             space if parent is None else Described(parent),
         )
         for (name, tensor), parent in zip(record.items(), record.parents.values(), strict=True)
@@ -102,8 +121,11 @@ def _empty(rows: Specs, parents: Mapping[str, str | None]) -> Record:
     return Record(tensors, dict(parents), 0)
 
 
-def _packed(rows: Specs, parents: Mapping[str, str | None], plan: Packed, lengths: str) -> Specs:
-    space, own = RowSpace("the packed rows"), Dimension.symbol("rows", 0, plan.rows)
+def _packed(
+    rows: Specs, parents: Mapping[str, str | None], plan: Packed, lengths: str, own: Dimension
+) -> Specs:
+    """Each packed row has a number of pieces; other columns of the source have a row for each piece."""
+    space = RowSpace("the packed rows")
     specs = {
         name.removesuffix(".values"): TensorSpec(
             rows[name].dtype, [own, plan.capacity, *(rows[name].shape.dimensions or ())[1:]], space
@@ -116,8 +138,13 @@ def _packed(rows: Specs, parents: Mapping[str, str | None], plan: Packed, length
     specs["pieces"] = TensorSpec("int64", [own], space)
     for name in ("piece_lengths", "sources"):
         specs[name] = TensorSpec("int64", [Dimension.sum_of("pieces")], Described("pieces"))
+    for name, parent in parents.items():
+        if name != lengths and parent != lengths:
+            by = parent or "pieces"
+            inner = (rows[name].shape.dimensions or ())[1:]
+            specs[name] = TensorSpec(rows[name].dtype, [Dimension.sum_of(by), *inner], Described(by))
     return specs
 
 
 def _listed(specs: Specs) -> str:
-    return "\n".join(f"{name}  {spec}" for name, spec in specs.items())
+    return "\n".join(f"{name}  {spec} ≤ {bytes_text(spec.byte_bound)}" for name, spec in specs.items())

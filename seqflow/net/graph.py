@@ -10,6 +10,7 @@ from seqflow.errors import NetError, UnknownOpError, nearest
 from seqflow.net.inference import NetInference, infer_net
 from seqflow.net.parser import Constant, Operand, Place, Program, Reference, Statement, fail, parse
 from seqflow.registry import OpDef
+from seqflow.shape import DimensionLike
 from seqflow.signature import Repeated, RowSpace, bind_rows
 from seqflow.tensor import TensorSpec
 
@@ -99,14 +100,18 @@ class Net:
                     known[name] = space
         return known
 
-    def infer(self, specs: Mapping[str, TensorSpec]) -> NetInference:
+    def infer(
+        self, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None
+    ) -> NetInference:
         """The spec of every tensor, for inputs of these specs; no data is needed.
+
+        `limits` says of further sizes what they never exceed, such as `{"max(doc.lengths)": 512}`.
 
         OpTypeError, ShapeError and LodError come from the op that cannot take its inputs, with a note that names
         the statement. What could be neither proved nor refused is among the result's `guards`; the ops check it
         when they run.
         """
-        return infer_net(self, specs)
+        return infer_net(self, specs, limits)
 
     def _returned(self, program: Program) -> tuple[str, ...] | None:
         if program.returned is None:

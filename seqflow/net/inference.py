@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from seqflow.errors import NetError, SeqflowError, nearest
+from seqflow.net.bounds import byte_bounds, longest_lengths, note_bounds, tighten, total_bytes
 from seqflow.net.parser import Constant, Operand
-from seqflow.shape import Equalities, Guard, PartialShape
+from seqflow.shape import DimensionLike, Equalities, Guard, PartialShape
 from seqflow.signature import Rows
-from seqflow.tensor import TensorSpec
+from seqflow.tensor import TensorSpec, bytes_text
 
 if TYPE_CHECKING:
     from seqflow.net.graph import Net, Step
@@ -29,44 +30,59 @@ class NetInference:
     net: Net
     specs: Mapping[str, TensorSpec]
     guards: list[Guard]
+    byte_bounds: Mapping[str, int | None]
+    """The most bytes each tensor can have; None where there is no bound."""
+    byte_bound: int | None
+    """The most bytes all tensors can have together, those thrown away with them; None where there is no bound."""
+    longest: Mapping[str, int]
+    """What the lengths in a tensor are known not to exceed."""
 
-    @property
-    def byte_bound(self) -> int | None:
-        """The most bytes all tensors of the net can have together; None where there is no bound."""
-        total = 0
-        for spec in self.specs.values():
-            if spec.byte_bound is None:
-                return None
-            total += spec.byte_bound
-        return total
+    def described(self, name: str) -> str:
+        """The spec of a tensor, and the most bytes it can have."""
+        return f"{self.specs[name]} ≤ {bytes_text(self.byte_bounds[name])}"
 
     def __str__(self) -> str:
-        lines = [f"# {name}: {self.specs[name]}" for name in self.net.inputs]
+        lines = [f"# {name}: {self.described(name)}" for name in self.net.inputs]
         for step in self.net.steps:
-            results = ", ".join(f"{name} {self.specs[name]}" for name in step.results if name != "_")
+            results = ", ".join(f"{name} {self.described(name)}" for name in step.results if name != "_")
             lines.append(f"{step.statement}" + (f"    # {results}" if results else ""))
         if self.net.returned:
             lines.append(f"return {', '.join(self.net.returned)}")
-        return "\n".join(lines + [f"# guard: {guard}" for guard in self.guards])
+        lines += [f"# guard: {guard}" for guard in self.guards]
+        return "\n".join([*lines, f"# all tensors ≤ {bytes_text(self.byte_bound)}"])
 
 
-def infer_net(net: Net, specs: Mapping[str, TensorSpec]) -> NetInference:
+def infer_net(
+    net: Net, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None
+) -> NetInference:
     """Go through the steps in order; an error keeps its type and gains a note with the statement."""
     known = {name: _named(name, spec) for name, spec in specs.items()}
     for name, value in net.constants.items():
         known[name] = TensorSpec.of(np.asarray(value), Rows(f"the constant {name}"))
     equalities = Equalities()
+    note_bounds(known, limits or {}, equalities)
     guards: list[Guard] = []
     for number, step in enumerate(net.steps):
         results = [f"_{number}.{i}" if name == "_" else name for i, name in enumerate(step.results)]
         inferred = _infer_step(step, known, results, equalities)
         known.update(zip(results, inferred.outputs, strict=True))
+        for name in (*step.uses, *results):
+            tighten(name, known[name], equalities)
         line = step.statement.place.line
         guards += [
             guard._replace(origin=f"{step.op.name}, line {line}: {guard.origin}") for guard in inferred.guards
         ]
     shown = {name: _resolved(spec, equalities) for name, spec in known.items() if not name.startswith("_")}
-    return NetInference(net, shown, guards)
+    bounds = byte_bounds(known, equalities)
+    total = total_bytes(bounds.values())
+    return NetInference(
+        net,
+        shown,
+        guards,
+        {name: bounds[name] for name in shown},
+        total,
+        longest_lengths(shown, equalities),
+    )
 
 
 def _infer_step(

@@ -119,12 +119,10 @@ class _Binder:
             case AtLeast(name=name, bound=bound):
                 self.named(name, sizes[0], place)
                 least = self.size(bound)
-                if (
-                    least is not None
-                    and sizes[0].max_length is not None
-                    and sizes[0].max_length < least.min_length
-                ):
-                    raise ShapeError(f"{place} is {sizes[0]}, expected {bound} = {least} or more")
+                if least is not None and sizes[0].max_length is not None:
+                    if sizes[0].max_length < least.min_length:
+                        raise ShapeError(f"{place} is {sizes[0]}, expected {bound} = {least} or more")
+                    self.equalities.limit(least, sizes[0], place)
             case Name(name=name) if name not in self.attributes:
                 self.named(name, sizes[0], place)
             case _:
