@@ -53,9 +53,14 @@ def sparse_lengths_sum(
     return kernels.gather_segment_reduce("sum", table, indices, lengths, empty, ignore_index)
 
 
+def _bound_picked(ctx: "InferenceContext") -> None:
+    ctx.limit(ctx.max_of("picked"), ctx.max_of("lengths"))
+
+
 @op(
     "data[sum(lengths), *d], index(B) indices[K], lengths[B] -> rows[sum(picked), *d], int64 picked[K]",
     caffe2="LengthsGather",
+    shape=_bound_picked,
 )
 def gather_sequences(
     data: Array, indices: Array, lengths: Array, *, out: Array | None = None
