@@ -1,6 +1,6 @@
 """Gathering rows and sequences by index, and pooling what was gathered."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -8,6 +8,9 @@ from seqflow import kernels
 from seqflow.ops.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import Scalar
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
 
 Array = np.ndarray[Any, Any]
 

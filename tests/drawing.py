@@ -1,5 +1,6 @@
 """Inputs for any op, drawn from its signature alone."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 from seqflow import registry
 from seqflow.registry import OpDef
-from seqflow.signature import Argument, Attribute
+from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum, evaluate
 
 DTYPES = {
@@ -36,15 +37,24 @@ def calls(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     for argument in op.signature.input_arguments:
         if argument.dtype.word == "index":
             known[argument.dtype.of[0]] = draw(st.integers(1, 4))
+    inputs = _arrays(draw, [item for item in op.signature.inputs if isinstance(item, Argument)], known)
+    for item in op.signature.inputs:
+        if isinstance(item, Repeated):
+            drawn = [_arrays(draw, item.arguments, known) for _ in range(draw(st.integers(1, 3)))]
+            inputs |= {a.name: [repetition[a.name] for repetition in drawn] for a in item.arguments}
+    return {argument.name: inputs[argument.name] for argument in op.signature.input_arguments}, attributes
+
+
+def _arrays(draw: Any, arguments: Sequence[Argument], known: dict[object, Any]) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
-    for argument in sorted(op.signature.input_arguments, key=lambda argument: not argument.is_lengths):
+    for argument in sorted(arguments, key=lambda argument: not argument.is_lengths):
         shape = [size for dim in argument.dims for size in _sizes(draw, dim, known)]
         arrays[argument.name] = _array(draw, argument, shape, known)
         if argument.is_lengths:
             lengths = arrays[argument.name]
             known[Sum(argument.name)] = int(lengths.sum())
             known[Max(argument.name)] = int(lengths.max()) if len(lengths) else 0
-    return {argument.name: arrays[argument.name] for argument in op.signature.input_arguments}, attributes
+    return arrays
 
 
 def _attribute(attribute: Attribute) -> st.SearchStrategy[Any]:
@@ -58,7 +68,7 @@ def _attribute(attribute: Attribute) -> st.SearchStrategy[Any]:
 
 def _sizes(draw: Any, dim: Any, known: dict[object, Any]) -> list[int]:
     if isinstance(dim, Rest):
-        if dim not in known:
+        if dim not in known or dim.name == "_":
             known[dim] = draw(st.lists(st.integers(1, 3), max_size=2))
         return known[dim]
     if isinstance(dim, AtLeast):

@@ -1,0 +1,49 @@
+"""The kernels in C++. The functions of `seqflow.kernels`, whose docstrings hold here as well.
+
+Each first hands its arguments over as they are. What the C++ side does not take (TypeError: other dtypes,
+strides, byte orders) is brought into a form that it does, and only what has no such form is left to NumPy.
+"""
+
+from seqflow.kernels import _native
+from seqflow.kernels.native.lengths import (
+    check_lengths,
+    lengths_to_offsets,
+    lengths_to_segment_ids,
+    max_length,
+    quick_check_lengths,
+)
+from seqflow.kernels.native.moves import gather, move_slices
+from seqflow.kernels.native.packing import fill_packed, plan_packing
+from seqflow.kernels.native.padding import pad, unpad
+from seqflow.kernels.native.reductions import gather_segment_reduce, segment_reduce
+
+isa = _native.isa
+isas = _native.isas
+set_isa = _native.set_isa
+num_threads = _native.num_threads
+set_num_threads = _native.set_num_threads
+enter_single_thread = _native.enter_single_thread
+leave_single_thread = _native.leave_single_thread
+
+__all__ = [
+    "check_lengths",
+    "enter_single_thread",
+    "fill_packed",
+    "gather",
+    "gather_segment_reduce",
+    "isa",
+    "isas",
+    "leave_single_thread",
+    "lengths_to_offsets",
+    "lengths_to_segment_ids",
+    "max_length",
+    "move_slices",
+    "num_threads",
+    "pad",
+    "plan_packing",
+    "quick_check_lengths",
+    "segment_reduce",
+    "set_isa",
+    "set_num_threads",
+    "unpad",
+]

@@ -1,0 +1,45 @@
+"""Reducing the rows of each segment, in NumPy."""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow.kernels.arrays import Array, reduced_dtype, rows, scalar
+from seqflow.kernels.reference.checks import check_sum, checked_indices, counts, offsets_of
+
+
+def segment_reduce(kind: str, data: Array, lengths: Array, empty: Any = 0) -> Array:
+    data, lengths = rows(data, "data"), counts(lengths, "lengths")
+    dtype = reduced_dtype(kind, data.dtype)
+    check_sum(lengths, len(data), "data")
+    out = np.full((len(lengths), *data.shape[1:]), scalar(empty, dtype), dtype)
+    filled = lengths > 0
+    if filled.any():
+        ufunc = {"max": np.maximum, "min": np.minimum}.get(kind, np.add)
+        with np.errstate(all="ignore"):
+            reduced = ufunc.reduceat(_widened(kind, data), offsets_of(lengths)[:-1][filled], axis=0)
+            if kind == "mean":
+                reduced = reduced / lengths[filled].reshape(-1, *[1] * (data.ndim - 1))
+            out[filled] = reduced.astype(dtype)
+    return out
+
+
+def gather_segment_reduce(
+    kind: str, table: Array, indices: Array, lengths: Array, empty: Any = 0, ignore_index: int | None = None
+) -> Array:
+    table, indices, lengths = rows(table, "table"), counts(indices, "indices"), counts(lengths, "lengths")
+    reduced_dtype(kind, table.dtype)
+    check_sum(lengths, len(indices), "indices")
+    picked, used = checked_indices(indices, len(table), False, ignore_index)
+    before = np.concatenate([[0], np.cumsum(used)])
+    kept = np.diff(before[offsets_of(lengths)])
+    return segment_reduce(kind, table[picked[used]], kept, empty)
+
+
+def _widened(kind: str, data: Array) -> Array:
+    """Data in the dtype they are added up in."""
+    if kind in ("max", "min"):
+        return data
+    if data.dtype.kind in "fc":
+        return data.astype(np.result_type(data.dtype, np.float64), copy=False)
+    return data.astype(reduced_dtype(kind, data.dtype), copy=False)
