@@ -126,6 +126,11 @@ class Net:
         lines = [str(step.statement) for step in self.steps]
         return "\n".join(lines + ([f"return {', '.join(self.returned)}"] if self.returned else []))
 
+    def _repr_html_(self) -> str:
+        from seqflow.net.drawing import html
+
+        return html(self)
+
     def __repr__(self) -> str:
         return f"Net({str(self)!r})"
 

@@ -41,6 +41,13 @@ class NetInference:
         """The spec of a tensor, and the most bytes it can have."""
         return f"{self.specs[name]} ≤ {bytes_text(self.byte_bounds[name])}"
 
+    def _repr_html_(self) -> str:
+        from seqflow.net.drawing import html
+
+        notes = [f"guard: {guard}" for guard in self.guards]
+        specs = {name: self.described(name) for name in self.specs}
+        return html(self.net, specs, [*notes, f"all tensors ≤ {bytes_text(self.byte_bound)}"])
+
     def __str__(self) -> str:
         lines = [f"# {name}: {self.described(name)}" for name in self.net.inputs]
         for step in self.net.steps:
