@@ -9,7 +9,6 @@ from seqflow.job.declared import check_declared_lengths
 from seqflow.job.running import open_loader
 from seqflow.job.sections import Job
 from seqflow.loader import Loader, Packed, Rows, TokenBudget
-from seqflow.loader.batching import planned_lengths
 from seqflow.net import Net, NetInference
 from seqflow.record import Record, from_arrow
 from seqflow.shape import Dimension, DimensionLike
@@ -63,7 +62,8 @@ def source_specs(loader: Loader) -> Specs:
     """The tensors that blocks of the source become."""
     empty = loader.source.schema.empty_table()
     record = from_arrow(empty, columns=loader.columns, fill=loader.fill, valid=loader.valid)
-    return _specs(record, Dimension.symbol("rows", 0, loader.num_rows))
+    rows = {name: TensorSpec.of(tensor) for name, tensor in record.items()}
+    return _specs(rows, record.parents, Dimension.symbol("rows", 0, loader.num_rows))
 
 
 def batch_specs(rows: Specs, loader: Loader, longest: Mapping[str, int]) -> tuple[Specs, Limits]:
@@ -76,7 +76,7 @@ def batch_specs(rows: Specs, loader: Loader, longest: Mapping[str, int]) -> tupl
         for name, spec in rows.items()
     }
     plan = loader.batch
-    name = planned_lengths(_empty(rows, parents), plan.lengths)
+    name = loader.planned_lengths(_empty(rows, parents))
     limits: Limits = {Dimension.max_of(other): longest[other] for other in rows if other in longest}
     if isinstance(plan, Packed):
         own = Dimension.symbol("rows", 0, plan.rows)
@@ -84,7 +84,7 @@ def batch_specs(rows: Specs, loader: Loader, longest: Mapping[str, int]) -> tupl
         limits |= {Dimension.max_of(of): plan.capacity for of in ("pieces", "piece_lengths")}
     else:
         own = Dimension.symbol("batch", 0, plan.n if isinstance(plan, Rows) else plan.max_rows)
-        specs = _specs(_empty(rows, parents), own)
+        specs = _specs(rows, parents, own)
         limits |= _planned(plan, own, name)
     return dict(Net("").infer(specs, limits).specs), limits
 
@@ -97,17 +97,27 @@ def _planned(plan: Rows | TokenBudget, own: Dimension, name: str | None) -> Limi
     return limits | ({own * Dimension.max_of(name): plan.max_tokens} if plan.padded else {})
 
 
-def _specs(record: Record, own: Dimension) -> Specs:
-    """The specs of a record's tensors, whatever its number of rows."""
+def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Specs:
+    """The specs of a record of such rows, whatever their number."""
     space = RowSpace("the record")
     return {
         name: TensorSpec(
-            tensor.dtype,
-            [own if parent is None else Dimension.sum_of(parent), *tensor.shape[1:]],
+            spec.dtype,
+            [own if parent is None else Dimension.sum_of(parent), *_inner(name, spec)],
             space if parent is None else Described(parent),
         )
-        for (name, tensor), parent in zip(record.items(), record.parents.values(), strict=True)
+        for (name, spec), parent in zip(rows.items(), parents.values(), strict=True)
     }
+
+
+def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
+    """The sizes of a row: what it is called may differ from batch to batch, its bounds do not."""
+    return [
+        size
+        if size.is_static
+        else Dimension.symbol(f"{name}.shape[{axis}]", size.min_length, size.max_length)
+        for axis, size in enumerate(spec.shape.dimensions or ())
+    ][1:]
 
 
 def _empty(rows: Specs, parents: Mapping[str, str | None]) -> Record:
@@ -128,7 +138,7 @@ def _packed(
     space = RowSpace("the packed rows")
     specs = {
         name.removesuffix(".values"): TensorSpec(
-            rows[name].dtype, [own, plan.capacity, *(rows[name].shape.dimensions or ())[1:]], space
+            rows[name].dtype, [own, plan.capacity, *_inner(name, rows[name])], space
         )
         for name, parent in parents.items()
         if parent == lengths
@@ -141,8 +151,8 @@ def _packed(
     for name, parent in parents.items():
         if name != lengths and parent != lengths:
             by = parent or "pieces"
-            inner = (rows[name].shape.dimensions or ())[1:]
-            specs[name] = TensorSpec(rows[name].dtype, [Dimension.sum_of(by), *inner], Described(by))
+            sizes = [Dimension.sum_of(by), *_inner(name, rows[name])]
+            specs[name] = TensorSpec(rows[name].dtype, sizes, Described(by))
     return specs
 
 

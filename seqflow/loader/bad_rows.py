@@ -47,7 +47,7 @@ class BadRowHandler:
     def __init__(self, policy: BadRows) -> None:
         self.policy = policy
         self.count = 0
-        self._file = None if policy.path is None else Quarantine(Path(policy.path))
+        self._file = None if policy.path is None else Quarantine(Path(policy.path).expanduser())
 
     @property
     def keeps_going(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from seqflow import executor, kernels, providers
-from seqflow.errors import LodError, NetError, OpError, OpTypeError, SeqflowError
+from seqflow.errors import BatchPlanError, LodError, NetError, OpError, OpTypeError, SeqflowError
 from seqflow.loader.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.batching import Rows, TokenBudget, batches, planned_lengths
 from seqflow.loader.origins import (
@@ -22,12 +22,12 @@ from seqflow.loader.origins import (
     first_failing_row,
     place_of,
 )
-from seqflow.loader.packing import Packed, packed_batches
+from seqflow.loader.packing import Packed, pack, packed_batches
 from seqflow.loader.prefetch import Prefetch
 from seqflow.loader.sizes import parse_bytes
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
-from seqflow.record import BadRow, Record, convert, nbytes, slice_rows, to_arrow
+from seqflow.record import BadRow, Record, convert, from_arrow, nbytes, slice_rows, to_arrow
 from seqflow.record.record import parents_by_name
 
 Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]
@@ -108,6 +108,35 @@ class Loader:
     def num_rows(self) -> int | None:
         """Rows of the source, where the format knows them."""
         return self.source.num_rows
+
+    def empty_batch(self) -> Record | None:
+        """A batch without rows, with the tensors that batches have.
+
+        None where Python functions make them, or a net needs rows.
+        """
+        nets = [net for net in (self.prepare, self.net) if net is not None]
+        if not all(isinstance(net, Net) for net in nets):
+            return None
+        record = from_arrow(
+            self.source.schema.empty_table(), columns=self.columns, fill=self.fill, valid=self.valid
+        )
+        try:
+            record = record if self.prepare is None else _apply(self.prepare, record)
+            name = self.planned_lengths(record)
+            if isinstance(self.batch, Packed):
+                assert name is not None
+                record = pack(record, self.batch, name)
+            return record if self.net is None else _apply(self.net, record)
+        except OF_ROWS as error:
+            if isinstance(error, (BatchPlanError, *OF_NETS)):
+                raise
+            return None
+
+    def planned_lengths(self, record: Record) -> str | None:
+        """The lengths that batches of such records are planned on; BatchPlanError where there must be some."""
+        plan = self.batch
+        needed_by = None if isinstance(plan, Rows) else type(plan).__name__
+        return planned_lengths(record, plan.lengths, needed_by)
 
     def stats(self) -> Stats:
         """What the last iteration has done so far."""
@@ -208,12 +237,10 @@ class Loader:
         first = next(records, None)
         if first is None:
             return
-        name = planned_lengths(first, self.batch.lengths)
+        name = self.planned_lengths(first)
         everything = _chain(first, records)
         if isinstance(self.batch, Packed):
-            if name is None:
-                raise LodError("Packed: name the lengths to plan on with lengths=; the records have "
-                               + ", ".join(first))  # fmt: skip
+            assert name is not None
             for batch in packed_batches(everything, self.batch, name, self.window):
                 stats.tokens += int(batch["piece_lengths"].sum())
                 stats.cells += batch.num_rows * self.batch.capacity

@@ -17,7 +17,7 @@ RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 
 OF_ROWS = (LodError, OpError, ShapeError)
 """Errors that rows can cause."""
-OF_NETS = (NetError, OpTypeError)
+OF_NETS: tuple[type[Exception], ...] = (NetError, OpTypeError)
 """Those among them that no row is to blame for."""
 _SHOWN = 4
 
