@@ -8,9 +8,11 @@ front and its signature behind.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -68,6 +70,8 @@ class OpDef:
     """Two lengths inputs that the op declares to be equal, and so the rows they describe."""
     shape: ShapeFunction | None = None
     """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
+    spread: bool = False
+    """It takes its one list of inputs as so many positional arguments."""
     draw: str | None = None
     """The name of the tests' strategy for inputs, where the signature does not say enough to draw them."""
 
@@ -203,13 +207,22 @@ def _unify(left: str, right: str, equalities: Equalities, reason: str) -> None:
 _ops: dict[str, OpDef] = {}
 
 
+def _load_shipped() -> None:
+    """Import the ops that come with seqflow, unless they are there or on their way."""
+    if "seqflow.ops" not in sys.modules:
+        import_module("seqflow.ops")
+
+
 def names() -> list[str]:
     """The names of all registered ops, sorted."""
+    _load_shipped()
     return sorted(_ops)
 
 
 def get(name: str) -> OpDef:
     """The op of that name; UnknownOpError, with the nearest name, where there is none."""
+    if name not in _ops:
+        _load_shipped()
     if name not in _ops:
         raise UnknownOpError(f"no op is named {name!r}{nearest(name, _ops)}\n  `seqflow ops` lists them")
     return _ops[name]
@@ -242,6 +255,7 @@ def op(
 
 def register(definition: OpDef) -> None:
     """Make an op known by its name; OpError where there is one of that name."""
+    _load_shipped()
     if definition.name in _ops:
         raise OpError(f"{definition.name}: an op of that name is registered already")
     _ops[definition.name] = definition
@@ -369,7 +383,7 @@ def _explain(name: str, signature: Signature, error: kernels.KernelError) -> Seq
 
 
 def _name_op(name: str, signature: Signature, error: SeqflowError) -> SeqflowError:
-    first, _, rest = str(error).partition("\n")
+    first, _, rest = str(error).removeprefix(f"{name}: ").partition("\n")
     origin = f" ({signature.inputs_text})" if not isinstance(error, OpError) else ""
     error.args = (f"{name}: {first}{origin}" + (f"\n{rest}" if rest else ""),)
     return error

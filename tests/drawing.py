@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from seqflow import registry
+from seqflow.expression.functions import by_name
 from seqflow.registry import OpDef
 from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum, evaluate
@@ -20,6 +21,7 @@ DTYPES = {
     "int": ["int32", "int64"],
     "index": ["int32", "int64", "uint8"],
     "bool": ["bool"],
+    "whole": ["int8", "int32", "int64", "uint8", "bool"],
 }
 LENGTHS_DTYPES = ["int32", "int64", "uint16"]
 
@@ -28,7 +30,7 @@ LENGTHS_DTYPES = ["int32", "int64", "uint16"]
 def calls(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Inputs and attributes that the op takes."""
     if op.draw is not None:
-        return draw(STRATEGIES[op.draw]())
+        return draw(STRATEGIES[op.draw](op))
     if op.same is not None:
         lengths = draw(hnp.arrays("int64", st.integers(0, 4), elements=st.integers(0, 4)))
         return {name: lengths.copy() for name in op.same}, {}
@@ -102,7 +104,7 @@ def _elements(dtype: np.dtype[Any]) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def _packed(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _packed(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Rows as `pack_rows` makes them."""
     inputs, attributes = draw(calls(registry.get("pack_rows")))
     packed = registry.get("pack_rows").call(**inputs, **attributes)
@@ -111,5 +113,34 @@ def _packed(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return {name: getattr(packed, name) for name in names}, count
 
 
-STRATEGIES = {"packed": _packed}
+@st.composite
+def _elementwise(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Operands that broadcast, of the dtypes the function takes; no integer is divided by zero."""
+    row = by_name[op.name]
+    kinds = "number" if "f" in row.kinds else "whole"
+    operands = _broadcasting(draw, row.parameters, kinds, positive=True)
+    if np.dtype(row.rule([operands[name].dtype for name in row.parameters])) == np.float16:
+        operands = {name: array.astype(np.float32) for name, array in operands.items()}
+    return operands, {}
+
+
+@st.composite
+def _expression(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    operands = _broadcasting(draw, ("x", "y"), "number", positive=False)
+    return {"operands": list(operands.values())}, {"expr": "sqrt((2*x + y)/12)"}
+
+
+def _broadcasting(draw: Any, names: Sequence[str], kinds: str, positive: bool) -> dict[str, Any]:
+    shapes = draw(hnp.mutually_broadcastable_shapes(num_shapes=len(names), max_dims=3, max_side=3))
+    operands = {}
+    for name, shape in zip(names, shapes.input_shapes, strict=True):
+        dtype = np.dtype(draw(st.sampled_from(DTYPES[kinds])))
+        elements = _elements(dtype)
+        if positive:
+            elements = st.just(True) if dtype.kind == "b" else st.integers(1, 3)
+        operands[name] = draw(hnp.arrays(dtype, shape, elements=elements))
+    return operands
+
+
+STRATEGIES = {"packed": _packed, "elementwise": _elementwise, "expression": _expression}
 """Inputs for ops whose signature does not say enough, by the name the op gives as `draw=`."""

@@ -11,7 +11,7 @@ from seqflow.job.sections import Job
 from seqflow.loader import Loader, Packed, Rows, TokenBudget
 from seqflow.net import Net, NetInference
 from seqflow.record import Record, from_arrow
-from seqflow.shape import Dimension, DimensionLike
+from seqflow.shape import Dimension, DimensionLike, quoted
 from seqflow.signature import Described
 from seqflow.signature import Rows as RowSpace
 from seqflow.tensor import TensorSpec, bytes_text
@@ -115,7 +115,7 @@ def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
     return [
         size
         if size.is_static
-        else Dimension.symbol(f"{name}.shape[{axis}]", size.min_length, size.max_length)
+        else Dimension.symbol(f"{quoted(name)}.shape[{axis}]", size.min_length, size.max_length)
         for axis, size in enumerate(spec.shape.dimensions or ())
     ][1:]
 

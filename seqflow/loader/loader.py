@@ -218,7 +218,8 @@ class Loader:
             of_row = "" if row is None else f", row {numbers[row]}"
             error.add_note(f"preparing {block.origin}, block {block.index}{of_row}")
             raise
-        yield prepared, numbers if _keeps_rows(self.prepare, record, prepared) else None
+        keeps = isinstance(self.prepare, Net) and executor.keeps_rows(self.prepare, record)
+        yield prepared, numbers if keeps else None
 
     def _prepare_halves(
         self, record: Record, numbers: RowNumbers, block: Block, handler: BadRowHandler, error: SeqflowError
@@ -299,16 +300,6 @@ def _failing_row(transform: Net | Transform, record: Record, error: Exception) -
     return (
         first_failing_row(partial(_apply, transform), record, error) if isinstance(transform, Net) else None
     )
-
-
-def _keeps_rows(transform: Net | Transform, record: Record, prepared: Record) -> bool:
-    """Whether row i of what was prepared is known to be row i of the record."""
-    if not isinstance(transform, Net):
-        return False
-    before = executor.spaces(record.parents)
-    known = transform.rows(before)
-    own = {before[name] for name, parent in record.parents.items() if parent is None}
-    return all(known.get(name) in own for name, parent in prepared.parents.items() if parent is None)
 
 
 def record_of(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Record:

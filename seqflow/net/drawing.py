@@ -10,9 +10,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from seqflow.net.layout import Layout, Place, arrange
+from seqflow.net.syntax import Formula, references
 
 if TYPE_CHECKING:
-    from seqflow.net.graph import Net, Step
+    from seqflow.net.graph import Net
+    from seqflow.net.step import Step
 
 _SIZE = 12.0
 """Pixels of the font; smaller print is 10/12 of it."""
@@ -37,12 +39,17 @@ class Chip:
     colour: str | None
 
     @property
+    def label(self) -> str:
+        """Its name; nothing for a part of an expression, which has none in the net's text."""
+        return "" if self.name.startswith("%") else self.name
+
+    @property
     def width(self) -> float:
-        return max(_width(_short(self.name)), _width(_short(self.spec), 10 / 12)) + 2 * _PAD
+        return max(_width(_short(self.label)), _width(_short(self.spec), 10 / 12)) + 2 * _PAD
 
     @property
     def height(self) -> float:
-        return _LINE * (2 if self.spec else 1) + 6
+        return _LINE * (bool(self.label) + bool(self.spec)) + 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +119,11 @@ def _boxes(net: Net, specs: Mapping[str, str]) -> list[Box]:
     inputs = [Box("", (), (chip(name),), (), name) for name in (*net.inputs, *net.constants)]
     steps = [
         Box(
-            step.op.name,
-            tuple(_settings(step)),
+            str(step.value) if isinstance(step.value, Formula) else step.op.name,
+            () if isinstance(step.value, Formula) else tuple(_settings(step)),
             tuple(chip(name) for name in step.results if name != "_"),
             step.uses,
-            f"line {step.statement.place.line}: {step.statement}",
+            f"line {step.line}: {step.statement}",
         )
         for step in net.steps
     ]
@@ -126,7 +133,7 @@ def _boxes(net: Net, specs: Mapping[str, str]) -> list[Box]:
 def _settings(step: Step) -> Iterable[str]:
     """What a step is given beside tensors."""
     for name, operand in step.inputs.items():
-        if str(operand) not in step.uses:
+        if not references(operand):
             yield f"{name}={operand}"
     for name, value in step.attributes.items():
         yield f"{name}={value!r}"
@@ -154,9 +161,10 @@ def _box(box: Box, x: float, y: float) -> Iterable[str]:
 def _chip(chip: Chip, x: float, y: float) -> Iterable[str]:
     yield _rectangle(x, y + 3, chip.width, chip.height - 3, chip.colour, 0.2 if chip.colour else 0.07)
     middle = x + chip.width / 2
-    yield _text(chip.name, middle, y + _LINE)
+    if chip.label:
+        yield _text(chip.label, middle, y + _LINE)
     if chip.spec:
-        yield _text(chip.spec, middle, y + 2 * _LINE - 2, small=True)
+        yield _text(chip.spec, middle, y + chip.height - 8, small=True)
 
 
 def _chip_places(box: Box, x: float) -> Iterable[tuple[Chip, float]]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, overload
 
 from seqflow.errors import ShapeError
-from seqflow.shape.dimension import Dimension, DimensionLike, Rank
+from seqflow.shape.dimension import Dimension, DimensionLike, Rank, quoted
 
 Broadcasting = Literal["numpy", "pdpd", "none"]
 
@@ -124,7 +124,9 @@ class PartialShape:
             tuple(
                 dimension
                 if dimension.is_named
-                else Dimension.symbol(f"{tensor}.shape[{i}]", dimension.min_length, dimension.max_length)
+                else Dimension.symbol(
+                    f"{quoted(tensor)}.shape[{i}]", dimension.min_length, dimension.max_length
+                )
                 for i, dimension in enumerate(self.dimensions)
             )
         )

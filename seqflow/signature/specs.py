@@ -9,7 +9,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
-from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape
+from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape, quoted
 from seqflow.signature.arrays import allowed_kinds, expected_dtype
 from seqflow.signature.language import (
     Anything,
@@ -225,9 +225,7 @@ class _Binder:
         elif isinstance(dim, (Name, AtLeast)):
             known, owner = self.rows.setdefault(dim.name, (rows, label))
             if self.equalities.rows(known) != self.equalities.rows(rows):
-                raise LodError(
-                    f"{label} has the rows of {_origin(rows)}, but {owner} those of {_origin(known)}"
-                )
+                raise LodError(f"{label} has the rows of {rows}, but {owner} those of {known}")
 
     def size(self, size: Size) -> Dimension | None:
         """The value of a size; None where something it needs is not known."""
@@ -264,7 +262,7 @@ class _Binder:
             wanted = dim.size if isinstance(dim, Fresh) else dim
             size = None if isinstance(wanted, (Anything, AtLeast)) else self.size(wanted)
             if size is None:
-                size = Dimension.symbol(f"{result}.shape[{axis}]")
+                size = Dimension.symbol(f"{quoted(result)}.shape[{axis}]")
                 if isinstance(wanted, Name):
                     self.sizes[wanted.name] = size
             sizes.append(self.equalities.resolve(size))
@@ -281,7 +279,3 @@ def _aligned(
         start = i if rest is None or i <= rest else i + extra
         stop = start + (extra + 1 if i == rest else 1)
         yield f"{label}.shape[{start}]", dim, sizes[start:stop]
-
-
-def _origin(rows: object) -> str:
-    return f"the lengths {rows.by}" if isinstance(rows, Described) else getattr(rows, "origin", str(rows))

@@ -58,6 +58,11 @@ def test_a_padded_width_bounds_the_lengths_it_must_hold():
     assert Net("y = unpad(p, n)").infer(width).byte_bounds["y"] == 5 * 12 * 4
 
 
+def test_bounds_hold_through_expressions():
+    found = bounds("k = minimum(n, 5)\np, mask = pad(x, n)\nq = p * 2.5", limits={"max(n)*rows": 100})
+    assert (found.byte_bounds["k"], found.byte_bounds["q"]) == (64 * 8, 100 * 8)
+
+
 def test_the_bound_of_the_whole_counts_what_is_thrown_away():
     found = Net("k, _ = truncate(x, n, max_length=4)").infer(specs(8, "sum(n):0..32"))
     assert found.byte_bound == 32 * 4 + 8 * 8 + 32 * 4 + 8 * 8

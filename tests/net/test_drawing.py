@@ -50,6 +50,14 @@ def test_every_step_and_every_tensor_is_drawn_once():
     assert edges(NET) == 2 + 2 + 3 + 1 + 2
 
 
+def test_an_expression_is_its_own_title_and_its_parts_have_no_names():
+    net = Net("y = 2 * x + lengths_sum(v, n)\nz = concat([x, y], axis=0)")
+    assert sorted(texts(net)) == sorted(
+        ["x", "v", "n", "lengths_sum", "2 * x + lengths_sum(v, n)", "y", "concat", "axis=0", "z"]
+    )
+    assert edges(net) == 2 + 2 + 2
+
+
 def test_an_inference_adds_dtypes_shapes_and_bytes():
     drawn = texts(NET.infer(SPECS))
     assert "bool{rows:0..256,max(n):0..512} ≤ 128.0 KiB" in drawn
