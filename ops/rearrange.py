@@ -1,6 +1,6 @@
 """Sequences in, sequences out: the new lengths are the last output."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -11,10 +11,18 @@ from seqflow.ops.sparse import move_sequences
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
 
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
 Array = np.ndarray[Any, Any]
 
 
-@op("data[sum(lengths), *d], lengths[B] -> rows[sum(kept), *d], int64 kept[B]")
+def _bound_kept(ctx: "InferenceContext") -> None:
+    ctx.limit(ctx.max_of("kept"), ctx.max_of("lengths").minimum(ctx.attr("max_length")))
+    ctx.limit(ctx.sum_of("kept"), ctx.sum_of("lengths"))
+
+
+@op("data[sum(lengths), *d], lengths[B] -> rows[sum(kept), *d], int64 kept[B]", shape=_bound_kept)
 def truncate(
     data: Array, lengths: Array, *, max_length: NonNegative, keep: Literal["head", "tail"] = "head"
 ) -> tuple[Array, Array]:
@@ -31,7 +39,20 @@ def truncate(
     return move_sequences(data, starts, kept), kept
 
 
-@op("data[sum(lengths), *d], lengths[B] -> rows[sum(pieces), *d], int64 pieces[sum(counts)], int64 counts[B]")
+def _bound_pieces(ctx: "InferenceContext") -> None:
+    """Each piece begins `stride` rows after the last and ends with a row that no piece before it has."""
+    chunk, stride = ctx.attr("chunk"), ctx.attr("stride") or ctx.attr("chunk")
+    total, sequences = ctx.sum_of("lengths"), ctx.dim(ctx.input("lengths"), 0)
+    ctx.limit(ctx.max_of("pieces"), ctx.max_of("lengths").minimum(chunk))
+    ctx.limit(ctx.sum_of("pieces"), total * -(-chunk // stride))
+    ctx.limit(ctx.max_of("counts"), (ctx.max_of("lengths") // stride + 1).minimum(ctx.max_of("lengths")))
+    ctx.limit(ctx.sum_of("counts"), (total // stride + sequences).minimum(total))
+
+
+@op(
+    "data[sum(lengths), *d], lengths[B] -> rows[sum(pieces), *d], int64 pieces[sum(counts)], int64 counts[B]",
+    shape=_bound_pieces,
+)
 def split_sequences(
     data: Array, lengths: Array, *, chunk: Positive, stride: Positive | None = None
 ) -> tuple[Array, Array, Array]:
@@ -58,7 +79,12 @@ def split_sequences(
     return move_sequences(data, starts, pieces), pieces, counts
 
 
-@op("data[sum(lengths), *d], lengths[B] -> rows[sum(longer), *d], int64 longer[B]")
+def _bound_longer(ctx: "InferenceContext") -> None:
+    ctx.limit(ctx.max_of("longer"), ctx.max_of("lengths") + 1)
+    ctx.limit(ctx.sum_of("longer"), ctx.sum_of("lengths") + ctx.dim(ctx.input("lengths"), 0))
+
+
+@op("data[sum(lengths), *d], lengths[B] -> rows[sum(longer), *d], int64 longer[B]", shape=_bound_longer)
 def append_token(data: Array, lengths: Array, *, token: Scalar) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the end of each sequence, empty ones included.
 

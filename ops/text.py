@@ -1,6 +1,6 @@
 """Text as sequences of bytes: uint8 values and lengths."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,10 +10,22 @@ from seqflow.ops.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import NonNegative
 
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
 Array = np.ndarray[Any, Any]
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> int32 tokens[sum(sizes)], int64 sizes[B]")
+def _bound_sizes(ctx: "InferenceContext") -> None:
+    added = sum(ctx.attr(token) is not None for token in ("begin", "end"))
+    ctx.limit(ctx.max_of("sizes"), ctx.max_of("lengths") + added)
+    ctx.limit(ctx.sum_of("sizes"), ctx.sum_of("lengths") + added * ctx.dim(ctx.input("lengths"), 0))
+
+
+@op(
+    "uint8 data[sum(lengths)], lengths[B] -> int32 tokens[sum(sizes)], int64 sizes[B]",
+    shape=_bound_sizes,
+)
 def bytes_to_tokens(
     data: Array,
     lengths: Array,

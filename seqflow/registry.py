@@ -142,6 +142,7 @@ class OpDef:
             if self.shape is None:
                 return Inference(outputs, guards)
             context = self._context(specs, given, values or {}, outputs, known)
+            context.tensors = _tensors(called) | dict(zip(self.tensor_names(given), tensors, strict=True))
             found = context.run(self.shape)
         except SeqflowError as error:
             raise _name_op(self.name, self.signature, error) from error.__cause__
@@ -202,6 +203,14 @@ class OpDef:
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.signature}>"
+
+
+def _tensors(called: Names) -> dict[str, str]:
+    """The tensors that inputs are; those of a list under `xs[0]`, `xs[1]`."""
+    found: dict[str, str] = {}
+    for name, given in called.items():
+        found |= {name: given} if isinstance(given, str) else {f"{name}[{i}]": n for i, n in enumerate(given)}
+    return found
 
 
 def _unify(left: str, right: str, equalities: Equalities, reason: str) -> None:
