@@ -68,11 +68,11 @@ def erase_tokens(data: Array, lengths: Array, *, tokens: Any) -> tuple[Array, Ar
 
 def _ids(tokens: Any, dtype: np.dtype[Any]) -> Array:
     """The ids among `tokens` that arrays of this dtype can hold at all."""
-    ids = np.atleast_1d(np.asarray(tokens))
-    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
+    ids = np.atleast_1d(np.asarray(tokens, object))
+    if ids.ndim != 1 or not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in ids):
         raise OpTypeError(f"tokens is {tokens!r}, expected an integer or a list of integers")
     limits = np.iinfo(dtype)
-    return ids[(ids >= limits.min) & (ids <= limits.max)].astype(dtype)
+    return np.array([i for i in ids if limits.min <= i <= limits.max], dtype)
 
 
 @op("data[sum(lengths), *d], bool keep[B], lengths[B] -> rows[sum(kept), *d], int64 kept[K]")

@@ -28,15 +28,15 @@ def random_bits(seed: int, lengths: Array) -> Array:
     streams = sequence_bits(seed, len(lengths))
     first = kernels.lengths_to_offsets(lengths)[:-1].astype(np.uint64)
     positions = np.arange(int(lengths.sum()), dtype=np.uint64) - np.repeat(first, lengths)
-    return _output(np.repeat(streams, lengths), positions)
+    return output(np.repeat(streams, lengths), positions)
 
 
 def sequence_bits(seed: int, count: int) -> Array:
     """uint64[count]: a random number for each sequence, `output(output(seed, 0), sequence)`."""
     if seed >= 2**64:
         raise OpError(f"seed is {seed}, expected less than 2**64")
-    start = _output(np.array([seed], np.uint64), np.zeros(1, np.uint64))
-    return _output(start, np.arange(count, dtype=np.uint64))
+    start = output(np.array([seed], np.uint64), np.zeros(1, np.uint64))
+    return output(start, np.arange(count, dtype=np.uint64))
 
 
 def uniform(bits: Array) -> Array:
@@ -44,8 +44,9 @@ def uniform(bits: Array) -> Array:
     return (bits >> np.uint64(11)) * 2.0**-53
 
 
-def _output(state: Array, counter: Array) -> Array:
-    z = counter + np.uint64(1)
+def output(state: Array, k: Array) -> Array:
+    """uint64: the k-th number of SplitMix64 started at `state`, element by element."""
+    z = k + np.uint64(1)
     z *= _GOLDEN
     z += state
     z ^= z >> np.uint64(30)

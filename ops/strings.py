@@ -1,6 +1,7 @@
 """Strings between their two forms: uint8 values with lengths, and Arrow's arrays of strings."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -51,7 +52,7 @@ def join(texts: list[str]) -> tuple[Array, Array]:
 
 def _pieces(data: Array, offsets: Array) -> Iterator[bytes]:
     flat, ends = data.tobytes(), offsets.tolist()
-    return (flat[start:end] for start, end in zip(ends, ends[1:], strict=False))
+    return (flat[start:end] for start, end in pairwise(ends))
 
 
 def _not_utf8(data: Array, offsets: Array) -> OpError:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def decode(
     decoder = _tokenizer(tokenizer)
     _check_ids(tokens, decoder)
     ids, ends = tokens.tolist(), kernels.lengths_to_offsets(lengths).tolist()
-    sequences = [ids[start:end] for start, end in zip(ends, ends[1:], strict=False)]
+    sequences = [ids[start:end] for start, end in pairwise(ends)]
     return join(decoder.decode_batch(sequences, skip_special_tokens=not special_tokens))
 
 
