@@ -115,7 +115,9 @@ def train_tokenizer(
 
 
 def _texts(special_tokens: Any) -> list[str]:
-    if isinstance(special_tokens, str) or not all(isinstance(token, str) for token in special_tokens):
+    if not isinstance(special_tokens, (list, tuple)) or not all(
+        isinstance(token, str) for token in special_tokens
+    ):
         raise OpTypeError(f"special_tokens is {special_tokens!r}, expected a list of texts")
     return list(special_tokens)
 
@@ -149,7 +151,7 @@ def _tokenizer(given: Any) -> Any:
     if isinstance(given, (str, os.PathLike)):
         return _load_file(Path(given))
     if isinstance(given, np.ndarray) and given.dtype == np.uint8:
-        return _load(given.tobytes(), "its bytes")
+        return _load(given.tobytes(), "its bytes are")
     raise OpTypeError(
         f"tokenizer is {type(given).__name__}, expected a path, a Tokenizer, or what train_tokenizer gives"
     )
@@ -157,7 +159,7 @@ def _tokenizer(given: Any) -> Any:
 
 def _load_file(path: Path) -> Any:
     try:
-        return _load(path.read_bytes(), str(path))
+        return _load(path.read_bytes(), f"{path} is")
     except OSError as error:
         raise OpError(f"tokenizer is {str(path)!r}: {error.strerror}") from error
 
@@ -167,7 +169,7 @@ def _load(text: bytes, origin: str) -> Any:
     try:
         tokenizer = _package().Tokenizer.from_str(text.decode())
     except Exception as error:  # the package raises Exception itself
-        raise OpError(f"tokenizer: {origin} is not a tokenizer file: {error}") from error
+        raise OpError(f"tokenizer: {origin} not a tokenizer file: {error}") from error
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return tokenizer
