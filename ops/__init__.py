@@ -8,6 +8,7 @@ from typing import Any
 from seqflow import registry
 from seqflow.ops import (
     filtering,
+    joining,
     lengths,
     ordering,
     padding,

@@ -25,11 +25,19 @@ def boolean_mask(data: ArrayLike, mask: ArrayLike) -> BooleanMaskResult: ...
 
 def boolean_mask_lengths(mask: ArrayLike, lengths: ArrayLike) -> Array: ...
 
+def boolean_unmask(values: Sequence[ArrayLike], mask: Sequence[ArrayLike], *, fill: Scalar | None = None) -> Array: ...
+
 class BytesToTokensResult(NamedTuple):
     tokens: Array
     sizes: Array
 
 def bytes_to_tokens(data: ArrayLike, lengths: ArrayLike, *, offset: int = 0, begin: int | None = None, end: int | None = None) -> BytesToTokensResult: ...
+
+class ConcatSequencesResult(NamedTuple):
+    rows: Array
+    joined: Array
+
+def concat_sequences(data: Sequence[ArrayLike], lengths: Sequence[ArrayLike]) -> ConcatSequencesResult: ...
 
 def context_windows(data: ArrayLike, lengths: ArrayLike, *, before: int, after: int, fill: Scalar = 0) -> Array: ...
 
@@ -68,6 +76,12 @@ class GatherSequencesResult(NamedTuple):
     picked: Array
 
 def gather_sequences(data: ArrayLike, indices: ArrayLike, lengths: ArrayLike, *, out: Any = None) -> GatherSequencesResult: ...
+
+class InterleaveResult(NamedTuple):
+    rows: Array
+    joined: Array
+
+def interleave(data: Sequence[ArrayLike], lengths: Sequence[ArrayLike]) -> InterleaveResult: ...
 
 def lengths_max(data: ArrayLike, lengths: ArrayLike, *, empty: Scalar = 0) -> Array: ...
 

@@ -27,6 +27,41 @@ def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
     return kernels.gather(data, positions), positions
 
 
+@op("{values[_, *d], bool mask[N]}+ -> data[N, *d]", caffe2="BooleanUnmask", draw="unmaskable")
+def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | None = None) -> Array:
+    """Put rows back where masks took them from: the inverse of `boolean_mask`.
+
+    Where masks overlap the first one wins; the values of a later mask are those of the places it has for itself.
+    Places that no mask covers are an error, unless `fill` says what goes there. All values have one dtype.
+
+    >>> mask = np.array([True, False, True])
+    >>> boolean_unmask([np.array([10, 30]), np.array([20])], [mask, ~mask])
+    array([10, 20, 30])
+    """
+    dtype = values[0].dtype
+    data = np.empty((len(mask[0]), *values[0].shape[1:]), dtype)
+    free = np.ones(len(data), bool)
+    for i, (rows, here) in enumerate(zip(values, mask, strict=True)):
+        if rows.dtype != dtype:
+            raise OpTypeError(
+                f"values[{i}] is {rows.dtype}, expected {dtype} as values[0] is\n  cast it first"
+            )
+        own = here & free
+        if len(rows) != np.count_nonzero(own):
+            raise OpError(
+                f"values[{i}] has {len(rows)} rows, expected {np.count_nonzero(own)} as mask[{i}] says"
+            )
+        data[own] = rows
+        free &= ~here
+    if fill is not None:
+        data[free] = cast_scalar("fill", fill, dtype)
+    elif free.any():
+        raise OpError(
+            f"no mask covers row {int(np.argmax(free))}\n  `fill` says what goes where no mask is true"
+        )
+    return data
+
+
 @op("bool mask[sum(lengths)], lengths[B] -> int64 kept[B]", caffe2="BooleanMaskLengths")
 def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
     """How many rows of each sequence a mask keeps: the lengths that go with `boolean_mask` of the rows.

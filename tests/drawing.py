@@ -1,5 +1,6 @@
 """Inputs for any op, drawn from its signature alone."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -10,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 from seqflow import registry
 from seqflow.registry import OpDef
-from seqflow.signature import Argument, Attribute
+from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum, evaluate
 
 DTYPES = {
@@ -38,15 +39,24 @@ def calls(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     for argument in op.signature.input_arguments:
         if argument.dtype.word == "index":
             known[argument.dtype.of[0]] = draw(st.integers(1, 4))
+    inputs = _arrays(draw, [item for item in op.signature.inputs if isinstance(item, Argument)], known)
+    for item in op.signature.inputs:
+        if isinstance(item, Repeated):
+            drawn = [_arrays(draw, item.arguments, known) for _ in range(draw(st.integers(1, 3)))]
+            inputs |= {a.name: [repetition[a.name] for repetition in drawn] for a in item.arguments}
+    return {argument.name: inputs[argument.name] for argument in op.signature.input_arguments}, attributes
+
+
+def _arrays(draw: Any, arguments: Sequence[Argument], known: dict[object, Any]) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
-    for argument in sorted(op.signature.input_arguments, key=lambda argument: not argument.is_lengths):
+    for argument in sorted(arguments, key=lambda argument: not argument.is_lengths):
         shape = [size for dim in argument.dims for size in _sizes(draw, dim, known)]
         arrays[argument.name] = _array(draw, argument, shape, known)
         if argument.is_lengths:
             lengths = arrays[argument.name]
             known[Sum(argument.name)] = int(lengths.sum())
             known[Max(argument.name)] = int(lengths.max()) if len(lengths) else 0
-    return {argument.name: arrays[argument.name] for argument in op.signature.input_arguments}, attributes
+    return arrays
 
 
 def _attribute(attribute: Attribute) -> st.SearchStrategy[Any]:
@@ -60,7 +70,7 @@ def _attribute(attribute: Attribute) -> st.SearchStrategy[Any]:
 
 def _sizes(draw: Any, dim: Any, known: dict[object, Any]) -> list[int]:
     if isinstance(dim, Rest):
-        if dim not in known:
+        if dim not in known or dim.name == "_":
             known[dim] = draw(st.lists(st.integers(1, 3), max_size=2))
         return known[dim]
     if isinstance(dim, AtLeast):
@@ -135,6 +145,30 @@ def _scattered(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return inputs | {"updates": np.abs(inputs["updates"]).astype(inputs["x"].dtype)}, attributes
 
 
+@st.composite
+def _joinable(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Several columns of one dtype."""
+    inputs, attributes = draw(calls(replace(registry.get("concat_sequences"), draw=None)))
+    dtype = inputs["data"][0].dtype
+    data = [draw(hnp.arrays(dtype, one.shape, elements=_elements(dtype))) for one in inputs["data"]]
+    return inputs | {"data": data}, attributes
+
+
+@st.composite
+def _unmaskable(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Masks that cover every row, and the values of the rows each is the first to cover."""
+    count, rows = draw(st.integers(1, 3)), draw(st.integers(0, 5))
+    owner = draw(hnp.arrays("int64", rows, elements=st.integers(0, count - 1)))
+    masks = [(owner == i) | ((owner < i) & draw(hnp.arrays(bool, rows))) for i in range(count)]
+    dtype, width = (
+        np.dtype(draw(st.sampled_from(DTYPES["any"]))),
+        draw(st.lists(st.integers(1, 3), max_size=2)),
+    )
+    shapes = [(int(np.count_nonzero(owner == i)), *width) for i in range(count)]
+    values = [draw(hnp.arrays(dtype, shape, elements=_elements(dtype))) for shape in shapes]
+    return {"values": values, "mask": masks}, {}
+
+
 TEXTS = st.lists(st.text("aB é\u0301ß語\U0001f600\u3000\t", max_size=6), max_size=4)
 
 
@@ -180,6 +214,8 @@ STRATEGIES = {
     "slices": _slices,
     "reshapable": _reshapable,
     "scattered": _scattered,
+    "joinable": _joinable,
+    "unmaskable": _unmaskable,
     "text": _text,
     "trainable": _trainable,
     "tokenizable": _tokenizable,

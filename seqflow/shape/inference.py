@@ -158,9 +158,11 @@ class InferenceContext:
     def set_output(
         self, i: int, shape: ShapeLike, rows: Hashable | None = None, dtype: Any | None = None
     ) -> None:
-        """Say what output `i` is: its shape, whose rows its axis 0 holds, its dtype."""
+        """Say what output `i` is: its shape, whose rows its axis 0 holds, its dtype (None: as said before)."""
         self._check_output(i)
-        self._outputs[i] = Output(PartialShape.of(shape), rows, None if dtype is None else np.dtype(dtype))
+        before = self._outputs[i]
+        known = np.dtype(dtype) if dtype is not None else before.dtype if before else None
+        self._outputs[i] = Output(PartialShape.of(shape), rows, known)
 
     def output(self, i: int) -> PartialShape:
         """The shape set for output `i`; ShapeError where none was."""

@@ -144,7 +144,7 @@ def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
     for argument, array in arguments:
         for axis, dim, size in _aligned(argument, array):
             match dim:
-                case Anything():
+                case Anything() | Rest(name="_"):
                     pass
                 case Name(name=name) | AtLeast(name=name) if name not in known:
                     known[name], origins[name] = size, f"{argument.name}.shape[{axis}]"
@@ -276,7 +276,7 @@ class _ConditionWriter:
             axis = i if rest is None or i < rest else i - count
             place = f"{argument.name}.shape[{axis}]"
             match dim:
-                case Anything():
+                case Anything() | Rest(name="_"):
                     pass
                 case Rest():
                     stop = "" if i == count - 1 else str(i + 1 - count)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from seqflow.errors import OpError
 
@@ -118,7 +118,7 @@ class Fresh:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """`*d`: any number of dimensions."""
+    """`*d`: any number of dimensions; `*_`: any number, of any sizes, each time it stands."""
 
     name: str
 
@@ -177,10 +177,19 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """`{…}+` of inputs (one list an argument), or `{…}*count` of outputs (lists of `count`)."""
+    """`{…}+` of inputs (one list an argument), or `{…}*count` of outputs (lists of `count`).
+
+    The names of its tensors belong to one repetition each; dimension variables are those of the whole signature.
+    """
 
     arguments: tuple[Argument, ...]
     count: str | None = None
+    """The attribute that says how many there are: an int, or a list of so many."""
+
+    def length(self, attributes: Mapping[str, Any]) -> int:
+        """How many repetitions of outputs there are."""
+        value = attributes[str(self.count)]
+        return value if isinstance(value, int) else len(value)
 
     def __str__(self) -> str:
         inside = ", ".join(map(str, self.arguments))

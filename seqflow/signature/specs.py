@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import LodError, OpTypeError, ShapeError
+from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
 from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape
 from seqflow.signature.arrays import allowed_kinds, expected_dtype
 from seqflow.signature.language import (
@@ -27,65 +27,109 @@ from seqflow.signature.language import (
     Size,
     Sum,
 )
-from seqflow.signature.rows import Described, RowSpace, bind_rows
+from seqflow.signature.rows import Described, RowSpace, bind_rows, name_outputs
 from seqflow.tensor import TensorSpec
+
+Specs = Mapping[str, TensorSpec | Sequence[TensorSpec]]
+Names = Mapping[str, str | Sequence[str]]
 
 
 def bind_specs(
     signature: Signature,
-    specs: Mapping[str, TensorSpec],
+    specs: Specs,
     *,
     attributes: Mapping[str, Any],
-    names: Mapping[str, str],
+    names: Names,
     results: Sequence[str],
     equalities: Equalities,
 ) -> tuple[list[TensorSpec], list[Guard]]:
     """The outputs' specs, and the sizes that were taken to be equal without proof.
 
     `specs` holds those of the inputs that are given, by the signature's names; `names` the tensors they are, and
-    `results` the tensors the outputs will be: lengths are told apart by these. Raises OpTypeError, ShapeError,
-    and LodError where values meet lengths that describe other rows; then `equalities` has not changed.
+    `results` the tensors the outputs will be: lengths are told apart by these. Where the op takes or gives a list,
+    there is a list. Raises OpTypeError, ShapeError, and LodError where values meet lengths that describe other
+    rows; then `equalities` has not changed.
     """
     with equalities.staged():
-        binder = _Binder(attributes, names, equalities)
-        given = [a for a in signature.input_arguments if a.name in specs]
-        for argument in sorted(given, key=_plain_dimensions_first):
-            binder.input(argument, specs[argument.name])
-        spaces: dict[str, Any] = {names[name]: s.rows for name, s in specs.items() if s.rows is not None}
-        tensors = {argument.name: names.get(argument.name) for argument in signature.input_arguments}
-        rows = bind_rows(signature, tensors, results, spaces, "an op")
-        binder.names.update(zip((a.name for a in signature.output_arguments), results, strict=True))
-        outputs = [
-            TensorSpec(output_dtype(signature, argument, specs), binder.shape(argument, result), space)
-            for argument, result, space in zip(signature.output_arguments, results, rows, strict=True)
-        ]
+        inputs = _inputs(signature, specs, names)
+        binder = _Binder(attributes, equalities)
+        for one in sorted(inputs, key=_plain_dimensions_first):
+            binder.input(one)
+        spaces: dict[str, Any] = {one.tensor: one.spec.rows for one in inputs if one.spec.rows is not None}
+        rows = bind_rows(signature, names, results, spaces, "an op")
+        single = {one.argument.name: one.tensor for one in inputs if one.label == one.argument.name}
+        outputs: list[TensorSpec] = []
+        for output, space in zip(name_outputs(signature, results), rows, strict=True):
+            binder.names = single | dict(output.tensors)
+            shape = binder.shape(output.argument, output.tensor)
+            outputs.append(TensorSpec(output_dtype(signature, output.argument, specs), shape, space))
     return outputs, binder.guards
 
 
-def output_dtype(signature: Signature, argument: Argument, specs: Mapping[str, TensorSpec]) -> np.dtype[Any]:
+class _Input(NamedTuple):
+    argument: Argument
+    spec: TensorSpec
+    label: str
+    """What messages call it: `data`, or `data[2]` in a list."""
+    tensor: str
+    names: Mapping[str, str]
+    """The tensors that its `sum(…)` may speak of, by the signature's names."""
+
+
+def _inputs(signature: Signature, specs: Specs, names: Names) -> list[_Input]:
+    """The inputs that are given, one by one."""
+    single = {name: tensor for name, tensor in names.items() if isinstance(tensor, str) and name in specs}
+    found: list[_Input] = []
+    for item in signature.inputs:
+        if isinstance(item, Argument):
+            spec = specs.get(item.name)
+            if isinstance(spec, TensorSpec):
+                found.append(_Input(item, spec, item.name, single[item.name], single))
+            continue
+        columns = [(a, _listed(specs, a.name), list(names[a.name])) for a in item.arguments]
+        counts = {a.name: len(column) for a, column, _ in columns}
+        if len(set(counts.values())) != 1 or 0 in counts.values():
+            lists = ", ".join(f"{name} has {count}" for name, count in counts.items())
+            raise OpError(f"{lists}, expected lists of one or more, all equally long")
+        for i in range(len(columns[0][1])):
+            own = single | {a.name: tensors[i] for a, _, tensors in columns}
+            found += [_Input(a, given[i], f"{a.name}[{i}]", tensors[i], own) for a, given, tensors in columns]
+    return found
+
+
+def output_dtype(signature: Signature, argument: Argument, specs: Specs) -> np.dtype[Any]:
     """The dtype an output has for inputs of these dtypes."""
     word, of = argument.dtype.word, argument.dtype.of
     if word == "any":
-        first = next(a.name for a in signature.input_arguments if a.name in specs)
-        return specs[first].dtype
+        return _dtypes(specs, next(a.name for a in signature.input_arguments if a.name in specs))[0]
     if word in ("sum_of", "mean_of"):
         rule = kernels.sum_dtype if word == "sum_of" else kernels.mean_dtype
-        return np.result_type(*(rule(specs[name].dtype) for name in of if name in specs))
+        return np.result_type(
+            *(rule(dtype) for name in of if name in specs for dtype in _dtypes(specs, name))
+        )
     return np.dtype(np.int64 if word == "int" else word)
 
 
-def _plain_dimensions_first(argument: Argument) -> int:
-    return sum(not isinstance(dim, (Name, Rest, Anything)) for dim in argument.dims)
+def _dtypes(specs: Specs, name: str) -> list[np.dtype[Any]]:
+    return [spec.dtype for spec in _listed(specs, name)]
+
+
+def _listed(specs: Specs, name: str) -> list[TensorSpec]:
+    given = specs[name]
+    return [given] if isinstance(given, TensorSpec) else list(given)
+
+
+def _plain_dimensions_first(one: _Input) -> int:
+    return sum(not isinstance(dim, (Name, Rest, Anything)) for dim in one.argument.dims)
 
 
 class _Binder:
     """What is known of one call while its inputs are gone through."""
 
-    def __init__(
-        self, attributes: Mapping[str, Any], names: Mapping[str, str], equalities: Equalities
-    ) -> None:
+    def __init__(self, attributes: Mapping[str, Any], equalities: Equalities) -> None:
         self.attributes = attributes
-        self.names = dict(names)
+        self.names: Mapping[str, str] = {}
+        """The tensors that sizes speak of, by the signature's names."""
         self.equalities = equalities
         self.guards: list[Guard] = []
         self.sizes: dict[str, Dimension] = {}
@@ -93,26 +137,27 @@ class _Binder:
         self.rows: dict[str, tuple[RowSpace, str]] = {}
         self.places: dict[object, str] = {}
 
-    def input(self, argument: Argument, spec: TensorSpec) -> None:
+    def input(self, one: _Input) -> None:
+        argument, spec, label, _, self.names = one
         kinds = allowed_kinds(argument)
         fits = spec.dtype == argument.dtype.word if kinds is None else spec.dtype.kind in kinds
         if not fits:
-            raise OpTypeError(f"{argument.name} is {spec.dtype}, expected {expected_dtype(argument)}")
-        self.row_space(argument, spec)
+            raise OpTypeError(f"{label} is {spec.dtype}, expected {expected_dtype(argument)}")
+        self.row_space(argument, spec.rows, label)
         if spec.shape.dimensions is None:
             return
         rank = len(spec.shape.dimensions)
         if rank != argument.rank and not (rank > argument.rank and argument.rest is not None):
             wanted = f"{argument.rank} or more" if argument.rest is not None else str(argument.rank)
-            raise ShapeError(
-                f"{argument.name} has shape {spec.shape}, expected {wanted} dimensions ({argument})"
-            )
-        for place, dim, sizes in _aligned(argument, spec.shape.dimensions):
+            raise ShapeError(f"{label} has shape {spec.shape}, expected {wanted} dimensions ({argument})")
+        for place, dim, sizes in _aligned(argument, label, spec.shape.dimensions):
             self.dimension(place, dim, sizes)
 
     def dimension(self, place: str, dim: Dim, sizes: tuple[Dimension, ...]) -> None:
         match dim:
             case Anything():
+                pass
+            case Rest(name="_"):
                 pass
             case Rest():
                 self.rest(place, dim, sizes)
@@ -167,23 +212,23 @@ class _Binder:
         self.guards.append(Guard(known, size, origin))
         return self.equalities.equate(known, size, origin)
 
-    def row_space(self, argument: Argument, spec: TensorSpec) -> None:
+    def row_space(self, argument: Argument, rows: Any, label: str) -> None:
         """LodError where two row spaces that are known and different meet."""
-        rows, dim = spec.rows, argument.dims[0] if argument.dims else None
+        dim = argument.dims[0] if argument.dims else None
         if rows is None:
             return
         if isinstance(dim, Sum) and isinstance(rows, Described) and dim.of in self.names:
             expected = Described(self.names[dim.of])
             if self.equalities.rows(rows) != self.equalities.rows(expected):
                 raise LodError(
-                    f"{argument.name} has the rows that {rows.by} describes, but {dim.of} is {expected.by}: "
+                    f"{label} has the rows that {rows.by} describes, but {dim.of} is {expected.by}: "
                     "values of one column, lengths of another"
                 )
         elif isinstance(dim, (Name, AtLeast)):
-            known, owner = self.rows.setdefault(dim.name, (rows, argument.name))  # type: ignore[arg-type]
+            known, owner = self.rows.setdefault(dim.name, (rows, label))
             if self.equalities.rows(known) != self.equalities.rows(rows):
                 raise LodError(
-                    f"{argument.name} has the rows of {_origin(rows)}, but {owner} those of {_origin(known)}"
+                    f"{label} has the rows of {_origin(rows)}, but {owner} those of {_origin(known)}"
                 )
 
     def size(self, size: Size) -> Dimension | None:
@@ -229,7 +274,7 @@ class _Binder:
 
 
 def _aligned(
-    argument: Argument, sizes: tuple[Dimension, ...]
+    argument: Argument, label: str, sizes: tuple[Dimension, ...]
 ) -> Iterator[tuple[str, Dim, tuple[Dimension, ...]]]:
     """Each dimension of the signature with its place and its sizes (several for `*d` only)."""
     extra = len(sizes) - len(argument.dims)
@@ -237,7 +282,7 @@ def _aligned(
         rest = argument.rest
         start = i if rest is None or i <= rest else i + extra
         stop = start + (extra + 1 if i == rest else 1)
-        yield f"{argument.name}.shape[{start}]", dim, sizes[start:stop]
+        yield f"{label}.shape[{start}]", dim, sizes[start:stop]
 
 
 def _origin(rows: object) -> str:

@@ -140,3 +140,46 @@ def test_a_seed_is_asked_for_and_has_64_bits():
         ops.dropout_ids([1, 2], [2], ratio=0.5, seed=2**64)
     with pytest.raises(sf.OpError, match=r"^dropout_sequences: seed is -1, expected an integer, 0 or more"):
         ops.dropout_sequences([1, 2], [2], ratio=0.5, seed=-1)
+
+
+@given(ragged(), st.data())
+def test_unmasking_what_a_mask_and_its_opposite_kept_is_the_identity(sequences, draw):
+    data, _ = sequences
+    mask = masks(draw, len(data))
+    kept, others = ops.boolean_mask(data, mask).rows, ops.boolean_mask(data, ~mask).rows
+    assert_same(ops.boolean_unmask([kept, others], [mask, ~mask]), np.ascontiguousarray(data))
+
+
+@given(ragged(), st.data())
+def test_where_masks_overlap_the_first_one_wins(sequences, draw):
+    data, _ = sequences
+    given_masks = [masks(draw, len(data)) for _ in range(draw.draw(st.integers(1, 3)))]
+    owner = np.full(len(data), -1)
+    for i in reversed(range(len(given_masks))):
+        owner[given_masks[i]] = i
+    found = ops.boolean_unmask([data[owner == i] for i in range(len(given_masks))], given_masks, fill=0)
+    expected = data.copy()
+    expected[owner < 0] = np.zeros((), "int64").astype(data.dtype)
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("values", "given_masks", "message"),
+    [
+        ([[1]], [[True, False]], r"no mask covers row 1"),
+        ([[1]], [[True, True]], r"values\[0\] has 1 rows, expected 2 as mask\[0\] says"),
+        (
+            [[1], [2, 3]],
+            [[True, False], [True, True]],
+            r"values\[1\] has 2 rows, expected 1 as mask\[1\] says",
+        ),
+        (
+            [[1], [2.0]],
+            [[True, False], [False, True]],
+            r"values\[1\] is float64, expected int64 as values\[0\]",
+        ),
+    ],
+)
+def test_values_that_do_not_fit_their_masks_are_an_error(values, given_masks, message):
+    with pytest.raises(sf.OpError, match=f"^boolean_unmask: {message}"):
+        ops.boolean_unmask(values, given_masks)

@@ -97,7 +97,7 @@ def test_the_padding_and_truncation_of_a_file_are_left_out(tmp_path):
 
 
 def test_much_text_is_tokenised_in_portions():
-    texts = ["low " * 1_000_000, "", "new", "lower " * 1_000_000, "x"]
+    texts = ["low " * 1_000, "", "new", "lower " * 1_000_000, "x"]
     tokens = ops.tokenize(**text_arrays(texts), tokenizer=TOKENIZER)
     expected = [ops.tokenize(**text_arrays([text]), tokenizer=TOKENIZER).tokens for text in texts]
     for found, alone in zip(cut(tokens.tokens, tokens.sizes), expected, strict=True):
