@@ -40,7 +40,7 @@ def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Ar
     ConcatSequencesResult(rows=array([1, 2, 3, 7, 8]), joined=array([2, 3]))
     """
     _check_dtypes([one.dtype for one in data])
-    joined = np.sum([int64(one) for one in lengths], axis=0, dtype=np.int64)
+    joined = _added(lengths)
     offsets = kernels.lengths_to_offsets(joined)
     rows = np.empty((int(offsets[-1]), *data[0].shape[1:]), data[0].dtype)
     targets = offsets[:-1]
@@ -65,7 +65,7 @@ def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """
     _check_dtypes([one.dtype for one in data])
     all_sizes = [int64(one) for one in lengths]
-    joined = np.sum(all_sizes, axis=0, dtype=np.int64)
+    joined = _added(all_sizes)
     first = starts_of(joined)
     rows = np.empty((int(joined.sum()), *data[0].shape[1:]), data[0].dtype)
     for i, (values, sizes) in enumerate(zip(data, all_sizes, strict=True)):
@@ -75,3 +75,11 @@ def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
             targets += np.minimum(np.repeat(others, sizes), turn + (j < i))
         rows[targets] = values
     return rows, joined
+
+
+def _added(lengths: list[Array]) -> Array:
+    """The sum of several lengths, sequence by sequence."""
+    total = np.zeros(len(lengths[0]), np.int64)
+    for sizes in lengths:
+        total += int64(sizes)
+    return total
