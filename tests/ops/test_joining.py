@@ -85,3 +85,6 @@ def test_columns_have_one_dtype_one_row_shape_and_as_many_sequences(op):
         op([[1], [1]], [[1]])
     with pytest.raises(sf.OpError, match=rf"^{op.__name__}: data has 0, lengths has 0"):
         op([], [])
+    for bad in (None, 3, "ab"):
+        with pytest.raises(OpTypeError, match=rf"^{op.__name__}: lengths is \w+, expected a list of arrays"):
+            op([[1], [1]], bad)
