@@ -194,7 +194,7 @@ def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
     >>> expand(np.array([10, 20, 30]), np.array([2, 0, 1]))
     array([10, 10, 30])
     """
-    return kernels.gather(x, kernels.lengths_to_segment_ids(lengths), out=out)
+    return kernels.expand(x, lengths, out=out)
 
 
 @op("data[sum(lengths), *d], int repeats[B], lengths[B] -> rows[sum(sizes), *d], int64 sizes[sum(repeats)]")

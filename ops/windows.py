@@ -6,7 +6,6 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.ops.scalars import cast_scalar
-from seqflow.ops.slices import int64, starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
 
@@ -25,7 +24,7 @@ def ngrams(data: Array, lengths: Array, *, n: Positive, fill: Scalar = 0) -> Arr
            [3, 0],
            [4, 0]])
     """
-    return _windows(data, lengths, 0, n - 1, cast_scalar("fill", fill, data.dtype))
+    return kernels.windows(data, lengths, 0, n - 1, cast_scalar("fill", fill, data.dtype))
 
 
 @op("data[sum(lengths), *d], lengths[B] -> windows[sum(lengths), before+1+after, *d]")
@@ -43,20 +42,4 @@ def context_windows(
            [2, 3, 0],
            [0, 4, 0]])
     """
-    return _windows(data, lengths, before, after, cast_scalar("fill", fill, data.dtype))
-
-
-def _windows(data: Array, lengths: Array, before: int, after: int, fill: Any) -> Array:
-    """Windows are slices of one array in which every sequence has its margins."""
-    sizes, width = int64(lengths), before + 1 + after
-    windows = np.empty((len(data), width, *data.shape[1:]), data.dtype)
-    if not len(data):
-        return windows
-    roomy = sizes + (before + after)
-    with_margins = np.full((int(roomy.sum()), *data.shape[1:]), fill, data.dtype)
-    kernels.move_slices(data, starts_of(sizes), sizes, with_margins, starts_of(roomy) + before)
-    rows = np.arange(len(data))
-    first = np.repeat(np.arange(len(sizes)) * (before + after), sizes) + rows
-    flat = windows.reshape(len(data) * width, *data.shape[1:])
-    kernels.move_slices(with_margins, first, np.full(len(data), width), flat, rows * width)
-    return windows
+    return kernels.windows(data, lengths, before, after, cast_scalar("fill", fill, data.dtype))

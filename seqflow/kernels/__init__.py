@@ -25,6 +25,7 @@ from seqflow.kernels.moves import gather, move_slices
 from seqflow.kernels.packing import fill_packed, plan_packing
 from seqflow.kernels.padding import pad, unpad
 from seqflow.kernels.reductions import gather_segment_reduce, segment_reduce
+from seqflow.kernels.spreading import expand, windows
 
 __all__ = [
     "KernelError",
@@ -32,6 +33,7 @@ __all__ = [
     "check_lengths",
     "check_out",
     "choice",
+    "expand",
     "fill_packed",
     "gather",
     "gather_segment_reduce",
@@ -53,4 +55,5 @@ __all__ = [
     "sum_dtype",
     "unpad",
     "use",
+    "windows",
 ]

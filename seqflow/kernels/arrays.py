@@ -154,7 +154,7 @@ def check_padded(padded: Array, lengths: Array) -> None:
         raise ValueError(f"padded has {len(padded)} rows but there are {len(lengths)} lengths")
 
 
-def check_width(width: int) -> None:
+def check_width(width: int, argument: str = "width") -> None:
     """ValueError for a negative width."""
     if width < 0:
-        raise ValueError(f"width is {width}, expected 0 or more")
+        raise ValueError(f"{argument} is {width}, expected 0 or more")

@@ -16,6 +16,7 @@ from seqflow.kernels.native.moves import gather, move_slices
 from seqflow.kernels.native.packing import fill_packed, plan_packing
 from seqflow.kernels.native.padding import pad, unpad
 from seqflow.kernels.native.reductions import gather_segment_reduce, segment_reduce
+from seqflow.kernels.native.spreading import expand, windows
 
 isa = _native.isa
 isas = _native.isas
@@ -28,6 +29,7 @@ leave_single_thread = _native.leave_single_thread
 __all__ = [
     "check_lengths",
     "enter_single_thread",
+    "expand",
     "fill_packed",
     "gather",
     "gather_segment_reduce",
@@ -46,4 +48,5 @@ __all__ = [
     "set_isa",
     "set_num_threads",
     "unpad",
+    "windows",
 ]

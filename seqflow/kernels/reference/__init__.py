@@ -11,9 +11,11 @@ from seqflow.kernels.reference.moves import gather, move_slices
 from seqflow.kernels.reference.packing import fill_packed, plan_packing
 from seqflow.kernels.reference.padding import pad, unpad
 from seqflow.kernels.reference.reductions import gather_segment_reduce, segment_reduce
+from seqflow.kernels.reference.spreading import expand, windows
 
 __all__ = [
     "check_lengths",
+    "expand",
     "fill_packed",
     "gather",
     "gather_segment_reduce",
@@ -26,4 +28,5 @@ __all__ = [
     "quick_check_lengths",
     "segment_reduce",
     "unpad",
+    "windows",
 ]
