@@ -7,6 +7,7 @@ from typing import Any
 
 from seqflow import registry
 from seqflow.ops import (
+    elementwise,
     filtering,
     joining,
     lengths,

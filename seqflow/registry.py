@@ -68,6 +68,8 @@ class OpDef:
     """Two lengths inputs that the op declares to be equal, and so the rows they describe."""
     shape: ShapeFunction | None = None
     """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
+    spread: bool = False
+    """It takes its one list of inputs as so many positional arguments."""
     draw: str | None = None
     """The name of the tests' strategy for inputs, where the signature does not say enough to draw them."""
 
@@ -360,7 +362,7 @@ def _explain(name: str, signature: Signature, error: kernels.KernelError) -> Seq
 
 
 def _name_op(name: str, signature: Signature, error: SeqflowError) -> SeqflowError:
-    first, _, rest = str(error).partition("\n")
+    first, _, rest = str(error).removeprefix(f"{name}: ").partition("\n")
     origin = f" ({signature.inputs_text})" if not isinstance(error, OpError) else ""
     error.args = (f"{name}: {first}{origin}" + (f"\n{rest}" if rest else ""),)
     return error

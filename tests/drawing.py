@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from seqflow import registry
+from seqflow.expression.functions import by_name
 from seqflow.registry import OpDef
 from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum, evaluate
@@ -22,6 +23,7 @@ DTYPES = {
     "int": ["int32", "int64"],
     "index": ["int32", "int64", "uint8"],
     "bool": ["bool"],
+    "whole": ["int8", "int32", "int64", "uint8", "bool"],
 }
 LENGTHS_DTYPES = ["int32", "int64", "uint16"]
 
@@ -30,7 +32,7 @@ LENGTHS_DTYPES = ["int32", "int64", "uint16"]
 def calls(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Inputs and attributes that the op takes."""
     if op.draw is not None:
-        return draw(STRATEGIES[op.draw]())
+        return draw(STRATEGIES[op.draw](op))
     if op.same is not None:
         lengths = draw(hnp.arrays("int64", st.integers(0, 4), elements=st.integers(0, 4)))
         return {name: lengths.copy() for name in op.same}, {}
@@ -104,7 +106,7 @@ def _elements(dtype: np.dtype[Any]) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def _packed(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _packed(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Rows as `pack_rows` makes them."""
     inputs, attributes = draw(calls(registry.get("pack_rows")))
     packed = registry.get("pack_rows").call(**inputs, **attributes)
@@ -114,7 +116,36 @@ def _packed(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @st.composite
-def _slices(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _elementwise(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Operands that broadcast, of the dtypes the function takes; no integer is divided by zero."""
+    row = by_name[op.name]
+    kinds = "number" if "f" in row.kinds else "whole"
+    operands = _broadcasting(draw, row.parameters, kinds, positive=True)
+    if np.dtype(row.rule([operands[name].dtype for name in row.parameters])) == np.float16:
+        operands = {name: array.astype(np.float32) for name, array in operands.items()}
+    return operands, {}
+
+
+@st.composite
+def _expression(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    operands = _broadcasting(draw, ("x", "y"), "number", positive=False)
+    return {"operands": list(operands.values())}, {"expr": "sqrt((2*x + y)/12)"}
+
+
+def _broadcasting(draw: Any, names: Sequence[str], kinds: str, positive: bool) -> dict[str, Any]:
+    shapes = draw(hnp.mutually_broadcastable_shapes(num_shapes=len(names), max_dims=3, max_side=3))
+    operands = {}
+    for name, shape in zip(names, shapes.input_shapes, strict=True):
+        dtype = np.dtype(draw(st.sampled_from(DTYPES[kinds])))
+        elements = _elements(dtype)
+        if positive:
+            elements = st.just(True) if dtype.kind == "b" else st.integers(1, 3)
+        operands[name] = draw(hnp.arrays(dtype, shape, elements=elements))
+    return operands
+
+
+@st.composite
+def _slices(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """A slice inside each sequence."""
     inputs, _ = draw(calls(registry.get("truncate")))
     lengths = inputs["lengths"].tolist()
@@ -130,7 +161,7 @@ def _slices(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @st.composite
-def _reshapable(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _reshapable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Sequences whose elements fill rows of `width`."""
     width, columns = draw(st.integers(1, 3)), draw(st.integers(1, 3))
     lengths = draw(hnp.arrays("int32", st.integers(0, 4), elements=st.integers(0, 3))) * np.int32(width)
@@ -139,23 +170,23 @@ def _reshapable(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @st.composite
-def _scattered(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _scattered(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Updates of the dtype of `x`."""
-    inputs, attributes = draw(calls(replace(registry.get("scatter_sequences"), draw=None)))
+    inputs, attributes = draw(calls(replace(op, draw=None)))
     return inputs | {"updates": np.abs(inputs["updates"]).astype(inputs["x"].dtype)}, attributes
 
 
 @st.composite
-def _joinable(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _joinable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Several columns of one dtype."""
-    inputs, attributes = draw(calls(replace(registry.get("concat_sequences"), draw=None)))
+    inputs, attributes = draw(calls(replace(op, draw=None)))
     dtype = inputs["data"][0].dtype
     data = [draw(hnp.arrays(dtype, one.shape, elements=_elements(dtype))) for one in inputs["data"]]
     return inputs | {"data": data}, attributes
 
 
 @st.composite
-def _unmaskable(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _unmaskable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Masks that cover every row, and the values of the rows each is the first to cover."""
     count, rows = draw(st.integers(1, 3)), draw(st.integers(0, 5))
     owner = draw(hnp.arrays("int64", rows, elements=st.integers(0, count - 1)))
@@ -182,12 +213,12 @@ def text_arrays(texts: list[str]) -> dict[str, Any]:
 
 
 @st.composite
-def _text(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _text(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     return text_arrays(draw(TEXTS)), {}
 
 
 @st.composite
-def _trainable(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _trainable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     return text_arrays(draw(TEXTS)), {"vocabulary_size": draw(st.integers(256, 260))}
 
 
@@ -198,19 +229,21 @@ def _tokenizer() -> np.ndarray[Any, Any]:
 
 
 @st.composite
-def _tokenizable(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _tokenizable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     return text_arrays(draw(TEXTS)), {"tokenizer": _tokenizer()}
 
 
 @st.composite
-def _detokenizable(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    inputs, attributes = draw(_tokenizable())
+def _detokenizable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    inputs, attributes = draw(_tokenizable(op))
     tokens, lengths = registry.get("tokenize").call(**inputs, **attributes)
     return {"tokens": tokens, "lengths": lengths}, attributes
 
 
 STRATEGIES = {
     "packed": _packed,
+    "elementwise": _elementwise,
+    "expression": _expression,
     "slices": _slices,
     "reshapable": _reshapable,
     "scattered": _scattered,

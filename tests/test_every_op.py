@@ -23,7 +23,8 @@ BAD_LENGTHS = [
 
 def results(op, inputs, attributes):
     """All tensors of the results, those of lists one after another."""
-    result = op.call(**inputs, **attributes)
+    given = next(iter(inputs.values())) if op.spread else []
+    result = op.call(*given, **attributes) if op.spread else op.call(**inputs, **attributes)
     found = tuple(result) if op.result else (result,) if op.output_names else ()
     return [array for one in found for array in (one if isinstance(one, list) else [one])]
 

@@ -447,6 +447,13 @@ class Dimension:
             total += k * size
         return total
 
+    def atom_texts(self) -> list[str]:
+        """The texts of all named sizes it is made of, those inside products and the like too."""
+        found: list[str] = []
+        for atom, _ in self.terms or ():
+            found += [t for operand in atom.operands for t in operand.atom_texts()] or [atom.text]
+        return found
+
     # Text
 
     @property

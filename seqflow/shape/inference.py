@@ -23,8 +23,18 @@ class Guard(NamedTuple):
     right: Dimension | PartialShape
     origin: str
 
+    @property
+    def atoms(self) -> list[str]:
+        """The texts of the sizes it speaks of: `sum(lengths)`, `x.shape[0]`."""
+        sides = (self.left, self.right)
+        return [text for side in sides for size in _dimensions(side) for text in size.atom_texts()]
+
     def __str__(self) -> str:
         return f"{self.left} == {self.right} ({self.origin})"
+
+
+def _dimensions(side: Dimension | PartialShape) -> Iterable[Dimension]:
+    return [side] if isinstance(side, Dimension) else side.dimensions or ()
 
 
 class Output(NamedTuple):

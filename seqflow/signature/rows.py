@@ -20,6 +20,9 @@ class Described:
 
     by: str
 
+    def __str__(self) -> str:
+        return f"the lengths {self.by}"
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -27,6 +30,9 @@ class Rows:
 
     origin: str
     serial: int = field(default_factory=lambda: next(_serial))
+
+    def __str__(self) -> str:
+        return self.origin
 
 
 RowSpace = Described | Rows

@@ -227,9 +227,7 @@ class _Binder:
         elif isinstance(dim, (Name, AtLeast)):
             known, owner = self.rows.setdefault(dim.name, (rows, label))
             if self.equalities.rows(known) != self.equalities.rows(rows):
-                raise LodError(
-                    f"{label} has the rows of {_origin(rows)}, but {owner} those of {_origin(known)}"
-                )
+                raise LodError(f"{label} has the rows of {rows}, but {owner} those of {known}")
 
     def size(self, size: Size) -> Dimension | None:
         """The value of a size; None where something it needs is not known."""
@@ -283,7 +281,3 @@ def _aligned(
         start = i if rest is None or i <= rest else i + extra
         stop = start + (extra + 1 if i == rest else 1)
         yield f"{label}.shape[{start}]", dim, sizes[start:stop]
-
-
-def _origin(rows: object) -> str:
-    return f"the lengths {rows.by}" if isinstance(rows, Described) else getattr(rows, "origin", str(rows))
