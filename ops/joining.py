@@ -6,7 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpTypeError
-from seqflow.ops.slices import int64, starts_of
+from seqflow.ops.slices import int64, slice_positions, starts_of
 from seqflow.registry import op
 
 if TYPE_CHECKING:
@@ -66,13 +66,14 @@ def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     _check_dtypes([one.dtype for one in data])
     all_sizes = [int64(one) for one in lengths]
     joined = _added(all_sizes)
-    first = starts_of(joined)
     rows = np.empty((int(joined.sum()), *data[0].shape[1:]), data[0].dtype)
     for i, (values, sizes) in enumerate(zip(data, all_sizes, strict=True)):
-        turn = np.arange(len(values)) - np.repeat(starts_of(sizes), sizes)
-        targets = np.repeat(first, sizes)
-        for j, others in enumerate(all_sizes):  # of every input, the rows that have had their turn
-            targets += np.minimum(np.repeat(others, sizes), turn + (j < i))
+        turn = slice_positions(np.zeros(len(sizes), np.int64), sizes)
+        targets = kernels.expand(starts_of(joined), sizes)
+        targets += turn
+        for j, others in enumerate(all_sizes):  # of the other inputs, the rows that have had their turn
+            if j != i:
+                targets += np.minimum(kernels.expand(others, sizes), turn + (j < i))
         rows[targets] = values
     return rows, joined
 

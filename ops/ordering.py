@@ -36,7 +36,7 @@ def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> 
     array([1, 0, 0])
     """
     order = _order(data, lengths, descending)
-    order -= _beside(np.repeat(starts_of(lengths), lengths), data)
+    order -= _beside(kernels.expand(starts_of(lengths), lengths), data)
     return order
 
 

@@ -27,8 +27,8 @@ def random_bits(seed: int, lengths: Array) -> Array:
     """uint64[sum(lengths)]: a random number for each row of each sequence."""
     streams = sequence_bits(seed, len(lengths))
     first = kernels.lengths_to_offsets(lengths)[:-1].astype(np.uint64)
-    positions = np.arange(int(lengths.sum()), dtype=np.uint64) - np.repeat(first, lengths)
-    return output(np.repeat(streams, lengths), positions)
+    positions = np.arange(int(lengths.sum()), dtype=np.uint64) - kernels.expand(first, lengths)
+    return output(kernels.expand(streams, lengths), positions)
 
 
 def sequence_bits(seed: int, count: int) -> Array:

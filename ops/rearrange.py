@@ -108,7 +108,7 @@ def reverse_sequences(data: Array, lengths: Array) -> Array:
     array([2, 1, 3])
     """
     offsets = kernels.lengths_to_offsets(lengths)
-    mirrored = np.repeat(offsets[:-1] + offsets[1:] - 1, lengths)
+    mirrored = kernels.expand(offsets[:-1] + offsets[1:] - 1, lengths)
     mirrored -= np.arange(len(mirrored))
     return kernels.gather(data, mirrored)
 
@@ -207,8 +207,8 @@ def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array
     >>> repeat_sequences(np.array([1, 2, 3]), np.array([2, 1, 0]), np.array([2, 0, 1]))
     RepeatSequencesResult(rows=array([1, 2, 1, 2]), sizes=array([2, 2, 0]))
     """
-    sizes = np.repeat(int64(lengths), repeats)
-    return move_sequences(data, np.repeat(starts_of(lengths), repeats), sizes), sizes
+    sizes = kernels.expand(int64(lengths), repeats)
+    return move_sequences(data, kernels.expand(starts_of(lengths), repeats), sizes), sizes
 
 
 @op("data[sum(lengths), *d], lengths[B] -> rows[sum(reshaped), width], int64 reshaped[B]", draw="reshapable")

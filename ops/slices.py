@@ -22,6 +22,6 @@ def starts_of(lengths: Array) -> Array:
 def slice_positions(starts: Array, sizes: Array) -> Array:
     """The positions `start, start + 1, …` of all slices, one after another."""
     offsets = kernels.lengths_to_offsets(sizes)
-    positions: Array = np.repeat(starts - offsets[:-1], sizes)
+    positions: Array = kernels.expand(starts - offsets[:-1], sizes)
     positions += np.arange(len(positions))
     return positions

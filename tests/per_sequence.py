@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 DTYPES = ["float32", "float64", "float16", "int64", "uint8", "bool", "datetime64[s]"]
-LENGTHS_DTYPES = ["int32", "int64", "uint16"]
+LENGTHS_DTYPES = ["int32", "int64", "uint16", "uint64"]
 
 
 def lengths_arrays(longest=5, **options):

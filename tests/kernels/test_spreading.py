@@ -19,7 +19,7 @@ def test_expand_writes_each_row_as_often_as_its_length_says(any_kernels, data):
     lengths = data.draw(lengths_arrays(longest=40, count=st.integers(0, 8)))
     shape = (len(lengths), *data.draw(st.lists(st.integers(0, 5), max_size=2)))
     rows = values(data.draw, data.draw(st.sampled_from(DTYPES)), shape)
-    expected = np.repeat(rows, lengths, axis=0)
+    expected = np.repeat(rows, lengths.astype(np.int64), axis=0)
     assert_same(kernels.expand(rows, lengths), expected)
     room = np.zeros((len(expected) + 2, *shape[1:]), rows.dtype)
     out = room[1:-1]
@@ -44,7 +44,7 @@ def test_windows_hold_the_rows_around_each_row(any_kernels, sequences, before, a
     value = np.full(1, fill, "int8").astype(data.dtype)[0] if fill or data.dtype.kind in "SU" else 0
     found = kernels.windows(data, lengths, before, after, value)
     expected = np.full((len(data), before + 1 + after, *data.shape[1:]), value, data.dtype)
-    starts = np.cumsum(lengths, dtype=np.int64) - lengths
+    starts = np.cumsum(lengths, dtype=np.int64) - lengths.astype(np.int64)
     for start, sequence in zip(starts, cut(data, lengths), strict=True):
         for i in range(len(sequence)):
             for j in range(len(sequence)):
@@ -60,7 +60,7 @@ def test_large_results_are_the_same_on_any_number_of_threads(native, two_threads
         len(lengths), *[width] * (width > 0)
     )
     expanded = kernels.expand(rows, lengths)
-    assert_same(expanded, np.repeat(rows, lengths, axis=0))
+    assert_same(expanded, np.repeat(rows, lengths.astype(np.int64), axis=0))
     around = kernels.windows(expanded, lengths, 2, 1, 3)
     kernels.set_num_threads(1)
     assert_same(kernels.windows(expanded, lengths, 2, 1, 3), around)

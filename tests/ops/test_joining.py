@@ -42,7 +42,7 @@ def test_slicing_what_was_joined_gives_each_column_back(inputs):
     starts = np.zeros(len(joined), np.int64)
     for one, sizes in zip(data, lengths, strict=True):
         assert_sequences(*ops.slice_sequences(rows, starts, sizes, joined), cut(one, sizes), one)
-        starts = starts + sizes
+        starts = starts + sizes.astype(np.int64)
 
 
 @given(columns())

@@ -37,7 +37,9 @@ def test_slice_takes_the_same_as_slicing_each_sequence(sequences, draw):
 @given(ragged(), st.data())
 def test_a_clipped_slice_takes_what_python_takes(sequences, draw):
     data, lengths = sequences
-    anything = hnp.arrays("int32", len(lengths), elements=st.integers(0, 9))
+    anything = hnp.arrays(
+        draw.draw(st.sampled_from(["int32", "uint64"])), len(lengths), elements=st.integers(0, 9)
+    )
     starts, sizes = draw.draw(anything), draw.draw(anything)
     result = ops.slice_sequences(data, starts, sizes, lengths, clip=True)
     expected = [s[i : i + n] for s, i, n in zip(cut(data, lengths), starts, sizes, strict=True)]
@@ -179,7 +181,7 @@ def test_a_token_that_the_dtype_cannot_hold_is_an_error():
 def test_expand_repeats_each_row_as_its_length_says(lengths, draw):
     x, _ = draw.draw(ragged(lengths=np.ones(len(lengths), "int64")))
     found = ops.expand(x, lengths)
-    assert_same(found, np.repeat(x, lengths, axis=0))
+    assert_same(found, np.repeat(x, lengths.astype(np.int64), axis=0))
     out = np.empty_like(found, order="C")
     assert ops.expand(x, lengths, out=out) is out
     assert_same(out, found)
