@@ -129,18 +129,28 @@ def split_words(
     >>> split_words(np.frombuffer(b"to be  or", np.uint8), np.array([5, 4])).sizes
     array([2, 2, 2])
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     strings = to_strings(data, lengths, errors)
-    try:
-        split = (
-            pc.utf8_split_whitespace(strings)
-            if pattern is None
-            else pc.split_pattern_regex(strings, pattern=pattern)
-        )
-    except pa.ArrowInvalid as error:
-        raise OpError(f"pattern is {pattern!r}: {error}") from None
+    split = pc.utf8_split_whitespace(strings) if pattern is None else _split_at(strings, pattern, data)
     words, sizes = from_strings(split.flatten())
     counts = np.diff(split.offsets.to_numpy()).astype(np.int64)
     return words, sizes[sizes > 0], kernels.segment_reduce("sum", sizes > 0, counts)
+
+
+def _split_at(strings: Any, pattern: str, data: Array) -> Any:
+    """The strings split where the pattern matches, if only the empty string (Arrow would split there for ever)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = data.tobytes()
+    mark = next((chr(c) for c in range(0xFDD0, 0xFDF0) if chr(c).encode() not in text), None)
+    if mark is None:
+        raise OpError(
+            "data holds every noncharacter from U+FDD0 to U+FDEF, expected one to be free as a mark"
+        )
+    try:
+        marked = pc.replace_substring_regex(strings, pattern=pattern, replacement=mark)
+    except pa.ArrowInvalid as error:
+        raise OpError(f"pattern is {pattern!r}: {error}") from None
+    return pc.split_pattern(marked, pattern=mark)

@@ -98,6 +98,24 @@ def test_split_words_at_a_pattern(texts):
     assert strings(result.words, result.sizes) == [word for words in expected for word in words]
 
 
+@pytest.mark.parametrize("pattern", ["", "b*", "$", "^", r"\b", r"\B", "(?:)", "b?", "[^b]*"])
+def test_a_pattern_may_match_the_empty_string(pattern):
+    texts = ["abcb", "", "b", "e b"]
+    result = ops.split_words(**text_arrays(texts), pattern=pattern)
+    expected = [[word for word in re.split(pattern, text) if word] for text in texts]
+    assert [len(words) for words in expected] == result.counts.tolist()
+    assert strings(result.words, result.sizes) == [word for words in expected for word in words]
+
+
+def test_noncharacters_stay_in_words():
+    text = "".join(map(chr, range(0xFDD0, 0xFDEF)))
+    assert strings(*ops.split_words(**text_arrays([f"{text} {text}"]), pattern=" ")[:2]) == [text, text]
+    with pytest.raises(
+        sf.OpError, match=r"^split_words: data holds every noncharacter from U\+FDD0 to U\+FDEF"
+    ):
+        ops.split_words(**text_arrays([text + "\ufdef"]), pattern=" ")
+
+
 def test_a_malformed_pattern_is_an_error():
     with pytest.raises(sf.OpError, match=r"^split_words: pattern is '\(': "):
         ops.split_words(**text_arrays(["a"]), pattern="(")
