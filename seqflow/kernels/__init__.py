@@ -27,6 +27,7 @@ from seqflow.kernels.moves import gather, move_slices
 from seqflow.kernels.packing import fill_packed, plan_packing
 from seqflow.kernels.padding import pack_by_time, pad, unpack_by_time, unpad
 from seqflow.kernels.reductions import gather_segment_reduce, segment_reduce
+from seqflow.kernels.spreading import expand, windows
 
 __all__ = [
     "KernelError",
@@ -34,6 +35,7 @@ __all__ = [
     "check_lengths",
     "check_out",
     "choice",
+    "expand",
     "fill_packed",
     "gather",
     "gather_segment_reduce",
@@ -59,4 +61,5 @@ __all__ = [
     "unpack_by_time",
     "unpad",
     "use",
+    "windows",
 ]

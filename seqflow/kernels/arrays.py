@@ -162,7 +162,7 @@ def check_packed(packed: Array, lengths: Array) -> None:
         raise ValueError(f"packed has {packed.shape[1]} columns but there are {len(lengths)} lengths")
 
 
-def check_width(width: int) -> None:
+def check_width(width: int, argument: str = "width") -> None:
     """ValueError for a negative width."""
     if width < 0:
-        raise ValueError(f"width is {width}, expected 0 or more")
+        raise ValueError(f"{argument} is {width}, expected 0 or more")

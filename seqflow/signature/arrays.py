@@ -64,6 +64,9 @@ def _scopes(signature: Signature, bound: Sequence[Any]) -> Iterator[list[tuple[A
 
 def _convert_repeated(group: Repeated, value: Any) -> list[tuple[Any, ...]]:
     """`value` holds one list an argument of the group; returned are the repetitions."""
+    for argument, items in zip(group.arguments, value, strict=True):
+        if not isinstance(items, (list, tuple, np.ndarray)):
+            raise OpTypeError(f"{argument.name} is {type(items).__name__}, expected a list of arrays")
     counts = {argument.name: len(items) for argument, items in zip(group.arguments, value, strict=True)}
     if len(set(counts.values())) != 1 or 0 in counts.values():
         found = ", ".join(f"{name} has {count}" for name, count in counts.items())

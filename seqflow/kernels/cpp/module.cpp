@@ -37,4 +37,5 @@ NB_MODULE(_native, module) {
   bind_moves(module);
   bind_padding(module);
   bind_packing(module);
+  bind_spreading(module);
 }

@@ -18,6 +18,7 @@ from seqflow.kernels.native.moves import gather, move_slices
 from seqflow.kernels.native.packing import fill_packed, plan_packing
 from seqflow.kernels.native.padding import pack_by_time, pad, unpack_by_time, unpad
 from seqflow.kernels.native.reductions import gather_segment_reduce, segment_reduce
+from seqflow.kernels.native.spreading import expand, windows
 
 isa = _native.isa
 isas = _native.isas
@@ -30,6 +31,7 @@ leave_single_thread = _native.leave_single_thread
 __all__ = [
     "check_lengths",
     "enter_single_thread",
+    "expand",
     "fill_packed",
     "gather",
     "gather_segment_reduce",
@@ -52,4 +54,5 @@ __all__ = [
     "set_num_threads",
     "unpack_by_time",
     "unpad",
+    "windows",
 ]

@@ -13,9 +13,11 @@ from seqflow.kernels.reference.moves import gather, move_slices
 from seqflow.kernels.reference.packing import fill_packed, plan_packing
 from seqflow.kernels.reference.padding import pack_by_time, pad, unpack_by_time, unpad
 from seqflow.kernels.reference.reductions import gather_segment_reduce, segment_reduce
+from seqflow.kernels.reference.spreading import expand, windows
 
 __all__ = [
     "check_lengths",
+    "expand",
     "fill_packed",
     "gather",
     "gather_segment_reduce",
@@ -32,4 +34,5 @@ __all__ = [
     "segment_reduce",
     "unpack_by_time",
     "unpad",
+    "windows",
 ]
