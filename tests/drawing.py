@@ -101,5 +101,55 @@ def _packed(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return {name: getattr(packed, name) for name in names}, count
 
 
-STRATEGIES = {"packed": _packed}
+@st.composite
+def _recurrent(draw: Any, op: str, gates: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Weights of all sizes that fit together, small enough not to blow up what rounding differs in."""
+    lengths = draw(
+        hnp.arrays(draw(st.sampled_from(LENGTHS_DTYPES)), st.integers(0, 4), elements=st.integers(0, 4))
+    )
+    inputs, hidden = draw(st.integers(0, 4)), draw(st.integers(0, 4))
+    dtype = draw(st.sampled_from(DTYPES["float"]))
+    directions = 2 if op.startswith("bidirectional") else 1
+    shapes = {
+        "x": (int(lengths.sum()), inputs), "w_ih": (gates * hidden, inputs), "w_hh": (gates * hidden, hidden),
+        "bias": (gates * hidden,), "h0": (len(lengths), directions * hidden),
+    }  # fmt: skip
+    shapes["c0"] = shapes["h0"]
+    arrays = {"lengths": lengths}
+    for argument in registry.get(op).signature.input_arguments:
+        if not argument.is_lengths:
+            parts = argument.name.removesuffix("_reverse").split("_")
+            shape = shapes["_".join(parts[:1] if parts[0] == "bias" else parts)]
+            values = draw(hnp.arrays("int64", shape, elements=st.integers(-8, 8)))
+            arrays[argument.name] = (values / 16).astype(dtype)
+    names = [argument.name for argument in registry.get(op).signature.input_arguments]
+    choices = [a for a in registry.get(op).attributes if a.kind == "choice"]
+    booleans = [a for a in registry.get(op).attributes if a.kind == "bool"]
+    attributes = {a.name: draw(st.sampled_from(a.choices)) for a in choices}
+    attributes |= {a.name: draw(st.booleans()) for a in booleans}
+    return {name: arrays[name] for name in names}, attributes
+
+
+@st.composite
+def _label_scores(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    lengths = draw(
+        hnp.arrays(draw(st.sampled_from(LENGTHS_DTYPES)), st.integers(0, 4), elements=st.integers(0, 4))
+    )
+    labels = draw(st.integers(1, 3))
+    dtype = draw(st.sampled_from(DTYPES["number"]))
+    scores = draw(hnp.arrays(dtype, (int(lengths.sum()), labels), elements=_elements(np.dtype(dtype))))
+    blank, merge = draw(st.integers(0, labels - 1)), draw(st.booleans())
+    return {"scores": scores, "lengths": lengths}, {"blank": blank, "merge_repeated": merge}
+
+
+STRATEGIES = {
+    "packed": _packed,
+    "label_scores": _label_scores,
+    "rnn": lambda: _recurrent("rnn", 1),
+    "gru": lambda: _recurrent("gru", 3),
+    "lstm": lambda: _recurrent("lstm", 4),
+    "bidirectional_rnn": lambda: _recurrent("bidirectional_rnn", 1),
+    "bidirectional_gru": lambda: _recurrent("bidirectional_gru", 3),
+    "bidirectional_lstm": lambda: _recurrent("bidirectional_lstm", 4),
+}
 """Inputs for ops whose signature does not say enough, by the name the op gives as `draw=`."""

@@ -24,6 +24,7 @@ from seqflow.kernels.lengths import (
 from seqflow.kernels.moves import gather, move_slices
 from seqflow.kernels.packing import fill_packed, plan_packing
 from seqflow.kernels.padding import pad, unpad
+from seqflow.kernels.recurrent import run_cell
 from seqflow.kernels.reductions import gather_segment_reduce, segment_reduce
 
 __all__ = [
@@ -47,6 +48,7 @@ __all__ = [
     "plan_packing",
     "quick_check_lengths",
     "reference",
+    "run_cell",
     "segment_reduce",
     "set_num_threads",
     "single_thread",

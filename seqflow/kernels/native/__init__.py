@@ -16,6 +16,7 @@ from seqflow.kernels.native.moves import gather, move_slices
 from seqflow.kernels.native.packing import fill_packed, plan_packing
 from seqflow.kernels.native.padding import pad, unpad
 from seqflow.kernels.native.reductions import gather_segment_reduce, segment_reduce
+from seqflow.kernels.reference.recurrent import run_cell
 
 isa = _native.isa
 isas = _native.isas
@@ -42,6 +43,7 @@ __all__ = [
     "pad",
     "plan_packing",
     "quick_check_lengths",
+    "run_cell",
     "segment_reduce",
     "set_isa",
     "set_num_threads",

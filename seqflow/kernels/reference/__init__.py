@@ -10,6 +10,7 @@ from seqflow.kernels.reference.lengths import (
 from seqflow.kernels.reference.moves import gather, move_slices
 from seqflow.kernels.reference.packing import fill_packed, plan_packing
 from seqflow.kernels.reference.padding import pad, unpad
+from seqflow.kernels.reference.recurrent import run_cell
 from seqflow.kernels.reference.reductions import gather_segment_reduce, segment_reduce
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "pad",
     "plan_packing",
     "quick_check_lengths",
+    "run_cell",
     "segment_reduce",
     "unpad",
 ]
