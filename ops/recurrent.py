@@ -123,7 +123,7 @@ def lstm(
 
     >>> x = np.array([[1.0], [2.0], [3.0]])
     >>> lstm(x, np.array([2, 0, 1]), np.ones((4, 1)), np.zeros((4, 1))).h_last.ravel().round(3)
-    array([0.766, 0.   , 0.705])
+    array([0.768, 0.   , 0.704])
     """
     _check_one_dtype(x, w_ih=w_ih, w_hh=w_hh, bias=bias, h0=h0, c0=c0)
     if forget_bias:
@@ -237,9 +237,9 @@ def bidirectional_lstm(
 
     >>> x, w, v = np.array([[1.0], [2.0], [3.0]]), np.ones((4, 1)), np.zeros((4, 1))
     >>> bidirectional_lstm(x, np.array([2, 1]), w, v, w, v).h.round(3)
-    array([[0.369, 0.606],
-           [0.766, 0.606],
-           [0.705, 0.705]])
+    array([[0.37 , 0.604],
+           [0.768, 0.608],
+           [0.704, 0.704]])
     """
     _check_one_dtype(
         x, w_ih=w_ih, w_hh=w_hh, w_ih_reverse=w_ih_reverse, w_hh_reverse=w_hh_reverse,

@@ -36,4 +36,5 @@ NB_MODULE(_native, module) {
   bind_reductions(module);
   bind_moves(module);
   bind_packing(module);
+  bind_recurrent(module);
 }

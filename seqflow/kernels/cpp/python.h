@@ -80,5 +80,6 @@ void bind_lengths(nb::module_ &module);
 void bind_reductions(nb::module_ &module);
 void bind_moves(nb::module_ &module);
 void bind_packing(nb::module_ &module);
+void bind_recurrent(nb::module_ &module);
 
 }  // namespace seqflow

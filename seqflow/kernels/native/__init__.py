@@ -15,8 +15,8 @@ from seqflow.kernels.native.lengths import (
 from seqflow.kernels.native.moves import gather, move_slices
 from seqflow.kernels.native.packing import fill_packed, plan_packing
 from seqflow.kernels.native.padding import pad, unpad
+from seqflow.kernels.native.recurrent import run_cell
 from seqflow.kernels.native.reductions import gather_segment_reduce, segment_reduce
-from seqflow.kernels.reference.recurrent import run_cell
 
 isa = _native.isa
 isas = _native.isas
