@@ -70,17 +70,17 @@ def _schedule(lengths: Array, starts: Array, reverse: bool) -> Iterator[tuple[Ar
 
 def _lstm(arguments: CellArguments) -> tuple[Array, Array, Step]:
     hidden = arguments.w_hh.shape[1]
-    halves = np.repeat(np.array([0.5, 0.5, 1, 0.5], arguments.x.dtype), hidden)
-    bias = halves * _bias(arguments)
-    return arguments.w_ih.T * halves, bias, partial(_lstm_step, arguments.w_hh.T * halves, hidden)
+    signs = np.repeat(np.array([-1, -1, -2, -1], arguments.x.dtype), hidden)
+    step = partial(_lstm_step, arguments.w_hh.T * signs, hidden)
+    return arguments.w_ih.T * signs, signs * _bias(arguments), step
 
 
 def _lstm_step(weights: Array, hidden: int, gates: Array, h: Array, c: Array) -> None:
     gates += h @ weights
     i, f, g, o = (gates[:, k * hidden : (k + 1) * hidden] for k in range(4))
-    np.tanh(gates, out=gates)
-    _sigmoid_of_tanh(gates[:, : 2 * hidden])
-    _sigmoid_of_tanh(o)
+    _sigmoid_of_negated(gates)
+    g *= 2  # tanh(g) = 2 sigmoid(2 g) - 1
+    g -= 1
     c *= f
     i *= g
     c += i
@@ -90,14 +90,14 @@ def _lstm_step(weights: Array, hidden: int, gates: Array, h: Array, c: Array) ->
 
 def _gru(arguments: CellArguments, *, reset_first: bool) -> tuple[Array, Array, Step]:
     hidden = arguments.w_hh.shape[1]
-    halves = np.repeat(np.array([0.5, 0.5, 1], arguments.x.dtype), hidden)
+    signs = np.repeat(np.array([-1, -1, 1], arguments.x.dtype), hidden)
     bias, outside = _biases(arguments)
     if reset_first:
         bias, step = bias + outside, _gru_reset_first_step
     else:  # what is added to the product with w_hh is in the reset gate's hands
         bias[: 2 * hidden] += outside[: 2 * hidden]
         step = partial(_gru_step, outside[2 * hidden :])
-    return arguments.w_ih.T * halves, halves * bias, partial(step, arguments.w_hh.T * halves)
+    return arguments.w_ih.T * signs, signs * bias, partial(step, arguments.w_hh.T * signs)
 
 
 def _gru_step(bias: Array, weights: Array, gates: Array, h: Array, c: None) -> None:
@@ -105,7 +105,7 @@ def _gru_step(bias: Array, weights: Array, gates: Array, h: Array, c: None) -> N
     recurrent = h @ weights
     reset_and_update, new = gates[:, : 2 * hidden], gates[:, 2 * hidden :]
     reset_and_update += recurrent[:, : 2 * hidden]
-    _sigmoid_of_tanh(np.tanh(reset_and_update, out=reset_and_update))
+    _sigmoid_of_negated(reset_and_update)
     recurrent[:, 2 * hidden :] += bias
     new += gates[:, :hidden] * recurrent[:, 2 * hidden :]
     _update(gates[:, hidden : 2 * hidden], np.tanh(new, out=new), h)
@@ -115,7 +115,7 @@ def _gru_reset_first_step(weights: Array, gates: Array, h: Array, c: None) -> No
     hidden = h.shape[1]
     reset_and_update, new = gates[:, : 2 * hidden], gates[:, 2 * hidden :]
     reset_and_update += h @ weights[:, : 2 * hidden]
-    _sigmoid_of_tanh(np.tanh(reset_and_update, out=reset_and_update))
+    _sigmoid_of_negated(reset_and_update)
     new += (gates[:, :hidden] * h) @ weights[:, 2 * hidden :]
     _update(gates[:, hidden : 2 * hidden], np.tanh(new, out=new), h)
 
@@ -139,10 +139,11 @@ def _relu(values: Array, out: Array) -> None:
     np.maximum(values, 0, out=out)
 
 
-def _sigmoid_of_tanh(values: Array) -> None:
-    """sigmoid(x) of tanh(x / 2), in place: the halves are in the weights."""
-    values *= 0.5
-    values += 0.5
+def _sigmoid_of_negated(values: Array) -> None:
+    """sigmoid(x) of -x, in place: the minus is in the weights."""
+    np.exp(values, out=values)
+    values += 1
+    np.divide(1, values, out=values)
 
 
 def _biases(arguments: CellArguments) -> tuple[Array, Array]:
