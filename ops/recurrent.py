@@ -22,7 +22,7 @@ Weights = tuple[Array | None, ...]
 @op(
     "float x[sum(lengths), K], lengths[B], float w_ih[H, K], float w_hh[H, H], float bias[H]?, float h0[B, H]?"
     " -> h[sum(lengths), H], h_last[B, H]",
-    draw="rnn",
+    draw="recurrent",
 )
 def rnn(
     x: Array,
@@ -53,7 +53,7 @@ def rnn(
 @op(
     "float x[sum(lengths), K], lengths[B], float w_ih[3*H, K], float w_hh[3*H, H],"
     " float bias_ih[3*H]?, float bias_hh[3*H]?, float h0[B, H]? -> h[sum(lengths), H], h_last[B, H]",
-    draw="gru",
+    draw="recurrent",
 )
 def gru(
     x: Array,
@@ -93,7 +93,7 @@ def gru(
     "float x[sum(lengths), K], lengths[B], float w_ih[4*H, K], float w_hh[4*H, H],"
     " float bias[4*H]?, float h0[B, H]?, float c0[B, H]?"
     " -> h[sum(lengths), H], h_last[B, H], c_last[B, H]",
-    draw="lstm",
+    draw="recurrent",
 )
 def lstm(
     x: Array,
@@ -138,7 +138,7 @@ def lstm(
     "float x[sum(lengths), K], lengths[B], float w_ih[H, K], float w_hh[H, H],"
     " float w_ih_reverse[H, K], float w_hh_reverse[H, H], float bias[H]?, float bias_reverse[H]?,"
     " float h0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H]",
-    draw="bidirectional_rnn",
+    draw="recurrent",
 )
 def bidirectional_rnn(
     x: Array,
@@ -176,7 +176,7 @@ def bidirectional_rnn(
     " float w_ih_reverse[3*H, K], float w_hh_reverse[3*H, H], float bias_ih[3*H]?, float bias_hh[3*H]?,"
     " float bias_ih_reverse[3*H]?, float bias_hh_reverse[3*H]?, float h0[B, 2*H]?"
     " -> h[sum(lengths), 2*H], h_last[B, 2*H]",
-    draw="bidirectional_gru",
+    draw="recurrent",
 )
 def bidirectional_gru(
     x: Array,
@@ -217,7 +217,7 @@ def bidirectional_gru(
     "float x[sum(lengths), K], lengths[B], float w_ih[4*H, K], float w_hh[4*H, H],"
     " float w_ih_reverse[4*H, K], float w_hh_reverse[4*H, H], float bias[4*H]?, float bias_reverse[4*H]?,"
     " float h0[B, 2*H]?, float c0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H], c_last[B, 2*H]",
-    draw="bidirectional_lstm",
+    draw="recurrent",
 )
 def bidirectional_lstm(
     x: Array,

@@ -9,21 +9,33 @@ from seqflow.signature import Attribute, Repeated
 _HEAD = '''\
 """The ops, as type checkers see them. Written by `python -m seqflow.stubs`; do not edit."""
 
+import builtins
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 Array = np.ndarray[Any, Any]
-Scalar = bool | int | float | np.generic
+Scalar = builtins.bool | int | float | np.generic
 '''
-_TYPES = {"int": "int", "float": "float", "bool": "bool", "str": "str", "scalar": "Scalar", "object": "Any"}
+_TYPES = {
+    "int": "int",
+    "float": "float",
+    "bool": "builtins.bool",
+    "str": "str",
+    "scalar": "Scalar",
+    "ints": "int | Sequence[int]",
+    "parts": "int | Sequence[int]",
+    "dtype": "DTypeLike",
+    "object": "Any",
+}
 
 
 def stub() -> str:
     """The text of the stub file."""
-    return "\n".join([_HEAD, *(_op(registry.get(name)) for name in registry.names())])
+    ops = [registry.get(name) for name in registry.names()]
+    return "\n".join([_HEAD, *(_op(op) for op in ops if op.function.__module__.startswith("seqflow.ops."))])
 
 
 def _op(op: OpDef) -> str:
@@ -43,10 +55,11 @@ def _parameters(op: OpDef) -> list[str]:
     parameters: list[str] = []
     for item in op.signature.inputs:
         if isinstance(item, Repeated):
-            parameters += [f"{argument.name}: Sequence[ArrayLike]" for argument in item.arguments]
+            kind = "*{}: ArrayLike" if op.spread else "{}: Sequence[ArrayLike]"
+            parameters += [kind.format(argument.name) for argument in item.arguments]
         else:
             parameters.append(f"{item.name}: ArrayLike{' | None = None' if item.optional else ''}")
-    if op.attributes:
+    if op.attributes and not op.spread:
         parameters.append("*")
     return parameters + [_attribute(attribute) for attribute in op.attributes]
 

@@ -1,14 +1,18 @@
 """Inputs for any op, drawn from its signature alone."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from drawing_recurrent import RECURRENT
+from drawing_shaping import SHAPING
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from seqflow import registry
+from seqflow.expression.functions import by_name
 from seqflow.registry import OpDef
-from seqflow.signature import Argument, Attribute
+from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum, evaluate
 
 DTYPES = {
@@ -19,6 +23,7 @@ DTYPES = {
     "int": ["int32", "int64"],
     "index": ["int32", "int64", "uint8"],
     "bool": ["bool"],
+    "whole": ["int8", "int32", "int64", "uint8", "bool"],
 }
 LENGTHS_DTYPES = ["int32", "int64", "uint16"]
 
@@ -27,7 +32,7 @@ LENGTHS_DTYPES = ["int32", "int64", "uint16"]
 def calls(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Inputs and attributes that the op takes."""
     if op.draw is not None:
-        return draw(STRATEGIES[op.draw]())
+        return draw(STRATEGIES[op.draw](op))
     if op.same is not None:
         lengths = draw(hnp.arrays("int64", st.integers(0, 4), elements=st.integers(0, 4)))
         return {name: lengths.copy() for name in op.same}, {}
@@ -36,15 +41,24 @@ def calls(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     for argument in op.signature.input_arguments:
         if argument.dtype.word == "index":
             known[argument.dtype.of[0]] = draw(st.integers(1, 4))
+    inputs = _arrays(draw, [item for item in op.signature.inputs if isinstance(item, Argument)], known)
+    for item in op.signature.inputs:
+        if isinstance(item, Repeated):
+            drawn = [_arrays(draw, item.arguments, known) for _ in range(draw(st.integers(1, 3)))]
+            inputs |= {a.name: [repetition[a.name] for repetition in drawn] for a in item.arguments}
+    return {argument.name: inputs[argument.name] for argument in op.signature.input_arguments}, attributes
+
+
+def _arrays(draw: Any, arguments: Sequence[Argument], known: dict[object, Any]) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
-    for argument in sorted(op.signature.input_arguments, key=lambda argument: not argument.is_lengths):
+    for argument in sorted(arguments, key=lambda argument: not argument.is_lengths):
         shape = [size for dim in argument.dims for size in _sizes(draw, dim, known)]
         arrays[argument.name] = _array(draw, argument, shape, known)
         if argument.is_lengths:
             lengths = arrays[argument.name]
             known[Sum(argument.name)] = int(lengths.sum())
             known[Max(argument.name)] = int(lengths.max()) if len(lengths) else 0
-    return {argument.name: arrays[argument.name] for argument in op.signature.input_arguments}, attributes
+    return arrays
 
 
 def _attribute(attribute: Attribute) -> st.SearchStrategy[Any]:
@@ -58,7 +72,7 @@ def _attribute(attribute: Attribute) -> st.SearchStrategy[Any]:
 
 def _sizes(draw: Any, dim: Any, known: dict[object, Any]) -> list[int]:
     if isinstance(dim, Rest):
-        if dim not in known:
+        if dim not in known or dim.name == "_":
             known[dim] = draw(st.lists(st.integers(1, 3), max_size=2))
         return known[dim]
     if isinstance(dim, AtLeast):
@@ -92,7 +106,7 @@ def _elements(dtype: np.dtype[Any]) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def _packed(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _packed(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Rows as `pack_rows` makes them."""
     inputs, attributes = draw(calls(registry.get("pack_rows")))
     packed = registry.get("pack_rows").call(**inputs, **attributes)
@@ -102,54 +116,35 @@ def _packed(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @st.composite
-def _recurrent(draw: Any, op: str, gates: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Weights of all sizes that fit together, small enough not to blow up what rounding differs in."""
-    lengths = draw(
-        hnp.arrays(draw(st.sampled_from(LENGTHS_DTYPES)), st.integers(0, 4), elements=st.integers(0, 4))
-    )
-    inputs, hidden = draw(st.integers(0, 4)), draw(st.integers(0, 4))
-    dtype = draw(st.sampled_from(DTYPES["float"]))
-    directions = 2 if op.startswith("bidirectional") else 1
-    shapes = {
-        "x": (int(lengths.sum()), inputs), "w_ih": (gates * hidden, inputs), "w_hh": (gates * hidden, hidden),
-        "bias": (gates * hidden,), "h0": (len(lengths), directions * hidden),
-    }  # fmt: skip
-    shapes["c0"] = shapes["h0"]
-    arrays = {"lengths": lengths}
-    for argument in registry.get(op).signature.input_arguments:
-        if not argument.is_lengths:
-            parts = argument.name.removesuffix("_reverse").split("_")
-            shape = shapes["_".join(parts[:1] if parts[0] == "bias" else parts)]
-            values = draw(hnp.arrays("int64", shape, elements=st.integers(-8, 8)))
-            arrays[argument.name] = (values / 16).astype(dtype)
-    names = [argument.name for argument in registry.get(op).signature.input_arguments]
-    choices = [a for a in registry.get(op).attributes if a.kind == "choice"]
-    booleans = [a for a in registry.get(op).attributes if a.kind == "bool"]
-    attributes = {a.name: draw(st.sampled_from(a.choices)) for a in choices}
-    attributes |= {a.name: draw(st.booleans()) for a in booleans}
-    return {name: arrays[name] for name in names}, attributes
+def _elementwise(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Operands that broadcast, of the dtypes the function takes; no integer is divided by zero."""
+    row = by_name[op.name]
+    kinds = "number" if "f" in row.kinds else "whole"
+    operands = _broadcasting(draw, row.parameters, kinds, positive=True)
+    if np.dtype(row.rule([operands[name].dtype for name in row.parameters])) == np.float16:
+        operands = {name: array.astype(np.float32) for name, array in operands.items()}
+    return operands, {}
 
 
 @st.composite
-def _label_scores(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    lengths = draw(
-        hnp.arrays(draw(st.sampled_from(LENGTHS_DTYPES)), st.integers(0, 4), elements=st.integers(0, 4))
-    )
-    labels = draw(st.integers(1, 3))
-    dtype = draw(st.sampled_from(DTYPES["number"]))
-    scores = draw(hnp.arrays(dtype, (int(lengths.sum()), labels), elements=_elements(np.dtype(dtype))))
-    blank, merge = draw(st.integers(0, labels - 1)), draw(st.booleans())
-    return {"scores": scores, "lengths": lengths}, {"blank": blank, "merge_repeated": merge}
+def _expression(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    operands = _broadcasting(draw, ("x", "y"), "number", positive=False)
+    return {"operands": list(operands.values())}, {"expr": "sqrt((2*x + y)/12)"}
+
+
+def _broadcasting(draw: Any, names: Sequence[str], kinds: str, positive: bool) -> dict[str, Any]:
+    shapes = draw(hnp.mutually_broadcastable_shapes(num_shapes=len(names), max_dims=3, max_side=3))
+    operands = {}
+    for name, shape in zip(names, shapes.input_shapes, strict=True):
+        dtype = np.dtype(draw(st.sampled_from(DTYPES[kinds])))
+        elements = _elements(dtype)
+        if positive:
+            elements = st.just(True) if dtype.kind == "b" else st.integers(1, 3)
+        operands[name] = draw(hnp.arrays(dtype, shape, elements=elements))
+    return operands
 
 
 STRATEGIES = {
-    "packed": _packed,
-    "label_scores": _label_scores,
-    "rnn": lambda: _recurrent("rnn", 1),
-    "gru": lambda: _recurrent("gru", 3),
-    "lstm": lambda: _recurrent("lstm", 4),
-    "bidirectional_rnn": lambda: _recurrent("bidirectional_rnn", 1),
-    "bidirectional_gru": lambda: _recurrent("bidirectional_gru", 3),
-    "bidirectional_lstm": lambda: _recurrent("bidirectional_lstm", 4),
-}
+    **SHAPING, **RECURRENT, "packed": _packed, "elementwise": _elementwise, "expression": _expression,
+}  # fmt: skip
 """Inputs for ops whose signature does not say enough, by the name the op gives as `draw=`."""

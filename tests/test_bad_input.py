@@ -75,11 +75,16 @@ CASES = {
     ),
     "lengths that do not add up": (
         SOURCE + '[net]\nnet = "x = lengths_sum(tokens.values, ids.lengths)\\nreturn x"\n' + OUTPUT, BAD_DATA,
-        "lengths_sum: sum(lengths) is 3 but data has 4 rows",
+        "lengths_sum: data has the rows that tokens.lengths describes, but lengths is ids.lengths",
+    ),
+    "lengths that were said to be the same": (
+        SOURCE + '[net]\nnet = "same_lengths(tokens.lengths, ids.lengths)\\nx = lengths_sum(tokens.values, ids.lengths)"\n'
+        + OUTPUT, BAD_DATA,
+        "same_lengths: ",
     ),
     "negative lengths": (
-        SOURCE + '[net]\nnet = "x = lengths_sum(tokens.values, sizes)\\nreturn x"\n' + OUTPUT, BAD_DATA,
-        "lengths_sum: lengths[1] = -1 is negative",
+        SOURCE + '[net]\nnet = "x, m = pad(pieces, sizes)\\npieces = gather(tokens.values, [0])\\nreturn x"\n' + OUTPUT, BAD_DATA,
+        "pad: lengths[1] = -1 is negative",
     ),
     "an index out of range": (
         SOURCE + '[constants]\ntable = "table.npy"\n'

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import reduce
+from functools import lru_cache, reduce
 from math import gcd
 from operator import index, mul
 from typing import Any, Literal, NoReturn, SupportsIndex, overload
@@ -447,6 +447,13 @@ class Dimension:
             total += k * size
         return total
 
+    def atom_texts(self) -> list[str]:
+        """The texts of all named sizes it is made of, those inside products and the like too."""
+        found: list[str] = []
+        for atom, _ in self.terms or ():
+            found += [t for operand in atom.operands for t in operand.atom_texts()] or [atom.text]
+        return found
+
     # Text
 
     @property
@@ -516,6 +523,7 @@ def _static(size: int) -> Dimension:
     return _raw(size, size, size, ())
 
 
+@lru_cache(maxsize=4096)
 def _atomic(kind: AtomKind, name: str, low: int, high: int | None) -> Dimension:
     if not re.fullmatch(NAME, name):
         raise ShapeError(

@@ -144,7 +144,7 @@ def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
     for argument, array in arguments:
         for axis, dim, size in _aligned(argument, array):
             match dim:
-                case Anything():
+                case Anything() | Rest(name="_"):
                     pass
                 case Name(name=name) | AtLeast(name=name) if name not in known:
                     known[name], origins[name] = size, f"{argument.name}.shape[{axis}]"
@@ -245,16 +245,11 @@ def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str 
     for argument in sorted(signature.input_arguments, key=lambda argument: not argument.is_lengths):
         writer.kind(argument)
     try:
-        for argument in sorted(signature.input_arguments, key=lambda argument: _complexity(argument)):
+        for argument in sorted(signature.input_arguments, key=lambda argument: argument.computed):
             writer.shape(argument)
     except KeyError:
         return None
     return " and ".join(writer.conditions)
-
-
-def _complexity(argument: Argument) -> int:
-    """Arguments whose dimensions are plain names come first: they bind the names the others use."""
-    return sum(not isinstance(dim, (Name, Rest, Anything)) for dim in argument.dims)
 
 
 class _ConditionWriter:
@@ -273,7 +268,7 @@ class _ConditionWriter:
         self.conditions.append(f"type({name}) is ndarray and {name}.ndim {rank}")
         dtype = f"== {argument.dtype.word}" if kinds is None else f'.kind in "{kinds}"'
         self.conditions.append(
-            f"(dtype := {name}.dtype){' ' if kinds is None else ''}{dtype} and dtype.isnative"
+            f"(_dtype := {name}.dtype){' ' if kinds is None else ''}{dtype} and _dtype.isnative"
         )
 
     def shape(self, argument: Argument) -> None:
@@ -282,7 +277,7 @@ class _ConditionWriter:
             axis = i if rest is None or i < rest else i - count
             place = f"{argument.name}.shape[{axis}]"
             match dim:
-                case Anything():
+                case Anything() | Rest(name="_"):
                     pass
                 case Rest():
                     stop = "" if i == count - 1 else str(i + 1 - count)
