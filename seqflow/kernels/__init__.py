@@ -26,6 +26,7 @@ from seqflow.kernels.lengths import (
 from seqflow.kernels.moves import gather, move_slices
 from seqflow.kernels.packing import fill_packed, plan_packing
 from seqflow.kernels.padding import pack_by_time, pad, unpack_by_time, unpad
+from seqflow.kernels.recurrent import run_cell
 from seqflow.kernels.reductions import gather_segment_reduce, segment_reduce
 from seqflow.kernels.spreading import expand, windows
 
@@ -53,6 +54,7 @@ __all__ = [
     "plan_packing",
     "quick_check_lengths",
     "reference",
+    "run_cell",
     "segment_ids_to_lengths",
     "segment_reduce",
     "set_num_threads",

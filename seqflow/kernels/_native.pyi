@@ -63,3 +63,18 @@ def fill_packed(
     segment_ids: Array,
     position_ids: Array,
 ) -> None: ...
+def run_cell(
+    cell: int,
+    x: Array,
+    lengths: Array,
+    w_ih: Array,
+    w_hh: Array,
+    bias_ih: Array | None,
+    bias_hh: Array | None,
+    h0: Array | None,
+    c0: Array | None,
+    reverse: bool,
+    h: Array,
+    h_last: Array,
+    c_last: Array | None,
+) -> None: ...

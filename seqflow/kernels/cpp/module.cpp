@@ -38,4 +38,5 @@ NB_MODULE(_native, module) {
   bind_padding(module);
   bind_packing(module);
   bind_spreading(module);
+  bind_recurrent(module);
 }

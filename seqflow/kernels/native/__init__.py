@@ -17,6 +17,7 @@ from seqflow.kernels.native.lengths import (
 from seqflow.kernels.native.moves import gather, move_slices
 from seqflow.kernels.native.packing import fill_packed, plan_packing
 from seqflow.kernels.native.padding import pack_by_time, pad, unpack_by_time, unpad
+from seqflow.kernels.native.recurrent import run_cell
 from seqflow.kernels.native.reductions import gather_segment_reduce, segment_reduce
 from seqflow.kernels.native.spreading import expand, windows
 
@@ -48,6 +49,7 @@ __all__ = [
     "pad",
     "plan_packing",
     "quick_check_lengths",
+    "run_cell",
     "segment_ids_to_lengths",
     "segment_reduce",
     "set_isa",

@@ -12,6 +12,7 @@ from seqflow.kernels.reference.lengths import (
 from seqflow.kernels.reference.moves import gather, move_slices
 from seqflow.kernels.reference.packing import fill_packed, plan_packing
 from seqflow.kernels.reference.padding import pack_by_time, pad, unpack_by_time, unpad
+from seqflow.kernels.reference.recurrent import run_cell
 from seqflow.kernels.reference.reductions import gather_segment_reduce, segment_reduce
 from seqflow.kernels.reference.spreading import expand, windows
 
@@ -30,6 +31,7 @@ __all__ = [
     "pad",
     "plan_packing",
     "quick_check_lengths",
+    "run_cell",
     "segment_ids_to_lengths",
     "segment_reduce",
     "unpack_by_time",
