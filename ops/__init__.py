@@ -6,7 +6,17 @@ if __name__ != "seqflow.ops":
 from typing import Any
 
 from seqflow import registry
-from seqflow.ops import lengths, padding, rearrange, segments, sparse, text
+from seqflow.ops import (
+    lengths,
+    padding,
+    rearrange,
+    segment_ids,
+    segment_positions,
+    segments,
+    sparse,
+    text,
+    within_segments,
+)
 
 globals().update({name: registry.get(name).call for name in registry.names()})
 __all__ = registry.names()
