@@ -35,5 +35,7 @@ NB_MODULE(_native, module) {
   bind_lengths(module);
   bind_reductions(module);
   bind_moves(module);
+  bind_ordering(module);
   bind_packing(module);
+  bind_softmax(module);
 }

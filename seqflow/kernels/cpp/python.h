@@ -79,6 +79,8 @@ void translate_faults();
 void bind_lengths(nb::module_ &module);
 void bind_reductions(nb::module_ &module);
 void bind_moves(nb::module_ &module);
+void bind_ordering(nb::module_ &module);
 void bind_packing(nb::module_ &module);
+void bind_softmax(nb::module_ &module);
 
 }  // namespace seqflow
