@@ -39,4 +39,7 @@ NB_MODULE(_native, module) {
   bind_packing(module);
   bind_spreading(module);
   bind_recurrent(module);
+  bind_ordering(module);
+  bind_packing(module);
+  bind_softmax(module);
 }
