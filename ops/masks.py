@@ -115,12 +115,10 @@ def _masked(mode: Mode, rows: int, columns: int, bounds: Array | None, radius: i
         return masked
     bound = _bounds(mode, rows, bounds)[:, None]
     if mode == "sequence":
-        masked = column >= bound
-        return masked
+        return column >= bound
     first = np.maximum(bound, INT64.min + radius) - radius  # no difference and no sum leaves int64
     last = np.minimum(bound, INT64.max - radius) + radius
-    masked = (column < first) | (column > last)
-    return masked
+    return (column < first) | (column > last)
 
 
 def _bounds(mode: Mode, rows: int, bounds: Array | None) -> Array:

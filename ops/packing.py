@@ -1,6 +1,6 @@
 """Rows packed full: several sequences in each, for training without padding waste."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -12,13 +12,27 @@ from seqflow.ops.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
 
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
 Array = np.ndarray[Any, Any]
+
+
+def _bound_packed(ctx: "InferenceContext") -> None:
+    """All rows but one are more than half full, counted in pairs; each piece holds something."""
+    capacity, total = ctx.attr("capacity"), ctx.sum_of("lengths")
+    ctx.limit(ctx.dim(ctx.output(0), 0), (2 * total // capacity + 1).minimum(total))
+    ctx.limit(ctx.max_of("pieces"), capacity)
+    ctx.limit(ctx.sum_of("pieces"), total)
+    ctx.limit(ctx.max_of("piece_lengths"), ctx.max_of("lengths").minimum(capacity))
+    ctx.limit(ctx.sum_of("piece_lengths"), total)
 
 
 @op(
     "data[sum(lengths), *d], lengths[B]"
     " -> packed[R, capacity, *d], int32 segment_ids[R, capacity], int32 position_ids[R, capacity],"
-    " int64 sources[sum(pieces)], int64 piece_lengths[sum(pieces)], int64 pieces[R]"
+    " int64 sources[sum(pieces)], int64 piece_lengths[sum(pieces)], int64 pieces[R]",
+    shape=_bound_packed,
 )
 def pack_rows(
     data: Array,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import NamedTuple
 
-from seqflow.signature.language import Argument, AtLeast, Name, Rest, Signature, Sum
+from seqflow.signature.language import Argument, AtLeast, Name, Repeated, Rest, Signature, Sum
 
 _serial = count(1)
 
@@ -51,6 +51,17 @@ def bind_rows(
     `outputs` the tensors that will hold the results (those of a list of outputs one after another), `spaces` the
     row spaces known so far.
     """
+    return rows_of(signature, inputs, name_outputs(signature, outputs), spaces, origin)
+
+
+def rows_of(
+    signature: Signature,
+    inputs: Mapping[str, str | Sequence[str] | None],
+    outputs: "Sequence[NamedOutput]",
+    spaces: Mapping[str, RowSpace],
+    origin: str,
+) -> list[RowSpace | None]:
+    """The same for outputs that have been named."""
     names: dict[str, RowSpace | None] = {}
     single: dict[str, str] = {}
     for argument in signature.input_arguments:
@@ -69,7 +80,7 @@ def bind_rows(
             return None
         dim = output.argument.dims[0]
         if isinstance(dim, Sum):
-            by = (single | dict(output.tensors)).get(dim.of)
+            by = output.tensors.get(dim.of) or single.get(dim.of)
             return Described(by) if by else None
         if isinstance(dim, Rest):
             return None
@@ -77,7 +88,7 @@ def bind_rows(
             return names[dim.name]
         return fresh.setdefault((dim, output.repetition), Rows(origin))
 
-    return [space_of(output) for output in name_outputs(signature, outputs)]
+    return [space_of(output) for output in outputs]
 
 
 class NamedOutput(NamedTuple):
@@ -97,6 +108,10 @@ def name_outputs(signature: Signature, tensors: Sequence[str]) -> list[NamedOutp
     `tensors` are in the order of the results: those of `{a, b}*n` are the n of a, then the n of b. One such group
     can stand in a signature: it takes what the plain outputs leave.
     """
+    if not any(isinstance(item, Repeated) for item in signature.outputs):
+        pairs = list(zip(signature.output_arguments, tensors, strict=True))
+        names = {argument.name: tensor for argument, tensor in pairs}
+        return [NamedOutput(argument, 0, tensor, names) for argument, tensor in pairs]
     count = len(tensors) - sum(isinstance(item, Argument) for item in signature.outputs)
     remaining = iter(tensors)
     columns: dict[str, list[str]] = {}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
-from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape
-from seqflow.signature.arrays import allowed_kinds, expected_dtype
+from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape, quoted
+from seqflow.signature.arrays import expected_dtype
 from seqflow.signature.language import (
+    GIVEN_DTYPE,
     Anything,
     Argument,
     Arithmetic,
@@ -27,7 +28,7 @@ from seqflow.signature.language import (
     Size,
     Sum,
 )
-from seqflow.signature.rows import Described, RowSpace, bind_rows, name_outputs
+from seqflow.signature.rows import Described, RowSpace, name_outputs, rows_of
 from seqflow.tensor import TensorSpec
 
 Specs = Mapping[str, TensorSpec | Sequence[TensorSpec]]
@@ -53,17 +54,23 @@ def bind_specs(
     with equalities.staged():
         inputs = _inputs(signature, specs, names)
         binder = _Binder(attributes, equalities)
-        for one in sorted(inputs, key=_plain_dimensions_first):
+        for one in sorted(inputs, key=_computed):
             binder.input(one)
         spaces: dict[str, Any] = {one.tensor: one.spec.rows for one in inputs if one.spec.rows is not None}
-        rows = bind_rows(signature, names, results, spaces, "an op")
+        named = name_outputs(signature, results)
+        rows = rows_of(signature, names, named, spaces, "an op")
         single = {one.argument.name: one.tensor for one in inputs if one.label == one.argument.name}
         outputs: list[TensorSpec] = []
-        for output, space in zip(name_outputs(signature, results), rows, strict=True):
-            binder.names = single | dict(output.tensors)
+        for output, space in zip(named, rows, strict=True):
+            binder.names = {**single, **output.tensors}
             shape = binder.shape(output.argument, output.tensor)
-            outputs.append(TensorSpec(output_dtype(signature, output.argument, specs), shape, space))
+            dtype = output_dtype(signature, output.argument, specs, attributes)
+            outputs.append(TensorSpec(dtype, shape, space))
     return outputs, binder.guards
+
+
+def _computed(one: _Input) -> int:
+    return one.argument.computed
 
 
 class _Input(NamedTuple):
@@ -97,16 +104,20 @@ def _inputs(signature: Signature, specs: Specs, names: Names) -> list[_Input]:
     return found
 
 
-def output_dtype(signature: Signature, argument: Argument, specs: Specs) -> np.dtype[Any]:
+def output_dtype(
+    signature: Signature, argument: Argument, specs: Specs, attributes: Mapping[str, Any]
+) -> np.dtype[Any]:
     """The dtype an output has for inputs of these dtypes."""
     word, of = argument.dtype.word, argument.dtype.of
     if word == "any":
         return _dtypes(specs, next(a.name for a in signature.input_arguments if a.name in specs))[0]
     if word in ("sum_of", "mean_of"):
         rule = kernels.sum_dtype if word == "sum_of" else kernels.mean_dtype
-        return np.result_type(
-            *(rule(dtype) for name in of if name in specs for dtype in _dtypes(specs, name))
-        )
+        found = [rule(dtype) for name in of if name in specs for dtype in _dtypes(specs, name)]
+        return found[0] if len(found) == 1 else np.result_type(*found)
+    if word == GIVEN_DTYPE:
+        given: np.dtype[Any] = np.dtype(attributes[word])
+        return given
     return np.dtype(np.int64 if word == "int" else word)
 
 
@@ -119,10 +130,6 @@ def _listed(specs: Specs, name: str) -> list[TensorSpec]:
     return [given] if isinstance(given, TensorSpec) else list(given)
 
 
-def _plain_dimensions_first(one: _Input) -> int:
-    return sum(not isinstance(dim, (Name, Rest, Anything)) for dim in one.argument.dims)
-
-
 class _Binder:
     """What is known of one call while its inputs are gone through."""
 
@@ -133,90 +140,96 @@ class _Binder:
         self.equalities = equalities
         self.guards: list[Guard] = []
         self.sizes: dict[str, Dimension] = {}
-        self.rests: dict[Rest, tuple[Dimension, ...]] = {}
+        self.rests: dict[str, tuple[Dimension, ...]] = {}
         self.rows: dict[str, tuple[RowSpace, str]] = {}
-        self.places: dict[object, str] = {}
+        self.places: dict[str, _Place] = {}
+        self.rest_places: dict[str, _Place] = {}
 
     def input(self, one: _Input) -> None:
         argument, spec, label, _, self.names = one
-        kinds = allowed_kinds(argument)
+        kinds = argument.kinds
         fits = spec.dtype == argument.dtype.word if kinds is None else spec.dtype.kind in kinds
         if not fits:
             raise OpTypeError(f"{label} is {spec.dtype}, expected {expected_dtype(argument)}")
-        self.row_space(argument, spec.rows, label)
+        if spec.rows is not None:
+            self.row_space(argument, spec.rows, label)
         if spec.shape.dimensions is None:
             return
         rank = len(spec.shape.dimensions)
         if rank != argument.rank and not (rank > argument.rank and argument.rest is not None):
             wanted = f"{argument.rank} or more" if argument.rest is not None else str(argument.rank)
             raise ShapeError(f"{label} has shape {spec.shape}, expected {wanted} dimensions ({argument})")
-        for place, dim, sizes in _aligned(argument, label, spec.shape.dimensions):
-            self.dimension(place, dim, sizes)
+        dimensions, rest = spec.shape.dimensions, argument.rest
+        extra = rank - len(argument.dims)
+        for i, dim in enumerate(argument.dims):
+            axis = i if rest is None or i <= rest else i + extra
+            if isinstance(dim, Rest):
+                self.rest((label, axis), dim.name, dimensions[axis : axis + extra + 1])
+            elif isinstance(dim, Name) and dim.name not in self.attributes:
+                self.named(dim.name, dimensions[axis], (label, axis))
+            else:
+                self.dimension((label, axis), dim, dimensions[axis])
 
-    def dimension(self, place: str, dim: Dim, sizes: tuple[Dimension, ...]) -> None:
+    def dimension(self, place: _Place, dim: Dim, size: Dimension) -> None:
         match dim:
             case Anything():
                 pass
-            case Rest(name="_"):
-                pass
-            case Rest():
-                self.rest(place, dim, sizes)
             case AtLeast(name=name, bound=bound):
-                self.named(name, sizes[0], place)
+                self.named(name, size, place)
                 least = self.size(bound)
-                if (
-                    least is not None
-                    and sizes[0].max_length is not None
-                    and sizes[0].max_length < least.min_length
-                ):
-                    raise ShapeError(f"{place} is {sizes[0]}, expected {bound} = {least} or more")
-            case Name(name=name) if name not in self.attributes:
-                self.named(name, sizes[0], place)
+                if least is not None and size.max_length is not None:
+                    if size.max_length < least.min_length:
+                        raise ShapeError(f"{_words(place)} is {size}, expected {bound} = {least} or more")
+                    self.equalities.limit(least, size, _words(place))
             case _:
-                assert not isinstance(dim, Fresh)
+                assert not isinstance(dim, (Fresh, Rest))
                 expected = self.size(dim)
                 if expected is not None:
-                    self.merge(expected, sizes[0], str(dim), place, isinstance(dim, Sum))
+                    self.merge(expected, size, dim, place)
 
-    def named(self, name: str, size: Dimension, place: str) -> None:
+    def named(self, name: str, size: Dimension, place: _Place) -> None:
         if name in self.sizes:
             self.sizes[name] = self.merge(self.sizes[name], size, self.places[name], place)
         else:
             self.sizes[name], self.places[name] = size, place
 
-    def rest(self, place: str, dim: Rest, sizes: tuple[Dimension, ...]) -> None:
-        if dim not in self.rests:
-            self.rests[dim], self.places[dim] = sizes, place
+    def rest(self, place: _Place, name: str, sizes: tuple[Dimension, ...]) -> None:
+        if name == "_":
             return
-        known = self.rests[dim]
+        if name not in self.rests:
+            self.rests[name], self.rest_places[name] = sizes, place
+            return
+        known = self.rests[name]
         if len(known) != len(sizes):
             raise ShapeError(
-                f"{place} is {PartialShape(sizes)}, expected {PartialShape(known)} as in {self.places[dim]}"
+                f"{_words(place)} is {PartialShape(sizes)}, expected {PartialShape(known)}"
+                f" as in {_words(self.rest_places[name])}"
             )
-        self.rests[dim] = tuple(
-            self.merge(one, other, self.places[dim], place) for one, other in zip(known, sizes, strict=True)
+        self.rests[name] = tuple(
+            self.merge(one, other, self.rest_places[name], place)
+            for one, other in zip(known, sizes, strict=True)
         )
 
     def merge(
-        self, known: Dimension, size: Dimension, known_place: str, place: str, of_lengths: bool = False
+        self, known: Dimension, size: Dimension, known_place: _Place | Size, place: _Place
     ) -> Dimension:
         """One size for both: proved, refused, or assumed and recorded as a guard."""
+        if known is size and known.is_named:
+            return known
         answer = self.equalities.compare(known, size)
         if answer is Comparison.EQUAL:
             return known
         if answer is Comparison.UNEQUAL:
             why = "".join(f"\n  {line}" for line in self.equalities.explain(known, size))
-            kind = LodError if of_lengths else ShapeError
-            raise kind(f"{place} is {size}, but {known_place} is {known}{why}")
-        origin = f"{known_place} and {place}"
+            kind = LodError if isinstance(known_place, Sum) else ShapeError
+            raise kind(f"{_words(place)} is {size}, but {_words(known_place)} is {known}{why}")
+        origin = f"{_words(known_place)} and {_words(place)}"
         self.guards.append(Guard(known, size, origin))
         return self.equalities.equate(known, size, origin)
 
     def row_space(self, argument: Argument, rows: Any, label: str) -> None:
         """LodError where two row spaces that are known and different meet."""
         dim = argument.dims[0] if argument.dims else None
-        if rows is None:
-            return
         if isinstance(dim, Sum) and isinstance(rows, Described) and dim.of in self.names:
             expected = Described(self.names[dim.of])
             if self.equalities.rows(rows) != self.equalities.rows(expected):
@@ -257,27 +270,23 @@ class _Binder:
         sizes: list[Dimension] = []
         for axis, dim in enumerate(argument.dims):
             if isinstance(dim, Rest):
-                if dim not in self.rests:
+                if dim.name not in self.rests:
                     return PartialShape.dynamic()
-                sizes += self.rests[dim]
+                sizes += self.rests[dim.name]
                 continue
             wanted = dim.size if isinstance(dim, Fresh) else dim
             size = None if isinstance(wanted, (Anything, AtLeast)) else self.size(wanted)
             if size is None:
-                size = Dimension.symbol(f"{result}.shape[{axis}]")
+                size = Dimension.symbol(f"{quoted(result)}.shape[{axis}]")
                 if isinstance(wanted, Name):
                     self.sizes[wanted.name] = size
-            sizes.append(self.equalities.resolve(size))
+            sizes.append(self.equalities.resolve(size) if size.terms else size)
         return PartialShape(sizes)
 
 
-def _aligned(
-    argument: Argument, label: str, sizes: tuple[Dimension, ...]
-) -> Iterator[tuple[str, Dim, tuple[Dimension, ...]]]:
-    """Each dimension of the signature with its place and its sizes (several for `*d` only)."""
-    extra = len(sizes) - len(argument.dims)
-    for i, dim in enumerate(argument.dims):
-        rest = argument.rest
-        start = i if rest is None or i <= rest else i + extra
-        stop = start + (extra + 1 if i == rest else 1)
-        yield f"{label}.shape[{start}]", dim, sizes[start:stop]
+_Place = tuple[str, int]
+"""An input and one of its axes, for messages."""
+
+
+def _words(place: _Place | Size) -> str:
+    return f"{place[0]}.shape[{place[1]}]" if isinstance(place, tuple) else str(place)

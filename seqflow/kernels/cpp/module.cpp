@@ -37,4 +37,9 @@ NB_MODULE(_native, module) {
   bind_moves(module);
   bind_padding(module);
   bind_packing(module);
+  bind_spreading(module);
+  bind_recurrent(module);
+  bind_ordering(module);
+  bind_packing(module);
+  bind_softmax(module);
 }

@@ -82,5 +82,10 @@ void bind_reductions(nb::module_ &module);
 void bind_moves(nb::module_ &module);
 void bind_padding(nb::module_ &module);
 void bind_packing(nb::module_ &module);
+void bind_spreading(nb::module_ &module);
+void bind_recurrent(nb::module_ &module);
+void bind_ordering(nb::module_ &module);
+void bind_packing(nb::module_ &module);
+void bind_softmax(nb::module_ &module);
 
 }  // namespace seqflow
