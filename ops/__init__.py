@@ -6,7 +6,7 @@ if __name__ != "seqflow.ops":
 from typing import Any
 
 from seqflow import registry
-from seqflow.ops import elementwise, lengths, padding, rearrange, segments, sparse, text
+from seqflow.ops import dense, elementwise, lengths, padding, rearrange, segments, shaping, sparse, text
 
 globals().update({name: registry.get(name).call for name in registry.names()})
 __all__ = registry.names()

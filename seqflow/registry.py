@@ -324,6 +324,7 @@ def _compile(
     scope = {f"default_{a.name}": a.default for a in attributes} | {
         **{word: np.dtype(word) for word in CONCRETE_DTYPES},
         "ndarray": np.ndarray,
+        "dtype_class": np.dtype,
         "check_lengths": kernels.quick_check_lengths,
         "max_length": kernels.max_length,
         "KernelError": kernels.KernelError,

@@ -14,14 +14,22 @@ from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 Array = np.ndarray[Any, Any]
 Scalar = builtins.bool | int | float | np.generic
 '''
 _TYPES = {
-    "int": "int", "float": "float", "bool": "builtins.bool", "str": "str", "scalar": "Scalar", "object": "Any",
-}  # fmt: skip
+    "int": "int",
+    "float": "float",
+    "bool": "builtins.bool",
+    "str": "str",
+    "scalar": "Scalar",
+    "ints": "int | Sequence[int]",
+    "parts": "int | Sequence[int]",
+    "dtype": "DTypeLike",
+    "object": "Any",
+}
 
 
 def stub() -> str:

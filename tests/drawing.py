@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from drawing_shaping import SHAPING
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -142,5 +143,5 @@ def _broadcasting(draw: Any, names: Sequence[str], kinds: str, positive: bool) -
     return operands
 
 
-STRATEGIES = {"packed": _packed, "elementwise": _elementwise, "expression": _expression}
+STRATEGIES = {**SHAPING, "packed": _packed, "elementwise": _elementwise, "expression": _expression}
 """Inputs for ops whose signature does not say enough, by the name the op gives as `draw=`."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import reduce
+from functools import lru_cache, reduce
 from math import gcd
 from operator import index, mul
 from typing import Any, Literal, NoReturn, SupportsIndex, overload
@@ -534,6 +534,7 @@ def quoted(tensor: str) -> str:
     return "`" + re.sub(r"[`\n]", "'", tensor) + "`"
 
 
+@lru_cache(maxsize=4096)
 def _atomic(kind: AtomKind, name: str, low: int, high: int | None) -> Dimension:
     if not re.fullmatch(NAME, name):
         raise ShapeError(

@@ -431,13 +431,16 @@ class InferenceContext:
         Sizes broadcast as in NumPy, but rows do not: axis 0 of an input with a row space merges with axis 0 of
         the others, unless that is missing or is a static 1.
         """
-        positions = [self._position(key) for key in keys] if keys else list(range(self.num_inputs))
-        shapes = [self._shapes[i] for i in positions]
+        return self.broadcast({key: self.input(key) for key in keys or range(self.num_inputs)})
+
+    def broadcast(self, parts: Mapping[Key, PartialShape]) -> tuple[PartialShape, Hashable | None]:
+        """The same for the first dimensions of some inputs."""
+        shapes = list(parts.values())
         if any(shape.dimensions is None for shape in shapes):
             return PartialShape.dynamic(), None
         rank = max(map(len, shapes), default=0)
-        full = [i for i in positions if len(self._shapes[i]) == rank and rank and self._shapes[i][0] != 1]
-        rows = self.merge_rows(*(full or [i for i in positions if len(self._shapes[i]) == rank]))
+        longest = [key for key, shape in parts.items() if rank and len(shape) == rank]
+        rows = self.merge_rows(*([key for key in longest if parts[key][0] != 1] or longest))
         with self._unchanged_on_error():
             result: list[Dimension] = []
             for axis in range(-rank, 0):

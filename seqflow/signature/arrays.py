@@ -239,16 +239,11 @@ def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str 
     for argument in sorted(signature.input_arguments, key=lambda argument: not argument.is_lengths):
         writer.kind(argument)
     try:
-        for argument in sorted(signature.input_arguments, key=lambda argument: _complexity(argument)):
+        for argument in sorted(signature.input_arguments, key=lambda argument: argument.computed):
             writer.shape(argument)
     except KeyError:
         return None
     return " and ".join(writer.conditions)
-
-
-def _complexity(argument: Argument) -> int:
-    """Arguments whose dimensions are plain names come first: they bind the names the others use."""
-    return sum(not isinstance(dim, (Name, Rest, Anything)) for dim in argument.dims)
 
 
 class _ConditionWriter:
@@ -267,7 +262,7 @@ class _ConditionWriter:
         self.conditions.append(f"type({name}) is ndarray and {name}.ndim {rank}")
         dtype = f"== {argument.dtype.word}" if kinds is None else f'.kind in "{kinds}"'
         self.conditions.append(
-            f"(dtype := {name}.dtype){' ' if kinds is None else ''}{dtype} and dtype.isnative"
+            f"(_dtype := {name}.dtype){' ' if kinds is None else ''}{dtype} and _dtype.isnative"
         )
 
     def shape(self, argument: Argument) -> None:

@@ -6,7 +6,7 @@ evaluated against a dictionary of what is known: `{"B": 3, Sum("lengths"): 7}`.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -26,6 +26,8 @@ CONCRETE_DTYPES = (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
 )  # fmt: skip
 OUTPUT_DTYPE_RULES = ("sum_of", "mean_of")
+GIVEN_DTYPE = "dtype"
+"""The word for an output that has the dtype of the attribute `dtype`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +159,19 @@ class Argument:
     dims: tuple[Dim, ...]
     is_lengths: bool = False
     optional: bool = False
+    rank: int = field(init=False, repr=False, compare=False)
+    """How many dimensions there are beside `*d`."""
+    rest: int | None = field(init=False, repr=False, compare=False)
+    """Where `*d` stands among the dimensions."""
+    computed: int = field(init=False, repr=False, compare=False)
+    """How many dimensions are computed from others. Those without any are bound first."""
 
-    @property
-    def rank(self) -> int:
-        """How many dimensions there are beside `*d`."""
-        return sum(not isinstance(dim, Rest) for dim in self.dims)
-
-    @property
-    def rest(self) -> int | None:
-        """Where `*d` stands among the dimensions."""
-        return next((i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)), None)
+    def __post_init__(self) -> None:
+        rests = [i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)]
+        plain = sum(isinstance(dim, (Name, Rest, Anything)) for dim in self.dims)
+        object.__setattr__(self, "rank", len(self.dims) - len(rests))
+        object.__setattr__(self, "rest", rests[0] if rests else None)
+        object.__setattr__(self, "computed", len(self.dims) - plain)
 
     def __str__(self) -> str:
         word = "lens" if self.is_lengths and self.name != "lengths" else str(self.dtype)
@@ -203,14 +208,12 @@ class Signature:
     text: str
     inputs: tuple[Argument | Repeated, ...]
     outputs: tuple[Argument | Repeated, ...]
+    input_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
+    output_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def input_arguments(self) -> tuple[Argument, ...]:
-        return tuple(flatten(self.inputs))
-
-    @property
-    def output_arguments(self) -> tuple[Argument, ...]:
-        return tuple(flatten(self.outputs))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "input_arguments", tuple(flatten(self.inputs)))
+        object.__setattr__(self, "output_arguments", tuple(flatten(self.outputs)))
 
     @property
     def inputs_text(self) -> str:
@@ -366,6 +369,9 @@ def _argument(reader: _Reader) -> Argument:
     return Argument(word, dtype, tuple(dims), is_lengths, optional=reader.accept("?"))
 
 
+_PLAIN_WORDS = {*DTYPE_WORDS, *CONCRETE_DTYPES, GIVEN_DTYPE}
+
+
 def _dtype(reader: _Reader, word: str) -> DtypeRule:
     names: list[str] = []
     if reader.accept("("):
@@ -374,7 +380,7 @@ def _dtype(reader: _Reader, word: str) -> DtypeRule:
             names.append(reader.name())
         reader.take(")")
     takes_names = word == "index" or word in OUTPUT_DTYPE_RULES
-    if takes_names != bool(names) or not (takes_names or word in DTYPE_WORDS or word in CONCRETE_DTYPES):
+    if takes_names != bool(names) or not (takes_names or word in _PLAIN_WORDS):
         reader.next -= 1
         reader.fail("a dtype word before the name")
     return DtypeRule(word, tuple(names))

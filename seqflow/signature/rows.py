@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import NamedTuple
 
-from seqflow.signature.language import Argument, AtLeast, Name, Rest, Signature, Sum
+from seqflow.signature.language import Argument, AtLeast, Name, Repeated, Rest, Signature, Sum
 
 _serial = count(1)
 
@@ -97,6 +97,10 @@ def name_outputs(signature: Signature, tensors: Sequence[str]) -> list[NamedOutp
     `tensors` are in the order of the results: those of `{a, b}*n` are the n of a, then the n of b. One such group
     can stand in a signature: it takes what the plain outputs leave.
     """
+    if not any(isinstance(item, Repeated) for item in signature.outputs):
+        pairs = list(zip(signature.output_arguments, tensors, strict=True))
+        names = {argument.name: tensor for argument, tensor in pairs}
+        return [NamedOutput(argument, 0, tensor, names) for argument, tensor in pairs]
     count = len(tensors) - sum(isinstance(item, Argument) for item in signature.outputs)
     remaining = iter(tensors)
     columns: dict[str, list[str]] = {}

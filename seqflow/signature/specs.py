@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
 from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape, quoted
 from seqflow.signature.arrays import allowed_kinds, expected_dtype
 from seqflow.signature.language import (
+    GIVEN_DTYPE,
     Anything,
     Argument,
     Arithmetic,
@@ -53,7 +54,7 @@ def bind_specs(
     with equalities.staged():
         inputs = _inputs(signature, specs, names)
         binder = _Binder(attributes, equalities)
-        for one in sorted(inputs, key=_plain_dimensions_first):
+        for one in sorted(inputs, key=_computed):
             binder.input(one)
         spaces: dict[str, Any] = {one.tensor: one.spec.rows for one in inputs if one.spec.rows is not None}
         rows = bind_rows(signature, names, results, spaces, "an op")
@@ -62,8 +63,13 @@ def bind_specs(
         for output, space in zip(name_outputs(signature, results), rows, strict=True):
             binder.names = single | dict(output.tensors)
             shape = binder.shape(output.argument, output.tensor)
-            outputs.append(TensorSpec(output_dtype(signature, output.argument, specs), shape, space))
+            dtype = output_dtype(signature, output.argument, specs, attributes)
+            outputs.append(TensorSpec(dtype, shape, space))
     return outputs, binder.guards
+
+
+def _computed(one: _Input) -> int:
+    return one.argument.computed
 
 
 class _Input(NamedTuple):
@@ -97,16 +103,20 @@ def _inputs(signature: Signature, specs: Specs, names: Names) -> list[_Input]:
     return found
 
 
-def output_dtype(signature: Signature, argument: Argument, specs: Specs) -> np.dtype[Any]:
+def output_dtype(
+    signature: Signature, argument: Argument, specs: Specs, attributes: Mapping[str, Any]
+) -> np.dtype[Any]:
     """The dtype an output has for inputs of these dtypes."""
     word, of = argument.dtype.word, argument.dtype.of
     if word == "any":
         return _dtypes(specs, next(a.name for a in signature.input_arguments if a.name in specs))[0]
     if word in ("sum_of", "mean_of"):
         rule = kernels.sum_dtype if word == "sum_of" else kernels.mean_dtype
-        return np.result_type(
-            *(rule(dtype) for name in of if name in specs for dtype in _dtypes(specs, name))
-        )
+        found = [rule(dtype) for name in of if name in specs for dtype in _dtypes(specs, name)]
+        return found[0] if len(found) == 1 else np.result_type(*found)
+    if word == GIVEN_DTYPE:
+        given: np.dtype[Any] = np.dtype(attributes[word])
+        return given
     return np.dtype(np.int64 if word == "int" else word)
 
 
@@ -119,10 +129,6 @@ def _listed(specs: Specs, name: str) -> list[TensorSpec]:
     return [given] if isinstance(given, TensorSpec) else list(given)
 
 
-def _plain_dimensions_first(one: _Input) -> int:
-    return sum(not isinstance(dim, (Name, Rest, Anything)) for dim in one.argument.dims)
-
-
 class _Binder:
     """What is known of one call while its inputs are gone through."""
 
@@ -133,9 +139,9 @@ class _Binder:
         self.equalities = equalities
         self.guards: list[Guard] = []
         self.sizes: dict[str, Dimension] = {}
-        self.rests: dict[Rest, tuple[Dimension, ...]] = {}
+        self.rests: dict[str, tuple[Dimension, ...]] = {}
         self.rows: dict[str, tuple[RowSpace, str]] = {}
-        self.places: dict[object, str] = {}
+        self.places: dict[str, _Place] = {}
 
     def input(self, one: _Input) -> None:
         argument, spec, label, _, self.names = one
@@ -150,61 +156,68 @@ class _Binder:
         if rank != argument.rank and not (rank > argument.rank and argument.rest is not None):
             wanted = f"{argument.rank} or more" if argument.rest is not None else str(argument.rank)
             raise ShapeError(f"{label} has shape {spec.shape}, expected {wanted} dimensions ({argument})")
-        for place, dim, sizes in _aligned(argument, label, spec.shape.dimensions):
-            self.dimension(place, dim, sizes)
+        dimensions, rest = spec.shape.dimensions, argument.rest
+        extra = rank - len(argument.dims)
+        for i, dim in enumerate(argument.dims):
+            axis = i if rest is None or i <= rest else i + extra
+            if i == rest:
+                self.rest(_Place(label, axis), dim, dimensions[axis : axis + extra + 1])
+            else:
+                self.dimension(_Place(label, axis), dim, dimensions[axis])
 
-    def dimension(self, place: str, dim: Dim, sizes: tuple[Dimension, ...]) -> None:
+    def dimension(self, place: _Place, dim: Dim, size: Dimension) -> None:
         match dim:
+            case Name(name=name) if name not in self.attributes:
+                self.named(name, size, place)
             case Anything():
                 pass
-            case Rest(name="_"):
-                pass
-            case Rest():
-                self.rest(place, dim, sizes)
             case AtLeast(name=name, bound=bound):
-                self.named(name, sizes[0], place)
+                self.named(name, size, place)
                 least = self.size(bound)
-                if least is not None and sizes[0].max_length is not None:
-                    if sizes[0].max_length < least.min_length:
-                        raise ShapeError(f"{place} is {sizes[0]}, expected {bound} = {least} or more")
-                    self.equalities.limit(least, sizes[0], place)
-            case Name(name=name) if name not in self.attributes:
-                self.named(name, sizes[0], place)
+                if least is not None and size.max_length is not None:
+                    if size.max_length < least.min_length:
+                        raise ShapeError(f"{place} is {size}, expected {bound} = {least} or more")
+                    self.equalities.limit(least, size, str(place))
             case _:
-                assert not isinstance(dim, Fresh)
+                assert not isinstance(dim, (Fresh, Rest))
                 expected = self.size(dim)
                 if expected is not None:
-                    self.merge(expected, sizes[0], str(dim), place, isinstance(dim, Sum))
+                    self.merge(expected, size, dim, place)
 
-    def named(self, name: str, size: Dimension, place: str) -> None:
+    def named(self, name: str, size: Dimension, place: _Place) -> None:
         if name in self.sizes:
             self.sizes[name] = self.merge(self.sizes[name], size, self.places[name], place)
         else:
             self.sizes[name], self.places[name] = size, place
 
-    def rest(self, place: str, dim: Rest, sizes: tuple[Dimension, ...]) -> None:
-        if dim not in self.rests:
-            self.rests[dim], self.places[dim] = sizes, place
+    def rest(self, place: _Place, rest: Dim, sizes: tuple[Dimension, ...]) -> None:
+        name = str(rest)
+        if name == "*_":
             return
-        known = self.rests[dim]
+        if name not in self.rests:
+            self.rests[name], self.places[name] = sizes, place
+            return
+        known = self.rests[name]
         if len(known) != len(sizes):
             raise ShapeError(
-                f"{place} is {PartialShape(sizes)}, expected {PartialShape(known)} as in {self.places[dim]}"
+                f"{place} is {PartialShape(sizes)}, expected {PartialShape(known)} as in {self.places[name]}"
             )
-        self.rests[dim] = tuple(
-            self.merge(one, other, self.places[dim], place) for one, other in zip(known, sizes, strict=True)
+        self.rests[name] = tuple(
+            self.merge(one, other, self.places[name], place) for one, other in zip(known, sizes, strict=True)
         )
 
     def merge(
-        self, known: Dimension, size: Dimension, known_place: str, place: str, of_lengths: bool = False
+        self, known: Dimension, size: Dimension, known_place: _Place | Size, place: _Place
     ) -> Dimension:
         """One size for both: proved, refused, or assumed and recorded as a guard."""
+        if known is size and known.is_named:
+            return known
         answer = self.equalities.compare(known, size)
         if answer is Comparison.EQUAL:
             return known
         if answer is Comparison.UNEQUAL:
             why = "".join(f"\n  {line}" for line in self.equalities.explain(known, size))
-            kind = LodError if of_lengths else ShapeError
+            kind = LodError if isinstance(known_place, Sum) else ShapeError
             raise kind(f"{place} is {size}, but {known_place} is {known}{why}")
         origin = f"{known_place} and {place}"
         self.guards.append(Guard(known, size, origin))
@@ -255,9 +268,9 @@ class _Binder:
         sizes: list[Dimension] = []
         for axis, dim in enumerate(argument.dims):
             if isinstance(dim, Rest):
-                if dim not in self.rests:
+                if str(dim) not in self.rests:
                     return PartialShape.dynamic()
-                sizes += self.rests[dim]
+                sizes += self.rests[str(dim)]
                 continue
             wanted = dim.size if isinstance(dim, Fresh) else dim
             size = None if isinstance(wanted, (Anything, AtLeast)) else self.size(wanted)
@@ -269,13 +282,11 @@ class _Binder:
         return PartialShape(sizes)
 
 
-def _aligned(
-    argument: Argument, label: str, sizes: tuple[Dimension, ...]
-) -> Iterator[tuple[str, Dim, tuple[Dimension, ...]]]:
-    """Each dimension of the signature with its place and its sizes (several for `*d` only)."""
-    extra = len(sizes) - len(argument.dims)
-    for i, dim in enumerate(argument.dims):
-        rest = argument.rest
-        start = i if rest is None or i <= rest else i + extra
-        stop = start + (extra + 1 if i == rest else 1)
-        yield f"{label}.shape[{start}]", dim, sizes[start:stop]
+class _Place(NamedTuple):
+    """One axis of an input, for messages."""
+
+    label: str
+    axis: int
+
+    def __str__(self) -> str:
+        return f"{self.label}.shape[{self.axis}]"
