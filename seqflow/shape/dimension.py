@@ -338,9 +338,10 @@ class Dimension:
 
     def __mul__(self, other: "DimensionLike") -> "Dimension":
         other = Dimension.of(other)
-        for one, rest in ((self, other), (other, self)):
-            if one.terms == () and one.min_length < 2:
-                return rest if one.min_length else one
+        if self.terms == () and self.min_length < 2:
+            return other if self.min_length else self
+        if other.terms == () and other.min_length < 2:
+            return self if other.min_length else other
         if self.terms == () and other.terms == () and (size := self.min_length * other.min_length) <= LARGEST:
             return _static(size)
         low, high = _times((self.min_length, self.max_length), (other.min_length, other.max_length))
