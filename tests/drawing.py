@@ -353,6 +353,9 @@ def _by_ids(draw: Any, weighted: bool, in_order: bool) -> tuple[dict[str, Any], 
     return inputs, attributes
 
 
+
+
+
 STRATEGIES = {
     "sorted_ids": lambda op: _by_ids(weighted=False, in_order=True),
     "weighted_sorted_ids": lambda op: _by_ids(weighted=True, in_order=True),
