@@ -21,7 +21,6 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError, SeqflowError, UnknownOpError, nearest
 from seqflow.signature import (
     Attribute,
-    Described,
     Repeated,
     Signature,
     bind,
@@ -119,83 +118,15 @@ class OpDef:
         >>> print(*registry.get("lengths_sum").infer({"data": data, "lengths": lengths}).outputs)
         float32{3,4}
         """
-        from seqflow.shape import Equalities
-        from seqflow.signature.specs import bind_specs
-        from seqflow.tensor import TensorSpec
+        from seqflow.inference import infer
 
-        known = equalities if equalities is not None else Equalities()
-        given = self.complete(attributes or {})
-        called = names or {
-            name: name if not isinstance(spec, (list, tuple)) else [f"{name}[{i}]" for i in range(len(spec))]
-            for name, spec in specs.items()
-        }
-        tensors = (
-            [f"{self.name}.{name}" for name in self.tensor_names(given)] if results is None else list(results)
-        )
         try:
-            outputs, guards = bind_specs(
-                self.signature, specs, attributes=given, names=called, results=tensors, equalities=known
-            )
-            if self.same is not None:
-                left, right = (str(called[name]) for name in self.same)
-                _unify(left, right, known, self.name)
-            if self.shape is None:
-                return Inference(outputs, guards)
-            context = self._context(specs, given, values or {}, outputs, known)
-            found = context.run(self.shape)
+            return infer(self, specs, attributes or {}, values or {}, names, results, equalities)
         except SeqflowError as error:
             raise _name_op(self.name, self.signature, error) from error.__cause__
-        return Inference(
-            [TensorSpec(one.dtype, one.shape, one.rows) for one in found],
-            guards + context.guards,
-            frozenset(context.requested_tensors | context.requested_shapes),
-        )
-
-    def _context(
-        self,
-        specs: Specs,
-        attributes: Mapping[str, Any],
-        values: Mapping[str, Any],
-        outputs: list[TensorSpec],
-        equalities: Equalities,
-    ) -> InferenceContext:
-        """What the shape function sees: the inputs, and the outputs as far as the signature tells."""
-        from seqflow.shape import InferenceContext
-
-        shapes: dict[str, Any] = {}
-        rows: dict[int | str, Any] = {}
-        dtypes: dict[int | str, Any] = {}
-        for name, spec in specs.items():
-            if isinstance(spec, (list, tuple)):
-                shapes[name] = [one.shape for one in spec]
-                rows[name], dtypes[name] = [one.rows for one in spec], [one.dtype for one in spec]
-            else:
-                shapes[name], rows[name], dtypes[name] = spec.shape, spec.rows, spec.dtype  # type: ignore[union-attr]
-        context = InferenceContext(
-            self.name,
-            shapes,
-            attributes=attributes,
-            input_values={name: values[name] for name in values if name in specs},
-            rows=rows,
-            dtypes=dtypes,
-            equalities=equalities,
-            num_outputs=len(outputs),
-        )
-        for i, spec in enumerate(outputs):
-            context.set_output(i, spec.shape, rows=spec.rows, dtype=spec.dtype)
-        return context
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.signature}>"
-
-
-def _unify(left: str, right: str, equalities: Equalities, reason: str) -> None:
-    """Take two lengths tensors to have the same values."""
-    from seqflow.shape import Dimension
-
-    equalities.unify_rows(Described(left), Described(right))
-    equalities.equate(Dimension.sum_of(left), Dimension.sum_of(right), reason)
-    equalities.equate(Dimension.max_of(left), Dimension.max_of(right), reason)
 
 
 _ops: dict[str, OpDef] = {}

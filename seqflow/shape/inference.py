@@ -99,7 +99,10 @@ class InferenceContext:
             self._names = [f"input {i}" for i in range(len(self._shapes))]
             return
         for name, shape in inputs.items():
-            if _is_list_of_shapes(shape):
+            if type(shape) is PartialShape:
+                self._shapes.append(shape)
+                self._names.append(name)
+            elif _is_list_of_shapes(shape):
                 start = len(self._shapes)
                 self._shapes += [PartialShape.of(one) for one in shape]
                 self._lists[name] = range(start, len(self._shapes))
@@ -111,19 +114,21 @@ class InferenceContext:
     def _by_position(self, given: Mapping[Key, Any] | None) -> dict[int, Any]:
         found: dict[int, Any] = {}
         for key, value in (given or {}).items():
+            if value is None:
+                continue
             if key in self._lists:
                 found.update(zip(self._lists[str(key)], value, strict=True))
-            elif value is not None:
+            else:
                 found[self._position(key)] = value
         return found
 
     def _position(self, key: Key) -> int:
         if isinstance(key, str):
+            if key in self._names:
+                return self._names.index(key)
             if key in self._lists:
                 raise OpError(f"{self.op_name}: input {key!r} is a list\n  ask ctx.inputs({key!r})")
-            if key not in self._names:
-                raise OpError(f"{self.op_name}: there is no input {key!r}{nearest(key, self._names)}")
-            return self._names.index(key)
+            raise OpError(f"{self.op_name}: there is no input {key!r}{nearest(key, self._names)}")
         if not 0 <= key < len(self._shapes):
             raise OpError(f"{self.op_name}: there is no input {key}, it has {len(self._shapes)}")
         return key
