@@ -1,7 +1,6 @@
 """InferenceContext: what a shape function sees of an op's inputs, and where it puts the outputs."""
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard, overload
 
 import numpy as np
@@ -176,8 +175,10 @@ class InferenceContext:
         """Say what output `i` is: its shape, whose rows its axis 0 holds, its dtype (None: as said before)."""
         self._check_output(i)
         before = self._outputs[i]
-        known = np.dtype(dtype) if dtype is not None else before.dtype if before else None
-        self._outputs[i] = Output(PartialShape.of(shape), rows, known)
+        known = np.dtype(dtype) if dtype is not None else None if before is None else before.dtype
+        self._outputs[i] = Output(
+            shape if type(shape) is PartialShape else PartialShape.of(shape), rows, known
+        )
 
     def output(self, i: int) -> PartialShape:
         """The shape set for output `i`; ShapeError where none was."""
@@ -190,9 +191,10 @@ class InferenceContext:
     @property
     def outputs(self) -> list[Output]:
         """All outputs; ShapeError where one is not set."""
-        for i in range(self.num_outputs):
-            self.output(i)
-        return [output for output in self._outputs if output is not None]
+        found = [output for output in self._outputs if output is not None]
+        if len(found) < len(self._outputs):
+            raise self._error(f"output {self._outputs.index(None)} is not set")
+        return found
 
     def _check_output(self, i: int) -> None:
         if not 0 <= i < self.num_outputs:
@@ -223,15 +225,8 @@ class InferenceContext:
         values = ", ".join(f"{self._names[i]} = {_short(value)}" for i, value in self._values.items())
         return f"given {given or 'no inputs'}" + (f" where {values}" if values else "")
 
-    @contextmanager
-    def _unchanged_on_error(self) -> Generator[None]:
-        before = list(self._shapes), list(self.guards), list(self._outputs)
-        try:
-            with self.equalities.staged():
-                yield
-        except BaseException:
-            self._shapes, self.guards, self._outputs = before
-            raise
+    def _unchanged_on_error(self) -> "_Unchanged":
+        return _Unchanged(self)
 
     # Values
 
@@ -546,6 +541,24 @@ class InferenceContext:
                 if known is dimension:
                     return f"{name}.shape[{axis}]"
         return None
+
+
+class _Unchanged:
+    """How a context was when this was made; so it is again after an error."""
+
+    __slots__ = ("before", "context", "staged")
+
+    def __init__(self, context: InferenceContext) -> None:
+        self.context = context
+        self.before = list(context._shapes), list(context.guards), list(context._outputs)
+        self.staged = context.equalities.staged()
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.staged.__exit__(kind)
+        if kind is not None:
+            self.context._shapes, self.context.guards, self.context._outputs = self.before
 
 
 def _is_list_of_shapes(value: object) -> TypeGuard[Sequence[ShapeLike]]:

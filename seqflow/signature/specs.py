@@ -109,8 +109,10 @@ def output_dtype(
     """The dtype an output has for inputs of these dtypes."""
     word, of = argument.dtype.word, argument.dtype.of
     if word == "any":
-        first = next(a.name for a in signature.input_arguments if a.name in specs)
-        return _dtypes(specs, first)[0]
+        for first in signature.input_arguments:
+            if first.name in specs:
+                spec = specs[first.name]
+                return spec.dtype if isinstance(spec, TensorSpec) else spec[0].dtype
     if word in ("sum_of", "mean_of"):
         rule = kernels.sum_dtype if word == "sum_of" else kernels.mean_dtype
         found = [rule(dtype) for name in of if name in specs for dtype in _dtypes(specs, name)]
