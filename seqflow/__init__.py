@@ -82,7 +82,8 @@ _ON_FIRST_USE = {
     "open": "providers",
     "to_arrow": "record",
 }
-"""Names whose modules are imported when they are first asked for: those who only call ops do not pay for Arrow, nor others for the ops."""
+"""Names whose modules are imported when they are first asked for, as are the ops and the providers: those who
+only call ops do not pay for Arrow."""
 
 
 def __getattr__(name: str) -> Any:

@@ -24,15 +24,16 @@ def infer(
     given = op.complete(attributes)
     called = names if names is not None else _own_names(specs)
     tensors = [f"{op.name}.{name}" for name in op.tensor_names(given)] if results is None else list(results)
-    outputs, guards = bind_specs(
-        op.signature, specs, attributes=given, names=called, results=tensors, equalities=known
-    )
-    if op.same is not None:
-        left, right = (str(called[name]) for name in op.same)
-        _unify(left, right, known, op.name)
+    with known.staged():
+        if op.same is not None:
+            _unify(op, op.same, specs, called, known)
+        outputs, guards = bind_specs(
+            op.signature, specs, attributes=given, names=called, results=tensors, equalities=known
+        )
     if op.shape is None:
         return Inference(outputs, guards)
     context = _context(op, specs, given, values, outputs, known)
+    context.tensors = _tensors(called) | dict(zip(op.tensor_names(given), tensors, strict=True))
     found = [TensorSpec(one.dtype, one.shape, one.rows) for one in context.run(op.shape)]
     wanted = context.requested_tensors | context.requested_shapes
     return Inference(found, guards + context.guards, frozenset(wanted))
@@ -79,8 +80,25 @@ def _context(
     return context
 
 
-def _unify(left: str, right: str, equalities: Equalities, reason: str) -> None:
-    """Take two lengths tensors to have the same values."""
-    equalities.unify_rows(Described(left), Described(right))
-    equalities.equate(Dimension.sum_of(left), Dimension.sum_of(right), reason)
-    equalities.equate(Dimension.max_of(left), Dimension.max_of(right), reason)
+def _tensors(called: Names) -> dict[str, str]:
+    """The tensors that inputs are; those of a list under `xs[0]`, `xs[1]`."""
+    found: dict[str, str] = {}
+    for name, given in called.items():
+        if isinstance(given, str):
+            found[name] = given
+        else:
+            found |= {f"{name}[{i}]": tensor for i, tensor in enumerate(given)}
+    return found
+
+
+def _unify(op: OpDef, same: tuple[str, str], specs: Specs, names: Names, known: Equalities) -> None:
+    """Take two lengths tensors to have the same values, two others to have the same rows."""
+    if not all(argument.is_lengths for argument in op.signature.input_arguments):
+        spaces = [spec.rows for name in same if isinstance(spec := specs[name], TensorSpec)]
+        if len(spaces) == 2 and None not in spaces:
+            known.unify_rows(*spaces)
+        return
+    one, other = (str(names[name]) for name in same)
+    known.unify_rows(Described(one), Described(other))
+    known.equate(Dimension.sum_of(one), Dimension.sum_of(other), op.name)
+    known.equate(Dimension.max_of(one), Dimension.max_of(other), op.name)

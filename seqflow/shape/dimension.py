@@ -17,8 +17,8 @@ LARGEST = 2**63 - 1
 LARGEST_FORM = 24
 """How many terms a size keeps; longer ones keep their bounds only."""
 
-NAME = r"[A-Za-z_]\w*(?:\.\w+)*(?:\[\d+\])?"
-"""A name of a size or of a lengths tensor: `B`, `doc.values`, `x.shape[1]`."""
+NAME = r"(?:[^\W\d]\w*|%\d+|`[^`\n]*`)(?:\.\w+)*(?:\[\d+\])?"
+"""A name of a size or of a tensor: `B`, `doc.values`, `x.shape[1]`; of a result without a name, `%1`; quoted, any."""
 
 AtomKind = Literal["size", "sum", "max", "len", "*", "/", "//", "smaller", "larger"]
 _NOT_GIVEN = object()
@@ -119,17 +119,17 @@ class Dimension:
     @staticmethod
     def sum_of(lengths: str, low: int = 0, high: int | None = None) -> "Dimension":
         """The sum of the lengths tensor of this name, `sum(lengths)`."""
-        return _atomic("sum", lengths, low, high)
+        return _atomic("sum", quoted(lengths), low, high)
 
     @staticmethod
     def max_of(lengths: str, low: int = 0, high: int | None = None) -> "Dimension":
         """The largest of the lengths tensor of this name, `max(lengths)`; 0 where it is empty."""
-        return _atomic("max", lengths, low, high)
+        return _atomic("max", quoted(lengths), low, high)
 
     @staticmethod
     def len_of(tensor: str, low: int = 0, high: int | None = None) -> "Dimension":
         """The size of axis 0 of the tensor of this name, `len(tensor)`."""
-        return _atomic("len", tensor, low, high)
+        return _atomic("len", quoted(tensor), low, high)
 
     @staticmethod
     def of(value: "DimensionLike") -> "Dimension":
@@ -526,6 +526,17 @@ def _static(size: int) -> Dimension:
     new = object.__new__(Dimension)
     _set(new, size, size, size, ())
     return new
+
+
+def quoted(tensor: str) -> str:
+    """A tensor's name as it stands in a dimension: in backticks where it would not be read as one name.
+
+    >>> quoted("doc.lengths"), quoted("my column.lengths")
+    ('doc.lengths', '`my column.lengths`')
+    """
+    if re.fullmatch(NAME, tensor):
+        return tensor
+    return "`" + re.sub(r"[`\n]", "'", tensor) + "`"
 
 
 @lru_cache(maxsize=4096)

@@ -7,7 +7,7 @@ from operator import mul
 from typing import Literal, overload
 
 from seqflow.errors import ShapeError
-from seqflow.shape.dimension import Dimension, DimensionLike, Rank
+from seqflow.shape.dimension import Dimension, DimensionLike, Rank, quoted
 
 Broadcasting = Literal["numpy", "pdpd", "none"]
 
@@ -125,7 +125,9 @@ class PartialShape:
             tuple(
                 dimension
                 if dimension.is_named
-                else Dimension.symbol(f"{tensor}.shape[{i}]", dimension.min_length, dimension.max_length)
+                else Dimension.symbol(
+                    f"{quoted(tensor)}.shape[{i}]", dimension.min_length, dimension.max_length
+                )
                 for i, dimension in enumerate(self.dimensions)
             )
         )

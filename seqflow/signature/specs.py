@@ -9,7 +9,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
-from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape
+from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape, quoted
 from seqflow.signature.arrays import expected_dtype
 from seqflow.signature.language import (
     GIVEN_DTYPE,
@@ -179,8 +179,10 @@ class _Binder:
             case AtLeast(name=name, bound=bound):
                 self.named(name, size, place)
                 least = self.size(bound)
-                if least is not None and size.max_length is not None and size.max_length < least.min_length:
-                    raise ShapeError(f"{_words(place)} is {size}, expected {bound} = {least} or more")
+                if least is not None and size.max_length is not None:
+                    if size.max_length < least.min_length:
+                        raise ShapeError(f"{_words(place)} is {size}, expected {bound} = {least} or more")
+                    self.equalities.limit(least, size, _words(place))
             case _:
                 assert not isinstance(dim, (Fresh, Rest))
                 expected = self.size(dim)
@@ -277,7 +279,7 @@ class _Binder:
             wanted = dim.size if isinstance(dim, Fresh) else dim
             size = None if isinstance(wanted, (Anything, AtLeast)) else self.size(wanted)
             if size is None:
-                size = Dimension.symbol(f"{result}.shape[{axis}]")
+                size = Dimension.symbol(f"{quoted(result)}.shape[{axis}]")
                 if isinstance(wanted, Name):
                     self.sizes[wanted.name] = size
             sizes.append(self.equalities.resolve(size) if size.terms else size)
