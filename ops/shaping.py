@@ -57,9 +57,13 @@ def _distinct(name: str, axes: Sequence[int]) -> None:
 
 def _infer_reshape(ctx: "InferenceContext") -> None:
     x, value = ctx.input("x"), ctx.input_tensor("shape")
-    shape = ctx.input_tensor_as_shape("shape")
+    if value is not None and x.is_static:
+        found = _solved(x.to_shape(), tuple(value.tolist()))
+        ctx.set_output(0, found, rows=ctx.rows("x") if found and x.dimensions and x[0] == found[0] else None)
+        return
     if value is not None:
         _check_sizes(tuple(value.tolist()))
+    shape = ctx.input_tensor_as_shape("shape")
     if shape.dimensions is None:
         ctx.set_output(0, shape)
         return

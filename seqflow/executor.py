@@ -33,8 +33,7 @@ def run(net: Net, record: Record, profile: Profile | None = None) -> Record:
     a note with the statement and the shapes it was given. `profile` collects the time and the bytes of each step.
     """
     tensors = _inputs(net, record)
-    structure = [(name, array.dtype, array.ndim, record.parents[name]) for name, array in record.items()]
-    plan = _plan(net, tuple(structure))
+    plan = _plan(net, _structure(record))
     for step, guards, dead in zip(net.steps, plan.guards, plan.dead, strict=True):
         for guard in guards:
             _check(guard, step, tensors)
@@ -48,6 +47,11 @@ def run(net: Net, record: Record, profile: Profile | None = None) -> Record:
     return _as_record({name: tensors[name] for name in plan.parents}, plan.parents, record)
 
 
+def keeps_rows(net: Net, record: Record) -> bool:
+    """Whether row i of what the net makes of such a record is known to be row i of the record."""
+    return _plan(net, _structure(record)).keeps_rows
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What running a net on records of one structure comes to."""
@@ -58,10 +62,19 @@ class Plan:
     """For each step, the tensors nothing needs after it."""
     parents: Mapping[str, str | None]
     """The outputs, and the lengths among them that describe their rows."""
+    keeps_rows: bool
+    """Whether all other outputs have the rows of the record."""
+
+
+Structure = tuple[tuple[str, np.dtype[Any], int, str | None], ...]
+
+
+def _structure(record: Record) -> Structure:
+    return tuple((name, array.dtype, array.ndim, record.parents[name]) for name, array in record.items())
 
 
 @lru_cache(maxsize=128)
-def _plan(net: Net, structure: tuple[tuple[str, np.dtype[Any], int, str | None], ...]) -> Plan:
+def _plan(net: Net, structure: Structure) -> Plan:
     own = Rows("the record")
     specs = {}
     for name, dtype, rank, parent in structure:
@@ -80,10 +93,12 @@ def _plan(net: Net, structure: tuple[tuple[str, np.dtype[Any], int, str | None],
     outputs = net.outputs(tuple(specs))
     rows = {name: inferred.specs[name].rows for name in outputs}
     by = {name: space.by if isinstance(space, Described) else None for name, space in rows.items()}
+    parents = {name: parent if parent in outputs else None for name, parent in by.items()}
     return Plan(
         tuple(guards),
         tuple(_last_uses(net, guards, outputs)),
-        {name: parent if parent in outputs else None for name, parent in by.items()},
+        parents,
+        all(rows[name] == own for name, parent in parents.items() if parent is None),
     )
 
 
@@ -162,7 +177,7 @@ class _Sizes(dict[str, int]):
 
     def get(self, text: str, default: Any = None) -> Any:
         match = _SIZE.fullmatch(text)
-        tensor = self.tensors.get(match["lengths"] or match["tensor"]) if match else None
+        tensor = self.tensors.get(_tensor_of(match)) if match else None
         if match is None or tensor is None:
             return default
         if match["axis"]:
@@ -177,7 +192,12 @@ class _Sizes(dict[str, int]):
 def _tensors_of(guard: Guard) -> list[str]:
     """The tensors whose sizes a guard speaks of."""
     matches = map(_SIZE.fullmatch, guard.atoms)
-    return [match["lengths"] or match["tensor"] for match in matches if match]
+    return [_tensor_of(match) for match in matches if match]
+
+
+def _tensor_of(size: re.Match[str]) -> str:
+    name: str = size["lengths"] or size["tensor"]
+    return name.strip("`")
 
 
 def _inputs(net: Net, record: Record) -> dict[str, Array]:

@@ -1,5 +1,6 @@
 """The typed face of the ops, `ops/__init__.pyi`, written from the registry by `python -m seqflow.stubs`."""
 
+import math
 from pathlib import Path
 
 from seqflow import registry
@@ -20,16 +21,9 @@ Array = np.ndarray[Any, Any]
 Scalar = builtins.bool | int | float | np.generic
 '''
 _TYPES = {
-    "int": "int",
-    "float": "float",
-    "bool": "builtins.bool",
-    "str": "str",
-    "scalar": "Scalar",
-    "ints": "int | Sequence[int]",
-    "parts": "int | Sequence[int]",
-    "dtype": "DTypeLike",
-    "object": "Any",
-}
+    "int": "int", "float": "float", "bool": "builtins.bool", "str": "str", "scalar": "Scalar", "object": "Any",
+    "ints": "int | Sequence[int]", "parts": "int | Sequence[int]", "dtype": "DTypeLike",
+}  # fmt: skip
 
 
 def stub() -> str:
@@ -67,7 +61,8 @@ def _parameters(op: OpDef) -> list[str]:
 def _attribute(attribute: Attribute) -> str:
     kind = _TYPES.get(attribute.kind) or f"Literal[{', '.join(map(repr, attribute.choices))}]"
     kind = f"{kind} | None" if attribute.optional and kind != "Any" else kind
-    return f"{attribute.name}: {kind}{'' if attribute.required else f' = {attribute.default!r}'}"
+    default = "..." if attribute.default in (math.inf, -math.inf) else repr(attribute.default)
+    return f"{attribute.name}: {kind}{'' if attribute.required else f' = {default}'}"
 
 
 if __name__ == "__main__":

@@ -104,6 +104,23 @@ CASES = {
     "a folder of other files to write to": (
         SOURCE + '[output]\npath = "."\n', BAD_USAGE, "is or holds",
     ),
+    "lengths that are not there": (
+        SOURCE + '[batch]\nn = 2\nlengths = "token.lengths"\n' + OUTPUT, BAD_USAGE,
+        "lengths = 'token.lengths' are not the lengths of a list column of numbers",
+    ),
+    "a budget of no column in particular": (
+        SOURCE + '[batch]\nkind = "tokens"\nmax_tokens = 3\n' + OUTPUT, BAD_USAGE,
+        "TokenBudget: there is not just one list column of numbers; name its lengths with lengths=",
+    ),
+    "an option of another kind of source": (
+        SOURCE + 'encoding = "utf-8"\n' + OUTPUT, BAD_USAGE, "open has no option 'encoding' for parquet",
+    ),
+    "an encoding that is not there": (
+        '[source]\npaths = "text.txt"\nencoding = "utf-9"\n' + OUTPUT, BAD_USAGE, "encoding='utf-9': unknown",
+    ),
+    "files of two kinds": (
+        '[source]\npaths = ["text.txt", "docs.parquet"]\n' + OUTPUT, BAD_USAGE, "read one kind at a time",
+    ),
     "a module that is not there": ('imports = ["my_ops"]\n' + SOURCE + OUTPUT, BAD_USAGE, "no module 'my_ops'"),
 }  # fmt: skip
 
@@ -131,6 +148,11 @@ def test_bad_input_ends_in_one_clean_message_and_leaves_nothing(
         (["run", "job.toml", "--set", "batch"], "--set batch: expected KEY=VALUE"),
         (["run", "job.toml", "--sett", "x=1"], "No such option"),
         (["run", "job.toml", "--input", "nowhere"], "nowhere does not exist"),
+        (["inspect", "docs.parquet", "--kind", "parket"], "kind is 'parket' (did you mean 'parquet'?)"),
+        (
+            ["check", "job.toml", "--set", "batch.n=2", "--set", "batch.lengths=x"],
+            "lengths = 'x' are not the lengths",
+        ),
         (["inspect", "nowhere.parquet"], "nowhere.parquet does not exist"),
         (["ops", "padd"], "no op is named 'padd' (did you mean 'pad'?)"),
         (["rum"], "No such command 'rum'"),

@@ -11,6 +11,7 @@ from seqflow.net.lowering import Lowering
 from seqflow.net.parser import parse
 from seqflow.net.step import Step
 from seqflow.net.syntax import Place, Program, references
+from seqflow.shape import DimensionLike
 from seqflow.tensor import TensorSpec
 
 
@@ -68,14 +69,18 @@ class Net:
         consumed = {name for step in self.steps for name in step.uses}
         return (*(name for name in available if name not in consumed), *self.assigned)
 
-    def infer(self, specs: Mapping[str, TensorSpec]) -> NetInference:
+    def infer(
+        self, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None
+    ) -> NetInference:
         """The spec of every tensor, for inputs of these specs; no data is needed.
+
+        `limits` says of further sizes what they never exceed, such as `{"max(doc.lengths)": 512}`.
 
         OpTypeError, ShapeError and LodError come from the op that cannot take its inputs, with a note that names
         the statement. What could be neither proved nor refused is among the result's `guards`; the ops check it
         when they run.
         """
-        return infer_net(self, specs)
+        return infer_net(self, specs, limits)
 
     def _returned(self, program: Program) -> tuple[str, ...] | None:
         if program.returned is None:
@@ -89,6 +94,11 @@ class Net:
     def __str__(self) -> str:
         lines = [str(step.statement) for step in self.steps if not step.is_part]
         return "\n".join(lines + ([f"return {', '.join(self.returned)}"] if self.returned else []))
+
+    def _repr_html_(self) -> str:
+        from seqflow.net.drawing import html
+
+        return html(self)
 
     def __repr__(self) -> str:
         return f"Net({str(self)!r})"

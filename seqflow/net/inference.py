@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqflow.errors import NetError, SeqflowError, nearest
+from seqflow.net.bounds import byte_bounds, longest_lengths, note_bounds, tighten, total_bytes
 from seqflow.net.step import compute, each, shown
 from seqflow.net.syntax import Constant, Listed
-from seqflow.shape import Equalities, Guard, PartialShape
+from seqflow.shape import DimensionLike, Equalities, Guard, PartialShape
 from seqflow.signature import Rows
-from seqflow.tensor import TensorSpec
+from seqflow.tensor import TensorSpec, bytes_text
 
 if TYPE_CHECKING:
     from seqflow.net.graph import Net
@@ -32,34 +33,46 @@ class NetInference:
     net: Net
     specs: Mapping[str, TensorSpec]
     guards: list[Guard]
-    by_step: tuple[tuple[Guard, ...], ...] = ()
+    by_step: tuple[tuple[Guard, ...], ...]
     """The guards of each step."""
+    byte_bounds: Mapping[str, int | None]
+    """The most bytes each tensor can have; None where there is no bound."""
+    byte_bound: int | None
+    """The most bytes all tensors can have together, those thrown away with them; None where there is no bound."""
+    longest: Mapping[str, int]
+    """What the lengths in a tensor are known not to exceed."""
 
-    @property
-    def byte_bound(self) -> int | None:
-        """The most bytes all tensors of the net can have together; None where there is no bound."""
-        total = 0
-        for spec in self.specs.values():
-            if spec.byte_bound is None:
-                return None
-            total += spec.byte_bound
-        return total
+    def described(self, name: str) -> str:
+        """The spec of a tensor, and the most bytes it can have."""
+        return f"{self.specs[name]} ≤ {bytes_text(self.byte_bounds[name])}"
+
+    def _repr_html_(self) -> str:
+        from seqflow.net.drawing import html
+
+        notes = [f"guard: {guard}" for guard in self.guards]
+        specs = {name: self.described(name) for name in self.specs}
+        return html(self.net, specs, [*notes, f"all tensors ≤ {bytes_text(self.byte_bound)}"])
 
     def __str__(self) -> str:
-        lines = [f"# {name}: {self.specs[name]}" for name in self.net.inputs]
+        lines = [f"# {name}: {self.described(name)}" for name in self.net.inputs]
         for step in self.net.steps:
             if step.is_part:
                 continue
-            results = ", ".join(f"{name} {self.specs[name]}" for name in step.results if name != "_")
+            results = ", ".join(f"{name} {self.described(name)}" for name in step.results if name != "_")
             lines.append(f"{step.statement}" + (f"    # {results}" if results else ""))
         if self.net.returned:
             lines.append(f"return {', '.join(self.net.returned)}")
-        return "\n".join(lines + [f"# guard: {guard}" for guard in self.guards])
+        lines += [f"# guard: {guard}" for guard in self.guards]
+        return "\n".join([*lines, f"# all tensors ≤ {bytes_text(self.byte_bound)}"])
 
 
-def infer_net(net: Net, specs: Mapping[str, TensorSpec]) -> NetInference:
+def infer_net(
+    net: Net, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None
+) -> NetInference:
     """Go through the steps in order; an error keeps its type and gains a note with the statement."""
-    return _Inference(net, specs).run()
+    inference = _Inference(net, specs)
+    note_bounds(inference.specs, limits or {}, inference.equalities)
+    return inference.run()
 
 
 class _Inference:
@@ -77,17 +90,23 @@ class _Inference:
     def run(self) -> NetInference:
         guards: list[Guard] = []
         by_step: list[tuple[Guard, ...]] = []
+        dropped: dict[str, TensorSpec] = {}
         for number, step in enumerate(self.net.steps):
             results = [f"_{number}.{i}" if name == "_" else name for i, name in enumerate(step.results)]
             inferred = self.step(step, results)
-            kept = zip(step.results, inferred.outputs, strict=True)
-            self.specs.update((name, _named(name, spec)) for name, spec in kept if name != "_")
+            for name, result, spec in zip(step.results, results, inferred.outputs, strict=True):
+                (dropped if name == "_" else self.specs)[result] = _named(result, spec)
+            for name in (*step.uses, *results):
+                tighten(name, self.specs.get(name) or dropped[name], self.equalities)
             origin = f"{step.op.name}, line {step.line}: "
             found = [guard._replace(origin=origin + guard.origin) for guard in inferred.guards]
             guards += found
             by_step.append(tuple(found))
         known = {name: _resolved(spec, self.equalities) for name, spec in self.specs.items()}
-        return NetInference(self.net, known, guards, tuple(by_step))
+        bounds = byte_bounds(known, self.equalities)
+        total = total_bytes([*bounds.values(), *byte_bounds(dropped, self.equalities).values()])
+        longest = longest_lengths(known, self.equalities)
+        return NetInference(self.net, known, guards, tuple(by_step), bounds, total, longest)
 
     def step(self, step: Step, results: list[str]) -> Inference:
         """Infer one step; where its shape function wants values that can be computed now, once more with them."""

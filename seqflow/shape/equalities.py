@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 
-from seqflow.shape.dimension import OPERATIONS, Atom, Comparison, Dimension, difference, linear
+from seqflow.shape.dimension import OPERATIONS, Atom, Comparison, Dimension, DimensionLike, difference, linear
 
 
 class Equalities:
@@ -58,6 +58,22 @@ class Equalities:
             self._narrow(merged, reason)
             return self.resolve(merged)
 
+    def limit(self, size: Dimension, most: DimensionLike, reason: str) -> None:
+        """Note that `size` is never above the largest that `most` can be; nothing where that has no bound.
+
+        >>> known = Equalities()
+        >>> known.limit(Dimension.parse("max(kept)"), 512, "truncate")
+        >>> print(known.resolve(Dimension.parse("2*max(kept)")))
+        2*max(kept):0..1024
+        """
+        high, known = self.resolve(Dimension.of(most)).max_length, self.resolve(size)
+        if high is None or known.is_static or known.min_length > high:
+            return
+        if known.min_length == high:
+            self.equate(known, Dimension(high), reason)
+        else:
+            self._narrow(known.within(0, high), reason)
+
     def explain(self, *dimensions: Dimension) -> list[str]:
         """One sentence for each name in these dimensions that was taken to be something else."""
         atoms = dict.fromkeys(atom for dimension in dimensions for atom, _ in dimension.terms or ())
@@ -81,13 +97,13 @@ class Equalities:
             self._rows = {**self._rows, right: left}
 
     def _value(self, atom: Atom) -> Dimension:
-        if atom in self._values:
-            return self._values[atom]
-        own = atom.as_dimension()
-        if not atom.operands:
+        own = self._values[atom] if atom in self._values else atom.as_dimension()
+        if not atom.operands or own.terms != ((atom, 1),):
             return own
         operands = [self.resolve(operand) for operand in atom.operands]
-        return own if operands == list(atom.operands) else OPERATIONS[atom.kind](*operands)
+        if operands == list(atom.operands):
+            return own
+        return OPERATIONS[atom.kind](*operands).within(own.min_length, own.max_length)
 
     def _substitute(self, left: Dimension, right: Dimension, reason: str) -> None:
         """Solve `left = right` for one atom."""

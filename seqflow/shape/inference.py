@@ -79,6 +79,8 @@ class InferenceContext:
         self.op_name = op_name
         self.attributes = attributes or {}
         self.equalities = Equalities() if equalities is None else equalities
+        self.tensors: Mapping[str, str] = {}
+        """The tensors of the net that inputs and outputs are; by default they have their own names."""
         self.guards: list[Guard] = []
         self.requested_tensors: set[str] = set()
         """The inputs whose values the shape function asked for."""
@@ -287,6 +289,22 @@ class InferenceContext:
         """The size where it is known, else None."""
         resolved = self.equalities.resolve(Dimension.of(dimension))
         return resolved.get_length() if resolved.is_static else None
+
+    def sum_of(self, name: str) -> Dimension:
+        """The sum of the lengths that an input or output of this name holds."""
+        return self.equalities.resolve(Dimension.sum_of(self.tensors.get(name, name)))
+
+    def max_of(self, name: str) -> Dimension:
+        """The longest of the lengths that an input or output of this name holds."""
+        return self.equalities.resolve(Dimension.max_of(self.tensors.get(name, name)))
+
+    def limit(self, size: DimensionLike, most: DimensionLike) -> None:
+        """Say that a size of an output is never above the largest that `most` can be.
+
+        >>> def truncate(ctx):
+        ...     ctx.limit(ctx.max_of("kept"), ctx.max_of("lengths").minimum(ctx.attr("max_length")))
+        """
+        self.equalities.limit(Dimension.of(size), most, self.op_name)
 
     def num_elements(self, shape: ShapeLike) -> Dimension:
         """The product of the dimensions; 0 where any is 0."""

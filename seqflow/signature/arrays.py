@@ -13,7 +13,6 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
 from seqflow.signature.language import (
-    DTYPE_WORDS,
     Anything,
     Argument,
     Arithmetic,
@@ -65,6 +64,9 @@ def _scopes(signature: Signature, bound: Sequence[Any]) -> Iterator[list[tuple[A
 
 def _convert_repeated(group: Repeated, value: Any) -> list[tuple[Any, ...]]:
     """`value` holds one list an argument of the group; returned are the repetitions."""
+    for argument, items in zip(group.arguments, value, strict=True):
+        if not isinstance(items, (list, tuple, np.ndarray)):
+            raise OpTypeError(f"{argument.name} is {type(items).__name__}, expected a list of arrays")
     counts = {argument.name: len(items) for argument, items in zip(group.arguments, value, strict=True)}
     if len(set(counts.values())) != 1 or 0 in counts.values():
         found = ", ".join(f"{name} has {count}" for name, count in counts.items())
@@ -103,12 +105,6 @@ def as_array(name: str, value: Any) -> Array:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def allowed_kinds(argument: Argument) -> str | None:
-    """The NumPy dtype kinds an input takes, or None where it takes one dtype only."""
-    word = argument.dtype.word
-    return "iu" if word == "index" else DTYPE_WORDS.get(word)
-
-
 def expected_dtype(argument: Argument) -> str:
     """What an input's dtype should be, in words."""
     return {
@@ -118,7 +114,7 @@ def expected_dtype(argument: Argument) -> str:
 
 
 def _check_dtype(argument: Argument, array: Array) -> None:
-    kinds = allowed_kinds(argument)
+    kinds = argument.kinds
     fits = array.dtype == argument.dtype.word if kinds is None else array.dtype.kind in kinds
     if not fits:
         raise OpTypeError(f"{argument.name} is {array.dtype}, expected {expected_dtype(argument)}")
@@ -259,7 +255,7 @@ class _ConditionWriter:
         self.conditions: list[str] = []
 
     def kind(self, argument: Argument) -> None:
-        name, kinds = argument.name, allowed_kinds(argument)
+        name, kinds = argument.name, argument.kinds
         if argument.is_lengths:
             self.bound[Sum(name)] = f"sum_{name}"
             self.conditions.append(f"(sum_{name} := check_lengths({name})) >= 0")

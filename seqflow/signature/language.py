@@ -163,12 +163,16 @@ class Argument:
     """How many dimensions there are beside `*d`."""
     rest: int | None = field(init=False, repr=False, compare=False)
     """Where `*d` stands among the dimensions."""
+    kinds: str | None = field(init=False, repr=False, compare=False)
+    """The NumPy dtype kinds an input takes, or None where it takes one dtype only."""
     computed: int = field(init=False, repr=False, compare=False)
     """How many dimensions are computed from others. Those without any are bound first."""
 
     def __post_init__(self) -> None:
         rests = [i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)]
         plain = sum(isinstance(dim, (Name, Rest, Anything)) for dim in self.dims)
+        kinds = "iu" if self.dtype.word == "index" else DTYPE_WORDS.get(self.dtype.word)
+        object.__setattr__(self, "kinds", kinds)
         object.__setattr__(self, "rank", len(self.dims) - len(rests))
         object.__setattr__(self, "rest", rests[0] if rests else None)
         object.__setattr__(self, "computed", len(self.dims) - plain)

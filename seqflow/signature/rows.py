@@ -51,6 +51,17 @@ def bind_rows(
     `outputs` the tensors that will hold the results (those of a list of outputs one after another), `spaces` the
     row spaces known so far.
     """
+    return rows_of(signature, inputs, name_outputs(signature, outputs), spaces, origin)
+
+
+def rows_of(
+    signature: Signature,
+    inputs: Mapping[str, str | Sequence[str] | None],
+    outputs: "Sequence[NamedOutput]",
+    spaces: Mapping[str, RowSpace],
+    origin: str,
+) -> list[RowSpace | None]:
+    """The same for outputs that have been named."""
     names: dict[str, RowSpace | None] = {}
     single: dict[str, str] = {}
     for argument in signature.input_arguments:
@@ -69,7 +80,7 @@ def bind_rows(
             return None
         dim = output.argument.dims[0]
         if isinstance(dim, Sum):
-            by = (single | dict(output.tensors)).get(dim.of)
+            by = output.tensors.get(dim.of) or single.get(dim.of)
             return Described(by) if by else None
         if isinstance(dim, Rest):
             return None
@@ -77,7 +88,7 @@ def bind_rows(
             return names[dim.name]
         return fresh.setdefault((dim, output.repetition), Rows(origin))
 
-    return [space_of(output) for output in name_outputs(signature, outputs)]
+    return [space_of(output) for output in outputs]
 
 
 class NamedOutput(NamedTuple):

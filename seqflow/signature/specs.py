@@ -9,8 +9,8 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
-from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape
-from seqflow.signature.arrays import allowed_kinds, expected_dtype
+from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape, quoted
+from seqflow.signature.arrays import expected_dtype
 from seqflow.signature.language import (
     GIVEN_DTYPE,
     Anything,
@@ -28,7 +28,7 @@ from seqflow.signature.language import (
     Size,
     Sum,
 )
-from seqflow.signature.rows import Described, RowSpace, bind_rows, name_outputs
+from seqflow.signature.rows import Described, RowSpace, name_outputs, rows_of
 from seqflow.tensor import TensorSpec
 
 Specs = Mapping[str, TensorSpec | Sequence[TensorSpec]]
@@ -57,11 +57,12 @@ def bind_specs(
         for one in sorted(inputs, key=_computed):
             binder.input(one)
         spaces: dict[str, Any] = {one.tensor: one.spec.rows for one in inputs if one.spec.rows is not None}
-        rows = bind_rows(signature, names, results, spaces, "an op")
+        named = name_outputs(signature, results)
+        rows = rows_of(signature, names, named, spaces, "an op")
         single = {one.argument.name: one.tensor for one in inputs if one.label == one.argument.name}
         outputs: list[TensorSpec] = []
-        for output, space in zip(name_outputs(signature, results), rows, strict=True):
-            binder.names = single | dict(output.tensors)
+        for output, space in zip(named, rows, strict=True):
+            binder.names = {**single, **output.tensors}
             shape = binder.shape(output.argument, output.tensor)
             dtype = output_dtype(signature, output.argument, specs, attributes)
             outputs.append(TensorSpec(dtype, shape, space))
@@ -142,14 +143,16 @@ class _Binder:
         self.rests: dict[str, tuple[Dimension, ...]] = {}
         self.rows: dict[str, tuple[RowSpace, str]] = {}
         self.places: dict[str, _Place] = {}
+        self.rest_places: dict[str, _Place] = {}
 
     def input(self, one: _Input) -> None:
         argument, spec, label, _, self.names = one
-        kinds = allowed_kinds(argument)
+        kinds = argument.kinds
         fits = spec.dtype == argument.dtype.word if kinds is None else spec.dtype.kind in kinds
         if not fits:
             raise OpTypeError(f"{label} is {spec.dtype}, expected {expected_dtype(argument)}")
-        self.row_space(argument, spec.rows, label)
+        if spec.rows is not None:
+            self.row_space(argument, spec.rows, label)
         if spec.shape.dimensions is None:
             return
         rank = len(spec.shape.dimensions)
@@ -160,22 +163,24 @@ class _Binder:
         extra = rank - len(argument.dims)
         for i, dim in enumerate(argument.dims):
             axis = i if rest is None or i <= rest else i + extra
-            if i == rest:
-                self.rest(_Place(label, axis), dim, dimensions[axis : axis + extra + 1])
+            if isinstance(dim, Rest):
+                self.rest((label, axis), dim.name, dimensions[axis : axis + extra + 1])
+            elif isinstance(dim, Name) and dim.name not in self.attributes:
+                self.named(dim.name, dimensions[axis], (label, axis))
             else:
-                self.dimension(_Place(label, axis), dim, dimensions[axis])
+                self.dimension((label, axis), dim, dimensions[axis])
 
     def dimension(self, place: _Place, dim: Dim, size: Dimension) -> None:
         match dim:
-            case Name(name=name) if name not in self.attributes:
-                self.named(name, size, place)
             case Anything():
                 pass
             case AtLeast(name=name, bound=bound):
                 self.named(name, size, place)
                 least = self.size(bound)
-                if least is not None and size.max_length is not None and size.max_length < least.min_length:
-                    raise ShapeError(f"{place} is {size}, expected {bound} = {least} or more")
+                if least is not None and size.max_length is not None:
+                    if size.max_length < least.min_length:
+                        raise ShapeError(f"{_words(place)} is {size}, expected {bound} = {least} or more")
+                    self.equalities.limit(least, size, _words(place))
             case _:
                 assert not isinstance(dim, (Fresh, Rest))
                 expected = self.size(dim)
@@ -188,20 +193,21 @@ class _Binder:
         else:
             self.sizes[name], self.places[name] = size, place
 
-    def rest(self, place: _Place, rest: Dim, sizes: tuple[Dimension, ...]) -> None:
-        name = str(rest)
-        if name == "*_":
+    def rest(self, place: _Place, name: str, sizes: tuple[Dimension, ...]) -> None:
+        if name == "_":
             return
         if name not in self.rests:
-            self.rests[name], self.places[name] = sizes, place
+            self.rests[name], self.rest_places[name] = sizes, place
             return
         known = self.rests[name]
         if len(known) != len(sizes):
             raise ShapeError(
-                f"{place} is {PartialShape(sizes)}, expected {PartialShape(known)} as in {self.places[name]}"
+                f"{_words(place)} is {PartialShape(sizes)}, expected {PartialShape(known)}"
+                f" as in {_words(self.rest_places[name])}"
             )
         self.rests[name] = tuple(
-            self.merge(one, other, self.places[name], place) for one, other in zip(known, sizes, strict=True)
+            self.merge(one, other, self.rest_places[name], place)
+            for one, other in zip(known, sizes, strict=True)
         )
 
     def merge(
@@ -216,16 +222,14 @@ class _Binder:
         if answer is Comparison.UNEQUAL:
             why = "".join(f"\n  {line}" for line in self.equalities.explain(known, size))
             kind = LodError if isinstance(known_place, Sum) else ShapeError
-            raise kind(f"{place} is {size}, but {known_place} is {known}{why}")
-        origin = f"{known_place} and {place}"
+            raise kind(f"{_words(place)} is {size}, but {_words(known_place)} is {known}{why}")
+        origin = f"{_words(known_place)} and {_words(place)}"
         self.guards.append(Guard(known, size, origin))
         return self.equalities.equate(known, size, origin)
 
     def row_space(self, argument: Argument, rows: Any, label: str) -> None:
         """LodError where two row spaces that are known and different meet."""
         dim = argument.dims[0] if argument.dims else None
-        if rows is None:
-            return
         if isinstance(dim, Sum) and isinstance(rows, Described) and dim.of in self.names:
             expected = Described(self.names[dim.of])
             if self.equalities.rows(rows) != self.equalities.rows(expected):
@@ -266,25 +270,23 @@ class _Binder:
         sizes: list[Dimension] = []
         for axis, dim in enumerate(argument.dims):
             if isinstance(dim, Rest):
-                if str(dim) not in self.rests:
+                if dim.name not in self.rests:
                     return PartialShape.dynamic()
-                sizes += self.rests[str(dim)]
+                sizes += self.rests[dim.name]
                 continue
             wanted = dim.size if isinstance(dim, Fresh) else dim
             size = None if isinstance(wanted, (Anything, AtLeast)) else self.size(wanted)
             if size is None:
-                size = Dimension.symbol(f"{result}.shape[{axis}]")
+                size = Dimension.symbol(f"{quoted(result)}.shape[{axis}]")
                 if isinstance(wanted, Name):
                     self.sizes[wanted.name] = size
-            sizes.append(self.equalities.resolve(size))
+            sizes.append(self.equalities.resolve(size) if size.terms else size)
         return PartialShape(sizes)
 
 
-class _Place(NamedTuple):
-    """One axis of an input, for messages."""
+_Place = tuple[str, int]
+"""An input and one of its axes, for messages."""
 
-    label: str
-    axis: int
 
-    def __str__(self) -> str:
-        return f"{self.label}.shape[{self.axis}]"
+def _words(place: _Place | Size) -> str:
+    return f"{place[0]}.shape[{place[1]}]" if isinstance(place, tuple) else str(place)

@@ -182,8 +182,22 @@ def test_checks_of_lengths(native, data):
         expected = outcome(getattr(reference, name), lengths)
         assert outcome(getattr(native, name), lengths) == expected
     if isinstance(outcome(reference.check_lengths, lengths), int) and np.max(lengths, initial=0) < 1000:
-        for name in ["lengths_to_offsets", "lengths_to_segment_ids"]:
+        for name in ["lengths_to_offsets", "lengths_to_segment_ids", "lengths_to_positions"]:
             assert_same(getattr(native, name)(lengths), getattr(reference, name)(lengths))
+
+
+@each_isa
+@given(data=st.data())
+def test_segment_ids_to_lengths(native, data):
+    ids = sorted(data.draw(st.lists(st.integers(0, 9), max_size=40)))
+    for _ in range(data.draw(st.sampled_from([0, 0, 1, 2]))):
+        bad = data.draw(st.sampled_from([-1, -(2**63), 0, 5, 12]))
+        ids.insert(data.draw(st.integers(0, len(ids))), bad)
+    fits = min(ids, default=0) >= -128
+    array = styled(data.draw, np.array(ids, data.draw(st.sampled_from(["i8", "i4", "i1"])) if fits else "i8"))
+    limit = data.draw(st.sampled_from([None, 10, 0, 13]))
+    expected = outcome(reference.segment_ids_to_lengths, array, limit)
+    assert_same(outcome(native.segment_ids_to_lengths, array, limit), expected)
 
 
 @each_isa
@@ -315,6 +329,51 @@ def test_unpad(native, data, side, with_out):
 
 
 @each_isa
+@given(data=st.data(), with_out=st.booleans())
+def test_pack_by_time(native, data, with_out):
+    rows = data.draw(row_arrays(PLAIN))
+    lengths = data.draw(st.one_of(lengths_of(len(rows)), lengths_of(len(rows)), bad_lengths(len(rows))))
+    num_steps = data.draw(st.integers(0, 70))
+    value = data.draw(st.sampled_from([0, 0, 1]))
+    named = {}
+    expected = outcome(reference.pack_by_time, rows, lengths, num_steps, value)
+    if with_out and isinstance(expected, np.ndarray):
+        named["out"] = np.empty_like(expected, order="C")
+    assert_same(outcome(native.pack_by_time, rows, lengths, num_steps, value, **named), expected)
+
+
+@each_isa
+@given(data=st.data(), with_out=st.booleans())
+def test_unpack_by_time(native, data, with_out):
+    lengths = data.draw(st.one_of(lengths_of(most=20), bad_lengths(5)))
+    num_columns = len(lengths) + data.draw(st.sampled_from([0, 0, 0, 1]))
+    steps = data.draw(st.integers(0, 21))
+    packed = data.draw(row_arrays(PLAIN, steps * num_columns, data.draw(st.sampled_from(ROW_SHAPES))))
+    packed = packed.reshape(steps, num_columns, *packed.shape[1:])
+    named = {}
+    expected = outcome(reference.unpack_by_time, packed, lengths)
+    if with_out and isinstance(expected, np.ndarray):
+        named["out"] = np.empty_like(expected, order="C")
+    assert_same(outcome(native.unpack_by_time, packed, lengths, **named), expected)
+
+
+@each_isa
+@given(
+    dtype=st.sampled_from(["u1", "f2", "f4", "i8", "c16", "S3"]),
+    count=st.integers(200, 700),
+    seed=st.integers(0, 9),
+)
+def test_many_sequences_by_time(native, dtype, count, seed):
+    """More than one tile of them, and more steps than a tile has."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(0, 60, count) * generator.integers(0, 2, count)
+    data = random_array(generator, (int(lengths.sum()),), np.dtype(dtype))
+    packed = native.pack_by_time(data, lengths, 150, 1)
+    assert_same(packed, reference.pack_by_time(data, lengths, 150, 1))
+    assert_same(native.unpack_by_time(packed, lengths), data)
+
+
+@each_isa
 @given(data=st.data(), strategy=st.sampled_from(["best_fit", "first_fit", "concat"]))
 def test_plan_packing(native, data, strategy):
     lengths = data.draw(st.one_of(lengths_of(), st.lists(st.integers(0, 12), max_size=200).map(np.array)))
@@ -347,3 +406,61 @@ def test_fill_packed(native, data, strategy, with_out):
     if with_out and isinstance(expected, tuple):
         named["out"] = tuple(np.empty_like(array, order="C") for array in expected)
     assert_same(outcome(native.fill_packed, rows, lengths, plan, capacity, 1, **named), expected)
+
+
+ORDERED = [*NUMBERS, "M8[s]", "m8[ms]", ">i4", ">f8", "S3", "U2"]
+
+
+@st.composite
+def segmented_rows(draw, dtypes, row_shape=None):
+    """Rows with many ties at times, short segments or long ones, at times with lengths that do not add up."""
+    rows = draw(row_arrays(dtypes, row_shape=row_shape))
+    if draw(st.integers(0, 3)) == 0:
+        many = np.random.default_rng(len(rows)).integers(0, max(1, len(rows)), draw(st.integers(0, 400)))
+        rows = rows[many] if len(rows) else rows
+    if rows.dtype.kind in "iuf" and draw(st.booleans()):
+        with np.errstate(all="ignore"):
+            rows = rows // rows.dtype.type(8)
+    return rows, draw(st.one_of(lengths_of(len(rows)), lengths_of(len(rows)), bad_lengths(len(rows))))
+
+
+@each_isa
+@given(data=st.data(), name=st.sampled_from(["sort_within", "argsort_within"]), descending=st.booleans())
+def test_sorting(native, data, name, descending):
+    rows, lengths = data.draw(segmented_rows(ORDERED))
+    expected = outcome(getattr(reference, name), rows, lengths, descending)
+    assert_same(outcome(getattr(native, name), rows, lengths, descending), expected)
+
+
+@each_isa
+@given(data=st.data(), k=st.integers(1, 150))
+def test_topk(native, data, k):
+    rows, lengths = data.draw(segmented_rows(ORDERED, row_shape=()))
+    assert_same(
+        outcome(native.segment_topk, rows, lengths, k), outcome(reference.segment_topk, rows, lengths, k)
+    )
+
+
+@each_isa
+@given(data=st.data(), kind=st.sampled_from(["max", "min"]))
+def test_positions_of_extremes(native, data, kind):
+    rows, lengths = data.draw(segmented_rows([*NUMBERS, "M8[s]", ">i4"]))
+    assert_same(
+        outcome(native.segment_arg, kind, rows, lengths), outcome(reference.segment_arg, kind, rows, lengths)
+    )
+
+
+@each_isa
+@given(data=st.data(), form=st.sampled_from(["softmax", "log", "logsumexp"]))
+def test_softmax(native, data, form):
+    rows, lengths = data.draw(segmented_rows(NUMBERS))
+    name, last = ("segment_logsumexp", 1) if form == "logsumexp" else ("softmax_within", form == "log")
+    expected = outcome(getattr(reference, name), rows, lengths, last)
+    found = outcome(getattr(native, name), rows, lengths, last)
+    if not isinstance(expected, np.ndarray):
+        assert found == expected
+        return
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    tolerance = 1e-6 if expected.dtype == np.float32 else 1e-12
+    smallest = 1e-9 if form == "softmax" else 1  # logs are as exact as what they are taken of
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * smallest)
