@@ -354,10 +354,10 @@ def _by_ids(draw: Any, weighted: bool, in_order: bool) -> tuple[dict[str, Any], 
 
 
 STRATEGIES = {
-    "sorted_ids": lambda,
-    "weighted_sorted_ids": lambda,
-    "ids": lambda,
-    "weighted_ids": lambda,
+    "sorted_ids": lambda op: _by_ids(weighted=False, in_order=True),
+    "weighted_sorted_ids": lambda op: _by_ids(weighted=True, in_order=True),
+    "ids": lambda op: _by_ids(weighted=False, in_order=False),
+    "weighted_ids": lambda op: _by_ids(weighted=True, in_order=False),
     "slices": _slices,
     "reshapable": _reshapable,
     "scattered": _scattered,
