@@ -26,14 +26,20 @@ inline void move_slices(const Slices &job, int64_t begin, int64_t end) {
 
 // For each row the number of its segment. In NumPy: reference.lengths_to_segment_ids.
 inline void segment_ids(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out) {
-  for (int64_t k = begin; k < end; ++k)
-    for (int64_t i = offsets[k]; i < offsets[k + 1]; ++i) out[i] = k;
+  for (int64_t k = begin; k < end; ++k) {
+    int64_t *const to = out + offsets[k];
+    const int64_t size = offsets[k + 1] - offsets[k];
+    for (int64_t i = 0; i < size; ++i) to[i] = k;
+  }
 }
 
 // For each row its position inside its segment. In NumPy: reference.lengths_to_positions.
 inline void positions(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out) {
-  for (int64_t k = begin; k < end; ++k)
-    for (int64_t i = offsets[k]; i < offsets[k + 1]; ++i) out[i] = i - offsets[k];
+  for (int64_t k = begin; k < end; ++k) {
+    int64_t *const to = out + offsets[k];
+    const int64_t size = offsets[k + 1] - offsets[k];
+    for (int64_t i = 0; i < size; ++i) to[i] = i;
+  }
 }
 
 }  // namespace SEQFLOW_ISA
