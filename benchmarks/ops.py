@@ -278,8 +278,8 @@ def padding() -> Iterator[Row]:
         {"padded[mask], mask given": 0.3},
     )  # fmt: skip
     yield Row(
-        "lengths_to_mask 32768×512", lambda: ops.lengths_to_mask(lengths, max_length=width), {"arange < lengths": mask},
-        {"arange < lengths": 1.0},
+        "lengths_to_mask 32768×512", lambda: ops.lengths_to_mask(lengths, max_length=width),
+        {"arange < lengths": mask}, {"arange < lengths": 1.0},
     )  # fmt: skip
 
 
