@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from drawing_recurrent import RECURRENT
 from drawing_shaping import SHAPING
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -367,6 +368,7 @@ STRATEGIES = {
     "trainable": _trainable,
     "tokenizable": _tokenizable,
     "detokenizable": _detokenizable,
+    **RECURRENT,
     **SHAPING,
     "elementwise": _elementwise,
     "expression": _expression,
