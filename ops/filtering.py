@@ -145,9 +145,9 @@ def dropout_ids(
 ) -> Array:
     """Replace each id by `replacement` with probability `ratio`; lengths stay as they are.
 
-    The same seed drops the same places on every machine. Position t of sequence b is dropped where
-    `uniform(seed, b, t) < ratio`; the numbers are defined in `seqflow.ops.random_bits`. An empty sequence stays
-    empty.
+    The same seed drops the same places on every machine: those whose random number is below `ratio`. It depends
+    on the seed, the place of the sequence among the sequences, and the position in it; `seqflow.ops.random_bits`
+    defines it. An empty sequence stays empty.
 
     >>> dropout_ids(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), ratio=0.5, seed=2)
     array([0, 2, 3, 0])
@@ -169,8 +169,8 @@ def dropout_sequences(
     """Replace each whole sequence by the one id `replacement` with probability `ratio`.
 
     As in Caffe2 a replaced sequence has length 1, also where it was empty. The same seed drops the same
-    sequences on every machine: b is dropped where `uniform(seed, b) < ratio`; the numbers are defined in
-    `seqflow.ops.random_bits`.
+    sequences on every machine: those whose random number is below `ratio`. It depends on the seed and the place
+    of the sequence among the sequences; `seqflow.ops.random_bits` defines it.
 
     >>> dropout_sequences(np.array([1, 2, 3]), np.array([2, 0, 1]), ratio=0.5, seed=2)
     DropoutSequencesResult(rows=array([0, 0, 3]), kept=array([1, 1, 1]))

@@ -28,7 +28,7 @@ def _bound_kept(ctx: "InferenceContext") -> None:
 def truncate(
     data: Array, lengths: Array, *, max_length: NonNegative, keep: Literal["head", "tail"] = "head"
 ) -> tuple[Array, Array]:
-    """Cut each sequence to at most `max_length` rows, its first ones or its last.
+    """Cut each sequence to at most `max_length` rows, its first ones or its last; an empty one stays empty.
 
     >>> truncate(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), max_length=2)
     TruncateResult(rows=array([1, 2, 4]), kept=array([2, 0, 1]))
