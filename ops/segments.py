@@ -1,4 +1,7 @@
-"""Reducing the rows of each segment to one."""
+"""Reducing the rows of each segment to one.
+
+An empty segment gives `empty`, which is 0 unless asked otherwise.
+"""
 
 from typing import Any
 
@@ -7,7 +10,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.ops.scalars import cast_scalar
 from seqflow.registry import op
-from seqflow.signature import Scalar
+from seqflow.signature import NonNegative, Scalar
 
 Array = np.ndarray[Any, Any]
 
@@ -64,3 +67,167 @@ def lengths_min(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     array([ 1,  0, -2])
     """
     return kernels.segment_reduce("min", data, lengths, cast_scalar("empty", empty, data.dtype))
+
+
+@op("number data[sum(lengths), *d], lengths[B] -> sum_of(data) products[B, *d]")
+def lengths_prod(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
+    """Multiply the rows of each segment; an empty segment gives `empty` (NumPy: 1).
+
+    The dtypes are those of `lengths_sum`.
+
+    >>> lengths_prod(np.array([2, 3, 4]), np.array([2, 0, 1]))
+    array([6, 0, 4])
+    """
+    if empty != 0:
+        empty = cast_scalar("empty", empty, kernels.sum_dtype(data.dtype))
+    return kernels.segment_reduce("prod", data, lengths, empty)
+
+
+@op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) sums[B, *d]")
+def lengths_sqrt_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
+    """Sum the rows of each segment and divide by the square root of its length; an empty segment gives `empty`.
+
+    The dtypes are those of `lengths_mean`. Paddle's sequence_pool calls it `sqrt`.
+
+    >>> lengths_sqrt_sum(np.array([1.0, 2.0, 3.0, 2.0, 3.0]), np.array([4, 0, 1]))
+    array([4., 0., 3.])
+    """
+    means = kernels.segment_reduce("mean", data, lengths, cast_scalar("empty", empty, _mean_dtype(data)))
+    factors = np.sqrt(np.maximum(lengths, 1)).astype(means.dtype, copy=False)
+    means *= beside(factors, means)
+    return means
+
+
+@op(
+    "number data[sum(lengths), *d], float weights[sum(lengths)], lengths[B]"
+    " -> sum_of(data, weights) sums[B, *d]",
+    caffe2="LengthsWeightedSum",
+)
+def lengths_weighted_sum(data: Array, weights: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
+    """Sum the rows of each segment, each times its weight; an empty segment gives `empty`.
+
+    Data and weights are promoted as in NumPy, to float32 at least.
+
+    >>> lengths_weighted_sum(np.array([1, 2, 3]), np.array([0.5, 1.0, 2.0]), np.array([2, 0, 1]))
+    array([2.5, 0. , 6. ])
+    """
+    return kernels.segment_reduce(
+        "sum", weighted(data, weights), lengths, cast_scalar("empty", empty, weighted_dtype(data, weights))
+    )
+
+
+@op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) variances[B, *d]")
+def lengths_var(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Scalar = 0) -> Array:
+    """The variance of the rows of each segment: the mean squared distance from their mean.
+
+    The sum of squares is divided by `length - ddof`. An empty segment gives `empty` (NumPy: nan and a warning),
+    and so does every segment that is not longer than `ddof`. The dtypes are those of `lengths_mean`.
+
+    >>> lengths_var(np.array([1, 3, 5]), np.array([2, 0, 1]))
+    array([1., 0., 0.])
+    """
+    return kernels.segment_variance(data, lengths, ddof, cast_scalar("empty", empty, _mean_dtype(data)))
+
+
+@op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) deviations[B, *d]")
+def lengths_std(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Scalar = 0) -> Array:
+    """The standard deviation of the rows of each segment: the root of `lengths_var`.
+
+    An empty segment gives `empty` (NumPy: nan and a warning), and so does every segment that is not longer than
+    `ddof`.
+
+    >>> lengths_std(np.array([1, 3, 5]), np.array([2, 0, 1]))
+    array([1., 0., 0.])
+    """
+    value = cast_scalar("empty", empty, _mean_dtype(data))
+    deviations = np.sqrt(kernels.segment_variance(data, lengths, ddof))
+    if value != 0:
+        deviations[lengths <= ddof] = value
+    return deviations
+
+
+@op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) logs[B, *d]")
+def lengths_logsumexp(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
+    """log(sum(exp(data))) over each segment, without overflow; an empty segment gives `empty` (NumPy: -inf).
+
+    A segment of nothing but -inf gives -inf. The dtypes are those of `lengths_mean`.
+
+    >>> lengths_logsumexp(np.array([1000.0, 1000.0, 3.0]), np.array([2, 0, 1]))
+    array([1000.69314718,    0.        ,    3.        ])
+    """
+    return kernels.segment_logsumexp(data, lengths, cast_scalar("empty", empty, _mean_dtype(data)))
+
+
+@op("number data[sum(lengths), *d], lengths[B] -> bool found[B, *d]")
+def lengths_any(data: Array, lengths: Array, *, empty: bool = False) -> Array:
+    """Whether any row of each segment is not 0, element by element; an empty segment gives `empty`.
+
+    NaN is not 0, as in `np.any`.
+
+    >>> lengths_any(np.array([0, 2, 0]), np.array([2, 0, 1]))
+    array([ True, False, False])
+    """
+    return kernels.segment_reduce("max", data.astype(bool, copy=False), lengths, empty)
+
+
+@op("number data[sum(lengths), *d], lengths[B] -> bool held[B, *d]")
+def lengths_all(data: Array, lengths: Array, *, empty: bool = False) -> Array:
+    """Whether no row of each segment is 0, element by element; an empty segment gives `empty` (NumPy: True).
+
+    NaN is not 0, as in `np.all`.
+
+    >>> lengths_all(np.array([0, 2, 1]), np.array([2, 0, 1]))
+    array([False, False,  True])
+    """
+    return kernels.segment_reduce("min", data.astype(bool, copy=False), lengths, empty)
+
+
+@op("data[sum(lengths), *d], lengths[B] -> rows[B, *d]")
+def lengths_first(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
+    """The first row of each segment; an empty segment gives `empty`.
+
+    >>> lengths_first(np.array([1, 2, 3]), np.array([2, 0, 1]))
+    array([1, 0, 3])
+    """
+    return _picked(data, lengths, kernels.lengths_to_offsets(lengths)[:-1], empty)
+
+
+@op("data[sum(lengths), *d], lengths[B] -> rows[B, *d]")
+def lengths_last(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
+    """The last row of each segment; an empty segment gives `empty`.
+
+    >>> lengths_last(np.array([1, 2, 3]), np.array([2, 0, 1]))
+    array([2, 0, 3])
+    """
+    return _picked(data, lengths, kernels.lengths_to_offsets(lengths)[1:] - 1, empty)
+
+
+def _picked(data: Array, lengths: Array, places: Array, empty: Any) -> Array:
+    """One row a segment; `places` of empty segments stand for nothing."""
+    value = cast_scalar("empty", empty, data.dtype)
+    hollow = lengths == 0
+    rows = kernels.gather(data, np.where(hollow, -1, places), ignore_index=-1)
+    if empty != 0:
+        rows[hollow] = value
+    return rows
+
+
+def _mean_dtype(data: Array) -> np.dtype[Any]:
+    return kernels.mean_dtype(data.dtype)
+
+
+def weighted_dtype(data: Array, weights: Array) -> np.dtype[Any]:
+    """The dtype of sums of data times weights."""
+    return np.result_type(kernels.sum_dtype(data.dtype), kernels.sum_dtype(weights.dtype))
+
+
+def weighted(data: Array, weights: Array) -> Array:
+    """Each row of data times its weight."""
+    dtype = weighted_dtype(data, weights)
+    with np.errstate(all="ignore"):
+        return np.multiply(data, beside(weights, data), dtype=dtype)
+
+
+def beside(column: Array, rows: Array) -> Array:
+    """A column with as many axes as rows, so that it goes with each of their columns."""
+    return column.reshape(-1, *[1] * (rows.ndim - 1))

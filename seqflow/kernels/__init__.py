@@ -14,6 +14,7 @@ from seqflow.kernels import choice, reference
 from seqflow.kernels.arrays import PackingPlan, check_out, mean_dtype, sum_dtype
 from seqflow.kernels.choice import info, native, num_threads, set_num_threads, single_thread, use
 from seqflow.kernels.error import KernelError
+from seqflow.kernels.groups import group_rows
 from seqflow.kernels.lengths import (
     check_lengths,
     lengths_to_offsets,
@@ -24,21 +25,28 @@ from seqflow.kernels.lengths import (
     segment_ids_to_lengths,
 )
 from seqflow.kernels.moves import gather, move_slices
+from seqflow.kernels.ordering import argsort_within, segment_arg, segment_topk, sort_within
 from seqflow.kernels.packing import fill_packed, plan_packing
 from seqflow.kernels.padding import pack_by_time, pad, unpack_by_time, unpad
-from seqflow.kernels.reductions import gather_segment_reduce, segment_reduce
+from seqflow.kernels.recurrent import run_cell
+from seqflow.kernels.reductions import gather_segment_reduce, segment_reduce, segment_variance
+from seqflow.kernels.scans import cumsum_within
+from seqflow.kernels.softmax import segment_logsumexp, softmax_within
 from seqflow.kernels.spreading import expand, windows
 
 __all__ = [
     "KernelError",
     "PackingPlan",
+    "argsort_within",
     "check_lengths",
     "check_out",
     "choice",
+    "cumsum_within",
     "expand",
     "fill_packed",
     "gather",
     "gather_segment_reduce",
+    "group_rows",
     "info",
     "lengths_to_offsets",
     "lengths_to_positions",
@@ -53,10 +61,17 @@ __all__ = [
     "plan_packing",
     "quick_check_lengths",
     "reference",
+    "run_cell",
+    "segment_arg",
     "segment_ids_to_lengths",
+    "segment_logsumexp",
     "segment_reduce",
+    "segment_topk",
+    "segment_variance",
     "set_num_threads",
     "single_thread",
+    "softmax_within",
+    "sort_within",
     "sum_dtype",
     "unpack_by_time",
     "unpad",

@@ -97,13 +97,25 @@ def mean_dtype(dtype: DType) -> DType:
 def reduced_dtype(kind: str, dtype: DType) -> DType:
     """The dtype of a reduction; ValueError for an unknown kind."""
     match kind:
-        case "sum":
+        case "sum" | "prod":
             return sum_dtype(dtype)
         case "mean":
             return mean_dtype(dtype)
         case "max" | "min":
             return dtype.newbyteorder("=")
-    raise ValueError(f"kind is {kind!r}, expected 'sum', 'mean', 'max' or 'min'")
+    raise ValueError(f"kind is {kind!r}, expected 'sum', 'mean', 'prod', 'max' or 'min'")
+
+
+def check_extreme(kind: str) -> None:
+    """ValueError unless kind is "max" or "min"."""
+    if kind not in ("max", "min"):
+        raise ValueError(f"kind is {kind!r}, expected 'max' or 'min'")
+
+
+def check_column(array: Array, argument: str) -> None:
+    """ValueError unless rows are single elements."""
+    if array.ndim != 1:
+        raise ValueError(f"{argument} has {array.ndim} dimensions, expected 1")
 
 
 def check_side(side: str) -> None:

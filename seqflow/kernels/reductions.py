@@ -11,11 +11,20 @@ from seqflow.kernels.arrays import Array
 def segment_reduce(kind: str, data: Array, lengths: Array, empty: Any = 0) -> Array:
     """Reduce the rows of each segment: data[sum(lengths), *d], lengths[B] -> out[B, *d].
 
-    kind is "sum" (dtype: `sum_dtype`), "mean" (`mean_dtype`), "max" or "min" (the dtype of data; NaN and NaT
-    win). An empty segment gives `empty`, a scalar of the result's dtype. Floats are added up in blocks and
+    kind is "sum" or "prod" (dtype: `sum_dtype`), "mean" (`mean_dtype`), "max" or "min" (the dtype of data; NaN and
+    NaT win). An empty segment gives `empty`, a scalar of the result's dtype. Floats are added up in blocks and
     in float64; integers wrap around, as in NumPy.
     """
     return choice.chosen.segment_reduce(kind, data, lengths, empty)
+
+
+def segment_variance(data: Array, lengths: Array, ddof: int = 0, empty: Any = 0) -> Array:
+    """The mean squared distance from the mean of the segment: data[sum(lengths), *d], lengths[B] -> out[B, *d].
+
+    The sum of squares is divided by `length - ddof`; a segment that is not longer than `ddof` gives `empty`. dtype:
+    `mean_dtype`.
+    """
+    return choice.chosen.segment_variance(data, lengths, ddof, empty)
 
 
 def gather_segment_reduce(

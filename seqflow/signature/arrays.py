@@ -203,8 +203,14 @@ def _check_size(
         raise LodError(f"{dim} is {expected} but {argument.name} has {size} {where}")
     elif expected != size:
         origin = origins.get(getattr(dim, "name", None))
-        because = f"as in {origin}" if origin else f"({dim} is {expected})"
+        because = f"as in {origin}" if origin else f"({dim} is {expected}{_origins_of(dim, known, origins)})"
         raise ShapeError(f"{place} is {size}, expected {expected} {because}")
+
+
+def _origins_of(dim: Dim, known: Known, origins: dict[object, str]) -> str:
+    """Where the names inside a size come from: ", H is 3 as in w_hh.shape[1]"."""
+    names = dict.fromkeys(part.name for part in parts(dim) if isinstance(part, Name))
+    return "".join(f", {name} is {known[name]} as in {origins[name]}" for name in names if name in origins)
 
 
 def _solve(place: str, dim: Dim, size: int, known: Known, origins: dict[object, str]) -> None:

@@ -406,3 +406,61 @@ def test_fill_packed(native, data, strategy, with_out):
     if with_out and isinstance(expected, tuple):
         named["out"] = tuple(np.empty_like(array, order="C") for array in expected)
     assert_same(outcome(native.fill_packed, rows, lengths, plan, capacity, 1, **named), expected)
+
+
+ORDERED = [*NUMBERS, "M8[s]", "m8[ms]", ">i4", ">f8", "S3", "U2"]
+
+
+@st.composite
+def segmented_rows(draw, dtypes, row_shape=None):
+    """Rows with many ties at times, short segments or long ones, at times with lengths that do not add up."""
+    rows = draw(row_arrays(dtypes, row_shape=row_shape))
+    if draw(st.integers(0, 3)) == 0:
+        many = np.random.default_rng(len(rows)).integers(0, max(1, len(rows)), draw(st.integers(0, 400)))
+        rows = rows[many] if len(rows) else rows
+    if rows.dtype.kind in "iuf" and draw(st.booleans()):
+        with np.errstate(all="ignore"):
+            rows = rows // rows.dtype.type(8)
+    return rows, draw(st.one_of(lengths_of(len(rows)), lengths_of(len(rows)), bad_lengths(len(rows))))
+
+
+@each_isa
+@given(data=st.data(), name=st.sampled_from(["sort_within", "argsort_within"]), descending=st.booleans())
+def test_sorting(native, data, name, descending):
+    rows, lengths = data.draw(segmented_rows(ORDERED))
+    expected = outcome(getattr(reference, name), rows, lengths, descending)
+    assert_same(outcome(getattr(native, name), rows, lengths, descending), expected)
+
+
+@each_isa
+@given(data=st.data(), k=st.integers(1, 150))
+def test_topk(native, data, k):
+    rows, lengths = data.draw(segmented_rows(ORDERED, row_shape=()))
+    assert_same(
+        outcome(native.segment_topk, rows, lengths, k), outcome(reference.segment_topk, rows, lengths, k)
+    )
+
+
+@each_isa
+@given(data=st.data(), kind=st.sampled_from(["max", "min"]))
+def test_positions_of_extremes(native, data, kind):
+    rows, lengths = data.draw(segmented_rows([*NUMBERS, "M8[s]", ">i4"]))
+    assert_same(
+        outcome(native.segment_arg, kind, rows, lengths), outcome(reference.segment_arg, kind, rows, lengths)
+    )
+
+
+@each_isa
+@given(data=st.data(), form=st.sampled_from(["softmax", "log", "logsumexp"]))
+def test_softmax(native, data, form):
+    rows, lengths = data.draw(segmented_rows(NUMBERS))
+    name, last = ("segment_logsumexp", 1) if form == "logsumexp" else ("softmax_within", form == "log")
+    expected = outcome(getattr(reference, name), rows, lengths, last)
+    found = outcome(getattr(native, name), rows, lengths, last)
+    if not isinstance(expected, np.ndarray):
+        assert found == expected
+        return
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    tolerance = 1e-6 if expected.dtype == np.float32 else 1e-12
+    smallest = 1e-9 if form == "softmax" else 1  # logs are as exact as what they are taken of
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * smallest)

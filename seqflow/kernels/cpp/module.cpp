@@ -38,4 +38,8 @@ NB_MODULE(_native, module) {
   bind_padding(module);
   bind_packing(module);
   bind_spreading(module);
+  bind_recurrent(module);
+  bind_ordering(module);
+  bind_packing(module);
+  bind_softmax(module);
 }

@@ -12,7 +12,17 @@ bool is_available(int instruction_set);
 
 // False where there is none of that name, or not on this processor.
 bool select_instruction_set(const char *name);
+int selected_index();
 const char *selected_instruction_set();
 const Kernels &kernels();
+int selected_index();
+
+// The table of that name of the instruction set in use.
+#if defined(SEQFLOW_X86_LEVELS)
+#define SEQFLOW_SELECTED(table) \
+  (selected_index() == 2 ? avx512::table : selected_index() == 1 ? avx2::table : baseline::table)
+#else
+#define SEQFLOW_SELECTED(table) (baseline::table)
+#endif
 
 }  // namespace seqflow

@@ -83,5 +83,9 @@ void bind_moves(nb::module_ &module);
 void bind_padding(nb::module_ &module);
 void bind_packing(nb::module_ &module);
 void bind_spreading(nb::module_ &module);
+void bind_recurrent(nb::module_ &module);
+void bind_ordering(nb::module_ &module);
+void bind_packing(nb::module_ &module);
+void bind_softmax(nb::module_ &module);
 
 }  // namespace seqflow

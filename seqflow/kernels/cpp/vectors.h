@@ -58,6 +58,39 @@ inline void store_some(T *to, Vector<T, N> lanes, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = lanes[i];
 }
 
+// A signed integer of that many bytes.
+template <int SIZE> struct Signed;
+template <> struct Signed<1> { using type = int8_t; };
+template <> struct Signed<2> { using type = int16_t; };
+template <> struct Signed<4> { using type = int32_t; };
+template <> struct Signed<8> { using type = int64_t; };
+
+// All lanes joined by R::join, halving the vector until one element is left.
+template <class R, class A, int N>
+inline A across(Vector<A, N> lanes) {
+  if constexpr (N == 1) {
+    return lanes[0];
+  } else if constexpr (N == 2) {
+    return R::join(static_cast<A>(lanes[0]), static_cast<A>(lanes[1]));
+  } else if constexpr (N == 4) {
+    Vector<A, 2> low = __builtin_shufflevector(lanes, lanes, 0, 1);
+    Vector<A, 2> high = __builtin_shufflevector(lanes, lanes, 2, 3);
+    return across<R, A, 2>(R::join(low, high));
+  } else if constexpr (N == 8) {
+    Vector<A, 4> low = __builtin_shufflevector(lanes, lanes, 0, 1, 2, 3);
+    Vector<A, 4> high = __builtin_shufflevector(lanes, lanes, 4, 5, 6, 7);
+    return across<R, A, 4>(R::join(low, high));
+  } else if constexpr (N == 16) {
+    Vector<A, 8> low = __builtin_shufflevector(lanes, lanes, 0, 1, 2, 3, 4, 5, 6, 7);
+    Vector<A, 8> high = __builtin_shufflevector(lanes, lanes, 8, 9, 10, 11, 12, 13, 14, 15);
+    return across<R, A, 8>(R::join(low, high));
+  } else {
+    Vector<A, N / 2> half[2];
+    memcpy(half, &lanes, sizeof lanes);
+    return across<R, A, N / 2>(R::join(half[0], half[1]));
+  }
+}
+
 // Fetch every line of the bytes at an address that need not be valid.
 inline void prefetch(uintptr_t address, int64_t size) {
   for (int64_t at = 0; at < size; at += 64) __builtin_prefetch(reinterpret_cast<const void *>(address + at));

@@ -5,6 +5,9 @@ from typing import Any
 from seqflow.kernels import _native, reference
 from seqflow.kernels.arrays import Array, counts, reduced_dtype, rows
 from seqflow.kernels.native.forms import computed, computed_fill, is_computed
+from seqflow.kernels.reference.reductions import segment_variance
+
+__all__ = ["gather_segment_reduce", "segment_reduce", "segment_variance"]
 
 
 def segment_reduce(kind: str, data: Array, lengths: Array, empty: Any = 0) -> Array:
@@ -15,7 +18,7 @@ def segment_reduce(kind: str, data: Array, lengths: Array, empty: Any = 0) -> Ar
             pass
     data, lengths = rows(data, "data"), counts(lengths, "lengths")
     dtype = reduced_dtype(kind, data.dtype)
-    if not is_computed(data):
+    if kind == "prod" or not is_computed(data):
         return reference.segment_reduce(kind, data, lengths, empty)
     out = _native.segment_reduce(kind, computed(kind, data), lengths, computed_fill(empty, dtype))
     return out.astype(dtype, copy=False)
@@ -31,7 +34,7 @@ def gather_segment_reduce(
             pass
     table, indices, lengths = rows(table, "table"), counts(indices, "indices"), counts(lengths, "lengths")
     dtype = reduced_dtype(kind, table.dtype)
-    if not is_computed(table):
+    if kind == "prod" or not is_computed(table):
         return reference.gather_segment_reduce(kind, table, indices, lengths, empty, ignore_index)
     out = _native.gather_segment_reduce(
         kind, computed(kind, table), indices, lengths, computed_fill(empty, dtype), ignore_index

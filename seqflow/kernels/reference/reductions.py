@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.kernels.arrays import Array, reduced_dtype, rows, scalar
+from seqflow.kernels.arrays import Array, mean_dtype, reduced_dtype, rows, scalar
 from seqflow.kernels.reference.checks import check_sum, checked_indices, counts, offsets_of
 
 
@@ -15,12 +15,24 @@ def segment_reduce(kind: str, data: Array, lengths: Array, empty: Any = 0) -> Ar
     out = np.full((len(lengths), *data.shape[1:]), scalar(empty, dtype), dtype)
     filled = lengths > 0
     if filled.any():
-        ufunc = {"max": np.maximum, "min": np.minimum}.get(kind, np.add)
+        ufunc = {"max": np.maximum, "min": np.minimum, "prod": np.multiply}.get(kind, np.add)
         with np.errstate(all="ignore"):
-            reduced = ufunc.reduceat(_widened(kind, data), offsets_of(lengths)[:-1][filled], axis=0)
+            reduced = ufunc.reduceat(widened(kind, data), offsets_of(lengths)[:-1][filled], axis=0)
             if kind == "mean":
                 reduced = reduced / lengths[filled].reshape(-1, *[1] * (data.ndim - 1))
             out[filled] = reduced.astype(dtype)
+    return out
+
+
+def segment_variance(data: Array, lengths: Array, ddof: int = 0, empty: Any = 0) -> Array:
+    data, lengths = rows(data, "data"), counts(lengths, "lengths")
+    dtype = mean_dtype(data.dtype)
+    wide = widened("mean", data)
+    with np.errstate(all="ignore"):
+        distance = wide - np.repeat(segment_reduce("mean", wide, lengths), lengths, axis=0)
+        squares = segment_reduce("sum", distance * distance, lengths)
+        out: Array = (squares / (lengths - ddof).reshape(-1, *[1] * (data.ndim - 1))).astype(dtype)
+    out[lengths <= ddof] = scalar(empty, dtype)
     return out
 
 
@@ -36,7 +48,7 @@ def gather_segment_reduce(
     return segment_reduce(kind, table[picked[used]], kept, empty)
 
 
-def _widened(kind: str, data: Array) -> Array:
+def widened(kind: str, data: Array) -> Array:
     """Data in the dtype they are added up in."""
     if kind in ("max", "min"):
         return data

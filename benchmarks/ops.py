@@ -1,0 +1,289 @@
+"""Ops beside their nearest peers: how long each takes, and how long it may take.
+
+    python benchmarks/ops.py [NAME …] [--rounds 15] [--threads 1]
+    SEQFLOW_KERNELS=baseline python benchmarks/ops.py
+
+A row of the table is one op on one piece of work, beside other ways to do the same. Everything in a row is timed in
+turns, in one process, round by round; what counts is the fastest round of each. Printed are the milliseconds of ours
+and of each peer, their ratio (ours / peer; below 1 ours is faster), and the limit that ratio should keep, with `!`
+where it does not. NAMEs pick the rows whose name contains one of them. Peers that are not installed are left out.
+
+To add rows: write a function that yields `Row`s, and put it into FAMILIES. It is called only when one of its rows
+may be wanted, so it may prepare data. A peer must do the whole work: what it needs beyond flat values and lengths is
+part of its time unless the row's name says otherwise.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels, ops
+
+Call = Callable[[], Any]
+
+
+def optional(name: str) -> Any:
+    """A module, or None where it is not installed."""
+    try:
+        return import_module(name)
+    except ImportError:
+        return None
+
+
+torch, awkward = optional("torch"), optional("awkward")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One op on one piece of work. `limits` are of the peers they name; "best" is the fastest of all."""
+
+    name: str
+    ours: Call
+    peers: dict[str, Call]
+    limits: dict[str, float] = field(default_factory=dict)
+
+
+def on_threads(count: int, call: Call) -> Call:
+    def run() -> Any:
+        before = kernels.num_threads()
+        kernels.set_num_threads(count)
+        try:
+            return call()
+        finally:
+            kernels.set_num_threads(before)
+
+    return run
+
+
+def scaling(name: str, call: Call, limit: float) -> Row:
+    """Two threads beside one."""
+    return Row(
+        f"{name}, 2 threads", on_threads(2, call), {"1 thread": on_threads(1, call)}, {"1 thread": limit}
+    )
+
+
+def lengths_about(total: int, mean: int) -> Any:
+    """Lengths from 1 to twice the mean: no empty ones, which not every peer takes."""
+    return np.random.default_rng(0).integers(1, 2 * mean, total // mean)
+
+
+def floats(*shape: int) -> Any:
+    return np.random.default_rng(1).standard_normal(shape, dtype=np.float32)
+
+
+def sums() -> Iterator[Row]:
+    lengths = lengths_about(4_000_000, 20)
+    data, starts = floats(lengths.sum()), np.cumsum(lengths) - lengths
+
+    def reduceat() -> Any:
+        return np.add.reduceat(data, np.cumsum(lengths) - lengths)
+
+    peers = {"np.add.reduceat": reduceat}
+    if torch:
+        values, sizes = torch.from_numpy(data), torch.from_numpy(lengths)
+        peers["torch.segment_reduce"] = lambda: torch.segment_reduce(values, "sum", lengths=sizes)
+    yield Row("lengths_sum 4M", lambda: ops.lengths_sum(data, lengths), peers, {"best": 0.8})
+    yield scaling("lengths_sum 4M", lambda: ops.lengths_sum(data, lengths), 0.63)
+
+    wide_lengths = lengths_about(400_000, 20)
+    wide = floats(wide_lengths.sum(), 64)
+    peers, limits = {}, {}
+    if torch:
+        rows, row_sizes = torch.from_numpy(wide), torch.from_numpy(wide_lengths)
+        everything, offsets = (
+            torch.arange(len(wide)),
+            torch.from_numpy(np.cumsum(wide_lengths) - wide_lengths),
+        )
+        bag = torch.nn.functional.embedding_bag
+        peers["torch.segment_reduce"] = lambda: torch.segment_reduce(rows, "sum", lengths=row_sizes)
+        peers["EmbeddingBag, offsets given"] = lambda: bag(everything, rows, offsets, mode="sum")
+        limits = {"torch.segment_reduce": 0.4, "EmbeddingBag, offsets given": 1.0}
+    yield Row("lengths_sum 400k×64", lambda: ops.lengths_sum(wide, wide_lengths), peers, limits)
+    yield scaling("lengths_sum 400k×64", lambda: ops.lengths_sum(wide, wide_lengths), 0.63)
+
+    few_lengths = np.full(32, 20)
+    few = floats(640, 64)
+    yield Row(
+        "lengths_sum 32×20×64, in all",
+        lambda: ops.lengths_sum(few, few_lengths),
+        {"its kernel": lambda: kernels.segment_reduce("sum", few, few_lengths)},
+    )
+
+    def variance_by_reduceat() -> Any:
+        means = np.add.reduceat(data, starts) / lengths
+        return np.add.reduceat((data - np.repeat(means, lengths)) ** 2, starts) / lengths
+
+    yield Row(
+        "lengths_var 4M", lambda: ops.lengths_var(data, lengths), {"np.add.reduceat": variance_by_reduceat},
+        {"np.add.reduceat": 1.0},
+    )  # fmt: skip
+    yield Row(
+        "lengths_prod 4M", lambda: ops.lengths_prod(data, lengths),
+        {"np.multiply.reduceat": lambda: np.multiply.reduceat(data, starts)}, {"np.multiply.reduceat": 1.0},
+    )  # fmt: skip
+
+
+def softmaxes() -> Iterator[Row]:
+    lengths = lengths_about(4_000_000, 20)
+    data = floats(lengths.sum())
+
+    def softmax_by_reduceat() -> Any:
+        starts = np.cumsum(lengths) - lengths
+        exponentials = np.exp(data - np.repeat(np.maximum.reduceat(data, starts), lengths))
+        return exponentials / np.repeat(np.add.reduceat(exponentials, starts), lengths)
+
+    def logsumexp_by_reduceat() -> Any:
+        starts = np.cumsum(lengths) - lengths
+        largest = np.maximum.reduceat(data, starts)
+        return largest + np.log(np.add.reduceat(np.exp(data - np.repeat(largest, lengths)), starts))
+
+    by_reduceat = {"reduceat": softmax_by_reduceat}
+    yield Row(
+        "lengths_softmax 4M", lambda: ops.lengths_softmax(data, lengths), by_reduceat, {"reduceat": 0.9}
+    )
+    yield scaling("lengths_softmax 4M", lambda: ops.lengths_softmax(data, lengths), 0.63)
+    yield Row(
+        "lengths_log_softmax 4M",
+        lambda: ops.lengths_log_softmax(data, lengths),
+        by_reduceat,
+        {"reduceat": 0.9},
+    )
+    yield Row(
+        "lengths_logsumexp 4M", lambda: ops.lengths_logsumexp(data, lengths), {"reduceat": logsumexp_by_reduceat},
+        {"reduceat": 0.9},
+    )  # fmt: skip
+
+    def cumsum_over_all() -> Any:
+        sums = np.cumsum(data, dtype=np.float64)
+        starts = np.cumsum(lengths) - lengths
+        return (sums - np.repeat(sums[starts] - data[starts], lengths)).astype(np.float32)
+
+    yield Row(
+        "lengths_cumsum 4M", lambda: ops.lengths_cumsum(data, lengths), {"cumsum less its start": cumsum_over_all},
+        {"cumsum less its start": 1.0},
+    )  # fmt: skip
+
+
+def orders() -> Iterator[Row]:
+    lengths = lengths_about(4_000_000, 20)
+    data = floats(lengths.sum())
+    ends = np.cumsum(lengths).tolist()
+    views = list(zip([0, *ends[:-1]], ends, strict=True))
+
+    def loop_of_sorts() -> Any:
+        out = data.copy()
+        for start, end in views:
+            out[start:end].sort()
+        return out
+
+    def loop_of_argsorts() -> Any:
+        out = np.empty(len(data), np.int64)
+        for start, end in views:
+            out[start:end] = data[start:end].argsort(kind="stable")
+        return out
+
+    yield Row(
+        "sort_within 4M", lambda: kernels.sort_within(data, lengths), {"loop of sorts": loop_of_sorts},
+        {"loop of sorts": 0.3},
+    )  # fmt: skip
+    yield scaling("sort_within 4M", lambda: kernels.sort_within(data, lengths), 0.63)
+    yield Row(
+        "argsort_within 4M", lambda: kernels.argsort_within(data, lengths), {"loop of argsorts": loop_of_argsorts},
+        {"loop of argsorts": 0.3},
+    )  # fmt: skip
+
+    peers = {}
+    if torch:
+
+        def pad_and_topk() -> Any:
+            padded = kernels.pad(data, lengths, int(lengths.max()), -np.inf)[0]
+            return torch.topk(torch.from_numpy(padded), 5)
+
+        peers["pad, torch.topk"] = pad_and_topk
+    yield Row(
+        "lengths_topk(5) 4M", lambda: ops.lengths_topk(data, lengths, k=5), peers, {"pad, torch.topk": 0.4}
+    )
+    peers = {}
+    if awkward:
+        jagged = awkward.unflatten(data, lengths)
+        peers["awkward, wrapped already"] = lambda: awkward.argmax(jagged, axis=1)
+    yield Row(
+        "lengths_argmax 4M",
+        lambda: ops.lengths_argmax(data, lengths),
+        peers,
+        {"awkward, wrapped already": 1.2},
+    )
+
+    long_lengths = lengths_about(4_000_000, 20_000)
+    long_data = floats(long_lengths.sum())
+    long_ends = np.cumsum(long_lengths).tolist()
+
+    def loop_of_long_sorts() -> Any:
+        out = long_data.copy()
+        for start, end in zip([0, *long_ends[:-1]], long_ends, strict=True):
+            out[start:end].sort()
+        return out
+
+    yield Row(
+        "sort_within 200×20k", lambda: kernels.sort_within(long_data, long_lengths),
+        {"loop of sorts": loop_of_long_sorts}, {"loop of sorts": 1.0},
+    )  # fmt: skip
+
+
+FAMILIES: list[Callable[[], Iterator[Row]]] = [sums, softmaxes, orders]
+
+
+def fastest(calls: dict[str, Call], rounds: int) -> dict[str, float]:
+    """Milliseconds of each call: the best of all rounds, the calls taking turns."""
+    best = dict.fromkeys(calls, float("inf"))
+    repeats = {}
+    for name, call in calls.items():
+        started = time.perf_counter()
+        call()
+        repeats[name] = max(1, int(0.005 / (time.perf_counter() - started)))
+    for _ in range(rounds):
+        for name, call in calls.items():
+            started = time.perf_counter()
+            for _ in range(repeats[name]):
+                call()
+            best[name] = min(best[name], (time.perf_counter() - started) / repeats[name] * 1000)
+    return best
+
+
+def show(row: Row, rounds: int) -> None:
+    times = fastest({"ours": row.ours, **row.peers}, rounds)
+    ours = times.pop("ours")
+    if "best" in row.limits:
+        times = {"best": min(times.values())} | times
+    if not times:
+        print(f"{row.name:32}{ours:10.4f}")
+    for peer, milliseconds in times.items():
+        ratio, limit = ours / milliseconds, row.limits.get(peer)
+        kept = "" if limit is None else f"{limit:6.2f} {'!' if ratio > limit else ''}"
+        print(f"{row.name:32}{ours:10.4f}  {peer:28}{milliseconds:10.4f}{ratio:8.2f}{kept}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    kernels.set_num_threads(options.threads)
+    if torch:
+        torch.set_num_threads(options.threads)
+    print(f"{kernels.info()['kernels']} {kernels.info()['isa']}, threads: {options.threads}")
+    print(f"{'':32}{'ms':>10}  {'peer':28}{'ms':>10}{'ratio':>8}{'limit':>6}")
+    for family in FAMILIES:
+        for row in family():
+            if not options.names or any(name in row.name for name in options.names):
+                show(row, options.rounds)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""Reducing rows that say by an id which segment they belong to.
+
+`sorted_segment_…` take ids that count up from 0 without gaps: the rows of a segment follow one another.
+`unsorted_segment_…` take the rows in any order; a segment may have none.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError
+from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.segments import beside, weighted, weighted_dtype
+from seqflow.registry import op
+from seqflow.signature import NonNegative, Scalar
+
+Array = np.ndarray[Any, Any]
+
+
+@op(
+    "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d]", caffe2="SortedSegmentSum", draw="sorted_ids"
+)
+def sorted_segment_sum(data: Array, ids: Array) -> Array:
+    """Sum the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
+
+    The dtypes are those of `lengths_sum`.
+
+    >>> sorted_segment_sum(np.array([1, 2, 3]), np.array([0, 0, 1]))
+    array([3, 3])
+    """
+    return kernels.segment_reduce("sum", data, _lengths(ids))
+
+
+@op(
+    "number data[N, *d], int ids[N] -> mean_of(data) means[S, *d]",
+    caffe2="SortedSegmentMean",
+    draw="sorted_ids",
+)
+def sorted_segment_mean(data: Array, ids: Array) -> Array:
+    """Average the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
+
+    The dtypes are those of `lengths_mean`.
+
+    >>> sorted_segment_mean(np.array([1, 2, 3]), np.array([0, 0, 1]))
+    array([1.5, 3. ])
+    """
+    return kernels.segment_reduce("mean", data, _lengths(ids))
+
+
+@op(
+    "number data[N, *d], float weights[N], int ids[N] -> sum_of(data, weights) sums[S, *d]",
+    caffe2="SortedSegmentWeightedSum",
+    draw="weighted_sorted_ids",
+)
+def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Array:
+    """Sum the rows of each id, each times its weight; ids are 0, 1, 2 … in this order, each at least once.
+
+    The dtypes are those of `lengths_weighted_sum`.
+
+    >>> sorted_segment_weighted_sum(np.array([1, 2, 3]), np.array([0.5, 1.0, 2.0]), np.array([0, 0, 1]))
+    array([2.5, 6. ])
+    """
+    return kernels.segment_reduce("sum", weighted(data, weights), _lengths(ids))
+
+
+@op("ordered data[N, *d], int ids[N] -> largest[S, *d]", caffe2="SortedSegmentRangeMax", draw="sorted_ids")
+def sorted_segment_max(data: Array, ids: Array) -> Array:
+    """The largest row of each id, element by element; ids are 0, 1, 2 … in this order, each at least once.
+
+    >>> sorted_segment_max(np.array([1, 2, 3]), np.array([0, 0, 1]))
+    array([2, 3])
+    """
+    return kernels.segment_reduce("max", data, _lengths(ids))
+
+
+@op("ordered data[N, *d], int ids[N] -> smallest[S, *d]", draw="sorted_ids")
+def sorted_segment_min(data: Array, ids: Array) -> Array:
+    """The smallest row of each id, element by element; ids are 0, 1, 2 … in this order, each at least once.
+
+    >>> sorted_segment_min(np.array([1, 2, 3]), np.array([0, 0, 1]))
+    array([1, 3])
+    """
+    return kernels.segment_reduce("min", data, _lengths(ids))
+
+
+@op("number data[N, *d], int ids[N] -> sum_of(data) products[S, *d]", draw="sorted_ids")
+def sorted_segment_prod(data: Array, ids: Array) -> Array:
+    """Multiply the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
+
+    The dtypes are those of `lengths_prod`.
+
+    >>> sorted_segment_prod(np.array([2, 3, 4]), np.array([0, 0, 1]))
+    array([6, 4])
+    """
+    return kernels.segment_reduce("prod", data, _lengths(ids))
+
+
+@op(
+    "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d]",
+    caffe2="SortedSegmentRangeLogSumExp",
+    draw="sorted_ids",
+)
+def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
+    """log(sum(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
+
+    The dtypes are those of `lengths_logsumexp`.
+
+    >>> sorted_segment_logsumexp(np.array([1000.0, 1000.0, 3.0]), np.array([0, 0, 1]))
+    array([1000.69314718,    3.        ])
+    """
+    return kernels.segment_logsumexp(data, _lengths(ids))
+
+
+@op(
+    "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d]",
+    caffe2="SortedSegmentRangeLogMeanExp",
+    draw="sorted_ids",
+)
+def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
+    """log(mean(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
+
+    The dtypes are those of `lengths_logsumexp`.
+
+    >>> sorted_segment_logmeanexp(np.array([1000.0, 1000.0, 3.0]), np.array([0, 0, 1]))
+    array([1000.,    3.])
+    """
+    lengths = _lengths(ids)
+    logs = kernels.segment_logsumexp(data, lengths)
+    logs -= beside(np.log(lengths).astype(logs.dtype), logs)
+    return logs
+
+
+@op(
+    "number data[N, *d], int ids[N] -> sum_of(data) sums[num_segments|S, *d]",
+    caffe2="UnsortedSegmentSum",
+    draw="ids",
+)
+def unsorted_segment_sum(
+    data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
+) -> Array:
+    """Sum the rows of each id; an empty segment gives `empty`.
+
+    Without `num_segments` the largest id is the last segment. The dtypes are those of `lengths_sum`.
+
+    >>> unsorted_segment_sum(np.array([1, 2, 3]), np.array([2, 0, 2]))
+    array([2, 0, 4])
+    """
+    value = cast_scalar("empty", empty, kernels.sum_dtype(data.dtype))
+    return _reduce_by_id("sum", data, ids, num_segments, value)
+
+
+@op(
+    "number data[N, *d], int ids[N] -> mean_of(data) means[num_segments|S, *d]",
+    caffe2="UnsortedSegmentMean",
+    draw="ids",
+)
+def unsorted_segment_mean(
+    data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
+) -> Array:
+    """Average the rows of each id; an empty segment gives `empty`.
+
+    Without `num_segments` the largest id is the last segment. The dtypes are those of `lengths_mean`.
+
+    >>> unsorted_segment_mean(np.array([1, 2, 3]), np.array([2, 0, 2]))
+    array([2., 0., 2.])
+    """
+    value = cast_scalar("empty", empty, kernels.mean_dtype(data.dtype))
+    return _reduce_by_id("mean", data, ids, num_segments, value)
+
+
+@op("ordered data[N, *d], int ids[N] -> largest[num_segments|S, *d]", draw="ids")
+def unsorted_segment_max(
+    data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
+) -> Array:
+    """The largest row of each id, element by element; an empty segment gives `empty`.
+
+    Without `num_segments` the largest id is the last segment.
+
+    >>> unsorted_segment_max(np.array([1, 2, 3]), np.array([2, 0, 2]))
+    array([2, 0, 3])
+    """
+    return _reduce_by_id("max", data, ids, num_segments, cast_scalar("empty", empty, data.dtype))
+
+
+@op("ordered data[N, *d], int ids[N] -> smallest[num_segments|S, *d]", draw="ids")
+def unsorted_segment_min(
+    data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
+) -> Array:
+    """The smallest row of each id, element by element; an empty segment gives `empty`.
+
+    Without `num_segments` the largest id is the last segment.
+
+    >>> unsorted_segment_min(np.array([1, 2, 3]), np.array([2, 0, 2]))
+    array([2, 0, 1])
+    """
+    return _reduce_by_id("min", data, ids, num_segments, cast_scalar("empty", empty, data.dtype))
+
+
+@op(
+    "number data[N, *d], float weights[N], int ids[N] -> sum_of(data, weights) sums[num_segments|S, *d]",
+    caffe2="UnsortedSegmentWeightedSum",
+    draw="weighted_ids",
+)
+def unsorted_segment_weighted_sum(
+    data: Array, weights: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
+) -> Array:
+    """Sum the rows of each id, each times its weight; an empty segment gives `empty`.
+
+    Without `num_segments` the largest id is the last segment. The dtypes are those of `lengths_weighted_sum`.
+
+    >>> unsorted_segment_weighted_sum(np.array([1, 2, 3]), np.array([0.5, 1.0, 2.0]), np.array([2, 0, 2]))
+    array([2. , 0. , 6.5])
+    """
+    value = cast_scalar("empty", empty, weighted_dtype(data, weights))
+    return _reduce_by_id("sum", weighted(data, weights), ids, num_segments, value)
+
+
+def _lengths(ids: Array) -> Array:
+    """How often each id occurs; OpError unless they are 0, 1, 2 … in this order, each at least once."""
+    signed = ids.astype(np.int64, copy=False)
+    steps = np.diff(signed, prepend=-1)
+    wrong = (steps != 0) & (steps != 1)
+    wrong[:1] |= steps[:1] != 1
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        expected = f"{ids[place - 1]} as before or one more" if place else "0"
+        raise OpError(f"ids[{place}] = {ids[place]}, expected {expected}: sorted ids without gaps")
+    return np.bincount(signed)
+
+
+def _reduce_by_id(kind: str, data: Array, ids: Array, num_segments: int | None, empty: Any) -> Array:
+    if num_segments is None:
+        num_segments = max(int(ids.max()) + 1, 0) if len(ids) else 0
+    order, lengths = kernels.group_rows(ids, num_segments)
+    return kernels.gather_segment_reduce(kind, data, order, lengths, empty)

@@ -1,0 +1,56 @@
+"""Where in each segment something is: its largest, its smallest, its k largest."""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.registry import op
+from seqflow.signature import Positive
+
+Array = np.ndarray[Any, Any]
+
+
+@op("ordered data[sum(lengths), *d], lengths[B] -> int64 positions[B, *d]")
+def lengths_argmax(data: Array, lengths: Array) -> Array:
+    """Where in each segment the largest element is, column by column, counted from its start.
+
+    Of equal ones the first. NaN and NaT count as the largest, as in `np.argmax`. An empty segment gives -1.
+
+    >>> lengths_argmax(np.array([1, 3, 2]), np.array([2, 0, 1]))
+    array([ 1, -1,  0])
+    """
+    return kernels.segment_arg("max", data, lengths)
+
+
+@op("ordered data[sum(lengths), *d], lengths[B] -> int64 positions[B, *d]")
+def lengths_argmin(data: Array, lengths: Array) -> Array:
+    """Where in each segment the smallest element is, column by column, counted from its start.
+
+    Of equal ones the first. NaN and NaT count as the smallest, as in `np.argmin`. An empty segment gives -1.
+
+    >>> lengths_argmin(np.array([1, 3, 2]), np.array([2, 0, 1]))
+    array([ 0, -1,  0])
+    """
+    return kernels.segment_arg("min", data, lengths)
+
+
+@op(
+    "ordered data[sum(lengths)], lengths[B] -> values[B, k], int64 positions[B, k]",
+    caffe2="LengthsTopK",
+)
+def lengths_topk(data: Array, lengths: Array, *, k: Positive) -> tuple[Array, Array]:
+    """The `k` largest elements of each segment in descending order, and where in the segment they are.
+
+    Of equal ones those at lower positions come first. NaN and NaT count as larger than everything else, as in
+    torch. A segment with fewer than `k` elements is filled up with value 0 and position -1, an empty segment
+    wholly. Caffe2 gives int32 positions.
+
+    >>> lengths_topk(np.array([1, 3, 2, 5]), np.array([3, 0, 1]), k=2)
+    LengthsTopkResult(values=array([[3, 2],
+           [0, 0],
+           [5, 0]]), positions=array([[ 1,  2],
+           [-1, -1],
+           [ 0, -1]]))
+    """
+    return kernels.segment_topk(data, lengths, k)

@@ -1,0 +1,121 @@
+"""One row for each row, worked out from its whole segment: softmax, norms, running sums, ranks."""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.registry import op
+
+Array = np.ndarray[Any, Any]
+
+
+@op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]")
+def lengths_softmax(data: Array, lengths: Array) -> Array:
+    """exp(data) divided by its sum over the segment, column by column, without overflow.
+
+    Each segment sums to 1. One that holds NaN or +inf, or nothing but -inf, gives NaN, as in torch and SciPy.
+    float32 and float64 keep their dtype, everything else gives float64. An empty segment has no rows.
+
+    >>> lengths_softmax(np.array([0.0, 0.0, 7.0]), np.array([2, 0, 1]))
+    array([0.5, 0.5, 1. ])
+    """
+    return kernels.softmax_within(data, lengths)
+
+
+@op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]")
+def lengths_log_softmax(data: Array, lengths: Array) -> Array:
+    """The logarithm of `lengths_softmax`, exact where the softmax itself is too small for its dtype.
+
+    >>> lengths_log_softmax(np.array([-1000.0, 0.0, 7.0]), np.array([2, 0, 1]))
+    array([-1000.,     0.,     0.])
+    """
+    return kernels.softmax_within(data, lengths, log=True)
+
+
+@op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]")
+def lengths_normalize(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] = "l2") -> Array:
+    """Each segment divided by its norm, column by column: the sum of magnitudes, or the root of the sum of squares.
+
+    A segment whose norm is 0 stays as it is. float32 and float64 keep their dtype, everything else gives float64.
+
+    >>> lengths_normalize(np.array([3.0, 4.0, 0.0]), np.array([2, 1]))
+    array([0.6, 0.8, 0. ])
+    >>> lengths_normalize(np.array([1.0, -3.0]), np.array([2]), norm="l1")
+    array([ 0.25, -0.75])
+    """
+    dtype = kernels.mean_dtype(data.dtype)
+    wide = data.astype(np.result_type(dtype, np.float64), copy=False)
+    with np.errstate(all="ignore"):
+        if norm == "l1":
+            norms = kernels.segment_reduce("sum", np.abs(wide), lengths)
+        else:
+            norms = np.sqrt(kernels.segment_reduce("sum", np.square(wide), lengths))
+        norms[norms == 0] = 1
+        result: Array = wide / np.repeat(norms, lengths, axis=0)
+        return result.astype(dtype, copy=False)
+
+
+@op("number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[sum(lengths), *d]")
+def lengths_cumsum(data: Array, lengths: Array, *, reverse: bool = False, exclusive: bool = False) -> Array:
+    """The sum of each row and all rows before it in its segment.
+
+    `reverse` adds up from the end of the segment instead, `exclusive` leaves out the row itself. The dtypes are
+    those of `lengths_sum`; floats are added up in float64, integers wrap around.
+
+    >>> lengths_cumsum(np.array([1, 2, 3]), np.array([2, 0, 1]))
+    array([1, 3, 3])
+    >>> lengths_cumsum(np.array([1, 2, 3]), np.array([3]), reverse=True, exclusive=True)
+    array([5, 3, 0])
+    """
+    return kernels.cumsum_within(data, lengths, reverse, exclusive)
+
+
+@op("ordered data[sum(lengths), *d], lengths[B] -> int64 ranks[sum(lengths), *d]")
+def lengths_rank(
+    data: Array,
+    lengths: Array,
+    *,
+    ties: Literal["first", "min", "max", "dense"] = "first",
+    descending: bool = False,
+) -> Array:
+    """How many elements of the segment come before each one in sorted order, column by column.
+
+    Equal elements come in the order they are in (`ties="first"`), or all have the lowest or the highest rank
+    among them (`"min"`, `"max"`), or the ranks count distinct values (`"dense"`). NaN and NaT are larger than
+    everything else and equal to each other. Ranks count from 0.
+
+    >>> lengths_rank(np.array([30, 10, 20, 10, 5]), np.array([4, 1]))
+    array([3, 0, 2, 1, 0])
+    >>> lengths_rank(np.array([30, 10, 20, 10, 5]), np.array([4, 1]), ties="dense")
+    array([2, 0, 1, 0, 0])
+    """
+    order = kernels.argsort_within(data, lengths, descending)
+    starts = np.repeat(kernels.lengths_to_offsets(lengths)[:-1], lengths).reshape(-1, *[1] * (data.ndim - 1))
+    rows = order + starts
+    places = np.broadcast_to(np.arange(len(data)).reshape(starts.shape), data.shape)
+    if ties == "first":
+        sorted_ranks = places - starts
+    else:
+        sorted_ranks = _tied_ranks(np.take_along_axis(data, rows, axis=0), starts, places, ties)
+    ranks = np.empty(data.shape, np.int64)
+    np.put_along_axis(ranks, rows, sorted_ranks, axis=0)
+    return ranks
+
+
+def _tied_ranks(ordered: Array, starts: Array, places: Array, ties: str) -> Array:
+    """The ranks of sorted elements where equal ones have equal ranks."""
+    before, after = ordered[:-1], ordered[1:]
+    differs = np.ones(ordered.shape, bool)
+    differs[1:] = (before != after) & ~((before != before) & (after != after))
+    first = differs | (places == starts)
+    if ties == "dense":
+        count: Array = np.cumsum(first, axis=0)
+        before_segment: Array = np.take_along_axis(count, np.broadcast_to(starts, ordered.shape), axis=0)
+        return count - before_segment
+    lowest: Array = np.maximum.accumulate(np.where(first, places, 0), axis=0)
+    if ties == "min":
+        return lowest - starts
+    last = np.append(first[1:], np.ones_like(first[:1]), axis=0)
+    highest: Array = np.minimum.accumulate(np.where(last, places, len(ordered))[::-1], axis=0)
+    return highest[::-1] - starts

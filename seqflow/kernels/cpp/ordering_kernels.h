@@ -1,0 +1,37 @@
+// Order inside segments: the job, and the kernels of one instruction set.
+#pragma once
+
+#include "kernels.h"
+
+namespace seqflow {
+
+// Rows of one column, except where the largest is looked for, and of `columns` there.
+struct Ordering {
+  const void *data;
+  int64_t columns;
+  const int64_t *offsets;  // [num_segments + 1], checked
+  int64_t num_segments;
+  bool descending;
+  int64_t k;           // how many of each segment
+  void *values;        // sorted rows, or the largest k of each segment
+  int64_t *positions;  // inside the segment
+};
+
+// Segments up to this many elements are sorted without scratch memory.
+constexpr int64_t MAX_SHORT = 64;
+
+// What a call needs for its longest segment, where that is longer than MAX_SHORT.
+constexpr int64_t scratch_bytes(int64_t longest) { return 5 * sizeof(int64_t) * longest; }
+
+struct OrderingKernels {
+  void (*sort[NUM_TYPES])(const Ordering &, int64_t begin, int64_t end, void *scratch);
+  void (*argsort[NUM_TYPES])(const Ordering &, int64_t begin, int64_t end, void *scratch);
+  void (*topk[NUM_TYPES])(const Ordering &, int64_t begin, int64_t end, void *scratch);
+  void (*arg[NUM_TYPES])(const Ordering &, int64_t begin, int64_t end, void *scratch);
+};
+
+namespace baseline { extern const OrderingKernels ordering_kernels; }
+namespace avx2 { extern const OrderingKernels ordering_kernels; }
+namespace avx512 { extern const OrderingKernels ordering_kernels; }
+
+}  // namespace seqflow
