@@ -1,17 +1,21 @@
 """Leaving rows and sequences out, and putting them back."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpTypeError
+from seqflow.ops.bounds import never_empty, never_longer
 from seqflow.ops.random_bits import random_bits, sequence_bits, uniform
 from seqflow.ops.scalars import cast_scalar
 from seqflow.ops.slices import int64, starts_of
 from seqflow.ops.sparse import move_sequences
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
 
 Array = np.ndarray[Any, Any]
 
@@ -74,7 +78,10 @@ def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
     return kernels.segment_reduce("sum", mask, lengths)
 
 
-@op("data[sum(lengths), *d], bool mask[sum(lengths)], lengths[B] -> rows[sum(kept), *d], int64 kept[B]")
+@op(
+    "data[sum(lengths), *d], bool mask[sum(lengths)], lengths[B] -> rows[sum(kept), *d], int64 kept[B]",
+    shape=never_longer("kept"),
+)
 def mask_sequences(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
     """The rows of each sequence where `mask` is true; a sequence may become empty, but stays.
 
@@ -89,7 +96,7 @@ def _masked(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
     return kernels.gather(data, np.flatnonzero(mask)), kept
 
 
-@op("int data[sum(lengths)], lengths[B] -> rows[sum(kept)], int64 kept[B]")
+@op("int data[sum(lengths)], lengths[B] -> rows[sum(kept)], int64 kept[B]", shape=never_longer("kept"))
 def erase_tokens(data: Array, lengths: Array, *, tokens: Any) -> tuple[Array, Array]:
     """Drop every id that is one of `tokens`, an id or a list of ids; a sequence may become empty, but stays.
 
@@ -110,7 +117,15 @@ def _ids(tokens: Any, dtype: np.dtype[Any]) -> Array:
     return np.array([i for i in ids if limits.min <= i <= limits.max], dtype)
 
 
-@op("data[sum(lengths), *d], bool keep[B], lengths[B] -> rows[sum(kept), *d], int64 kept[K]")
+def _bound_filtered(ctx: "InferenceContext") -> None:
+    never_longer("kept")(ctx)
+    ctx.limit(ctx.dim(ctx.output(1), 0), ctx.dim(ctx.input("lengths"), 0))
+
+
+@op(
+    "data[sum(lengths), *d], bool keep[B], lengths[B] -> rows[sum(kept), *d], int64 kept[K]",
+    shape=_bound_filtered,
+)
 def filter_sequences(data: Array, keep: Array, lengths: Array) -> tuple[Array, Array]:
     """The whole sequences where `keep` is true, empty ones included.
 
@@ -146,6 +161,7 @@ def dropout_ids(
 @op(
     "int data[sum(lengths)], lengths[B] -> rows[sum(kept)], int64 kept[B]",
     caffe2="SparseDropoutWithReplacement",
+    shape=never_empty("kept"),
 )
 def dropout_sequences(
     data: Array, lengths: Array, *, ratio: float, replacement: Scalar = 0, seed: NonNegative

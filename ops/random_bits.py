@@ -21,16 +21,16 @@ from seqflow.errors import OpError
 Array = np.ndarray[Any, Any]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_BLOCK = 1 << 14
-"""How many numbers are mixed at a time: they stay in the cache meanwhile."""
+_BLOCK = 1 << 15
+"""How many numbers are made at a time, so that they stay in the cache."""
 
 
 def random_bits(seed: int, lengths: Array) -> Array:
     """uint64[sum(lengths)]: a random number for each row of each sequence."""
-    starts = kernels.lengths_to_offsets(lengths)[:-1].astype(np.uint64)
-    bits = kernels.expand(sequence_bits(seed, len(lengths)) - starts * _GOLDEN, lengths)
-    bits += np.arange(1, len(bits) + 1, dtype=np.uint64) * _GOLDEN
-    return _mix(bits)
+    streams = sequence_bits(seed, len(lengths))
+    first = kernels.lengths_to_offsets(lengths)[:-1].astype(np.uint64)
+    positions = np.arange(int(lengths.sum()), dtype=np.uint64) - kernels.expand(first, lengths)
+    return output(kernels.expand(streams, lengths), positions)
 
 
 def sequence_bits(seed: int, count: int) -> Array:
@@ -38,7 +38,11 @@ def sequence_bits(seed: int, count: int) -> Array:
     if seed >= 2**64:
         raise OpError(f"seed is {seed}, expected less than 2**64")
     start = output(np.array([seed], np.uint64), np.zeros(1, np.uint64))
-    return output(start, np.arange(count, dtype=np.uint64))
+    bits = np.empty(count, np.uint64)
+    for first in range(0, count, _BLOCK):
+        last = min(first + _BLOCK, count)
+        bits[first:last] = output(start, np.arange(first, last, dtype=np.uint64))
+    return bits
 
 
 def uniform(bits: Array) -> Array:
@@ -48,15 +52,12 @@ def uniform(bits: Array) -> Array:
 
 def output(state: Array, k: Array) -> Array:
     """uint64: the k-th number of SplitMix64 started at `state`, element by element."""
-    return _mix(state + (k + np.uint64(1)) * _GOLDEN)
-
-
-def _mix(numbers: Array) -> Array:
-    for start in range(0, len(numbers), _BLOCK):
-        z = numbers[start : start + _BLOCK]
-        z ^= z >> np.uint64(30)
-        z *= np.uint64(0xBF58476D1CE4E5B9)
-        z ^= z >> np.uint64(27)
-        z *= np.uint64(0x94D049BB133111EB)
-        z ^= z >> np.uint64(31)
-    return numbers
+    z = k + np.uint64(1)
+    z *= _GOLDEN
+    z += state
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return z

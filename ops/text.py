@@ -6,6 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
+from seqflow.ops.bounds import longer_by
 from seqflow.ops.scalars import cast_scalar
 from seqflow.ops.strings import Errors, from_strings, to_strings
 from seqflow.registry import op
@@ -18,9 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _bound_sizes(ctx: "InferenceContext") -> None:
-    added = sum(ctx.attr(token) is not None for token in ("begin", "end"))
-    ctx.limit(ctx.max_of("sizes"), ctx.max_of("lengths") + added)
-    ctx.limit(ctx.sum_of("sizes"), ctx.sum_of("lengths") + added * ctx.dim(ctx.input("lengths"), 0))
+    longer_by(ctx, "sizes", sum(ctx.attr(token) is not None for token in ("begin", "end")))
 
 
 @op(
