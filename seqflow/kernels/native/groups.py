@@ -1,5 +1,8 @@
 """From an id for each row to rows group by group, in C++."""
 
-from seqflow.kernels.reference.groups import group_rows
+from seqflow.kernels import _native
+from seqflow.kernels.arrays import Array, counts
 
-__all__ = ["group_rows"]
+
+def group_rows(ids: Array, num_groups: int) -> tuple[Array, Array]:
+    return _native.group_rows(counts(ids, "ids"), num_groups)
