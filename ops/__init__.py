@@ -3,20 +3,14 @@
 if __name__ != "seqflow.ops":
     raise ImportError(f"import seqflow.ops, not {__name__}: the folder is part of seqflow")
 
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 from seqflow import registry
-from seqflow.ops import (
-    lengths,
-    padding,
-    rearrange,
-    segment_ids,
-    segment_positions,
-    segments,
-    sparse,
-    text,
-    within_segments,
-)
+
+for module in iter_modules(__path__):
+    import_module(f"{__name__}.{module.name}")
 
 globals().update({name: registry.get(name).call for name in registry.names()})
 __all__ = registry.names()

@@ -1,14 +1,20 @@
-"""Describing structure: lengths as offsets, ids, ranges, masks."""
+"""Describing structure: lengths as offsets, ids, ranges, positions, and back."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import LodError
+from seqflow.errors import LodError, ShapeError
+from seqflow.kernels.arrays import integers
 from seqflow.registry import op
+from seqflow.signature import NonNegative, Positive
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
 
 Array = np.ndarray[Any, Any]
+MAX_INT32 = np.iinfo(np.int32).max
 
 
 @op("lengths[B] -> int64 offsets[B+1]", caffe2="LengthsToOffsets")
@@ -23,6 +29,43 @@ def lengths_to_offsets(lengths: Array) -> Array:
     return kernels.lengths_to_offsets(lengths)
 
 
+@op("int offsets[B+1] -> int64 lengths[B]", draw="offsets")
+def offsets_to_lengths(offsets: Array) -> Array:
+    """How long each sequence is: the differences of neighbouring offsets.
+
+    Offsets must not decrease. The first may be above 0, as in a slice of an Arrow array; below 0 it is an error.
+
+    >>> offsets_to_lengths(np.array([0, 2, 2, 3]))
+    array([2, 0, 1])
+    """
+    offsets = integers(offsets, "offsets")
+    if offsets[0] < 0:
+        raise LodError(f"offsets[0] is {offsets[0]}, expected 0 or more")
+    falls = np.flatnonzero(offsets[1:] < offsets[:-1])
+    if len(falls):
+        i = falls[0]
+        raise LodError(
+            f"offsets[{i + 1}] is {offsets[i + 1]} but offsets[{i}] is {offsets[i]}, expected no decrease"
+        )
+    return np.diff(offsets).astype(np.int64, copy=False)
+
+
+@op("lengths[B] -> int32 cu_seqlens[B+1]")
+def lengths_to_cu_seqlens(lengths: Array) -> Array:
+    """Offsets in int32, as kernels for variable-length attention want them.
+
+    A total above what int32 holds is an error.
+
+    >>> lengths_to_cu_seqlens(np.array([2, 0, 1]))
+    array([0, 2, 2, 3], dtype=int32)
+    """
+    offsets = kernels.lengths_to_offsets(lengths)
+    if offsets[-1] > MAX_INT32:
+        i = int(np.searchsorted(offsets, MAX_INT32, side="right")) - 1
+        raise LodError(f"sum(lengths) is {offsets[i + 1]} at lengths[{i}], more than int32 can hold")
+    return offsets.astype(np.int32)
+
+
 @op("lengths[B] -> int64 ids[sum(lengths)]", caffe2="LengthsToSegmentIds")
 def lengths_to_segment_ids(lengths: Array) -> Array:
     """The sequence each row belongs to; an empty sequence does not appear.
@@ -31,6 +74,108 @@ def lengths_to_segment_ids(lengths: Array) -> Array:
     array([0, 0, 2])
     """
     return kernels.lengths_to_segment_ids(lengths)
+
+
+@op("int ids[N] -> int64 lengths[num_segments|S]", caffe2="SegmentIdsToLengths", draw="segment_ids")
+def segment_ids_to_lengths(ids: Array, *, num_segments: NonNegative | None = None) -> Array:
+    """How many rows each segment has; an id that does not occur is an empty segment.
+
+    Ids must not decrease, nor be negative. Without `num_segments` the last id decides, and empty segments at the
+    end are lost; an id of `num_segments` or more is an error.
+
+    >>> segment_ids_to_lengths(np.array([0, 0, 2]), num_segments=4)
+    array([2, 0, 1, 0])
+    """
+    return kernels.segment_ids_to_lengths(ids, num_segments)
+
+
+@op("lengths[B] -> int64 ranges[B, 2]", caffe2="LengthsToRanges")
+def lengths_to_ranges(lengths: Array) -> Array:
+    """The first row and the length of each sequence; an empty one starts where the next one does.
+
+    >>> lengths_to_ranges(np.array([2, 0, 1]))
+    array([[0, 2],
+           [2, 0],
+           [2, 1]])
+    """
+    return np.stack([kernels.lengths_to_offsets(lengths)[:-1], lengths.astype(np.int64)], axis=1)
+
+
+@op("int ids[N] -> int64 ranges[num_segments|S, 2]", caffe2="SegmentIdsToRanges", draw="segment_ids")
+def segment_ids_to_ranges(ids: Array, *, num_segments: NonNegative | None = None) -> Array:
+    """The first row and the number of rows of each segment; see `segment_ids_to_lengths` for the ids.
+
+    An empty segment starts where the next one does. Caffe2 gives (0, 0) for those behind the last id.
+
+    >>> segment_ids_to_ranges(np.array([0, 0, 2]))
+    array([[0, 2],
+           [2, 0],
+           [2, 1]])
+    """
+    lengths = kernels.segment_ids_to_lengths(ids, num_segments)
+    return np.stack([kernels.lengths_to_offsets(lengths)[:-1], lengths], axis=1)
+
+
+@op("lengths[B] -> int64 positions[sum(lengths)]", caffe2="LengthsRangeFill")
+def lengths_to_positions(lengths: Array) -> Array:
+    """The position of each row inside its sequence, from 0; an empty sequence does not appear.
+
+    >>> lengths_to_positions(np.array([2, 0, 3]))
+    array([0, 1, 0, 1, 2])
+    """
+    return kernels.lengths_to_positions(lengths)
+
+
+@op("lengths[B] -> float32 weights[sum(lengths)]", caffe2="LengthsToWeights")
+def lengths_to_weights(lengths: Array, *, power: float = 0.5) -> Array:
+    """For each row `1 / length**power` of its sequence; an empty sequence does not appear.
+
+    >>> lengths_to_weights(np.array([4, 0, 1]))
+    array([0.5, 0.5, 0.5, 0.5, 1. ], dtype=float32)
+    """
+    with np.errstate(over="ignore"):
+        weights = (np.maximum(lengths, 1).astype(np.float64) ** -power).astype(np.float32)
+    return np.repeat(weights, lengths.astype(np.int64, copy=False))
+
+
+@op("lengths[B] -> int64 shape[2]", caffe2="LengthsToShape", draw="equal_lengths")
+def lengths_to_shape(lengths: Array) -> Array:
+    """The shape of sequences that are all equally long: how many, and their length.
+
+    Lengths that differ are an error. No sequences at all give `[0, 0]`; Caffe2 crashes.
+
+    >>> lengths_to_shape(np.array([3, 3]))
+    array([2, 3])
+    """
+    differing = np.flatnonzero(lengths != lengths[:1])
+    if len(differing):
+        i = differing[0]
+        raise LodError(f"lengths[{i}] is {lengths[i]} but lengths[0] is {lengths[0]}, expected all equal")
+    return np.array([len(lengths), lengths[0] if len(lengths) else 0], np.int64)
+
+
+@op("lengths[B] -> int64 parts[n*B]", caffe2="LengthsSplit")
+def lengths_split(lengths: Array, *, n: Positive) -> Array:
+    """Each length as `n` lengths that add up to it: nearly equal, the larger ones first, zeros last.
+
+    An empty sequence gives `n` zeros.
+
+    >>> lengths_split(np.array([9, 4, 0]), n=3)
+    array([3, 3, 3, 2, 1, 1, 0, 0, 0])
+    """
+    whole, over = np.divmod(lengths.astype(np.int64, copy=False)[:, None], n)
+    parts: Array = (whole + (np.arange(n) < over)).reshape(-1)
+    return parts
+
+
+@op("lens inner[sum(outer)], outer[B] -> int64 rows[B]")
+def collapse_lengths(inner: Array, outer: Array) -> Array:
+    """Two levels as one: how many rows each outer sequence has; an empty outer sequence has none.
+
+    >>> collapse_lengths(np.array([2, 0, 1]), np.array([2, 0, 1]))
+    array([2, 0, 1])
+    """
+    return kernels.segment_reduce("sum", inner, outer).astype(np.int64, copy=False)
 
 
 @op("lengths[B], lens other[B] ->", same=("lengths", "other"))
@@ -48,3 +193,23 @@ def same_lengths(lengths: Array, other: Array) -> None:
         raise LodError(
             f"lengths[{row}] is {lengths[row]} but other[{row}] is {other[row]}, expected the same"
         )
+
+
+def _unify_rows(ctx: "InferenceContext") -> None:
+    ctx.merge(ctx.dim(ctx.input("data"), 0), ctx.dim(ctx.input("other"), 0))
+    left, right = ctx.rows("data"), ctx.rows("other")
+    if left is not None and right is not None:
+        ctx.equalities.unify_rows(left, right)
+
+
+@op("data[N, *d], other[M, *e] ->", shape=_unify_rows, draw="same_rows")
+def same_rows(data: Array, other: Array) -> None:
+    """Say that row i of one tensor belongs to row i of the other, though they come from different places.
+
+    In a net it makes their rows the same for inference; when it runs, as many rows on both sides are all that can
+    be checked. It has no output.
+
+    >>> same_rows(np.array([1.5, 2.5]), np.array([[1, 2], [3, 4]]))
+    """
+    if len(data) != len(other):
+        raise ShapeError(f"other has {len(other)} rows but data has {len(data)}, expected as many")

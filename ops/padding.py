@@ -1,12 +1,13 @@
-"""Between flat and dense: padded batches, and rows packed full."""
+"""Between flat and dense, and rows of padding between sequences."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import LodError, OpError
+from seqflow.errors import LodError, OpTypeError
 from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.sparse import move_sequences
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
 
@@ -78,98 +79,145 @@ def unpad(padded: Array, lengths: Array, *, side: Side = "right", out: Array | N
 
 
 @op(
-    "data[sum(lengths), *d], lengths[B]"
-    " -> packed[R, capacity, *d], int32 segment_ids[R, capacity], int32 position_ids[R, capacity],"
-    " int64 sources[sum(pieces)], int64 piece_lengths[sum(pieces)], int64 pieces[R]"
+    "data[sum(lengths), *d], lengths[B] -> padded[target_length*B, *d]",
+    caffe2="LengthsPad",
+    draw="target_length",
 )
-def pack_rows(
-    data: Array,
-    lengths: Array,
-    *,
-    capacity: Positive,
-    strategy: Literal["best_fit", "first_fit", "concat"] = "best_fit",
-    value: Scalar = 0,
-) -> tuple[Array, ...]:
-    """Several sequences in each row of `capacity`, for training without padding waste.
+def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, value: Scalar = 0) -> Array:
+    """`pad` to `target_length`, laid flat: each sequence, then rows of `value` up to that length.
 
-    `best_fit` places the longest first, each where it leaves the least room; `first_fit` keeps the input's
-    order and takes the first row with room; `concat` cuts the stream of all sequences every `capacity`. A
-    sequence longer than `capacity` is cut into pieces; nothing is lost. An empty sequence has no piece.
+    A longer sequence is an error; an empty one is `target_length` rows of padding.
 
-    `segment_ids` count from 1 in each row and `position_ids` from 0 in each piece; padding is 0 in both, and
-    `value` in `packed`. `sources` is the input sequence of each piece, row by row, `piece_lengths` its length,
-    `pieces` the number of pieces of each row.
-
-    >>> packed = pack_rows(np.array([1, 2, 3, 4, 5, 6]), np.array([2, 3, 1]), capacity=3)
-    >>> packed.packed
-    array([[3, 4, 5],
-           [1, 2, 6]])
-    >>> packed.segment_ids
-    array([[1, 1, 1],
-           [1, 1, 2]], dtype=int32)
+    >>> pad_lengths(np.array([1, 2, 3]), np.array([2, 0, 1]), target_length=2)
+    array([1, 2, 0, 0, 3, 0])
     """
     fill = cast_scalar("value", value, data.dtype)
-    plan = kernels.plan_packing(lengths, capacity, strategy)
-    packed, segment_ids, position_ids = kernels.fill_packed(data, lengths, plan, capacity, fill)
-    sources, _, piece_lengths, pieces = plan
-    return packed, segment_ids, position_ids, sources, piece_lengths, pieces
+    padded, _ = kernels.pad(data, lengths, target_length, fill)
+    return padded.reshape(len(lengths) * target_length, *data.shape[1:])
+
+
+@op("data[sum(lengths), *d], lengths[B] -> rows[sum(filled), *d], int64 filled[B]", caffe2="PadEmptySamples")
+def pad_empty(data: Array, lengths: Array, *, value: Scalar = 0) -> tuple[Array, Array]:
+    """One row of `value` in the place of each empty sequence; all others stay as they are.
+
+    >>> pad_empty(np.array([1, 2, 3]), np.array([2, 0, 1]), value=9)
+    PadEmptyResult(rows=array([1, 2, 9, 3]), filled=array([2, 1, 1]))
+    """
+    fill = cast_scalar("value", value, data.dtype)
+    sizes = lengths.astype(np.int64, copy=False)
+    filled = np.maximum(sizes, 1)
+    starts = kernels.lengths_to_offsets(filled)[:-1]
+    rows = _place(data, sizes, starts, len(data) + int(np.count_nonzero(sizes == 0)))
+    rows[starts[sizes == 0]] = fill
+    return rows, filled
 
 
 @op(
-    "packed[R, C, *d], int sources[sum(pieces)], lens piece_lengths[sum(pieces)], pieces[R]"
-    " -> data[sum(lengths), *d], int64 lengths[num_sequences|B]",
-    draw="packed",
+    "data[sum(lengths), *d], lengths[B], start[*d]?, end[*d]? -> rows[sum(longer), *d], int64 longer[B]",
+    caffe2="AddPadding",
+    draw="padding_rows",
 )
-def unpack_rows(
-    packed: Array,
-    sources: Array,
-    piece_lengths: Array,
-    pieces: Array,
+def add_padding(
+    data: Array,
+    lengths: Array,
+    start: Array | None,
+    end: Array | None,
     *,
-    num_sequences: NonNegative | None = None,
+    before: NonNegative = 1,
+    after: NonNegative | None = None,
 ) -> tuple[Array, Array]:
-    """The sequences that `pack_rows` packed, in their old order, and their lengths.
+    """`before` more rows in front of each sequence, `after` more behind it; and the new lengths.
 
-    `num_sequences` counts empty sequences at the end, which have no piece; without it the last source is the
-    last sequence.
+    Empty sequences get them, too. Without `after` there are as many behind as before. The rows in front are copies
+    of `start`, those behind of `end`; without `end` they are like those in front, without both they are 0.
 
-    >>> packed = pack_rows(np.array([1, 2, 3, 4, 5, 6]), np.array([2, 3, 1]), capacity=3)
-    >>> unpack_rows(packed.packed, packed.sources, packed.piece_lengths, packed.pieces)
-    UnpackRowsResult(data=array([1, 2, 3, 4, 5, 6]), lengths=array([2, 3, 1]))
+    >>> add_padding(np.array([1, 2, 3]), np.array([2, 0, 1]), before=1, after=0)
+    AddPaddingResult(rows=array([0, 1, 2, 0, 0, 3]), longer=array([3, 1, 2]))
     """
-    sizes = piece_lengths.astype(np.int64, copy=False)
-    lengths = _source_lengths(sources, sizes, num_sequences)
-    starts = _piece_starts(packed, sizes, pieces)
-    order = np.argsort(sources, kind="stable")
-    data = np.empty((int(sizes.sum()), *packed.shape[2:]), packed.dtype)
-    flat = packed.reshape(packed.shape[0] * packed.shape[1], *packed.shape[2:])
-    kernels.move_slices(
-        flat, starts[order], sizes[order], data, kernels.lengths_to_offsets(sizes[order])[:-1]
-    )
-    return data, lengths
+    after = before if after is None else after
+    start = np.zeros(data.shape[1:], data.dtype) if start is None else _like(data, "start", start)
+    end = start if end is None else _like(data, "end", end)
+    sizes = lengths.astype(np.int64, copy=False)
+    longer = sizes + before + after
+    ends = kernels.lengths_to_offsets(longer)
+    rows = _place(data, sizes, ends[:-1] + before, int(ends[-1]))
+    rows[_runs(ends[:-1], before)] = start
+    rows[_runs(ends[1:] - after, after)] = end
+    return rows, longer
 
 
-def _source_lengths(sources: Array, sizes: Array, num_sequences: int | None) -> Array:
-    count = (int(sources.max()) + 1 if len(sources) else 0) if num_sequences is None else num_sequences
-    bad = np.flatnonzero((sources < 0) | (sources >= count))
-    if len(bad):
-        raise OpError(f"sources[{bad[0]}] = {sources[bad[0]]} is outside [0, {count})")
-    lengths = np.zeros(count, np.int64)
-    np.add.at(lengths, sources, sizes)
-    return lengths
+@op(
+    "data[sum(lengths), *d], lengths[B] -> rows[sum(kept), *d], int64 kept[B]",
+    caffe2="RemovePadding",
+    draw="padding",
+)
+def remove_padding(
+    data: Array, lengths: Array, *, before: NonNegative = 1, after: NonNegative | None = None
+) -> tuple[Array, Array]:
+    """The inverse of `add_padding`: each sequence without its first `before` and its last `after` rows.
+
+    Without `after` as many are taken away behind as before. A sequence with fewer rows than that is an error.
+
+    >>> remove_padding(np.array([0, 1, 2, 0, 0, 3]), np.array([3, 1, 2]), before=1, after=0)
+    RemovePaddingResult(rows=array([1, 2, 3]), kept=array([2, 0, 1]))
+    """
+    after = before if after is None else after
+    starts, kept = _inside(lengths, before, after)
+    return move_sequences(data, starts, kept), kept
 
 
-def _piece_starts(packed: Array, sizes: Array, pieces: Array) -> Array:
-    """Where each piece starts among all elements of all rows."""
-    capacity = packed.shape[1]
-    first = kernels.lengths_to_offsets(pieces)
-    ends = kernels.lengths_to_offsets(sizes)
-    used = ends[first[1:]] - ends[first[:-1]]
-    over = np.flatnonzero(used > capacity)
-    if len(over):
+@op(
+    "number data[sum(lengths), *d], lengths[B] -> sum_of(data) start[*d], sum_of(data) end[*d]",
+    caffe2="GatherPadding",
+    draw="padding",
+)
+def gather_padding(
+    data: Array, lengths: Array, *, before: NonNegative = 1, after: NonNegative | None = None
+) -> tuple[Array, Array]:
+    """The sum of the first `before` rows of all sequences, and that of their last `after` rows.
+
+    These are the gradients of `start` and `end` of `add_padding`. Without `after` it is as many as `before`. A
+    sequence with fewer rows than both is an error; no sequences give 0.
+
+    >>> gather_padding(np.array([5, 1, 2, 6, 5, 6]), np.array([4, 2]))
+    GatherPaddingResult(start=array(10), end=array(12))
+    """
+    after = before if after is None else after
+    starts, kept = _inside(lengths, before, after)
+    return _sum_rows(data, _runs(starts - before, before)), _sum_rows(data, _runs(starts + kept, after))
+
+
+def _inside(lengths: Array, before: int, after: int) -> tuple[Array, Array]:
+    """Where each sequence starts behind its padding, and its length without."""
+    sizes = lengths.astype(np.int64, copy=False)
+    short = np.flatnonzero(sizes < before + after)
+    if len(short):
         raise LodError(
-            f"the pieces of row {over[0]} have {used[over[0]]} elements, expected at most {capacity}"
+            f"lengths[{short[0]}] is {sizes[short[0]]}, expected at least the {before} + {after} rows of padding"
         )
-    row = kernels.lengths_to_segment_ids(pieces)
-    starts: Array = ends[:-1] - ends[first[:-1]][row] + row * capacity
-    return starts
+    return kernels.lengths_to_offsets(sizes)[:-1] + before, sizes - (before + after)
+
+
+def _place(data: Array, sizes: Array, starts: Array, num_rows: int) -> Array:
+    """The sequences of `data` at other starts among `num_rows`; the rows between them are not set."""
+    rows = np.empty((num_rows, *data.shape[1:]), data.dtype)
+    kernels.move_slices(data, kernels.lengths_to_offsets(sizes)[:-1], sizes, rows, starts)
+    return rows
+
+
+def _runs(starts: Array, count: int) -> Array:
+    """The indices `start, start + 1, …`, `count` of them for each start."""
+    indices: Array = (starts[:, None] + np.arange(count)).reshape(-1)
+    return indices
+
+
+def _like(data: Array, name: str, row: Array) -> Array:
+    """`row` in the dtype of `data`."""
+    if not np.can_cast(row.dtype, data.dtype, "same_kind"):
+        raise OpTypeError(f"{name} is {row.dtype}, expected {data.dtype} as in data")
+    return row.astype(data.dtype, copy=False)
+
+
+def _sum_rows(data: Array, indices: Array) -> Array:
+    sums = kernels.gather_segment_reduce("sum", data, indices, np.array([len(indices)]))
+    return sums.reshape(data.shape[1:])

@@ -1,20 +1,29 @@
-"""Sequences in, sequences out: the new lengths are the last output."""
+"""Sequences in, sequences out: cut, reordered, repeated. The new lengths are the last output."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import OpError
+from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError
 from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.slices import int64, slice_positions, starts_of
 from seqflow.ops.sparse import move_sequences
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
 
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
 Array = np.ndarray[Any, Any]
 
 
-@op("data[sum(lengths), *d], lengths[B] -> rows[sum(kept), *d], int64 kept[B]")
+def _bound_kept(ctx: "InferenceContext") -> None:
+    ctx.limit(ctx.max_of("kept"), ctx.max_of("lengths").minimum(ctx.attr("max_length")))
+    ctx.limit(ctx.sum_of("kept"), ctx.sum_of("lengths"))
+
+
+@op("data[sum(lengths), *d], lengths[B] -> rows[sum(kept), *d], int64 kept[B]", shape=_bound_kept)
 def truncate(
     data: Array, lengths: Array, *, max_length: NonNegative, keep: Literal["head", "tail"] = "head"
 ) -> tuple[Array, Array]:
@@ -23,15 +32,66 @@ def truncate(
     >>> truncate(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), max_length=2)
     TruncateResult(rows=array([1, 2, 4]), kept=array([2, 0, 1]))
     """
-    sizes = lengths.astype(np.int64, copy=False)
-    kept = np.minimum(sizes, max_length)
-    starts = kernels.lengths_to_offsets(sizes)[:-1]
+    sizes = int64(lengths)
+    kept = np.minimum(sizes, min(max_length, kernels.max_length(sizes)))
+    starts = starts_of(sizes)
     if keep == "tail":
         starts = starts + (sizes - kept)
     return move_sequences(data, starts, kept), kept
 
 
-@op("data[sum(lengths), *d], lengths[B] -> rows[sum(pieces), *d], int64 pieces[sum(counts)], int64 counts[B]")
+@op(
+    "data[sum(lengths), *d], int starts[B], int sizes[B], lengths[B] -> rows[sum(kept), *d], int64 kept[B]",
+    draw="slices",
+)
+def slice_sequences(
+    data: Array, starts: Array, sizes: Array, lengths: Array, *, clip: bool = False
+) -> tuple[Array, Array]:
+    """Of each sequence the rows `start` to `start + size`, counted inside the sequence.
+
+    A slice that leaves its sequence is an error, unless `clip` cuts it there. An empty slice is fine, also at
+    the end of its sequence. Negative starts and sizes are errors. This is Paddle's sequence_slice.
+
+    >>> slice_sequences(np.array([1, 2, 3, 4]), np.array([1, 0, 0]), np.array([2, 0, 1]), np.array([3, 0, 1]))
+    SliceSequencesResult(rows=array([2, 3, 4]), kept=array([2, 0, 1]))
+    """
+    rows = int64(lengths)
+    if clip:
+        _check_range("starts", starts, None)
+        _check_range("sizes", sizes, None)
+        inside = int64(np.minimum(starts, rows))
+        kept = int64(np.minimum(sizes, rows - inside))
+    else:
+        _check_range("starts", starts, rows)
+        inside = int64(starts)
+        _check_range("sizes", sizes, rows - inside)
+        kept = sizes.astype(np.int64)
+    return move_sequences(data, starts_of(rows) + inside, kept), kept
+
+
+def _check_range(name: str, values: Array, limits: Array | None) -> None:
+    """OpError for the first value below 0 or above its limit."""
+    wrong = values < 0 if limits is None else (values < 0) | (values > limits)
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        most = "" if limits is None else f" to {limits[i]}, what its sequence has"
+        raise OpError(f"{name}[{i}] is {values[i]}, expected 0{most or ' or more'}")
+
+
+def _bound_pieces(ctx: "InferenceContext") -> None:
+    """Each piece begins `stride` rows after the last and ends with a row that no piece before it has."""
+    chunk, stride = ctx.attr("chunk"), ctx.attr("stride") or ctx.attr("chunk")
+    total, sequences = ctx.sum_of("lengths"), ctx.dim(ctx.input("lengths"), 0)
+    ctx.limit(ctx.max_of("pieces"), ctx.max_of("lengths").minimum(chunk))
+    ctx.limit(ctx.sum_of("pieces"), total * -(-chunk // stride))
+    ctx.limit(ctx.max_of("counts"), (ctx.max_of("lengths") // stride + 1).minimum(ctx.max_of("lengths")))
+    ctx.limit(ctx.sum_of("counts"), (total // stride + sequences).minimum(total))
+
+
+@op(
+    "data[sum(lengths), *d], lengths[B] -> rows[sum(pieces), *d], int64 pieces[sum(counts)], int64 counts[B]",
+    shape=_bound_pieces,
+)
 def split_sequences(
     data: Array, lengths: Array, *, chunk: Positive, stride: Positive | None = None
 ) -> tuple[Array, Array, Array]:
@@ -46,30 +106,207 @@ def split_sequences(
     step = chunk if stride is None else stride
     if step > chunk:
         raise OpError(f"stride is {step}, expected at most chunk = {chunk}: rows in between would be lost")
-    sizes = lengths.astype(np.int64, copy=False)
+    sizes = int64(lengths)
+    longest = max(kernels.max_length(sizes), 1)
+    chunk, step = min(chunk, longest), min(step, longest)
     counts = np.where(sizes == 0, 0, -(-np.maximum(sizes - chunk, 0) // step) + 1)
     owner = kernels.lengths_to_segment_ids(counts)
-    first_piece = kernels.lengths_to_offsets(counts)[:-1]
-    start_inside = (np.arange(len(owner)) - first_piece[owner]) * step
+    start_inside = (np.arange(len(owner)) - starts_of(counts)[owner]) * step
     pieces = np.minimum(sizes[owner] - start_inside, chunk)
     if step == chunk:
         return data, pieces, counts
-    starts = kernels.lengths_to_offsets(sizes)[:-1][owner] + start_inside
-    return move_sequences(data, starts, pieces), pieces, counts
+    return move_sequences(data, starts_of(sizes)[owner] + start_inside, pieces), pieces, counts
 
 
-@op("data[sum(lengths), *d], lengths[B] -> rows[sum(longer), *d], int64 longer[B]")
+@op("data[sum(lengths), *d], lengths[B] -> reversed[sum(lengths), *d]")
+def reverse_sequences(data: Array, lengths: Array) -> Array:
+    """The rows of each sequence in reverse order; an empty sequence stays empty.
+
+    >>> reverse_sequences(np.array([1, 2, 3]), np.array([2, 0, 1]))
+    array([2, 1, 3])
+    """
+    offsets = kernels.lengths_to_offsets(lengths)
+    mirrored = kernels.expand(offsets[:-1] + offsets[1:] - 1, lengths)
+    mirrored -= np.arange(len(mirrored))
+    return kernels.gather(data, mirrored)
+
+
+@op("data[T>=max(lengths), B, *d], lengths[B] -> reversed[P=T, B, *d]", caffe2="ReversePackedSegs")
+def reverse_packed(data: Array, lengths: Array) -> Array:
+    """The first `lengths[b]` steps of each column b of a dense batch in reverse order; padding stays in place.
+
+    The batch is time first. An empty sequence is all padding.
+
+    >>> reverse_packed(np.array([[1, 4], [2, 0], [3, 0]]), np.array([3, 1]))
+    array([[3, 4],
+           [2, 0],
+           [1, 0]])
+    """
+    steps, batch = data.shape[:2]
+    time = np.arange(steps)[:, None]
+    sizes = int64(lengths)
+    source = np.where(time < sizes, sizes - 1 - time, time) * batch + np.arange(batch)
+    rows = data.reshape(steps * batch, *data.shape[2:])
+    return kernels.gather(rows, source)
+
+
+@op("data[sum(lengths), *d], lengths[B] -> shifted[sum(lengths), *d]")
+def shift(data: Array, lengths: Array, *, by: int, fill: Scalar = 0) -> Array:
+    """Move the rows of each sequence `by` places to its end (to its start where `by` is negative).
+
+    Rows pushed out of their sequence are dropped, `fill` takes the places left free, and no row enters another
+    sequence. An empty sequence stays empty. `shift(tokens, lengths, by=-1)` gives the next token of each.
+
+    >>> shift(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), by=1)
+    array([0, 1, 2, 0])
+    """
+    value = cast_scalar("fill", fill, data.dtype)
+    sizes, starts = int64(lengths), starts_of(lengths)
+    free = np.minimum(sizes, min(abs(by), kernels.max_length(sizes)))
+    kept = sizes - free
+    shifted = np.empty_like(data, order="C", subok=False)
+    forward = by > 0
+    kernels.move_slices(
+        data, starts if forward else starts + free, kept, shifted, starts + free if forward else starts
+    )
+    shifted[slice_positions(starts if forward else starts + kept, free)] = value
+    return shifted
+
+
+def _bound_longer(ctx: "InferenceContext") -> None:
+    ctx.limit(ctx.max_of("longer"), ctx.max_of("lengths") + 1)
+    ctx.limit(ctx.sum_of("longer"), ctx.sum_of("lengths") + ctx.dim(ctx.input("lengths"), 0))
+
+
+@op("data[sum(lengths), *d], lengths[B] -> rows[sum(longer), *d], int64 longer[B]", shape=_bound_longer)
 def append_token(data: Array, lengths: Array, *, token: Scalar) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the end of each sequence, empty ones included.
 
     >>> append_token(np.array([1, 2, 3]), np.array([2, 0, 1]), token=9)
     AppendTokenResult(rows=array([1, 2, 9, 9, 3, 9]), longer=array([3, 1, 2]))
     """
-    fill = cast_scalar("token", token, data.dtype)
-    sizes = lengths.astype(np.int64, copy=False)
+    return _add_row(data, lengths, cast_scalar("token", token, data.dtype), at_end=True)
+
+
+@op("data[sum(lengths), *d], lengths[B] -> rows[sum(longer), *d], int64 longer[B]")
+def prepend_token(data: Array, lengths: Array, *, token: Scalar) -> tuple[Array, Array]:
+    """Add one row, filled with `token`, at the start of each sequence, empty ones included.
+
+    >>> prepend_token(np.array([1, 2, 3]), np.array([2, 0, 1]), token=9)
+    PrependTokenResult(rows=array([9, 1, 2, 9, 9, 3]), longer=array([3, 1, 2]))
+    """
+    return _add_row(data, lengths, cast_scalar("token", token, data.dtype), at_end=False)
+
+
+def _add_row(data: Array, lengths: Array, fill: Any, at_end: bool) -> tuple[Array, Array]:
+    sizes = int64(lengths)
     longer = sizes + 1
-    ends = kernels.lengths_to_offsets(longer)
-    rows = np.empty((int(ends[-1]), *data.shape[1:]), data.dtype)
-    kernels.move_slices(data, kernels.lengths_to_offsets(sizes)[:-1], sizes, rows, ends[:-1])
-    rows[ends[1:] - 1] = fill
+    offsets = kernels.lengths_to_offsets(longer)
+    rows = np.empty((int(offsets[-1]), *data.shape[1:]), data.dtype)
+    kernels.move_slices(data, starts_of(sizes), sizes, rows, offsets[:-1] + (not at_end))
+    rows[offsets[1:] - 1 if at_end else offsets[:-1]] = fill
     return rows, longer
+
+
+@op("x[B, *d], lengths[B] -> rows[sum(lengths), *d]", caffe2="LengthsTile")
+def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
+    """Each row of `x` as many times as its length says: one value a sequence, for all rows of the sequence.
+
+    A length of 0 leaves its row out. `out` is an array for the result.
+
+    >>> expand(np.array([10, 20, 30]), np.array([2, 0, 1]))
+    array([10, 10, 30])
+    """
+    return kernels.expand(x, lengths, out=out)
+
+
+@op("data[sum(lengths), *d], int repeats[B], lengths[B] -> rows[sum(sizes), *d], int64 sizes[sum(repeats)]")
+def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array, Array]:
+    """Each whole sequence `repeats` times in a row, and the length of each copy.
+
+    0 repeats leave a sequence out; an empty sequence gives as many empty copies. This is Paddle's
+    sequence_expand, with `repeats` the lengths of its `y`.
+
+    >>> repeat_sequences(np.array([1, 2, 3]), np.array([2, 1, 0]), np.array([2, 0, 1]))
+    RepeatSequencesResult(rows=array([1, 2, 1, 2]), sizes=array([2, 2, 0]))
+    """
+    sizes = kernels.expand(int64(lengths), repeats)
+    return move_sequences(data, kernels.expand(starts_of(lengths), repeats), sizes), sizes
+
+
+@op("data[sum(lengths), *d], lengths[B] -> rows[sum(reshaped), width], int64 reshaped[B]", draw="reshapable")
+def reshape_sequences(data: Array, lengths: Array, *, width: Positive) -> tuple[Array, Array]:
+    """The elements of each sequence in rows of `width`: more rows or fewer, the same elements.
+
+    An empty sequence stays empty. A sequence whose elements do not fill whole rows is an error. Contiguous data
+    are not copied. This is Paddle's sequence_reshape.
+
+    >>> reshape_sequences(np.array([[1, 2], [3, 4], [5, 6]]), np.array([2, 1]), width=1).reshaped
+    array([4, 2])
+    """
+    row = int(np.prod(data.shape[1:], dtype=np.int64))
+    elements = int64(lengths) * row
+    left_over = np.flatnonzero(elements % width) if width <= max(data.size, 1) else np.flatnonzero(elements)
+    if len(left_over):
+        i = left_over[0]
+        raise LodError(f"sequence {i} has {elements[i]} elements, expected a multiple of width = {width}")
+    if width > data.size:
+        return np.empty((0, width), data.dtype), np.zeros(len(lengths), np.int64)
+    return data.reshape(-1, width), elements // width
+
+
+@op(
+    "number x[B, W, *d], number updates[sum(lengths), *d], index(W) indices[sum(lengths)], lengths[B]"
+    " -> scattered[B, W, *d]",
+    draw="scattered",
+)
+def scatter_sequences(x: Array, updates: Array, indices: Array, lengths: Array) -> Array:
+    """A copy of `x` with the updates of sequence b added to row b, each at its index.
+
+    Indices that repeat add up, in order; for bool, adding means "or". An empty sequence leaves its row as it
+    is. The updates must fit the dtype of `x`. This is Paddle's sequence_scatter.
+
+    >>> x = np.zeros((2, 3), np.int64)
+    >>> scatter_sequences(x, np.array([1, 2, 5]), np.array([0, 0, 2]), np.array([2, 1]))
+    array([[3, 0, 0],
+           [0, 0, 5]])
+    """
+    _check_updates(x, updates, indices)
+    scattered = np.array(x, order="C", subok=False)
+    flat = scattered.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
+    np.add.at(flat, kernels.lengths_to_segment_ids(lengths) * x.shape[1] + int64(indices), updates)
+    return scattered
+
+
+def _check_updates(x: Array, updates: Array, indices: Array) -> None:
+    if not np.can_cast(updates.dtype, x.dtype, "same_kind"):
+        raise OpTypeError(f"updates are {updates.dtype}, which {x.dtype}, the dtype of x, cannot hold")
+    wrong = (indices < 0) | (indices >= x.shape[1])
+    if wrong.any():
+        i = int(np.argmax(wrong))
+        raise OpIndexError(f"indices[{i}] = {indices[i]} is outside [0, {x.shape[1]})")
+
+
+def _whole_multiple(ctx: "InferenceContext") -> None:
+    """How many sequences are left, which the signature leaves open."""
+    lengths, multiple = ctx.input("lengths"), ctx.attr("multiple_of")
+    if lengths.rank.is_static:
+        kept = lengths[0] // multiple * multiple
+        ctx.set_output(1, ctx.make_shape([kept]))
+
+
+@op(
+    "data[sum(lengths), *d], lengths[B] -> rows[sum(kept), *d], int64 kept[K]",
+    caffe2="TrimDataset",
+    shape=_whole_multiple,
+)
+def trim_dataset(data: Array, lengths: Array, *, multiple_of: Positive) -> tuple[Array, Array]:
+    """The first sequences, as many as make a multiple of `multiple_of`; up to `multiple_of - 1` are dropped.
+
+    `rows` are a part of `data`, not a copy.
+
+    >>> trim_dataset(np.array([1, 2, 3, 4]), np.array([2, 0, 1, 1, 0]), multiple_of=2)
+    TrimDatasetResult(rows=array([1, 2, 3, 4]), kept=array([2, 0, 1, 1]))
+    """
+    kept = lengths[: len(lengths) // multiple_of * multiple_of].astype(np.int64)
+    return data[: int(kept.sum())], kept

@@ -1,6 +1,6 @@
 """Gathering rows and sequences by index, and pooling what was gathered."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -8,6 +8,9 @@ from seqflow import kernels
 from seqflow.ops.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import Scalar
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
 
 Array = np.ndarray[Any, Any]
 
@@ -53,9 +56,14 @@ def sparse_lengths_sum(
     return kernels.gather_segment_reduce("sum", table, indices, lengths, empty, ignore_index)
 
 
+def _bound_picked(ctx: "InferenceContext") -> None:
+    ctx.limit(ctx.max_of("picked"), ctx.max_of("lengths"))
+
+
 @op(
     "data[sum(lengths), *d], index(B) indices[K], lengths[B] -> rows[sum(picked), *d], int64 picked[K]",
     caffe2="LengthsGather",
+    shape=_bound_picked,
 )
 def gather_sequences(
     data: Array, indices: Array, lengths: Array, *, out: Array | None = None

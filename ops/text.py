@@ -1,19 +1,32 @@
 """Text as sequences of bytes: uint8 values and lengths."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.strings import Errors, from_strings, to_strings
 from seqflow.registry import op
 from seqflow.signature import NonNegative
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
 
 Array = np.ndarray[Any, Any]
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> int32 tokens[sum(sizes)], int64 sizes[B]")
+def _bound_sizes(ctx: "InferenceContext") -> None:
+    added = sum(ctx.attr(token) is not None for token in ("begin", "end"))
+    ctx.limit(ctx.max_of("sizes"), ctx.max_of("lengths") + added)
+    ctx.limit(ctx.sum_of("sizes"), ctx.sum_of("lengths") + added * ctx.dim(ctx.input("lengths"), 0))
+
+
+@op(
+    "uint8 data[sum(lengths)], lengths[B] -> int32 tokens[sum(sizes)], int64 sizes[B]",
+    shape=_bound_sizes,
+)
 def bytes_to_tokens(
     data: Array,
     lengths: Array,
@@ -30,8 +43,7 @@ def bytes_to_tokens(
     >>> bytes_to_tokens(np.frombuffer(b"abc", np.uint8), np.array([2, 1]), end=256)
     BytesToTokensResult(tokens=array([ 97,  98, 256,  99, 256], dtype=int32), sizes=array([3, 2]))
     """
-    if offset > np.iinfo(np.int32).max - 255:
-        raise OpError(f"offset is {offset}, expected at most {np.iinfo(np.int32).max - 255}: ids are int32")
+    _check_offset(offset)
     begin, end = (
         None if t is None else cast_scalar(n, t, np.dtype(np.int32))
         for n, t in (("begin", begin), ("end", end))
@@ -52,3 +64,105 @@ def bytes_to_tokens(
     if end is not None:
         rows[ends[1:] - 1] = end
     return rows, longer
+
+
+def _check_offset(offset: int) -> None:
+    most = np.iinfo(np.int32).max - 255
+    if offset > most:
+        raise OpError(f"offset is {offset}, expected at most {most}: ids are int32")
+
+
+@op("int tokens[sum(lengths)], lengths[B] -> uint8 data[sum(sizes)], int64 sizes[B]")
+def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -> tuple[Array, Array]:
+    """The bytes that `bytes_to_tokens` turned into ids: its inverse, with the same `offset`.
+
+    Ids that stand for no byte, those below `offset` and from `offset + 256` on, are specials and are dropped. An
+    empty sequence gives an empty one.
+
+    >>> tokens_to_bytes(np.array([97, 98, 256, 99, 256]), np.array([3, 2]))
+    TokensToBytesResult(data=array([97, 98, 99], dtype=uint8), sizes=array([2, 1]))
+    """
+    _check_offset(offset)
+    is_byte = (tokens >= offset) & (tokens < offset + 256)
+    data = (tokens[is_byte].astype(np.int64) - offset).astype(np.uint8)
+    return data, kernels.segment_reduce("sum", is_byte, lengths)
+
+
+@op("uint8 data[sum(lengths)], lengths[B] -> uint8 lowered[sum(sizes)], int64 sizes[B]", draw="text")
+def lower(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Array, Array]:
+    """UTF-8 text in lower case, every character by itself (so a final sigma is as any sigma); lengths may change.
+
+    Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"` puts U+FFFD in their
+    place. An empty string stays empty.
+
+    >>> lower(np.frombuffer("AÉb".encode(), np.uint8), np.array([3, 1])).lowered.tobytes().decode()
+    'aéb'
+    """
+    import pyarrow.compute as pc
+
+    return from_strings(pc.utf8_lower(to_strings(data, lengths, errors)))
+
+
+@op("uint8 data[sum(lengths)], lengths[B] -> uint8 normal[sum(sizes)], int64 sizes[B]", draw="text")
+def normalize(
+    data: Array,
+    lengths: Array,
+    *,
+    form: Literal["NFC", "NFKC", "NFD", "NFKD"] = "NFC",
+    errors: Errors = "strict",
+) -> tuple[Array, Array]:
+    """UTF-8 text in a Unicode normal form, string by string; lengths may change.
+
+    Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"` puts U+FFFD in their
+    place. An empty string stays empty.
+
+    >>> normalize(np.frombuffer("e\u0301".encode(), np.uint8), np.array([3])).normal.tobytes().decode()
+    'é'
+    """
+    import pyarrow.compute as pc
+
+    return from_strings(pc.utf8_normalize(to_strings(data, lengths, errors), form=form))
+
+
+@op(
+    "uint8 data[sum(lengths)], lengths[B]"
+    " -> uint8 words[sum(sizes)], int64 sizes[sum(counts)], int64 counts[B]",
+    draw="text",
+)
+def split_words(
+    data: Array, lengths: Array, *, pattern: str | None = None, errors: Errors = "strict"
+) -> tuple[Array, Array, Array]:
+    """Cut UTF-8 text at white space (Unicode's), or wherever `pattern` matches: one more level.
+
+    `pattern` is a regular expression (RE2) for what is between words. Words are never empty, so text without any
+    has a count of 0. Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"` puts
+    U+FFFD in their place.
+
+    >>> split_words(np.frombuffer(b"to be  or", np.uint8), np.array([5, 4])).sizes
+    array([2, 2, 2])
+    """
+    import pyarrow.compute as pc
+
+    strings = to_strings(data, lengths, errors)
+    split = pc.utf8_split_whitespace(strings) if pattern is None else _split_at(strings, pattern, data)
+    words, sizes = from_strings(split.flatten())
+    counts = np.diff(split.offsets.to_numpy()).astype(np.int64)
+    return words, sizes[sizes > 0], kernels.segment_reduce("sum", sizes > 0, counts)
+
+
+def _split_at(strings: Any, pattern: str, data: Array) -> Any:
+    """The strings split where the pattern matches, if only the empty string (Arrow would split there for ever)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = data.tobytes()
+    mark = next((chr(c) for c in range(0xFDD0, 0xFDF0) if chr(c).encode() not in text), None)
+    if mark is None:
+        raise OpError(
+            "data holds every noncharacter from U+FDD0 to U+FDEF, expected one to be free as a mark"
+        )
+    try:
+        marked = pc.replace_substring_regex(strings, pattern=pattern, replacement=mark)
+    except pa.ArrowInvalid as error:
+        raise OpError(f"pattern is {pattern!r}: {error}") from None
+    return pc.split_pattern(marked, pattern=mark)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from seqflow.errors import ProviderError, nearest
+from seqflow.errors import ProviderError, ProviderOptionError, nearest
 from seqflow.providers.ipc import open_arrow
 from seqflow.providers.memory import open_table, table_of
 from seqflow.providers.parquet import open_parquet
@@ -33,11 +33,11 @@ def open(
     """A provider of the rows in `source`; no data is read yet, but the files' footers and schemas are.
 
     `source` is a path, a glob (`docs/**/*.parquet`), a folder, or a list of those (`{stdlib}` and the other
-    names of sysconfig.get_paths() stand for those folders); a table, record batch, frame, or another object with
-    `__arrow_c_stream__` or `__arrow_c_array__`; or a dict of arrays. Files are sorted by path; those that match
-    a pattern of `exclude` are left out. `kind` is "parquet", "arrow" or "text", by the files' suffix unless it is
-    given. `columns` picks columns, or fields of them (`docs.title`); `rename` maps old names to new ones, or
-    lists all names.
+    names of sysconfig.get_paths() stand for those folders, `~` for the user's); a table, record batch, frame, or
+    another object with `__arrow_c_stream__` or `__arrow_c_array__`; or a dict of arrays. Files are sorted by
+    path; those that match a pattern of `exclude` are left out. `kind` is "parquet", "arrow" or "text",
+    by the files' suffix unless it is given. `columns` picks columns, or fields of them (`docs.title`);
+    `rename` maps old names to new ones, or lists all names.
 
     More options: for Parquet `memory_map=True`, `use_threads=False`; for text `encoding=None`,
     `errors="strict"`, `batch_bytes` (2 MiB); for what is in memory `batch_bytes` (64 MiB).
@@ -50,7 +50,7 @@ def open(
         return _opened(source, columns, rename)
     if is_path(source) or (isinstance(source, list | tuple) and source and is_path(source[0])):
         if kind is not None and kind not in _FILES:
-            raise ProviderError(
+            raise ProviderOptionError(
                 f"kind is {kind!r}{nearest(kind, _FILES)}, but must be one of {', '.join(_FILES)}"
             )
         paths = find_files(source, kind, exclude)
@@ -69,14 +69,16 @@ def open(
 
 def _opened(provider: Provider, columns: Sequence[str] | None, rename: Rename | None) -> Provider:
     if columns is not None or rename is not None:
-        raise ProviderError("this is a provider already; pass columns= and rename= where it is opened")
+        raise ProviderOptionError("this is a provider already; pass columns= and rename= where it is opened")
     return provider
 
 
 def _checked(options: Mapping[str, Any], known: Sequence[str], what: str) -> dict[str, Any]:
-    """The options that are set; ProviderError for one that this kind of source does not have."""
+    """The options that are set; ProviderOptionError for one that this kind of source does not have."""
     for name, value in options.items():
         if name not in known and value is not None:
             there = f"it has {', '.join(known)}" if known else "it has none"
-            raise ProviderError(f"open has no option {name!r} for {what}{nearest(name, known)}; {there}")
+            raise ProviderOptionError(
+                f"open has no option {name!r} for {what}{nearest(name, known)}; {there}"
+            )
     return {name: value for name, value in options.items() if value is not None}

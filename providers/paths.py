@@ -6,7 +6,7 @@ import re
 import sysconfig
 from collections.abc import Iterator, Sequence
 
-from seqflow.errors import MissingSourceError, ProviderError, nearest
+from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
 
 SUFFIXES = {
     ".parquet": "parquet",
@@ -28,11 +28,11 @@ def is_path(source: object) -> bool:
 def find_files(source: object, kind: str | None = None, exclude: Sequence[str] | str = ()) -> list[str]:
     """The files of a path, glob or folder, or of a list of those: sorted, each once.
 
-    `{stdlib}` and the other names of sysconfig.get_paths() stand for those folders. A folder gives all files
-    below it but hidden ones, `__pycache__` and the side files of table writers; with `kind`, only those whose
-    suffix is of that kind, if there are any. A file is left out if a pattern of `exclude` matches it or a folder
-    it is in: `*.pyc` and `test` match a name, `test/data` the end of a path. Raises MissingSourceError where
-    nothing is left.
+    `{stdlib}` and the other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A folder
+    gives all files below it but hidden ones, `__pycache__` and the side files of table writers; with
+    `kind`, only those whose suffix is of that kind, if there are any. A file is left out if a pattern of `exclude`
+    matches it or a folder it is in: `*.pyc` and `test` match a name, `test/data` the end of a path. Raises
+    MissingSourceError where nothing is left.
     """
     items = [source] if is_path(source) else source
     if not isinstance(items, Sequence):
@@ -59,7 +59,7 @@ def kind_of_files(paths: Sequence[str]) -> str:
         kinds.setdefault(SUFFIXES.get(os.path.splitext(path)[1].lower(), "text"), path)
     if len(kinds) > 1:
         (one, here), (other, there), *_ = kinds.items()
-        raise ProviderError(
+        raise ProviderOptionError(
             f"{here} is {one} and {there} is {other}\n"
             "read one kind at a time: with a glob such as '*.parquet', with exclude=, or with kind="
         )
@@ -68,7 +68,7 @@ def kind_of_files(paths: Sequence[str]) -> str:
 
 def _expand(path: str) -> str:
     places = sysconfig.get_paths()
-    return _PLACE.sub(lambda match: places.get(match[1], match[0]), path)
+    return os.path.expanduser(_PLACE.sub(lambda match: places.get(match[1], match[0]), path))
 
 
 def _files_of(path: str, kind: str | None) -> Iterator[str]:

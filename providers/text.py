@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 
-from seqflow.errors import ProviderError
+from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX
@@ -204,6 +204,6 @@ def _check_decoding(encoding: str | None, errors: str) -> None:
         try:
             codecs.lookup(encoding)
         except LookupError as error:
-            raise ProviderError(f"encoding={encoding!r}: {error}") from None
+            raise ProviderOptionError(f"encoding={encoding!r}: {error}") from None
     if errors not in ("strict", "replace", "ignore"):
-        raise ProviderError(f"errors is {errors!r}, but must be 'strict', 'replace' or 'ignore'")
+        raise ProviderOptionError(f"errors is {errors!r}, but must be 'strict', 'replace' or 'ignore'")

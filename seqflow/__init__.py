@@ -7,7 +7,7 @@ lengths tensors. Every op takes the lengths as an input; no op guesses them.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from seqflow import ops, registry
+from seqflow import registry
 from seqflow.errors import (
     ExpressionError,
     JobError,
@@ -23,7 +23,7 @@ from seqflow.lod import LoD
 from seqflow.registry import op
 
 if TYPE_CHECKING:
-    from seqflow import providers
+    from seqflow import ops, providers
     from seqflow.expression import Expression
     from seqflow.loader import BadRows, Loader, Packed, Rows, TokenBudget
     from seqflow.net import Net
@@ -82,12 +82,13 @@ _ON_FIRST_USE = {
     "open": "providers",
     "to_arrow": "record",
 }
-"""Names whose modules are imported when they are first asked for: those who only call ops do not pay for Arrow."""
+"""Names whose modules are imported when they are first asked for, as are the ops and the providers: those who
+only call ops do not pay for Arrow."""
 
 
 def __getattr__(name: str) -> Any:
-    if name == "providers":
-        return import_module("seqflow.providers")
+    if name in ("ops", "providers"):
+        return import_module(f"seqflow.{name}")
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module 'seqflow' has no attribute {name!r}")
     value = getattr(import_module(f"seqflow.{_ON_FIRST_USE[name]}"), name)

@@ -55,6 +55,14 @@ class MissingSourceError(ProviderError, FileNotFoundError):
     """A path that does not exist, or a pattern that matches nothing."""
 
 
+class ProviderOptionError(ProviderError):
+    """An option that a source does not have, or does not have with this value."""
+
+
+class BatchPlanError(LodError, OpError):
+    """A batch is to be planned on lengths that the records do not have."""
+
+
 class UnknownColumnError(ProviderError, KeyError):
     """A column the source does not have."""
 

@@ -1,64 +1,203 @@
 """Running a net on a record."""
 
-from collections.abc import Iterable, Mapping
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from threading import Lock
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqflow.errors import NetError, nearest
+from seqflow import kernels
+from seqflow.errors import NetError, OpError, ShapeError, nearest
 from seqflow.net import Net, Step
-from seqflow.net.parser import Constant, Operand
+from seqflow.net.step import compute, shown
 from seqflow.record import Record
-from seqflow.signature import Described, Rows, RowSpace
+from seqflow.shape import Dimension, Guard, PartialShape
+from seqflow.signature import Described, Rows
+from seqflow.tensor import TensorSpec
 
 Array = np.ndarray[Any, Any]
 
 
-def run(net: Net, record: Record) -> Record:
+def run(net: Net, record: Record, profile: Profile | None = None) -> Record:
     """The net's outputs, as a record.
 
     An output that a returned lengths tensor describes has it as its parent; all others are rows of the record
-    itself. The steps run in topological order and tensors are dropped after their last use. An exception keeps
-    its type and gains a note with the statement and the shapes it was given.
+    itself. The steps run in topological order and tensors are dropped after their last use. What inference took
+    to be equal without proof is checked before the step that relies on it. An exception keeps its type and gains
+    a note with the statement and the shapes it was given. `profile` collects the time and the bytes of each step.
     """
     tensors = _inputs(net, record)
-    plan = _plan(net, tuple(record.parents.items()))
-    for step, dead in zip(net.steps, plan.dead, strict=True):
-        values = _call(step, tensors)
-        tensors.update(zip(step.results, values, strict=True))
+    plan = _plan(net, _structure(record))
+    for step, guards, dead in zip(net.steps, plan.guards, plan.dead, strict=True):
+        for guard in guards:
+            _check(guard, step, tensors)
+        start = perf_counter()
+        values = compute(step, tensors)
+        if profile is not None:
+            profile.add(step, perf_counter() - start, values)
+        _name_results(step, values, tensors)
         for name in dead:
             tensors.pop(name, None)
     return _as_record({name: tensors[name] for name in plan.parents}, plan.parents, record)
+
+
+def keeps_rows(net: Net, record: Record) -> bool:
+    """Whether row i of what the net makes of such a record is known to be row i of the record."""
+    return _plan(net, _structure(record)).keeps_rows
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What running a net on records of one structure comes to."""
 
+    guards: tuple[tuple[Guard, ...], ...]
+    """For each step, the sizes that have to be equal."""
     dead: tuple[tuple[str, ...], ...]
     """For each step, the tensors nothing needs after it."""
     parents: Mapping[str, str | None]
     """The outputs, and the lengths among them that describe their rows."""
+    keeps_rows: bool
+    """Whether all other outputs have the rows of the record."""
+
+
+Structure = tuple[tuple[str, np.dtype[Any], int, str | None], ...]
+
+
+def _structure(record: Record) -> Structure:
+    return tuple((name, array.dtype, array.ndim, record.parents[name]) for name, array in record.items())
 
 
 @lru_cache(maxsize=128)
-def _plan(net: Net, parents: tuple[tuple[str, str | None], ...]) -> Plan:
-    outputs = net.outputs(tuple(name for name, _ in parents))
-    known = net.rows(spaces(dict(parents)))
-    described = {name: space.by for name, space in known.items() if isinstance(space, Described)}
-    by = {name: described.get(name) for name in outputs}
+def _plan(net: Net, structure: Structure) -> Plan:
+    own = Rows("the record")
+    specs = {}
+    for name, dtype, rank, parent in structure:
+        shape = PartialShape.dynamic(rank).named(name)
+        if parent is None:
+            specs[name] = TensorSpec(dtype, shape, own if rank else None)
+        else:
+            shape = PartialShape([Dimension.sum_of(parent), *shape.dimensions[1:]])  # type: ignore[index]
+            specs[name] = TensorSpec(dtype, shape, Described(parent))
+    inferred = net.infer(specs)
+    # what a signature says is checked by the op itself
+    guards = [
+        found if step.op.shape is not None else ()
+        for step, found in zip(net.steps, inferred.by_step, strict=True)
+    ]
+    outputs = net.outputs(tuple(specs))
+    rows = {name: inferred.specs[name].rows for name in outputs}
+    by = {name: space.by if isinstance(space, Described) else None for name, space in rows.items()}
+    parents = {name: parent if parent in outputs else None for name, parent in by.items()}
     return Plan(
-        tuple(_last_uses(net, outputs)),
-        {name: parent if parent in outputs else None for name, parent in by.items()},
+        tuple(guards),
+        tuple(_last_uses(net, guards, outputs)),
+        parents,
+        all(rows[name] == own for name, parent in parents.items() if parent is None),
     )
 
 
-def spaces(parents: Mapping[str, str | None]) -> dict[str, RowSpace]:
-    """The row space of each tensor of a record."""
-    own = Rows("the record")
-    return {name: own if parent is None else Described(parent) for name, parent in parents.items()}
+class Profile:
+    """The time and the bytes of each step, summed over all runs.
+
+    >>> profile = Profile()
+    >>> _ = run(Net("y = x * 2"), Record({"x": np.arange(3.0)}, {"x": None}, 3), profile)
+    >>> [(row.statement, row.calls, row.bytes) for row in profile.rows]
+    [('y = x * 2', 1, 24)]
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[Step, ProfileRow] = {}
+        self._lock = Lock()
+
+    @property
+    def rows(self) -> list[ProfileRow]:
+        """One row a step, in the order they first ran."""
+        return list(self._rows.values())
+
+    def add(self, step: Step, seconds: float, results: list[Array]) -> None:
+        size = sum(array.nbytes for array in results)
+        with self._lock:
+            row = self._rows.get(step) or ProfileRow(step.op.name, str(step.statement), 0, 0.0, 0)
+            self._rows[step] = ProfileRow(
+                row.op, row.statement, row.calls + 1, row.seconds + seconds, row.bytes + size
+            )
+
+    def __str__(self) -> str:
+        lines = [f"{'seconds':>10} {'calls':>7} {'bytes':>14}  op"]
+        lines += [f"{r.seconds:>10.6f} {r.calls:>7} {r.bytes:>14,}  {r.op}: {r.statement}" for r in self.rows]
+        return "\n".join(lines)
+
+
+class ProfileRow(NamedTuple):
+    """What one step took: its time in all runs, and the bytes of its results."""
+
+    op: str
+    statement: str
+    calls: int
+    seconds: float
+    bytes: int
+
+
+def _check(guard: Guard, step: Step, tensors: Mapping[str, Array]) -> None:
+    """ShapeError where two sizes are known by now and different."""
+    sizes = _Sizes(tensors)
+    left, right = (_evaluated(side, sizes) for side in (guard.left, guard.right))
+    if left is not None and right is not None and left != right:
+        error = ShapeError(
+            f"{step.op.name}: {guard.left} is {left} but {guard.right} is {right}, expected equal sizes "
+            f"({guard.origin})"
+        )
+        error.add_note(step.note({name: shown(tensors[name]) for name in step.uses}))
+        raise error
+
+
+def _evaluated(side: Dimension | PartialShape, sizes: Mapping[str, int]) -> object:
+    if isinstance(side, Dimension):
+        return side.evaluate(sizes)
+    if side.dimensions is None:
+        return None
+    found = tuple(dimension.evaluate(sizes) for dimension in side.dimensions)
+    return None if None in found else found
+
+
+_SIZE = re.compile(r"(?P<what>sum|max|len)\((?P<lengths>.+)\)|(?P<tensor>.+)\.shape\[(?P<axis>\d+)\]")
+
+
+class _Sizes(dict[str, int]):
+    """The sizes that dimensions speak of, by their text, read off the tensors when they are asked for."""
+
+    def __init__(self, tensors: Mapping[str, Array]) -> None:
+        self.tensors = tensors
+
+    def get(self, text: str, default: Any = None) -> Any:
+        match = _SIZE.fullmatch(text)
+        tensor = self.tensors.get(_tensor_of(match)) if match else None
+        if match is None or tensor is None:
+            return default
+        if match["axis"]:
+            return tensor.shape[int(match["axis"])]
+        read = {"sum": kernels.check_lengths, "max": kernels.max_length, "len": len}[match["what"]]
+        try:
+            return read(tensor)
+        except (kernels.KernelError, TypeError, ValueError):  # no lengths at all: the op says what is wrong
+            return default
+
+
+def _tensors_of(guard: Guard) -> list[str]:
+    """The tensors whose sizes a guard speaks of."""
+    matches = map(_SIZE.fullmatch, guard.atoms)
+    return [_tensor_of(match) for match in matches if match]
+
+
+def _tensor_of(size: re.Match[str]) -> str:
+    name: str = size["lengths"] or size["tensor"]
+    return name.strip("`")
 
 
 def _inputs(net: Net, record: Record) -> dict[str, Array]:
@@ -70,34 +209,24 @@ def _inputs(net: Net, record: Record) -> dict[str, Array]:
     return {**record, **net.constants}
 
 
-def _last_uses(net: Net, outputs: Iterable[str]) -> list[tuple[str, ...]]:
+def _last_uses(net: Net, guards: Sequence[Iterable[Guard]], outputs: Iterable[str]) -> list[tuple[str, ...]]:
     kept = set(outputs)
     dead: list[tuple[str, ...]] = []
-    for step in reversed(net.steps):
-        last = tuple(name for name in dict.fromkeys((*step.uses, *step.results)) if name not in kept)
+    for step, checked in zip(reversed(net.steps), reversed(guards), strict=True):
+        uses = [*step.uses, *(name for guard in checked for name in _tensors_of(guard)), *step.results]
+        last = tuple(name for name in dict.fromkeys(uses) if name not in kept)
         kept.update(last)
         dead.append(last)
     return dead[::-1]
 
 
-def _call(step: Step, tensors: Mapping[str, Array]) -> tuple[Array, ...]:
-    inputs = {name: _value(operand, tensors) for name, operand in step.inputs.items()}
-    try:
-        result = step.op.call(**inputs, **step.attributes)
-    except Exception as error:
-        error.add_note(step.note({name: _shape(value) for name, value in inputs.items()}))
-        raise
-    if step.op.result is not None:
-        return tuple(result)
-    return (result,) if step.results else ()
-
-
-def _value(operand: Operand, tensors: Mapping[str, Array]) -> Any:
-    return operand.value if isinstance(operand, Constant) else tensors[operand.name]
-
-
-def _shape(value: Any) -> str:
-    return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else repr(value)
+def _name_results(step: Step, values: list[Array], tensors: dict[str, Array]) -> None:
+    if len(values) != len(step.results):
+        raise OpError(
+            f"{step.op.name}: the op gave {len(values)} tensors, expected {len(step.results)} "
+            f"({', '.join(step.results)})"
+        )
+    tensors.update(zip(step.results, values, strict=True))
 
 
 def _as_record(tensors: dict[str, Array], parents: Mapping[str, str | None], source: Record) -> Record:

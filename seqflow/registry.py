@@ -8,9 +8,11 @@ front and its signature behind.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -31,6 +33,7 @@ from seqflow.signature.language import CONCRETE_DTYPES
 
 if TYPE_CHECKING:  # inference is imported when it is asked for: calling ops does without
     from seqflow.shape import Equalities, Guard, InferenceContext
+    from seqflow.signature.specs import Names, Specs
     from seqflow.tensor import TensorSpec
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -45,6 +48,8 @@ class Inference(NamedTuple):
     outputs: list[TensorSpec]
     guards: list[Guard]
     """Sizes that were taken to be equal without proof."""
+    wanted: frozenset[str] = frozenset()
+    """Inputs whose values, were they known, would say more of the outputs' shapes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +70,8 @@ class OpDef:
     """Two lengths inputs that the op declares to be equal, and so the rows they describe."""
     shape: ShapeFunction | None = None
     """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
+    spread: bool = False
+    """It takes its one list of inputs as so many positional arguments."""
     draw: str | None = None
     """The name of the tests' strategy for inputs, where the signature does not say enough to draw them."""
 
@@ -76,20 +83,37 @@ class OpDef:
     def output_names(self) -> tuple[str, ...]:
         return tuple(argument.name for argument in self.signature.output_arguments)
 
+    def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
+        """The names of all tensors of the results: those of lists are numbered, `parts.0`, `parts.1`."""
+        found: list[str] = []
+        for item in self.signature.outputs:
+            if isinstance(item, Repeated):
+                count = item.length(self.complete(attributes))
+                found += [f"{argument.name}.{i}" for argument in item.arguments for i in range(count)]
+            else:
+                found.append(item.name)
+        return found
+
+    def complete(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """The attributes with their defaults."""
+        return {attribute.name: attribute.default for attribute in self.attributes} | dict(attributes)
+
     def infer(
         self,
-        specs: Mapping[str, TensorSpec],
+        specs: Specs,
         attributes: Mapping[str, Any] | None = None,
         *,
-        names: Mapping[str, str] | None = None,
+        values: Mapping[str, Any] | None = None,
+        names: Names | None = None,
         results: Sequence[str] | None = None,
         equalities: Equalities | None = None,
     ) -> Inference:
         """The outputs' specs for inputs of these specs; no data is needed.
 
-        `names` and `results` say which tensors of a net the inputs and outputs are (by default they have the
-        signature's own names), `equalities` what is known to be equal in it. Raises OpTypeError, ShapeError, and
-        LodError where values meet lengths of other rows.
+        Where the op takes a list of tensors, `specs` has a list. `values` are those inputs that are known as
+        arrays: a shape to reshape to, for instance. `names` and `results` say which tensors of a net the inputs
+        and outputs are (by default they have the signature's own names), `equalities` what is known to be equal
+        in it. Raises OpTypeError, ShapeError, and LodError where values meet lengths of other rows.
 
         >>> data, lengths = TensorSpec("float32", "{7,4}"), TensorSpec("int64", "{3}")
         >>> print(*registry.get("lengths_sum").infer({"data": data, "lengths": lengths}).outputs)
@@ -97,55 +121,96 @@ class OpDef:
         """
         from seqflow.shape import Equalities
         from seqflow.signature.specs import bind_specs
-
-        known = equalities if equalities is not None else Equalities()
-        given = {attribute.name: attribute.default for attribute in self.attributes} | dict(attributes or {})
-        own = {argument.name: argument.name for argument in self.signature.input_arguments}
-        tensors = (
-            list(results) if results is not None else [f"{self.name}.{name}" for name in self.output_names]
-        )
-        try:
-            outputs, guards = bind_specs(
-                self.signature, specs, attributes=given, names=names or own, results=tensors, equalities=known
-            )
-            if self.same is not None:
-                left, right = ((names or own)[name] for name in self.same)
-                _unify(left, right, known, self.name)
-            if self.shape is not None:
-                outputs = self._refine(self.shape, specs, given, outputs, known)
-        except SeqflowError as error:
-            raise _name_op(self.name, self.signature, error) from error.__cause__
-        return Inference(outputs, guards)
-
-    def _refine(
-        self,
-        shape: ShapeFunction,
-        specs: Mapping[str, TensorSpec],
-        attributes: Mapping[str, Any],
-        outputs: list[TensorSpec],
-        equalities: Equalities,
-    ) -> list[TensorSpec]:
-        from seqflow.shape import InferenceContext
         from seqflow.tensor import TensorSpec
 
+        known = equalities if equalities is not None else Equalities()
+        given = self.complete(attributes or {})
+        called = names or {
+            name: name if not isinstance(spec, (list, tuple)) else [f"{name}[{i}]" for i in range(len(spec))]
+            for name, spec in specs.items()
+        }
+        tensors = (
+            [f"{self.name}.{name}" for name in self.tensor_names(given)] if results is None else list(results)
+        )
+        try:
+            with known.staged():
+                if self.same is not None:
+                    self._unify(self.same, specs, called, known)
+                outputs, guards = bind_specs(
+                    self.signature, specs, attributes=given, names=called, results=tensors, equalities=known
+                )
+            if self.shape is None:
+                return Inference(outputs, guards)
+            context = self._context(specs, given, values or {}, outputs, known)
+            context.tensors = _tensors(called) | dict(zip(self.tensor_names(given), tensors, strict=True))
+            found = context.run(self.shape)
+        except SeqflowError as error:
+            raise _name_op(self.name, self.signature, error) from error.__cause__
+        return Inference(
+            [TensorSpec(one.dtype, one.shape, one.rows) for one in found],
+            guards + context.guards,
+            frozenset(context.requested_tensors | context.requested_shapes),
+        )
+
+    def _unify(self, same: tuple[str, str], specs: Specs, names: Names, known: Equalities) -> None:
+        """Take two lengths tensors to have the same values, two others to have the same rows."""
+        from seqflow.shape import Dimension
+        from seqflow.tensor import TensorSpec
+
+        if not all(argument.is_lengths for argument in self.signature.input_arguments):
+            spaces = [spec.rows for name in same if isinstance(spec := specs[name], TensorSpec)]
+            if len(spaces) == 2 and None not in spaces:
+                known.unify_rows(*spaces)
+            return
+        one, other = (str(names[name]) for name in same)
+        known.unify_rows(Described(one), Described(other))
+        known.equate(Dimension.sum_of(one), Dimension.sum_of(other), self.name)
+        known.equate(Dimension.max_of(one), Dimension.max_of(other), self.name)
+
+    def _context(
+        self,
+        specs: Specs,
+        attributes: Mapping[str, Any],
+        values: Mapping[str, Any],
+        outputs: list[TensorSpec],
+        equalities: Equalities,
+    ) -> InferenceContext:
+        """What the shape function sees: the inputs, and the outputs as far as the signature tells."""
+        from seqflow.shape import InferenceContext
+
+        shapes: dict[str, Any] = {}
+        rows: dict[int | str, Any] = {}
+        dtypes: dict[int | str, Any] = {}
+        for name, spec in specs.items():
+            if isinstance(spec, (list, tuple)):
+                shapes[name] = [one.shape for one in spec]
+                rows[name], dtypes[name] = [one.rows for one in spec], [one.dtype for one in spec]
+            else:
+                shapes[name], rows[name], dtypes[name] = spec.shape, spec.rows, spec.dtype  # type: ignore[union-attr]
         context = InferenceContext(
             self.name,
-            {name: spec.shape for name, spec in specs.items()},
+            shapes,
             attributes=attributes,
-            rows={name: spec.rows for name, spec in specs.items()},
+            input_values={name: values[name] for name in values if name in specs},
+            rows=rows,
+            dtypes=dtypes,
             equalities=equalities,
             num_outputs=len(outputs),
         )
         for i, spec in enumerate(outputs):
             context.set_output(i, spec.shape, rows=spec.rows, dtype=spec.dtype)
-        found = context.run(shape)
-        return [
-            TensorSpec(spec.dtype, output.shape, output.rows)
-            for spec, output in zip(outputs, found, strict=True)
-        ]
+        return context
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.signature}>"
+
+
+def _tensors(called: Names) -> dict[str, str]:
+    """The tensors that inputs are; those of a list under `xs[0]`, `xs[1]`."""
+    found: dict[str, str] = {}
+    for name, given in called.items():
+        found |= {name: given} if isinstance(given, str) else {f"{name}[{i}]": n for i, n in enumerate(given)}
+    return found
 
 
 def _unify(left: str, right: str, equalities: Equalities, reason: str) -> None:
@@ -160,13 +225,22 @@ def _unify(left: str, right: str, equalities: Equalities, reason: str) -> None:
 _ops: dict[str, OpDef] = {}
 
 
+def _load_shipped() -> None:
+    """Import the ops that come with seqflow, unless they are there or on their way."""
+    if "seqflow.ops" not in sys.modules:
+        import_module("seqflow.ops")
+
+
 def names() -> list[str]:
     """The names of all registered ops, sorted."""
+    _load_shipped()
     return sorted(_ops)
 
 
 def get(name: str) -> OpDef:
     """The op of that name; UnknownOpError, with the nearest name, where there is none."""
+    if name not in _ops:
+        _load_shipped()
     if name not in _ops:
         raise UnknownOpError(f"no op is named {name!r}{nearest(name, _ops)}\n  `seqflow ops` lists them")
     return _ops[name]
@@ -187,16 +261,22 @@ def op(
     function for what the signature cannot say.
     """
 
-    def register(function: F) -> F:
+    def declare(function: F) -> F:
         definition = replace(
             _define(function, parse(signature)), caffe2=caffe2, same=same, shape=shape, draw=draw
         )
-        if definition.name in _ops:
-            raise OpError(f"{definition.name}: an op of that name is registered already")
-        _ops[definition.name] = definition
+        register(definition)
         return definition.call  # type: ignore[return-value]
 
-    return register
+    return declare
+
+
+def register(definition: OpDef) -> None:
+    """Make an op known by its name; OpError where there is one of that name."""
+    _load_shipped()
+    if definition.name in _ops:
+        raise OpError(f"{definition.name}: an op of that name is registered already")
+    _ops[definition.name] = definition
 
 
 def _define(function: Callable[..., Any], signature: Signature) -> OpDef:
@@ -262,6 +342,7 @@ def _compile(
     scope = {f"default_{a.name}": a.default for a in attributes} | {
         **{word: np.dtype(word) for word in CONCRETE_DTYPES},
         "ndarray": np.ndarray,
+        "dtype_class": np.dtype,
         "check_lengths": kernels.quick_check_lengths,
         "max_length": kernels.max_length,
         "KernelError": kernels.KernelError,
@@ -321,7 +402,7 @@ def _explain(name: str, signature: Signature, error: kernels.KernelError) -> Seq
 
 
 def _name_op(name: str, signature: Signature, error: SeqflowError) -> SeqflowError:
-    first, _, rest = str(error).partition("\n")
+    first, _, rest = str(error).removeprefix(f"{name}: ").partition("\n")
     origin = f" ({signature.inputs_text})" if not isinstance(error, OpError) else ""
     error.args = (f"{name}: {first}{origin}" + (f"\n{rest}" if rest else ""),)
     return error

@@ -1,5 +1,6 @@
 """The typed face of the ops, `ops/__init__.pyi`, written from the registry by `python -m seqflow.stubs`."""
 
+import math
 from pathlib import Path
 
 from seqflow import registry
@@ -9,21 +10,26 @@ from seqflow.signature import Attribute, Repeated
 _HEAD = '''\
 """The ops, as type checkers see them. Written by `python -m seqflow.stubs`; do not edit."""
 
+import builtins
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 Array = np.ndarray[Any, Any]
-Scalar = bool | int | float | np.generic
+Scalar = builtins.bool | int | float | np.generic
 '''
-_TYPES = {"int": "int", "float": "float", "bool": "bool", "str": "str", "scalar": "Scalar", "object": "Any"}
+_TYPES = {
+    "int": "int", "float": "float", "bool": "builtins.bool", "str": "str", "scalar": "Scalar", "object": "Any",
+    "ints": "int | Sequence[int]", "parts": "int | Sequence[int]", "dtype": "DTypeLike",
+}  # fmt: skip
 
 
 def stub() -> str:
     """The text of the stub file."""
-    return "\n".join([_HEAD, *(_op(registry.get(name)) for name in registry.names())])
+    ops = [registry.get(name) for name in registry.names()]
+    return "\n".join([_HEAD, *(_op(op) for op in ops if op.function.__module__.startswith("seqflow.ops."))])
 
 
 def _op(op: OpDef) -> str:
@@ -43,10 +49,11 @@ def _parameters(op: OpDef) -> list[str]:
     parameters: list[str] = []
     for item in op.signature.inputs:
         if isinstance(item, Repeated):
-            parameters += [f"{argument.name}: Sequence[ArrayLike]" for argument in item.arguments]
+            kind = "*{}: ArrayLike" if op.spread else "{}: Sequence[ArrayLike]"
+            parameters += [kind.format(argument.name) for argument in item.arguments]
         else:
             parameters.append(f"{item.name}: ArrayLike{' | None = None' if item.optional else ''}")
-    if op.attributes:
+    if op.attributes and not op.spread:
         parameters.append("*")
     return parameters + [_attribute(attribute) for attribute in op.attributes]
 
@@ -54,7 +61,8 @@ def _parameters(op: OpDef) -> list[str]:
 def _attribute(attribute: Attribute) -> str:
     kind = _TYPES.get(attribute.kind) or f"Literal[{', '.join(map(repr, attribute.choices))}]"
     kind = f"{kind} | None" if attribute.optional and kind != "Any" else kind
-    return f"{attribute.name}: {kind}{'' if attribute.required else f' = {attribute.default!r}'}"
+    default = "..." if attribute.default in (math.inf, -math.inf) else repr(attribute.default)
+    return f"{attribute.name}: {kind}{'' if attribute.required else f' = {default}'}"
 
 
 if __name__ == "__main__":

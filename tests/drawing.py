@@ -1,14 +1,19 @@
 """Inputs for any op, drawn from its signature alone."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
+from drawing_shaping import SHAPING
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from seqflow import registry
+from seqflow.expression.functions import by_name
 from seqflow.registry import OpDef
-from seqflow.signature import Argument, Attribute
+from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum, evaluate
 
 DTYPES = {
@@ -19,6 +24,7 @@ DTYPES = {
     "int": ["int32", "int64"],
     "index": ["int32", "int64", "uint8"],
     "bool": ["bool"],
+    "whole": ["int8", "int32", "int64", "uint8", "bool"],
 }
 LENGTHS_DTYPES = ["int32", "int64", "uint16"]
 
@@ -27,7 +33,7 @@ LENGTHS_DTYPES = ["int32", "int64", "uint16"]
 def calls(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Inputs and attributes that the op takes."""
     if op.draw is not None:
-        return draw(STRATEGIES[op.draw]())
+        return draw(STRATEGIES[op.draw](op))
     if op.same is not None:
         lengths = draw(hnp.arrays("int64", st.integers(0, 4), elements=st.integers(0, 4)))
         return {name: lengths.copy() for name in op.same}, {}
@@ -36,15 +42,29 @@ def calls(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     for argument in op.signature.input_arguments:
         if argument.dtype.word == "index":
             known[argument.dtype.of[0]] = draw(st.integers(1, 4))
+    inputs = _arrays(draw, [item for item in op.signature.inputs if isinstance(item, Argument)], known)
+    for item in op.signature.inputs:
+        if isinstance(item, Repeated):
+            drawn = [_arrays(draw, item.arguments, known) for _ in range(draw(st.integers(1, 3)))]
+            inputs |= {a.name: [repetition[a.name] for repetition in drawn] for a in item.arguments}
+    return {argument.name: inputs[argument.name] for argument in op.signature.input_arguments}, attributes
+
+
+def _arrays(draw: Any, arguments: Sequence[Argument], known: dict[object, Any]) -> dict[str, Any]:
     arrays: dict[str, Any] = {}
-    for argument in sorted(op.signature.input_arguments, key=lambda argument: not argument.is_lengths):
+    for argument in sorted(arguments, key=_outer_lengths_first):
         shape = [size for dim in argument.dims for size in _sizes(draw, dim, known)]
         arrays[argument.name] = _array(draw, argument, shape, known)
         if argument.is_lengths:
             lengths = arrays[argument.name]
             known[Sum(argument.name)] = int(lengths.sum())
             known[Max(argument.name)] = int(lengths.max()) if len(lengths) else 0
-    return {argument.name: arrays[argument.name] for argument in op.signature.input_arguments}, attributes
+    return arrays
+
+
+def _outer_lengths_first(argument: Argument) -> tuple[bool, bool]:
+    """Lengths come first, of these the outermost: they say how many the inner ones are."""
+    return not argument.is_lengths, any(isinstance(dim, Sum) for dim in argument.dims)
 
 
 def _attribute(attribute: Attribute) -> st.SearchStrategy[Any]:
@@ -58,7 +78,7 @@ def _attribute(attribute: Attribute) -> st.SearchStrategy[Any]:
 
 def _sizes(draw: Any, dim: Any, known: dict[object, Any]) -> list[int]:
     if isinstance(dim, Rest):
-        if dim not in known:
+        if dim not in known or dim.name == "_":
             known[dim] = draw(st.lists(st.integers(1, 3), max_size=2))
         return known[dim]
     if isinstance(dim, AtLeast):
@@ -92,7 +112,7 @@ def _elements(dtype: np.dtype[Any]) -> st.SearchStrategy[Any]:
 
 
 @st.composite
-def _packed(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def _packed(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """Rows as `pack_rows` makes them."""
     inputs, attributes = draw(calls(registry.get("pack_rows")))
     packed = registry.get("pack_rows").call(**inputs, **attributes)
@@ -102,28 +122,269 @@ def _packed(draw: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 @st.composite
-def _by_ids(draw: Any, weighted: bool, in_order: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Rows with the id of their segment; `in_order`: ids count up from 0 without gaps."""
+def _elementwise(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Operands that broadcast, of the dtypes the function takes; no integer is divided by zero."""
+    row = by_name[op.name]
+    kinds = "number" if "f" in row.kinds else "whole"
+    operands = _broadcasting(draw, row.parameters, kinds, positive=True)
+    if np.dtype(row.rule([operands[name].dtype for name in row.parameters])) == np.float16:
+        operands = {name: array.astype(np.float32) for name, array in operands.items()}
+    return operands, {}
+
+
+@st.composite
+def _expression(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    operands = _broadcasting(draw, ("x", "y"), "number", positive=False)
+    return {"operands": list(operands.values())}, {"expr": "sqrt((2*x + y)/12)"}
+
+
+def _broadcasting(draw: Any, names: Sequence[str], kinds: str, positive: bool) -> dict[str, Any]:
+    shapes = draw(hnp.mutually_broadcastable_shapes(num_shapes=len(names), max_dims=3, max_side=3))
+    operands = {}
+    for name, shape in zip(names, shapes.input_shapes, strict=True):
+        dtype = np.dtype(draw(st.sampled_from(DTYPES[kinds])))
+        elements = _elements(dtype)
+        if positive:
+            elements = st.just(True) if dtype.kind == "b" else st.integers(1, 3)
+        operands[name] = draw(hnp.arrays(dtype, shape, elements=elements))
+    return operands
+
+
+@st.composite
+def _offsets(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    steps = draw(st.lists(st.integers(0, 4), min_size=1, max_size=5))
+    return {"offsets": np.cumsum(steps).astype(draw(st.sampled_from(LENGTHS_DTYPES)))}, {}
+
+
+@st.composite
+def _segment_ids(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Ids in ascending order, with or without the number of segments."""
+    ids = np.array(
+        sorted(draw(st.lists(st.integers(0, 4), max_size=6))), draw(st.sampled_from(LENGTHS_DTYPES))
+    )
+    return {"ids": ids}, draw(st.sampled_from([{}, {"num_segments": 5}, {"num_segments": 7}]))
+
+
+@st.composite
+def _equal_lengths(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    shape, length = draw(st.integers(0, 4)), draw(st.integers(0, 4))
+    return {"lengths": np.full(shape, length, draw(st.sampled_from(LENGTHS_DTYPES)))}, {}
+
+
+@st.composite
+def _target_length(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Sequences for `pad`, and a length that none exceeds."""
+    inputs, _ = draw(calls(registry.get("pad")))
+    return inputs, {"target_length": int(inputs["lengths"].max(initial=0)) + draw(st.integers(0, 2))}
+
+
+@st.composite
+def _padding_rows(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Sequences, and a row for each end of them."""
+    lengths = draw(
+        hnp.arrays(draw(st.sampled_from(LENGTHS_DTYPES)), st.integers(0, 4), elements=st.integers(0, 4))
+    )
+    dtype, width = draw(st.sampled_from(DTYPES["any"])), draw(st.integers(0, 3))
+    elements = _elements(np.dtype(dtype))
+    data = draw(hnp.arrays(dtype, (int(lengths.sum()), width), elements=elements))
+    start, end = (draw(hnp.arrays(dtype, width, elements=elements)) for _ in range(2))
+    sides = {"before": draw(st.integers(0, 2)), "after": draw(st.integers(0, 2))}
+    return {"data": data, "lengths": lengths, "start": start, "end": end}, sides
+
+
+@st.composite
+def _padding(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Sequences of numbers with at least as many rows as the padding has."""
+    inputs, _ = draw(calls(registry.get("lengths_sum")))
+    sides = {"before": draw(st.integers(0, 2)), "after": draw(st.integers(0, 2))}
+    rows, longer = registry.get("add_padding").call(**inputs, **sides)
+    return {"data": rows, "lengths": longer}, sides
+
+
+@st.composite
+def _pieces(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The pieces of packed rows, and the capacity of the rows."""
+    inputs, attributes = draw(calls(registry.get("pack_rows")))
+    packed = registry.get("pack_rows").call(**inputs, **attributes)
+    return {name: getattr(packed, name) for name in ("piece_lengths", "pieces")}, {
+        "capacity": attributes["capacity"]
+    }
+
+
+@st.composite
+def _packed_sequence(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What `pack_sequence` makes."""
+    inputs, _ = draw(calls(registry.get("pack_sequence")))
+    return registry.get("pack_sequence").call(**inputs)._asdict(), {}
+
+
+@st.composite
+def _sequence_mask(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Scores, and one bound for each row of their matrices."""
+    shape = draw(st.lists(st.integers(0, 3), min_size=2, max_size=4))
+    axis = draw(st.integers(1, len(shape) - 1))
+    x = draw(hnp.arrays("float32", shape, elements=st.integers(-9, 9)))
+    bounds = draw(hnp.arrays("int32", int(np.prod(shape[:axis])), elements=st.integers(0, 4)))
+    mode = draw(st.sampled_from(["sequence", "window"]))
+    return {"x": x, "bounds": bounds}, {"mode": mode, "axis": axis, "radius": draw(st.integers(0, 2))}
+
+
+@st.composite
+def _same_rows(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Two tensors with as many rows."""
+    rows = draw(st.integers(0, 4))
+    shapes = [(rows, *draw(st.lists(st.integers(0, 3), max_size=2))) for _ in range(2)]
+    return {
+        name: np.zeros(shape, np.float32) for name, shape in zip(("data", "other"), shapes, strict=True)
+    }, {}
+
+
+@st.composite
+def _slices(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A slice inside each sequence."""
+    inputs, _ = draw(calls(registry.get("truncate")))
+    lengths = inputs["lengths"].tolist()
+    starts = [draw(st.integers(0, length)) for length in lengths]
+    sizes = [draw(st.integers(0, length - start)) for length, start in zip(lengths, starts, strict=True)]
+    dtype = draw(st.sampled_from(LENGTHS_DTYPES))
+    return {
+        "data": inputs["data"],
+        "starts": np.array(starts, "int64"),
+        "sizes": np.array(sizes, dtype),
+        "lengths": inputs["lengths"],
+    }, {}
+
+
+@st.composite
+def _reshapable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Sequences whose elements fill rows of `width`."""
+    width, columns = draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    lengths = draw(hnp.arrays("int32", st.integers(0, 4), elements=st.integers(0, 3))) * np.int32(width)
+    shape = (int(lengths.sum()), *([columns] if columns > 1 else []))
+    return {"data": draw(hnp.arrays("int64", shape)), "lengths": lengths}, {"width": width}
+
+
+@st.composite
+def _scattered(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Updates of the dtype of `x`."""
+    inputs, attributes = draw(calls(replace(op, draw=None)))
+    return inputs | {"updates": np.abs(inputs["updates"]).astype(inputs["x"].dtype)}, attributes
+
+
+@st.composite
+def _joinable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Several columns of one dtype."""
+    inputs, attributes = draw(calls(replace(op, draw=None)))
+    dtype = inputs["data"][0].dtype
+    data = [draw(hnp.arrays(dtype, one.shape, elements=_elements(dtype))) for one in inputs["data"]]
+    return inputs | {"data": data}, attributes
+
+
+@st.composite
+def _unmaskable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Masks that cover every row, and the values of the rows each is the first to cover."""
+    count, rows = draw(st.integers(1, 3)), draw(st.integers(0, 5))
+    owner = draw(hnp.arrays("int64", rows, elements=st.integers(0, count - 1)))
+    masks = [(owner == i) | ((owner < i) & draw(hnp.arrays(bool, rows))) for i in range(count)]
+    dtype, width = (
+        np.dtype(draw(st.sampled_from(DTYPES["any"]))),
+        draw(st.lists(st.integers(1, 3), max_size=2)),
+    )
+    shapes = [(int(np.count_nonzero(owner == i)), *width) for i in range(count)]
+    values = [draw(hnp.arrays(dtype, shape, elements=_elements(dtype))) for shape in shapes]
+    return {"values": values, "mask": masks}, {}
+
+
+TEXTS = st.lists(st.text("aB é\u0301ß語\U0001f600\u3000\t", max_size=6), max_size=4)
+
+
+def text_arrays(texts: list[str]) -> dict[str, Any]:
+    """Strings as UTF-8 bytes and lengths."""
+    pieces = [text.encode() for text in texts]
+    return {
+        "data": np.frombuffer(b"".join(pieces), np.uint8),
+        "lengths": np.array([len(piece) for piece in pieces], np.int64),
+    }
+
+
+@st.composite
+def _text(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    return text_arrays(draw(TEXTS)), {}
+
+
+@st.composite
+def _trainable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    return text_arrays(draw(TEXTS)), {"vocabulary_size": draw(st.integers(256, 260))}
+
+
+@cache
+def _tokenizer() -> np.ndarray[Any, Any]:
+    """A small tokenizer, as `train_tokenizer` gives it."""
+    return registry.get("train_tokenizer").call(**text_arrays(["a B", "aé aé"]), vocabulary_size=258)
+
+
+@st.composite
+def _tokenizable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    return text_arrays(draw(TEXTS)), {"tokenizer": _tokenizer()}
+
+
+@st.composite
+def _detokenizable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    inputs, attributes = draw(_tokenizable(op))
+    tokens, lengths = registry.get("tokenize").call(**inputs, **attributes)
+    return {"tokens": tokens, "lengths": lengths}, attributes
+
+
+@st.composite
+def _sorted_ids(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Rows with the id of their segment; ids count up from 0 without gaps."""
     size = draw(st.integers(0, 6))
-    if in_order:
-        steps = draw(st.lists(st.integers(0, 1), min_size=size, max_size=size))
-        ids, attributes = np.cumsum([-1, 1, *steps[1:]][: size + 1])[1:], {}
-    else:
-        ids, attributes = draw(hnp.arrays("int64", size, elements=st.integers(0, 4))), {"num_segments": 5}
-    data = np.arange(size * 2).reshape(size, 2) - size
-    dtype = draw(st.sampled_from(["float32", "int64", "uint8"]))
-    inputs = {"data": data.astype(dtype), "ids": ids.astype(draw(st.sampled_from(["int32", "uint64"])))}
-    if weighted:
-        weights = np.arange(size, dtype="float32") / 2
-        inputs = {"data": inputs["data"], "weights": weights, "ids": inputs["ids"]}
-    return inputs, attributes
+    steps = draw(st.lists(st.integers(0, 1), min_size=size, max_size=size))
+    return _with_ids(draw, op, np.cumsum([-1, 1, *steps[1:]][: size + 1])[1:]), {}
+
+
+@st.composite
+def _ids(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Rows with the id of their segment, in any order."""
+    ids = draw(hnp.arrays("int64", st.integers(0, 6), elements=st.integers(0, 4)))
+    return _with_ids(draw, op, ids), {"num_segments": 5}
+
+
+def _with_ids(draw: Any, op: OpDef, ids: np.ndarray[Any, Any]) -> dict[str, Any]:
+    data = np.arange(len(ids) * 2).reshape(-1, 2) - len(ids)
+    inputs = {
+        "data": data.astype(draw(st.sampled_from(["float32", "int64", "uint8"]))),
+        "weights": np.arange(len(ids), dtype="float32") / 2,
+        "ids": ids.astype(draw(st.sampled_from(["int32", "uint64"]))),
+    }
+    return {argument.name: inputs[argument.name] for argument in op.signature.input_arguments}
 
 
 STRATEGIES = {
+    "sorted_ids": _sorted_ids,
+    "ids": _ids,
+    "slices": _slices,
+    "reshapable": _reshapable,
+    "scattered": _scattered,
+    "joinable": _joinable,
+    "unmaskable": _unmaskable,
+    "text": _text,
+    "trainable": _trainable,
+    "tokenizable": _tokenizable,
+    "detokenizable": _detokenizable,
+    **SHAPING,
+    "elementwise": _elementwise,
+    "expression": _expression,
+    "equal_lengths": _equal_lengths,
+    "offsets": _offsets,
     "packed": _packed,
-    "sorted_ids": lambda: _by_ids(weighted=False, in_order=True),
-    "weighted_sorted_ids": lambda: _by_ids(weighted=True, in_order=True),
-    "ids": lambda: _by_ids(weighted=False, in_order=False),
-    "weighted_ids": lambda: _by_ids(weighted=True, in_order=False),
+    "packed_sequence": _packed_sequence,
+    "padding": _padding,
+    "padding_rows": _padding_rows,
+    "pieces": _pieces,
+    "same_rows": _same_rows,
+    "segment_ids": _segment_ids,
+    "sequence_mask": _sequence_mask,
+    "target_length": _target_length,
 }
 """Inputs for ops whose signature does not say enough, by the name the op gives as `draw=`."""

@@ -75,11 +75,16 @@ CASES = {
     ),
     "lengths that do not add up": (
         SOURCE + '[net]\nnet = "x = lengths_sum(tokens.values, ids.lengths)\\nreturn x"\n' + OUTPUT, BAD_DATA,
-        "lengths_sum: sum(lengths) is 3 but data has 4 rows",
+        "lengths_sum: data has the rows that tokens.lengths describes, but lengths is ids.lengths",
+    ),
+    "lengths that were said to be the same": (
+        SOURCE + '[net]\nnet = "same_lengths(tokens.lengths, ids.lengths)\\nx = lengths_sum(tokens.values, ids.lengths)"\n'
+        + OUTPUT, BAD_DATA,
+        "same_lengths: ",
     ),
     "negative lengths": (
-        SOURCE + '[net]\nnet = "x = lengths_sum(tokens.values, sizes)\\nreturn x"\n' + OUTPUT, BAD_DATA,
-        "lengths_sum: lengths[1] = -1 is negative",
+        SOURCE + '[net]\nnet = "x, m = pad(pieces, sizes)\\npieces = gather(tokens.values, [0])\\nreturn x"\n' + OUTPUT, BAD_DATA,
+        "pad: lengths[1] = -1 is negative",
     ),
     "an index out of range": (
         SOURCE + '[constants]\ntable = "table.npy"\n'
@@ -98,6 +103,23 @@ CASES = {
     ),
     "a folder of other files to write to": (
         SOURCE + '[output]\npath = "."\n', BAD_USAGE, "is or holds",
+    ),
+    "lengths that are not there": (
+        SOURCE + '[batch]\nn = 2\nlengths = "token.lengths"\n' + OUTPUT, BAD_USAGE,
+        "lengths = 'token.lengths' are not the lengths of a list column of numbers",
+    ),
+    "a budget of no column in particular": (
+        SOURCE + '[batch]\nkind = "tokens"\nmax_tokens = 3\n' + OUTPUT, BAD_USAGE,
+        "TokenBudget: there is not just one list column of numbers; name its lengths with lengths=",
+    ),
+    "an option of another kind of source": (
+        SOURCE + 'encoding = "utf-8"\n' + OUTPUT, BAD_USAGE, "open has no option 'encoding' for parquet",
+    ),
+    "an encoding that is not there": (
+        '[source]\npaths = "text.txt"\nencoding = "utf-9"\n' + OUTPUT, BAD_USAGE, "encoding='utf-9': unknown",
+    ),
+    "files of two kinds": (
+        '[source]\npaths = ["text.txt", "docs.parquet"]\n' + OUTPUT, BAD_USAGE, "read one kind at a time",
     ),
     "a module that is not there": ('imports = ["my_ops"]\n' + SOURCE + OUTPUT, BAD_USAGE, "no module 'my_ops'"),
 }  # fmt: skip
@@ -126,6 +148,11 @@ def test_bad_input_ends_in_one_clean_message_and_leaves_nothing(
         (["run", "job.toml", "--set", "batch"], "--set batch: expected KEY=VALUE"),
         (["run", "job.toml", "--sett", "x=1"], "No such option"),
         (["run", "job.toml", "--input", "nowhere"], "nowhere does not exist"),
+        (["inspect", "docs.parquet", "--kind", "parket"], "kind is 'parket' (did you mean 'parquet'?)"),
+        (
+            ["check", "job.toml", "--set", "batch.n=2", "--set", "batch.lengths=x"],
+            "lengths = 'x' are not the lengths",
+        ),
         (["inspect", "nowhere.parquet"], "nowhere.parquet does not exist"),
         (["ops", "padd"], "no op is named 'padd' (did you mean 'pad'?)"),
         (["rum"], "No such command 'rum'"),

@@ -1,8 +1,9 @@
-"""Checking a job from its source's schema alone."""
+"""Checking a job from its files' schemas and footers alone."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command import seqflow
 
 from seqflow import LodError
 from seqflow.job import Job
@@ -30,6 +31,48 @@ def test_every_tensor_is_known_before_any_row_is_read(source):
     assert "[prepare]" in str(found)
 
 
+CUT = "ids, n = truncate(tokens.values, tokens.lengths, max_length=512)\nreturn ids, n, id"
+PAD = "x, mask = pad(ids, n)\nreturn x, mask"
+
+
+@pytest.mark.parametrize(
+    ("batch", "prepare", "net", "bounds"),
+    [
+        ({"n": 32}, CUT, PAD, {"n": 32 * 8, "ids": 32 * 512 * 4, "x": 32 * 512 * 4, "mask": 32 * 512}),
+        ({"n": 32}, None, "y = lengths_sum(tokens.values, tokens.lengths)",
+         {"tokens.lengths": 32 * 8, "tokens.values": None, "y": 32 * 8}),
+        ({"kind": "tokens", "max_tokens": 1000, "lengths": "tokens"}, None,
+         "s = lengths_to_segment_ids(tokens.lengths)", {"tokens.values": 4000, "s": 8000, "labels.values": None}),
+        ({"kind": "tokens", "max_tokens": 1000, "max_rows": 9}, CUT, PAD, {"ids": 4000, "x": 9 * 512 * 4}),
+        ({"kind": "tokens", "max_tokens": 1000, "padded": True}, CUT, PAD, {"ids": 4000, "n": None, "x": 4000}),
+        ({"kind": "packed", "capacity": 8, "rows": 4}, CUT, "o = lengths_to_segment_ids(piece_lengths)",
+         {"ids": 4 * 8 * 4, "pieces": 32, "piece_lengths": 32 * 8, "id": 32 * 8, "o": 32 * 8 * 8}),
+        ({"kind": "packed", "capacity": 8}, CUT, "o = lengths_to_offsets(pieces)", {"ids": None, "o": None}),
+    ],
+)  # fmt: skip
+def test_what_batches_and_nets_can_have_in_bytes_at_most(source, batch, prepare, net, bounds):
+    found = check(Job.from_dict({
+        "source": source, "batch": batch, "net": {"net": net}, **({"prepare": {"net": prepare}} if prepare else {}),
+    }))  # fmt: skip
+    assert {name: found.net.byte_bounds[name] for name in bounds} == bounds
+
+
+def test_the_bounds_are_printed_for_people(source):
+    found = check(Job.from_dict({"source": source, "prepare": {"net": CUT}, "net": {"net": PAD}}))
+    assert str(found).endswith("""
+[batch]
+ids  int32{sum(n):0..131072} ≤ 512.0 KiB
+n  int64{batch:0..256} ≤ 2.0 KiB
+id  int64{batch:0..256} ≤ 2.0 KiB
+
+[net]
+# ids: int32{sum(n):0..131072} ≤ 512.0 KiB
+# n: int64{batch:0..256} ≤ 2.0 KiB
+x, mask = pad(ids, n)    # x int32{batch:0..256,max(n):0..512} ≤ 512.0 KiB, mask bool{batch:0..256,max(n):0..512} ≤ 128.0 KiB
+return x, mask
+# all tensors ≤ 1.1 MiB""")
+
+
 def test_packed_batches_have_rows_of_the_capacity(source):
     found = check(
         Job.from_dict(
@@ -45,3 +88,135 @@ def test_values_of_one_column_with_lengths_of_another_fail_before_reading(source
         check(Job.from_dict({"source": source, "net": net}))
     net["net"] = "same_lengths(tokens.lengths, labels.lengths)\n" + net["net"]
     check(Job.from_dict({"source": source, "net": net}))
+
+
+INTEGERS = pa.list_(pa.int32())
+JOB = """
+[source]
+paths = "*.parquet"
+[net]
+net = "same_lengths(tokens.lengths, labels.lengths)\\nreturn tokens.values, tokens.lengths"
+[batch]
+n = 4
+[output]
+path = "out"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with job.toml, and good.parquet with columns that agree."""
+    (tmp_path / "job.toml").write_text(JOB)
+    write(tmp_path / "good.parquet", [[1, 2], [], None, [3]], [[5, 6], None, [], [7]])
+    return tmp_path
+
+
+def write(path, tokens, labels, kind=INTEGERS):
+    table = pa.table({"tokens": pa.array(tokens, kind), "labels": pa.array(labels, kind)})
+    pq.write_table(table, path, row_group_size=2)
+
+
+def without_data(path):
+    """Nothing but the footer of a file is left as it was."""
+    content = bytearray(path.read_bytes())
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    content[4:-footer] = bytes(len(content) - footer - 4)
+    path.write_bytes(content)
+
+
+def test_a_job_whose_columns_agree_is_checked_without_reading_them(folder):
+    without_data(folder / "good.parquet")
+    done = seqflow("check", "job.toml", folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert seqflow("run", "job.toml", folder=folder).returncode == 1
+
+
+def test_columns_declared_alike_whose_counts_disagree_fail_before_reading(folder):
+    write(folder / "wrong.parquet", [[1], [2], [3], [4, 5]], [[1], [2], [3], [4]])
+    without_data(folder / "wrong.parquet")
+    done = seqflow("check", "job.toml", folder=folder)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == (
+        "seqflow: wrong.parquet, row group 1: column 'tokens' has 3 values and 'labels' has 2\n"
+        "  line 1 of the net says that their lengths are the same: same_lengths(tokens.lengths, labels.lengths)\n"
+    )
+
+
+def test_a_list_without_values_counts_for_nothing_though_it_has_an_entry_in_the_file(folder):
+    write(folder / "wrong.parquet", [[1], [2]], [[1], []])
+    done = seqflow("check", "job.toml", folder=folder)
+    assert "row group 0: column 'tokens' has 2 values and 'labels' has 1\n" in done.stderr
+
+
+def test_the_footers_of_older_writers_prove_what_they_can(folder):
+    pl = pytest.importorskip("polars")  # writes no size statistics
+    pl.DataFrame({"tokens": [[1, 2], [3]], "labels": [[1], [2]]}).write_parquet(folder / "wrong.parquet")
+    (folder / "good.parquet").unlink()
+    done = seqflow("check", "job.toml", folder=folder)
+    assert "'tokens' has 3 values and 'labels' has 2, an empty list counted as one\n" in done.stderr
+    pl.DataFrame({"tokens": [[1], [3]], "labels": [[1], []]}).write_parquet(folder / "wrong.parquet")
+    assert seqflow("check", "job.toml", folder=folder).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "kind", "found"),
+    [
+        ([[1, None], None], [[1], [2]], INTEGERS, (2, 2)),
+        ([[1, None], [2]], [[1], [2]], INTEGERS, (3, 2)),
+        (["ab", "c"], ["a", "b"], pa.string(), (3, 2)),
+        ([[(1, [1, 2])], []], [[], []], pa.map_(pa.int32(), pa.list_(pa.int32())), (1, 0)),
+        ([[{"a": 1}], []], [[], []], pa.list_(pa.struct({"a": pa.int32()})), (1, 0)),
+        ([[[1, 2]], []], [[[1, 2]], []], pa.list_(pa.list_(pa.int32(), 2)), None),
+    ],
+)
+def test_the_values_of_any_column_with_lengths_are_counted(folder, left, right, kind, found):
+    (folder / "good.parquet").unlink()
+    write(folder / "x.parquet", left, right, kind=kind)
+    overrides = (
+        "--set",
+        "source.valid=true",
+        "--set",
+        'net.net="same_lengths(tokens.lengths, labels.lengths)"',
+    )
+    done = seqflow("check", "job.toml", *overrides, folder=folder)
+    if found is None or found[0] == found[1]:
+        assert (done.returncode, done.stderr) == (0, "")
+    else:
+        assert f"'tokens' has {found[0]} values and 'labels' has {found[1]}\n" in done.stderr
+
+
+def test_lengths_that_are_not_those_of_the_files_are_left_to_the_run(folder):
+    write(folder / "wrong.parquet", [[1], [2]], [[1], [2, 3]])
+    cut = (
+        'prepare.net="ids, n = truncate(labels.values, labels.lengths, max_length=1)\\n'
+        'return tokens.values, tokens.lengths, ids, n"'
+    )
+    net = 'net.net="same_lengths(tokens.lengths, n)"'
+    done = seqflow("check", "job.toml", "--set", cut, "--set", net, folder=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_rows_that_are_left_out_may_be_the_ones_that_disagree(folder):
+    write(folder / "wrong.parquet", [[1], [2]], [[1], [2, None]])
+    assert seqflow("check", "job.toml", folder=folder).returncode == 1
+    assert seqflow("check", "job.toml", "--set", "bad_rows.policy=skip", folder=folder).returncode == 0
+
+
+def test_where_only_the_lengths_of_rows_differ_the_run_names_file_and_row(folder):
+    write(folder / "wrong.parquet", [[1], [2], [3, 4], [5]], [[1], [2], [3], [4, 5]])
+    assert seqflow("check", "job.toml", folder=folder).returncode == 0
+    done = seqflow("run", "job.toml", folder=folder)
+    assert done.returncode == 1
+    assert "lengths[2] is 2 but other[2] is 1" in done.stderr
+    assert "\n  at wrong.parquet, block 1, row 0\n" in done.stderr
+    assert not (folder / "out").exists()
+
+
+def test_files_whose_column_types_disagree_fail_before_reading(folder):
+    write(folder / "wide.parquet", [[1]], [[1]], kind=pa.list_(pa.int64()))
+    without_data(folder / "wide.parquet")
+    done = seqflow("check", "job.toml", folder=folder)
+    assert done.returncode == 1
+    for part in ("'tokens'", "good.parquet", "wide.parquet", "int32", "int64"):
+        assert part in done.stderr

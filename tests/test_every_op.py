@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import seqflow as sf
 from seqflow import PartialShape, TensorSpec, kernels, registry
 from seqflow.signature.language import Max, Rest, Sum, evaluate
+from seqflow.signature.rows import name_outputs
 
 OPS = [registry.get(name) for name in registry.names()]
 IMPLEMENTATIONS = ["reference", "native"] if kernels.info()["kernels"] == "native" else ["reference"]
@@ -21,8 +22,29 @@ BAD_LENGTHS = [
 
 
 def results(op, inputs, attributes):
-    result = op.call(**inputs, **attributes)
-    return tuple(result) if op.result else (result,) if op.output_names else ()
+    """All tensors of the results, those of lists one after another."""
+    given = next(iter(inputs.values())) if op.spread else []
+    result = op.call(*given, **attributes) if op.spread else op.call(**inputs, **attributes)
+    found = tuple(result) if op.result else (result,) if op.output_names else ()
+    return [array for one in found for array in (one if isinstance(one, list) else [one])]
+
+
+def each(inputs, function):
+    """The function of every input, those in lists too."""
+    return {
+        name: [function(one) for one in value] if isinstance(value, list) else function(value)
+        for name, value in inputs.items()
+    }
+
+
+def flat(inputs):
+    """All input tensors by the names inference gives them: `data`, `data[1]`."""
+    for name, value in inputs.items():
+        yield from (
+            ((f"{name}[{i}]", one) for i, one in enumerate(value))
+            if isinstance(value, list)
+            else [(name, value)]
+        )
 
 
 @every_op
@@ -31,11 +53,15 @@ def results(op, inputs, attributes):
 def test_results_have_the_shapes_and_dtypes_the_signature_says(op, data):
     inputs, attributes = data.draw(calls(op))
     found = results(op, inputs, attributes)
-    known = sizes(op, inputs, attributes, found)
-    for argument, array in zip(op.signature.output_arguments, found, strict=True):
+    known = sizes(op, inputs, attributes)
+    named = name_outputs(op.signature, op.tensor_names(attributes))
+    by_name = {one.tensor: array for one, array in zip(named, found, strict=True)}
+    for one, array in zip(named, found, strict=True):
         assert isinstance(array, np.ndarray)
-        assert array.dtype == expected_dtype(op, argument, inputs)
-        expected = expected_shape(argument, known, array.ndim)
+        if op.shape is None:
+            assert array.dtype == expected_dtype(op, one.argument, inputs)
+        own = {name: by_name[tensor] for name, tensor in one.tensors.items()}
+        expected = expected_shape(one.argument, known | totals(own), array.ndim)
         assert all(e is None or e == size for e, size in zip(expected, array.shape, strict=True))
 
 
@@ -45,10 +71,10 @@ def test_results_have_the_shapes_and_dtypes_the_signature_says(op, data):
 def test_inference_on_known_shapes_gives_the_real_shapes_and_dtypes(op, data):
     inputs, attributes = data.draw(calls(op))
     found = results(op, inputs, attributes)
-    inferred = op.infer({name: TensorSpec.of(array) for name, array in inputs.items()}, attributes)
+    inferred = op.infer(each(inputs, TensorSpec.of), attributes, values=inputs)
     values = {}
-    own = dict(zip(op.output_names, found, strict=True))
-    for name, array in {**inputs, **{f"{op.name}.{name}": array for name, array in own.items()}}.items():
+    own = dict(zip((f"{op.name}.{name}" for name in op.tensor_names(attributes)), found, strict=True))
+    for name, array in {**dict(flat(inputs)), **own}.items():
         if array.ndim == 1 and array.dtype.kind in "iu":
             values |= {
                 f"sum({name})": int(array.sum()),
@@ -66,9 +92,10 @@ def test_inference_on_known_shapes_gives_the_real_shapes_and_dtypes(op, data):
 @settings(max_examples=20)
 def test_inference_on_unknown_shapes_relaxes_the_real_ones(op, data):
     inputs, attributes = data.draw(calls(op))
-    unknown = {name: TensorSpec(array.dtype, PartialShape.dynamic()) for name, array in inputs.items()}
+    unknown = each(inputs, lambda array: TensorSpec(array.dtype, PartialShape.dynamic()))
     inferred = op.infer(unknown, attributes)
     for spec, array in zip(inferred.outputs, results(op, inputs, attributes), strict=True):
+        assert spec.dtype == array.dtype
         assert spec.shape.relaxes(PartialShape(array.shape))
 
 
@@ -94,8 +121,8 @@ def test_native_and_reference_kernels_agree(op, data):
 @settings(max_examples=20)
 def test_strided_and_read_only_inputs_give_the_same(op, data):
     inputs, attributes = data.draw(calls(op))
-    strided = {name: np.repeat(array, 2, axis=-1)[..., ::2] for name, array in inputs.items()}
-    for array in strided.values():
+    strided = each(inputs, lambda array: np.repeat(array, 2, axis=-1)[..., ::2] if array.ndim else array)
+    for _, array in flat(strided):
         array.flags.writeable = False
     for ours, plain in zip(results(op, strided, attributes), results(op, inputs, attributes), strict=True):
         np.testing.assert_array_equal(ours, plain)
@@ -109,8 +136,9 @@ def test_bad_lengths_are_our_error_and_name_the_op(op, data, bad):
     name = next((a.name for a in op.signature.input_arguments if a.is_lengths), None)
     if name is None:
         return
+    wrong = [bad, *inputs[name][1:]] if isinstance(inputs[name], list) else bad
     with pytest.raises(sf.SeqflowError, match=f"^{op.name}: "):
-        op.call(**{**inputs, name: bad}, **attributes)
+        op.call(**{**inputs, name: wrong}, **attributes)
 
 
 @every_op
@@ -127,31 +155,40 @@ def test_the_docs_say_what_an_empty_segment_gives_where_it_may_be_asked_for(op):
         assert "empty segment gives" in " ".join(op.doc.split())
 
 
-def sizes(op, inputs, attributes, found):
+def sizes(op, inputs, attributes):
     """Everything the signature's sizes may speak of, as it really is."""
     known = dict.fromkeys((a.name for a in op.attributes if a.kind == "int"), None)
     known |= {name: value for name, value in attributes.items() if isinstance(value, int)}
-    arguments = [*op.signature.input_arguments, *op.signature.output_arguments]
-    for argument, array in zip(arguments, [*inputs.values(), *found], strict=True):
-        if argument.is_lengths:
-            known[Sum(argument.name)] = int(array.sum())
-            known[Max(argument.name)] = int(array.max()) if array.size else 0
-    for argument, array in zip(op.signature.input_arguments, inputs.values(), strict=True):
-        axis = 0
-        for dim in argument.dims:
-            width = array.ndim - argument.rank if isinstance(dim, Rest) else 1
-            key = dim if isinstance(dim, Rest) else getattr(dim, "name", None)
-            known.setdefault(
-                key, array.shape[axis : axis + width] if isinstance(dim, Rest) else array.shape[axis]
-            )
-            axis += width
+    known |= totals({name: value for name, value in inputs.items() if not isinstance(value, list)})
+    for argument in op.signature.input_arguments:
+        for array in (
+            inputs[argument.name] if isinstance(inputs[argument.name], list) else [inputs[argument.name]]
+        ):
+            axis = 0
+            for dim in argument.dims:
+                width = array.ndim - argument.rank if isinstance(dim, Rest) else 1
+                key = dim if isinstance(dim, Rest) else getattr(dim, "name", None)
+                stop = axis + width
+                known.setdefault(key, array.shape[axis:stop] if isinstance(dim, Rest) else array.shape[axis])
+                axis = stop
     return known
+
+
+def totals(arrays):
+    """What `sum(…)` and `max(…)` of these are."""
+    lengths = {name: array for name, array in arrays.items() if array.ndim == 1 and array.dtype.kind in "iu"}
+    return {Sum(name): int(array.sum()) for name, array in lengths.items()} | {
+        Max(name): int(array.max()) if array.size else 0 for name, array in lengths.items()
+    }
 
 
 def expected_shape(argument, known, ndim):
     shape = []
     for dim in argument.dims:
-        shape += known[dim] if isinstance(dim, Rest) else [evaluate(dim, known)]
+        if isinstance(dim, Rest) and (dim.name == "_" or dim not in known):
+            shape += [None] * (ndim - argument.rank)
+        else:
+            shape += known[dim] if isinstance(dim, Rest) else [evaluate(dim, known)]
     assert len(shape) == ndim
     return shape
 
@@ -159,7 +196,7 @@ def expected_shape(argument, known, ndim):
 def expected_dtype(op, argument, inputs):
     word, of = argument.dtype.word, argument.dtype.of
     if word == "any":
-        return next(iter(inputs.values())).dtype
+        return next(array for _, array in flat(inputs)).dtype
     if word in ("sum_of", "mean_of"):
         rule = kernels.sum_dtype if word == "sum_of" else kernels.mean_dtype
         return np.result_type(*(rule(inputs[name].dtype) for name in of))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from seqflow import LodError, Net, NetError
-from seqflow.executor import run
+from seqflow import LodError, Net, NetError, ShapeError, op, registry
+from seqflow.executor import Profile, run
 from seqflow.record import Record
 
 RECORD = Record(
@@ -66,3 +66,77 @@ def test_a_tensor_the_record_has_not_is_an_error_that_lists_what_it_has():
         match=r"nothing assigns 'x.value'.*did you mean 'x.values'.*\n  it has x.lengths, x.values, label",
     ):
         run(Net("y = lengths_sum(x.value, x.lengths)"), RECORD)
+
+
+def test_expressions_are_computed_and_keep_the_rows_of_their_operands():
+    result = run(Net("y = x.values % 2 + 10\nreturn y, x.lengths"), RECORD)
+    assert result["y"].tolist() == [11, 10, 11]
+    assert result.parents == {"y": "x.lengths", "x.lengths": None}
+
+
+def test_rows_of_different_sequences_are_refused_before_anything_runs():
+    with pytest.raises(
+        LodError, match=r"the rows of the lengths x.lengths but .* those of the record"
+    ) as error:
+        run(Net("y = x.values + label"), RECORD)
+    assert "line 1: y = x.values + label" in error.value.__notes__[0]
+
+
+def test_one_row_of_a_constant_is_repeated_and_others_are_not_its_rows():
+    net = Net("y = label * weight\nreturn y")
+    assert run(net.bind(weight=np.array([10])), RECORD)["y"].tolist() == [10, 20, 30]
+    with pytest.raises(LodError, match=r"the rows of the record but .* those of the constant weight"):
+        run(net.bind(weight=np.ones(3)), RECORD)
+
+
+def test_sizes_that_were_taken_to_be_equal_are_checked_when_they_are_known():
+    """NumPy would repeat the one row of `some`."""
+    some = np.ones(1)
+
+    def first(ctx):
+        ctx.set_output(0, "{?}")
+
+    if "rows_of_unknown_origin" not in registry.names():
+        op("x[*_] -> some[*_]", shape=first)(rows_of_unknown_origin)
+    with pytest.raises(ShapeError, match=r"but some.shape\[0\] is 1, expected equal sizes"):
+        run(Net("some = rows_of_unknown_origin(w)\ny = label * some").bind(w=some), RECORD)
+
+
+def rows_of_unknown_origin(x):
+    """What it is given."""
+    return x
+
+
+def test_lists_of_tensors_go_in_and_come_out():
+    tensors = {"a": np.array([1, 2]), "b": np.array([3, 4])}
+    record = Record(tensors, {"a": None, "b": None}, 2)
+    if "swapped_for_test" not in registry.names():
+        op("{pair[*_]}+ -> {swapped[*_]}*count")(swapped_for_test)
+    result = run(
+        Net(
+            "x, y = swapped_for_test([a * 10, b], count=2)\np = swapped_for_test([a, b], count=2)\nreturn x, y, p.0"
+        ),
+        record,
+    )
+    assert {name: array.tolist() for name, array in result.items()} == {
+        "x": [3, 4],
+        "y": [10, 20],
+        "p.0": [3, 4],
+    }
+
+
+def swapped_for_test(pair, *, count: int):
+    """The last first."""
+    return pair[::-1]
+
+
+def test_a_profile_has_the_time_and_the_bytes_of_each_step():
+    profile = Profile()
+    net = Net("total = lengths_sum(x.values * 2, x.lengths)\nreturn total")
+    for _ in range(3):
+        run(net, RECORD, profile)
+    first, second = profile.rows
+    assert (first.op, first.calls, first.bytes) == ("expression", 3, 3 * 24)
+    assert (second.op, second.statement) == ("lengths_sum", "total = lengths_sum(x.values * 2, x.lengths)")
+    assert second.seconds > 0
+    assert "lengths_sum: total = " in str(profile)

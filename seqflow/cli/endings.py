@@ -9,10 +9,18 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-from seqflow.errors import JobError, MissingSourceError, NetError, SeqflowError, UnknownColumnError
+from seqflow.errors import (
+    BatchPlanError,
+    JobError,
+    MissingSourceError,
+    NetError,
+    ProviderOptionError,
+    SeqflowError,
+    UnknownColumnError,
+)
 
 BAD_DATA, BAD_USAGE = 1, 2
-_USAGE = (JobError, NetError, MissingSourceError, UnknownColumnError)
+_USAGE = (BatchPlanError, JobError, MissingSourceError, NetError, ProviderOptionError, UnknownColumnError)
 _STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 

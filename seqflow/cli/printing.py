@@ -24,13 +24,3 @@ def print_table(rows: Iterable[Sequence[str]], header: Sequence[str] = (), right
             for i, (cell, width) in enumerate(zip(line, widths, strict=True))
         ]
         typer.echo("   ".join(cells).rstrip())
-
-
-def bytes_text(count: int) -> str:
-    """`bytes_text(3 << 20)` is `"3.0 MiB"`."""
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqflow.cli.printing import bytes_text, print_json, print_table
+from seqflow.cli.printing import print_json, print_table
 
 if TYPE_CHECKING:
     from seqflow.job import Report
@@ -114,6 +114,8 @@ def _progress_bar(*, show: bool) -> Iterator[Progress | None]:
 
 
 def _print_report(report: Report) -> None:
+    from seqflow.tensor import bytes_text
+
     speed = report.tokens / report.seconds if report.seconds else 0.0
     lines = [
         ("rows", f"{report.rows:,}"),

@@ -36,11 +36,15 @@ class Expression:
     def __init__(self, text: str) -> None:
         short = isinstance(text, str) and len(text) <= _LONGEST_CACHED
         self._parsed, self._program = _cached(text) if short else _compiled(text)
-
-    @property
-    def text(self) -> str:
+        self.text = text
         """The text as it was given."""
-        return self._parsed.text
+
+    @classmethod
+    def from_parsed(cls, parsed: Parsed, text: str) -> "Expression":
+        """An expression that was read as part of a longer text, in which its errors point out the place."""
+        self = cls.__new__(cls)
+        self._parsed, self._program, self.text = parsed, compile_tree(parsed), text
+        return self
 
     @property
     def tokens(self) -> tuple[Token, ...]:

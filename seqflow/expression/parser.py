@@ -92,7 +92,12 @@ def parse(text: str) -> Parsed:
     """
     if not isinstance(text, str):
         raise ExpressionError(f"expression: found {type(text).__name__}, expected text")
-    return _Parser(text, tokenize(text)).parse()
+    return parse_tokens(text, tokenize(text))
+
+
+def parse_tokens(text: str, tokens: list[Token]) -> Parsed:
+    """Read an expression from tokens that stand in a longer text; the last one is of kind `end`."""
+    return _Parser(text, tokens).parse()
 
 
 def postorder(tree: Node) -> Iterator[Node]:

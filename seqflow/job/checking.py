@@ -1,22 +1,23 @@
-"""Checking a job from its source's schema alone: no rows are read."""
+"""Checking a job from its files' schemas and footers alone: no rows are read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from seqflow.job.declared import check_declared_lengths
 from seqflow.job.running import open_loader
 from seqflow.job.sections import Job
 from seqflow.loader import Loader, Packed, Rows, TokenBudget
-from seqflow.loader.batching import planned_lengths
 from seqflow.net import Net, NetInference
 from seqflow.record import Record, from_arrow
-from seqflow.shape import Dimension
+from seqflow.shape import Dimension, DimensionLike, quoted
 from seqflow.signature import Described
 from seqflow.signature import Rows as RowSpace
-from seqflow.tensor import TensorSpec
+from seqflow.tensor import TensorSpec, bytes_text
 
 Specs = dict[str, TensorSpec]
+Limits = dict[DimensionLike, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,14 @@ def check(job: Job) -> Check:
     loader = open_loader(job)
     source = source_specs(loader)
     rows, prepared = source, None
+    longest: Mapping[str, int] = {}
     if isinstance(loader.prepare, Net):
         prepared = loader.prepare.infer(source)
         rows = {name: prepared.specs[name] for name in loader.prepare.outputs(tuple(source))}
-    batch = batch_specs(rows, loader)
-    net = loader.net.infer(batch) if isinstance(loader.net, Net) else None
+        longest = prepared.longest
+    batch, limits = batch_specs(rows, loader, longest)
+    net = loader.net.infer(batch, limits) if isinstance(loader.net, Net) else None
+    check_declared_lengths(loader, source)
     return Check(source, prepared, batch, net)
 
 
@@ -58,35 +62,62 @@ def source_specs(loader: Loader) -> Specs:
     """The tensors that blocks of the source become."""
     empty = loader.source.schema.empty_table()
     record = from_arrow(empty, columns=loader.columns, fill=loader.fill, valid=loader.valid)
-    return _specs(record, Dimension.symbol("rows", 0, loader.num_rows), {})
+    rows = {name: TensorSpec.of(tensor) for name, tensor in record.items()}
+    return _specs(rows, record.parents, Dimension.symbol("rows", 0, loader.num_rows))
 
 
-def batch_specs(rows: Specs, loader: Loader) -> Specs:
-    """The tensors of a batch of these rows."""
+def batch_specs(rows: Specs, loader: Loader, longest: Mapping[str, int]) -> tuple[Specs, Limits]:
+    """The tensors of a batch of these rows, and what further sizes never exceed.
+
+    `longest` has what the lengths of rows are known not to exceed: those of a batch do not either.
+    """
     parents = {
         name: spec.rows.by if isinstance(spec.rows, Described) and spec.rows.by in rows else None
         for name, spec in rows.items()
     }
     plan = loader.batch
-    name = planned_lengths(_empty(rows, parents), plan.lengths)
+    name = loader.planned_lengths(_empty(rows, parents))
+    limits: Limits = {Dimension.max_of(other): longest[other] for other in rows if other in longest}
     if isinstance(plan, Packed):
-        return {} if name is None else _packed(rows, parents, plan, name)
-    most = plan.n if isinstance(plan, Rows) else plan.max_rows
-    totals = {name: plan.max_tokens} if isinstance(plan, TokenBudget) and name is not None else {}
-    return _specs(_empty(rows, parents), Dimension.symbol("batch", 0, most), totals)
+        own = Dimension.symbol("rows", 0, plan.rows)
+        specs = {} if name is None else _packed(rows, parents, plan, name, own)
+        limits |= {Dimension.max_of(of): plan.capacity for of in ("pieces", "piece_lengths")}
+    else:
+        own = Dimension.symbol("batch", 0, plan.n if isinstance(plan, Rows) else plan.max_rows)
+        specs = _specs(rows, parents, own)
+        limits |= _planned(plan, own, name)
+    return dict(Net("").infer(specs, limits).specs), limits
 
 
-def _specs(record: Record, own: Dimension, totals: Mapping[str, int]) -> Specs:
-    """The specs of a record's tensors, whatever its number of rows; `totals` bounds sums of lengths."""
+def _planned(plan: Rows | TokenBudget, own: Dimension, name: str | None) -> Limits:
+    """What a plan says of the lengths that it plans on."""
+    if name is None or isinstance(plan, Rows):
+        return {}
+    limits: Limits = {Dimension.sum_of(name): plan.max_tokens}
+    return limits | ({own * Dimension.max_of(name): plan.max_tokens} if plan.padded else {})
+
+
+def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Specs:
+    """The specs of a record of such rows, whatever their number."""
     space = RowSpace("the record")
     return {
         name: TensorSpec(
-            tensor.dtype,
-            [own if parent is None else Dimension.sum_of(parent, 0, totals.get(parent)), *tensor.shape[1:]],
+            spec.dtype,
+            [own if parent is None else Dimension.sum_of(parent), *_inner(name, spec)],
             space if parent is None else Described(parent),
         )
-        for (name, tensor), parent in zip(record.items(), record.parents.values(), strict=True)
+        for (name, spec), parent in zip(rows.items(), parents.values(), strict=True)
     }
+
+
+def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
+    """The sizes of a row: what it is called may differ from batch to batch, its bounds do not."""
+    return [
+        size
+        if size.is_static
+        else Dimension.symbol(f"{quoted(name)}.shape[{axis}]", size.min_length, size.max_length)
+        for axis, size in enumerate(spec.shape.dimensions or ())
+    ][1:]
 
 
 def _empty(rows: Specs, parents: Mapping[str, str | None]) -> Record:
@@ -100,11 +131,14 @@ def _empty(rows: Specs, parents: Mapping[str, str | None]) -> Record:
     return Record(tensors, dict(parents), 0)
 
 
-def _packed(rows: Specs, parents: Mapping[str, str | None], plan: Packed, lengths: str) -> Specs:
-    space, own = RowSpace("the packed rows"), Dimension.symbol("rows", 0, plan.rows)
+def _packed(
+    rows: Specs, parents: Mapping[str, str | None], plan: Packed, lengths: str, own: Dimension
+) -> Specs:
+    """Each packed row has a number of pieces; other columns of the source have a row for each piece."""
+    space = RowSpace("the packed rows")
     specs = {
         name.removesuffix(".values"): TensorSpec(
-            rows[name].dtype, [own, plan.capacity, *(rows[name].shape.dimensions or ())[1:]], space
+            rows[name].dtype, [own, plan.capacity, *_inner(name, rows[name])], space
         )
         for name, parent in parents.items()
         if parent == lengths
@@ -114,8 +148,13 @@ def _packed(rows: Specs, parents: Mapping[str, str | None], plan: Packed, length
     specs["pieces"] = TensorSpec("int64", [own], space)
     for name in ("piece_lengths", "sources"):
         specs[name] = TensorSpec("int64", [Dimension.sum_of("pieces")], Described("pieces"))
+    for name, parent in parents.items():
+        if name != lengths and parent != lengths:
+            by = parent or "pieces"
+            sizes = [Dimension.sum_of(by), *_inner(name, rows[name])]
+            specs[name] = TensorSpec(rows[name].dtype, sizes, Described(by))
     return specs
 
 
 def _listed(specs: Specs) -> str:
-    return "\n".join(f"{name}  {spec}" for name, spec in specs.items())
+    return "\n".join(f"{name}  {spec} ≤ {bytes_text(spec.byte_bound)}" for name, spec in specs.items())

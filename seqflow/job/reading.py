@@ -42,6 +42,7 @@ class Origin:
 
     def locate(self, name: str, path: str) -> str:
         """A path of the setting `name`: from the job's folder, or the current one where it was overridden."""
+        path = os.path.expanduser(path)
         if name in self.overridden or path.startswith("{") or "://" in path:
             return path
         folder = str(self.folder)

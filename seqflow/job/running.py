@@ -49,6 +49,7 @@ def run(job: Job, progress: Progress | None = None) -> Report:
     """Run a job to its end; what it wrote has its final names then, and only then.
 
     `progress(stats, total_rows)` is called after each batch; the total is None where the source does not know.
+    A job without rows writes an empty file with the columns that its batches would have.
     Raises what the loader and the output raise; whatever was written is removed again.
     """
     started = perf_counter()
@@ -64,6 +65,8 @@ def run(job: Job, progress: Progress | None = None) -> Report:
                 del batch  # its memory is the output's now
                 if progress is not None:
                     progress(loader.stats(), loader.num_rows)
+        if not loader.stats().batches and (empty := loader.empty_batch()) is not None:
+            output.write(empty)
         files = output.finish()
     stats = loader.stats()
     return Report(
@@ -82,7 +85,7 @@ def run(job: Job, progress: Progress | None = None) -> Report:
 def check_targets(job: Job, source: Provider) -> None:
     """JobError where the run would write over its own input, or two outputs over each other."""
     sources = {os.path.abspath(file) for file in source.files}
-    output = None if job.output.path is None else os.path.abspath(job.output.path)
+    output = None if job.output.path is None else _absolute(job.output.path)
     if output is not None and job.output.kind != "none":
         inside = next((file for file in sorted(sources) if _contains(output, file)), None)
         if inside is not None:
@@ -91,9 +94,13 @@ def check_targets(job: Job, source: Provider) -> None:
                 "  write somewhere else, or leave the output out of the source with exclude"
             )
     if job.bad_rows.path is not None:
-        bad = os.path.abspath(job.bad_rows.path)
+        bad = _absolute(job.bad_rows.path)
         if bad in sources or (output is not None and _contains(output, bad)):
             raise JobError(f"bad_rows.path: {str(job.bad_rows.path)!r} belongs to the source or the output")
+
+
+def _absolute(path: str | Path) -> str:
+    return os.path.abspath(os.path.expanduser(path))
 
 
 def _contains(target: str, file: str) -> bool:

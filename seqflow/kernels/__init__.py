@@ -18,17 +18,21 @@ from seqflow.kernels.groups import group_rows
 from seqflow.kernels.lengths import (
     check_lengths,
     lengths_to_offsets,
+    lengths_to_positions,
     lengths_to_segment_ids,
     max_length,
     quick_check_lengths,
+    segment_ids_to_lengths,
 )
 from seqflow.kernels.moves import gather, move_slices
 from seqflow.kernels.ordering import argsort_within, segment_arg, segment_topk, sort_within
 from seqflow.kernels.packing import fill_packed, plan_packing
-from seqflow.kernels.padding import pad, unpad
+from seqflow.kernels.padding import pack_by_time, pad, unpack_by_time, unpad
+from seqflow.kernels.recurrent import run_cell
 from seqflow.kernels.reductions import gather_segment_reduce, segment_reduce, segment_variance
 from seqflow.kernels.scans import cumsum_within
 from seqflow.kernels.softmax import segment_logsumexp, softmax_within
+from seqflow.kernels.spreading import expand, windows
 
 __all__ = [
     "KernelError",
@@ -38,23 +42,28 @@ __all__ = [
     "check_out",
     "choice",
     "cumsum_within",
+    "expand",
     "fill_packed",
     "gather",
     "gather_segment_reduce",
     "group_rows",
     "info",
     "lengths_to_offsets",
+    "lengths_to_positions",
     "lengths_to_segment_ids",
     "max_length",
     "mean_dtype",
     "move_slices",
     "native",
     "num_threads",
+    "pack_by_time",
     "pad",
     "plan_packing",
     "quick_check_lengths",
     "reference",
+    "run_cell",
     "segment_arg",
+    "segment_ids_to_lengths",
     "segment_logsumexp",
     "segment_reduce",
     "segment_topk",
@@ -64,6 +73,8 @@ __all__ = [
     "softmax_within",
     "sort_within",
     "sum_dtype",
+    "unpack_by_time",
     "unpad",
     "use",
+    "windows",
 ]

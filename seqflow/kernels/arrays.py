@@ -166,7 +166,15 @@ def check_padded(padded: Array, lengths: Array) -> None:
         raise ValueError(f"padded has {len(padded)} rows but there are {len(lengths)} lengths")
 
 
-def check_width(width: int) -> None:
+def check_packed(packed: Array, lengths: Array) -> None:
+    """ValueError unless `packed` is [T, B, *d] for the B lengths."""
+    if packed.ndim < 2:
+        raise ValueError(f"packed has {packed.ndim} dimensions, expected 2 or more")
+    if packed.shape[1] != len(lengths):
+        raise ValueError(f"packed has {packed.shape[1]} columns but there are {len(lengths)} lengths")
+
+
+def check_width(width: int, argument: str = "width") -> None:
     """ValueError for a negative width."""
     if width < 0:
-        raise ValueError(f"width is {width}, expected 0 or more")
+        raise ValueError(f"{argument} is {width}, expected 0 or more")

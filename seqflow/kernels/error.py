@@ -57,6 +57,12 @@ def outside(argument: str, position: int, value: int, low: int, high: int) -> Ke
     return KernelError(message, "index", argument, position, value, low, high)
 
 
+def descending(argument: str, position: int, value: int, before: int) -> KernelError:
+    """An entry below the one before it."""
+    message = f"{argument}[{position}] = {value} is below {argument}[{position - 1}] = {before}, expected no decrease"
+    return KernelError(message, "order", argument, position, value, before)
+
+
 def too_long(argument: str, position: int, value: int, room: int) -> KernelError:
     """A length above the room there is for it."""
     message = f"{argument}[{position}] = {value} is longer than {room}"

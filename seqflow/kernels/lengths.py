@@ -27,3 +27,16 @@ def lengths_to_offsets(lengths: Array) -> Array:
 def lengths_to_segment_ids(lengths: Array) -> Array:
     """int64 ids[sum(lengths)]: for each row the sequence it belongs to."""
     return choice.chosen.lengths_to_segment_ids(lengths)
+
+
+def lengths_to_positions(lengths: Array) -> Array:
+    """int64 positions[sum(lengths)]: for each row its position inside its sequence."""
+    return choice.chosen.lengths_to_positions(lengths)
+
+
+def segment_ids_to_lengths(ids: Array, num_segments: int | None = None) -> Array:
+    """int64 lengths[num_segments] of ids[N] in ascending order; without `num_segments` up to the last id.
+
+    KernelError at the first id that is negative, or `num_segments` or more, or below the one before it.
+    """
+    return choice.chosen.segment_ids_to_lengths(ids, num_segments)

@@ -30,3 +30,18 @@ def pad(
 def unpad(padded: Array, lengths: Array, side: str = "right", *, out: Array | None = None) -> Array:
     """The inverse of `pad`: padded[B, T, *d], lengths[B] -> data[sum(lengths), *d]."""
     return choice.chosen.unpad(padded, lengths, side, out=out)
+
+
+def pack_by_time(
+    data: Array, lengths: Array, num_steps: int, value: Any = 0, *, out: Array | None = None
+) -> Array:
+    """Time first: data[sum(lengths), *d], lengths[B] -> packed[num_steps, B, *d], `value` behind each end.
+
+    A length above `num_steps` is a KernelError.
+    """
+    return choice.chosen.pack_by_time(data, lengths, num_steps, value, out=out)
+
+
+def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -> Array:
+    """The inverse of `pack_by_time`: packed[T, B, *d], lengths[B] -> data[sum(lengths), *d]."""
+    return choice.chosen.unpack_by_time(packed, lengths, out=out)

@@ -13,6 +13,7 @@ from seqflow.errors import OpError, ProviderError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from seqflow.loader.origins import RowNumbers
     from seqflow.providers import Block
     from seqflow.record import BadRow
 
@@ -46,14 +47,14 @@ class BadRowHandler:
     def __init__(self, policy: BadRows) -> None:
         self.policy = policy
         self.count = 0
-        self._file = None if policy.path is None else Quarantine(Path(policy.path))
+        self._file = None if policy.path is None else Quarantine(Path(policy.path).expanduser())
 
     @property
     def keeps_going(self) -> bool:
         return self.policy.policy != "raise"
 
     def remove(
-        self, batch: pa.RecordBatch | pa.Table, bad: list[BadRow], numbers: Array, block: Block
+        self, batch: pa.RecordBatch | pa.Table, bad: list[BadRow], numbers: RowNumbers, block: Block
     ) -> Array:
         """A mask of the rows to keep; ProviderError for the first bad one where the policy is to raise.
 
@@ -96,7 +97,7 @@ class Quarantine:
         self._writer: Any = None
 
     def write(
-        self, batch: pa.RecordBatch | pa.Table, bad: list[BadRow], numbers: Array, block: Block
+        self, batch: pa.RecordBatch | pa.Table, bad: list[BadRow], numbers: RowNumbers, block: Block
     ) -> None:
         import pyarrow as pa
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.errors import LodError, OpError
+from seqflow.errors import BatchPlanError, LodError, OpError
 from seqflow.record import Record, concat_records, split_rows
 
 Lengths = np.ndarray[Any, Any]
@@ -63,10 +63,7 @@ class TokenBudget:
 
         A batch ends before the row that would not fit any more, so the last one stays open.
         """
-        if lengths is None:
-            raise OpError(
-                "TokenBudget: there is not just one list column of numbers; name its lengths with lengths="
-            )
+        assert lengths is not None  # planned_lengths sees to that
         self._check_longest(lengths)
         found: list[int] = []
         start = 0
@@ -140,10 +137,11 @@ def at_least_one(plan: str, **counts: int | None) -> None:
             raise OpError(f"{plan}: {name} is {count!r}, expected an integer, 1 or more")
 
 
-def planned_lengths(record: Record, name: str | None) -> str | None:
+def planned_lengths(record: Record, name: str | None, needed_by: str | None = None) -> str | None:
     """The lengths tensor to plan on: `name`, or the one that describes the only list column of numbers.
 
-    None where there is none or more than one; LodError where `name` is not the lengths of a list column.
+    None where there is none or more than one. BatchPlanError where a plan cannot do without, or
+    where `name` is not the lengths of a list column.
     """
     of_rows = [
         parent for tensor, parent in record.parents.items()
@@ -151,11 +149,16 @@ def planned_lengths(record: Record, name: str | None) -> str | None:
     ]  # fmt: skip
     candidates = list(dict.fromkeys(of_rows))
     if name is None:
+        if len(candidates) != 1 and needed_by is not None:
+            raise BatchPlanError(
+                f"{needed_by}: there is not just one list column of numbers; name its lengths with lengths=\n"
+                f"  the records have {', '.join(record)}"
+            )
         return candidates[0] if len(candidates) == 1 else None
     if f"{name}.lengths" in candidates:
         return f"{name}.lengths"
     if name not in candidates:
-        raise LodError(
+        raise BatchPlanError(
             f"lengths = {name!r} are not the lengths of a list column of numbers\n"
             f"  there are {', '.join(candidates) or 'none'}"
         )

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from seqflow import executor, kernels, providers
-from seqflow.errors import LodError, NetError, OpError, OpTypeError, SeqflowError, ShapeError
+from seqflow.errors import BatchPlanError, LodError, NetError, OpError, OpTypeError, SeqflowError
 from seqflow.loader.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.batching import Rows, TokenBudget, batches, planned_lengths
-from seqflow.loader.packing import Packed, packed_batches
+from seqflow.loader.origins import (
+    OF_NETS,
+    OF_ROWS,
+    Origins,
+    RowNumbers,
+    Stretch,
+    first_failing_row,
+    place_of,
+)
+from seqflow.loader.packing import Packed, pack, packed_batches
 from seqflow.loader.prefetch import Prefetch
 from seqflow.loader.sizes import parse_bytes
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
-from seqflow.record import BadRow, Record, convert, nbytes, slice_rows, to_arrow
+from seqflow.record import BadRow, Record, convert, from_arrow, nbytes, slice_rows, to_arrow
 from seqflow.record.record import parents_by_name
 
-RowNumbers = np.ndarray[Any, np.dtype[np.int64]]
 Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]
 
 
@@ -100,6 +109,35 @@ class Loader:
         """Rows of the source, where the format knows them."""
         return self.source.num_rows
 
+    def empty_batch(self) -> Record | None:
+        """A batch without rows, with the tensors that batches have.
+
+        None where Python functions make them, or a net needs rows.
+        """
+        nets = [net for net in (self.prepare, self.net) if net is not None]
+        if not all(isinstance(net, Net) for net in nets):
+            return None
+        record = from_arrow(
+            self.source.schema.empty_table(), columns=self.columns, fill=self.fill, valid=self.valid
+        )
+        try:
+            record = record if self.prepare is None else _apply(self.prepare, record)
+            name = self.planned_lengths(record)
+            if isinstance(self.batch, Packed):
+                assert name is not None
+                record = pack(record, self.batch, name)
+            return record if self.net is None else _apply(self.net, record)
+        except OF_ROWS as error:
+            if isinstance(error, (BatchPlanError, *OF_NETS)):
+                raise
+            return None
+
+    def planned_lengths(self, record: Record) -> str | None:
+        """The lengths that batches of such records are planned on; BatchPlanError where there must be some."""
+        plan = self.batch
+        needed_by = None if isinstance(plan, Rows) else type(plan).__name__
+        return planned_lengths(record, plan.lengths, needed_by)
+
     def stats(self) -> Stats:
         """What the last iteration has done so far."""
         if self._ahead is not None:
@@ -110,12 +148,14 @@ class Loader:
     def __iter__(self) -> Iterator[Record]:
         stats = self._stats = Stats()
         handler = BadRowHandler(self.bad_rows)
-        ahead = self._ahead = Prefetch(self._records(handler, stats), nbytes, self.memory)
+        origins, row = Origins(), 0
+        ahead = self._ahead = Prefetch(self._records(handler, stats, origins), nbytes, self.memory)
         finished = False
         try:
             for batch in self._plan(iter(ahead), stats):
                 stats.batches += 1
-                result = batch if self.net is None else _apply(self.net, batch)
+                result = batch if self.net is None else self._run_net(self.net, batch, origins, row)
+                row += batch.num_rows
                 del batch  # the consumer may drop it before the next one is made
                 yield result
                 del result
@@ -123,13 +163,29 @@ class Loader:
         finally:
             handler.close(keep=finished)
 
-    def _records(self, handler: BadRowHandler, stats: Stats) -> Iterator[Record]:
+    def _run_net(self, net: Net | Transform, batch: Record, origins: Origins, start: int) -> Record:
+        """What `net` makes of a batch; an error is told where the rows of the batch came from."""
+        if not isinstance(self.batch, Packed):
+            origins.forget_before(start)
+        try:
+            return _apply(net, batch)
+        except Exception as error:
+            row = _failing_row(net, batch, error)
+            what = "in a batch of" if row is None else "at"
+            error.add_note(f"{what} {place_of(origins, batch, start, row)}")
+            raise
+
+    def _records(self, handler: BadRowHandler, stats: Stats, origins: Origins) -> Iterator[Record]:
         """Blocks as records, prepared; runs in the thread that reads ahead."""
         with kernels.single_thread():
             for block in self.source.blocks():
                 record, numbers = self._read(block, handler)
                 before = handler.count
-                yield from self._prepare(record, numbers, block, handler)
+                for prepared, kept in self._prepare(record, numbers, block, handler):
+                    if self.net is not None:
+                        origins.add(Stretch(block, prepared.num_rows, kept))
+                    yield prepared
+                    del prepared
                 stats.rows += record.num_rows - (handler.count - before)
                 stats.bad_rows = handler.count
 
@@ -138,30 +194,36 @@ class Loader:
         unreadable: list[BadRow] = []
         table = self.source.read(block, self.columns, bad_rows=unreadable if handler.keeps_going else None)
         record, bad = convert(table, fill=self.fill, valid=self.valid)
-        numbers = np.arange(table.num_rows)
+        numbers: RowNumbers = range(table.num_rows)
         if bad or unreadable:
             kept = handler.remove(table, [*unreadable, *bad], numbers, block)
             record, _ = convert(table.filter(kept), fill=self.fill, valid=self.valid)
-            numbers = numbers[kept]
+            numbers = np.flatnonzero(kept)
         return record, numbers
 
     def _prepare(
         self, record: Record, numbers: RowNumbers, block: Block, handler: BadRowHandler
-    ) -> Iterator[Record]:
+    ) -> Iterator[tuple[Record, RowNumbers | None]]:
+        """What `prepare` makes of rows, and which rows of the block they are where it keeps them."""
         if self.prepare is None:
-            yield record
+            yield record, numbers
             return
         try:
-            yield _one_row_space(_apply(self.prepare, record))
-        except (LodError, OpError, ShapeError) as error:
-            if not handler.keeps_going or isinstance(error, (NetError, OpTypeError)):
-                error.add_note(f"preparing {block.origin}, block {block.index}")
-                raise
-            yield from self._prepare_halves(record, numbers, block, handler, error)
+            prepared = _one_row_space(_apply(self.prepare, record))
+        except OF_ROWS as error:
+            if handler.keeps_going and not isinstance(error, OF_NETS):
+                yield from self._prepare_halves(record, numbers, block, handler, error)
+                return
+            row = _failing_row(self.prepare, record, error)
+            of_row = "" if row is None else f", row {numbers[row]}"
+            error.add_note(f"preparing {block.origin}, block {block.index}{of_row}")
+            raise
+        keeps = isinstance(self.prepare, Net) and executor.keeps_rows(self.prepare, record)
+        yield prepared, numbers if keeps else None
 
     def _prepare_halves(
         self, record: Record, numbers: RowNumbers, block: Block, handler: BadRowHandler, error: SeqflowError
-    ) -> Iterator[Record]:
+    ) -> Iterator[tuple[Record, RowNumbers | None]]:
         """Find the rows that `prepare` cannot take by halving, and prepare the others."""
         if record.num_rows <= 1:
             reason = str(error).split("\n")[0]
@@ -176,12 +238,10 @@ class Loader:
         first = next(records, None)
         if first is None:
             return
-        name = planned_lengths(first, self.batch.lengths)
+        name = self.planned_lengths(first)
         everything = _chain(first, records)
         if isinstance(self.batch, Packed):
-            if name is None:
-                raise LodError("Packed: name the lengths to plan on with lengths=; the records have "
-                               + ", ".join(first))  # fmt: skip
+            assert name is not None
             for batch in packed_batches(everything, self.batch, name, self.window):
                 stats.tokens += int(batch["piece_lengths"].sum())
                 stats.cells += batch.num_rows * self.batch.capacity
@@ -233,6 +293,13 @@ def _apply(transform: Net | Transform, record: Record) -> Record:
             f"{transform!r} returned {type(result).__name__}, expected a mapping of names to arrays"
         )
     return record_of(result)
+
+
+def _failing_row(transform: Net | Transform, record: Record, error: Exception) -> int | None:
+    """The row of a record that made a net fail; what a Python function does is not tried again."""
+    return (
+        first_failing_row(partial(_apply, transform), record, error) if isinstance(transform, Net) else None
+    )
 
 
 def record_of(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Record:

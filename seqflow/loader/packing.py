@@ -72,6 +72,12 @@ def packed_batches(
     return packed if plan.rows is None else batches(packed, Rows(plan.rows, plan.drop_last), None)
 
 
+def pack(record: Record, plan: Packed, lengths_name: str) -> Record:
+    """All rows of a record in one batch."""
+    layout = kernels.plan_packing(record[lengths_name], plan.capacity, plan.strategy)
+    return _made(Sequences(record, np.arange(record.num_rows)), layout, plan, lengths_name)
+
+
 def windows(records: Iterable[Record], window_bytes: int) -> Iterator[Record]:
     """Records put together until they hold `window_bytes`."""
     held: list[Record] = []

@@ -1,39 +1,18 @@
 """Net: a straight-line program of ops over named tensors."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from seqflow import registry
-from seqflow.errors import NetError, UnknownOpError, nearest
+from seqflow.errors import NetError, nearest
 from seqflow.net.inference import NetInference, infer_net
-from seqflow.net.parser import Constant, Operand, Place, Program, Reference, Statement, fail, parse
-from seqflow.registry import OpDef
-from seqflow.signature import Repeated, RowSpace, bind_rows
+from seqflow.net.lexer import fail
+from seqflow.net.lowering import Lowering
+from seqflow.net.parser import parse
+from seqflow.net.step import Step
+from seqflow.net.syntax import Place, Program, references
+from seqflow.shape import DimensionLike
 from seqflow.tensor import TensorSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One call of an op, its operands matched to the op's inputs and attributes."""
-
-    op: OpDef
-    inputs: Mapping[str, Operand]
-    attributes: Mapping[str, Any]
-    results: tuple[str, ...]
-    """The tensors its outputs become, one an output."""
-    statement: Statement
-
-    @property
-    def uses(self) -> tuple[str, ...]:
-        """The tensors it reads."""
-        return tuple(operand.name for operand in self.inputs.values() if isinstance(operand, Reference))
-
-    def note(self, given: Mapping[str, str]) -> str:
-        """What an exception of this step is told: the statement, and what each input was."""
-        inputs = ", ".join(f"{name} {what}" for name, what in given.items())
-        return f"in the net, line {self.statement.place.line}: {self.statement}\n  given {inputs}"
 
 
 class Net:
@@ -43,10 +22,12 @@ class Net:
         x, mask = pad(ids, n, value=0)
         return x, mask
 
-    Each statement calls an op on names and literals. Names are assigned once; `_` throws a result away; one
-    name for several outputs binds a group (`t = truncate(…)`, then `t.rows`, `t.kept`). Statements may stand in
-    any order: they run in topological order. Free names are the inputs. `return` names the outputs; without it
-    they are all names the net assigns and all tensors of the record that nothing consumed.
+    Each statement calls an op, or computes an expression: `score = sqrt(x) * lengths_sum(y, n)`. Operands are
+    names, literals, expressions, calls with one output, and lists of these where an op takes one. Names are
+    assigned once; `_` throws a result away; one name for several outputs binds a group (`t = truncate(…)`, then
+    `t.rows`, `t.kept`; of a list, `parts.0`, `parts.1`). Statements may stand in any order: they run in
+    topological order. Free names are the inputs. `return` names the outputs; without it they are all names the
+    net assigns and all tensors of the record that nothing consumed.
 
     Raises NetError, with line, column and a caret, for text that is malformed, unknown ops, arguments an op does
     not take, names assigned twice and cycles.
@@ -56,8 +37,9 @@ class Net:
         self.text = text
         self.constants: Mapping[str, Any] = dict(constants or {})
         program = parse(text)
-        self.steps: tuple[Step, ...] = _ordered(program, [_step(program, s) for s in program.statements])
-        self.assigned: tuple[str, ...] = tuple(n for step in self.steps for n in step.results if n != "_")
+        self.steps: tuple[Step, ...] = _ordered(program, Lowering(program).steps())
+        named = [name for step in self.steps if not step.is_part for name in step.results]
+        self.assigned: tuple[str, ...] = tuple(name for name in named if name != "_")
         self.returned = self._returned(program)
         _refuse_groups(program, self.assigned)
         unused = next((name for name in self.constants if name not in self._free), None)
@@ -67,7 +49,7 @@ class Net:
     @cached_property
     def _free(self) -> tuple[str, ...]:
         """Names the net reads but does not assign, by first appearance."""
-        assigned = set(self.assigned)
+        assigned = {name for step in self.steps for name in step.results}
         read = [name for step in self.steps for name in step.uses] + list(self.returned or ())
         return tuple(dict.fromkeys(name for name in read if name not in assigned))
 
@@ -87,26 +69,18 @@ class Net:
         consumed = {name for step in self.steps for name in step.uses}
         return (*(name for name in available if name not in consumed), *self.assigned)
 
-    def rows(self, spaces: Mapping[str, RowSpace]) -> dict[str, RowSpace]:
-        """Whose rows axis 0 of each tensor holds, as far as the signatures say; `spaces` has those of the inputs."""
-        known = dict(spaces)
-        for step in self.steps:
-            given = {name: getattr(operand, "name", None) for name, operand in step.inputs.items()}
-            origin = f"{step.op.name}, line {step.statement.place.line}"
-            spaces_found = bind_rows(step.op.signature, given, step.results, known, origin)
-            for name, space in zip(step.results, spaces_found, strict=True):
-                if space is not None:
-                    known[name] = space
-        return known
-
-    def infer(self, specs: Mapping[str, TensorSpec]) -> NetInference:
+    def infer(
+        self, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None
+    ) -> NetInference:
         """The spec of every tensor, for inputs of these specs; no data is needed.
+
+        `limits` says of further sizes what they never exceed, such as `{"max(doc.lengths)": 512}`.
 
         OpTypeError, ShapeError and LodError come from the op that cannot take its inputs, with a note that names
         the statement. What could be neither proved nor refused is among the result's `guards`; the ops check it
         when they run.
         """
-        return infer_net(self, specs)
+        return infer_net(self, specs, limits)
 
     def _returned(self, program: Program) -> tuple[str, ...] | None:
         if program.returned is None:
@@ -118,8 +92,13 @@ class Net:
         return tuple(names)
 
     def __str__(self) -> str:
-        lines = [str(step.statement) for step in self.steps]
+        lines = [str(step.statement) for step in self.steps if not step.is_part]
         return "\n".join(lines + ([f"return {', '.join(self.returned)}"] if self.returned else []))
+
+    def _repr_html_(self) -> str:
+        from seqflow.net.drawing import html
+
+        return html(self)
 
     def __repr__(self) -> str:
         return f"Net({str(self)!r})"
@@ -127,77 +106,14 @@ class Net:
 
 def _refuse_groups(program: Program, assigned: tuple[str, ...]) -> None:
     """NetError where a group of results is used as if it were one tensor."""
-    operands = [operand for statement in program.statements for operand in statement.operands]
-    for reference in (*operands, *(program.returned or ())):
-        name = getattr(reference, "name", None)
-        members = [other for other in assigned if name is not None and other.startswith(f"{name}.")]
-        if members and name not in assigned:
-            fail(program.text, reference.place, f"{name} is a group, expected one of {', '.join(members)}")
-
-
-def _step(program: Program, statement: Statement) -> Step:
-    """Match a statement to its op's signature."""
-    place = statement.place
-    try:
-        op = registry.get(statement.op)
-    except UnknownOpError as error:
-        message, _, advice = str(error).partition("\n  ")
-        fail(program.text, place, message, advice)
-    inputs, attributes = _match_operands(program, statement, op)
-    return Step(op, inputs, attributes, _results(program, statement, op), statement)
-
-
-def _match_operands(
-    program: Program, statement: Statement, op: OpDef
-) -> tuple[dict[str, Operand], dict[str, Any]]:
-    if any(isinstance(item, Repeated) for item in op.signature.inputs):
-        fail(program.text, statement.place, f"{op.name} takes lists of tensors, which a net cannot write yet")
-    names = [argument.name for argument in op.signature.input_arguments]
-    if len(statement.arguments) > len(names):
-        place = statement.arguments[len(names)].place
-        found = f"{op.name} takes {len(names)} inputs, found {len(statement.arguments)}"
-        fail(program.text, place, found, f"{op.signature}; attributes are given by keyword")
-    inputs = dict(zip(names, statement.arguments, strict=False))
-    attributes: dict[str, Any] = {}
-    known = {attribute.name: attribute for attribute in op.attributes}
-    for name, operand in statement.keywords:
-        if name in inputs:
-            fail(program.text, operand.place, f"{op.name}: {name} is given twice")
-        if name in names:
-            inputs[name] = operand
-        elif name in known:
-            attributes[name] = _attribute(program, op, name, operand)
-        else:
-            guess = nearest(name, [*names, *known])
-            fail(program.text, operand.place, f"{op.name} takes no {name!r}{guess}", str(op.signature))
-    required = [argument.name for argument in op.signature.input_arguments if not argument.optional]
-    required += [attribute.name for attribute in op.attributes if attribute.required]
-    missing = next((name for name in required if name not in inputs and name not in attributes), None)
-    if missing:
-        fail(program.text, statement.place, f"{op.name} needs {missing!r}", str(op.signature))
-    return inputs, attributes
-
-
-def _attribute(program: Program, op: OpDef, name: str, operand: Operand) -> Any:
-    if not isinstance(operand, Constant):
-        fail(program.text, operand.place, f"{op.name}: {name} is {operand}, expected a literal")
-    attribute = next(attribute for attribute in op.attributes if attribute.name == name)
-    try:
-        return attribute.check(operand.value)
-    except ValueError as error:
-        fail(program.text, operand.place, f"{op.name}: {error}")
-
-
-def _results(program: Program, statement: Statement, op: OpDef) -> tuple[str, ...]:
-    targets, outputs = statement.targets, op.output_names
-    if len(targets) == 1 and len(outputs) > 1:
-        group = targets[0].name
-        return tuple("_" if group == "_" else f"{group}.{name}" for name in outputs)
-    if len(targets) != len(outputs):
-        place = targets[0].place if targets else statement.place
-        found = f"{op.name} has {len(outputs)} outputs ({', '.join(outputs)}), found {len(targets)} names"
-        fail(program.text, place, found, str(op.signature))
-    return tuple(target.name for target in targets)
+    used = [name for statement in program.statements for name in references(statement.value)]
+    groups = {name.rsplit(".", i)[0] for name in assigned for i in range(1, name.count(".") + 1)} - set(
+        assigned
+    )
+    for reference in (*used, *(program.returned or ())):
+        if reference.name in groups:
+            members = ", ".join(name for name in assigned if name.startswith(f"{reference.name}."))
+            fail(program.text, reference.place, f"{reference.name} is a group, expected one of {members}")
 
 
 def _ordered(program: Program, steps: list[Step]) -> tuple[Step, ...]:
@@ -207,7 +123,7 @@ def _ordered(program: Program, steps: list[Step]) -> tuple[Step, ...]:
         for name in step.results:
             if name in producer and name != "_":
                 place = _target_place(step, name)
-                first = producer[name].statement.place.line
+                first = producer[name].line
                 fail(program.text, place, f"{name} is assigned already, in line {first}")
             producer[name] = step
     done: dict[int, Step] = {}
@@ -227,7 +143,7 @@ def _visit(program: Program, start: Step, producer: Mapping[str, Step], done: di
             open_steps.discard(id(step))
             stack.pop()
         elif id(needed[0]) in open_steps:
-            chain = ", ".join(", ".join(step.results) for step in stack)
+            chain = ", ".join(", ".join(step.results) for step in stack if not step.is_part)
             fail(program.text, step.statement.place, f"{step.statement} needs its own result ({chain})")
         else:
             stack.append(needed[0])

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqflow.errors import NetError, SeqflowError, nearest
-from seqflow.net.parser import Constant, Operand
-from seqflow.shape import Equalities, Guard, PartialShape
+from seqflow.net.bounds import byte_bounds, longest_lengths, note_bounds, tighten, total_bytes
+from seqflow.net.step import compute, each, shown
+from seqflow.net.syntax import Constant, Listed
+from seqflow.shape import DimensionLike, Equalities, Guard, PartialShape
 from seqflow.signature import Rows
-from seqflow.tensor import TensorSpec
+from seqflow.tensor import TensorSpec, bytes_text
 
 if TYPE_CHECKING:
-    from seqflow.net.graph import Net, Step
+    from seqflow.net.graph import Net
+    from seqflow.net.step import Input, Step
     from seqflow.registry import Inference
 
 
@@ -29,72 +33,141 @@ class NetInference:
     net: Net
     specs: Mapping[str, TensorSpec]
     guards: list[Guard]
+    by_step: tuple[tuple[Guard, ...], ...]
+    """The guards of each step."""
+    byte_bounds: Mapping[str, int | None]
+    """The most bytes each tensor can have; None where there is no bound."""
+    byte_bound: int | None
+    """The most bytes all tensors can have together, those thrown away with them; None where there is no bound."""
+    longest: Mapping[str, int]
+    """What the lengths in a tensor are known not to exceed."""
 
-    @property
-    def byte_bound(self) -> int | None:
-        """The most bytes all tensors of the net can have together; None where there is no bound."""
-        total = 0
-        for spec in self.specs.values():
-            if spec.byte_bound is None:
-                return None
-            total += spec.byte_bound
-        return total
+    def described(self, name: str) -> str:
+        """The spec of a tensor, and the most bytes it can have."""
+        return f"{self.specs[name]} ≤ {bytes_text(self.byte_bounds[name])}"
+
+    def _repr_html_(self) -> str:
+        from seqflow.net.drawing import html
+
+        notes = [f"guard: {guard}" for guard in self.guards]
+        specs = {name: self.described(name) for name in self.specs}
+        return html(self.net, specs, [*notes, f"all tensors ≤ {bytes_text(self.byte_bound)}"])
 
     def __str__(self) -> str:
-        lines = [f"# {name}: {self.specs[name]}" for name in self.net.inputs]
+        lines = [f"# {name}: {self.described(name)}" for name in self.net.inputs]
         for step in self.net.steps:
-            results = ", ".join(f"{name} {self.specs[name]}" for name in step.results if name != "_")
+            if step.is_part:
+                continue
+            results = ", ".join(f"{name} {self.described(name)}" for name in step.results if name != "_")
             lines.append(f"{step.statement}" + (f"    # {results}" if results else ""))
         if self.net.returned:
             lines.append(f"return {', '.join(self.net.returned)}")
-        return "\n".join(lines + [f"# guard: {guard}" for guard in self.guards])
+        lines += [f"# guard: {guard}" for guard in self.guards]
+        return "\n".join([*lines, f"# all tensors ≤ {bytes_text(self.byte_bound)}"])
 
 
-def infer_net(net: Net, specs: Mapping[str, TensorSpec]) -> NetInference:
+def infer_net(
+    net: Net, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None
+) -> NetInference:
     """Go through the steps in order; an error keeps its type and gains a note with the statement."""
-    known = {name: _named(name, spec) for name, spec in specs.items()}
-    for name, value in net.constants.items():
-        known[name] = TensorSpec.of(np.asarray(value), Rows(f"the constant {name}"))
-    equalities = Equalities()
-    guards: list[Guard] = []
-    for number, step in enumerate(net.steps):
-        results = [f"_{number}.{i}" if name == "_" else name for i, name in enumerate(step.results)]
-        inferred = _infer_step(step, known, results, equalities)
-        known.update(zip(results, inferred.outputs, strict=True))
-        line = step.statement.place.line
-        guards += [
-            guard._replace(origin=f"{step.op.name}, line {line}: {guard.origin}") for guard in inferred.guards
-        ]
-    shown = {name: _resolved(spec, equalities) for name, spec in known.items() if not name.startswith("_")}
-    return NetInference(net, shown, guards)
+    inference = _Inference(net, specs)
+    note_bounds(inference.specs, limits or {}, inference.equalities)
+    return inference.run()
 
 
-def _infer_step(
-    step: Step, known: Mapping[str, TensorSpec], results: list[str], equalities: Equalities
-) -> Inference:
-    specs = {name: _spec(operand, known) for name, operand in step.inputs.items()}
-    names = {name: _name(name, operand) for name, operand in step.inputs.items()}
-    try:
-        return step.op.infer(specs, step.attributes, names=names, results=results, equalities=equalities)
-    except SeqflowError as error:
-        error.add_note(step.note({name: str(spec) for name, spec in specs.items()}))
-        raise
+class _Inference:
+    """What is known while the steps are gone through."""
+
+    def __init__(self, net: Net, specs: Mapping[str, TensorSpec]) -> None:
+        self.net = net
+        self.equalities = Equalities()
+        self.specs = {name: _named(name, spec) for name, spec in specs.items()}
+        self.values: dict[str, Any] = {name: np.asarray(value) for name, value in net.constants.items()}
+        for name, value in self.values.items():
+            self.specs[name] = TensorSpec.of(value, Rows(f"the constant {name}"))
+        self.makers = {name: step for step in net.steps for name in step.results}
+
+    def run(self) -> NetInference:
+        guards: list[Guard] = []
+        by_step: list[tuple[Guard, ...]] = []
+        dropped: dict[str, TensorSpec] = {}
+        for number, step in enumerate(self.net.steps):
+            results = [f"_{number}.{i}" if name == "_" else name for i, name in enumerate(step.results)]
+            inferred = self.step(step, results)
+            for name, result, spec in zip(step.results, results, inferred.outputs, strict=True):
+                (dropped if name == "_" else self.specs)[result] = _named(result, spec)
+            for name in (*step.uses, *results):
+                tighten(name, self.specs.get(name) or dropped[name], self.equalities)
+            origin = f"{step.op.name}, line {step.line}: "
+            found = [guard._replace(origin=origin + guard.origin) for guard in inferred.guards]
+            guards += found
+            by_step.append(tuple(found))
+        known = {name: _resolved(spec, self.equalities) for name, spec in self.specs.items()}
+        bounds = byte_bounds(known, self.equalities)
+        total = total_bytes([*bounds.values(), *byte_bounds(dropped, self.equalities).values()])
+        longest = longest_lengths(known, self.equalities)
+        return NetInference(self.net, known, guards, tuple(by_step), bounds, total, longest)
+
+    def step(self, step: Step, results: list[str]) -> Inference:
+        """Infer one step; where its shape function wants values that can be computed now, once more with them."""
+        specs = {name: each(operand, self.spec) for name, operand in step.inputs.items()}
+        names = {name: each(operand, partial(_name, name)) for name, operand in step.inputs.items()}
+        single = {name: one for name, one in step.inputs.items() if not isinstance(one, Listed)}
+        values = {name: known for name, one in single.items() if (known := self.known(one)) is not None}
+        try:
+            for _ in range(2):
+                inferred = step.op.infer(
+                    specs, step.attributes, values=values, names=names, results=results,
+                    equalities=self.equalities,
+                )  # fmt: skip
+                folded = {name: self.fold(step.inputs[name]) for name in inferred.wanted - set(values)}
+                more = {name: value for name, value in folded.items() if value is not None}
+                if not more:
+                    break
+                values |= more
+            return inferred
+        except SeqflowError as error:
+            error.add_note(step.note({name: shown(spec) for name, spec in specs.items()}))
+            raise
+
+    def spec(self, operand: Input) -> TensorSpec:
+        if isinstance(operand, Constant):
+            return TensorSpec.of(np.asarray(operand.value))
+        name = str(operand)
+        if name not in self.specs:
+            raise NetError(
+                f"net: nothing assigns {name!r} and no spec was given for it{nearest(name, self.specs)}\n"
+                f"  given are {', '.join(self.specs)}"
+            )
+        return self.specs[name]
+
+    def known(self, operand: Input) -> Any | None:
+        """The value of a literal or a constant."""
+        return np.asarray(operand.value) if isinstance(operand, Constant) else self.values.get(str(operand))
+
+    def fold(self, operand: Input) -> Any | None:
+        """The value of a tensor that is computed from constants alone; None for all others."""
+        wanted = [str(operand)]
+        while wanted:
+            name = wanted[-1]
+            maker = self.makers.get(name)
+            if name in self.values or maker is None:
+                wanted.pop()
+                continue
+            missing = [use for use in maker.uses if use not in self.values]
+            if any(use not in self.makers for use in missing):
+                return None
+            if missing:
+                wanted += missing
+                continue
+            values = compute(maker, self.values)
+            self.values.update(zip(maker.results, values, strict=True))
+        return self.values.get(str(operand))
 
 
-def _spec(operand: Operand, known: Mapping[str, TensorSpec]) -> TensorSpec:
-    if isinstance(operand, Constant):
-        return TensorSpec.of(np.asarray(operand.value))
-    if operand.name not in known:
-        raise NetError(
-            f"net: nothing assigns {operand.name!r} and no spec was given for it{nearest(operand.name, known)}\n"
-            f"  given are {', '.join(known)}"
-        )
-    return known[operand.name]
-
-
-def _name(argument: str, operand: Operand) -> str:
+def _name(argument: str, operand: Input) -> str:
     """What the tensor is called; a literal has no name of its own."""
-    return f"_.{argument}" if isinstance(operand, Constant) else operand.name
+    return f"_.{argument}" if isinstance(operand, Constant) else str(operand)
 
 
 def _named(name: str, spec: TensorSpec) -> TensorSpec:
@@ -105,4 +178,5 @@ def _resolved(spec: TensorSpec, equalities: Equalities) -> TensorSpec:
     if spec.shape.dimensions is None:
         return spec
     sizes = [equalities.resolve(size) for size in spec.shape.dimensions]
-    return TensorSpec(spec.dtype, PartialShape(sizes), spec.rows)
+    rows = spec.rows if spec.rows is None else equalities.rows(spec.rows)
+    return TensorSpec(spec.dtype, PartialShape(sizes), rows)

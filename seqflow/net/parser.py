@@ -1,147 +1,45 @@
 """The text of a net: `ids, n = truncate(doc.values, doc.lengths, max_length=512)`, read into statements.
 
-It reads like Python and is not Python: nothing is evaluated. Every error is a NetError with line, column and a
-caret under the place.
+It reads like Python and is not Python: nothing is evaluated. Arithmetic is left to the parser of expressions; what
+it finds wrong is reported here. Every error is a NetError with line, column and a caret under the place.
 """
 
 import ast
 import re
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from seqflow.errors import NetError
+from seqflow.errors import ExpressionError, NetError
+from seqflow.expression import Expression
+from seqflow.expression import lexer as expression_lexer
+from seqflow.expression.functions import by_name as functions
+from seqflow.expression.parser import Operand as ExpressionOperand
+from seqflow.expression.parser import parse_tokens
+from seqflow.net.lexer import Token, fail, pairs, tokenize
+from seqflow.net.syntax import Call, Constant, Formula, Listed, Operand, Program, Reference, Statement
 
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where something stands in a net's text; both count from 1."""
-
-    line: int
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """A tensor's name where it is used."""
-
-    name: str
-    place: Place
-
-    def __str__(self) -> str:
-        return self.name
-
-
-@dataclass(frozen=True, slots=True)
-class Constant:
-    """A literal: number, text, True, False, None, or a list of literals."""
-
-    value: Any
-    place: Place
-
-    def __str__(self) -> str:
-        return repr(self.value)
-
-
-Operand = Reference | Constant
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """`targets = op(arguments, keyword=operand)`."""
-
-    targets: tuple[Reference, ...]
-    op: str
-    arguments: tuple[Operand, ...]
-    keywords: tuple[tuple[str, Operand], ...]
-    place: Place
-    """Where the op's name stands."""
-
-    @property
-    def operands(self) -> tuple[Operand, ...]:
-        return (*self.arguments, *(operand for _, operand in self.keywords))
-
-    def __str__(self) -> str:
-        inside = ", ".join([*map(str, self.arguments), *(f"{name}={value}" for name, value in self.keywords)])
-        targets = ", ".join(map(str, self.targets))
-        return f"{targets} = {self.op}({inside})" if targets else f"{self.op}({inside})"
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A parsed net: its statements as written and what it returns, None without a `return`."""
-
-    text: str
-    statements: tuple[Statement, ...]
-    returned: tuple[Reference, ...] | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
-    place: Place
-
-
-_TOKEN = re.compile(
-    r"""(?P<blank>[ \t\r]+|\#[^\n]*|\\\n)
-    |(?P<newline>\n)
-    |(?P<number>(?:\d[\d_]*)?\.?\d[\d_]*(?:[eE][+-]?\d+)?\.?)
-    |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-    |(?P<name>[^\W\d]\w*(?:\.\w+)*)
-    |(?P<mark>[()\[\],=-])
-    """,
-    re.VERBOSE,
-)
 _WORDS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
-
-_DEEPEST_LITERAL = 32
-
-
-def fail(text: str, place: Place, message: str, advice: str = "") -> NoReturn:
-    """NetError at a place of the text, with a caret under it."""
-    lines = text.split("\n")
-    source = lines[place.line - 1] if place.line <= len(lines) else ""
-    caret = " " * (place.column - 1) + "^"
-    raise NetError(
-        f"net, line {place.line}, column {place.column}: {message}\n  {source}\n  {caret}"
-        + (f"\n  {advice}" if advice else "")
-    )
+_DEEPEST = 64
+"""How deep lists and calls of ops may be nested; arithmetic may be nested to any depth."""
 
 
 def parse(text: str) -> Program:
     """Read a net; NetError where it is malformed."""
+    if not isinstance(text, str):
+        raise NetError(f"net: found {type(text).__name__}, expected text")
     return _Parser(text).program()
-
-
-def _tokens(text: str) -> list[_Token]:
-    """All tokens; a newline inside brackets does not end a statement and is left out."""
-    found: list[_Token] = []
-    line, line_start, position, depth = 1, 0, 0, 0
-    while position < len(text):
-        place = Place(line, position - line_start + 1)
-        match = _TOKEN.match(text, position)
-        if match is None:
-            wanted = "the end of the text" if text[position] in "\"'" else "a name, a literal or punctuation"
-            fail(text, place, f"found {text[position]!r}, expected {wanted}")
-        kind, token = str(match.lastgroup), match.group()
-        position = match.end()
-        if token.endswith("\n"):
-            line, line_start = line + 1, position
-        depth += (token in ("(", "[")) - (token in (")", "]")) if kind == "mark" else 0
-        if kind != "blank" and not (kind == "newline" and depth > 0):
-            found.append(_Token(kind, token, place))
-    end = Place(line, position - line_start + 1)
-    return [*found, _Token("newline", "\n", end), _Token("end", "", end)]
 
 
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = _tokens(text)
+        self.tokens = tokenize(text)
+        self.closing = pairs(self.tokens)
+        self.places = {token.start: token.place for token in reversed(self.tokens)}
         self.next = 0
+        self.depth = 0
 
     @property
-    def token(self) -> _Token:
+    def token(self) -> Token:
         return self.tokens[self.next]
 
     def expected(self, what: str) -> NoReturn:
@@ -151,11 +49,13 @@ class _Parser:
         )
         fail(self.text, token.place, f"found {found}, expected {what}")
 
+    def at(self, text: str) -> bool:
+        return self.token.text == text and self.token.kind in ("mark", "newline", "name")
+
     def accept(self, text: str) -> bool:
-        if self.token.text == text and self.token.kind in ("mark", "newline", "name"):
-            self.next += 1
-            return True
-        return False
+        found = self.at(text)
+        self.next += found
+        return found
 
     def take(self, text: str, what: str) -> None:
         if not self.accept(text):
@@ -167,6 +67,8 @@ class _Parser:
             self.expected(what)
         self.next += 1
         return Reference(token.text, token.place)
+
+    # Statements
 
     def program(self) -> Program:
         statements: list[Statement] = []
@@ -191,18 +93,93 @@ class _Parser:
         return tuple(found)
 
     def statement(self) -> Statement:
-        names = self.names("a name or an op")
-        targets: tuple[Reference, ...] = ()
-        op = names[0]
-        if len(names) > 1 or self.token.text == "=":
+        first = self.next
+        targets = self.names("a name or an op")
+        if len(targets) == 1 and self.at("("):
+            self.next = first
+            targets = ()
+        else:
             self.take("=", "'=' after the names of the results")
-            targets, op = names, self.name("an op")
-        self.take("(", "'(' after an op's name")
-        arguments, keywords = self.operands()
+        value = self.operand("an op or an expression", "the end of the line")
         self.take("\n", "the end of the line")
-        return Statement(targets, op.name, arguments, keywords, op.place)
+        if isinstance(value, (Reference, Constant, Listed)) or (isinstance(value, Formula) and not targets):
+            self.refuse(targets, value)
+        return Statement(targets, value)
 
-    def operands(self) -> tuple[tuple[Operand, ...], tuple[tuple[str, Operand], ...]]:
+    def refuse(self, targets: tuple[Reference, ...], value: Operand) -> NoReturn:
+        """NetError for a statement that computes nothing."""
+        names = ", ".join(map(str, targets))
+        match value:
+            case Reference(name=name):
+                advice = f"a tensor has one name: write {name} wherever you mean it"
+            case Constant():
+                advice = "write the literal where it is used, or bind a constant"
+            case Listed():
+                advice = "a list of tensors is written where an op takes one"
+            case _:
+                advice = "give the result a name"
+        what = f"{names} = {value}" if names else str(value)
+        fail(self.text, value.place, f"found {what}, expected an op or an expression", advice)
+
+    # Operands
+
+    def operand(self, what: str, ending: str) -> Operand:
+        """One operand, up to what ends it; `what` and `ending` say what should be there."""
+        start, token = self.next, self.token
+        if token.text == "[" and token.kind == "mark":
+            return self.listed()
+        stop = self.stop()
+        if stop == start:
+            self.expected(what)
+        if stop == start + 1 and token.kind in ("name", "number", "string"):
+            self.next = stop
+            if token.kind == "name" and token.text not in _WORDS:
+                return Reference(token.text, token.place)
+            return Constant(self.literal(token), token.place)
+        if self.is_call(start) and self.closing.get(start + 1, stop) >= stop - 1:
+            return self.call()
+        return self.formula(stop, ending)
+
+    def stop(self) -> int:
+        """The number of the token that ends the operand which begins here."""
+        i = self.next
+        while self.tokens[i].kind not in ("newline", "end"):
+            token = self.tokens[i]
+            if token.kind == "mark" and token.text in (",", ")", "]"):
+                break
+            i = self.closing.get(i, i) + 1
+        return i
+
+    def is_call(self, i: int) -> bool:
+        """Whether a call of an op begins at this token; the functions of expressions are no such calls."""
+        token = self.tokens[i]
+        return token.kind == "name" and self.tokens[i + 1].text == "(" and token.text not in functions
+
+    def deeper(self, token: Token) -> None:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            fail(self.text, token.place, f"found lists or calls nested deeper than {_DEEPEST} levels")
+
+    def listed(self) -> Constant | Listed:
+        place = self.token.place
+        self.deeper(self.token)
+        self.next += 1
+        items: list[Operand] = []
+        while not self.accept("]"):
+            if items:
+                self.take(",", "',' or ']'")
+                if self.accept("]"):
+                    break
+            items.append(self.operand("a tensor, a literal or an expression", "',' or ']'"))
+        self.depth -= 1
+        if all(isinstance(item, Constant) for item in items):
+            return Constant([item.value for item in items if isinstance(item, Constant)], place)
+        return Listed(tuple(items), place)
+
+    def call(self) -> Call:
+        op = self.name("an op")
+        self.deeper(self.token)
+        self.take("(", "'(' after an op's name")
         arguments: list[Operand] = []
         keywords: dict[str, Operand] = {}
         while not self.accept(")"):
@@ -215,42 +192,98 @@ class _Parser:
                 self.take("=", "'='")
                 if keyword.name in keywords:
                     fail(self.text, keyword.place, f"{keyword.name} is given twice")
-                keywords[keyword.name] = self.operand()
+                keywords[keyword.name] = self.argument()
             elif keywords:
                 self.expected("a keyword: positional arguments come first")
             else:
-                arguments.append(self.operand())
-        return tuple(arguments), tuple(keywords.items())
+                arguments.append(self.argument())
+        self.depth -= 1
+        return Call(op.name, tuple(arguments), tuple(keywords.items()), op.place)
 
-    def operand(self) -> Operand:
-        token = self.token
-        if token.kind == "name" and token.text not in _WORDS:
-            return self.name("a tensor or a literal")
-        return Constant(self.literal(), token.place)
+    def argument(self) -> Operand:
+        return self.operand("a tensor, a literal or an expression", "',' or ')'")
 
-    def literal(self, depth: int = 0) -> Any:
-        token = self.token
-        if depth > _DEEPEST_LITERAL:
-            fail(self.text, token.place, f"found a literal nested deeper than {_DEEPEST_LITERAL} levels")
-        if self.accept("["):
-            items: list[Any] = []
-            while not self.accept("]"):
-                if items:
-                    self.take(",", "',' or ']'")
-                items.append(self.literal(depth + 1))
-            return items
-        if self.accept("-"):
-            value = self.literal(depth + 1)
-            if type(value) not in (int, float):
-                fail(self.text, token.place, f"found '-' before {value!r}, expected a number after it")
-            return -value
-        if token.kind == "name" and token.text in _WORDS:
-            self.next += 1
+    def literal(self, token: Token) -> Any:
+        if token.text in _WORDS:
             return _WORDS[token.text]
-        if token.kind not in ("number", "string"):
-            self.expected("a tensor or a literal")
-        self.next += 1
         try:
             return ast.literal_eval(token.text)
         except (ValueError, SyntaxError):
             fail(self.text, token.place, f"found {token.text!r}, expected a number or text")
+
+    # Arithmetic
+
+    def formula(self, stop: int, ending: str) -> Operand:
+        """The expression up to the token numbered `stop`."""
+        first = self.token
+        tokens: list[expression_lexer.Token] = []
+        calls: dict[str, Call] = {}
+        pieces: list[str] = []
+        end = first.start
+        while self.next < stop:
+            token = self.token
+            if token.start > end and pieces:
+                pieces.append(" ")
+            if self.is_call(self.next):
+                call = self.call()
+                end = self.tokens[self.next - 1].end
+                name = f"%{len(calls)}"
+                calls[name] = call
+                tokens.append(expression_lexer.Token("name", name, token.start, end))
+                pieces.append(str(call))
+                continue
+            self.next += 1
+            end = token.end
+            tokens.append(self.expression_token(token))
+            pieces.append(token.text)
+        last = self.tokens[stop].start
+        tokens.append(expression_lexer.Token("end", "", last, last))
+        return self.compiled(tokens, calls, "".join(pieces), first, ending)
+
+    def expression_token(self, token: Token) -> expression_lexer.Token:
+        if token.kind not in ("name", "number", "mark"):
+            fail(self.text, token.place, f"found {token.text}, expected a number, a name or an operator")
+        if token.text in ("[", "]", "="):
+            advice = {"=": "operands of an expression are given by position; equality is =="}
+            fail(
+                self.text, token.place, f"found {token.text!r}, expected an operator",
+                advice.get(token.text, "an expression works element by element: it has no lists"),
+            )  # fmt: skip
+        text = token.text
+        if token.kind == "number":
+            self.literal(token)
+            text = text.replace("_", "")
+        return expression_lexer.Token(token.kind, text, token.start, token.end)
+
+    def compiled(
+        self,
+        tokens: list[expression_lexer.Token],
+        calls: dict[str, Call],
+        text: str,
+        first: Token,
+        ending: str,
+    ) -> Operand:
+        try:
+            parsed = parse_tokens(self.text, tokens)
+            expression = Expression.from_parsed(parsed, text)
+            if not parsed.inputs:
+                return Constant(expression().item(), first.place)
+        except ExpressionError as error:
+            raise NetError(_as_net_error(str(error), ending)) from None
+        places = {token.text: token.start for token in reversed(tokens)}
+        if isinstance(parsed.tree, ExpressionOperand):  # a name in brackets
+            (name,) = parsed.inputs
+            return calls.get(name) or Reference(name, self.places[places[name]])
+        operands = tuple(
+            calls.get(name) or Reference(name, self.places[places[name]]) for name in parsed.inputs
+        )
+        return Formula(expression, operands, text, first.place)
+
+
+def _as_net_error(message: str, ending: str) -> str:
+    """What the parser of expressions says, as said of a net."""
+    place = re.match(r"expression, (line \d+, )?", message)
+    rest = message[place.end() :] if place else message
+    line = (place[1] if place else None) or "line 1, "
+    operator = f"an operator{',' if ending.startswith(chr(39)) else ' or'} {ending}"
+    return f"net, {line}{rest.replace('an operator or the end', operator, 1)}"

@@ -50,6 +50,8 @@ class FileWriter:
         try:
             if self._writer is None:
                 self._writer = _open_writer(self.temporary, table, self._form)
+            if not table.num_rows:
+                return  # a file of its schema alone
             self._writer.write_table(table, table.num_rows)
         except OSError as error:
             raise _naming(error, self.path) from error

@@ -28,6 +28,7 @@ PENDING_BYTES = 24 << 20
 class Output:
     """A context manager that takes batches and has written them, whole, when `finish` returns.
 
+    Where batches had no rows, or none at all came but one to say what they are like, one empty file is written.
     Leaving the context without it (an exception, Ctrl-C) removes everything that was written. Row groups hold
     about 16 MiB of Arrow data: small batches are gathered, large ones cut. With `threads` above 1 row groups go
     to that many part files in turn; the manifest says which group went where.
@@ -75,7 +76,7 @@ class Output:
         """Write what is left and give all files their final names."""
         if self._target is None:
             return []
-        if self._gathered:
+        if self._gathered or (self._schema is not None and not self._num_groups):
             self._write_group()
         while self._pending:
             self._await_oldest()
@@ -114,7 +115,7 @@ class Output:
     def _write_group(self) -> None:
         import pyarrow as pa
 
-        group = pa.Table.from_batches(self._gathered)
+        group = pa.Table.from_batches(self._gathered, self._schema)
         size = self._gathered_bytes
         self._gathered, self._gathered_bytes = [], 0
         while self._pending and (self._pending_bytes + size > PENDING_BYTES or self._pending[0][0].done()):
@@ -171,7 +172,7 @@ def open_output(
         return Output(None, Format("parquet"))
     if path is None:
         raise JobError('output: there is no path to write to; give one, or kind = "none" to write nothing')
-    path = Path(path)
+    path = Path(path).expanduser()
     ending = path.suffix.lower()
     is_file = ending in (".parquet", ".arrow") and not path.is_dir()
     if is_file and kind is not None and ending != f".{kind}":

@@ -40,7 +40,8 @@ def from_arrow(
     """Turn a record batch or table into a Record: named tensors that share its memory.
 
     `obj` is a RecordBatch, a Table, a struct array, or anything table-like with `__arrow_c_stream__` or
-    `__arrow_c_array__`; any other Arrow array gives what column_from_arrow does, `values, lengths` for lists.
+    `__arrow_c_array__`; any other Arrow array, or a column that offers itself so (a Polars Series), gives what
+    column_from_arrow does, `values, lengths` for lists.
     `columns` picks columns, or fields of them (`docs.title`); `rename` maps old names to
     new ones (or lists all new names). A column `c` of lists becomes `c.lengths` (int64) and `c.values`, a
     struct `c.field…`, a map `c.lengths`, `c.keys…` and `c.values…`, text the lengths and uint8 values of its
@@ -51,9 +52,10 @@ def from_arrow(
     A null list is empty. A null value is a ProviderError, unless `fill` gives a value for all columns, or by
     column or tensor, or `valid=True` asks for masks: `c.valid`, `c.values.valid`, true where not null.
     """
-    if isinstance(obj, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(obj.type):
-        return column_from_arrow(obj, fill=fill, valid=valid)
-    table = as_table(obj)
+    imported = _imported(obj)
+    if isinstance(imported, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(imported.type):
+        return column_from_arrow(imported, fill=fill, valid=valid)
+    table = as_table(imported)
     if columns is not None or rename is not None:
         table = selection(table.schema, columns, rename).apply(table)
     record, bad_rows = convert(table, fill=fill, valid=valid)
@@ -135,6 +137,20 @@ def as_table(obj: Any) -> pa.RecordBatch | pa.Table:
     raise ProviderError(
         f"expected a record batch, a table or another holder of Arrow columns, not {type(obj).__name__}"
     )
+
+
+def _imported(obj: Any) -> Any:
+    """What speaks Arrow as pyarrow's own: an array, or a chunked one, of structs where it has columns."""
+    if isinstance(obj, pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table):
+        return obj
+    try:
+        if hasattr(obj, "__arrow_c_stream__"):
+            return pa.chunked_array(obj)
+        if hasattr(obj, "__arrow_c_array__"):
+            return pa.array(obj)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise ProviderError(f"a {type(obj).__name__} that is no Arrow column or table: {error}") from error
+    return obj
 
 
 def _read_column(

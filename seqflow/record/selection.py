@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from pyarrow import types
 
-from seqflow.errors import ProviderError, UnknownColumnError, nearest
+from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
 from seqflow.record.buffers import nulls_of
 
 Table: TypeAlias = "pa.RecordBatch | pa.Table"
@@ -105,10 +105,10 @@ def check_names(schema: pa.Schema) -> None:
 def rename_schema(schema: pa.Schema, rename: Rename) -> pa.Schema:
     """New names for columns (`{"a.b": "ab"}`), fields of them (`{"docs.lengths": "sizes"}`) or all columns."""
     if isinstance(rename, str):
-        raise ProviderError(f"rename must be a mapping or a list of names, not the string {rename!r}")
+        raise ProviderOptionError(f"rename must be a mapping or a list of names, not the string {rename!r}")
     if not isinstance(rename, Mapping):
         if len(rename) != len(schema):
-            raise ProviderError(
+            raise ProviderOptionError(
                 f"rename has {len(rename)} names for {len(schema)} columns ({', '.join(schema.names)})"
             )
         return pa.schema(
@@ -124,7 +124,7 @@ def rename_schema(schema: pa.Schema, rename: Rename) -> pa.Schema:
 def select_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     """The named columns and fields, in the order of their first mention."""
     if isinstance(columns, str):
-        raise ProviderError(f"columns must be a list of names, not the string {columns!r}")
+        raise ProviderOptionError(f"columns must be a list of names, not the string {columns!r}")
     wanted: dict[str, list[list[str]]] = {}
     for path in columns:
         if path in schema.names:

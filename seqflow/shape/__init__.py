@@ -1,11 +1,11 @@
 """Shapes as far as they are known before the data is read: dimensions, partial shapes, inference."""
 
-from seqflow.shape.dimension import Atom, Comparison, Dimension, DimensionLike, Rank
+from seqflow.shape.dimension import Atom, Comparison, Dimension, DimensionLike, Rank, quoted
 from seqflow.shape.equalities import Equalities
 from seqflow.shape.inference import Guard, InferenceContext, Output
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
 
 __all__ = [
     "Atom", "Comparison", "Dimension", "DimensionLike", "Equalities", "Guard", "InferenceContext", "Output",
-    "PartialShape", "Rank", "ShapeLike",
+    "PartialShape", "Rank", "ShapeLike", "quoted",
 ]  # fmt: skip

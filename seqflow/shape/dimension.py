@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import reduce
+from functools import lru_cache, reduce
 from math import gcd
 from operator import index, mul
 from typing import Any, Literal, NoReturn, SupportsIndex, overload
@@ -17,8 +17,8 @@ LARGEST = 2**63 - 1
 LARGEST_FORM = 24
 """How many terms a size keeps; longer ones keep their bounds only."""
 
-NAME = r"[A-Za-z_]\w*(?:\.\w+)*(?:\[\d+\])?"
-"""A name of a size or of a lengths tensor: `B`, `doc.values`, `x.shape[1]`."""
+NAME = r"(?:[^\W\d]\w*|%\d+|`[^`\n]*`)(?:\.\w+)*(?:\[\d+\])?"
+"""A name of a size or of a tensor: `B`, `doc.values`, `x.shape[1]`; of a result without a name, `%1`; quoted, any."""
 
 AtomKind = Literal["size", "sum", "max", "len", "*", "/", "//", "smaller", "larger"]
 _NOT_GIVEN = object()
@@ -119,17 +119,17 @@ class Dimension:
     @staticmethod
     def sum_of(lengths: str, low: int = 0, high: int | None = None) -> "Dimension":
         """The sum of the lengths tensor of this name, `sum(lengths)`."""
-        return _atomic("sum", lengths, low, high)
+        return _atomic("sum", quoted(lengths), low, high)
 
     @staticmethod
     def max_of(lengths: str, low: int = 0, high: int | None = None) -> "Dimension":
         """The largest of the lengths tensor of this name, `max(lengths)`; 0 where it is empty."""
-        return _atomic("max", lengths, low, high)
+        return _atomic("max", quoted(lengths), low, high)
 
     @staticmethod
     def len_of(tensor: str, low: int = 0, high: int | None = None) -> "Dimension":
         """The size of axis 0 of the tensor of this name, `len(tensor)`."""
-        return _atomic("len", tensor, low, high)
+        return _atomic("len", quoted(tensor), low, high)
 
     @staticmethod
     def of(value: "DimensionLike") -> "Dimension":
@@ -338,9 +338,10 @@ class Dimension:
 
     def __mul__(self, other: "DimensionLike") -> "Dimension":
         other = Dimension.of(other)
-        for one, rest in ((self, other), (other, self)):
-            if one.terms == () and one.min_length < 2:
-                return rest if one.min_length else one
+        if self.terms == () and self.min_length < 2:
+            return other if self.min_length else self
+        if other.terms == () and other.min_length < 2:
+            return self if other.min_length else other
         if self.terms == () and other.terms == () and (size := self.min_length * other.min_length) <= LARGEST:
             return _static(size)
         low, high = _times((self.min_length, self.max_length), (other.min_length, other.max_length))
@@ -447,6 +448,13 @@ class Dimension:
             total += k * size
         return total
 
+    def atom_texts(self) -> list[str]:
+        """The texts of all named sizes it is made of, those inside products and the like too."""
+        found: list[str] = []
+        for atom, _ in self.terms or ():
+            found += [t for operand in atom.operands for t in operand.atom_texts()] or [atom.text]
+        return found
+
     # Text
 
     @property
@@ -516,6 +524,18 @@ def _static(size: int) -> Dimension:
     return _raw(size, size, size, ())
 
 
+def quoted(tensor: str) -> str:
+    """A tensor's name as it stands in a dimension: in backticks where it would not be read as one name.
+
+    >>> quoted("doc.lengths"), quoted("my column.lengths")
+    ('doc.lengths', '`my column.lengths`')
+    """
+    if re.fullmatch(NAME, tensor):
+        return tensor
+    return "`" + re.sub(r"[`\n]", "'", tensor) + "`"
+
+
+@lru_cache(maxsize=4096)
 def _atomic(kind: AtomKind, name: str, low: int, high: int | None) -> Dimension:
     if not re.fullmatch(NAME, name):
         raise ShapeError(

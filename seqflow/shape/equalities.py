@@ -1,9 +1,8 @@
 """Equalities: which sizes, and which row spaces, one net has taken to be the same."""
 
-from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Hashable
 
-from seqflow.shape.dimension import OPERATIONS, Atom, Comparison, Dimension, difference, linear
+from seqflow.shape.dimension import OPERATIONS, Atom, Comparison, Dimension, DimensionLike, difference, linear
 
 
 class Equalities:
@@ -21,6 +20,7 @@ class Equalities:
     __slots__ = ("_reasons", "_rows", "_values")
 
     def __init__(self) -> None:
+        # These are replaced, never changed, so that it costs nothing to remember how they were.
         self._values: dict[Atom, Dimension] = {}
         self._reasons: dict[Atom, str] = {}
         self._rows: dict[Hashable, Hashable] = {}
@@ -49,11 +49,30 @@ class Equalities:
         """
         with self.staged():
             left, right = self.resolve(left), self.resolve(right)
+            if right.is_static and left.may_be(right.min_length) and (atom := _alone(left)) is not None:
+                self._record(atom, right, reason)
+                return right
             merged = left.merge(right)
             if left.is_named and right.is_named:
                 self._substitute(left, right, reason)
             self._narrow(merged, reason)
             return self.resolve(merged)
+
+    def limit(self, size: Dimension, most: DimensionLike, reason: str) -> None:
+        """Note that `size` is never above the largest that `most` can be; nothing where that has no bound.
+
+        >>> known = Equalities()
+        >>> known.limit(Dimension.parse("max(kept)"), 512, "truncate")
+        >>> print(known.resolve(Dimension.parse("2*max(kept)")))
+        2*max(kept):0..1024
+        """
+        high, known = self.resolve(Dimension.of(most)).max_length, self.resolve(size)
+        if high is None or known.is_static or known.min_length > high:
+            return
+        if known.min_length == high:
+            self.equate(known, Dimension(high), reason)
+        else:
+            self._narrow(known.within(0, high), reason)
 
     def explain(self, *dimensions: Dimension) -> list[str]:
         """One sentence for each name in these dimensions that was taken to be something else."""
@@ -61,15 +80,9 @@ class Equalities:
         known = [atom for atom in atoms if atom in self._reasons]
         return [f"{atom} is {self._values[atom]} since {self._reasons[atom]}" for atom in known]
 
-    @contextmanager
-    def staged(self) -> Iterator[None]:
-        """Everything taken to be equal inside is forgotten again if it ends in an exception."""
-        before = dict(self._values), dict(self._reasons), dict(self._rows)
-        try:
-            yield
-        except BaseException:
-            self._values, self._reasons, self._rows = before
-            raise
+    def staged(self) -> "_Staged":
+        """A context: everything taken to be equal inside is forgotten again if it ends in an exception."""
+        return _Staged(self)
 
     def rows(self, rows: Hashable) -> Hashable:
         """The row space that stands for all those taken to be the same as this one."""
@@ -81,16 +94,16 @@ class Equalities:
         """Take two row spaces to be the same."""
         left, right = self.rows(left), self.rows(right)
         if left != right:
-            self._rows[right] = left
+            self._rows = {**self._rows, right: left}
 
     def _value(self, atom: Atom) -> Dimension:
-        if atom in self._values:
-            return self._values[atom]
-        own = atom.as_dimension()
-        if not atom.operands:
+        own = self._values[atom] if atom in self._values else atom.as_dimension()
+        if not atom.operands or own.terms != ((atom, 1),):
             return own
         operands = [self.resolve(operand) for operand in atom.operands]
-        return own if operands == list(atom.operands) else OPERATIONS[atom.kind](*operands)
+        if operands == list(atom.operands):
+            return own
+        return OPERATIONS[atom.kind](*operands).within(own.min_length, own.max_length)
 
     def _substitute(self, left: Dimension, right: Dimension, reason: str) -> None:
         """Solve `left = right` for one atom."""
@@ -113,10 +126,16 @@ class Equalities:
     def _assign(self, atom: Atom, value: Dimension, reason: str) -> None:
         known = self._value(atom)
         value = value.within(known.min_length, known.max_length)
-        self._values[atom] = value
-        self._reasons[atom] = reason
+        self._record(atom, value, reason)
         self._narrow(value, reason)
-        self._values = {other: self.resolve(current) for other, current in self._values.items()}
+
+    def _record(self, atom: Atom, value: Dimension, reason: str) -> None:
+        self._values = {**self._values, atom: value}
+        self._reasons = {**self._reasons, atom: reason}
+        self._values = {
+            other: self.resolve(current) if current.terms else current
+            for other, current in self._values.items()
+        }
 
     def _narrow(self, dimension: Dimension, reason: str) -> None:
         """Keep the bounds of `k·atom + c` for the atom."""
@@ -129,9 +148,31 @@ class Equalities:
         high = None if dimension.max_length is None else (dimension.max_length - dimension.constant) // k
         known = self._value(atom)
         if not Dimension(low, high).relaxes(known):
-            self._values[atom] = known.within(low, high)
-            self._reasons.setdefault(atom, reason)
-            self._values = {other: self.resolve(current) for other, current in self._values.items()}
+            self._record(atom, known.within(low, high), self._reasons.get(atom, reason))
+
+
+class _Staged:
+    """How the equalities were when the context was entered."""
+
+    __slots__ = ("before", "equalities")
+
+    def __init__(self, equalities: Equalities) -> None:
+        self.equalities = equalities
+        self.before = equalities._values, equalities._reasons, equalities._rows
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            self.equalities._values, self.equalities._reasons, self.equalities._rows = self.before
+
+
+def _alone(dimension: Dimension) -> Atom | None:
+    """The atom that the dimension is, and nothing else."""
+    if dimension.constant or dimension.terms is None or len(dimension.terms) != 1:
+        return None
+    ((atom, k),) = dimension.terms
+    return atom if k == 1 else None
 
 
 def _occurs(atom: Atom, inside: Atom) -> bool:

@@ -23,8 +23,18 @@ class Guard(NamedTuple):
     right: Dimension | PartialShape
     origin: str
 
+    @property
+    def atoms(self) -> list[str]:
+        """The texts of the sizes it speaks of: `sum(lengths)`, `x.shape[0]`."""
+        sides = (self.left, self.right)
+        return [text for side in sides for size in _dimensions(side) for text in size.atom_texts()]
+
     def __str__(self) -> str:
         return f"{self.left} == {self.right} ({self.origin})"
+
+
+def _dimensions(side: Dimension | PartialShape) -> Iterable[Dimension]:
+    return [side] if isinstance(side, Dimension) else side.dimensions or ()
 
 
 class Output(NamedTuple):
@@ -69,6 +79,8 @@ class InferenceContext:
         self.op_name = op_name
         self.attributes = attributes or {}
         self.equalities = Equalities() if equalities is None else equalities
+        self.tensors: Mapping[str, str] = {}
+        """The tensors of the net that inputs and outputs are; by default they have their own names."""
         self.guards: list[Guard] = []
         self.requested_tensors: set[str] = set()
         """The inputs whose values the shape function asked for."""
@@ -158,9 +170,11 @@ class InferenceContext:
     def set_output(
         self, i: int, shape: ShapeLike, rows: Hashable | None = None, dtype: Any | None = None
     ) -> None:
-        """Say what output `i` is: its shape, whose rows its axis 0 holds, its dtype."""
+        """Say what output `i` is: its shape, whose rows its axis 0 holds, its dtype (None: as said before)."""
         self._check_output(i)
-        self._outputs[i] = Output(PartialShape.of(shape), rows, None if dtype is None else np.dtype(dtype))
+        before = self._outputs[i]
+        known = np.dtype(dtype) if dtype is not None else before.dtype if before else None
+        self._outputs[i] = Output(PartialShape.of(shape), rows, known)
 
     def output(self, i: int) -> PartialShape:
         """The shape set for output `i`; ShapeError where none was."""
@@ -275,6 +289,22 @@ class InferenceContext:
         """The size where it is known, else None."""
         resolved = self.equalities.resolve(Dimension.of(dimension))
         return resolved.get_length() if resolved.is_static else None
+
+    def sum_of(self, name: str) -> Dimension:
+        """The sum of the lengths that an input or output of this name holds."""
+        return self.equalities.resolve(Dimension.sum_of(self.tensors.get(name, name)))
+
+    def max_of(self, name: str) -> Dimension:
+        """The longest of the lengths that an input or output of this name holds."""
+        return self.equalities.resolve(Dimension.max_of(self.tensors.get(name, name)))
+
+    def limit(self, size: DimensionLike, most: DimensionLike) -> None:
+        """Say that a size of an output is never above the largest that `most` can be.
+
+        >>> def truncate(ctx):
+        ...     ctx.limit(ctx.max_of("kept"), ctx.max_of("lengths").minimum(ctx.attr("max_length")))
+        """
+        self.equalities.limit(Dimension.of(size), most, self.op_name)
 
     def num_elements(self, shape: ShapeLike) -> Dimension:
         """The product of the dimensions; 0 where any is 0."""
@@ -401,13 +431,16 @@ class InferenceContext:
         Sizes broadcast as in NumPy, but rows do not: axis 0 of an input with a row space merges with axis 0 of
         the others, unless that is missing or is a static 1.
         """
-        positions = [self._position(key) for key in keys] if keys else list(range(self.num_inputs))
-        shapes = [self._shapes[i] for i in positions]
+        return self.broadcast({key: self.input(key) for key in keys or range(self.num_inputs)})
+
+    def broadcast(self, parts: Mapping[Key, PartialShape]) -> tuple[PartialShape, Hashable | None]:
+        """The same for the first dimensions of some inputs."""
+        shapes = list(parts.values())
         if any(shape.dimensions is None for shape in shapes):
             return PartialShape.dynamic(), None
         rank = max(map(len, shapes), default=0)
-        full = [i for i in positions if len(self._shapes[i]) == rank and rank and self._shapes[i][0] != 1]
-        rows = self.merge_rows(*(full or [i for i in positions if len(self._shapes[i]) == rank]))
+        longest = [key for key, shape in parts.items() if rank and len(shape) == rank]
+        rows = self.merge_rows(*([key for key in longest if parts[key][0] != 1] or longest))
         with self._unchanged_on_error():
             result: list[Dimension] = []
             for axis in range(-rank, 0):

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
+from operator import mul
 from typing import Literal, overload
 
 from seqflow.errors import ShapeError
-from seqflow.shape.dimension import Dimension, DimensionLike, Rank
+from seqflow.shape.dimension import Dimension, DimensionLike, Rank, quoted
 
 Broadcasting = Literal["numpy", "pdpd", "none"]
 
@@ -71,7 +73,9 @@ class PartialShape:
     @property
     def is_static(self) -> bool:
         """Whether the rank and every dimension are known numbers."""
-        return self.dimensions is not None and all(dimension.is_static for dimension in self.dimensions)
+        if self.dimensions is None:
+            return False
+        return all(dimension.terms == () for dimension in self.dimensions)
 
     @property
     def is_dynamic(self) -> bool:
@@ -97,18 +101,15 @@ class PartialShape:
         """The product of the dimensions: 1 for a scalar, 0 where any is 0, whatever the others are."""
         if self.dimensions is None:
             return Dimension.dynamic()
-        if any(dimension.max_length == 0 for dimension in self.dimensions):
+        if 0 in [dimension.max_length for dimension in self.dimensions]:
             return Dimension(0)
-        total = Dimension(1)
-        for dimension in self.dimensions:
-            total = total * dimension
-        return total
+        return reduce(mul, self.dimensions) if self.dimensions else Dimension(1)
 
     def to_shape(self) -> tuple[int, ...]:
         """The sizes as ints; ShapeError where any is dynamic."""
         if not self.is_static:
             raise ShapeError(f"shape: {self} is dynamic, expected a static shape")
-        return tuple(dimension.get_length() for dimension in self)
+        return tuple([dimension.min_length for dimension in self])
 
     def named(self, tensor: str) -> "PartialShape":
         """The shape with a name, such as `x.shape[1]`, for each dimension that has none.
@@ -124,7 +125,9 @@ class PartialShape:
             tuple(
                 dimension
                 if dimension.is_named
-                else Dimension.symbol(f"{tensor}.shape[{i}]", dimension.min_length, dimension.max_length)
+                else Dimension.symbol(
+                    f"{quoted(tensor)}.shape[{i}]", dimension.min_length, dimension.max_length
+                )
                 for i, dimension in enumerate(self.dimensions)
             )
         )

@@ -1,11 +1,22 @@
 """The signature language: parsed once, then bound to arrays on every call and to row spaces in every net."""
 
 from seqflow.signature.arrays import bind, fast_condition
-from seqflow.signature.attributes import Attribute, NonNegative, Positive, Scalar, read_attributes
+from seqflow.signature.attributes import (
+    Attribute,
+    CountOrSizes,
+    Dtype,
+    Ints,
+    NonNegative,
+    Positive,
+    Scalar,
+    Sizes,
+    read_attributes,
+)
 from seqflow.signature.language import Argument, Repeated, Signature, parse
 from seqflow.signature.rows import Described, Rows, RowSpace, bind_rows
 
 __all__ = [
-    "Argument", "Attribute", "Described", "NonNegative", "Positive", "Repeated", "RowSpace", "Rows", "Scalar",
-    "Signature", "bind", "bind_rows", "fast_condition", "parse", "read_attributes",
+    "Argument", "Attribute", "CountOrSizes", "Described", "Dtype", "Ints", "NonNegative", "Positive",
+    "Repeated", "RowSpace", "Rows", "Scalar", "Signature", "Sizes", "bind", "bind_rows", "fast_condition",
+    "parse", "read_attributes",
 ]  # fmt: skip

@@ -13,7 +13,6 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
 from seqflow.signature.language import (
-    DTYPE_WORDS,
     Anything,
     Argument,
     Arithmetic,
@@ -65,6 +64,9 @@ def _scopes(signature: Signature, bound: Sequence[Any]) -> Iterator[list[tuple[A
 
 def _convert_repeated(group: Repeated, value: Any) -> list[tuple[Any, ...]]:
     """`value` holds one list an argument of the group; returned are the repetitions."""
+    for argument, items in zip(group.arguments, value, strict=True):
+        if not isinstance(items, (list, tuple, np.ndarray)):
+            raise OpTypeError(f"{argument.name} is {type(items).__name__}, expected a list of arrays")
     counts = {argument.name: len(items) for argument, items in zip(group.arguments, value, strict=True)}
     if len(set(counts.values())) != 1 or 0 in counts.values():
         found = ", ".join(f"{name} has {count}" for name, count in counts.items())
@@ -103,12 +105,6 @@ def as_array(name: str, value: Any) -> Array:
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
-def allowed_kinds(argument: Argument) -> str | None:
-    """The NumPy dtype kinds an input takes, or None where it takes one dtype only."""
-    word = argument.dtype.word
-    return "iu" if word == "index" else DTYPE_WORDS.get(word)
-
-
 def expected_dtype(argument: Argument) -> str:
     """What an input's dtype should be, in words."""
     return {
@@ -118,7 +114,7 @@ def expected_dtype(argument: Argument) -> str:
 
 
 def _check_dtype(argument: Argument, array: Array) -> None:
-    kinds = allowed_kinds(argument)
+    kinds = argument.kinds
     fits = array.dtype == argument.dtype.word if kinds is None else array.dtype.kind in kinds
     if not fits:
         raise OpTypeError(f"{argument.name} is {array.dtype}, expected {expected_dtype(argument)}")
@@ -144,7 +140,7 @@ def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
     for argument, array in arguments:
         for axis, dim, size in _aligned(argument, array):
             match dim:
-                case Anything():
+                case Anything() | Rest(name="_"):
                     pass
                 case Name(name=name) | AtLeast(name=name) if name not in known:
                     known[name], origins[name] = size, f"{argument.name}.shape[{axis}]"
@@ -207,8 +203,14 @@ def _check_size(
         raise LodError(f"{dim} is {expected} but {argument.name} has {size} {where}")
     elif expected != size:
         origin = origins.get(getattr(dim, "name", None))
-        because = f"as in {origin}" if origin else f"({dim} is {expected})"
+        because = f"as in {origin}" if origin else f"({dim} is {expected}{_origins_of(dim, known, origins)})"
         raise ShapeError(f"{place} is {size}, expected {expected} {because}")
+
+
+def _origins_of(dim: Dim, known: Known, origins: dict[object, str]) -> str:
+    """Where the names inside a size come from: ", H is 3 as in w_hh.shape[1]"."""
+    names = dict.fromkeys(part.name for part in parts(dim) if isinstance(part, Name))
+    return "".join(f", {name} is {known[name]} as in {origins[name]}" for name in names if name in origins)
 
 
 def _solve(place: str, dim: Dim, size: int, known: Known, origins: dict[object, str]) -> None:
@@ -239,16 +241,11 @@ def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str 
     for argument in sorted(signature.input_arguments, key=lambda argument: not argument.is_lengths):
         writer.kind(argument)
     try:
-        for argument in sorted(signature.input_arguments, key=lambda argument: _complexity(argument)):
+        for argument in sorted(signature.input_arguments, key=lambda argument: argument.computed):
             writer.shape(argument)
     except KeyError:
         return None
     return " and ".join(writer.conditions)
-
-
-def _complexity(argument: Argument) -> int:
-    """Arguments whose dimensions are plain names come first: they bind the names the others use."""
-    return sum(not isinstance(dim, (Name, Rest, Anything)) for dim in argument.dims)
 
 
 class _ConditionWriter:
@@ -258,7 +255,7 @@ class _ConditionWriter:
         self.conditions: list[str] = []
 
     def kind(self, argument: Argument) -> None:
-        name, kinds = argument.name, allowed_kinds(argument)
+        name, kinds = argument.name, argument.kinds
         if argument.is_lengths:
             self.bound[Sum(name)] = f"sum_{name}"
             self.conditions.append(f"(sum_{name} := check_lengths({name})) >= 0")
@@ -267,7 +264,7 @@ class _ConditionWriter:
         self.conditions.append(f"type({name}) is ndarray and {name}.ndim {rank}")
         dtype = f"== {argument.dtype.word}" if kinds is None else f'.kind in "{kinds}"'
         self.conditions.append(
-            f"(dtype := {name}.dtype){' ' if kinds is None else ''}{dtype} and dtype.isnative"
+            f"(_dtype := {name}.dtype){' ' if kinds is None else ''}{dtype} and _dtype.isnative"
         )
 
     def shape(self, argument: Argument) -> None:
@@ -276,7 +273,7 @@ class _ConditionWriter:
             axis = i if rest is None or i < rest else i - count
             place = f"{argument.name}.shape[{axis}]"
             match dim:
-                case Anything():
+                case Anything() | Rest(name="_"):
                     pass
                 case Rest():
                     stop = "" if i == count - 1 else str(i + 1 - count)

@@ -6,6 +6,10 @@ Their annotations say what they take, and one declaration serves the check, the 
     keep: Literal["head", "tail"]      one of these
     empty: Scalar = 0                  any number
     num_rows: NonNegative | None       may be left out
+    axes: Ints | None                  an int or a list of ints, as a tuple
+    repeats: Sizes                     the same, each 0 or more
+    parts: CountOrSizes                how many, or a list of the size of each
+    dtype: Dtype                       a dtype or its name
 """
 
 import inspect
@@ -19,18 +23,29 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from seqflow.errors import OpError, OpTypeError, nearest
+from seqflow.signature.language import CONCRETE_DTYPES
 
 Positive = Annotated[int, 1]
 """An int, 1 or more."""
 NonNegative = Annotated[int, 0]
 """An int, 0 or more."""
+Ints = tuple[int, ...]
+"""Integers, one or a list of them."""
+Sizes = Annotated[tuple[int, ...], 0]
+"""Integers, one or a list of them, each 0 or more."""
+CountOrSizes = Annotated[int, 1] | Annotated[tuple[int, ...], 0]
+"""An int of 1 or more, how many there are, or a list of sizes, as a tuple."""
+Dtype = np.dtype[Any]
+"""The dtype of numbers, bools or times."""
 Scalar = bool | int | float | np.generic
 """One number, to be cast to the dtype of the result; an error where that would change its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One keyword-only parameter. `kind` is int, float, bool, str, choice, scalar or object (unchecked)."""
+    """One keyword-only parameter. `kind` is int, ints, parts, float, bool, str, choice, scalar, dtype or object
+    (unchecked).
+    """
 
     name: str
     kind: str
@@ -53,6 +68,9 @@ class Attribute:
             "str": "text",
             "choice": " or ".join(map(repr, self.choices)),
             "scalar": "a number",
+            "ints": "integers" if self.minimum is None else f"integers, each {self.minimum} or more",
+            "parts": "an integer, 1 or more, or a list of sizes",
+            "dtype": "a dtype of numbers, bools or times",
             "object": "a value",
         }[self.kind]
         return f"{words}, or None" if self.optional else words
@@ -68,6 +86,10 @@ class Attribute:
             "str": f"type({name}) is str",
             "choice": f"{name} in {self.choices!r}",
             "scalar": f"type({name}) is int or type({name}) is float",
+            "ints": f"type({name}) is tuple and set(map(type, {name})) <= {{int}}"
+            + ("" if self.minimum is None else f" and min({name}, default={self.minimum}) >= {self.minimum}"),
+            "parts": f"type({name}) is int and {name} >= 1",
+            "dtype": f"isinstance({name}, dtype_class) and {name}.kind in 'biufcmM' and {name}.isnative",
             "object": "",
         }[self.kind]
         if not tests:
@@ -80,6 +102,12 @@ class Attribute:
             return value
         if self.kind == "int":
             return self._integer(value)
+        if self.kind == "ints":
+            return self._integers(value)
+        if self.kind == "parts":
+            return self._parts(value)
+        if self.kind == "dtype":
+            return self._dtype(value)
         if self.kind == "choice":
             if value in self.choices:
                 return value
@@ -96,19 +124,55 @@ class Attribute:
         convert: type | None = {"float": float, "bool": bool}.get(self.kind)
         return convert(value) if convert else value
 
-    def _integer(self, value: Any) -> int:
+    def _integer(self, value: Any, place: str = "", expected: str = "") -> int:
         try:
             number = operator.index(value)
         except TypeError:
-            raise self._wrong_type(value) from None
+            raise self._wrong_type(value, place, expected) from None
         if isinstance(value, (bool, np.bool_)):
-            raise self._wrong_type(value)
+            raise self._wrong_type(value, place, expected)
         if self.minimum is not None and number < self.minimum:
-            raise OpError(f"{self.name} is {number}, expected {self.expected}")
+            raise OpError(f"{self.name}{place} is {number}, expected {expected or self.expected}")
         return number
 
-    def _wrong_type(self, value: Any) -> OpTypeError:
-        return OpTypeError(f"{self.name} is {value!r} ({type(value).__name__}), expected {self.expected}")
+    def _integers(self, value: Any) -> tuple[int, ...]:
+        if isinstance(value, np.ndarray):
+            value = value.tolist() if value.ndim else value[()]
+        if not isinstance(value, (list, tuple, range)):
+            return (self._integer(value),)
+        expected = "an integer" if self.minimum is None else f"an integer, {self.minimum} or more"
+        return tuple(self._integer(one, f"[{i}]", expected) for i, one in enumerate(value))
+
+    def _parts(self, value: Any) -> int | tuple[int, ...]:
+        if np.ndim(value):
+            sizes = self._integers(value)
+            if sizes:
+                return sizes
+            raise OpError(f"{self.name} is empty, expected {self.expected}")
+        count = self._integer(value)
+        if count < 1:
+            raise OpError(f"{self.name} is {count}, expected {self.expected}")
+        return count
+
+    def _dtype(self, value: Any) -> np.dtype[Any]:
+        try:
+            dtype = None if value is None else np.dtype(value)
+        except (TypeError, ValueError, SyntaxError):
+            dtype = None
+        if dtype is None and isinstance(value, str):
+            raise OpError(
+                f"{self.name} is {value!r}, expected {self.expected}{nearest(value, CONCRETE_DTYPES)}"
+            )
+        if dtype is None:
+            raise self._wrong_type(value)
+        if dtype.kind not in "biufcmM":
+            raise OpError(f"{self.name} is {dtype}, expected {self.expected}")
+        native: np.dtype[Any] = dtype.newbyteorder("=")
+        return native
+
+    def _wrong_type(self, value: Any, place: str = "", expected: str = "") -> OpTypeError:
+        found = f"{self.name}{place} is {value!r} ({type(value).__name__})"
+        return OpTypeError(f"{found}, expected {expected or self.expected}")
 
 
 def read_attributes(function: Callable[..., Any]) -> tuple[Attribute, ...]:
@@ -129,13 +193,20 @@ def _attribute(name: str, hint: Any, default: Any) -> Attribute:
     kinds = [member for member in members if member is not type(None)]
     if set(kinds) == set(typing.get_args(Scalar)):
         return Attribute(name, "scalar", optional, default=default)
+    if {*kinds} == {*typing.get_args(CountOrSizes)}:
+        return Attribute(name, "parts", optional, minimum=0, default=default)
     if len(kinds) != 1:
         return Attribute(name, "object", optional, default=default)
     hint = kinds[0]
     if typing.get_origin(hint) is Literal:
         return Attribute(name, "choice", optional, choices=typing.get_args(hint), default=default)
     if typing.get_origin(hint) is Annotated:
-        return Attribute(name, "int", optional, minimum=typing.get_args(hint)[1], default=default)
+        base, minimum = typing.get_args(hint)
+        return Attribute(name, "int" if base is int else "ints", optional, minimum=minimum, default=default)
+    if typing.get_origin(hint) is tuple:
+        return Attribute(name, "ints", optional, default=default)
+    if typing.get_origin(hint) is np.dtype:
+        return Attribute(name, "dtype", optional, default=default)
     kind = {int: "int", float: "float", bool: "bool", str: "str"}.get(hint, "object")
     return Attribute(name, kind, optional, default=default)
 

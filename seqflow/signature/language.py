@@ -6,9 +6,9 @@ evaluated against a dictionary of what is known: `{"B": 3, Sum("lengths"): 7}`.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from seqflow.errors import OpError
 
@@ -26,6 +26,8 @@ CONCRETE_DTYPES = (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
 )  # fmt: skip
 OUTPUT_DTYPE_RULES = ("sum_of", "mean_of")
+GIVEN_DTYPE = "dtype"
+"""The word for an output that has the dtype of the attribute `dtype`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ class Fresh:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """`*d`: any number of dimensions."""
+    """`*d`: any number of dimensions; `*_`: any number, of any sizes, each time it stands."""
 
     name: str
 
@@ -157,16 +159,23 @@ class Argument:
     dims: tuple[Dim, ...]
     is_lengths: bool = False
     optional: bool = False
+    rank: int = field(init=False, repr=False, compare=False)
+    """How many dimensions there are beside `*d`."""
+    rest: int | None = field(init=False, repr=False, compare=False)
+    """Where `*d` stands among the dimensions."""
+    kinds: str | None = field(init=False, repr=False, compare=False)
+    """The NumPy dtype kinds an input takes, or None where it takes one dtype only."""
+    computed: int = field(init=False, repr=False, compare=False)
+    """How many dimensions are computed from others. Those without any are bound first."""
 
-    @property
-    def rank(self) -> int:
-        """How many dimensions there are beside `*d`."""
-        return sum(not isinstance(dim, Rest) for dim in self.dims)
-
-    @property
-    def rest(self) -> int | None:
-        """Where `*d` stands among the dimensions."""
-        return next((i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)), None)
+    def __post_init__(self) -> None:
+        rests = [i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)]
+        plain = sum(isinstance(dim, (Name, Rest, Anything)) for dim in self.dims)
+        kinds = "iu" if self.dtype.word == "index" else DTYPE_WORDS.get(self.dtype.word)
+        object.__setattr__(self, "kinds", kinds)
+        object.__setattr__(self, "rank", len(self.dims) - len(rests))
+        object.__setattr__(self, "rest", rests[0] if rests else None)
+        object.__setattr__(self, "computed", len(self.dims) - plain)
 
     def __str__(self) -> str:
         word = "lens" if self.is_lengths and self.name != "lengths" else str(self.dtype)
@@ -177,10 +186,19 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """`{…}+` of inputs (one list an argument), or `{…}*count` of outputs (lists of `count`)."""
+    """`{…}+` of inputs (one list an argument), or `{…}*count` of outputs (lists of `count`).
+
+    The names of its tensors belong to one repetition each; dimension variables are those of the whole signature.
+    """
 
     arguments: tuple[Argument, ...]
     count: str | None = None
+    """The attribute that says how many there are: an int, or a list of so many."""
+
+    def length(self, attributes: Mapping[str, Any]) -> int:
+        """How many repetitions of outputs there are."""
+        value = attributes[str(self.count)]
+        return value if isinstance(value, int) else len(value)
 
     def __str__(self) -> str:
         inside = ", ".join(map(str, self.arguments))
@@ -194,14 +212,12 @@ class Signature:
     text: str
     inputs: tuple[Argument | Repeated, ...]
     outputs: tuple[Argument | Repeated, ...]
+    input_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
+    output_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def input_arguments(self) -> tuple[Argument, ...]:
-        return tuple(flatten(self.inputs))
-
-    @property
-    def output_arguments(self) -> tuple[Argument, ...]:
-        return tuple(flatten(self.outputs))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "input_arguments", tuple(flatten(self.inputs)))
+        object.__setattr__(self, "output_arguments", tuple(flatten(self.outputs)))
 
     @property
     def inputs_text(self) -> str:
@@ -357,6 +373,9 @@ def _argument(reader: _Reader) -> Argument:
     return Argument(word, dtype, tuple(dims), is_lengths, optional=reader.accept("?"))
 
 
+_PLAIN_WORDS = {*DTYPE_WORDS, *CONCRETE_DTYPES, GIVEN_DTYPE}
+
+
 def _dtype(reader: _Reader, word: str) -> DtypeRule:
     names: list[str] = []
     if reader.accept("("):
@@ -365,7 +384,7 @@ def _dtype(reader: _Reader, word: str) -> DtypeRule:
             names.append(reader.name())
         reader.take(")")
     takes_names = word == "index" or word in OUTPUT_DTYPE_RULES
-    if takes_names != bool(names) or not (takes_names or word in DTYPE_WORDS or word in CONCRETE_DTYPES):
+    if takes_names != bool(names) or not (takes_names or word in _PLAIN_WORDS):
         reader.next -= 1
         reader.fail("a dtype word before the name")
     return DtypeRule(word, tuple(names))

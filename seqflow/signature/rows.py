@@ -6,9 +6,10 @@ The name of axis 0 says it. The same plain name on an output claims that row i i
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, islice
+from typing import NamedTuple
 
-from seqflow.signature.language import Argument, AtLeast, Name, Signature, Sum
+from seqflow.signature.language import Argument, AtLeast, Name, Repeated, Rest, Signature, Sum
 
 _serial = count(1)
 
@@ -19,6 +20,9 @@ class Described:
 
     by: str
 
+    def __str__(self) -> str:
+        return f"the lengths {self.by}"
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -27,40 +31,102 @@ class Rows:
     origin: str
     serial: int = field(default_factory=lambda: next(_serial))
 
+    def __str__(self) -> str:
+        return self.origin
+
 
 RowSpace = Described | Rows
 
 
 def bind_rows(
     signature: Signature,
-    inputs: Mapping[str, str | None],
+    inputs: Mapping[str, str | Sequence[str] | None],
     outputs: Sequence[str],
     spaces: Mapping[str, RowSpace],
     origin: str,
 ) -> list[RowSpace | None]:
     """The row space of each output; None where the signature cannot tell.
 
-    `inputs` names the tensor given to each input of the signature, `outputs` the tensors that will hold the
-    results, `spaces` the row spaces known so far.
+    `inputs` names the tensor given to each input of the signature (a list of tensors, where the op takes a list),
+    `outputs` the tensors that will hold the results (those of a list of outputs one after another), `spaces` the
+    row spaces known so far.
     """
+    return rows_of(signature, inputs, name_outputs(signature, outputs), spaces, origin)
+
+
+def rows_of(
+    signature: Signature,
+    inputs: Mapping[str, str | Sequence[str] | None],
+    outputs: "Sequence[NamedOutput]",
+    spaces: Mapping[str, RowSpace],
+    origin: str,
+) -> list[RowSpace | None]:
+    """The same for outputs that have been named."""
     names: dict[str, RowSpace | None] = {}
+    single: dict[str, str] = {}
     for argument in signature.input_arguments:
+        given = inputs.get(argument.name)
+        tensors = [given] if isinstance(given, str) else given or []
+        if isinstance(given, str):
+            single[argument.name] = given
         match argument.dims[:1]:
             case (Name(name=name),) | (AtLeast(name=name),):
-                space = spaces.get(inputs.get(argument.name) or "")
-                names[name] = names.get(name) or space
-    results = dict(zip((argument.name for argument in signature.output_arguments), outputs, strict=True))
+                known = (spaces[tensor] for tensor in tensors if tensor in spaces)
+                names[name] = names.get(name) or next(known, None)
     fresh: dict[object, Rows] = {}
 
-    def space_of(argument: Argument) -> RowSpace | None:
-        if not argument.dims:
+    def space_of(output: NamedOutput) -> RowSpace | None:
+        if not output.argument.dims:
             return None
-        dim = argument.dims[0]
+        dim = output.argument.dims[0]
         if isinstance(dim, Sum):
-            by = results.get(dim.of) or inputs.get(dim.of)
+            by = output.tensors.get(dim.of) or single.get(dim.of)
             return Described(by) if by else None
+        if isinstance(dim, Rest):
+            return None
         if isinstance(dim, Name) and dim.name in names:
             return names[dim.name]
-        return fresh.setdefault(dim, Rows(origin))
+        return fresh.setdefault((dim, output.repetition), Rows(origin))
 
-    return [space_of(argument) for argument in signature.output_arguments]
+    return [space_of(output) for output in outputs]
+
+
+class NamedOutput(NamedTuple):
+    """One tensor of the results."""
+
+    argument: Argument
+    repetition: int
+    """Which repetition of its group it belongs to; 0 where there is no group."""
+    tensor: str
+    tensors: Mapping[str, str]
+    """What the outputs that it may speak of are called."""
+
+
+def name_outputs(signature: Signature, tensors: Sequence[str]) -> list[NamedOutput]:
+    """What is called how among the results.
+
+    `tensors` are in the order of the results: those of `{a, b}*n` are the n of a, then the n of b. One such group
+    can stand in a signature: it takes what the plain outputs leave.
+    """
+    if not any(isinstance(item, Repeated) for item in signature.outputs):
+        pairs = list(zip(signature.output_arguments, tensors, strict=True))
+        names = {argument.name: tensor for argument, tensor in pairs}
+        return [NamedOutput(argument, 0, tensor, names) for argument, tensor in pairs]
+    count = len(tensors) - sum(isinstance(item, Argument) for item in signature.outputs)
+    remaining = iter(tensors)
+    columns: dict[str, list[str]] = {}
+    for item in signature.outputs:
+        if isinstance(item, Argument):
+            columns[item.name] = [next(remaining)]
+        else:
+            columns |= {a.name: list(islice(remaining, count // len(item.arguments))) for a in item.arguments}
+    shared = {item.name: columns[item.name][0] for item in signature.outputs if isinstance(item, Argument)}
+    found: list[NamedOutput] = []
+    for item in signature.outputs:
+        group = [item] if isinstance(item, Argument) else item.arguments
+        own = {argument.name for argument in group}
+        for argument in group:
+            for i, tensor in enumerate(columns[argument.name]):
+                names = shared | {name: columns[name][i] for name in own}
+                found.append(NamedOutput(argument, i, tensor, names))
+    return found

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import LodError, OpTypeError, ShapeError
-from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape
-from seqflow.signature.arrays import allowed_kinds, expected_dtype
+from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
+from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape, quoted
+from seqflow.signature.arrays import expected_dtype
 from seqflow.signature.language import (
+    GIVEN_DTYPE,
     Anything,
     Argument,
     Arithmetic,
@@ -27,164 +28,219 @@ from seqflow.signature.language import (
     Size,
     Sum,
 )
-from seqflow.signature.rows import Described, RowSpace, bind_rows
+from seqflow.signature.rows import Described, RowSpace, name_outputs, rows_of
 from seqflow.tensor import TensorSpec
+
+Specs = Mapping[str, TensorSpec | Sequence[TensorSpec]]
+Names = Mapping[str, str | Sequence[str]]
 
 
 def bind_specs(
     signature: Signature,
-    specs: Mapping[str, TensorSpec],
+    specs: Specs,
     *,
     attributes: Mapping[str, Any],
-    names: Mapping[str, str],
+    names: Names,
     results: Sequence[str],
     equalities: Equalities,
 ) -> tuple[list[TensorSpec], list[Guard]]:
     """The outputs' specs, and the sizes that were taken to be equal without proof.
 
     `specs` holds those of the inputs that are given, by the signature's names; `names` the tensors they are, and
-    `results` the tensors the outputs will be: lengths are told apart by these. Raises OpTypeError, ShapeError,
-    and LodError where values meet lengths that describe other rows; then `equalities` has not changed.
+    `results` the tensors the outputs will be: lengths are told apart by these. Where the op takes or gives a list,
+    there is a list. Raises OpTypeError, ShapeError, and LodError where values meet lengths that describe other
+    rows; then `equalities` has not changed.
     """
     with equalities.staged():
-        binder = _Binder(attributes, names, equalities)
-        given = [a for a in signature.input_arguments if a.name in specs]
-        for argument in sorted(given, key=_plain_dimensions_first):
-            binder.input(argument, specs[argument.name])
-        spaces: dict[str, Any] = {names[name]: s.rows for name, s in specs.items() if s.rows is not None}
-        tensors = {argument.name: names.get(argument.name) for argument in signature.input_arguments}
-        rows = bind_rows(signature, tensors, results, spaces, "an op")
-        binder.names.update(zip((a.name for a in signature.output_arguments), results, strict=True))
-        outputs = [
-            TensorSpec(output_dtype(signature, argument, specs), binder.shape(argument, result), space)
-            for argument, result, space in zip(signature.output_arguments, results, rows, strict=True)
-        ]
+        inputs = _inputs(signature, specs, names)
+        binder = _Binder(attributes, equalities)
+        for one in sorted(inputs, key=_computed):
+            binder.input(one)
+        spaces: dict[str, Any] = {one.tensor: one.spec.rows for one in inputs if one.spec.rows is not None}
+        named = name_outputs(signature, results)
+        rows = rows_of(signature, names, named, spaces, "an op")
+        single = {one.argument.name: one.tensor for one in inputs if one.label == one.argument.name}
+        outputs: list[TensorSpec] = []
+        for output, space in zip(named, rows, strict=True):
+            binder.names = {**single, **output.tensors}
+            shape = binder.shape(output.argument, output.tensor)
+            dtype = output_dtype(signature, output.argument, specs, attributes)
+            outputs.append(TensorSpec(dtype, shape, space))
     return outputs, binder.guards
 
 
-def output_dtype(signature: Signature, argument: Argument, specs: Mapping[str, TensorSpec]) -> np.dtype[Any]:
+def _computed(one: _Input) -> int:
+    return one.argument.computed
+
+
+class _Input(NamedTuple):
+    argument: Argument
+    spec: TensorSpec
+    label: str
+    """What messages call it: `data`, or `data[2]` in a list."""
+    tensor: str
+    names: Mapping[str, str]
+    """The tensors that its `sum(…)` may speak of, by the signature's names."""
+
+
+def _inputs(signature: Signature, specs: Specs, names: Names) -> list[_Input]:
+    """The inputs that are given, one by one."""
+    single = {name: tensor for name, tensor in names.items() if isinstance(tensor, str) and name in specs}
+    found: list[_Input] = []
+    for item in signature.inputs:
+        if isinstance(item, Argument):
+            spec = specs.get(item.name)
+            if isinstance(spec, TensorSpec):
+                found.append(_Input(item, spec, item.name, single[item.name], single))
+            continue
+        columns = [(a, _listed(specs, a.name), list(names[a.name])) for a in item.arguments]
+        counts = {a.name: len(column) for a, column, _ in columns}
+        if len(set(counts.values())) != 1 or 0 in counts.values():
+            lists = ", ".join(f"{name} has {count}" for name, count in counts.items())
+            raise OpError(f"{lists}, expected lists of one or more, all equally long")
+        for i in range(len(columns[0][1])):
+            own = single | {a.name: tensors[i] for a, _, tensors in columns}
+            found += [_Input(a, given[i], f"{a.name}[{i}]", tensors[i], own) for a, given, tensors in columns]
+    return found
+
+
+def output_dtype(
+    signature: Signature, argument: Argument, specs: Specs, attributes: Mapping[str, Any]
+) -> np.dtype[Any]:
     """The dtype an output has for inputs of these dtypes."""
     word, of = argument.dtype.word, argument.dtype.of
     if word == "any":
-        first = next(a.name for a in signature.input_arguments if a.name in specs)
-        return specs[first].dtype
+        return _dtypes(specs, next(a.name for a in signature.input_arguments if a.name in specs))[0]
     if word in ("sum_of", "mean_of"):
         rule = kernels.sum_dtype if word == "sum_of" else kernels.mean_dtype
-        return np.result_type(*(rule(specs[name].dtype) for name in of if name in specs))
+        found = [rule(dtype) for name in of if name in specs for dtype in _dtypes(specs, name)]
+        return found[0] if len(found) == 1 else np.result_type(*found)
+    if word == GIVEN_DTYPE:
+        given: np.dtype[Any] = np.dtype(attributes[word])
+        return given
     return np.dtype(np.int64 if word == "int" else word)
 
 
-def _plain_dimensions_first(argument: Argument) -> int:
-    return sum(not isinstance(dim, (Name, Rest, Anything)) for dim in argument.dims)
+def _dtypes(specs: Specs, name: str) -> list[np.dtype[Any]]:
+    return [spec.dtype for spec in _listed(specs, name)]
+
+
+def _listed(specs: Specs, name: str) -> list[TensorSpec]:
+    given = specs[name]
+    return [given] if isinstance(given, TensorSpec) else list(given)
 
 
 class _Binder:
     """What is known of one call while its inputs are gone through."""
 
-    def __init__(
-        self, attributes: Mapping[str, Any], names: Mapping[str, str], equalities: Equalities
-    ) -> None:
+    def __init__(self, attributes: Mapping[str, Any], equalities: Equalities) -> None:
         self.attributes = attributes
-        self.names = dict(names)
+        self.names: Mapping[str, str] = {}
+        """The tensors that sizes speak of, by the signature's names."""
         self.equalities = equalities
         self.guards: list[Guard] = []
         self.sizes: dict[str, Dimension] = {}
-        self.rests: dict[Rest, tuple[Dimension, ...]] = {}
+        self.rests: dict[str, tuple[Dimension, ...]] = {}
         self.rows: dict[str, tuple[RowSpace, str]] = {}
-        self.places: dict[object, str] = {}
+        self.places: dict[str, _Place] = {}
+        self.rest_places: dict[str, _Place] = {}
 
-    def input(self, argument: Argument, spec: TensorSpec) -> None:
-        kinds = allowed_kinds(argument)
+    def input(self, one: _Input) -> None:
+        argument, spec, label, _, self.names = one
+        kinds = argument.kinds
         fits = spec.dtype == argument.dtype.word if kinds is None else spec.dtype.kind in kinds
         if not fits:
-            raise OpTypeError(f"{argument.name} is {spec.dtype}, expected {expected_dtype(argument)}")
-        self.row_space(argument, spec)
+            raise OpTypeError(f"{label} is {spec.dtype}, expected {expected_dtype(argument)}")
+        if spec.rows is not None:
+            self.row_space(argument, spec.rows, label)
         if spec.shape.dimensions is None:
             return
         rank = len(spec.shape.dimensions)
         if rank != argument.rank and not (rank > argument.rank and argument.rest is not None):
             wanted = f"{argument.rank} or more" if argument.rest is not None else str(argument.rank)
-            raise ShapeError(
-                f"{argument.name} has shape {spec.shape}, expected {wanted} dimensions ({argument})"
-            )
-        for place, dim, sizes in _aligned(argument, spec.shape.dimensions):
-            self.dimension(place, dim, sizes)
+            raise ShapeError(f"{label} has shape {spec.shape}, expected {wanted} dimensions ({argument})")
+        dimensions, rest = spec.shape.dimensions, argument.rest
+        extra = rank - len(argument.dims)
+        for i, dim in enumerate(argument.dims):
+            axis = i if rest is None or i <= rest else i + extra
+            if isinstance(dim, Rest):
+                self.rest((label, axis), dim.name, dimensions[axis : axis + extra + 1])
+            elif isinstance(dim, Name) and dim.name not in self.attributes:
+                self.named(dim.name, dimensions[axis], (label, axis))
+            else:
+                self.dimension((label, axis), dim, dimensions[axis])
 
-    def dimension(self, place: str, dim: Dim, sizes: tuple[Dimension, ...]) -> None:
+    def dimension(self, place: _Place, dim: Dim, size: Dimension) -> None:
         match dim:
             case Anything():
                 pass
-            case Rest():
-                self.rest(place, dim, sizes)
             case AtLeast(name=name, bound=bound):
-                self.named(name, sizes[0], place)
+                self.named(name, size, place)
                 least = self.size(bound)
-                if (
-                    least is not None
-                    and sizes[0].max_length is not None
-                    and sizes[0].max_length < least.min_length
-                ):
-                    raise ShapeError(f"{place} is {sizes[0]}, expected {bound} = {least} or more")
-            case Name(name=name) if name not in self.attributes:
-                self.named(name, sizes[0], place)
+                if least is not None and size.max_length is not None:
+                    if size.max_length < least.min_length:
+                        raise ShapeError(f"{_words(place)} is {size}, expected {bound} = {least} or more")
+                    self.equalities.limit(least, size, _words(place))
             case _:
-                assert not isinstance(dim, Fresh)
+                assert not isinstance(dim, (Fresh, Rest))
                 expected = self.size(dim)
                 if expected is not None:
-                    self.merge(expected, sizes[0], str(dim), place, isinstance(dim, Sum))
+                    self.merge(expected, size, dim, place)
 
-    def named(self, name: str, size: Dimension, place: str) -> None:
+    def named(self, name: str, size: Dimension, place: _Place) -> None:
         if name in self.sizes:
             self.sizes[name] = self.merge(self.sizes[name], size, self.places[name], place)
         else:
             self.sizes[name], self.places[name] = size, place
 
-    def rest(self, place: str, dim: Rest, sizes: tuple[Dimension, ...]) -> None:
-        if dim not in self.rests:
-            self.rests[dim], self.places[dim] = sizes, place
+    def rest(self, place: _Place, name: str, sizes: tuple[Dimension, ...]) -> None:
+        if name == "_":
             return
-        known = self.rests[dim]
+        if name not in self.rests:
+            self.rests[name], self.rest_places[name] = sizes, place
+            return
+        known = self.rests[name]
         if len(known) != len(sizes):
             raise ShapeError(
-                f"{place} is {PartialShape(sizes)}, expected {PartialShape(known)} as in {self.places[dim]}"
+                f"{_words(place)} is {PartialShape(sizes)}, expected {PartialShape(known)}"
+                f" as in {_words(self.rest_places[name])}"
             )
-        self.rests[dim] = tuple(
-            self.merge(one, other, self.places[dim], place) for one, other in zip(known, sizes, strict=True)
+        self.rests[name] = tuple(
+            self.merge(one, other, self.rest_places[name], place)
+            for one, other in zip(known, sizes, strict=True)
         )
 
     def merge(
-        self, known: Dimension, size: Dimension, known_place: str, place: str, of_lengths: bool = False
+        self, known: Dimension, size: Dimension, known_place: _Place | Size, place: _Place
     ) -> Dimension:
         """One size for both: proved, refused, or assumed and recorded as a guard."""
+        if known is size and known.is_named:
+            return known
         answer = self.equalities.compare(known, size)
         if answer is Comparison.EQUAL:
             return known
         if answer is Comparison.UNEQUAL:
             why = "".join(f"\n  {line}" for line in self.equalities.explain(known, size))
-            kind = LodError if of_lengths else ShapeError
-            raise kind(f"{place} is {size}, but {known_place} is {known}{why}")
-        origin = f"{known_place} and {place}"
+            kind = LodError if isinstance(known_place, Sum) else ShapeError
+            raise kind(f"{_words(place)} is {size}, but {_words(known_place)} is {known}{why}")
+        origin = f"{_words(known_place)} and {_words(place)}"
         self.guards.append(Guard(known, size, origin))
         return self.equalities.equate(known, size, origin)
 
-    def row_space(self, argument: Argument, spec: TensorSpec) -> None:
+    def row_space(self, argument: Argument, rows: Any, label: str) -> None:
         """LodError where two row spaces that are known and different meet."""
-        rows, dim = spec.rows, argument.dims[0] if argument.dims else None
-        if rows is None:
-            return
+        dim = argument.dims[0] if argument.dims else None
         if isinstance(dim, Sum) and isinstance(rows, Described) and dim.of in self.names:
             expected = Described(self.names[dim.of])
             if self.equalities.rows(rows) != self.equalities.rows(expected):
                 raise LodError(
-                    f"{argument.name} has the rows that {rows.by} describes, but {dim.of} is {expected.by}: "
+                    f"{label} has the rows that {rows.by} describes, but {dim.of} is {expected.by}: "
                     "values of one column, lengths of another"
                 )
         elif isinstance(dim, (Name, AtLeast)):
-            known, owner = self.rows.setdefault(dim.name, (rows, argument.name))  # type: ignore[arg-type]
+            known, owner = self.rows.setdefault(dim.name, (rows, label))
             if self.equalities.rows(known) != self.equalities.rows(rows):
-                raise LodError(
-                    f"{argument.name} has the rows of {_origin(rows)}, but {owner} those of {_origin(known)}"
-                )
+                raise LodError(f"{label} has the rows of {rows}, but {owner} those of {known}")
 
     def size(self, size: Size) -> Dimension | None:
         """The value of a size; None where something it needs is not known."""
@@ -214,31 +270,23 @@ class _Binder:
         sizes: list[Dimension] = []
         for axis, dim in enumerate(argument.dims):
             if isinstance(dim, Rest):
-                if dim not in self.rests:
+                if dim.name not in self.rests:
                     return PartialShape.dynamic()
-                sizes += self.rests[dim]
+                sizes += self.rests[dim.name]
                 continue
             wanted = dim.size if isinstance(dim, Fresh) else dim
             size = None if isinstance(wanted, (Anything, AtLeast)) else self.size(wanted)
             if size is None:
-                size = Dimension.symbol(f"{result}.shape[{axis}]")
+                size = Dimension.symbol(f"{quoted(result)}.shape[{axis}]")
                 if isinstance(wanted, Name):
                     self.sizes[wanted.name] = size
-            sizes.append(self.equalities.resolve(size))
+            sizes.append(self.equalities.resolve(size) if size.terms else size)
         return PartialShape(sizes)
 
 
-def _aligned(
-    argument: Argument, sizes: tuple[Dimension, ...]
-) -> Iterator[tuple[str, Dim, tuple[Dimension, ...]]]:
-    """Each dimension of the signature with its place and its sizes (several for `*d` only)."""
-    extra = len(sizes) - len(argument.dims)
-    for i, dim in enumerate(argument.dims):
-        rest = argument.rest
-        start = i if rest is None or i <= rest else i + extra
-        stop = start + (extra + 1 if i == rest else 1)
-        yield f"{argument.name}.shape[{start}]", dim, sizes[start:stop]
+_Place = tuple[str, int]
+"""An input and one of its axes, for messages."""
 
 
-def _origin(rows: object) -> str:
-    return f"the lengths {rows.by}" if isinstance(rows, Described) else getattr(rows, "origin", str(rows))
+def _words(place: _Place | Size) -> str:
+    return f"{place[0]}.shape[{place[1]}]" if isinstance(place, tuple) else str(place)

@@ -182,8 +182,22 @@ def test_checks_of_lengths(native, data):
         expected = outcome(getattr(reference, name), lengths)
         assert outcome(getattr(native, name), lengths) == expected
     if isinstance(outcome(reference.check_lengths, lengths), int) and np.max(lengths, initial=0) < 1000:
-        for name in ["lengths_to_offsets", "lengths_to_segment_ids"]:
+        for name in ["lengths_to_offsets", "lengths_to_segment_ids", "lengths_to_positions"]:
             assert_same(getattr(native, name)(lengths), getattr(reference, name)(lengths))
+
+
+@each_isa
+@given(data=st.data())
+def test_segment_ids_to_lengths(native, data):
+    ids = sorted(data.draw(st.lists(st.integers(0, 9), max_size=40)))
+    for _ in range(data.draw(st.sampled_from([0, 0, 1, 2]))):
+        bad = data.draw(st.sampled_from([-1, -(2**63), 0, 5, 12]))
+        ids.insert(data.draw(st.integers(0, len(ids))), bad)
+    fits = min(ids, default=0) >= -128
+    array = styled(data.draw, np.array(ids, data.draw(st.sampled_from(["i8", "i4", "i1"])) if fits else "i8"))
+    limit = data.draw(st.sampled_from([None, 10, 0, 13]))
+    expected = outcome(reference.segment_ids_to_lengths, array, limit)
+    assert_same(outcome(native.segment_ids_to_lengths, array, limit), expected)
 
 
 @each_isa
@@ -315,6 +329,51 @@ def test_unpad(native, data, side, with_out):
 
 
 @each_isa
+@given(data=st.data(), with_out=st.booleans())
+def test_pack_by_time(native, data, with_out):
+    rows = data.draw(row_arrays(PLAIN))
+    lengths = data.draw(st.one_of(lengths_of(len(rows)), lengths_of(len(rows)), bad_lengths(len(rows))))
+    num_steps = data.draw(st.integers(0, 70))
+    value = data.draw(st.sampled_from([0, 0, 1]))
+    named = {}
+    expected = outcome(reference.pack_by_time, rows, lengths, num_steps, value)
+    if with_out and isinstance(expected, np.ndarray):
+        named["out"] = np.empty_like(expected, order="C")
+    assert_same(outcome(native.pack_by_time, rows, lengths, num_steps, value, **named), expected)
+
+
+@each_isa
+@given(data=st.data(), with_out=st.booleans())
+def test_unpack_by_time(native, data, with_out):
+    lengths = data.draw(st.one_of(lengths_of(most=20), bad_lengths(5)))
+    num_columns = len(lengths) + data.draw(st.sampled_from([0, 0, 0, 1]))
+    steps = data.draw(st.integers(0, 21))
+    packed = data.draw(row_arrays(PLAIN, steps * num_columns, data.draw(st.sampled_from(ROW_SHAPES))))
+    packed = packed.reshape(steps, num_columns, *packed.shape[1:])
+    named = {}
+    expected = outcome(reference.unpack_by_time, packed, lengths)
+    if with_out and isinstance(expected, np.ndarray):
+        named["out"] = np.empty_like(expected, order="C")
+    assert_same(outcome(native.unpack_by_time, packed, lengths, **named), expected)
+
+
+@each_isa
+@given(
+    dtype=st.sampled_from(["u1", "f2", "f4", "i8", "c16", "S3"]),
+    count=st.integers(200, 700),
+    seed=st.integers(0, 9),
+)
+def test_many_sequences_by_time(native, dtype, count, seed):
+    """More than one tile of them, and more steps than a tile has."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(0, 60, count) * generator.integers(0, 2, count)
+    data = random_array(generator, (int(lengths.sum()),), np.dtype(dtype))
+    packed = native.pack_by_time(data, lengths, 150, 1)
+    assert_same(packed, reference.pack_by_time(data, lengths, 150, 1))
+    assert_same(native.unpack_by_time(packed, lengths), data)
+
+
+@each_isa
 @given(data=st.data(), strategy=st.sampled_from(["best_fit", "first_fit", "concat"]))
 def test_plan_packing(native, data, strategy):
     lengths = data.draw(st.one_of(lengths_of(), st.lists(st.integers(0, 12), max_size=200).map(np.array)))
@@ -405,3 +464,47 @@ def test_softmax(native, data, form):
     tolerance = 1e-6 if expected.dtype == np.float32 else 1e-12
     smallest = 1e-9 if form == "softmax" else 1  # logs are as exact as what they are taken of
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * smallest)
+
+
+@each_isa
+@given(data=st.data(), reverse=st.booleans(), exclusive=st.booleans())
+def test_running_sums(native, data, reverse, exclusive):
+    rows, lengths = data.draw(segmented_rows(NUMBERS))
+    expected = outcome(reference.cumsum_within, rows, lengths, reverse, exclusive)
+    found = outcome(native.cumsum_within, rows, lengths, reverse, exclusive)
+    assert_same(found, expected)  # to the bit: both add up one by one
+
+
+@each_isa
+@given(data=st.data())
+def test_products(native, data):
+    rows, lengths = data.draw(segmented_rows(NUMBERS))
+    expected = outcome(reference.segment_reduce, "prod", rows, lengths, 1)
+    found = outcome(native.segment_reduce, "prod", rows, lengths, 1)
+    scale = None
+    if isinstance(expected, np.ndarray) and expected.dtype.kind == "f":
+        scale = np.abs(expected.astype(np.float64)) + np.finfo(expected.dtype).tiny
+    assert_same(found, expected, scale)
+
+
+@each_isa
+@given(data=st.data(), ddof=st.integers(0, 3))
+def test_variances(native, data, ddof):
+    rows, lengths = data.draw(segmented_rows(NUMBERS))
+    expected = outcome(reference.segment_variance, rows, lengths, ddof, 7)
+    found = outcome(native.segment_variance, rows, lengths, ddof, 7)
+    if not isinstance(expected, np.ndarray):
+        assert found == expected
+        return
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    with np.errstate(all="ignore"):
+        largest = np.square(np.abs(rows.astype(np.float64)).max(initial=0))
+    tolerance = 1e-6 if expected.dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=1e-15 * min(largest, 1e300))
+
+
+@each_isa
+@given(data=st.data(), num_groups=st.integers(0, 9))
+def test_grouping_rows(native, data, num_groups):
+    ids = data.draw(indices_into(num_groups))
+    assert_same(outcome(native.group_rows, ids, num_groups), outcome(reference.group_rows, ids, num_groups))

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqflow import LodError, OpError
+from seqflow.errors import BatchPlanError
 from seqflow.loader.batching import Rows, TokenBudget, batches, planned_lengths
 from seqflow.record import Record
 
@@ -94,3 +95,7 @@ def test_the_only_list_column_of_numbers_is_planned_on():
         LodError, match=r"'y' are not the lengths of a list column of numbers\n  there are x.lengths"
     ):
         planned_lengths(record([1]), "y")
+    none = Record({"a": np.array([1])}, {"a": None}, 1)
+    assert planned_lengths(none, None) is None
+    with pytest.raises(BatchPlanError, match="Packed: there is not just one list column of numbers"):
+        planned_lengths(none, None, needed_by="Packed")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from seqflow import Net, NetError
-from seqflow.signature import Described, Rows
+from seqflow import Net, NetError, registry
+from seqflow.expression.functions import table
 
 TEXT = """
 ids, n = truncate(doc.values, doc.lengths, max_length=512)
@@ -59,11 +59,17 @@ def test_constants_are_not_inputs():
         Net("y = gather(table, ids)").bind(tabel=[1])
 
 
-def test_rows_follow_the_signatures():
-    record = Rows("the record")
-    known = Net(TEXT).rows({"doc.values": Described("doc.lengths"), "doc.lengths": record})
-    assert known["ids"] == Described("n")
-    assert known["n"] is known["x"] is known["mask"] is record
+def test_calls_and_expressions_may_be_operands():
+    net = Net("y = pad(ids % 1000, n)\nz = y.padded * lengths_sum(x, n) + 1")
+    assert [step.op.name for step in net.steps] == ["expression", "pad", "lengths_sum", "expression"]
+    assert net.inputs == ("ids", "n", "x")
+    assert net.outputs() == ("y.padded", "y.mask", "z")
+    assert str(Net(str(net))) == str(net) == "y = pad(ids % 1000, n)\nz = y.padded * lengths_sum(x, n) + 1"
+
+
+def test_every_function_of_an_expression_is_an_op():
+    assert Net("y = maximum(a, b)").steps[0].op.name == "expression"
+    assert {row.name for row in table} <= set(registry.names())
 
 
 @pytest.mark.parametrize(
@@ -78,7 +84,10 @@ def test_rows_follow_the_signatures():
         ("x, n = truncate(a, m, max_length=-1)", "max_length is -1, expected an integer, 0 or more"),
         ("x, n = truncate(a, m, max_length=k)", "max_length is k, expected a literal"),
         ("x, y, z = pad(a, n)", "pad has 2 outputs (padded, mask), found 3 names"),
-        ("lengths_sum(a, n)", "lengths_sum has 1 outputs (sums), found 0 names"),
+        ("lengths_sum(a, n)", "lengths_sum has 1 output (sums), found 0 names"),
+        ("x = lengths_sum([a, b], n)", "lengths_sum: data is [a, b], expected one tensor"),
+        ("x = 2 * truncate(a, n, max_length=2)", "truncate has 2 outputs (rows, kept), expected an operand with one"),
+        ("x = a + nonsense(b)", "line 1, column 9: no op is named 'nonsense'"),
         ("x = lengths_sum(a, n)\nx = lengths_sum(b, n)", "line 2, column 1: x is assigned already, in line 1"),
         ("x = lengths_sum(y, n)\ny = lengths_sum(x, n)", "needs its own result (x, y)"),
         ("x = lengths_sum(x, n)", "needs its own result (x)"),

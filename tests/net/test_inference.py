@@ -30,9 +30,10 @@ def test_every_tensor_gets_dtype_shape_and_rows():
 def test_the_net_prints_with_its_specs_beside_it():
     text = str(Net("ids, _ = truncate(doc.values, doc.lengths, max_length=512)").infer(SPECS))
     assert text.splitlines() == [
-        "# doc.values: int32{sum(doc.lengths)}",
-        "# doc.lengths: int64{rows:0..256}",
-        "ids, _ = truncate(doc.values, doc.lengths, max_length=512)    # ids int32{sum(_0.1)}",
+        "# doc.values: int32{sum(doc.lengths)} ≤ ?",
+        "# doc.lengths: int64{rows:0..256} ≤ 2.0 KiB",
+        "ids, _ = truncate(doc.values, doc.lengths, max_length=512)    # ids int32{sum(_0.1):0..131072} ≤ 512.0 KiB",
+        "# all tensors ≤ ?",
     ]
 
 

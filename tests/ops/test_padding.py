@@ -4,23 +4,33 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
+from sequences import DTYPES, LENGTHS, per_sequence, values
 
-from seqflow import ops
+from seqflow import LodError, OpError, ShapeError, ops
+from seqflow.errors import OpTypeError
 
-LENGTHS = hnp.arrays("int64", st.integers(0, 6), elements=st.integers(0, 9))
 SIDES = st.sampled_from(["right", "left"])
-STRATEGIES = st.sampled_from(["best_fit", "first_fit", "concat"])
 
 
-def data_for(lengths, extra=0, dtype="int64"):
-    total = int(lengths.sum())
-    return np.arange(1, total * 2**extra + 1).reshape(total, *[2] * extra).astype(dtype)
+@given(LENGTHS, SIDES, DTYPES, st.integers(0, 2), st.booleans(), st.data())
+def test_pad_is_one_row_a_sequence(lengths, side, dtype, extra, strided, draw):
+    data, more = values(lengths, dtype, extra, strided), draw.draw(st.integers(0, 3))
+    width = int(lengths.max(initial=0)) + more
+    result = ops.pad(data, lengths, max_length=width, side=side)
+    assert result.padded.shape == (len(lengths), width, *data.shape[1:])
+    for row, mask, rows in zip(result.padded, result.mask, per_sequence(data, lengths), strict=True):
+        padding = np.zeros((width - len(rows), *data.shape[1:]), data.dtype)
+        expected = [rows, padding] if side == "right" else [padding, rows]
+        np.testing.assert_array_equal(row, np.concatenate(expected))
+        np.testing.assert_array_equal(
+            mask, np.concatenate([np.full(len(part), part is rows) for part in expected])
+        )
+    np.testing.assert_array_equal(ops.unpad(result.padded, lengths, side=side), data)
 
 
 @given(LENGTHS, SIDES, st.integers(0, 2), st.integers(1, 4))
 def test_unpad_takes_away_what_pad_adds(lengths, side, extra, multiple):
-    data = data_for(lengths, extra)
+    data = values(lengths, "int64", extra)
     result = ops.pad(data, lengths, side=side, multiple_of=multiple, value=-1)
     assert result.padded.shape[1] % multiple == 0
     np.testing.assert_array_equal(result.mask.sum(axis=1), lengths)
@@ -56,37 +66,94 @@ def test_pad_writes_into_out():
         ops.pad(np.array([1.0, 2.0]), [1, 1], max_length=3, out=padded)
 
 
-@given(LENGTHS, st.integers(1, 8), STRATEGIES, st.integers(0, 1))
-def test_unpack_rows_is_the_inverse_of_pack_rows(lengths, capacity, strategy, extra):
-    data = data_for(lengths, extra)
-    packed = ops.pack_rows(data, lengths, capacity=capacity, strategy=strategy, value=-1)
-    found = ops.unpack_rows(
-        packed.packed, packed.sources, packed.piece_lengths, packed.pieces, num_sequences=len(lengths)
+@given(LENGTHS, DTYPES, st.integers(0, 2), st.booleans(), st.integers(0, 3))
+def test_pad_lengths_is_pad_laid_flat(lengths, dtype, extra, strided, more):
+    data = values(lengths, dtype, extra, strided)
+    target = int(lengths.max(initial=0)) + more
+    found = ops.pad_lengths(data, lengths, target_length=target)
+    padding = np.zeros((target, *data.shape[1:]), data.dtype)
+    expected = [part for rows in per_sequence(data, lengths) for part in (rows, padding[len(rows) :])]
+    np.testing.assert_array_equal(found, np.concatenate([padding[:0], *expected]))
+
+
+@given(LENGTHS, DTYPES, st.integers(0, 2), st.booleans())
+def test_an_empty_sequence_gets_one_row(lengths, dtype, extra, strided):
+    data = values(lengths, dtype, extra, strided)
+    found = ops.pad_empty(data, lengths)
+    one = np.zeros((1, *data.shape[1:]), data.dtype)
+    np.testing.assert_array_equal(found.filled, np.maximum(lengths, 1))
+    expected = [rows if len(rows) else one for rows in per_sequence(data, lengths)]
+    np.testing.assert_array_equal(found.rows, np.concatenate([one[:0], *expected]))
+
+
+@given(LENGTHS, DTYPES, st.integers(0, 2), st.booleans(), st.integers(0, 3), st.integers(0, 3) | st.none())
+def test_padding_comes_before_and_after_and_goes_again(lengths, dtype, extra, strided, before, after):
+    data = values(lengths, dtype, extra, strided)
+    start, end = np.ones(data.shape[1:], data.dtype), np.zeros(data.shape[1:], data.dtype)
+    found = ops.add_padding(data, lengths, start, end, before=before, after=after)
+    behind = before if after is None else after
+    expected = [
+        part for rows in per_sequence(data, lengths) for part in ([start] * before, rows, [end] * behind) if len(part)
+    ]  # fmt: skip
+    np.testing.assert_array_equal(found.rows, np.concatenate([data[:0], *expected]))
+    np.testing.assert_array_equal(found.longer, lengths + before + behind)
+    assert found.rows.dtype == data.dtype
+    removed = ops.remove_padding(found.rows, found.longer, before=before, after=after)
+    np.testing.assert_array_equal(removed.rows, data)
+    np.testing.assert_array_equal(removed.kept, lengths)
+
+
+@given(
+    LENGTHS,
+    st.sampled_from(["float32", "float16", "int8", "bool"]),
+    st.integers(0, 2),
+    st.integers(0, 2),
+    st.integers(0, 2),
+)
+def test_gathered_padding_is_the_sum_of_its_rows(lengths, dtype, extra, before, after):
+    lengths = lengths.astype(np.int64) + before + after
+    data = values(lengths, dtype, extra)
+    found = ops.gather_padding(data, lengths, before=before, after=after)
+    sequences = per_sequence(data, lengths)
+    expected = (
+        sum((rows[:before].sum(axis=0, dtype=float) for rows in sequences), start=np.zeros(data.shape[1:])),
+        sum(
+            (rows[len(rows) - after :].sum(axis=0, dtype=float) for rows in sequences),
+            start=np.zeros(data.shape[1:]),
+        ),
     )
-    np.testing.assert_array_equal(found.data, data)
-    np.testing.assert_array_equal(found.lengths, lengths)
+    for sums, right in zip(found, expected, strict=True):
+        assert sums.dtype == ops.lengths_sum(data, lengths).dtype
+        np.testing.assert_allclose(sums, right, rtol=1e-6)
 
 
-@given(LENGTHS, st.integers(1, 8), STRATEGIES)
-def test_segment_and_position_ids_describe_the_pieces(lengths, capacity, strategy):
-    packed = ops.pack_rows(data_for(lengths), lengths, capacity=capacity, strategy=strategy, value=-1)
-    pieces = iter(packed.piece_lengths.tolist())
-    for r, count in enumerate(packed.pieces):
-        sizes = [next(pieces) for _ in range(count)]
-        padding = [0] * (capacity - sum(sizes))
-        assert (
-            packed.segment_ids[r].tolist() == [k + 1 for k, n in enumerate(sizes) for _ in range(n)] + padding
-        )
-        assert packed.position_ids[r].tolist() == [i for n in sizes for i in range(n)] + padding
-    np.testing.assert_array_equal(packed.packed == -1, packed.segment_ids == 0)
+def test_without_rows_of_their_own_padding_is_0_and_the_end_is_as_the_start():
+    assert ops.add_padding([1, 2], [2, 0]).rows.tolist() == [0, 1, 2, 0, 0, 0]
+    assert ops.add_padding([1, 2], [2, 0], 7).rows.tolist() == [7, 1, 2, 7, 7, 7]
+    assert ops.add_padding([1, 2], [2, 0], None, 8, before=0, after=1).rows.tolist() == [1, 2, 8, 8]
+    assert ops.add_padding(np.array([True]), [1], before=0).rows.tolist() == [True]
+    assert ops.add_padding(np.array([1.5], np.float16), [1], 2).rows.dtype == np.float16
 
 
-@given(LENGTHS, st.integers(1, 8))
-def test_no_strategy_needs_fewer_rows_than_concat_and_best_fit_wastes_little(lengths, capacity):
-    rows = {
-        strategy: len(ops.pack_rows(data_for(lengths), lengths, capacity=capacity, strategy=strategy).pieces)
-        for strategy in ("best_fit", "first_fit", "concat")
-    }
-    assert rows["concat"] == -(-int(lengths.sum()) // capacity)
-    assert rows["concat"] <= rows["best_fit"] <= max(1.5 * rows["concat"] + 1, 1)
-    assert rows["concat"] <= rows["first_fit"]
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: ops.pad([1, 2], [1]), LodError, r"pad: sum\(lengths\) is 1 but data has 2 rows"),
+        (lambda: ops.unpad([[1, 2]], [3]), ShapeError, r"unpad: padded.shape\[1\] is 2, expected 3 or more"),
+        (lambda: ops.unpad([[1, 2]], [1, 1]), ShapeError, r"unpad: .*is 1.*2|unpad: .*is 2.*1"),
+        (lambda: ops.pad_lengths([1, 2], [2], target_length=1), LodError, r"pad_lengths: lengths\[0\] = 2 is longer than 1"),
+        (lambda: ops.pad_lengths([1], [1], target_length=-1), OpError, "target_length is -1, expected an integer, 0 or more"),
+        (lambda: ops.pad_empty(np.array([1], np.int8), [1], value=300), OpError, "value is 300, which int8 cannot hold"),
+        (lambda: ops.add_padding([1, 2], [2], 0.5), OpTypeError, "start is float64, expected int64 as in data"),
+        (lambda: ops.add_padding([1, 2], [2], 1, "x"), OpTypeError, "end is <U1, expected int64 as in data"),
+        (lambda: ops.add_padding([[1, 2]], [1], [1, 2, 3]), ShapeError, r"start.shape\[0:1\] is \(3,\), expected \(2,\)"),
+        (lambda: ops.add_padding([1], [1], before=-1), OpError, "before is -1, expected an integer, 0 or more"),
+        (lambda: ops.add_padding([1], [1], before=2**63 - 1), (OpError, LodError), "add_padding: "),
+        (lambda: ops.remove_padding([1, 2, 3], [2, 1]), LodError, r"remove_padding: lengths\[1\] is 1, expected at least the 1 \+ 1 rows"),
+        (lambda: ops.gather_padding([1, 2, 3], [2, 1], before=2, after=0), LodError, r"gather_padding: lengths\[1\] is 1, expected at least the 2 \+ 0"),
+        (lambda: ops.gather_padding(["a"], [1], before=0), OpTypeError, "data is <U1, expected numbers"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_named(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

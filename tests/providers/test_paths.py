@@ -177,3 +177,14 @@ def test_opening_imports_no_more_of_arrow_than_it_needs():
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_a_tilde_stands_for_the_folder_of_the_user(tree, monkeypatch):
+    monkeypatch.setenv("HOME", str(tree))
+    assert find_files("~/b.txt") == [str(tree / "b.txt")]
+    assert find_files("~/*.txt") == [str(tree / "b.txt")]
+    assert find_files("~/pkg", exclude="~/pkg/test") == find_files(tree / "pkg", exclude="pkg/test")
+    assert sf.open("~/b.txt").num_rows == 1
+    monkeypatch.chdir(tree)
+    (tree / "~").write_text("a file of that name")
+    assert find_files("./~") == ["~"]

@@ -360,3 +360,42 @@ def test_a_column_without_a_pair_form_gives_a_record(array, names):
 
 def test_good_rows_are_not_bad():
     assert find_bad_rows(pa.table({"c": NESTED, "d": ["a", None, "b"]})) == []
+
+
+class Offered:
+    """What offers Arrow data without being pyarrow's."""
+
+    def __init__(self, data):
+        name = "__arrow_c_stream__" if hasattr(data, "__arrow_c_stream__") else "__arrow_c_array__"
+        setattr(type(self), name, lambda self, schema=None: getattr(data, name)(schema))
+
+
+def offered(data):
+    return type("Series", (Offered,), {})(data)
+
+
+@pytest.mark.parametrize("array", [pa.array([[1, 2], [], [3]]), pa.chunked_array([[[1, 2], []], [[3]]])])
+def test_a_column_that_another_library_offers_is_a_column(array):
+    values, lengths = from_arrow(offered(array))
+    assert (values.tolist(), lengths.tolist()) == ([1, 2, 3], [2, 0, 1])
+    assert from_arrow(offered(array.cast(pa.large_list(pa.int8())))).values.dtype == np.int8
+
+
+def test_offered_columns_of_numbers_and_of_structs():
+    assert from_arrow(offered(pa.array([1, 2]))).tolist() == [1, 2]
+    numbers = pa.array([1, 2])
+    assert address(from_arrow(offered(numbers))) == numbers.buffers()[1].address
+    structs = pa.array([{"x": 1, "y": [2]}])
+    for data in (structs, pa.chunked_array([structs]), pa.RecordBatch.from_struct_array(structs)):
+        assert list(from_arrow(offered(data))) == ["x", "y.lengths", "y.values"]
+
+
+def test_a_polars_series_is_a_column_and_a_frame_a_record():
+    pl = pytest.importorskip("polars")
+    values, lengths = from_arrow(pl.Series([[1, 2], [], [3]]))
+    assert (values.tolist(), lengths.tolist()) == ([1, 2, 3], [2, 0, 1])
+    assert from_arrow(pl.Series(["ab", ""])).lengths.tolist() == [2, 0]
+    assert list(from_arrow(pl.DataFrame({"x": [1], "y": [[2]]}))) == ["x", "y.lengths", "y.values"]
+    with pytest.raises(ProviderError, match="row 0: null value"):
+        from_arrow(pl.Series([[None, 1]]))
+    assert from_arrow(pl.Series([[None, 1]]), fill=7).values.tolist() == [7, 1]

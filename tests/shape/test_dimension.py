@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqflow.errors import ShapeError
-from seqflow.shape import Comparison, Dimension, Rank
+from seqflow.shape import Comparison, Dimension, PartialShape, Rank
 
 UNKNOWN = Dimension.dynamic()
 LARGEST = 2**63 - 1
@@ -112,6 +112,16 @@ def test_what_is_no_name_is_refused():
     for name in ("", "2a", "a-b", "a b", "?", "a.", "sum(x)"):
         with pytest.raises(ShapeError, match="is not a name"):
             Dimension.symbol(name)
+
+
+def test_a_tensor_may_have_any_name():
+    for name in ("doc.values", "länge", "%1", "my column.lengths", "a-b", "2"):
+        total = Dimension.sum_of(name)
+        assert Dimension.parse(str(total)) == total
+        (size,) = PartialShape.parse("{?}").named(name)
+        assert Dimension.parse(str(size)) == size
+        assert (size + total).compare(total + size) is Comparison.EQUAL
+    assert str(Dimension.max_of("my column")) == "max(`my column`)"
 
 
 # Arithmetic, with the examples of nGraph, OpenVINO and TensorFlow

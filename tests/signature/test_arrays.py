@@ -42,7 +42,9 @@ def test_an_optional_input_may_be_left_out():
 def test_one_unknown_name_in_a_product_is_solved_for():
     with pytest.raises(ShapeError, match=r"w.shape\[0\] is 7, expected 4\*H for some H"):
         bind(LSTM, [np.ones((5, 3)), np.ones((7, 3)), None, None], {})
-    with pytest.raises(ShapeError, match=r"u.shape\[0\] is 12, expected 8 \(4\*H is 8\)"):
+    with pytest.raises(
+        ShapeError, match=r"u.shape\[0\] is 12, expected 8 \(4\*H is 8, H is 2 as in u.shape\[1\]\)"
+    ):
         bind(LSTM, [np.ones((5, 3)), np.ones((8, 3)), np.ones((12, 2)), None], {})
 
 

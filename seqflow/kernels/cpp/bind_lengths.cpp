@@ -21,18 +21,39 @@ nb::object lengths_to_offsets(nb::handle lengths) {
   return int64_array(offsets.data(), offsets.size);
 }
 
-nb::object lengths_to_segment_ids(nb::handle lengths) {
+using RowNumbers = void (*)(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out);
+
+// One number for each row, which depends on its segment alone.
+nb::object number_rows(nb::handle lengths, RowNumbers number) {
   const Buffer buffer(lengths);
   const Numbers offsets = checked_offsets(buffer.counts(), "lengths");
   const int64_t num_segments = offsets.size - 1, total = offsets[num_segments];
-  nb::object ids = empty_array({total}, buffer, 1, dtype_named(INT64));
-  Buffer out(ids, true);
+  nb::object numbers = empty_array({total}, buffer, 1, dtype_named(INT64));
+  Buffer out(numbers, true);
   const int64_t bytes = product(total, sizeof(int64_t));
   Unlocked unlocked(bytes);
   parallel_ranges(num_segments, bytes, [&](int64_t begin, int64_t end) {
-    kernels().segment_ids(offsets.data(), begin, end, reinterpret_cast<int64_t *>(out.data()));
+    number(offsets.data(), begin, end, reinterpret_cast<int64_t *>(out.data()));
   });
-  return ids;
+  return numbers;
+}
+
+nb::object lengths_to_segment_ids(nb::handle lengths) { return number_rows(lengths, kernels().segment_ids); }
+nb::object lengths_to_positions(nb::handle lengths) { return number_rows(lengths, kernels().positions); }
+
+// num_segments -1: as many as the last id says.
+nb::object segment_ids_to_lengths(nb::handle ids, int64_t num_segments) {
+  const Buffer buffer(ids);
+  const Integers numbers = buffer.counts();
+  const int64_t last = numbers.size ? numbers[numbers.size - 1] : -1;
+  if (num_segments < 0 && last == INT64_MAX) throw std::length_error("an array of more bytes than int64 counts");
+  const int64_t count = num_segments >= 0 ? num_segments : last < 0 ? 0 : last + 1;
+  if (last >= count) blame_id(numbers, num_segments, "ids");
+  nb::object lengths = empty_array({count}, buffer, 1, dtype_named(INT64));
+  Buffer out(lengths, true);
+  const Unlocked unlocked(buffer.bytes());
+  if (!count_ids(numbers, count, reinterpret_cast<int64_t *>(out.data()))) blame_id(numbers, num_segments, "ids");
+  return lengths;
 }
 
 }  // namespace
@@ -42,6 +63,8 @@ void bind_lengths(nb::module_ &module) {
   module.def("max_length", max_length);
   module.def("lengths_to_offsets", lengths_to_offsets);
   module.def("lengths_to_segment_ids", lengths_to_segment_ids);
+  module.def("lengths_to_positions", lengths_to_positions);
+  module.def("segment_ids_to_lengths", segment_ids_to_lengths);
 }
 
 }  // namespace seqflow

@@ -1,5 +1,6 @@
 #include "checks.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace seqflow {
@@ -29,6 +30,28 @@ int64_t slow_total(Integers counts, const char *argument) {
     total += value;
   }
   return total;
+}
+
+// First where each run of ids ends, by a store without a branch for each id; then the differences.
+template <class T>
+bool count_runs(const T *ids, int64_t size, int64_t count, int64_t *out) {
+  std::fill(out, out + count, 0);
+  uint64_t before = 0;
+  bool falls = false;
+  for (int64_t i = 0; i < size; ++i) {
+    const uint64_t id = static_cast<uint64_t>(static_cast<int64_t>(__atomic_load_n(ids + i, __ATOMIC_RELAXED)));
+    if (id >= static_cast<uint64_t>(count)) return false;
+    falls |= id < before;
+    before = id;
+    out[id] = i + 1;
+  }
+  int64_t end = 0;
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t next = out[k] ? out[k] : end;
+    out[k] = next - end;
+    end = next;
+  }
+  return !falls;
 }
 
 bool is_inside(int64_t start, int64_t size, int64_t rows) {
@@ -94,6 +117,24 @@ void blame_index(Integers indices, int64_t low, int64_t high, bool ignores, int6
     if (index < low || index >= high) throw Fault{"outside", argument, {i, index, low, high}, 4};
   }
   throw std::runtime_error("the indices changed while they were read");
+}
+
+bool count_ids(Integers ids, int64_t count, int64_t *out) {
+  return ids.wide ? count_runs(static_cast<const int64_t *>(ids.values), ids.size, count, out)
+                  : count_runs(static_cast<const int32_t *>(ids.values), ids.size, count, out);
+}
+
+void blame_id(Integers ids, int64_t num_segments, const char *argument) {
+  int64_t before = 0;
+  for (int64_t i = 0; i < ids.size; ++i) {
+    const int64_t id = ids[i];
+    if (num_segments >= 0 && (id < 0 || id >= num_segments))
+      throw Fault{"outside", argument, {i, id, 0, num_segments}, 4};
+    if (id < 0) throw Fault{"negative", argument, {i, id}, 2};
+    if (id < before) throw Fault{"descending", argument, {i, id, before}, 3};
+    before = id;
+  }
+  throw std::runtime_error("the ids changed while they were read");
 }
 
 void check_slices(const Slices &slices) {

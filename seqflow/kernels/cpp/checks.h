@@ -53,6 +53,12 @@ void check_room(const Numbers &offsets, int64_t room, const char *argument);
 [[noreturn]] void blame_index(Integers indices, int64_t low, int64_t high, bool ignores, int64_t ignored,
                               const char *argument);
 
+// How often each of 0 .. count - 1 occurs among ascending ids; false where they do not ascend or are others.
+bool count_ids(Integers ids, int64_t count, int64_t *out);
+
+// The id that is to blame for that. num_segments -1: there is no limit.
+[[noreturn]] void blame_id(Integers ids, int64_t num_segments, const char *argument);
+
 void check_slices(const Slices &slices);
 
 // Target slices follow one another without overlap, so that their order does not matter.

@@ -1,5 +1,6 @@
 // Compiled once for each instruction set, each time with another SEQFLOW_ISA. No std templates in here: one
 // compiled for AVX-512 could be what the linker keeps for everyone.
+#include "by_time.h"
 #include "gather.h"
 #include "packed.h"
 #include "pad.h"
@@ -17,8 +18,8 @@ namespace SEQFLOW_ISA {
   {SEQFLOW_TYPES(f, SUM), SEQFLOW_TYPES(f, MEAN), SEQFLOW_TYPES(f, MAX), SEQFLOW_TYPES(f, MIN)}
 
 extern const Kernels kernels = {
-    SEQFLOW_KINDS(reduce_block), SEQFLOW_KINDS(combine_blocks), gather, move_slices, pad, unpad, fill_packed,
-    segment_ids,
+    SEQFLOW_KINDS(reduce_block), SEQFLOW_KINDS(combine_blocks), gather, move_slices, pad, unpad, pack_by_time,
+    unpack_by_time, fill_packed, segment_ids, positions,
 };
 
 }  // namespace SEQFLOW_ISA

@@ -80,6 +80,16 @@ struct Padding {
   Pattern pattern;
 };
 
+// Flat rows to rows by time step, or back.
+struct ByTime {
+  uint8_t *flat;
+  uint8_t *packed;
+  int64_t row_bytes, num_sequences;
+  const int64_t *offsets;  // [num_sequences + 1], checked
+  bool streams;            // write around the caches
+  Pattern pattern;
+};
+
 // Pieces of sequences to packed rows; all of it checked.
 struct Packing {
   const uint8_t *data;
@@ -99,8 +109,11 @@ struct Kernels {
   void (*move_slices)(const Slices &, int64_t begin, int64_t end);
   void (*pad)(const Padding &, int64_t begin, int64_t end);
   void (*unpad)(const Padding &, int64_t begin, int64_t end);
+  void (*pack_by_time)(const ByTime &, int64_t begin, int64_t end);  // of time steps
+  void (*unpack_by_time)(const ByTime &, int64_t begin, int64_t end);
   void (*fill_packed)(const Packing &, int64_t begin, int64_t end);
   void (*segment_ids)(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out);
+  void (*positions)(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out);
 };
 
 constexpr int64_t MAX_ACCUMULATOR_BYTES = 8;

@@ -37,6 +37,10 @@ NB_MODULE(_native, module) {
   bind_lengths(module);
   bind_reductions(module);
   bind_moves(module);
+  bind_padding(module);
+  bind_packing(module);
+  bind_spreading(module);
+  bind_recurrent(module);
   bind_ordering(module);
   bind_packing(module);
   bind_softmax(module);

@@ -46,6 +46,10 @@ int64_t Buffer::row_elements(int axis) const {
   return elements;
 }
 
+void Buffer::check_bytes(int64_t wanted) const {
+  if (bytes() != wanted) throw nb::value_error("the output has another size than the result");
+}
+
 void Buffer::check_movable() const {
   const char *format = view.format;
   if (!format) not_plain();

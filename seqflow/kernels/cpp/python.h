@@ -27,6 +27,7 @@ class Buffer {
   int64_t size() const;                      // elements
   int64_t row_elements(int axis = 1) const;  // elements of all axes from there on
   int64_t row_bytes(int axis = 1) const { return row_elements(axis) * view.itemsize; }
+  void check_bytes(int64_t wanted) const;  // ValueError where it has another size
   void check_movable() const;   // TypeError where the bytes are not the whole of an element
   Type type() const;            // TypeError for a type that is not computed with
   Integers integers() const;    // TypeError unless int32 or int64
@@ -81,6 +82,10 @@ void bind_groups(nb::module_ &module);
 void bind_lengths(nb::module_ &module);
 void bind_reductions(nb::module_ &module);
 void bind_moves(nb::module_ &module);
+void bind_padding(nb::module_ &module);
+void bind_packing(nb::module_ &module);
+void bind_spreading(nb::module_ &module);
+void bind_recurrent(nb::module_ &module);
 void bind_ordering(nb::module_ &module);
 void bind_packing(nb::module_ &module);
 void bind_softmax(nb::module_ &module);

@@ -30,5 +30,11 @@ inline void segment_ids(const int64_t *offsets, int64_t begin, int64_t end, int6
     for (int64_t i = offsets[k]; i < offsets[k + 1]; ++i) out[i] = k;
 }
 
+// For each row its position inside its segment. In NumPy: reference.lengths_to_positions.
+inline void positions(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out) {
+  for (int64_t k = begin; k < end; ++k)
+    for (int64_t i = offsets[k]; i < offsets[k + 1]; ++i) out[i] = i - offsets[k];
+}
+
 }  // namespace SEQFLOW_ISA
 }  // namespace seqflow

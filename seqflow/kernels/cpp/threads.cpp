@@ -151,6 +151,8 @@ int num_threads() {
 void enter_single_thread() { ++single_thread_depth; }
 void leave_single_thread() { --single_thread_depth; }
 
+int usable_threads() { return single_thread_depth > 0 ? 1 : num_threads(); }
+
 void run_tasks(int64_t count, int64_t bytes, Task task, void *context) {
   if (count < 2 || bytes < WORTH_SHARING || single_thread_depth > 0) return run_alone(count, task, context);
   const int threads = num_threads();

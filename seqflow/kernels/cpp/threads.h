@@ -7,6 +7,7 @@ namespace seqflow {
 
 void set_num_threads(int count);
 int num_threads();
+int usable_threads();  // 1 for a thread that is inside enter_single_thread
 
 // While a thread is inside at least once, its calls stay on it.
 void enter_single_thread();

@@ -9,17 +9,21 @@ from seqflow.kernels.native.groups import group_rows
 from seqflow.kernels.native.lengths import (
     check_lengths,
     lengths_to_offsets,
+    lengths_to_positions,
     lengths_to_segment_ids,
     max_length,
     quick_check_lengths,
+    segment_ids_to_lengths,
 )
 from seqflow.kernels.native.moves import gather, move_slices
 from seqflow.kernels.native.ordering import argsort_within, segment_arg, segment_topk, sort_within
 from seqflow.kernels.native.packing import fill_packed, plan_packing
-from seqflow.kernels.native.padding import pad, unpad
+from seqflow.kernels.native.padding import pack_by_time, pad, unpack_by_time, unpad
+from seqflow.kernels.native.recurrent import run_cell
 from seqflow.kernels.native.reductions import gather_segment_reduce, segment_reduce, segment_variance
 from seqflow.kernels.native.scans import cumsum_within
 from seqflow.kernels.native.softmax import segment_logsumexp, softmax_within
+from seqflow.kernels.native.spreading import expand, windows
 
 isa = _native.isa
 isas = _native.isas
@@ -34,6 +38,7 @@ __all__ = [
     "check_lengths",
     "cumsum_within",
     "enter_single_thread",
+    "expand",
     "fill_packed",
     "gather",
     "gather_segment_reduce",
@@ -42,14 +47,18 @@ __all__ = [
     "isas",
     "leave_single_thread",
     "lengths_to_offsets",
+    "lengths_to_positions",
     "lengths_to_segment_ids",
     "max_length",
     "move_slices",
     "num_threads",
+    "pack_by_time",
     "pad",
     "plan_packing",
     "quick_check_lengths",
+    "run_cell",
     "segment_arg",
+    "segment_ids_to_lengths",
     "segment_logsumexp",
     "segment_reduce",
     "segment_topk",
@@ -58,5 +67,7 @@ __all__ = [
     "set_num_threads",
     "softmax_within",
     "sort_within",
+    "unpack_by_time",
     "unpad",
+    "windows",
 ]

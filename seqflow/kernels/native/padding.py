@@ -8,6 +8,7 @@ from seqflow.kernels import _native, reference
 from seqflow.kernels.arrays import (
     Array,
     apart,
+    check_packed,
     check_padded,
     check_room,
     check_side,
@@ -67,4 +68,39 @@ def unpad(padded: Array, lengths: Array, side: str = "right", *, out: Array | No
     check_room(lengths, padded.shape[1])
     out = output(out, (total, *padded.shape[2:]), padded.dtype)
     _native.unpad(raw(apart(padded, out)), lengths, side == "left", raw(out))
+    return out
+
+
+def pack_by_time(
+    data: Array, lengths: Array, num_steps: int, value: Any = 0, *, out: Array | None = None
+) -> Array:
+    check_width(num_steps)
+    if out is None and type(value) is int and value == 0:
+        try:
+            return _native.pack_by_time(data, lengths, num_steps, None, None)
+        except TypeError:
+            pass
+    data, lengths = rows(data, "data"), counts(lengths, "lengths")
+    if not is_moved(data):
+        return reference.pack_by_time(data, lengths, num_steps, value, out=out)
+    fill = scalar(value, data.dtype).tobytes()
+    out = output(out, (num_steps, len(lengths), *data.shape[1:]), data.dtype)
+    _native.pack_by_time(raw(apart(data, out)), lengths, num_steps, fill, raw(out))
+    return out
+
+
+def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -> Array:
+    if out is None:
+        try:
+            return _native.unpack_by_time(packed, lengths, None)
+        except TypeError:
+            pass
+    packed, lengths = rows(packed, "packed"), counts(lengths, "lengths")
+    check_packed(packed, lengths)
+    if not is_moved(packed):
+        return reference.unpack_by_time(packed, lengths, out=out)
+    total = check_lengths(lengths)
+    check_room(lengths, len(packed))
+    out = output(out, (total, *packed.shape[2:]), packed.dtype)
+    _native.unpack_by_time(raw(apart(packed, out)), lengths, raw(out))
     return out

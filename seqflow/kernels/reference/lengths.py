@@ -3,6 +3,7 @@
 import numpy as np
 
 from seqflow.kernels.arrays import Array
+from seqflow.kernels.error import descending, negative, outside
 from seqflow.kernels.reference.checks import check_not_negative, counts, offsets_of, total_of
 
 
@@ -32,3 +33,30 @@ def lengths_to_segment_ids(lengths: Array) -> Array:
     lengths = counts(lengths, "lengths")
     total_of(lengths, "lengths")
     return np.repeat(np.arange(len(lengths)), lengths)
+
+
+def lengths_to_positions(lengths: Array) -> Array:
+    lengths = counts(lengths, "lengths")
+    total = total_of(lengths, "lengths")
+    positions: Array = np.arange(total) - np.repeat(offsets_of(lengths)[:-1], lengths)
+    return positions
+
+
+def segment_ids_to_lengths(ids: Array, num_segments: int | None = None) -> Array:
+    ids = counts(ids, "ids")
+    bad = ids < 0
+    bad[1:] |= ids[1:] < ids[:-1]
+    if num_segments is not None:
+        bad |= ids >= num_segments
+    if bad.any():
+        _blame_id(ids, int(np.argmax(bad)), num_segments)
+    return np.bincount(ids, minlength=num_segments or 0).astype(np.int64, copy=False)
+
+
+def _blame_id(ids: Array, position: int, num_segments: int | None) -> None:
+    found = int(ids[position])
+    if num_segments is not None and not 0 <= found < num_segments:
+        raise outside("ids", position, found, 0, num_segments)
+    if found < 0:
+        raise negative("ids", position, found)
+    raise descending("ids", position, found, int(ids[position - 1]))

@@ -7,6 +7,7 @@ import numpy as np
 from seqflow.kernels.arrays import (
     Array,
     apart,
+    check_packed,
     check_padded,
     check_room,
     check_side,
@@ -57,6 +58,31 @@ def unpad(padded: Array, lengths: Array, side: str = "right", *, out: Array | No
     check_room(lengths, padded.shape[1])
     out = output(out, (total, *padded.shape[2:]), padded.dtype)
     out[...] = apart(padded, out)[_mask(lengths, padded.shape[1], side)]
+    return out
+
+
+def pack_by_time(
+    data: Array, lengths: Array, num_steps: int, value: Any = 0, *, out: Array | None = None
+) -> Array:
+    check_width(num_steps)
+    data, lengths = rows(data, "data"), counts(lengths, "lengths")
+    fill = scalar(value, data.dtype)
+    out = output(out, (num_steps, len(lengths), *data.shape[1:]), data.dtype)
+    check_sum(lengths, len(data), "data")
+    check_room(lengths, num_steps)
+    data = apart(data, out)
+    out[...] = fill
+    out.swapaxes(0, 1)[_mask(lengths, num_steps, "right")] = data
+    return out
+
+
+def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -> Array:
+    packed, lengths = rows(packed, "packed"), counts(lengths, "lengths")
+    check_packed(packed, lengths)
+    total = total_of(lengths, "lengths")
+    check_room(lengths, len(packed))
+    out = output(out, (total, *packed.shape[2:]), packed.dtype)
+    out[...] = apart(packed, out).swapaxes(0, 1)[_mask(lengths, len(packed), "right")]
     return out
 
 

@@ -1,0 +1,268 @@
+"""Arithmetic on dense tensors, row by row: what stands between ops on sequences.
+
+These ops know nothing of lengths. Where row i of the result belongs to row i of the input, lengths that describe
+the input's rows describe those of the result.
+"""
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError, ShapeError
+from seqflow.registry import op
+from seqflow.signature import Dtype, NonNegative
+
+if TYPE_CHECKING:
+    from seqflow.shape import Dimension, InferenceContext
+
+Array = np.ndarray[Any, Any]
+
+
+# Products
+
+
+def _infer_matmul(ctx: "InferenceContext") -> None:
+    a, b = (ctx.with_rank_at_least(ctx.input(name), 1) for name in ("a", "b"))
+    if a.dimensions is None or b.dimensions is None:
+        ctx.set_output(0, "?")
+        return
+    ctx.merge(a[-1], b[-2] if len(b) > 1 else b[0])
+    sizes: list[Dimension] = [*a[-2:-1], *(b[-1:] if len(b) > 1 else ())]
+    if max(len(a), len(b)) < 3:
+        ctx.set_output(0, sizes, rows=ctx.rows("a") if len(a) == 2 else None)
+        return
+    batch, rows = ctx.broadcast({"a": a[:-2], "b": b[:-2]})
+    ctx.set_output(0, ctx.concatenate(batch, sizes), rows=rows)
+
+
+@op(
+    "float a[*d], float b[*e] -> sum_of(a, b) product[*f]",
+    caffe2="BatchMatMul",
+    shape=_infer_matmul,
+    draw="matmul",
+)
+def matmul(a: Array, b: Array) -> Array:
+    """The matrix product over the last axis of `a` and the last but one of `b`, by NumPy's rules.
+
+    Axes in front of these are batches and broadcast; a one-dimensional argument is a vector, and its axis is
+    gone from the result. The rows of a matrix `a` stay rows, and so do batches, which never broadcast in
+    inference where they are known to be rows. A sum over no elements is 0. float16 gives float32.
+
+    >>> matmul(np.array([[1.0, 2.0], [0.0, 1.0]]), np.array([[1.0], [10.0]]))
+    array([[21.],
+           [10.]])
+    """
+    _check_product(a.shape, b.shape)
+    dtype = np.result_type(kernels.sum_dtype(a.dtype), kernels.sum_dtype(b.dtype))
+    return np.asarray(np.matmul(a.astype(dtype, copy=False), b.astype(dtype, copy=False)))
+
+
+def _check_product(a: tuple[int, ...], b: tuple[int, ...]) -> None:
+    for name, shape in (("a", a), ("b", b)):
+        if not shape:
+            raise ShapeError(f"{name} has no dimensions, expected 1 or more")
+    inner = -2 if len(b) > 1 else -1
+    if a[-1] != b[inner]:
+        axis = len(b) + inner
+        raise ShapeError(f"b.shape[{axis}] is {b[inner]}, expected {a[-1]} as in a.shape[{len(a) - 1}]")
+    try:
+        np.broadcast_shapes(a[:-2], b[:-2])
+    except ValueError:
+        raise ShapeError(
+            f"a {a} and b {b} have batches {a[:-2]} and {b[:-2]}, which do not broadcast"
+        ) from None
+
+
+@op("float x[N, *e, K], float weight[M, K], float bias[M]? -> sum_of(x, weight) y[N, *e, M]", caffe2="FC")
+def fc(x: Array, weight: Array, bias: Array | None = None) -> Array:
+    """A fully connected layer over the last axis: `x @ weight.T + bias`. Rows stay rows.
+
+    float16 gives float32; where the dtypes differ the result has the larger.
+
+    >>> fc(np.array([[1.0, 2.0]]), np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([0.0, 10.0]))
+    array([[ 3., 12.]])
+    """
+    dtype = np.result_type(kernels.sum_dtype(x.dtype), kernels.sum_dtype(weight.dtype))
+    flat = x.reshape(prod(x.shape[:-1]), x.shape[-1]).astype(dtype, copy=False)
+    y = np.matmul(flat, weight.T.astype(dtype, copy=False))
+    if bias is not None:
+        y += bias.astype(dtype, copy=False)
+    result: Array = y.reshape(*x.shape[:-1], len(weight))
+    return result
+
+
+# Within each row
+
+
+def _at_least_float32(x: Array) -> Array:
+    return x.astype(np.float32) if x.dtype == np.float16 else x
+
+
+@op("float x[N, *e, K] -> y[N, *e, K]", caffe2="Softmax")
+def softmax(x: Array) -> Array:
+    """Along the last axis, `exp(x) / sum(exp(x))`: each row adds up to 1.
+
+    Computed without overflow, float16 in float32. A row of nothing but `-inf` has no answer and gives nan. For
+    the segments of flat data see `lengths_softmax`.
+
+    >>> softmax(np.array([[0.0, 0.0], [0.0, -np.inf]]))
+    array([[0.5, 0.5],
+           [1. , 0. ]])
+    """
+    wide = _at_least_float32(x)
+    with np.errstate(invalid="ignore"):
+        y: Array = wide - wide.max(-1, keepdims=True, initial=-np.inf)
+        np.exp(y, out=y)
+        y /= y.sum(-1, keepdims=True)
+    return y.astype(x.dtype, copy=False)
+
+
+@op("float x[N, *e, K], float weight[K]?, float bias[K]? -> y[N, *e, K]", caffe2="LayerNorm")
+def layer_norm(
+    x: Array, weight: Array | None = None, bias: Array | None = None, *, epsilon: float = 1e-5
+) -> Array:
+    """Each row less its mean, divided by its standard deviation; then times `weight`, plus `bias`.
+
+    The last axis is a row; `epsilon` is added to the variance, which is that of all K elements (`ddof` 0).
+    float16 is computed in float32. (Caffe2 normalises over all axes after `axis` and also gives mean and std.)
+
+    >>> layer_norm(np.array([[1.0, 3.0]]), epsilon=0.0)
+    array([[-1.,  1.]])
+    """
+    if not epsilon >= 0:
+        raise OpError(f"epsilon is {epsilon}, expected a number, 0 or more")
+    if x.size == 0:
+        return x.copy()
+    wide = _at_least_float32(x)
+    y: Array = wide - wide.mean(-1, keepdims=True)
+    variance = np.einsum("...i,...i->...", y, y)[..., None] / y.shape[-1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        y /= np.sqrt(variance + epsilon, dtype=y.dtype)
+    if weight is not None:
+        y *= weight.astype(y.dtype, copy=False)
+    if bias is not None:
+        y += bias.astype(y.dtype, copy=False)
+    return y.astype(x.dtype, copy=False)
+
+
+@op(
+    "float data[N, *d], number scale[N] -> divided[N, *d]",
+    caffe2="SquareRootDivide",
+    draw="square_root_divide",
+)
+def square_root_divide(data: Array, scale: Array) -> Array:
+    """Each row divided by the square root of its scale; a scale of 0 leaves the row as it is.
+
+    With lengths as the scale it turns sums into Paddle's `sqrt` pool. OpError for a negative scale.
+
+    >>> square_root_divide(np.array([2.0, 3.0]), np.array([4, 0]))
+    array([1., 3.])
+    """
+    negative = np.flatnonzero(scale < 0)
+    if len(negative):
+        raise OpError(f"scale[{negative[0]}] = {scale[negative[0]]} is negative")
+    roots = np.sqrt(np.where(scale == 0, 1, scale), dtype=np.float64)
+    wide = _at_least_float32(data)
+    divided: Array = wide / roots.astype(wide.dtype).reshape(-1, *[1] * (data.ndim - 1))
+    return divided.astype(data.dtype, copy=False)
+
+
+# Random
+
+
+@op("float x[N, *d] -> y[N, *d], bool kept[N, *d]", caffe2="Dropout")
+def dropout(x: Array, *, ratio: float = 0.5, seed: NonNegative) -> tuple[Array, Array]:
+    """Each element is 0 with probability `ratio`, else divided by `1 - ratio`; and which were kept.
+
+    The same seed drops the same places on every machine: element i, counted in C order, is dropped where
+    `bits(seed, i) < ratio * 2**53`. `bits` are the upper 53 of the i-th output of SplitMix64 (Steele, Lea and
+    Flood, 2014) whose state is the first output of a SplitMix64 of state `seed`.
+
+    >>> dropout(np.ones(4), ratio=0.5, seed=3).kept.shape
+    (4,)
+    """
+    if not 0 <= ratio <= 1:
+        raise OpError(f"ratio is {ratio}, expected a number from 0 to 1")
+    if seed >= 2**64:
+        raise OpError(f"seed is {seed}, expected less than 2**64")
+    kept = _bits(seed, x.size).reshape(x.shape) >= np.uint64(ratio * 2**53)
+    scale = x.dtype.type(1 / (1 - ratio) if ratio < 1 else 0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where(kept, x * scale, x.dtype.type(0)), kept
+
+
+def _bits(seed: int, count: int) -> Array:
+    """53 random bits for each of `count` elements."""
+    state = _mixed(np.array([seed], np.uint64) + _GOLDEN)
+    bits = np.empty(count, np.uint64)
+    for start in range(0, count, _BLOCK):
+        counter = np.arange(start + 1, min(start + _BLOCK, count) + 1, dtype=np.uint64)
+        bits[start : start + _BLOCK] = _mixed(counter * _GOLDEN + state) >> np.uint64(11)
+    return bits
+
+
+_BLOCK = 1 << 15
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mixed(z: Array) -> Array:
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return z
+
+
+# Dtypes
+
+
+def _infer_cast(ctx: "InferenceContext") -> None:
+    ctx.set_output(0, ctx.input("x"), rows=ctx.rows("x"), dtype=ctx.attr("dtype"))
+
+
+@op("x[*d] -> dtype y[*d]", caffe2="Cast", shape=_infer_cast, draw="cast")
+def cast(x: Array, *, dtype: Dtype) -> Array:
+    """The same values in another dtype; `x` itself where it has that dtype.
+
+    Floats become integers by dropping the fraction, and anything but 0 is true. A value that the dtype cannot
+    hold is an OpError: an integer outside its range, nan or infinity as an integer (NumPy wraps around). Floats
+    round, and overflow to infinity.
+
+    >>> cast(np.array([1.5, -2.5]), dtype="int64")
+    array([ 1, -2])
+    """
+    if x.dtype.kind in "mM" or dtype.kind in "mM":
+        _check_times(x.dtype, dtype)
+    elif x.dtype.kind == "V" or (x.dtype.kind == "c" and dtype.kind not in "cb"):
+        raise OpError(f"x is {x.dtype}, which does not cast to {dtype}")
+    elif dtype.kind in "iu" and x.dtype.kind in "iuf" and not np.can_cast(x.dtype, dtype):
+        _check_range(x, dtype)
+    with np.errstate(over="ignore"):
+        return x.astype(dtype, copy=False)
+
+
+def _check_times(found: np.dtype[Any], dtype: np.dtype[Any]) -> None:
+    kinds = found.kind + dtype.kind
+    if kinds not in ("mm", "MM", "im", "iM", "mi", "Mi") or (
+        "i" in kinds and 8 not in (found.itemsize, dtype.itemsize)
+    ):
+        raise OpError(f"x is {found}, which does not cast to {dtype}\n  times cast to times and int64")
+
+
+def _check_range(x: Array, dtype: np.dtype[Any]) -> None:
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    if x.dtype.kind == "f":
+        whole = np.trunc(_at_least_float32(x))
+        fits = (whole >= float(low)) & (whole < float(high + 1))
+    elif not x.size or (low <= int(x.min()) and int(x.max()) <= high):
+        return
+    else:
+        own = np.iinfo(x.dtype)
+        fits = (x >= max(low, own.min)) & (x <= min(high, own.max))
+    if not fits.all():
+        place = np.unravel_index(int(np.argmin(fits)), x.shape)
+        where = f"x[{', '.join(map(str, place))}]" if place else "x"
+        raise OpError(f"{where} = {x[place]} is outside {dtype}, {low} to {high}")

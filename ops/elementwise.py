@@ -1,0 +1,164 @@
+"""Element by element: every function of the expression language, and expressions by their text."""
+
+from collections.abc import Callable, Sequence
+from inspect import Parameter
+from inspect import Signature as PythonSignature
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seqflow.errors import ExpressionError, OpError, OpTypeError
+from seqflow.expression import Expression
+from seqflow.expression.functions import FAILURES, Function, by_name, table
+from seqflow.registry import OpDef, register
+from seqflow.signature import Attribute, parse
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
+Array = np.ndarray[Any, Any]
+Call = Callable[..., Array]
+
+_ALPHA = Attribute("alpha", "scalar", default=1)
+_OUT = Attribute("out", "object", default=None)
+_EXPR = Attribute("expr", "object")
+
+_RULES = {
+    "same": "the common dtype of the operands",
+    "number": "the common dtype of the operands; bools count as int64",
+    "floating": "the common dtype of the operands, float64 for integers and bools",
+    "integer": "the common integer dtype of the operands, or bool",
+    "shifted": "the common integer dtype of the operands",
+    "branches": "the common dtype of x and y",
+    "truth": "bool",
+}
+
+
+def _declare(row: Function) -> OpDef:
+    """A row of the table, as an op."""
+    attributes = (_OUT,) if row.alpha is None else (_ALPHA, _OUT)
+    call = _checked(row, attributes)
+    inputs = ", ".join(f"{parameter}[*_]" for parameter in row.parameters)
+    signature = parse(f"{inputs} -> result[*_]")
+    return OpDef(row.name, signature, attributes, call, call, None, shape=_shape_of(row), draw="elementwise")
+
+
+def _checked(row: Function, attributes: Sequence[Attribute]) -> Call:
+    def call(*operands: Any, out: Array | None = None, **named: Any) -> Array:
+        alpha = named.pop("alpha", 1) if row.alpha is not None else 1
+        values = _in_order(row, operands, named) if named or len(operands) != row.arity else list(operands)
+        try:
+            if row.alpha is not None and not (type(alpha) is int and alpha == 1):
+                values[row.alpha] = by_name["mul"](values[row.alpha], _ALPHA.check(alpha))
+            return row(*values, out=out)
+        except ExpressionError as error:
+            raise OpError(f"{error} ({row})") from None
+
+    call.__name__ = call.__qualname__ = row.name
+    call.__doc__ = _docs(row)
+    positional = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in row.parameters]
+    keywords = [Parameter(a.name, Parameter.KEYWORD_ONLY, default=a.default) for a in attributes]
+    call.__signature__ = PythonSignature(positional + keywords)  # type: ignore[attr-defined]
+    return call
+
+
+def _in_order(row: Function, operands: Sequence[Any], named: dict[str, Any]) -> list[Any]:
+    """The operands by position, whichever way they were given."""
+    values = dict(zip(row.parameters, operands, strict=False))
+    wrong = next((name for name in named if name not in row.parameters or name in values), None)
+    if wrong is not None:
+        found = f"{wrong} is given twice" if wrong in values else f"there is no operand {wrong!r}"
+        raise OpTypeError(f"{row.name}: {found}, expected {row}")
+    values |= named
+    if len(operands) > row.arity or len(values) < row.arity:
+        count = max(len(values), len(operands))
+        raise OpTypeError(f"{row.name}: found {count} operands, expected {row.arity}: {row}")
+    return [values[name] for name in row.parameters]
+
+
+def _docs(row: Function) -> str:
+    operands = [f"np.array({example})" for example in _example(row)]
+    with np.errstate(all="ignore"):
+        result = row(*(np.array(example) for example in _example(row)))
+    names = f" (or {', '.join(row.aliases)})" if row.aliases else ""
+    written = "" if row.operator is None else ("x " if row.arity == 2 else "") + row.operator + (
+        " y" if row.arity == 2 else "x"
+    )  # fmt: skip
+    how = f"\n\nIn an expression: {row}{names}" + (f", written `{written}`" if written else "") + "."
+    gives = _RULES.get(row.rule.__name__, row.name)
+    return (
+        f"{row.doc}\n\nresult = {row.formula}; its dtype is {gives}. Operands broadcast as in NumPy."
+        f"{how}\n\n>>> {row.name}({', '.join(operands)})\n{result!r}"
+    )
+
+
+def _example(row: Function) -> list[list[Any]]:
+    if row.name == "where":
+        return [[True, False], [1, 2], [3, 4]]
+    if row.name == "clip":
+        return [[1, 5], [2, 2], [4, 4]]
+    numbers: list[list[Any]] = (
+        [[6, 3], [2, 1]] if "f" not in row.kinds or row.divides else [[1.0, 2.5], [2.0, 0.5]]
+    )
+    return numbers[: row.arity]
+
+
+def _shape_of(row: Function) -> Callable[["InferenceContext"], None]:
+    def shape(ctx: "InferenceContext") -> None:
+        dtypes = [ctx.dtype(name) for name in row.parameters]
+        try:
+            dtype = np.dtype(row.result([known for known in dtypes if known is not None]))
+        except FAILURES as failure:
+            raise OpTypeError(row.explain(failure, row.parameters)) from None
+        result, rows = ctx.broadcast_inputs()
+        ctx.set_output(0, result, rows=rows, dtype=dtype)
+
+    return shape
+
+
+def _shape_of_expression(ctx: "InferenceContext") -> None:
+    expression = _compiled(ctx.attr("expr"))
+    dtypes = [ctx.dtype(i) for i in range(ctx.num_inputs)]
+    try:
+        dtype = expression.dtype(*dtypes)
+    except ExpressionError as error:
+        raise OpTypeError(str(error)) from None
+    result, rows = ctx.broadcast_inputs()
+    ctx.set_output(0, result, rows=rows, dtype=dtype)
+
+
+def _compiled(expr: Any) -> Expression:
+    if expr is None:
+        raise OpError("expression: expr is missing, expected the text of an expression: expr='2*x + y'")
+    if isinstance(expr, Expression):
+        return expr
+    if not isinstance(expr, str):
+        raise OpTypeError(f"expression: expr is {expr!r} ({type(expr).__name__}), expected text")
+    return Expression(expr)
+
+
+def _expression(*operands: Any, expr: Any = None, out: Array | None = None, **named: Any) -> Array:
+    """Compute an expression, given by its text, on its operands.
+
+    The operands stand for the names of the text in the order these appear, or for `@0`, `@1`, …; they may be
+    given by name as well. They broadcast as in NumPy. `Expression` is the same, read once and used often.
+
+    Raises OpError without `expr`, OpTypeError for an `expr` that is no text, ExpressionError, with a caret at the
+    place, for text that is malformed and for operands it does not take.
+
+    >>> expression(np.array([22.0]), np.array([4.0]), expr="sqrt((2*x + y)/12)")
+    array([2.])
+    """
+    return _compiled(expr)(*operands, out=out, **named)
+
+
+_expression.__name__ = _expression.__qualname__ = "expression"
+
+for _row in table:
+    register(_declare(_row))
+register(
+    OpDef(
+        "expression", parse("{operands[*_]}+ -> result[*_]"), (_EXPR, _OUT), _expression, _expression, None,
+        shape=_shape_of_expression, spread=True, draw="expression",
+    )
+)  # fmt: skip

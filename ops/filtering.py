@@ -1,0 +1,176 @@
+"""Leaving rows and sequences out, and putting them back."""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError, OpTypeError
+from seqflow.ops.random_bits import random_bits, sequence_bits, uniform
+from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.slices import int64, starts_of
+from seqflow.ops.sparse import move_sequences
+from seqflow.registry import op
+from seqflow.signature import NonNegative, Scalar
+
+Array = np.ndarray[Any, Any]
+
+
+@op("data[N, *d], bool mask[N] -> rows[K, *d], int64 positions[K]", caffe2="BooleanMask")
+def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
+    """The rows where `mask` is true, and where they were.
+
+    >>> boolean_mask(np.array([10, 20, 30]), np.array([True, False, True]))
+    BooleanMaskResult(rows=array([10, 30]), positions=array([0, 2]))
+    """
+    positions = np.flatnonzero(mask)
+    return kernels.gather(data, positions), positions
+
+
+@op("{values[_, *d], bool mask[N]}+ -> data[N, *d]", caffe2="BooleanUnmask", draw="unmaskable")
+def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | None = None) -> Array:
+    """Put rows back where masks took them from: the inverse of `boolean_mask`.
+
+    Where masks overlap the first one wins; the values of a later mask are those of the places it has for itself.
+    Places that no mask covers are an error, unless `fill` says what goes there. All values have one dtype.
+
+    >>> mask = np.array([True, False, True])
+    >>> boolean_unmask([np.array([10, 30]), np.array([20])], [mask, ~mask])
+    array([10, 20, 30])
+    """
+    dtype = values[0].dtype
+    data = np.empty((len(mask[0]), *values[0].shape[1:]), dtype)
+    free = np.ones(len(data), bool)
+    for i, (rows, here) in enumerate(zip(values, mask, strict=True)):
+        if rows.dtype != dtype:
+            raise OpTypeError(
+                f"values[{i}] is {rows.dtype}, expected {dtype} as values[0] is\n  cast it first"
+            )
+        own = here & free
+        if len(rows) != np.count_nonzero(own):
+            raise OpError(
+                f"values[{i}] has {len(rows)} rows, expected {np.count_nonzero(own)} as mask[{i}] says"
+            )
+        data[own] = rows
+        free &= ~here
+    if fill is not None:
+        data[free] = cast_scalar("fill", fill, dtype)
+    elif free.any():
+        raise OpError(
+            f"no mask covers row {int(np.argmax(free))}\n  `fill` says what goes where no mask is true"
+        )
+    return data
+
+
+@op("bool mask[sum(lengths)], lengths[B] -> int64 kept[B]", caffe2="BooleanMaskLengths")
+def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
+    """How many rows of each sequence a mask keeps: the lengths that go with `boolean_mask` of the rows.
+
+    An empty sequence keeps 0.
+
+    >>> boolean_mask_lengths(np.array([True, False, True]), np.array([2, 0, 1]))
+    array([1, 0, 1])
+    """
+    return kernels.segment_reduce("sum", mask, lengths)
+
+
+@op("data[sum(lengths), *d], bool mask[sum(lengths)], lengths[B] -> rows[sum(kept), *d], int64 kept[B]")
+def mask_sequences(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
+    """The rows of each sequence where `mask` is true; a sequence may become empty, but stays.
+
+    >>> mask_sequences(np.array([1, 2, 3]), np.array([True, False, True]), np.array([2, 0, 1]))
+    MaskSequencesResult(rows=array([1, 3]), kept=array([1, 0, 1]))
+    """
+    return _masked(data, mask, lengths)
+
+
+def _masked(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
+    kept = kernels.segment_reduce("sum", mask, lengths)
+    return kernels.gather(data, np.flatnonzero(mask)), kept
+
+
+@op("int data[sum(lengths)], lengths[B] -> rows[sum(kept)], int64 kept[B]")
+def erase_tokens(data: Array, lengths: Array, *, tokens: Any) -> tuple[Array, Array]:
+    """Drop every id that is one of `tokens`, an id or a list of ids; a sequence may become empty, but stays.
+
+    This is Paddle's sequence_erase.
+
+    >>> erase_tokens(np.array([1, 2, 3, 2]), np.array([3, 0, 1]), tokens=[2, 7])
+    EraseTokensResult(rows=array([1, 3]), kept=array([2, 0, 0]))
+    """
+    return _masked(data, ~np.isin(data, _ids(tokens, data.dtype)), lengths)
+
+
+def _ids(tokens: Any, dtype: np.dtype[Any]) -> Array:
+    """The ids among `tokens` that arrays of this dtype can hold at all."""
+    ids = np.atleast_1d(np.asarray(tokens, object))
+    if ids.ndim != 1 or not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in ids):
+        raise OpTypeError(f"tokens is {tokens!r}, expected an integer or a list of integers")
+    limits = np.iinfo(dtype)
+    return np.array([i for i in ids if limits.min <= i <= limits.max], dtype)
+
+
+@op("data[sum(lengths), *d], bool keep[B], lengths[B] -> rows[sum(kept), *d], int64 kept[K]")
+def filter_sequences(data: Array, keep: Array, lengths: Array) -> tuple[Array, Array]:
+    """The whole sequences where `keep` is true, empty ones included.
+
+    >>> filter_sequences(np.array([1, 2, 3]), np.array([False, True, True]), np.array([2, 0, 1]))
+    FilterSequencesResult(rows=array([3]), kept=array([0, 1]))
+    """
+    kept = int64(lengths)[keep]
+    return move_sequences(data, starts_of(lengths)[keep], kept), kept
+
+
+@op(
+    "int data[sum(lengths)], lengths[B] -> dropped[sum(lengths)]",
+    caffe2="SparseItemwiseDropoutWithReplacement",
+)
+def dropout_ids(
+    data: Array, lengths: Array, *, ratio: float, replacement: Scalar = 0, seed: NonNegative
+) -> Array:
+    """Replace each id by `replacement` with probability `ratio`; lengths stay as they are.
+
+    The same seed drops the same places on every machine. Position t of sequence b is dropped where
+    `uniform(seed, b, t) < ratio`; the numbers are defined in `seqflow.ops.random_bits`. An empty sequence stays
+    empty.
+
+    >>> dropout_ids(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), ratio=0.5, seed=2)
+    array([0, 2, 3, 0])
+    """
+    value = cast_scalar("replacement", replacement, data.dtype)
+    kept = data.copy()
+    kept[uniform(random_bits(seed, lengths)) < _probability(ratio)] = value
+    return kept
+
+
+@op(
+    "int data[sum(lengths)], lengths[B] -> rows[sum(kept)], int64 kept[B]",
+    caffe2="SparseDropoutWithReplacement",
+)
+def dropout_sequences(
+    data: Array, lengths: Array, *, ratio: float, replacement: Scalar = 0, seed: NonNegative
+) -> tuple[Array, Array]:
+    """Replace each whole sequence by the one id `replacement` with probability `ratio`.
+
+    As in Caffe2 a replaced sequence has length 1, also where it was empty. The same seed drops the same
+    sequences on every machine: b is dropped where `uniform(seed, b) < ratio`; the numbers are defined in
+    `seqflow.ops.random_bits`.
+
+    >>> dropout_sequences(np.array([1, 2, 3]), np.array([2, 0, 1]), ratio=0.5, seed=2)
+    DropoutSequencesResult(rows=array([0, 0, 3]), kept=array([1, 1, 1]))
+    """
+    value = cast_scalar("replacement", replacement, data.dtype)
+    dropped = uniform(sequence_bits(seed, len(lengths))) < _probability(ratio)
+    sizes = int64(lengths)
+    kept = np.where(dropped, 1, sizes)
+    rows = np.empty(int(kept.sum()), data.dtype)
+    stays, targets = ~dropped, starts_of(kept)
+    kernels.move_slices(data, starts_of(sizes)[stays], sizes[stays], rows, targets[stays])
+    rows[targets[dropped]] = value
+    return rows, kept
+
+
+def _probability(ratio: float) -> float:
+    if not 0 <= ratio <= 1:
+        raise OpError(f"ratio is {ratio}, expected 0 to 1")
+    return ratio

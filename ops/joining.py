@@ -1,0 +1,86 @@
+"""Several columns of sequences in, one out: sequence by sequence, row by row."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpTypeError
+from seqflow.ops.slices import int64, slice_positions, starts_of
+from seqflow.registry import op
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
+Array = np.ndarray[Any, Any]
+
+
+def _one_dtype(ctx: "InferenceContext") -> None:
+    """All data have the dtype of the first, which the signature leaves open."""
+    _check_dtypes([ctx.dtype(i) for i in range(ctx.num_inputs // 2)])
+
+
+def _check_dtypes(dtypes: list[Any]) -> None:
+    for i, dtype in enumerate(dtypes):
+        if dtype is not None and dtypes[0] is not None and dtype != dtypes[0]:
+            raise OpTypeError(f"data[{i}] is {dtype}, expected {dtypes[0]} as data[0] is\n  cast it first")
+
+
+@op(
+    "{data[sum(lengths), *d], lengths[B]}+ -> rows[sum(joined), *d], int64 joined[B]",
+    shape=_one_dtype,
+    draw="joinable",
+)
+def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
+    """Sequence by sequence, those of all inputs one after another: a title, then its text.
+
+    All data have one dtype. An empty sequence adds nothing.
+
+    >>> concat_sequences([np.array([1, 2, 3]), np.array([7, 8])], [np.array([2, 1]), np.array([0, 2])])
+    ConcatSequencesResult(rows=array([1, 2, 3, 7, 8]), joined=array([2, 3]))
+    """
+    _check_dtypes([one.dtype for one in data])
+    joined = _added(lengths)
+    offsets = kernels.lengths_to_offsets(joined)
+    rows = np.empty((int(offsets[-1]), *data[0].shape[1:]), data[0].dtype)
+    targets = offsets[:-1]
+    for values, sizes in zip(data, map(int64, lengths), strict=True):
+        kernels.move_slices(values, starts_of(sizes), sizes, rows, targets)
+        targets = targets + sizes
+    return rows, joined
+
+
+@op(
+    "{data[sum(lengths), *d], lengths[B]}+ -> rows[sum(joined), *d], int64 joined[B]",
+    shape=_one_dtype,
+    draw="joinable",
+)
+def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
+    """Sequence by sequence, the rows of all inputs in turn: first rows, second rows, and so on.
+
+    An input whose sequence has come to its end is passed over, so no row is lost. All data have one dtype.
+
+    >>> interleave([np.array([1, 2, 3]), np.array([7])], [np.array([2, 1]), np.array([1, 0])])
+    InterleaveResult(rows=array([1, 7, 2, 3]), joined=array([3, 1]))
+    """
+    _check_dtypes([one.dtype for one in data])
+    all_sizes = [int64(one) for one in lengths]
+    joined = _added(all_sizes)
+    rows = np.empty((int(joined.sum()), *data[0].shape[1:]), data[0].dtype)
+    for i, (values, sizes) in enumerate(zip(data, all_sizes, strict=True)):
+        turn = slice_positions(np.zeros(len(sizes), np.int64), sizes)
+        targets = kernels.expand(starts_of(joined), sizes)
+        targets += turn
+        for j, others in enumerate(all_sizes):  # of the other inputs, the rows that have had their turn
+            if j != i:
+                targets += np.minimum(kernels.expand(others, sizes), turn + (j < i))
+        rows[targets] = values
+    return rows, joined
+
+
+def _added(lengths: list[Array]) -> Array:
+    """The sum of several lengths, sequence by sequence."""
+    total = np.zeros(len(lengths[0]), np.int64)
+    for sizes in lengths:
+        total += int64(sizes)
+    return total

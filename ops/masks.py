@@ -1,0 +1,133 @@
+"""Masks: which places of dense data hold something."""
+
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+
+from seqflow.errors import LodError, OpError, ShapeError
+from seqflow.kernels.arrays import integers
+from seqflow.ops.scalars import cast_scalar
+from seqflow.registry import op
+from seqflow.signature import NonNegative, Scalar
+
+Array = np.ndarray[Any, Any]
+INT64 = np.iinfo(np.int64)
+TRIANGLES = {
+    "upper": np.greater,
+    "lower": np.less,
+    "upper_diagonal": np.greater_equal,
+    "lower_diagonal": np.less_equal,
+}
+"""What column and row of a masked place have to do with each other."""
+Mode = Literal["sequence", "window", "upper", "lower", "upper_diagonal", "lower_diagonal"]
+
+
+@op("lengths[B] -> bool mask[B, max_length|max(lengths)]")
+def lengths_to_mask(
+    lengths: Array, *, max_length: NonNegative | None = None, side: Literal["right", "left"] = "right"
+) -> Array:
+    """One row a sequence, true where it has data: the mask of `pad` with the same `side`.
+
+    An empty sequence is a row of False. A sequence longer than `max_length` fills its row.
+
+    >>> lengths_to_mask(np.array([2, 0, 1]))
+    array([[ True,  True],
+           [False, False],
+           [ True, False]])
+    """
+    width = int(lengths.max(initial=0)) if max_length is None else max_length
+    dtype = np.min_scalar_type(width)  # the narrower, the more comparisons at once
+    positions = np.arange(width, dtype=dtype)
+    kept = np.minimum(lengths, width).astype(dtype)[:, None]
+    mask: Array = (positions if side == "right" else positions[::-1]) < kept
+    return mask
+
+
+@op("x[T>=max(lengths), B, *d], lengths[B] -> y[P=T, B, *d]", caffe2="VariableLengthSequencePadding")
+def zero_after_length(x: Array, lengths: Array) -> Array:
+    """Time-major data with 0 at every step from the length of each sequence on, whatever was there.
+
+    >>> zero_after_length(np.array([[1, 2], [3, 4]]), np.array([2, 1]))
+    array([[1, 2],
+           [3, 0]])
+    """
+    y = x.copy()
+    y[np.arange(len(x))[:, None] >= lengths] = np.zeros((), x.dtype)
+    return y
+
+
+@op("x[R, *e], int bounds[K]? -> y[P=R, *e]", caffe2="SequenceMask", draw="sequence_mask")
+def sequence_mask(
+    x: Array,
+    bounds: Array | None,
+    *,
+    mode: Mode,
+    axis: int = 1,
+    batch: int | None = None,
+    repeat_from_axis: int | None = None,
+    radius: NonNegative = 10,
+    fill: Scalar | None = None,
+) -> Array:
+    """`x` with `fill`, by default -inf, at the places that `mode` masks, as in attention scores.
+
+    Each matrix has as rows the axes before `axis`, as columns those from it on. With `batch` the axes up to it
+    count matrices that are masked alike; with `repeat_from_axis` the axes from it on share their column's fate.
+
+    `sequence` masks column >= bounds[row], `window` what is farther than `radius` from column bounds[row]; there is
+    one bound a row. `upper` masks column > row, `lower` column < row, `upper_diagonal` and `lower_diagonal` the
+    diagonal, too: so does Caffe2, whose documentation says the opposite. A `fill` that the dtype cannot hold is an
+    error: integers have no -inf, so they need one.
+
+    >>> sequence_mask(np.array([[1.0, 2.0], [3.0, 4.0]]), mode="upper")
+    array([[  1., -inf],
+           [  3.,   4.]])
+    >>> sequence_mask(np.array([[1, 2], [3, 4]]), np.array([1, 2]), mode="sequence", fill=0)
+    array([[1, 0],
+           [3, 4]])
+    """
+    first = 0 if batch is None else _axis(x, "batch", batch, 0) + 1
+    middle = _axis(x, "axis", axis, first)
+    last = x.ndim if repeat_from_axis is None else _axis(x, "repeat_from_axis", repeat_from_axis, middle)
+    matrices, rows = prod(x.shape[:first]), prod(x.shape[first:middle])
+    columns, repeats = prod(x.shape[middle:last]), prod(x.shape[last:])
+    masked = _masked(mode, rows, columns, bounds, radius)
+    value = np.full((), cast_scalar("fill", -np.inf if fill is None else fill, x.dtype), x.dtype)
+    y = np.where(masked[:, :, None], value, x.reshape(matrices, rows, columns, repeats))
+    return y.reshape(x.shape)
+
+
+def _axis(x: Array, name: str, axis: int, first: int) -> int:
+    """An axis, counted from the front, that is not before `first`."""
+    counted = axis + x.ndim if axis < 0 else axis
+    if not first <= counted < x.ndim:
+        raise ShapeError(f"{name} is {axis}, expected an axis from {first} on of the {x.ndim} of x")
+    return counted
+
+
+def _masked(mode: Mode, rows: int, columns: int, bounds: Array | None, radius: int) -> Array:
+    """bool [rows, columns]: which places are masked."""
+    row, column = np.arange(rows)[:, None], np.arange(columns)
+    if mode in TRIANGLES:
+        if bounds is not None:
+            raise OpError(f"bounds are given, but mode {mode!r} takes none")
+        masked: Array = TRIANGLES[mode](column, row)
+        return masked
+    bound = _bounds(mode, rows, bounds)[:, None]
+    if mode == "sequence":
+        return column >= bound
+    first = np.maximum(bound, INT64.min + radius) - radius  # no difference and no sum leaves int64
+    last = np.minimum(bound, INT64.max - radius) + radius
+    return (column < first) | (column > last)
+
+
+def _bounds(mode: Mode, rows: int, bounds: Array | None) -> Array:
+    if bounds is None:
+        raise OpError(f"mode {mode!r} needs bounds, one for each of the {rows} rows")
+    if len(bounds) != rows:
+        raise ShapeError(f"bounds.shape[0] is {len(bounds)}, expected {rows}: one for each row")
+    bounds = integers(bounds, "bounds").astype(np.int64, copy=False)
+    negative = np.flatnonzero(bounds < 0)
+    if mode == "sequence" and len(negative):
+        raise LodError(f"bounds[{negative[0]}] is {bounds[negative[0]]}, expected a length, 0 or more")
+    return bounds

@@ -1,0 +1,106 @@
+"""Sequences in another order inside: sorted, distinct, shuffled."""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.ops.random_bits import random_bits
+from seqflow.ops.slices import starts_of
+from seqflow.registry import op
+from seqflow.signature import NonNegative
+
+Array = np.ndarray[Any, Any]
+
+
+@op("ordered data[sum(lengths), *d], lengths[B] -> sorted[sum(lengths), *d]")
+def sort_within(data: Array, lengths: Array, *, descending: bool = False) -> Array:
+    """The values of each sequence in ascending order, or descending, each column by itself.
+
+    NaN and NaT count as larger than all else: last when ascending, as in NumPy, first when descending. An empty
+    sequence stays empty.
+
+    >>> sort_within(np.array([3, 1, 2]), np.array([2, 0, 1]))
+    array([1, 3, 2])
+    """
+    return np.take_along_axis(data, _order(data, lengths, descending), axis=0)
+
+
+@op("ordered data[sum(lengths), *d], lengths[B] -> int64 positions[sum(lengths), *d]")
+def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> Array:
+    """Where the values of `sort_within` were, counted inside their sequence; equal values keep their order.
+
+    An empty sequence stays empty.
+
+    >>> argsort_within(np.array([3, 1, 2]), np.array([2, 0, 1]))
+    array([1, 0, 0])
+    """
+    order = _order(data, lengths, descending)
+    order -= _beside(kernels.expand(starts_of(lengths), lengths), data)
+    return order
+
+
+@op("ordered data[sum(lengths)], lengths[B] -> rows[sum(kept)], int64 counts[sum(kept)], int64 kept[B]")
+def unique_within(
+    data: Array, lengths: Array, *, order: Literal["sorted", "first"] = "sorted"
+) -> tuple[Array, Array, Array]:
+    """The distinct values of each sequence, and how often each is there; an empty sequence stays empty.
+
+    They come in ascending order, or with `order="first"` in the order they are first seen. All NaN are one value,
+    and so are all NaT.
+
+    >>> unique_within(np.array([3, 1, 3, 5]), np.array([3, 0, 1]))
+    UniqueWithinResult(rows=array([1, 3, 5]), counts=array([1, 2, 1]), kept=array([2, 0, 1]))
+    """
+    positions = _order(data, lengths, descending=False)
+    ordered = data[positions]
+    opens = _opens_run(ordered, lengths)
+    first = np.flatnonzero(opens)
+    counts = np.diff(first, append=len(data))
+    kept = kernels.segment_reduce("sum", opens, lengths)
+    if order == "sorted":
+        return ordered[first], counts, kept
+    seen = positions[first]
+    by_place = np.argsort(seen)
+    return data[seen[by_place]], counts[by_place], kept
+
+
+def _opens_run(ordered: Array, lengths: Array) -> Array:
+    """Where a sorted sequence has a value for the first time."""
+    opens = np.ones(len(ordered), bool)
+    same = ordered[1:] == ordered[:-1]
+    if ordered.dtype.kind in "fmM":
+        missing = np.isnan(ordered) if ordered.dtype.kind == "f" else np.isnat(ordered)
+        same |= missing[1:] & missing[:-1]
+    opens[1:] = ~same
+    starts = starts_of(lengths)
+    opens[starts[starts < len(ordered)]] = True
+    return opens
+
+
+@op("data[sum(lengths), *d], lengths[B] -> shuffled[sum(lengths), *d]")
+def shuffle_within(data: Array, lengths: Array, *, seed: NonNegative) -> Array:
+    """The rows of each sequence in random order, every order equally likely; an empty sequence stays empty.
+
+    The same seed gives the same order on every machine: the rows are sorted by their random numbers, which are
+    defined in `seqflow.ops.random_bits`, equal ones by position. What happens to a sequence depends on its place
+    among the sequences and its length, not on the others.
+
+    >>> shuffle_within(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), seed=7)
+    array([2, 1, 3, 4])
+    """
+    return kernels.gather(data, _order(random_bits(seed, lengths), lengths, descending=False))
+
+
+def _order(values: Array, lengths: Array, descending: bool) -> Array:
+    """int64 rows that sort the values of each sequence, column by column; equal values keep their order."""
+    owners = np.broadcast_to(_beside(kernels.lengths_to_segment_ids(lengths), values), values.shape)
+    if not descending:
+        return np.lexsort((values, owners), axis=0).astype(np.int64, copy=False)
+    backwards = np.lexsort((values[::-1], -owners[::-1]), axis=0)
+    return (len(values) - 1 - backwards[::-1]).astype(np.int64, copy=False)
+
+
+def _beside(column: Array, values: Array) -> Array:
+    """A column that broadcasts against all columns of `values`."""
+    return column.reshape(-1, *[1] * (values.ndim - 1))

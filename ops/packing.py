@@ -1,0 +1,152 @@
+"""Rows packed full: several sequences in each, for training without padding waste."""
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import LodError, OpError, OpIndexError
+from seqflow.kernels.arrays import integers
+from seqflow.ops.lengths import MAX_INT32
+from seqflow.ops.scalars import cast_scalar
+from seqflow.registry import op
+from seqflow.signature import NonNegative, Positive, Scalar
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
+Array = np.ndarray[Any, Any]
+
+
+def _bound_packed(ctx: "InferenceContext") -> None:
+    """All rows but one are more than half full, counted in pairs; each piece holds something."""
+    capacity, total = ctx.attr("capacity"), ctx.sum_of("lengths")
+    ctx.limit(ctx.dim(ctx.output(0), 0), (2 * total // capacity + 1).minimum(total))
+    ctx.limit(ctx.max_of("pieces"), capacity)
+    ctx.limit(ctx.sum_of("pieces"), total)
+    ctx.limit(ctx.max_of("piece_lengths"), ctx.max_of("lengths").minimum(capacity))
+    ctx.limit(ctx.sum_of("piece_lengths"), total)
+
+
+@op(
+    "data[sum(lengths), *d], lengths[B]"
+    " -> packed[R, capacity, *d], int32 segment_ids[R, capacity], int32 position_ids[R, capacity],"
+    " int64 sources[sum(pieces)], int64 piece_lengths[sum(pieces)], int64 pieces[R]",
+    shape=_bound_packed,
+)
+def pack_rows(
+    data: Array,
+    lengths: Array,
+    *,
+    capacity: Positive,
+    strategy: Literal["best_fit", "first_fit", "concat"] = "best_fit",
+    value: Scalar = 0,
+) -> tuple[Array, ...]:
+    """Several sequences in each row of `capacity`, for training without padding waste.
+
+    `best_fit` places the longest first, each where it leaves the least room; `first_fit` keeps the input's
+    order and takes the first row with room; `concat` cuts the stream of all sequences every `capacity`. A
+    sequence longer than `capacity` is cut into pieces; nothing is lost. An empty sequence has no piece.
+
+    `segment_ids` count from 1 in each row and `position_ids` from 0 in each piece; padding is 0 in both, and
+    `value` in `packed`. `sources` is the input sequence of each piece, row by row, `piece_lengths` its length,
+    `pieces` the number of pieces of each row.
+
+    >>> packed = pack_rows(np.array([1, 2, 3, 4, 5, 6]), np.array([2, 3, 1]), capacity=3)
+    >>> packed.packed
+    array([[3, 4, 5],
+           [1, 2, 6]])
+    >>> packed.segment_ids
+    array([[1, 1, 1],
+           [1, 1, 2]], dtype=int32)
+    """
+    fill = cast_scalar("value", value, data.dtype)
+    plan = kernels.plan_packing(lengths, capacity, strategy)
+    packed, segment_ids, position_ids = kernels.fill_packed(data, lengths, plan, capacity, fill)
+    sources, _, piece_lengths, pieces = plan
+    return packed, segment_ids, position_ids, sources, piece_lengths, pieces
+
+
+@op(
+    "packed[R, C, *d], int sources[sum(pieces)], lens piece_lengths[sum(pieces)], pieces[R]"
+    " -> data[sum(lengths), *d], int64 lengths[num_sequences|B]",
+    draw="packed",
+)
+def unpack_rows(
+    packed: Array,
+    sources: Array,
+    piece_lengths: Array,
+    pieces: Array,
+    *,
+    num_sequences: NonNegative | None = None,
+) -> tuple[Array, Array]:
+    """The sequences that `pack_rows` packed, in their old order, and their lengths.
+
+    `num_sequences` counts empty sequences at the end, which have no piece; without it the last source is the
+    last sequence.
+
+    >>> packed = pack_rows(np.array([1, 2, 3, 4, 5, 6]), np.array([2, 3, 1]), capacity=3)
+    >>> unpack_rows(packed.packed, packed.sources, packed.piece_lengths, packed.pieces)
+    UnpackRowsResult(data=array([1, 2, 3, 4, 5, 6]), lengths=array([2, 3, 1]))
+    """
+    sizes = piece_lengths.astype(np.int64, copy=False)
+    sources = integers(sources, "sources")
+    lengths = _source_lengths(sources, sizes, num_sequences)
+    starts = _piece_starts(sizes, pieces, packed.shape[1])
+    order = np.argsort(sources, kind="stable")
+    data = np.empty((int(sizes.sum()), *packed.shape[2:]), packed.dtype)
+    flat = packed.reshape(packed.shape[0] * packed.shape[1], *packed.shape[2:])
+    kernels.move_slices(
+        flat, starts[order], sizes[order], data, kernels.lengths_to_offsets(sizes[order])[:-1]
+    )
+    return data, lengths
+
+
+@op("lens piece_lengths[sum(pieces)], pieces[R] -> int32 cu_seqlens[S]", draw="pieces")
+def packed_cu_seqlens(piece_lengths: Array, pieces: Array, *, capacity: Positive) -> Array:
+    """Where each piece of packed rows starts, for variable-length attention over all rows laid end to end.
+
+    The padding of a row, where there is any, is its last segment, so that the last entry is `R*capacity`. More
+    than int32 holds is an error.
+
+    >>> packed = pack_rows(np.array([1, 2, 3, 4, 5]), np.array([2, 3]), capacity=3)
+    >>> packed_cu_seqlens(packed.piece_lengths, packed.pieces, capacity=3)
+    array([0, 3, 5, 6], dtype=int32)
+    """
+    if len(pieces) * capacity > MAX_INT32:
+        raise OpError(f"{len(pieces)} rows of {capacity} are more elements than int32 can count")
+    sizes = piece_lengths.astype(np.int64, copy=False)
+    ends, first = kernels.lengths_to_offsets(sizes), kernels.lengths_to_offsets(pieces)
+    room = capacity - _used(ends, first, capacity)
+    padded = np.flatnonzero(room)
+    return kernels.lengths_to_offsets(np.insert(sizes, first[1:][padded], room[padded])).astype(np.int32)
+
+
+def _source_lengths(sources: Array, sizes: Array, num_sequences: int | None) -> Array:
+    count = int(sources.max(initial=-1)) + 1 if num_sequences is None else num_sequences
+    bad = np.flatnonzero((sources < 0) | (sources >= count))
+    if len(bad):
+        raise OpIndexError(f"sources[{bad[0]}] = {sources[bad[0]]} is outside [0, {count})")
+    lengths = np.zeros(count, np.int64)
+    np.add.at(lengths, sources, sizes)
+    return lengths
+
+
+def _piece_starts(sizes: Array, pieces: Array, capacity: int) -> Array:
+    """Where each piece starts among all elements of all rows."""
+    ends, first = kernels.lengths_to_offsets(sizes), kernels.lengths_to_offsets(pieces)
+    _used(ends, first, capacity)
+    row = kernels.lengths_to_segment_ids(pieces)
+    starts: Array = ends[:-1] - ends[first[:-1]][row] + row * capacity
+    return starts
+
+
+def _used(ends: Array, first: Array, capacity: int) -> Array:
+    """How many elements the pieces of each row have; LodError where they are more than `capacity`."""
+    used: Array = ends[first[1:]] - ends[first[:-1]]
+    over = np.flatnonzero(used > capacity)
+    if len(over):
+        raise LodError(
+            f"the pieces of row {over[0]} have {used[over[0]]} elements, expected at most {capacity}"
+        )
+    return used

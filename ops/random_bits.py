@@ -1,0 +1,57 @@
+"""Random numbers that depend on nothing but a seed and a place: the same on every machine.
+
+`random_bits(seed, sequence, position)` is defined by SplitMix64 (Steele, Lea and Flood, 2014). All arithmetic is
+modulo 2**64:
+
+    mix(z) = z ^= z >> 30; z *= 0xbf58476d1ce4e5b9; z ^= z >> 27; z *= 0x94d049bb133111eb; z ^ (z >> 31)
+    output(state, k) = mix(state + (k + 1) * 0x9e3779b97f4a7c15)
+    random_bits(seed, sequence, position) = output(output(output(seed, 0), sequence), position)
+
+So each sequence has a SplitMix64 stream of its own, and position k of it takes the k-th number of the stream. No
+number depends on how many sequences there are, how long the others are, or how many threads run.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError
+
+Array = np.ndarray[Any, Any]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def random_bits(seed: int, lengths: Array) -> Array:
+    """uint64[sum(lengths)]: a random number for each row of each sequence."""
+    streams = sequence_bits(seed, len(lengths))
+    first = kernels.lengths_to_offsets(lengths)[:-1].astype(np.uint64)
+    positions = np.arange(int(lengths.sum()), dtype=np.uint64) - kernels.expand(first, lengths)
+    return output(kernels.expand(streams, lengths), positions)
+
+
+def sequence_bits(seed: int, count: int) -> Array:
+    """uint64[count]: a random number for each sequence, `output(output(seed, 0), sequence)`."""
+    if seed >= 2**64:
+        raise OpError(f"seed is {seed}, expected less than 2**64")
+    start = output(np.array([seed], np.uint64), np.zeros(1, np.uint64))
+    return output(start, np.arange(count, dtype=np.uint64))
+
+
+def uniform(bits: Array) -> Array:
+    """float64 in [0, 1): the upper 53 bits of each number, divided by 2**53."""
+    return (bits >> np.uint64(11)) * 2.0**-53
+
+
+def output(state: Array, k: Array) -> Array:
+    """uint64: the k-th number of SplitMix64 started at `state`, element by element."""
+    z = k + np.uint64(1)
+    z *= _GOLDEN
+    z += state
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return z

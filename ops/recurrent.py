@@ -1,0 +1,335 @@
+"""Recurrent cells along sequences of different lengths, without padding, and what is read off their outputs.
+
+Sequences are run longest first; each step is one matrix product over those that are still alive. Weights are
+laid out as in PyTorch, so that those of `torch.nn.LSTM`, `GRU` and `RNN` fit as they are (`seqflow.torch` loads
+them).
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError, OpTypeError
+from seqflow.registry import op
+from seqflow.signature import NonNegative
+
+Array = np.ndarray[Any, Any]
+Weights = tuple[Array | None, ...]
+"""w_ih, w_hh, bias_ih, bias_hh; or the states h0, c0."""
+
+
+@op(
+    "float x[sum(lengths), K], lengths[B], float w_ih[H, K], float w_hh[H, H], float bias[H]?, float h0[B, H]?"
+    " -> h[sum(lengths), H], h_last[B, H]",
+    draw="recurrent",
+)
+def rnn(
+    x: Array,
+    lengths: Array,
+    w_ih: Array,
+    w_hh: Array,
+    bias: Array | None,
+    h0: Array | None,
+    *,
+    nonlinearity: Literal["tanh", "relu"] = "tanh",
+    reverse: bool = False,
+) -> tuple[Array, ...]:
+    """A plain recurrent network: h = tanh(w_ih @ x + w_hh @ h + bias), or relu, along each sequence.
+
+    Gives the state after every row, and the last one of each sequence; an empty sequence gives its initial
+    state, `h0`, which is 0 unless given. `reverse` runs from the end of each sequence to its start. All floats
+    have one dtype, which is that of the results (float16 is computed in float32). As `torch.nn.RNN` with
+    bias = bias_ih + bias_hh.
+
+    >>> x = np.array([[1.0], [2.0], [3.0]])
+    >>> rnn(x, np.array([2, 0, 1]), np.eye(1), np.eye(1), nonlinearity="relu").h_last.ravel()
+    array([3., 0., 3.])
+    """
+    _check_one_dtype(x, w_ih=w_ih, w_hh=w_hh, bias=bias, h0=h0)
+    return _run(f"rnn_{nonlinearity}", x, lengths, (w_ih, w_hh, bias, None), (h0, None), reverse)
+
+
+@op(
+    "float x[sum(lengths), K], lengths[B], float w_ih[3*H, K], float w_hh[3*H, H],"
+    " float bias_ih[3*H]?, float bias_hh[3*H]?, float h0[B, H]? -> h[sum(lengths), H], h_last[B, H]",
+    draw="recurrent",
+)
+def gru(
+    x: Array,
+    lengths: Array,
+    w_ih: Array,
+    w_hh: Array,
+    bias_ih: Array | None,
+    bias_hh: Array | None,
+    h0: Array | None,
+    *,
+    linear_before_reset: bool = True,
+    reverse: bool = False,
+) -> tuple[Array, ...]:
+    """A gated recurrent unit along each sequence; gates r (reset), z (update), n (new) are the rows of the weights.
+
+        r, z = sigmoid(w_ih @ x + bias_ih + w_hh @ h + bias_hh)
+        n = tanh(w_ih @ x + bias_ih + r * (w_hh @ h + bias_hh))
+        h = (1 - z) * n + z * h
+
+    That is `torch.nn.GRU`'s and cuDNN's form. With `linear_before_reset=False` it is that of the paper (Cho et
+    al., 2014), and what Caffe2 does unless asked otherwise: n = tanh(w_ih @ x + bias_ih + w_hh @ (r * h) + bias_hh).
+
+    Gives the state after every row, and the last one of each sequence; an empty sequence gives its initial
+    state, `h0`, which is 0 unless given. `reverse` runs from the end of each sequence to its start. All floats
+    have one dtype, which is that of the results (float16 is computed in float32).
+
+    >>> x = np.array([[1.0], [2.0], [3.0]])
+    >>> gru(x, np.array([2, 0, 1]), np.ones((3, 1)), np.zeros((3, 1))).h_last.ravel().round(3)
+    array([0.295, 0.   , 0.047])
+    """
+    _check_one_dtype(x, w_ih=w_ih, w_hh=w_hh, bias_ih=bias_ih, bias_hh=bias_hh, h0=h0)
+    cell = "gru" if linear_before_reset else "gru_reset_first"
+    return _run(cell, x, lengths, (w_ih, w_hh, bias_ih, bias_hh), (h0, None), reverse)
+
+
+@op(
+    "float x[sum(lengths), K], lengths[B], float w_ih[4*H, K], float w_hh[4*H, H],"
+    " float bias[4*H]?, float h0[B, H]?, float c0[B, H]?"
+    " -> h[sum(lengths), H], h_last[B, H], c_last[B, H]",
+    draw="recurrent",
+)
+def lstm(
+    x: Array,
+    lengths: Array,
+    w_ih: Array,
+    w_hh: Array,
+    bias: Array | None,
+    h0: Array | None,
+    c0: Array | None,
+    *,
+    gate_order: Literal["ifgo", "ifog"] = "ifgo",
+    forget_bias: float = 0.0,
+    reverse: bool = False,
+) -> tuple[Array, ...]:
+    """Long short-term memory along each sequence; gates i, f, g, o are the rows of the weights, in that order.
+
+        i, f, o = sigmoid(w_ih @ x + w_hh @ h + bias)
+        g = tanh(w_ih @ x + w_hh @ h + bias)
+        c = f * c + i * g
+        h = o * tanh(c)
+
+    Gives the state h after every row, and the last h and c of each sequence; an empty sequence gives its initial
+    states, `h0` and `c0`, which are 0 unless given. `gate_order="ifog"` is Caffe2's order of gates;
+    `forget_bias` is added to the bias of f. `reverse` runs from the end of each sequence to its start. All
+    floats have one dtype, which is that of the results (float16 is computed in float32). As `torch.nn.LSTM` with
+    bias = bias_ih + bias_hh.
+
+    >>> x = np.array([[1.0], [2.0], [3.0]])
+    >>> lstm(x, np.array([2, 0, 1]), np.ones((4, 1)), np.zeros((4, 1))).h_last.ravel().round(3)
+    array([0.768, 0.   , 0.704])
+    """
+    _check_one_dtype(x, w_ih=w_ih, w_hh=w_hh, bias=bias, h0=h0, c0=c0)
+    if forget_bias:
+        bias = _add_to_forget_gate(forget_bias, bias, w_hh)
+    weights: Weights = (w_ih, w_hh, bias, None)
+    if gate_order == "ifog":
+        weights = tuple(None if w is None else _swap_last_gates(w) for w in weights)
+    return _run("lstm", x, lengths, weights, (h0, c0), reverse)
+
+
+@op(
+    "float x[sum(lengths), K], lengths[B], float w_ih[H, K], float w_hh[H, H],"
+    " float w_ih_reverse[H, K], float w_hh_reverse[H, H], float bias[H]?, float bias_reverse[H]?,"
+    " float h0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H]",
+    draw="recurrent",
+)
+def bidirectional_rnn(
+    x: Array,
+    lengths: Array,
+    w_ih: Array,
+    w_hh: Array,
+    w_ih_reverse: Array,
+    w_hh_reverse: Array,
+    bias: Array | None,
+    bias_reverse: Array | None,
+    h0: Array | None,
+    *,
+    nonlinearity: Literal["tanh", "relu"] = "tanh",
+) -> tuple[Array, ...]:
+    """`rnn` from both ends, with weights of their own; states are those of the forward one, then the reverse one.
+
+    An empty sequence gives its initial state, `h0`.
+
+    >>> x, w = np.array([[1.0], [2.0], [3.0]]), np.eye(1)
+    >>> bidirectional_rnn(x, np.array([2, 1]), w, w, w, w, nonlinearity="relu").h
+    array([[1., 3.],
+           [3., 2.],
+           [3., 3.]])
+    """
+    _check_one_dtype(
+        x, w_ih=w_ih, w_hh=w_hh, w_ih_reverse=w_ih_reverse, w_hh_reverse=w_hh_reverse,
+        bias=bias, bias_reverse=bias_reverse, h0=h0,
+    )  # fmt: skip
+    forward, backward = (w_ih, w_hh, bias, None), (w_ih_reverse, w_hh_reverse, bias_reverse, None)
+    return _run_both(f"rnn_{nonlinearity}", x, lengths, forward, backward, (h0, None))
+
+
+@op(
+    "float x[sum(lengths), K], lengths[B], float w_ih[3*H, K], float w_hh[3*H, H],"
+    " float w_ih_reverse[3*H, K], float w_hh_reverse[3*H, H], float bias_ih[3*H]?, float bias_hh[3*H]?,"
+    " float bias_ih_reverse[3*H]?, float bias_hh_reverse[3*H]?, float h0[B, 2*H]?"
+    " -> h[sum(lengths), 2*H], h_last[B, 2*H]",
+    draw="recurrent",
+)
+def bidirectional_gru(
+    x: Array,
+    lengths: Array,
+    w_ih: Array,
+    w_hh: Array,
+    w_ih_reverse: Array,
+    w_hh_reverse: Array,
+    bias_ih: Array | None,
+    bias_hh: Array | None,
+    bias_ih_reverse: Array | None,
+    bias_hh_reverse: Array | None,
+    h0: Array | None,
+    *,
+    linear_before_reset: bool = True,
+) -> tuple[Array, ...]:
+    """`gru` from both ends, with weights of their own; states are those of the forward one, then the reverse one.
+
+    An empty sequence gives its initial state, `h0`.
+
+    >>> x, w, v = np.array([[1.0], [2.0], [3.0]]), np.ones((3, 1)), np.zeros((3, 1))
+    >>> bidirectional_gru(x, np.array([2, 1]), w, v, w, v).h.round(3)
+    array([[0.205, 0.289],
+           [0.295, 0.115],
+           [0.047, 0.047]])
+    """
+    _check_one_dtype(
+        x, w_ih=w_ih, w_hh=w_hh, w_ih_reverse=w_ih_reverse, w_hh_reverse=w_hh_reverse,
+        bias_ih=bias_ih, bias_hh=bias_hh, bias_ih_reverse=bias_ih_reverse, bias_hh_reverse=bias_hh_reverse, h0=h0,
+    )  # fmt: skip
+    forward = w_ih, w_hh, bias_ih, bias_hh
+    backward = w_ih_reverse, w_hh_reverse, bias_ih_reverse, bias_hh_reverse
+    cell = "gru" if linear_before_reset else "gru_reset_first"
+    return _run_both(cell, x, lengths, forward, backward, (h0, None))
+
+
+@op(
+    "float x[sum(lengths), K], lengths[B], float w_ih[4*H, K], float w_hh[4*H, H],"
+    " float w_ih_reverse[4*H, K], float w_hh_reverse[4*H, H], float bias[4*H]?, float bias_reverse[4*H]?,"
+    " float h0[B, 2*H]?, float c0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H], c_last[B, 2*H]",
+    draw="recurrent",
+)
+def bidirectional_lstm(
+    x: Array,
+    lengths: Array,
+    w_ih: Array,
+    w_hh: Array,
+    w_ih_reverse: Array,
+    w_hh_reverse: Array,
+    bias: Array | None,
+    bias_reverse: Array | None,
+    h0: Array | None,
+    c0: Array | None,
+) -> tuple[Array, ...]:
+    """`lstm` from both ends, with weights of their own; states are those of the forward one, then the reverse one.
+
+    An empty sequence gives its initial states, `h0` and `c0`.
+
+    >>> x, w, v = np.array([[1.0], [2.0], [3.0]]), np.ones((4, 1)), np.zeros((4, 1))
+    >>> bidirectional_lstm(x, np.array([2, 1]), w, v, w, v).h.round(3)
+    array([[0.37 , 0.604],
+           [0.768, 0.608],
+           [0.704, 0.704]])
+    """
+    _check_one_dtype(
+        x, w_ih=w_ih, w_hh=w_hh, w_ih_reverse=w_ih_reverse, w_hh_reverse=w_hh_reverse,
+        bias=bias, bias_reverse=bias_reverse, h0=h0, c0=c0,
+    )  # fmt: skip
+    forward, backward = (w_ih, w_hh, bias, None), (w_ih_reverse, w_hh_reverse, bias_reverse, None)
+    return _run_both("lstm", x, lengths, forward, backward, (h0, c0))
+
+
+@op(
+    "number scores[sum(lengths), K], lengths[B] -> int64 labels[sum(counts)], int64 counts[B]",
+    caffe2="CTCGreedyDecoder",
+    draw="label_scores",
+)
+def ctc_greedy_decode(
+    scores: Array, lengths: Array, *, blank: NonNegative = 0, merge_repeated: bool = True
+) -> tuple[Array, Array]:
+    """The best label of every row, without repeats of the label before and without blanks; and how many each has.
+
+    Of equal scores the first label wins, as in NumPy, and NaN wins over all. A blank between two equal labels
+    keeps both. An empty sequence has no labels. Caffe2 gives the counts first.
+
+    >>> best = np.eye(3)[[1, 1, 0, 1, 2, 2]]
+    >>> ctc_greedy_decode(best, np.array([5, 0, 1]))
+    CtcGreedyDecodeResult(labels=array([1, 1, 2, 2]), counts=array([3, 0, 1]))
+    """
+    num_labels = scores.shape[1]
+    if blank >= num_labels and len(scores):
+        raise OpError(
+            f"blank is {blank}, expected less than {num_labels}, the labels of scores {scores.shape}"
+        )
+    best = scores.argmax(axis=1) if len(scores) else np.zeros(0, np.int64)
+    kept = best != blank
+    starts = kernels.lengths_to_offsets(lengths)
+    if merge_repeated:
+        repeats = np.zeros(len(best), bool)
+        np.equal(best[1:], best[:-1], out=repeats[1:])
+        repeats[starts[:-1][lengths > 0]] = False
+        kept &= ~repeats
+    before = np.concatenate([[0], np.cumsum(kept)])
+    return best[kept], np.diff(before[starts])
+
+
+def _run_both(
+    cell: str,
+    x: Array,
+    lengths: Array,
+    forward: Weights,
+    backward: Weights,
+    states: Weights,
+) -> tuple[Array, ...]:
+    """Both directions side by side: in the results as in the initial states."""
+    halves = [(None, None) if state is None else np.split(state, 2, axis=1) for state in states]
+    found = [
+        _run(cell, x, lengths, weights, tuple(half[k] for half in halves), k == 1)
+        for k, weights in enumerate((forward, backward))
+    ]
+    return tuple(np.concatenate(pair, axis=1) for pair in zip(*found, strict=True))
+
+
+def _run(
+    cell: str,
+    x: Array,
+    lengths: Array,
+    weights: Weights,
+    states: Weights,
+    reverse: bool,
+) -> tuple[Array, ...]:
+    """The kernel's results, in the dtype of x."""
+    floats: list[Any] = [x, *weights, *states]
+    if x.dtype == np.float16:
+        floats = [None if array is None else array.astype(np.float32) for array in floats]
+    found = kernels.run_cell(cell, floats[0], lengths, *floats[1:], reverse=reverse)
+    return tuple(array.astype(x.dtype, copy=False) for array in found if array is not None)
+
+
+def _check_one_dtype(x: Array, **others: Array | None) -> None:
+    for name, array in others.items():
+        if array is not None and array.dtype != x.dtype:
+            raise OpTypeError(f"{name} is {array.dtype} but x is {x.dtype}, expected one dtype for both")
+
+
+def _swap_last_gates(weights: Array) -> Array:
+    """Gates i, f, o, g as i, f, g, o."""
+    i, f, o, g = np.split(weights, 4)
+    return np.concatenate([i, f, g, o])
+
+
+def _add_to_forget_gate(forget_bias: float, bias: Array | None, w_hh: Array) -> Array:
+    bias = np.zeros(len(w_hh), w_hh.dtype) if bias is None else bias.copy()
+    hidden = w_hh.shape[1]
+    bias[hidden : 2 * hidden] += forget_bias
+    return bias

@@ -1,0 +1,27 @@
+"""Slices of the rows of an array: which rows they are."""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+
+Array = np.ndarray[Any, Any]
+
+
+def int64(lengths: Array) -> Array:
+    """Lengths as int64: what sums and differences of them are taken in."""
+    return lengths.astype(np.int64, copy=False)
+
+
+def starts_of(lengths: Array) -> Array:
+    """Where each sequence starts."""
+    return kernels.lengths_to_offsets(lengths)[:-1]
+
+
+def slice_positions(starts: Array, sizes: Array) -> Array:
+    """The positions `start, start + 1, …` of all slices, one after another."""
+    offsets = kernels.lengths_to_offsets(sizes)
+    positions: Array = kernels.expand(starts - offsets[:-1], sizes)
+    positions += np.arange(len(positions))
+    return positions

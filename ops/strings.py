@@ -1,0 +1,69 @@
+"""Strings between their two forms: uint8 values with lengths, and Arrow's arrays of strings."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError
+
+Array = np.ndarray[Any, Any]
+Errors = Literal["strict", "replace"]
+"""What to do about bytes that are not UTF-8: raise OpError, or put U+FFFD in their place."""
+
+
+def to_strings(data: Array, lengths: Array, errors: Errors = "strict") -> Any:
+    """A `pyarrow.LargeStringArray` over the bytes of `data`, which are checked to be UTF-8."""
+    import pyarrow as pa
+
+    offsets = kernels.lengths_to_offsets(lengths)
+    data = np.ascontiguousarray(data)
+    strings = pa.LargeStringArray.from_buffers(len(lengths), pa.py_buffer(offsets), pa.py_buffer(data))
+    try:
+        strings.validate(full=True)
+    except pa.ArrowInvalid:
+        if errors == "strict":
+            raise _not_utf8(data, offsets) from None
+        texts = [text.decode(errors="replace") for text in _pieces(data, offsets)]
+        return pa.array(texts, pa.large_string())
+    return strings
+
+
+def from_strings(strings: Any) -> tuple[Array, Array]:
+    """The bytes of an array of large strings, in Arrow's own memory, and the int64 length of each."""
+    _, offset_buffer, value_buffer = strings.buffers()
+    if not len(strings):
+        return np.empty(0, np.uint8), np.empty(0, np.int64)
+    first = strings.offset
+    offsets = np.frombuffer(offset_buffer, np.int64)[first : first + len(strings) + 1]
+    if offsets[0] == offsets[-1]:
+        return np.empty(0, np.uint8), np.zeros(len(strings), np.int64)
+    return np.frombuffer(value_buffer, np.uint8)[offsets[0] : offsets[-1]], np.diff(offsets)
+
+
+def join(texts: list[str]) -> tuple[Array, Array]:
+    """Python strings as UTF-8 bytes, and the length of each."""
+    pieces = [text.encode() for text in texts]
+    sizes = np.fromiter(map(len, pieces), np.int64, len(pieces))
+    return np.frombuffer(b"".join(pieces), np.uint8), sizes
+
+
+def _pieces(data: Array, offsets: Array) -> Iterator[bytes]:
+    flat, ends = data.tobytes(), offsets.tolist()
+    return (flat[start:end] for start, end in pairwise(ends))
+
+
+def _not_utf8(data: Array, offsets: Array) -> OpError:
+    """The error for the first sequence that is not UTF-8."""
+    for i, text in enumerate(_pieces(data, offsets)):
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            byte = text[error.start]
+            return OpError(
+                f"sequence {i} is not UTF-8: byte {error.start} is 0x{byte:02x} ({error.reason})\n"
+                "  errors='replace' puts U+FFFD in the place of such bytes"
+            )
+    return OpError("data is not UTF-8")

@@ -1,0 +1,117 @@
+"""Time first: sequences side by side, one row a time step, padded or packed without padding."""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import LodError, OpError, OpIndexError
+from seqflow.kernels.arrays import integers
+from seqflow.ops.scalars import cast_scalar
+from seqflow.registry import op
+from seqflow.signature import NonNegative, Scalar
+
+Array = np.ndarray[Any, Any]
+
+
+@op(
+    "data[sum(lengths), *d], lengths[B] -> packed[max_length|max(lengths), B, *d]",
+    caffe2="PackRNNSequence",
+)
+def pack_by_time(
+    data: Array,
+    lengths: Array,
+    *,
+    max_length: NonNegative | None = None,
+    value: Scalar = 0,
+    out: Array | None = None,
+) -> Array:
+    """`pad` with time as the first axis: step t of all sequences side by side, `value` behind their ends.
+
+    Without `max_length` the longest sequence decides; a longer one is an error. An empty sequence is a column of
+    padding. `out` is an array for the result.
+
+    >>> pack_by_time(np.array([1, 2, 3]), np.array([2, 0, 1]))
+    array([[1, 0, 3],
+           [2, 0, 0]])
+    """
+    steps = kernels.max_length(lengths) if max_length is None else max_length
+    return kernels.pack_by_time(data, lengths, steps, cast_scalar("value", value, data.dtype), out=out)
+
+
+@op("packed[T>=max(lengths), B, *d], lengths[B] -> data[sum(lengths), *d]", caffe2="UnpackRNNSequence")
+def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -> Array:
+    """The data of a time-major array, flat again: the inverse of `pack_by_time`.
+
+    `out` is an array for the result.
+
+    >>> unpack_by_time(np.array([[1, 0, 3], [2, 0, 0]]), np.array([2, 0, 1]))
+    array([1, 2, 3])
+    """
+    return kernels.unpack_by_time(packed, lengths, out=out)
+
+
+@op(
+    "data[sum(lengths), *d], lengths[B]"
+    " -> rows[sum(batch_sizes), *d], int64 batch_sizes[max(lengths)], int64 order[P=B]"
+)
+def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
+    """The layout of torch's PackedSequence: all first rows, then all second rows …, longest sequence first.
+
+    `batch_sizes` says how many sequences reach each time step, `order` which they are: torch's `sorted_indices`;
+    equal lengths keep their order. Empty sequences, which torch refuses, come last in `order` and have no rows.
+
+    >>> pack_sequence(np.array([1, 2, 3, 4, 5]), np.array([2, 0, 3]))
+    PackSequenceResult(rows=array([3, 1, 4, 2, 5]), batch_sizes=array([2, 2, 1]), order=array([2, 0, 1]))
+    """
+    sizes = lengths.astype(np.int64, copy=False)
+    order = np.argsort(-sizes, kind="stable")
+    batch_sizes = len(sizes) - np.cumsum(np.bincount(sizes))[:-1] if len(sizes) else sizes
+    starts = kernels.lengths_to_offsets(sizes)[order]
+    step, rank = kernels.lengths_to_segment_ids(batch_sizes), kernels.lengths_to_positions(batch_sizes)
+    return kernels.gather(data, starts[rank] + step), batch_sizes, order
+
+
+@op(
+    "rows[sum(batch_sizes), *d], batch_sizes[T], index(B) order[B]"
+    " -> data[sum(lengths), *d], int64 lengths[P=B]",
+    draw="packed_sequence",
+)
+def unpack_sequence(rows: Array, batch_sizes: Array, order: Array) -> tuple[Array, Array]:
+    """The sequences that `pack_sequence`, or torch, packed, in their old order, and their lengths.
+
+    `batch_sizes` must not increase, nor begin with more than there are sequences in `order`, which holds each
+    sequence once.
+
+    >>> unpack_sequence(np.array([3, 1, 4, 2, 5]), np.array([2, 2, 1]), np.array([2, 0, 1]))
+    UnpackSequenceResult(data=array([1, 2, 3, 4, 5]), lengths=array([2, 0, 3]))
+    """
+    batch_sizes = batch_sizes.astype(np.int64, copy=False)
+    rank = _ranks(integers(order, "order"))
+    _check_batch_sizes(batch_sizes, len(order))
+    by_rank = np.searchsorted(-batch_sizes, -np.arange(len(order)))
+    lengths = by_rank[rank]
+    step_starts = kernels.lengths_to_offsets(batch_sizes)
+    positions = kernels.lengths_to_positions(lengths)
+    return kernels.gather(rows, step_starts[positions] + np.repeat(rank, lengths)), lengths
+
+
+def _ranks(order: Array) -> Array:
+    """The place of each sequence in `order`."""
+    count = len(order)
+    bad = np.flatnonzero((order < 0) | (order >= count))
+    if len(bad):
+        raise OpIndexError(f"order[{bad[0]}] = {order[bad[0]]} is outside [0, {count})")
+    rank = np.full(count, -1)
+    rank[order] = np.arange(count)
+    if count and rank.min() < 0:
+        raise OpError(f"order does not hold {np.argmin(rank)}, expected each of 0 to {count - 1} once")
+    return rank
+
+
+def _check_batch_sizes(batch_sizes: Array, count: int) -> None:
+    rises = np.flatnonzero(np.diff(batch_sizes, prepend=count) > 0)
+    if len(rises):
+        t = rises[0]
+        found = f"there are {count} sequences" if t == 0 else f"batch_sizes[{t - 1}] is {batch_sizes[t - 1]}"
+        raise LodError(f"batch_sizes[{t}] is {batch_sizes[t]} but {found}, expected no more")

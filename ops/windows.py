@@ -1,0 +1,45 @@
+"""The rows around each row: n-grams and the windows of a convolution over sequences."""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.ops.scalars import cast_scalar
+from seqflow.registry import op
+from seqflow.signature import NonNegative, Positive, Scalar
+
+Array = np.ndarray[Any, Any]
+
+
+@op("data[sum(lengths), *d], lengths[B] -> grams[sum(lengths), n, *d]")
+def ngrams(data: Array, lengths: Array, *, n: Positive, fill: Scalar = 0) -> Array:
+    """Each row with the `n - 1` that follow it in its sequence, `fill` beyond the end.
+
+    One n-gram a row, so an empty sequence has none. This is Paddle's sequence_enumerate.
+
+    >>> ngrams(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), n=2)
+    array([[1, 2],
+           [2, 3],
+           [3, 0],
+           [4, 0]])
+    """
+    return kernels.windows(data, lengths, 0, n - 1, cast_scalar("fill", fill, data.dtype))
+
+
+@op("data[sum(lengths), *d], lengths[B] -> windows[sum(lengths), before+1+after, *d]")
+def context_windows(
+    data: Array, lengths: Array, *, before: NonNegative, after: NonNegative, fill: Scalar = 0
+) -> Array:
+    """Each row with the `before` ahead of it and the `after` behind it in its sequence.
+
+    Places outside the sequence hold `fill`. One window a row, so an empty sequence has none. Followed by a matrix
+    product it is a convolution over sequences: the im2col of Paddle's sequence_conv.
+
+    >>> context_windows(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), before=1, after=1)
+    array([[0, 1, 2],
+           [1, 2, 3],
+           [2, 3, 0],
+           [0, 4, 0]])
+    """
+    return kernels.windows(data, lengths, before, after, cast_scalar("fill", fill, data.dtype))

@@ -1,0 +1,123 @@
+"""Where the rows of a batch came from: kept while they are on their way, told when something goes wrong."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from seqflow.errors import LodError, NetError, OpError, OpTypeError, ShapeError
+from seqflow.providers import Block
+from seqflow.record import Record, slice_rows
+
+RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
+
+OF_ROWS = (LodError, OpError, ShapeError)
+"""Errors that rows can cause."""
+OF_NETS: tuple[type[Exception], ...] = (NetError, OpTypeError)
+"""Those among them that no row is to blame for."""
+_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Rows that follow each other and came from one block."""
+
+    block: Block
+    rows: int
+    numbers: RowNumbers | None
+    """Which rows of the block they are; None where `prepare` made them out of others."""
+
+    def row(self, number: int) -> str:
+        """Row `number` of the stretch, in words."""
+        place = f"{self.block.origin}, block {self.block.index}"
+        return place if self.numbers is None else f"{place}, row {self.numbers[number]}"
+
+    def part(self, start: int, stop: int) -> str:
+        """Rows start … stop - 1 of the stretch, in words."""
+        if self.numbers is None or stop - start == 1:
+            return self.row(start)
+        first, last = self.numbers[start], self.numbers[stop - 1]
+        return f"{self.block.origin}, block {self.block.index}, rows {first} to {last}"
+
+
+@dataclass(slots=True)
+class Origins:
+    """The stretches that rows in the order of the source consist of.
+
+    The thread that reads adds at the end; the one that makes batches looks up, and forgets at the front.
+    """
+
+    first: int = 0
+    """The number of the first row that is not forgotten."""
+    stretches: deque[Stretch] = field(default_factory=deque)
+
+    def add(self, stretch: Stretch) -> None:
+        self.stretches.append(stretch)
+
+    def forget_before(self, row: int) -> None:
+        """Drop the stretches that end before a row."""
+        while self.stretches and self.first + self.stretches[0].rows <= row:
+            self.first += self.stretches.popleft().rows
+
+    def describe(self, start: int, stop: int) -> list[str]:
+        """Where the rows start … stop - 1 came from, a part each block."""
+        found = []
+        position = self.first
+        for stretch in list(self.stretches):
+            low, high = max(start, position), min(stop, position + stretch.rows)
+            if low < high:
+                found.append(stretch.part(low - position, high - position))
+            position += stretch.rows
+        return found
+
+
+def place_of(origins: Origins, batch: Record, start: int, row: int | None) -> str:
+    """Where a batch, or one row of it, came from; the first row of the batch is row `start` of the source.
+
+    A packed batch says itself which rows its pieces are from.
+    """
+    if "pieces" in batch and "sources" in batch:
+        part = batch if row is None else slice_rows(batch, row, row + 1)
+        numbers = np.unique(part["sources"]).tolist()
+        found = [place for number in numbers[:_SHOWN] for place in origins.describe(number, number + 1)]
+        count = len(numbers)
+    else:
+        found = (
+            origins.describe(start, start + batch.num_rows)
+            if row is None
+            else origins.describe(start + row, start + row + 1)
+        )
+        count = len(found)
+    more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
+    return "; ".join(dict.fromkeys(found[:_SHOWN])) + more
+
+
+def first_failing_row(run: Callable[[Record], object], record: Record, error: Exception) -> int | None:
+    """The first row of a record that cannot be run by itself; None where no single row is to blame.
+
+    Halves the record, so that it costs no more than running it twice.
+    """
+    if isinstance(error, OF_NETS) or not isinstance(error, OF_ROWS) or _fails(run, slice_rows(record, 0, 0)):
+        return None
+    start, stop = 0, record.num_rows
+    while stop - start > 1:
+        middle = (start + stop) // 2
+        if _fails(run, slice_rows(record, start, middle)):
+            stop = middle
+        elif _fails(run, slice_rows(record, middle, stop)):
+            start = middle
+        else:
+            return None
+    return start
+
+
+def _fails(run: Callable[[Record], object], record: Record) -> bool:
+    try:
+        run(record)
+    except Exception:  # what matters is the error that is known already
+        return True
+    return False

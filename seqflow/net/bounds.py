@@ -1,0 +1,60 @@
+"""How much there can be at most: what is known of sizes, passed on from tensor to tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from seqflow.shape import Dimension, DimensionLike, Equalities
+from seqflow.tensor import TensorSpec
+
+
+def note_bounds(
+    specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int], equalities: Equalities
+) -> None:
+    """Make the bounds that stand in the inputs' shapes, and the limits of other sizes, known to all ops of a net."""
+    for spec in specs.values():
+        for size in spec.shape.dimensions or ():
+            equalities.limit(size, size, "the input")
+    for other, most in limits.items():
+        equalities.limit(Dimension.of(other), most, "what is known of the inputs")
+    for name, spec in specs.items():
+        tighten(name, spec, equalities)
+
+
+def tighten(name: str, spec: TensorSpec, equalities: Equalities) -> None:
+    """What the bounds of a tensor of lengths say of each other: the sum is at most their number times the longest."""
+    if spec.dtype.kind not in "iu" or spec.shape.dimensions is None or len(spec.shape.dimensions) != 1:
+        return
+    total, longest = Dimension.sum_of(name), Dimension.max_of(name)
+    equalities.limit(total, spec.shape[0] * equalities.resolve(longest), "their number times the longest")
+    equalities.limit(longest, total, "the sum of all")
+
+
+def longest_lengths(specs: Mapping[str, TensorSpec], equalities: Equalities) -> dict[str, int]:
+    """For each tensor whose values are known to be bounded, taken as lengths: their bound."""
+    found = {}
+    for name, spec in specs.items():
+        if spec.dtype.kind in "iu" and spec.shape.rank == 1:
+            most = equalities.resolve(Dimension.max_of(name)).max_length
+            if most is not None:
+                found[name] = most
+    return found
+
+
+def byte_bounds(specs: Mapping[str, TensorSpec], equalities: Equalities) -> dict[str, int | None]:
+    """The most bytes each tensor can have; None where there is no bound."""
+    found: dict[str, int | None] = {}
+    for name, spec in specs.items():
+        most = equalities.resolve(spec.shape.num_elements).max_length
+        found[name] = None if most is None else most * spec.dtype.itemsize
+    return found
+
+
+def total_bytes(bounds: Iterable[int | None]) -> int | None:
+    """The sum of bounds; None where one is missing."""
+    total = 0
+    for bound in bounds:
+        if bound is None:
+            return None
+        total += bound
+    return total

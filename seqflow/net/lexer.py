@@ -1,0 +1,80 @@
+"""The text of a net, split into tokens that know where they stand."""
+
+import re
+from dataclasses import dataclass
+from typing import NoReturn
+
+from seqflow.errors import NetError
+from seqflow.net.syntax import Place
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the text: `text[start:end]`."""
+
+    kind: str
+    """`number`, `string`, `name`, `mark`, `newline` or `end`."""
+    text: str
+    place: Place
+    start: int
+    end: int
+
+
+_TOKEN = re.compile(
+    r"""(?P<blank>[ \t\r]+|\#[^\n]*|\\\n)
+    |(?P<newline>\n)
+    |(?P<number>(?:\d[\d_]*)?\.?\d[\d_]*(?:[eE][+-]?\d+)?\.?)
+    |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+    |(?P<name>[^\W\d]\w*(?:\.\w+)*)
+    |(?P<mark>\*\*|//|<<|>>|[<>=!]=|[-+*/%&|^~<>()\[\],=])
+    """,
+    re.VERBOSE,
+)
+_ADVICE = {"@": "the operands of a net have names"}
+
+
+def fail(text: str, place: Place, message: str, advice: str = "") -> NoReturn:
+    """NetError at a place of the text, with a caret under it."""
+    lines = text.split("\n")
+    source = lines[place.line - 1] if place.line <= len(lines) else ""
+    caret = " " * (place.column - 1) + "^"
+    raise NetError(
+        f"net, line {place.line}, column {place.column}: {message}\n  {source}\n  {caret}"
+        + (f"\n  {advice}" if advice else "")
+    )
+
+
+def tokenize(text: str) -> list[Token]:
+    """All tokens; a newline inside brackets does not end a statement and is left out."""
+    found: list[Token] = []
+    line, line_start, position, depth = 1, 0, 0, 0
+    while position < len(text):
+        place = Place(line, position - line_start + 1)
+        match = _TOKEN.match(text, position)
+        if match is None:
+            character = text[position]
+            wanted = "the end of the text" if character in "\"'" else "a name, a literal or punctuation"
+            fail(text, place, f"found {character!r}, expected {wanted}", _ADVICE.get(character, ""))
+        kind, token = str(match.lastgroup), match.group()
+        start, position = position, match.end()
+        if token.endswith("\n"):
+            line, line_start = line + 1, position
+        depth += (token in ("(", "[")) - (token in (")", "]")) if kind == "mark" else 0
+        if kind != "blank" and not (kind == "newline" and depth > 0):
+            found.append(Token(kind, token, place, start, position))
+    end = Place(line, position - line_start + 1)
+    return [
+        *found, Token("newline", "\n", end, position, position), Token("end", "", end, position, position)
+    ]  # fmt: skip
+
+
+def pairs(tokens: list[Token]) -> dict[int, int]:
+    """For each open bracket's number, that of the bracket that closes it."""
+    found: dict[int, int] = {}
+    open_brackets: list[int] = []
+    for i, token in enumerate(tokens):
+        if token.kind == "mark" and token.text in "([":
+            open_brackets.append(i)
+        elif token.kind == "mark" and token.text in ")]" and open_brackets:
+            found[open_brackets.pop()] = i
+    return found

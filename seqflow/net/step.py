@@ -1,0 +1,85 @@
+"""A step of a net: one call of an op, and what it computes on tensors."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seqflow.net.syntax import Call, Constant, Formula, Listed, Reference, Statement, references
+from seqflow.registry import OpDef
+
+Input = Reference | Constant | Listed
+"""What an input of a step is: a tensor, a literal, or a list of these."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One call of an op, its operands matched to the op's inputs and attributes."""
+
+    op: OpDef
+    inputs: Mapping[str, Input]
+    attributes: Mapping[str, Any]
+    results: tuple[str, ...]
+    """The tensors its outputs become, one an output."""
+    value: Call | Formula
+    """What the net's text says."""
+    statement: Statement
+    """The statement it is, or is part of."""
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is but a part of its statement, with a result that has no name."""
+        return self.value is not self.statement.value
+
+    @property
+    def uses(self) -> tuple[str, ...]:
+        """The tensors it reads."""
+        return tuple(name.name for operand in self.inputs.values() for name in references(operand))
+
+    @property
+    def line(self) -> int:
+        return self.value.place.line
+
+    def note(self, given: Mapping[str, str]) -> str:
+        """What an exception of this step is told: the statement, and what each input was."""
+        inputs = ", ".join(f"{name} {what}" for name, what in given.items())
+        return f"in the net, line {self.line}: {self.statement}\n  given {inputs}"
+
+
+def compute(step: Step, tensors: Mapping[str, Any]) -> list[Any]:
+    """Call a step's op; the tensors of its results, those of lists one after another.
+
+    An exception keeps its type and gains a note with the statement and the shapes it was given.
+    """
+    inputs = {
+        name: each(operand, lambda one: one.value if isinstance(one, Constant) else tensors[one.name])
+        for name, operand in step.inputs.items()
+    }
+    try:
+        if step.op.spread:
+            (operands,) = inputs.values()
+            result = step.op.call(*operands, **step.attributes)
+        else:
+            result = step.op.call(**inputs, **step.attributes)
+    except Exception as error:
+        error.add_note(step.note({name: shown(value) for name, value in inputs.items()}))
+        raise
+    if not step.results:
+        return []
+    found = result if step.op.result is not None else (result,)
+    return [tensor for one in found for tensor in (one if isinstance(one, list) else (one,))]
+
+
+def shown(value: Any) -> str:
+    """A tensor, a spec or a list of these, in few words."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(shown, value))}]"
+    return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else str(value)
+
+
+def each(operand: Input, read: Callable[[Any], Any]) -> Any:
+    """What is read of an operand, or of each in a list."""
+    if isinstance(operand, Listed):
+        return [read(item) for item in operand.items]
+    return read(operand)

@@ -1,0 +1,123 @@
+"""What a net's text says, as plain data: statements, and the operands they are made of."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from seqflow.expression import Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands in a net's text; both count from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A tensor's name where it is used."""
+
+    name: str
+    place: Place
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A literal: number, text, True, False, None, or a list of literals."""
+
+    value: Any
+    place: Place
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """`[a, b]`: a list of tensors, for an op that takes one."""
+
+    items: "tuple[Operand, ...]"
+    place: Place
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.items))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """Arithmetic between tensors: `2 * x + lengths_sum(y, n)`."""
+
+    expression: Expression
+    operands: "tuple[Reference | Call, ...]"
+    """What the inputs of the expression are."""
+    text: str
+    """Its text, the blanks in it made even."""
+    place: Place
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`op(arguments, keyword=operand)`."""
+
+    op: str
+    arguments: "tuple[Operand, ...]"
+    keywords: "tuple[tuple[str, Operand], ...]"
+    place: Place
+    """Where the op's name stands."""
+
+    @property
+    def operands(self) -> "tuple[Operand, ...]":
+        return (*self.arguments, *(operand for _, operand in self.keywords))
+
+    def __str__(self) -> str:
+        inside = [*map(str, self.arguments), *(f"{name}={value}" for name, value in self.keywords)]
+        return f"{self.op}({', '.join(inside)})"
+
+
+Operand = Reference | Constant | Listed | Formula | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """`targets = value`, or a call alone."""
+
+    targets: tuple[Reference, ...]
+    value: Call | Formula
+
+    @property
+    def place(self) -> Place:
+        """Where its value begins."""
+        return self.value.place
+
+    def __str__(self) -> str:
+        targets = ", ".join(map(str, self.targets))
+        return f"{targets} = {self.value}" if targets else str(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A parsed net: its statements as written and what it returns, None without a `return`."""
+
+    text: str
+    statements: tuple[Statement, ...]
+    returned: tuple[Reference, ...] | None
+
+
+def references(operand: Operand) -> list[Reference]:
+    """All names an operand is made of, those inside nested calls too, in the order they are written."""
+    match operand:
+        case Reference():
+            return [operand]
+        case Constant():
+            return []
+        case Listed(items=parts) | Formula(operands=parts):
+            return [name for part in parts for name in references(part)]
+        case Call():
+            return [name for part in operand.operands for name in references(part)]

@@ -1,0 +1,48 @@
+"""Inputs for recurrent cells, whose weights have to fit together, and for what reads their outputs."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+Call = tuple[dict[str, Any], dict[str, Any]]
+GATES = {"rnn": 1, "gru": 3, "lstm": 4}
+LENGTHS = st.sampled_from(["int32", "int64", "uint16"]).flatmap(
+    lambda dtype: hnp.arrays(dtype, st.integers(0, 4), elements=st.integers(0, 4))
+)
+
+
+@st.composite
+def _recurrent(draw: Any, op: Any) -> Call:
+    """Weights small enough not to blow up what rounding differs in."""
+    lengths, inputs, hidden = draw(LENGTHS), draw(st.integers(0, 4)), draw(st.integers(0, 4))
+    dtype = draw(st.sampled_from(["float32", "float64"]))
+    gates = GATES[op.name.removeprefix("bidirectional_")] * hidden
+    states = (len(lengths), hidden * (2 if op.name.startswith("bidirectional_") else 1))
+    shapes = {
+        "x": (int(lengths.sum()), inputs), "w_ih": (gates, inputs), "w_hh": (gates, hidden),
+        "bias": (gates,), "bias_ih": (gates,), "bias_hh": (gates,), "h0": states, "c0": states,
+    }  # fmt: skip
+    given = {}
+    for argument in op.signature.input_arguments:
+        if argument.is_lengths:
+            given[argument.name] = lengths
+        else:
+            shape = shapes[argument.name.removesuffix("_reverse")]
+            values = draw(hnp.arrays("int64", shape, elements=st.integers(-8, 8)))
+            given[argument.name] = (values / 16).astype(dtype)
+    choices = {a.name: st.sampled_from(a.choices) for a in op.attributes if a.kind == "choice"}
+    choices |= {a.name: st.booleans() for a in op.attributes if a.kind == "bool"}
+    return given, draw(st.fixed_dictionaries(choices))
+
+
+@st.composite
+def _label_scores(draw: Any, op: Any = None) -> Call:
+    lengths, labels = draw(LENGTHS), draw(st.integers(1, 3))
+    dtype = draw(st.sampled_from(["float16", "float32", "float64", "int8", "int64", "uint8", "uint64"]))
+    scores = draw(hnp.arrays(dtype, (int(lengths.sum()), labels), elements=st.integers(0, 3)))
+    attributes = {"blank": draw(st.integers(0, labels - 1)), "merge_repeated": draw(st.booleans())}
+    return {"scores": scores, "lengths": lengths}, attributes
+
+
+RECURRENT = {"recurrent": _recurrent, "label_scores": _label_scores}

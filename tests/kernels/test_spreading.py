@@ -1,0 +1,80 @@
+"""Rows written more than once: native kernels give what the reference gives, and what plain loops give."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from per_sequence import assert_same, cut, lengths_arrays, ragged, values
+
+from seqflow import kernels
+from seqflow.kernels import KernelError
+
+each_kind = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+DTYPES = ("int8", "float16", "float32", "float64", "complex128", "M8[s]", "S3", "U2", "bool")
+
+
+@each_kind
+@given(data=st.data())
+def test_expand_writes_each_row_as_often_as_its_length_says(any_kernels, data):
+    lengths = data.draw(lengths_arrays(longest=40, count=st.integers(0, 8)))
+    shape = (len(lengths), *data.draw(st.lists(st.integers(0, 5), max_size=2)))
+    rows = values(data.draw, data.draw(st.sampled_from(DTYPES)), shape)
+    expected = np.repeat(rows, lengths.astype(np.int64), axis=0)
+    assert_same(kernels.expand(rows, lengths), expected)
+    room = np.zeros((len(expected) + 2, *shape[1:]), rows.dtype)
+    out = room[1:-1]
+    assert kernels.expand(rows, lengths, out=out) is out
+    assert_same(out, expected)
+    assert not room[[0, -1]].astype(bool).any(), "nothing is written around the output"
+
+
+def test_expand_may_write_to_its_own_input(any_kernels):
+    rows = np.arange(4)
+    kernels.expand(rows, np.array([0, 2, 2, 0]), out=rows)
+    assert rows.tolist() == [1, 1, 2, 2]
+    lengths = np.array([2, 0, 1])
+    kernels.expand(np.array([7, 8, 9]), lengths, out=lengths)
+    assert lengths.tolist() == [7, 7, 9]
+
+
+@each_kind
+@given(sequences=ragged(dtypes=DTYPES), before=st.integers(0, 7), after=st.integers(0, 7), fill=st.booleans())
+def test_windows_hold_the_rows_around_each_row(any_kernels, sequences, before, after, fill):
+    data, lengths = sequences
+    value = np.full(1, fill, "int8").astype(data.dtype)[0] if fill or data.dtype.kind in "SU" else 0
+    found = kernels.windows(data, lengths, before, after, value)
+    expected = np.full((len(data), before + 1 + after, *data.shape[1:]), value, data.dtype)
+    starts = np.cumsum(lengths, dtype=np.int64) - lengths.astype(np.int64)
+    for start, sequence in zip(starts, cut(data, lengths), strict=True):
+        for i in range(len(sequence)):
+            for j in range(len(sequence)):
+                if -before <= j - i <= after:
+                    expected[start + i, before + j - i] = sequence[j]
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("width", [0, 1, 5])
+def test_large_results_are_the_same_on_any_number_of_threads(native, two_threads, width):
+    lengths = np.random.default_rng(1).integers(0, 60, 20_000)
+    rows = np.arange(len(lengths) * max(width, 1), dtype=np.int32).reshape(
+        len(lengths), *[width] * (width > 0)
+    )
+    expanded = kernels.expand(rows, lengths)
+    assert_same(expanded, np.repeat(rows, lengths.astype(np.int64), axis=0))
+    around = kernels.windows(expanded, lengths, 2, 1, 3)
+    kernels.set_num_threads(1)
+    assert_same(kernels.windows(expanded, lengths, 2, 1, 3), around)
+
+
+def test_wrong_lengths_are_named(any_kernels):
+    rows = np.arange(3)
+    with pytest.raises(ValueError, match="data has 3, lengths has 2 entries, expected equally many"):
+        kernels.expand(rows, np.array([1, 2]))
+    with pytest.raises(KernelError, match=r"lengths\[1\] = -1 is negative"):
+        kernels.expand(rows, np.array([1, -1, 3]))
+    with pytest.raises(KernelError, match=r"sum\(lengths\) overflows int64 at lengths\[1\]"):
+        kernels.expand(rows, np.array([2**62, 2**62, 0]))
+    with pytest.raises(KernelError, match=r"sum\(lengths\) is 4 but data has 3 rows"):
+        kernels.windows(rows, np.array([4]), 1, 1)
+    with pytest.raises(ValueError, match="after is -1, expected 0 or more"):
+        kernels.windows(rows, np.array([3]), 1, -1)

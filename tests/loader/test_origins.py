@@ -1,0 +1,104 @@
+"""Errors name the file, the block and the row they come from."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import seqflow as sf
+
+SAME = "same_lengths(tokens.lengths, labels.lengths)\nreturn tokens.values, tokens.lengths"
+
+
+def pairs(count, wrong=None):
+    """`count` rows of tokens and labels of the same lengths, but in row `wrong`."""
+    tokens = [list(range(i % 4 + 1)) for i in range(count)]
+    labels = [row if i != wrong else [*row, 9] for i, row in enumerate(tokens)]
+    kind = pa.list_(pa.int32())
+    return pa.table({"tokens": pa.array(tokens, kind), "labels": pa.array(labels, kind)})
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two files in row groups of 10; row 17 of the second, row 7 of its row group 1, has one label too many."""
+    pq.write_table(pairs(25), tmp_path / "a.parquet", row_group_size=10)
+    pq.write_table(pairs(25, wrong=17), tmp_path / "b.parquet", row_group_size=10)
+    return tmp_path
+
+
+def notes(loader):
+    with pytest.raises(sf.SeqflowError) as caught:
+        for _ in loader:
+            pass
+    return caught.value.__notes__[-1]
+
+
+@pytest.mark.parametrize(
+    "batch", [sf.Rows(7), sf.Rows(1), sf.Rows(1000), sf.TokenBudget(11, lengths="tokens")]
+)
+def test_a_net_that_fails_for_one_row_names_its_file_block_and_row(folder, batch):
+    assert notes(sf.Loader(folder, net=SAME, batch=batch)) == f"at {folder / 'b.parquet'}, block 1, row 7"
+
+
+def test_a_prepare_that_fails_for_one_row_names_it_too(folder):
+    assert notes(sf.Loader(folder, prepare=SAME)) == f"preparing {folder / 'b.parquet'}, block 1, row 7"
+
+
+def test_rows_are_found_behind_a_prepare_that_keeps_them(folder):
+    keeping = "ids, n = truncate(tokens.values, tokens.lengths, max_length=99)\nreturn ids, n, labels.lengths"
+    loader = sf.Loader(folder, prepare=keeping, net="same_lengths(n, labels.lengths)", batch=sf.Rows(8))
+    assert notes(loader) == f"at {folder / 'b.parquet'}, block 1, row 7"
+
+
+def test_the_block_is_named_behind_a_prepare_that_makes_other_rows(folder):
+    splitting = (
+        "x.values, x.lengths, _ = split_sequences(tokens.values, tokens.lengths, chunk=2)\n"
+        "return x.values, x.lengths"
+    )
+    net, constants = "y = gather(table, x.values)", {"table": np.zeros(3)}
+    loader = sf.Loader(folder, prepare=splitting, net=net, constants=constants, batch=sf.Rows(4))
+    assert notes(loader) == f"at {folder / 'a.parquet'}, block 0"
+
+
+def test_rows_that_were_left_out_are_counted(folder):
+    kind = pa.list_(pa.int32())
+    tokens = pa.array([[None], [1], [2, None], [1, 2]], kind)
+    labels = pa.array([[1], [1], [2, 2], [1]], kind)
+    pq.write_table(pa.table({"tokens": tokens, "labels": labels}), folder / "c.parquet")
+    loader = sf.Loader(folder / "c.parquet", net=SAME, bad_rows="skip")
+    assert notes(loader) == f"at {folder / 'c.parquet'}, block 0, row 3"
+
+
+def test_a_python_function_is_not_run_again_and_the_batch_is_named(folder):
+    calls = []
+
+    def net(batch):
+        calls.append(batch)
+        if len(calls) == 2:
+            raise KeyError("broken")
+        return batch
+
+    with pytest.raises(KeyError) as caught:
+        list(sf.Loader(folder, net=net, batch=sf.Rows(18)))
+    a, b = folder / "a.parquet", folder / "b.parquet"
+    assert len(calls) == 2
+    assert caught.value.__notes__ == [
+        f"in a batch of {a}, block 1, rows 8 to 9; {a}, block 2, rows 0 to 4; "
+        f"{b}, block 0, rows 0 to 9; {b}, block 1, row 0"
+    ]
+
+
+def test_a_packed_batch_names_the_rows_its_pieces_come_from(folder):
+    loader = sf.Loader(
+        folder / "b.parquet",
+        columns=["tokens"],
+        batch=sf.Packed(4, strategy="concat"),
+        net="y = gather(table, position_ids)",
+        constants={"table": np.zeros(3)},
+    )
+    assert notes(loader) == f"at {folder / 'b.parquet'}, block 0, row 7"
+
+
+def test_what_no_row_is_to_blame_for_names_the_batch(folder):
+    found = notes(sf.Loader(folder, net="y = gather(tokens.lengths, [99])", batch=sf.Rows(10)))
+    assert found == f"in a batch of {folder / 'a.parquet'}, block 0, rows 0 to 9"

@@ -1,0 +1,162 @@
+"""Text to tokens and back by a Hugging Face tokenizer."""
+
+import sys
+
+import numpy as np
+import pytest
+from drawing import TEXTS, text_arrays
+from hypothesis import given
+from per_sequence import assert_same, cut
+
+import seqflow as sf
+from seqflow import ops
+from seqflow.errors import OpIndexError, OpTypeError
+
+tokenizers = pytest.importorskip("tokenizers")
+
+LEARNED_FROM = text_arrays(["low lower lowest", "new newer newest", "ébé"])
+TOKENIZER = ops.train_tokenizer(**LEARNED_FROM, vocabulary_size=290, special_tokens=["<s>", "</s>"])
+
+
+def strings(data, lengths):
+    return [piece.tobytes().decode() for piece in cut(data, lengths)]
+
+
+def with_template():
+    """The tokenizer as an object, which puts <s> and </s> around each text."""
+    tokenizer = tokenizers.Tokenizer.from_str(TOKENIZER.tobytes().decode())
+    tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 1)]
+    )
+    return tokenizer
+
+
+@given(TEXTS)
+def test_decode_undoes_tokenize(texts):
+    inputs = text_arrays(texts)
+    tokens = ops.tokenize(**inputs, tokenizer=TOKENIZER)
+    result = ops.decode(*tokens, tokenizer=TOKENIZER)
+    assert strings(result.data, result.sizes) == texts
+    assert result.sizes.tolist() == inputs["lengths"].tolist()
+
+
+@given(TEXTS)
+def test_each_string_gets_the_ids_it_has_alone(texts):
+    plain = tokenizers.Tokenizer.from_str(TOKENIZER.tobytes().decode())
+    tokens = ops.tokenize(**text_arrays(texts), tokenizer=TOKENIZER)
+    assert tokens.tokens.dtype == np.int32
+    found = [piece.tolist() for piece in cut(tokens.tokens, tokens.sizes)]
+    assert found == [plain.encode(text).ids for text in texts]
+
+
+def test_learned_pairs_make_text_shorter():
+    sizes = ops.tokenize(**LEARNED_FROM, tokenizer=TOKENIZER).sizes
+    assert (sizes < LEARNED_FROM["lengths"]).all()
+
+
+def test_a_tokenizer_is_a_file_an_array_or_an_object(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    TOKENIZER.tofile(path)
+    given_as = [TOKENIZER, path, str(path), tokenizers.Tokenizer.from_file(str(path))]
+    first, *others = (ops.tokenize(**LEARNED_FROM, tokenizer=tokenizer) for tokenizer in given_as)
+    for other in others:
+        assert_same(other.tokens, first.tokens)
+
+
+def test_a_changed_file_is_read_again(tmp_path):
+    path = tmp_path / "tokenizer.json"
+    TOKENIZER.tofile(path)
+    before = ops.tokenize(**LEARNED_FROM, tokenizer=path).sizes.sum()
+    ops.train_tokenizer(**LEARNED_FROM, vocabulary_size=256).tofile(path)
+    assert ops.tokenize(**LEARNED_FROM, tokenizer=path).sizes.sum() == LEARNED_FROM["lengths"].sum() > before
+
+
+def test_special_tokens_come_and_go_as_asked():
+    tokenizer, inputs = with_template(), text_arrays(["low", ""])
+    tokens = ops.tokenize(**inputs, tokenizer=tokenizer)
+    assert [piece[[0, -1]].tolist() for piece in cut(tokens.tokens, tokens.sizes)] == [[0, 1], [0, 1]]
+    assert tokens.sizes.tolist()[1] == 2
+    assert ops.tokenize(**inputs, tokenizer=tokenizer, special_tokens=False).sizes.tolist()[1] == 0
+    assert strings(*ops.decode(*tokens, tokenizer=tokenizer)) == ["low", ""]
+    assert strings(*ops.decode(*tokens, tokenizer=tokenizer, special_tokens=True)) == [
+        "<s>low</s>",
+        "<s></s>",
+    ]
+
+
+def test_the_padding_and_truncation_of_a_file_are_left_out(tmp_path):
+    tokenizer = with_template()
+    tokenizer.enable_padding(length=50)
+    tokenizer.enable_truncation(max_length=1)
+    path = tmp_path / "tokenizer.json"
+    tokenizer.save(str(path))
+    expected = ops.tokenize(**LEARNED_FROM, tokenizer=with_template())
+    assert_same(ops.tokenize(**LEARNED_FROM, tokenizer=path).tokens, expected.tokens)
+    with pytest.raises(sf.OpError, match=r"^tokenize: tokenizer pads its output"):
+        ops.tokenize(**LEARNED_FROM, tokenizer=tokenizer)
+
+
+def test_much_text_is_tokenised_in_portions():
+    texts = ["low " * 1_000, "", "new", "lower " * 1_000_000, "x"]
+    tokens = ops.tokenize(**text_arrays(texts), tokenizer=TOKENIZER)
+    expected = [ops.tokenize(**text_arrays([text]), tokenizer=TOKENIZER).tokens for text in texts]
+    for found, alone in zip(cut(tokens.tokens, tokens.sizes), expected, strict=True):
+        assert_same(found, alone)
+
+
+@pytest.mark.parametrize(("bad", "place"), [([0, 290], 1), ([-1, 0], 0), ([0, 2**40], 1)])
+def test_an_id_that_the_tokenizer_does_not_know_is_an_error(bad, place):
+    message = rf"^decode: tokens\[{place}\] = {bad[place]} is not an id of the tokenizer, which has \d+"
+    with pytest.raises(OpIndexError, match=message):
+        ops.decode(np.array(bad), [2], tokenizer=TOKENIZER)
+
+
+def test_what_is_no_tokenizer_is_an_error(tmp_path):
+    for bad in (None, 3, np.zeros(3)):
+        with pytest.raises(
+            OpTypeError, match=r"^tokenize: tokenizer is \w+, expected a path, a Tokenizer, or"
+        ):
+            ops.tokenize(**LEARNED_FROM, tokenizer=bad)
+    with pytest.raises(sf.OpError, match=r"^tokenize: tokenizer is '.*none.json': No such file"):
+        ops.tokenize(**LEARNED_FROM, tokenizer=tmp_path / "none.json")
+    for content in (b"{}", b"\xff", b""):
+        (tmp_path / "bad.json").write_bytes(content)
+        with pytest.raises(sf.OpError, match=r"^tokenize: tokenizer: .*bad.json is not a tokenizer file"):
+            ops.tokenize(**LEARNED_FROM, tokenizer=str(tmp_path / "bad.json"))
+        with pytest.raises(sf.OpError, match=r"^decode: tokenizer: its bytes are not a tokenizer file"):
+            ops.decode([1], [1], tokenizer=np.frombuffer(content, np.uint8))
+
+
+def test_text_that_is_not_utf8_is_named_or_replaced():
+    data, lengths = np.frombuffer(b"low\xffnew", np.uint8), [3, 4]
+    for op, more in (
+        (ops.tokenize, {"tokenizer": TOKENIZER}),
+        (ops.train_tokenizer, {"vocabulary_size": 256}),
+    ):
+        with pytest.raises(sf.OpError, match=f"^{op.__name__}: sequence 1 is not UTF-8: byte 0 is 0xff"):
+            op(data, lengths, **more)
+    tokens = ops.tokenize(data, lengths, tokenizer=TOKENIZER, errors="replace")
+    assert strings(*ops.decode(*tokens, tokenizer=TOKENIZER)) == ["low", "\ufffdnew"]
+
+
+def test_a_vocabulary_has_room_for_bytes_and_special_tokens():
+    with pytest.raises(sf.OpError, match=r"^train_tokenizer: vocabulary_size is 256, expected 257 or more"):
+        ops.train_tokenizer(**LEARNED_FROM, vocabulary_size=256, special_tokens=["<s>"])
+    for bad in ("<s>", [1], None):
+        with pytest.raises(
+            OpTypeError, match=r"^train_tokenizer: special_tokens is .*, expected a list of texts"
+        ):
+            ops.train_tokenizer(**LEARNED_FROM, vocabulary_size=300, special_tokens=bad)
+
+
+def test_training_is_the_same_every_time():
+    again = ops.train_tokenizer(**LEARNED_FROM, vocabulary_size=290, special_tokens=["<s>", "</s>"])
+    assert_same(again, TOKENIZER)
+
+
+def test_without_the_package_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(
+        sf.OpError, match=r"(?s)^tokenize: the package tokenizers is missing.*pip install 'seqflow\[text\]'"
+    ):
+        ops.tokenize(**LEARNED_FROM, tokenizer="tokenizer.json")
