@@ -58,8 +58,6 @@ bool select_instruction_set(const char *name) {
 
 const char *selected_instruction_set() { return INSTRUCTION_SETS[selected.load()]; }
 
-int selected_index() { return selected.load(std::memory_order_relaxed); }
-
 const Kernels &kernels() { return *ALL[selected_index()]; }
 
 }  // namespace seqflow

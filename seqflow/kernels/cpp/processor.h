@@ -14,7 +14,6 @@ bool is_available(int instruction_set);
 bool select_instruction_set(const char *name);
 const char *selected_instruction_set();
 const Kernels &kernels();
-int selected_index();
 
 // The table of that name of the instruction set in use.
 #if defined(SEQFLOW_X86_LEVELS)

@@ -1,0 +1,37 @@
+"""Inputs for the ops that reduce rows by ids."""
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from seqflow.registry import OpDef
+
+
+@st.composite
+def _sorted_ids(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Rows with the id of their segment; ids count up from 0 without gaps."""
+    size = draw(st.integers(0, 6))
+    steps = draw(st.lists(st.integers(0, 1), min_size=size, max_size=size))
+    return _with_ids(draw, op, np.cumsum([-1, 1, *steps[1:]][: size + 1])[1:]), {}
+
+
+@st.composite
+def _ids(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Rows with the id of their segment, in any order."""
+    ids = draw(hnp.arrays("int64", st.integers(0, 6), elements=st.integers(0, 4)))
+    return _with_ids(draw, op, ids), {"num_segments": 5}
+
+
+def _with_ids(draw: Any, op: OpDef, ids: np.ndarray[Any, Any]) -> dict[str, Any]:
+    data = np.arange(len(ids) * 2).reshape(-1, 2) - len(ids)
+    inputs = {
+        "data": data.astype(draw(st.sampled_from(["float32", "int64", "uint8"]))),
+        "weights": np.arange(len(ids), dtype="float32") / 2,
+        "ids": ids.astype(draw(st.sampled_from(["int32", "uint64"]))),
+    }
+    return {argument.name: inputs[argument.name] for argument in op.signature.input_arguments}
+
+
+SEGMENTS = {"sorted_ids": _sorted_ids, "ids": _ids}
