@@ -56,6 +56,8 @@ bool select_instruction_set(const char *name) {
   return false;
 }
 
+int selected_index() { return selected.load(std::memory_order_relaxed); }
+
 const char *selected_instruction_set() { return INSTRUCTION_SETS[selected.load()]; }
 
 const Kernels &kernels() { return *ALL[selected_index()]; }

@@ -12,6 +12,7 @@ bool is_available(int instruction_set);
 
 // False where there is none of that name, or not on this processor.
 bool select_instruction_set(const char *name);
+int selected_index();
 const char *selected_instruction_set();
 const Kernels &kernels();
 
