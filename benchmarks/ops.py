@@ -128,6 +128,39 @@ def sums() -> Iterator[Row]:
     )  # fmt: skip
 
 
+def sums_by_id() -> Iterator[Row]:
+    ids = np.random.default_rng(2).integers(0, 200_000, 4_000_000)
+    data = floats(len(ids))
+
+    def bincount() -> Any:
+        return np.bincount(ids, data, 200_000).astype(np.float32)
+
+    peers: dict[str, Call] = {"np.bincount": bincount}
+    if torch:
+        values, places = torch.from_numpy(data), torch.from_numpy(ids)
+        peers["torch.index_add"] = lambda: torch.zeros(200_000).index_add(0, places, values)
+    yield Row("unsorted_segment_sum 4M", lambda: ops.unsorted_segment_sum(data, ids), peers)
+
+    wide_ids = np.random.default_rng(2).integers(0, 20_000, 400_000)
+    wide = floats(len(wide_ids), 64)
+
+    def add_at() -> Any:
+        sums = np.zeros((20_000, 64), np.float32)
+        np.add.at(sums, wide_ids, wide)
+        return sums
+
+    peers = {"np.add.at": add_at}
+    if torch:
+        rows, row_places = torch.from_numpy(wide), torch.from_numpy(wide_ids)
+        peers["torch.index_add"] = lambda: torch.zeros(20_000, 64).index_add(0, row_places, rows)
+    yield Row(
+        "unsorted_segment_sum 400k×64",
+        lambda: ops.unsorted_segment_sum(wide, wide_ids),
+        peers,
+        {"np.add.at": 1.0},
+    )
+
+
 def softmaxes() -> Iterator[Row]:
     lengths = lengths_about(4_000_000, 20)
     data = floats(lengths.sum())
@@ -353,7 +386,7 @@ def _describe(name: str, lengths: Any, ids: Any) -> Iterator[Row]:
 
 
 FAMILIES: list[Callable[[], Iterator[Row]]] = [
-    sums, softmaxes, orders, padding, time_steps, descriptions,
+    sums, sums_by_id, softmaxes, orders, padding, time_steps, descriptions,
 ]  # fmt: skip
 
 
