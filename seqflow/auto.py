@@ -6,8 +6,8 @@
 
 A lengths input that says how the rows of another input are divided is left out: it comes with the Sequence. By
 keyword it may be given, and must then be the same. Other lengths stay where they are, and take an array, a LoD, or
-a Sequence, which stands for its LoD. An output is a Sequence where its rows are known to be divided by lengths, else a
-plain array. Plain arrays are taken wherever the op takes them.
+a Sequence, which stands for its LoD. An output is a Sequence where its rows are known to be divided by lengths,
+else a plain array. Plain arrays are taken wherever the op takes them.
 """
 
 from typing import Any as _Any

@@ -46,10 +46,14 @@ class Sequence:
     def __init__(self, values: Any, lod: Any) -> None:
         array = as_array("values", values)
         if array.ndim == 0:
-            raise LodError(f"Sequence: values is a number ({array}), expected rows for the lengths to describe")
+            raise LodError(
+                f"Sequence: values is a number ({array}), expected rows for the lengths to describe"
+            )
         levels = _as_lod(lod)
         if len(array) != levels.num_rows:
-            raise LodError(f"Sequence: the lengths describe {levels.num_rows} rows but values has {len(array)}")
+            raise LodError(
+                f"Sequence: the lengths describe {levels.num_rows} rows but values has {len(array)}"
+            )
         self._set(array, levels, False)
 
     @classmethod
@@ -189,7 +193,9 @@ class Sequence:
             starts = offsets[starts]
             sizes = ends - starts
         values = _slices(self._values, starts, sizes)
-        return Sequence.from_checked(values, LoD.from_checked(tuple(levels), len(values)), self._holds_lengths)
+        return Sequence.from_checked(
+            values, LoD.from_checked(tuple(levels), len(values)), self._holds_lengths
+        )
 
     def _all_offsets(self) -> list[Array]:
         """Where each element of each level starts, computed when it is first asked for."""
@@ -333,10 +339,11 @@ class Sequence:
         return result
 
 
-def _operate(operator: str, *operands: Any) -> Any:
+def _operate(operator: str, *operands: Any) -> Sequence:
     from seqflow.carrying import call_operator
 
-    return call_operator(operator, operands)
+    result: Sequence = call_operator(operator, operands)
+    return result
 
 
 def _as_lod(lod: Any) -> LoD:

@@ -153,7 +153,9 @@ def _auto_parameters(op: OpDef, rows: str | None = None) -> list[str]:
                 positional.append(f"{argument.name}: {kind} | None = None")
             else:
                 positional.append(f"{'*' * op.spread}{argument.name}: {kind}")
-    keywords += [_attribute(attribute).replace("Sequence[", "collections.abc.Sequence[") for attribute in op.attributes]
+    keywords += [
+        _attribute(attribute).replace("Sequence[", "collections.abc.Sequence[") for attribute in op.attributes
+    ]
     return positional + (["*"] if keywords and not op.spread else []) + keywords
 
 

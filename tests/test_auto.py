@@ -1,10 +1,7 @@
 """`seqflow.auto`: every op for Sequences. The first test is the table of the rule, row by row."""
 
-import gc
-
 import numpy as np
 import pytest
-
 
 from seqflow import LodError, Sequence, auto
 
@@ -69,5 +66,7 @@ def test_the_rule_row_by_row(call, expected):
 
 
 def test_an_unequal_sequence_in_the_place_of_weights_is_refused():
-    with pytest.raises(LodError, match=r"weights and indices have different lengths: lod\[0\]\[0\] is 1 and 2"):
+    with pytest.raises(
+        LodError, match=r"weights and indices have different lengths: lod\[0\]\[0\] is 1 and 2"
+    ):
         auto.sparse_lengths_weighted_sum(TABLE, Sequence(np.ones(5, "f4"), [[1, 1, 1], S]), IDS)

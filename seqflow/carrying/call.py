@@ -24,7 +24,7 @@ from seqflow.carrying.rule import (
     label,
     make_plan,
 )
-from seqflow.errors import LodError, OpError, OpTypeError
+from seqflow.errors import LodError, OpTypeError
 from seqflow.lod import LoD
 from seqflow.registry import OpDef
 from seqflow.sequence import Sequence
@@ -129,13 +129,17 @@ class Carried:
         key: Any = (*kinds.items(), *classes.items(), _hashable(attributes))
         plan = self._kept(key, kinds, attributes, details)
         if plan.unsettled and plan.wanted:
-            values = {name: np.asarray(_values(slots[name, -1])) for name in plan.wanted if (name, -1) in slots}
+            values = {
+                name: np.asarray(_values(slots[name, -1])) for name in plan.wanted if (name, -1) in slots
+            }
             values = {name: value for name, value in values.items() if value.size <= _LONGEST_VALUE}
             details = Details(classes, values)
             key = (key, tuple((name, value.tobytes()) for name, value in values.items()))
             plan = self._kept(key, kinds, attributes, details)
         if plan.unsettled:
-            shapes = {slot: np.shape(_values(value)) for slot, value in slots.items() if type(value) is not LoD}
+            shapes = {
+                slot: np.shape(_values(value)) for slot, value in slots.items() if type(value) is not LoD
+            }
             shapes = {slot: shape for slot, shape in shapes.items() if slot not in plan.supplied}
             key = (key, tuple(shapes.items()))
             plan = self._kept(key, kinds, attributes, details._replace(shapes=shapes))
@@ -167,7 +171,9 @@ class Carried:
             )
         why = reason_for(slots[needing])
         if why is None:
-            kind = "an array" if isinstance(slots[needing], np.ndarray) else f"a {type(slots[needing]).__name__}"
+            kind = (
+                "an array" if isinstance(slots[needing], np.ndarray) else f"a {type(slots[needing]).__name__}"
+            )
             why = f"{label(needing)} is {kind}, expected a Sequence\n  or give {lengths[0]}= by keyword"
         return LodError(f"{self.op.name}: {label(lengths)} are missing: {why}")
 
@@ -181,8 +187,8 @@ class Carried:
             if slot not in lods and given is not expected:
                 self._agree(label(slot), LoD(given), label(part.source), LoD.from_checked((expected,), 0))
         if plan.differing is not None:
-            one, other = plan.differing
-            self._agree(label(one), lods[one], label(other), lods[other])
+            mine, theirs = plan.differing
+            self._agree(label(mine), lods[mine], label(theirs), lods[theirs])
 
     def _agree(self, one: str, mine: LoD, other: str, theirs: LoD) -> None:
         if mine == theirs:
@@ -260,7 +266,9 @@ class Carried:
             return
         if lods:
             described = {a.dims[0] for a in self.op.signature.input_arguments if a.is_lengths and a.dims}
-            whole = bool(argument.dims) and isinstance(argument.dims[0], Name) and argument.dims[0] in described
+            whole = (
+                bool(argument.dims) and isinstance(argument.dims[0], Name) and argument.dims[0] in described
+            )
             rows = "a row for each sequence" if whole else "its rows are other rows"
             remember(tensor, f"{self.op.name} dropped them ({rows})")
             return
@@ -274,7 +282,8 @@ class Carried:
         """The tensors in the form of the op's result."""
         remaining = iter(tensors)
         filled = [
-            [next(remaining) for _ in field] if isinstance(field, list) else next(remaining) for field in fields
+            [next(remaining) for _ in field] if isinstance(field, list) else next(remaining)
+            for field in fields
         ]
         return filled[0] if self.op.result is None else self.op.result(*filled)
 
@@ -287,7 +296,7 @@ def _values(value: Any) -> Any:
 
 
 def _lod(value: Any) -> LoD:
-    return value if type(value) is LoD else value.lod  # type: ignore[no-any-return]
+    return value if type(value) is LoD else value.lod
 
 
 def _part(part: Part, lods: Mapping[Slot, LoD]) -> LoD:

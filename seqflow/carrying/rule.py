@@ -208,9 +208,7 @@ class _Rule:
         return found
 
 
-def _with_outputs(
-    plan: Plan, rule: _Rule, attributes: Mapping[str, Any], details: Details | None
-) -> Plan:
+def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], details: Details | None) -> Plan:
     op = rule.op
     tensors = op.tensor_names(attributes)
     names = rule.by_name({slot: _tensor(slot) for slot in rule.slots})
@@ -234,9 +232,7 @@ def _with_outputs(
         rows, wanted = [spec.rows for spec in inference.outputs], inference.wanted
     stacks = _Stacks(rule, tensors, rows)
     unsettled = details is not None and None in rows and bool(rule.rows or rule.supplied)
-    return _replace(
-        plan, outputs=tuple(map(stacks.of_rows, rows)), unsettled=unsettled, wanted=wanted
-    )
+    return _replace(plan, outputs=tuple(map(stacks.of_rows, rows)), unsettled=unsettled, wanted=wanted)
 
 
 def _replace(plan: Plan, **changes: Any) -> Plan:
@@ -290,7 +286,11 @@ def _specs(rule: _Rule, details: Details) -> dict[Slot, Any]:
     found = {}
     for slot, kind in slots.items():
         known = None if details.shapes is None else details.shapes.get(slot)
-        shape = PartialShape.of(known) if known is not None else PartialShape.dynamic(kind.ndim).named(_tensor(slot))
+        shape = (
+            PartialShape.of(known)
+            if known is not None
+            else PartialShape.dynamic(kind.ndim).named(_tensor(slot))
+        )
         found[slot] = TensorSpec(_spec_dtype(kind.dtype, strong), shape, _rows(rule, slot, details.classes))
     return found
 
