@@ -11,6 +11,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, ShapeError
+from seqflow.ops.random_bits import sequence_bits, uniform
 from seqflow.registry import op
 from seqflow.signature import Dtype, NonNegative
 
@@ -177,43 +178,17 @@ def dropout(x: Array, *, ratio: float = 0.5, seed: NonNegative) -> tuple[Array, 
     """Each element is 0 with probability `ratio`, else divided by `1 - ratio`; and which were kept.
 
     The same seed drops the same places on every machine: element i, counted in C order, is dropped where
-    `bits(seed, i) < ratio * 2**53`. `bits` are the upper 53 of the i-th output of SplitMix64 (Steele, Lea and
-    Flood, 2014) whose state is the first output of a SplitMix64 of state `seed`.
+    `uniform(seed, i) < ratio`; the numbers are defined in `seqflow.ops.random_bits`.
 
     >>> dropout(np.ones(4), ratio=0.5, seed=3).kept.shape
     (4,)
     """
     if not 0 <= ratio <= 1:
         raise OpError(f"ratio is {ratio}, expected a number from 0 to 1")
-    if seed >= 2**64:
-        raise OpError(f"seed is {seed}, expected less than 2**64")
-    kept = _bits(seed, x.size).reshape(x.shape) >= np.uint64(ratio * 2**53)
+    kept = (uniform(sequence_bits(seed, x.size)) >= ratio).reshape(x.shape)
     scale = x.dtype.type(1 / (1 - ratio) if ratio < 1 else 0)
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where(kept, x * scale, x.dtype.type(0)), kept
-
-
-def _bits(seed: int, count: int) -> Array:
-    """53 random bits for each of `count` elements."""
-    state = _mixed(np.array([seed], np.uint64) + _GOLDEN)
-    bits = np.empty(count, np.uint64)
-    for start in range(0, count, _BLOCK):
-        counter = np.arange(start + 1, min(start + _BLOCK, count) + 1, dtype=np.uint64)
-        bits[start : start + _BLOCK] = _mixed(counter * _GOLDEN + state) >> np.uint64(11)
-    return bits
-
-
-_BLOCK = 1 << 15
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-def _mixed(z: Array) -> Array:
-    z ^= z >> np.uint64(30)
-    z *= np.uint64(0xBF58476D1CE4E5B9)
-    z ^= z >> np.uint64(27)
-    z *= np.uint64(0x94D049BB133111EB)
-    z ^= z >> np.uint64(31)
-    return z
 
 
 # Dtypes

@@ -1,17 +1,21 @@
 """Leaving rows and sequences out, and putting them back."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpTypeError
+from seqflow.ops.bounds import never_empty, never_longer
 from seqflow.ops.random_bits import random_bits, sequence_bits, uniform
 from seqflow.ops.scalars import cast_scalar
 from seqflow.ops.slices import int64, starts_of
 from seqflow.ops.sparse import move_sequences
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
 
 Array = np.ndarray[Any, Any]
 
@@ -74,7 +78,10 @@ def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
     return kernels.segment_reduce("sum", mask, lengths)
 
 
-@op("data[sum(lengths), *d], bool mask[sum(lengths)], lengths[B] -> rows[sum(kept), *d], int64 kept[B]")
+@op(
+    "data[sum(lengths), *d], bool mask[sum(lengths)], lengths[B] -> rows[sum(kept), *d], int64 kept[B]",
+    shape=never_longer("kept"),
+)
 def mask_sequences(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
     """The rows of each sequence where `mask` is true; a sequence may become empty, but stays.
 
@@ -89,7 +96,7 @@ def _masked(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
     return kernels.gather(data, np.flatnonzero(mask)), kept
 
 
-@op("int data[sum(lengths)], lengths[B] -> rows[sum(kept)], int64 kept[B]")
+@op("int data[sum(lengths)], lengths[B] -> rows[sum(kept)], int64 kept[B]", shape=never_longer("kept"))
 def erase_tokens(data: Array, lengths: Array, *, tokens: Any) -> tuple[Array, Array]:
     """Drop every id that is one of `tokens`, an id or a list of ids; a sequence may become empty, but stays.
 
@@ -110,7 +117,15 @@ def _ids(tokens: Any, dtype: np.dtype[Any]) -> Array:
     return np.array([i for i in ids if limits.min <= i <= limits.max], dtype)
 
 
-@op("data[sum(lengths), *d], bool keep[B], lengths[B] -> rows[sum(kept), *d], int64 kept[K]")
+def _bound_filtered(ctx: "InferenceContext") -> None:
+    never_longer("kept")(ctx)
+    ctx.limit(ctx.dim(ctx.output(1), 0), ctx.dim(ctx.input("lengths"), 0))
+
+
+@op(
+    "data[sum(lengths), *d], bool keep[B], lengths[B] -> rows[sum(kept), *d], int64 kept[K]",
+    shape=_bound_filtered,
+)
 def filter_sequences(data: Array, keep: Array, lengths: Array) -> tuple[Array, Array]:
     """The whole sequences where `keep` is true, empty ones included.
 
@@ -130,9 +145,9 @@ def dropout_ids(
 ) -> Array:
     """Replace each id by `replacement` with probability `ratio`; lengths stay as they are.
 
-    The same seed drops the same places on every machine. Position t of sequence b is dropped where
-    `uniform(seed, b, t) < ratio`; the numbers are defined in `seqflow.ops.random_bits`. An empty sequence stays
-    empty.
+    The same seed drops the same places on every machine: those whose random number is below `ratio`. It depends
+    on the seed, the place of the sequence among the sequences, and the position in it; `seqflow.ops.random_bits`
+    defines it. An empty sequence stays empty.
 
     >>> dropout_ids(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), ratio=0.5, seed=2)
     array([0, 2, 3, 0])
@@ -146,6 +161,7 @@ def dropout_ids(
 @op(
     "int data[sum(lengths)], lengths[B] -> rows[sum(kept)], int64 kept[B]",
     caffe2="SparseDropoutWithReplacement",
+    shape=never_empty("kept"),
 )
 def dropout_sequences(
     data: Array, lengths: Array, *, ratio: float, replacement: Scalar = 0, seed: NonNegative
@@ -153,8 +169,8 @@ def dropout_sequences(
     """Replace each whole sequence by the one id `replacement` with probability `ratio`.
 
     As in Caffe2 a replaced sequence has length 1, also where it was empty. The same seed drops the same
-    sequences on every machine: b is dropped where `uniform(seed, b) < ratio`; the numbers are defined in
-    `seqflow.ops.random_bits`.
+    sequences on every machine: those whose random number is below `ratio`. It depends on the seed and the place
+    of the sequence among the sequences; `seqflow.ops.random_bits` defines it.
 
     >>> dropout_sequences(np.array([1, 2, 3]), np.array([2, 0, 1]), ratio=0.5, seed=2)
     DropoutSequencesResult(rows=array([0, 0, 3]), kept=array([1, 1, 1]))

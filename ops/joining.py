@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-def _one_dtype(ctx: "InferenceContext") -> None:
-    """All data have the dtype of the first, which the signature leaves open."""
-    _check_dtypes([ctx.dtype(i) for i in range(ctx.num_inputs // 2)])
+def _infer_joined(ctx: "InferenceContext") -> None:
+    """All data have the dtype of the first, which the signature leaves open; the lengths add up."""
+    parts = range(len(ctx.inputs("lengths")))
+    _check_dtypes([ctx.dtype(f"data[{i}]") for i in parts])
+    ctx.limit(ctx.max_of("joined"), sum(ctx.max_of(f"lengths[{i}]") for i in parts))
+    ctx.limit(ctx.sum_of("joined"), sum(ctx.sum_of(f"lengths[{i}]") for i in parts))
 
 
 def _check_dtypes(dtypes: list[Any]) -> None:
@@ -28,7 +31,7 @@ def _check_dtypes(dtypes: list[Any]) -> None:
 
 @op(
     "{data[sum(lengths), *d], lengths[B]}+ -> rows[sum(joined), *d], int64 joined[B]",
-    shape=_one_dtype,
+    shape=_infer_joined,
     draw="joinable",
 )
 def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
@@ -52,7 +55,7 @@ def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Ar
 
 @op(
     "{data[sum(lengths), *d], lengths[B]}+ -> rows[sum(joined), *d], int64 joined[B]",
-    shape=_one_dtype,
+    shape=_infer_joined,
     draw="joinable",
 )
 def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:

@@ -1,14 +1,18 @@
 """Sequences in another order inside: sorted, distinct, shuffled."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from seqflow import kernels
+from seqflow.ops.bounds import never_longer
 from seqflow.ops.random_bits import random_bits
 from seqflow.ops.slices import starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
 
 Array = np.ndarray[Any, Any]
 
@@ -40,7 +44,15 @@ def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> 
     return order
 
 
-@op("ordered data[sum(lengths)], lengths[B] -> rows[sum(kept)], int64 counts[sum(kept)], int64 kept[B]")
+def _bound_unique(ctx: "InferenceContext") -> None:
+    never_longer("kept")(ctx)
+    ctx.limit(ctx.max_of("counts"), ctx.max_of("lengths"))
+
+
+@op(
+    "ordered data[sum(lengths)], lengths[B] -> rows[sum(kept)], int64 counts[sum(kept)], int64 kept[B]",
+    shape=_bound_unique,
+)
 def unique_within(
     data: Array, lengths: Array, *, order: Literal["sorted", "first"] = "sorted"
 ) -> tuple[Array, Array, Array]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpTypeError
+from seqflow.ops.bounds import longer_by, never_empty, never_longer
 from seqflow.ops.scalars import cast_scalar
 from seqflow.ops.sparse import move_sequences
 from seqflow.registry import op
@@ -96,7 +97,11 @@ def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, valu
     return padded.reshape(len(lengths) * target_length, *data.shape[1:])
 
 
-@op("data[sum(lengths), *d], lengths[B] -> rows[sum(filled), *d], int64 filled[B]", caffe2="PadEmptySamples")
+@op(
+    "data[sum(lengths), *d], lengths[B] -> rows[sum(filled), *d], int64 filled[B]",
+    caffe2="PadEmptySamples",
+    shape=never_empty("filled"),
+)
 def pad_empty(data: Array, lengths: Array, *, value: Scalar = 0) -> tuple[Array, Array]:
     """One row of `value` in the place of each empty sequence; all others stay as they are.
 
@@ -112,9 +117,15 @@ def pad_empty(data: Array, lengths: Array, *, value: Scalar = 0) -> tuple[Array,
     return rows, filled
 
 
+def _bound_padded(ctx: "InferenceContext") -> None:
+    before, after = ctx.attr("before"), ctx.attr("after")
+    longer_by(ctx, "longer", before + (before if after is None else after))
+
+
 @op(
     "data[sum(lengths), *d], lengths[B], start[*d]?, end[*d]? -> rows[sum(longer), *d], int64 longer[B]",
     caffe2="AddPadding",
+    shape=_bound_padded,
     draw="padding_rows",
 )
 def add_padding(
@@ -149,6 +160,7 @@ def add_padding(
 @op(
     "data[sum(lengths), *d], lengths[B] -> rows[sum(kept), *d], int64 kept[B]",
     caffe2="RemovePadding",
+    shape=never_longer("kept"),
     draw="padding",
 )
 def remove_padding(

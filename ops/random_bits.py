@@ -21,6 +21,8 @@ from seqflow.errors import OpError
 Array = np.ndarray[Any, Any]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_BLOCK = 1 << 15
+"""How many numbers are made at a time, so that they stay in the cache."""
 
 
 def random_bits(seed: int, lengths: Array) -> Array:
@@ -36,7 +38,11 @@ def sequence_bits(seed: int, count: int) -> Array:
     if seed >= 2**64:
         raise OpError(f"seed is {seed}, expected less than 2**64")
     start = output(np.array([seed], np.uint64), np.zeros(1, np.uint64))
-    return output(start, np.arange(count, dtype=np.uint64))
+    bits = np.empty(count, np.uint64)
+    for first in range(0, count, _BLOCK):
+        last = min(first + _BLOCK, count)
+        bits[first:last] = output(start, np.arange(first, last, dtype=np.uint64))
+    return bits
 
 
 def uniform(bits: Array) -> Array:

@@ -6,6 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError
+from seqflow.ops.bounds import never_longer, one_longer
 from seqflow.ops.scalars import cast_scalar
 from seqflow.ops.slices import int64, slice_positions, starts_of
 from seqflow.ops.sparse import move_sequences
@@ -19,15 +20,15 @@ Array = np.ndarray[Any, Any]
 
 
 def _bound_kept(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.max_of("kept"), ctx.max_of("lengths").minimum(ctx.attr("max_length")))
-    ctx.limit(ctx.sum_of("kept"), ctx.sum_of("lengths"))
+    never_longer("kept")(ctx)
+    ctx.limit(ctx.max_of("kept"), ctx.attr("max_length"))
 
 
 @op("data[sum(lengths), *d], lengths[B] -> rows[sum(kept), *d], int64 kept[B]", shape=_bound_kept)
 def truncate(
     data: Array, lengths: Array, *, max_length: NonNegative, keep: Literal["head", "tail"] = "head"
 ) -> tuple[Array, Array]:
-    """Cut each sequence to at most `max_length` rows, its first ones or its last.
+    """Cut each sequence to at most `max_length` rows, its first ones or its last; an empty one stays empty.
 
     >>> truncate(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), max_length=2)
     TruncateResult(rows=array([1, 2, 4]), kept=array([2, 0, 1]))
@@ -42,6 +43,7 @@ def truncate(
 
 @op(
     "data[sum(lengths), *d], int starts[B], int sizes[B], lengths[B] -> rows[sum(kept), *d], int64 kept[B]",
+    shape=never_longer("kept"),
     draw="slices",
 )
 def slice_sequences(
@@ -173,12 +175,9 @@ def shift(data: Array, lengths: Array, *, by: int, fill: Scalar = 0) -> Array:
     return shifted
 
 
-def _bound_longer(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.max_of("longer"), ctx.max_of("lengths") + 1)
-    ctx.limit(ctx.sum_of("longer"), ctx.sum_of("lengths") + ctx.dim(ctx.input("lengths"), 0))
-
-
-@op("data[sum(lengths), *d], lengths[B] -> rows[sum(longer), *d], int64 longer[B]", shape=_bound_longer)
+@op(
+    "data[sum(lengths), *d], lengths[B] -> rows[sum(longer), *d], int64 longer[B]", shape=one_longer("longer")
+)
 def append_token(data: Array, lengths: Array, *, token: Scalar) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the end of each sequence, empty ones included.
 
@@ -188,7 +187,9 @@ def append_token(data: Array, lengths: Array, *, token: Scalar) -> tuple[Array, 
     return _add_row(data, lengths, cast_scalar("token", token, data.dtype), at_end=True)
 
 
-@op("data[sum(lengths), *d], lengths[B] -> rows[sum(longer), *d], int64 longer[B]")
+@op(
+    "data[sum(lengths), *d], lengths[B] -> rows[sum(longer), *d], int64 longer[B]", shape=one_longer("longer")
+)
 def prepend_token(data: Array, lengths: Array, *, token: Scalar) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the start of each sequence, empty ones included.
 
@@ -293,6 +294,7 @@ def _whole_multiple(ctx: "InferenceContext") -> None:
     if lengths.rank.is_static:
         kept = lengths[0] // multiple * multiple
         ctx.set_output(1, ctx.make_shape([kept]))
+    never_longer("kept")(ctx)
 
 
 @op(

@@ -11,6 +11,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpTypeError
+from seqflow.ops.bounds import never_longer
 from seqflow.registry import op
 from seqflow.signature import NonNegative
 
@@ -252,6 +253,7 @@ def bidirectional_lstm(
 @op(
     "number scores[sum(lengths), K], lengths[B] -> int64 labels[sum(counts)], int64 counts[B]",
     caffe2="CTCGreedyDecoder",
+    shape=never_longer("counts"),
     draw="label_scores",
 )
 def ctc_greedy_decode(

@@ -58,8 +58,9 @@ def _distinct(name: str, axes: Sequence[int]) -> None:
 def _infer_reshape(ctx: "InferenceContext") -> None:
     x, value = ctx.input("x"), ctx.input_tensor("shape")
     if value is not None and x.is_static:
-        found = _solved(x.to_shape(), tuple(value.tolist()))
-        ctx.set_output(0, found, rows=ctx.rows("x") if found and x.dimensions and x[0] == found[0] else None)
+        given = x.to_shape()
+        found = _solved(given, tuple(value.tolist()))
+        ctx.set_output(0, found, rows=ctx.rows("x") if found[:1] == given[:1] != () else None)
         return
     if value is not None:
         _check_sizes(tuple(value.tolist()))
@@ -111,6 +112,8 @@ def _rows_if_first(ctx: "InferenceContext", sizes: "Sequence[Dimension]") -> Any
 
 
 def _check_sizes(sizes: tuple[int, ...]) -> None:
+    if min(sizes, default=0) >= 0:
+        return
     for i, size in enumerate(sizes):
         if size < -1:
             raise ShapeError(f"shape[{i}] is {size}, expected a size, or -1 for what is left")
@@ -121,7 +124,7 @@ def _check_sizes(sizes: tuple[int, ...]) -> None:
 def _solved(x: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
     """The sizes with the -1 replaced by what is left."""
     _check_sizes(sizes)
-    total, known = prod(x), prod(size for size in sizes if size != -1)
+    total, known = prod(x), prod([size for size in sizes if size != -1])
     if -1 not in sizes:
         if total != known:
             raise ShapeError(f"x {x} has {total} elements, shape {sizes} has {known}")
@@ -130,7 +133,7 @@ def _solved(x: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
         raise ShapeError(f"shape is {list(sizes)}: any size fits the -1, expected a number")
     if total % known:
         raise ShapeError(f"x {x} has {total} elements, no multiple of the {known} of shape {sizes}")
-    return tuple(total // known if size == -1 else size for size in sizes)
+    return tuple([total // known if size == -1 else size for size in sizes])
 
 
 @op("x[*d], int shape[K] -> reshaped[*e]", caffe2="Reshape", shape=_infer_reshape, draw="reshape")

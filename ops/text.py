@@ -6,6 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
+from seqflow.ops.bounds import longer_by
 from seqflow.ops.scalars import cast_scalar
 from seqflow.ops.strings import Errors, from_strings, to_strings
 from seqflow.registry import op
@@ -18,9 +19,7 @@ Array = np.ndarray[Any, Any]
 
 
 def _bound_sizes(ctx: "InferenceContext") -> None:
-    added = sum(ctx.attr(token) is not None for token in ("begin", "end"))
-    ctx.limit(ctx.max_of("sizes"), ctx.max_of("lengths") + added)
-    ctx.limit(ctx.sum_of("sizes"), ctx.sum_of("lengths") + added * ctx.dim(ctx.input("lengths"), 0))
+    longer_by(ctx, "sizes", sum(ctx.attr(token) is not None for token in ("begin", "end")))
 
 
 @op(
@@ -143,11 +142,18 @@ def split_words(
     """
     import pyarrow.compute as pc
 
-    strings = to_strings(data, lengths, errors)
+    strings = to_strings(_with_room(data), lengths, errors)
     split = pc.utf8_split_whitespace(strings) if pattern is None else _split_at(strings, pattern, data)
     words, sizes = from_strings(split.flatten())
     counts = np.diff(split.offsets.to_numpy()).astype(np.int64)
     return words, sizes[sizes > 0], kernels.segment_reduce("sum", sizes > 0, counts)
+
+
+def _with_room(data: Array) -> Array:
+    """The same bytes, and a zero that may be read behind them: Arrow looks there when text ends in white space."""
+    roomy = np.zeros(len(data) + 1, np.uint8)
+    roomy[:-1] = data
+    return roomy[:-1]
 
 
 def _split_at(strings: Any, pattern: str, data: Array) -> Any:

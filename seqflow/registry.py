@@ -21,7 +21,6 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError, SeqflowError, UnknownOpError, nearest
 from seqflow.signature import (
     Attribute,
-    Described,
     Repeated,
     Signature,
     bind,
@@ -119,107 +118,15 @@ class OpDef:
         >>> print(*registry.get("lengths_sum").infer({"data": data, "lengths": lengths}).outputs)
         float32{3,4}
         """
-        from seqflow.shape import Equalities
-        from seqflow.signature.specs import bind_specs
-        from seqflow.tensor import TensorSpec
+        from seqflow.inference import infer
 
-        known = equalities if equalities is not None else Equalities()
-        given = self.complete(attributes or {})
-        called = names or {
-            name: name if not isinstance(spec, (list, tuple)) else [f"{name}[{i}]" for i in range(len(spec))]
-            for name, spec in specs.items()
-        }
-        tensors = (
-            [f"{self.name}.{name}" for name in self.tensor_names(given)] if results is None else list(results)
-        )
         try:
-            with known.staged():
-                if self.same is not None:
-                    self._unify(self.same, specs, called, known)
-                outputs, guards = bind_specs(
-                    self.signature, specs, attributes=given, names=called, results=tensors, equalities=known
-                )
-            if self.shape is None:
-                return Inference(outputs, guards)
-            context = self._context(specs, given, values or {}, outputs, known)
-            context.tensors = _tensors(called) | dict(zip(self.tensor_names(given), tensors, strict=True))
-            found = context.run(self.shape)
+            return infer(self, specs, attributes or {}, values or {}, names, results, equalities)
         except SeqflowError as error:
             raise _name_op(self.name, self.signature, error) from error.__cause__
-        return Inference(
-            [TensorSpec(one.dtype, one.shape, one.rows) for one in found],
-            guards + context.guards,
-            frozenset(context.requested_tensors | context.requested_shapes),
-        )
-
-    def _unify(self, same: tuple[str, str], specs: Specs, names: Names, known: Equalities) -> None:
-        """Take two lengths tensors to have the same values, two others to have the same rows."""
-        from seqflow.shape import Dimension
-        from seqflow.tensor import TensorSpec
-
-        if not all(argument.is_lengths for argument in self.signature.input_arguments):
-            spaces = [spec.rows for name in same if isinstance(spec := specs[name], TensorSpec)]
-            if len(spaces) == 2 and None not in spaces:
-                known.unify_rows(*spaces)
-            return
-        one, other = (str(names[name]) for name in same)
-        known.unify_rows(Described(one), Described(other))
-        known.equate(Dimension.sum_of(one), Dimension.sum_of(other), self.name)
-        known.equate(Dimension.max_of(one), Dimension.max_of(other), self.name)
-
-    def _context(
-        self,
-        specs: Specs,
-        attributes: Mapping[str, Any],
-        values: Mapping[str, Any],
-        outputs: list[TensorSpec],
-        equalities: Equalities,
-    ) -> InferenceContext:
-        """What the shape function sees: the inputs, and the outputs as far as the signature tells."""
-        from seqflow.shape import InferenceContext
-
-        shapes: dict[str, Any] = {}
-        rows: dict[int | str, Any] = {}
-        dtypes: dict[int | str, Any] = {}
-        for name, spec in specs.items():
-            if isinstance(spec, (list, tuple)):
-                shapes[name] = [one.shape for one in spec]
-                rows[name], dtypes[name] = [one.rows for one in spec], [one.dtype for one in spec]
-            else:
-                shapes[name], rows[name], dtypes[name] = spec.shape, spec.rows, spec.dtype  # type: ignore[union-attr]
-        context = InferenceContext(
-            self.name,
-            shapes,
-            attributes=attributes,
-            input_values={name: values[name] for name in values if name in specs},
-            rows=rows,
-            dtypes=dtypes,
-            equalities=equalities,
-            num_outputs=len(outputs),
-        )
-        for i, spec in enumerate(outputs):
-            context.set_output(i, spec.shape, rows=spec.rows, dtype=spec.dtype)
-        return context
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self.signature}>"
-
-
-def _tensors(called: Names) -> dict[str, str]:
-    """The tensors that inputs are; those of a list under `xs[0]`, `xs[1]`."""
-    found: dict[str, str] = {}
-    for name, given in called.items():
-        found |= {name: given} if isinstance(given, str) else {f"{name}[{i}]": n for i, n in enumerate(given)}
-    return found
-
-
-def _unify(left: str, right: str, equalities: Equalities, reason: str) -> None:
-    """Take two lengths tensors to have the same values."""
-    from seqflow.shape import Dimension
-
-    equalities.unify_rows(Described(left), Described(right))
-    equalities.equate(Dimension.sum_of(left), Dimension.sum_of(right), reason)
-    equalities.equate(Dimension.max_of(left), Dimension.max_of(right), reason)
 
 
 _ops: dict[str, OpDef] = {}

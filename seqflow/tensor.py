@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Array = np.ndarray[Any, Any]
+_set_field = object.__setattr__
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -36,9 +37,9 @@ class TensorSpec:
     rows: Hashable | None
 
     def __init__(self, dtype: Any, shape: ShapeLike, rows: Hashable | None = None) -> None:
-        object.__setattr__(self, "dtype", np.dtype(dtype))
-        object.__setattr__(self, "shape", PartialShape.of(shape))
-        object.__setattr__(self, "rows", rows)
+        _set_field(self, "dtype", np.dtype(dtype))
+        _set_field(self, "shape", shape if type(shape) is PartialShape else PartialShape.of(shape))
+        _set_field(self, "rows", rows)
 
     @staticmethod
     def of(array: Array, rows: Hashable | None = None) -> "TensorSpec":

@@ -1,12 +1,13 @@
 """Inputs for any op, drawn from its signature alone."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import numpy as np
+from drawing_segments import SEGMENTS
+from drawing_sequences import SEQUENCES
 from drawing_shaping import SHAPING
+from drawing_text import TEXT
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -239,135 +240,11 @@ def _same_rows(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     }, {}
 
 
-@st.composite
-def _slices(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A slice inside each sequence."""
-    inputs, _ = draw(calls(registry.get("truncate")))
-    lengths = inputs["lengths"].tolist()
-    starts = [draw(st.integers(0, length)) for length in lengths]
-    sizes = [draw(st.integers(0, length - start)) for length, start in zip(lengths, starts, strict=True)]
-    dtype = draw(st.sampled_from(LENGTHS_DTYPES))
-    return {
-        "data": inputs["data"],
-        "starts": np.array(starts, "int64"),
-        "sizes": np.array(sizes, dtype),
-        "lengths": inputs["lengths"],
-    }, {}
-
-
-@st.composite
-def _reshapable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Sequences whose elements fill rows of `width`."""
-    width, columns = draw(st.integers(1, 3)), draw(st.integers(1, 3))
-    lengths = draw(hnp.arrays("int32", st.integers(0, 4), elements=st.integers(0, 3))) * np.int32(width)
-    shape = (int(lengths.sum()), *([columns] if columns > 1 else []))
-    return {"data": draw(hnp.arrays("int64", shape)), "lengths": lengths}, {"width": width}
-
-
-@st.composite
-def _scattered(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Updates of the dtype of `x`."""
-    inputs, attributes = draw(calls(replace(op, draw=None)))
-    return inputs | {"updates": np.abs(inputs["updates"]).astype(inputs["x"].dtype)}, attributes
-
-
-@st.composite
-def _joinable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Several columns of one dtype."""
-    inputs, attributes = draw(calls(replace(op, draw=None)))
-    dtype = inputs["data"][0].dtype
-    data = [draw(hnp.arrays(dtype, one.shape, elements=_elements(dtype))) for one in inputs["data"]]
-    return inputs | {"data": data}, attributes
-
-
-@st.composite
-def _unmaskable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Masks that cover every row, and the values of the rows each is the first to cover."""
-    count, rows = draw(st.integers(1, 3)), draw(st.integers(0, 5))
-    owner = draw(hnp.arrays("int64", rows, elements=st.integers(0, count - 1)))
-    masks = [(owner == i) | ((owner < i) & draw(hnp.arrays(bool, rows))) for i in range(count)]
-    dtype, width = (
-        np.dtype(draw(st.sampled_from(DTYPES["any"]))),
-        draw(st.lists(st.integers(1, 3), max_size=2)),
-    )
-    shapes = [(int(np.count_nonzero(owner == i)), *width) for i in range(count)]
-    values = [draw(hnp.arrays(dtype, shape, elements=_elements(dtype))) for shape in shapes]
-    return {"values": values, "mask": masks}, {}
-
-
-TEXTS = st.lists(st.text("aB é\u0301ß語\U0001f600\u3000\t", max_size=6), max_size=4)
-
-
-def text_arrays(texts: list[str]) -> dict[str, Any]:
-    """Strings as UTF-8 bytes and lengths."""
-    pieces = [text.encode() for text in texts]
-    return {
-        "data": np.frombuffer(b"".join(pieces), np.uint8),
-        "lengths": np.array([len(piece) for piece in pieces], np.int64),
-    }
-
-
-@st.composite
-def _text(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
-    return text_arrays(draw(TEXTS)), {}
-
-
-@st.composite
-def _trainable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
-    return text_arrays(draw(TEXTS)), {"vocabulary_size": draw(st.integers(256, 260))}
-
-
-@cache
-def _tokenizer() -> np.ndarray[Any, Any]:
-    """A small tokenizer, as `train_tokenizer` gives it."""
-    return registry.get("train_tokenizer").call(**text_arrays(["a B", "aé aé"]), vocabulary_size=258)
-
-
-@st.composite
-def _tokenizable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
-    return text_arrays(draw(TEXTS)), {"tokenizer": _tokenizer()}
-
-
-@st.composite
-def _detokenizable(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
-    inputs, attributes = draw(_tokenizable(op))
-    tokens, lengths = registry.get("tokenize").call(**inputs, **attributes)
-    return {"tokens": tokens, "lengths": lengths}, attributes
-
-
-@st.composite
-def _by_ids(draw: Any, weighted: bool, in_order: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Rows with the id of their segment; `in_order`: ids count up from 0 without gaps."""
-    size = draw(st.integers(0, 6))
-    if in_order:
-        steps = draw(st.lists(st.integers(0, 1), min_size=size, max_size=size))
-        ids, attributes = np.cumsum([-1, 1, *steps[1:]][: size + 1])[1:], {}
-    else:
-        ids, attributes = draw(hnp.arrays("int64", size, elements=st.integers(0, 4))), {"num_segments": 5}
-    data = np.arange(size * 2).reshape(size, 2) - size
-    dtype = draw(st.sampled_from(["float32", "int64", "uint8"]))
-    inputs = {"data": data.astype(dtype), "ids": ids.astype(draw(st.sampled_from(["int32", "uint64"])))}
-    if weighted:
-        weights = np.arange(size, dtype="float32") / 2
-        inputs = {"data": inputs["data"], "weights": weights, "ids": inputs["ids"]}
-    return inputs, attributes
-
-
 STRATEGIES = {
-    "sorted_ids": lambda,
-    "weighted_sorted_ids": lambda,
-    "ids": lambda,
-    "weighted_ids": lambda,
-    "slices": _slices,
-    "reshapable": _reshapable,
-    "scattered": _scattered,
-    "joinable": _joinable,
-    "unmaskable": _unmaskable,
-    "text": _text,
-    "trainable": _trainable,
-    "tokenizable": _tokenizable,
-    "detokenizable": _detokenizable,
+    **SEGMENTS,
+    **SEQUENCES,
     **SHAPING,
+    **TEXT,
     "elementwise": _elementwise,
     "expression": _expression,
     "equal_lengths": _equal_lengths,

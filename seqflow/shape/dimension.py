@@ -136,6 +136,8 @@ class Dimension:
         """`value` itself, a static size from an int, or what a text says."""
         if type(value) is Dimension:
             return value
+        if type(value) is int and 0 <= value <= LARGEST:
+            return _static(value)
         return Dimension.parse(value) if isinstance(value, str) else Dimension(value)
 
     @staticmethod
@@ -521,7 +523,9 @@ def _raw(low: int, high: int | None, constant: int, terms: Terms | None) -> Dime
 
 
 def _static(size: int) -> Dimension:
-    return _raw(size, size, size, ())
+    new = object.__new__(Dimension)
+    _set(new, size, size, size, ())
+    return new
 
 
 def quoted(tensor: str) -> str:

@@ -1,7 +1,6 @@
 """InferenceContext: what a shape function sees of an op's inputs, and where it puts the outputs."""
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeGuard, overload
 
 import numpy as np
@@ -101,7 +100,10 @@ class InferenceContext:
             self._names = [f"input {i}" for i in range(len(self._shapes))]
             return
         for name, shape in inputs.items():
-            if _is_list_of_shapes(shape):
+            if type(shape) is PartialShape:
+                self._shapes.append(shape)
+                self._names.append(name)
+            elif _is_list_of_shapes(shape):
                 start = len(self._shapes)
                 self._shapes += [PartialShape.of(one) for one in shape]
                 self._lists[name] = range(start, len(self._shapes))
@@ -113,19 +115,21 @@ class InferenceContext:
     def _by_position(self, given: Mapping[Key, Any] | None) -> dict[int, Any]:
         found: dict[int, Any] = {}
         for key, value in (given or {}).items():
+            if value is None:
+                continue
             if key in self._lists:
                 found.update(zip(self._lists[str(key)], value, strict=True))
-            elif value is not None:
+            else:
                 found[self._position(key)] = value
         return found
 
     def _position(self, key: Key) -> int:
         if isinstance(key, str):
+            if key in self._names:
+                return self._names.index(key)
             if key in self._lists:
                 raise OpError(f"{self.op_name}: input {key!r} is a list\n  ask ctx.inputs({key!r})")
-            if key not in self._names:
-                raise OpError(f"{self.op_name}: there is no input {key!r}{nearest(key, self._names)}")
-            return self._names.index(key)
+            raise OpError(f"{self.op_name}: there is no input {key!r}{nearest(key, self._names)}")
         if not 0 <= key < len(self._shapes):
             raise OpError(f"{self.op_name}: there is no input {key}, it has {len(self._shapes)}")
         return key
@@ -173,8 +177,10 @@ class InferenceContext:
         """Say what output `i` is: its shape, whose rows its axis 0 holds, its dtype (None: as said before)."""
         self._check_output(i)
         before = self._outputs[i]
-        known = np.dtype(dtype) if dtype is not None else before.dtype if before else None
-        self._outputs[i] = Output(PartialShape.of(shape), rows, known)
+        known = np.dtype(dtype) if dtype is not None else None if before is None else before.dtype
+        self._outputs[i] = Output(
+            shape if type(shape) is PartialShape else PartialShape.of(shape), rows, known
+        )
 
     def output(self, i: int) -> PartialShape:
         """The shape set for output `i`; ShapeError where none was."""
@@ -187,9 +193,10 @@ class InferenceContext:
     @property
     def outputs(self) -> list[Output]:
         """All outputs; ShapeError where one is not set."""
-        for i in range(self.num_outputs):
-            self.output(i)
-        return [output for output in self._outputs if output is not None]
+        found = [output for output in self._outputs if output is not None]
+        if len(found) < len(self._outputs):
+            raise self._error(f"output {self._outputs.index(None)} is not set")
+        return found
 
     def _check_output(self, i: int) -> None:
         if not 0 <= i < self.num_outputs:
@@ -220,15 +227,8 @@ class InferenceContext:
         values = ", ".join(f"{self._names[i]} = {_short(value)}" for i, value in self._values.items())
         return f"given {given or 'no inputs'}" + (f" where {values}" if values else "")
 
-    @contextmanager
-    def _unchanged_on_error(self) -> Generator[None]:
-        before = list(self._shapes), list(self.guards), list(self._outputs)
-        try:
-            with self.equalities.staged():
-                yield
-        except BaseException:
-            self._shapes, self.guards, self._outputs = before
-            raise
+    def _unchanged_on_error(self) -> "_Unchanged":
+        return _Unchanged(self)
 
     # Values
 
@@ -559,6 +559,24 @@ class InferenceContext:
                 if known is dimension:
                     return f"{name}.shape[{axis}]"
         return None
+
+
+class _Unchanged:
+    """How a context was when this was made; so it is again after an error."""
+
+    __slots__ = ("before", "context", "staged")
+
+    def __init__(self, context: InferenceContext) -> None:
+        self.context = context
+        self.before = list(context._shapes), list(context.guards), list(context._outputs)
+        self.staged = context.equalities.staged()
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.staged.__exit__(kind)
+        if kind is not None:
+            self.context._shapes, self.context.guards, self.context._outputs = self.before
 
 
 def _is_list_of_shapes(value: object) -> TypeGuard[Sequence[ShapeLike]]:

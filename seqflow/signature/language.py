@@ -165,6 +165,8 @@ class Argument:
     """Where `*d` stands among the dimensions."""
     kinds: str | None = field(init=False, repr=False, compare=False)
     """The NumPy dtype kinds an input takes, or None where it takes one dtype only."""
+    row_name: str | None = field(init=False, repr=False, compare=False)
+    """The dimension variable of axis 0, which names a row space; None for all other dimensions."""
     computed: int = field(init=False, repr=False, compare=False)
     """How many dimensions are computed from others. Those without any are bound first."""
 
@@ -173,6 +175,8 @@ class Argument:
         plain = sum(isinstance(dim, (Name, Rest, Anything)) for dim in self.dims)
         kinds = "iu" if self.dtype.word == "index" else DTYPE_WORDS.get(self.dtype.word)
         object.__setattr__(self, "kinds", kinds)
+        first = self.dims[0] if self.dims else None
+        object.__setattr__(self, "row_name", first.name if isinstance(first, (Name, AtLeast)) else None)
         object.__setattr__(self, "rank", len(self.dims) - len(rests))
         object.__setattr__(self, "rest", rests[0] if rests else None)
         object.__setattr__(self, "computed", len(self.dims) - plain)

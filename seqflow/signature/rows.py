@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import NamedTuple
 
-from seqflow.signature.language import Argument, AtLeast, Name, Repeated, Rest, Signature, Sum
+from seqflow.signature.language import Argument, Name, Rest, Signature, Sum
 
 _serial = count(1)
 
@@ -65,14 +65,13 @@ def rows_of(
     names: dict[str, RowSpace | None] = {}
     single: dict[str, str] = {}
     for argument in signature.input_arguments:
-        given = inputs.get(argument.name)
-        tensors = [given] if isinstance(given, str) else given or []
+        given, name = inputs.get(argument.name), argument.row_name
         if isinstance(given, str):
             single[argument.name] = given
-        match argument.dims[:1]:
-            case (Name(name=name),) | (AtLeast(name=name),):
-                known = (spaces[tensor] for tensor in tensors if tensor in spaces)
-                names[name] = names.get(name) or next(known, None)
+        if name is not None:
+            tensors = [given] if isinstance(given, str) else given or []
+            known = [spaces[tensor] for tensor in tensors if tensor in spaces] if spaces else []
+            names[name] = names.get(name) or (known[0] if known else None)
     fresh: dict[object, Rows] = {}
 
     def space_of(output: NamedOutput) -> RowSpace | None:
@@ -108,7 +107,7 @@ def name_outputs(signature: Signature, tensors: Sequence[str]) -> list[NamedOutp
     `tensors` are in the order of the results: those of `{a, b}*n` are the n of a, then the n of b. One such group
     can stand in a signature: it takes what the plain outputs leave.
     """
-    if not any(isinstance(item, Repeated) for item in signature.outputs):
+    if signature.outputs == signature.output_arguments:
         pairs = list(zip(signature.output_arguments, tensors, strict=True))
         names = {argument.name: tensor for argument, tensor in pairs}
         return [NamedOutput(argument, 0, tensor, names) for argument, tensor in pairs]

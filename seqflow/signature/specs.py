@@ -52,14 +52,14 @@ def bind_specs(
     rows; then `equalities` has not changed.
     """
     with equalities.staged():
-        inputs = _inputs(signature, specs, names)
+        single = {name: tensor for name, tensor in names.items() if type(tensor) is str and name in specs}
+        inputs = _inputs(signature, specs, names, single)
         binder = _Binder(attributes, equalities)
         for one in sorted(inputs, key=_computed):
             binder.input(one)
         spaces: dict[str, Any] = {one.tensor: one.spec.rows for one in inputs if one.spec.rows is not None}
         named = name_outputs(signature, results)
         rows = rows_of(signature, names, named, spaces, "an op")
-        single = {one.argument.name: one.tensor for one in inputs if one.label == one.argument.name}
         outputs: list[TensorSpec] = []
         for output, space in zip(named, rows, strict=True):
             binder.names = {**single, **output.tensors}
@@ -83,9 +83,8 @@ class _Input(NamedTuple):
     """The tensors that its `sum(…)` may speak of, by the signature's names."""
 
 
-def _inputs(signature: Signature, specs: Specs, names: Names) -> list[_Input]:
-    """The inputs that are given, one by one."""
-    single = {name: tensor for name, tensor in names.items() if isinstance(tensor, str) and name in specs}
+def _inputs(signature: Signature, specs: Specs, names: Names, single: Mapping[str, str]) -> list[_Input]:
+    """The inputs that are given, one by one; `single` names those that are no lists."""
     found: list[_Input] = []
     for item in signature.inputs:
         if isinstance(item, Argument):
@@ -99,7 +98,7 @@ def _inputs(signature: Signature, specs: Specs, names: Names) -> list[_Input]:
             lists = ", ".join(f"{name} has {count}" for name, count in counts.items())
             raise OpError(f"{lists}, expected lists of one or more, all equally long")
         for i in range(len(columns[0][1])):
-            own = single | {a.name: tensors[i] for a, _, tensors in columns}
+            own = dict(single) | {a.name: tensors[i] for a, _, tensors in columns}
             found += [_Input(a, given[i], f"{a.name}[{i}]", tensors[i], own) for a, given, tensors in columns]
     return found
 
@@ -110,7 +109,10 @@ def output_dtype(
     """The dtype an output has for inputs of these dtypes."""
     word, of = argument.dtype.word, argument.dtype.of
     if word == "any":
-        return _dtypes(specs, next(a.name for a in signature.input_arguments if a.name in specs))[0]
+        for first in signature.input_arguments:
+            if first.name in specs:
+                spec = specs[first.name]
+                return spec.dtype if isinstance(spec, TensorSpec) else spec[0].dtype
     if word in ("sum_of", "mean_of"):
         rule = kernels.sum_dtype if word == "sum_of" else kernels.mean_dtype
         found = [rule(dtype) for name in of if name in specs for dtype in _dtypes(specs, name)]

@@ -70,6 +70,13 @@ def test_the_bound_of_the_whole_counts_what_is_thrown_away():
 
 
 NETS = [
+    "y, k = prepend_token(x, n, token=0)\nz, j = remove_padding(y, k, before=1, after=0)",
+    "y, k = add_padding(x, n, before={small}, after={large})\nz, j = pad_empty(x, n)",
+    "y, k = mask_sequences(x, x > 3, n)\nz, j = filter_sequences(x, n > {small}, n)",
+    "y, k = erase_tokens(x, n, tokens=[0, 1])\nz, j = dropout_sequences(x, n, ratio=0.5, seed={large})",
+    "y, c, k = unique_within(x, n)\no = lengths_to_segment_ids(c)",
+    "y, k = concat_sequences([x, x], [n, n])\nz, j = interleave([x, y], [n, k])",
+    "y, k = trim_dataset(x, n, multiple_of={small})\nz, j = slice_sequences(x, n - n, minimum(n, {small}), n)",
     "y, k = truncate(x, n, max_length={small})",
     "y, k = append_token(x, n, token=0)\nz, j = append_token(y, k, token=1)",
     "y, k, c = split_sequences(x, n, chunk={large})",

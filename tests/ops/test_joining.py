@@ -4,23 +4,15 @@ from itertools import chain, zip_longest
 
 import numpy as np
 import pytest
+from drawing_sequences import SEQUENCES
 from hypothesis import given
-from hypothesis import strategies as st
-from per_sequence import DTYPES, assert_same, assert_sequences, cut, lengths_arrays, values
+from per_sequence import assert_same, assert_sequences, cut
 
 import seqflow as sf
 from seqflow import TensorSpec, ops, registry
 from seqflow.errors import OpTypeError
 
-
-@st.composite
-def columns(draw):
-    """One to four columns with as many sequences each, of one dtype and row shape."""
-    dtype, width = draw(st.sampled_from(DTYPES)), draw(st.lists(st.integers(0, 3), max_size=2))
-    count = draw(st.integers(0, 4))
-    lengths = draw(st.lists(lengths_arrays(count=count), min_size=1, max_size=4))
-    data = [values(draw, dtype, (int(one.sum()), *width)) for one in lengths]
-    return [np.repeat(one, 2, axis=0)[::2] if draw(st.booleans()) else one for one in data], lengths
+COLUMNS = SEQUENCES["joinable"]().map(lambda call: (call[0]["data"], call[0]["lengths"]))
 
 
 def side_by_side(data, lengths):
@@ -28,14 +20,14 @@ def side_by_side(data, lengths):
     return list(zip(*(cut(one, sizes) for one, sizes in zip(data, lengths, strict=True)), strict=True))
 
 
-@given(columns())
+@given(COLUMNS)
 def test_concat_joins_the_sequences_of_each_row(inputs):
     data, lengths = inputs
     expected = [np.concatenate(sequences) for sequences in side_by_side(data, lengths)]
     assert_sequences(*ops.concat_sequences(data, lengths), expected, data[0])
 
 
-@given(columns())
+@given(COLUMNS)
 def test_slicing_what_was_joined_gives_each_column_back(inputs):
     data, lengths = inputs
     rows, joined = ops.concat_sequences(data, lengths)
@@ -45,7 +37,7 @@ def test_slicing_what_was_joined_gives_each_column_back(inputs):
         starts = starts + sizes.astype(np.int64)
 
 
-@given(columns())
+@given(COLUMNS)
 def test_interleave_takes_rows_in_turn(inputs):
     data, lengths = inputs
     nothing = object()
@@ -57,7 +49,7 @@ def test_interleave_takes_rows_in_turn(inputs):
     assert_sequences(*ops.interleave(data, lengths), expected, data[0])
 
 
-@given(columns())
+@given(COLUMNS)
 def test_one_column_alone_stays_as_it_is(inputs):
     data, lengths = inputs
     for op in (ops.concat_sequences, ops.interleave):

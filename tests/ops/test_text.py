@@ -5,7 +5,7 @@ import unicodedata
 
 import numpy as np
 import pytest
-from drawing import TEXTS, text_arrays
+from drawing_text import TEXTS, text_arrays
 from hypothesis import given
 from hypothesis import strategies as st
 from per_sequence import assert_same, assert_sequences, cut, ragged
@@ -83,6 +83,12 @@ def test_split_words_splits_as_python_does(texts):
     words = strings(result.words, result.sizes)
     assert result.counts.tolist() == [len(text.split()) for text in texts]
     assert words == [word for text in texts for word in text.split()]
+
+
+@pytest.mark.parametrize("after", [b"\xc3", b"\xff", b"a", b" "])
+def test_what_is_in_memory_behind_the_text_does_not_matter(after):
+    data = np.frombuffer("é ".encode() + after, np.uint8)[:-1]
+    assert ops.split_words(data, [3]).sizes.tolist() == [2]
 
 
 def test_the_white_space_of_split_words_is_that_of_unicode():

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from drawing import TEXTS, text_arrays
+from drawing_text import TEXTS, text_arrays
 from hypothesis import given
 from per_sequence import assert_same, cut
 

@@ -68,6 +68,16 @@ nb::object unpad(nb::handle padded, nb::handle lengths, bool left, nb::object ou
   return out;
 }
 
+// On several threads, some steps on each: whole tiles of them, whatever the rows.
+template <class F>
+void each_steps(int64_t num_steps, int64_t bytes, F &&body) {
+  constexpr int64_t STEPS = 128;
+  parallel_for((num_steps + STEPS - 1) / STEPS, bytes, [&](int64_t task) {
+    const int64_t begin = task * STEPS, end = begin + STEPS;
+    body(begin, end < num_steps ? end : num_steps);
+  });
+}
+
 nb::object pack_by_time(nb::handle data, nb::handle lengths, int64_t num_steps, nb::handle value, nb::object out) {
   Buffer rows(data);
   const Buffer counts(lengths);
@@ -89,7 +99,7 @@ nb::object pack_by_time(nb::handle data, nb::handle lengths, int64_t num_steps, 
   packed.check_bytes(bytes);
   job.packed = packed.data();
   const Unlocked unlocked(bytes);
-  parallel_ranges(num_steps, bytes, [&](int64_t begin, int64_t end) { kernels().pack_by_time(job, begin, end); });
+  each_steps(num_steps, bytes, [&](int64_t begin, int64_t end) { kernels().pack_by_time(job, begin, end); });
   return out;
 }
 
@@ -114,8 +124,7 @@ nb::object unpack_by_time(nb::handle packed, nb::handle lengths, nb::object out)
   flat.check_bytes(bytes);
   job.flat = flat.data();
   const Unlocked unlocked(bytes);
-  parallel_ranges(num_steps, bytes,
-                  [&](int64_t begin, int64_t end) { kernels().unpack_by_time(job, begin, end); });
+  each_steps(num_steps, bytes, [&](int64_t begin, int64_t end) { kernels().unpack_by_time(job, begin, end); });
   return out;
 }
 

@@ -40,6 +40,7 @@ inline void each_row(const ByTime &job, Tile<ROW_BYTES> &tile, F &&f) {
     const int64_t left = job.offsets[tile.sequence + k + 1] - first;
     const int64_t steps = left < tile.steps ? left : tile.steps;
     uint8_t *flat = job.flat + (left > 0 ? first : 0) * ROW_BYTES, *row = tile.rows[0] + k * ROW_BYTES;
+    prefetch(reinterpret_cast<uintptr_t>(flat) + STEPS * ROW_BYTES, STEPS * ROW_BYTES);  // for the next tile
     if (steps == STEPS)
       for (int64_t s = 0; s < STEPS; ++s) f(flat + s * ROW_BYTES, row + s * sizeof tile.rows[0]);
     else

@@ -60,8 +60,6 @@ int selected_index() { return selected.load(std::memory_order_relaxed); }
 
 const char *selected_instruction_set() { return INSTRUCTION_SETS[selected.load()]; }
 
-int selected_index() { return selected.load(std::memory_order_relaxed); }
-
 const Kernels &kernels() { return *ALL[selected_index()]; }
 
 }  // namespace seqflow

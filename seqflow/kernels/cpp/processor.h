@@ -15,7 +15,6 @@ bool select_instruction_set(const char *name);
 int selected_index();
 const char *selected_instruction_set();
 const Kernels &kernels();
-int selected_index();
 
 // The table of that name of the instruction set in use.
 #if defined(SEQFLOW_X86_LEVELS)

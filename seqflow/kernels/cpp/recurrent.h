@@ -8,7 +8,7 @@ namespace seqflow {
 enum Cell { LSTM, GRU, GRU_RESET_FIRST, RNN_TANH, RNN_RELU, NUM_CELLS };
 
 // A cell to be run along sequences. Arrays of T, float or double: weights [gates * hidden, …] as PyTorch has them;
-// optional ones are null. Outputs are written by the rows of the sequences that a call is given.
+// optional ones are null.
 struct Recurrence {
   Cell cell;
   bool reverse;
@@ -16,24 +16,26 @@ struct Recurrence {
   const void *x, *w_ih, *w_hh, *bias_ih, *bias_hh, *h0, *c0;
   const int64_t *offsets;  // [number of sequences + 1], checked
   void *h, *h_last, *c_last;
-  void *packed;  // the weights in the order they are used, and the biases: `packed_size` elements
+  void *packed;  // for `pack` to fill
 };
 
-// How many elements of T are needed.
+// How much memory is needed.
 struct RecurrentSizes {
-  int64_t packed;
-  int64_t scratch;  // by a call for so many sequences
+  int64_t packed;   // elements
+  int64_t scratch;  // elements, by a run of so many sequences
+  int64_t rows;     // pointers, by the same
 };
 
+// For float and for double.
 struct RecurrentKernels {
   RecurrentSizes (*sizes[2])(const Recurrence &, int64_t num_sequences);
   void (*pack[2])(const Recurrence &);
-  // The sequences, longest first; scratch is aligned to 64 bytes.
+  // Along some of the sequences, longest first.
   void (*run[2])(const Recurrence &, const int64_t *sequences, int64_t num_sequences, void *scratch,
                  const void **rows);
 };
 
-// Rows that are multiplied with w_ih in one go, unless one step alone has more.
+// Rows of x that are multiplied with w_ih in one go, unless one step alone has more.
 constexpr int64_t ROWS_AT_ONCE = 64;
 
 namespace baseline { extern const RecurrentKernels recurrent_kernels; }

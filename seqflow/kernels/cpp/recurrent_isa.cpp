@@ -1,5 +1,5 @@
 // Compiled once for each instruction set, each time with another SEQFLOW_ISA; see instruction_set.cpp.
-#include "recurrent_cells.h"
+#include "recurrent_run.h"
 
 namespace seqflow {
 namespace SEQFLOW_ISA {
