@@ -132,7 +132,8 @@ class Sequence:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the values."""
-        return self._values.dtype
+        dtype: np.dtype[Any] = self._values.dtype
+        return dtype
 
     def __len__(self) -> int:
         """How many sequences the outermost level has."""

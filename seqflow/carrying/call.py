@@ -14,22 +14,23 @@ from seqflow import registry
 from seqflow.carrying.dropped import reason_for, remember
 from seqflow.carrying.rule import (
     Details,
+    Feed,
     Kind,
+    Output,
     Part,
     Plan,
     Slot,
     Stack,
     brought_lengths,
-    flat_outputs,
     label,
     make_plan,
+    name_of,
 )
 from seqflow.errors import LodError, OpTypeError
 from seqflow.lod import LoD
 from seqflow.registry import OpDef
 from seqflow.sequence import Sequence
 from seqflow.signature import Repeated
-from seqflow.signature.language import Name
 
 Array = np.ndarray[Any, Any]
 
@@ -50,7 +51,8 @@ class Carried:
         self.lists = frozenset(
             a.name for item in op.signature.inputs if isinstance(item, Repeated) for a in item.arguments
         )
-        self.lengths = frozenset(a.name for a in arguments if a.is_lengths)
+        self.required = tuple(a.name for a in arguments if not a.optional and a.name not in self.brought)
+        self.detailed = op.shape is not None
         self.many_outputs = any(isinstance(item, Repeated) for item in op.signature.outputs)
         self.plans: dict[Any, Plan] = {}
         self.__name__ = self.__qualname__ = op.name
@@ -60,96 +62,120 @@ class Carried:
     def __repr__(self) -> str:
         return f"<auto {self.op.name}: {self.op.signature}>"
 
-    def __call__(self, *args: Any, **named: Any) -> Any:
-        inputs, attributes = self._bind(args, named)
-        slots = self._slots(inputs)
-        plan = self._plan(slots, attributes)
-        lods = {slot: _lod(value) for slot, value in slots.items() if type(value) in _CARRIERS}
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        slots, attributes = self._bind(args, named)
+        lods: dict[Slot, LoD] = {}
+        plan = self._plan(slots, lods, attributes)
         if plan.missing:
             raise self._missing(plan.missing[0], slots, lods)
         if plan.equal or plan.compared or plan.differing:
             self._check(plan, slots, lods)
-        arrays = self._arrays(inputs, slots, plan, lods)
-        if self.op.spread:
-            (operands,) = arrays.values()
-            result = self.op.call(*operands, **attributes)
-        else:
-            result = self.op.call(**arrays, **attributes)
+        arrays = [
+            [_fed(one, slots, lods) for one in feed] if type(feed) is tuple else _fed(feed, slots, lods)  # type: ignore[arg-type]
+            for feed in plan.inputs
+        ]
+        result = self.op.call(*(arrays[0] if self.op.spread else arrays), **attributes)
         if plan.failure is not None:
             raise plan.failure
-        return self._with_lods(result, plan, slots, lods, attributes)
+        return self._with_lods(result, plan, slots, lods) if plan.outputs else result
 
     # What was given
 
-    def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Inputs by name, and attributes."""
+    def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[Slot, Any], dict[str, Any]]:
+        """Every tensor that was given, and the attributes."""
         if self.op.spread:
-            return {self.positional[0]: args}, named
+            return {(self.positional[0], i): one for i, one in enumerate(args)}, named
         if len(args) > len(self.positional):
             left_out = ", ".join(sorted(self.brought))
             advice = f"\n  {left_out} comes with the Sequence, or is given by keyword" if left_out else ""
             takes = f"{len(self.positional)} ({', '.join(self.positional)})"
             raise OpTypeError(f"{self.op.name}: found {len(args)} inputs, expected {takes}{advice}")
-        inputs = dict(zip(self.positional, args, strict=False))
-        attributes = {}
-        for name, value in named.items():
-            if name not in self.inputs:
-                attributes[name] = value
-            elif name in inputs:
-                raise OpTypeError(f"{self.op.name}: {name} is given twice, by position and by name")
-            else:
-                inputs[name] = value
-        return {name: value for name, value in inputs.items() if value is not None}, attributes
+        inputs: dict[Slot, Any] = dict(zip(self.positional, args, strict=False))
+        if not self.inputs.isdisjoint(named):
+            for name in self.inputs.intersection(named):
+                if name in inputs:
+                    raise OpTypeError(f"{self.op.name}: {name} is given twice, by position and by name")
+                inputs[name] = named.pop(name)
+        if any(value is None for value in inputs.values()):
+            inputs = {name: value for name, value in inputs.items() if value is not None}
+        for name in self.required:
+            if name not in inputs:
+                raise OpTypeError(f"{self.op.name}: {name} is missing ({self.op.signature})")
+        return self._slots(inputs) if self.lists else inputs, named
 
-    def _slots(self, inputs: dict[str, Any]) -> dict[Slot, Any]:
-        """Every tensor that was given."""
-        if not self.lists:
-            return {(name, -1): value for name, value in inputs.items()}
+    def _slots(self, inputs: dict[Slot, Any]) -> dict[Slot, Any]:
+        """The tensors in lists, one by one."""
         slots: dict[Slot, Any] = {}
         for name, value in inputs.items():
             if name not in self.lists:
-                slots[name, -1] = value
-            elif isinstance(value, (Sequence, LoD)):
+                slots[name] = value
+            elif not isinstance(value, (list, tuple)):
                 kind = type(value).__name__
                 raise OpTypeError(f"{self.op.name}: {name} is a {kind}, expected a list: [{name}, …]")
             else:
-                slots.update(((name, i), one) for i, one in enumerate(value))
+                slots.update({(name, i): one for i, one in enumerate(value)})
         return slots
 
     # Planning
 
-    def _plan(self, slots: dict[Slot, Any], attributes: dict[str, Any]) -> Plan:
-        detailed = self.op.shape is not None
-        kinds = {slot: _kind(value, detailed) for slot, value in slots.items()}
+    def _plan(self, slots: dict[Slot, Any], lods: dict[Slot, LoD], attributes: dict[str, Any]) -> Plan:
+        """The plan for a call of this kind; fills in the LoDs that were given."""
+        detailed = self.detailed
+        parts: list[Any] = []
+        for slot, value in slots.items():
+            parts.append(slot)
+            if type(value) is Sequence:
+                lods[slot] = value.lod
+                parts.append((value.num_levels, value.holds_lengths))
+                value = value.values
+            elif type(value) is LoD:
+                lods[slot] = value
+                parts.append(value.num_levels)
+                continue
+            if detailed:
+                is_array = type(value) is np.ndarray
+                parts.append((value.dtype.char, value.ndim) if is_array else _kind_of_value(value))
         if not detailed:
-            count = _hashable(attributes) if self.many_outputs else None
-            return self._kept((*kinds.items(), count), kinds, attributes, None)
-        classes = _classes(slots)
-        details = Details(classes)
-        key: Any = (*kinds.items(), *classes.items(), _hashable(attributes))
-        plan = self._kept(key, kinds, attributes, details)
-        if plan.unsettled and plan.wanted:
-            values = {
-                name: np.asarray(_values(slots[name, -1])) for name in plan.wanted if (name, -1) in slots
-            }
+            return self._kept(
+                (*parts, *attributes.items()) if self.many_outputs else tuple(parts), slots, attributes
+            )
+        classes = _classes(lods) if len(lods) > 1 else {slot: slot for slot in lods}
+        key: Any = (*parts, *(classes.values() if len(lods) > 1 else ()), *attributes.items())
+        plan = self._kept(key, slots, attributes, Details(classes))
+        return self._settled(plan, key, slots, attributes, classes) if plan.unsettled else plan
+
+    def _settled(
+        self,
+        plan: Plan,
+        key: Any,
+        slots: dict[Slot, Any],
+        attributes: dict[str, Any],
+        classes: dict[Slot, Slot],
+    ) -> Plan:
+        """A plan that knows of values, and then of sizes, where these may prove more."""
+        values: dict[str, Any] = {}
+        if plan.wanted:
+            values = {name: np.asarray(_values(slots[name])) for name in plan.wanted if name in slots}
             values = {name: value for name, value in values.items() if value.size <= _LONGEST_VALUE}
-            details = Details(classes, values)
-            key = (key, tuple((name, value.tobytes()) for name, value in values.items()))
-            plan = self._kept(key, kinds, attributes, details)
+            key = (key, *((name, value.tobytes()) for name, value in values.items()))
+            plan = self._kept(key, slots, attributes, Details(classes, values))
         if plan.unsettled:
-            shapes = {
-                slot: np.shape(_values(value)) for slot, value in slots.items() if type(value) is not LoD
-            }
-            shapes = {slot: shape for slot, shape in shapes.items() if slot not in plan.supplied}
-            key = (key, tuple(shapes.items()))
-            plan = self._kept(key, kinds, attributes, details._replace(shapes=shapes))
+            given = {slot: value for slot, value in slots.items() if slot not in plan.supplied}
+            shapes = {slot: np.shape(_values(value)) for slot, value in given.items()}
+            key = (key, *shapes.items())
+            plan = self._kept(key, slots, attributes, Details(classes, values, shapes))
         return plan
 
     def _kept(
-        self, key: Any, kinds: dict[Slot, Kind], attributes: dict[str, Any], details: Details | None
+        self, key: Any, slots: dict[Slot, Any], attributes: dict[str, Any], details: Details | None = None
     ) -> Plan:
-        plan = self.plans.get(key)
+        try:
+            plan = self.plans.get(key)
+        except TypeError:  # an attribute is a list or an array
+            key = _frozen(key)
+            plan = self.plans.get(key)
         if plan is None:
+            kinds = {slot: _kind(value) for slot, value in slots.items()}
             plan = make_plan(self.op, kinds, attributes, details)
             if len(self.plans) >= _MOST_PLANS:
                 self.plans.clear()
@@ -162,7 +188,7 @@ class Carried:
         self, missing: tuple[Slot, Slot], slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]
     ) -> LodError:
         lengths, needing = missing
-        if needing not in slots or lods:
+        if needing not in slots or needing in lods:
             bringing = next(iter(lods))
             levels = lods[bringing].num_levels
             return LodError(
@@ -174,7 +200,7 @@ class Carried:
             kind = (
                 "an array" if isinstance(slots[needing], np.ndarray) else f"a {type(slots[needing]).__name__}"
             )
-            why = f"{label(needing)} is {kind}, expected a Sequence\n  or give {lengths[0]}= by keyword"
+            why = f"{label(needing)} is {kind}, expected a Sequence\n  or give {name_of(lengths)}= by keyword"
         return LodError(f"{self.op.name}: {label(lengths)} are missing: {why}")
 
     def _check(self, plan: Plan, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> None:
@@ -198,105 +224,81 @@ class Carried:
             f"({self.op.signature.inputs_text})"
         )
 
-    # Calling
+    # Results
 
-    def _arrays(
-        self, inputs: dict[str, Any], slots: Mapping[Slot, Any], plan: Plan, lods: Mapping[Slot, LoD]
-    ) -> dict[str, Any]:
-        """What the op is given."""
-        found: dict[str, Any] = {}
-        for slot, value in slots.items():
-            _put(found, slot, _values(value))
-        for slot, part in plan.supplied.items():
-            lengths = lods[part.source].levels[part.levels - 1]
-            if slot not in slots or slots[slot] is not lengths:
-                _put(found, slot, lengths)
-        return found
-
-    def _with_lods(
-        self,
-        result: Any,
-        plan: Plan,
-        slots: Mapping[Slot, Any],
-        lods: Mapping[Slot, LoD],
-        attributes: Mapping[str, Any],
-    ) -> Any:
-        if not plan.outputs:
-            return result
-        fields = list(result) if self.op.result is not None else [result]
+    def _with_lods(self, result: Any, plan: Plan, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> Any:
+        """The result with a Sequence in the place of every array whose rows are known to be divided."""
+        if len(plan.outputs) == 1 and type(result) is np.ndarray:
+            return self._carry(result, plan.outputs[0], slots, lods, [result], {})
+        fields = result if self.op.result is not None else (result,)
         tensors = [tensor for field in fields for tensor in (field if isinstance(field, list) else (field,))]
         made: dict[Stack, LoD] = {}
-        wrapped: list[Any] = []
-        arguments = flat_outputs(self.op, attributes)
-        for tensor, stack, argument in zip(tensors, plan.outputs, arguments, strict=True):
-            if stack is None:
-                self._note(tensor, argument, slots, lods)
-                wrapped.append(tensor)
-                continue
+        carried = [
+            self._carry(tensor, output, slots, lods, tensors, made)
+            for tensor, output in zip(tensors, plan.outputs, strict=True)
+        ]
+        if len(fields) < len(tensors) or isinstance(fields[0], list):
+            remaining = iter(carried)
+            carried = [
+                [next(remaining) for _ in field] if isinstance(field, list) else next(remaining)
+                for field in fields
+            ]
+        return carried[0] if self.op.result is None else self.op.result(*carried)
+
+    def _carry(
+        self,
+        tensor: Array,
+        output: Output,
+        slots: Mapping[Slot, Any],
+        lods: Mapping[Slot, LoD],
+        tensors: list[Array],
+        made: dict[Stack, LoD],
+    ) -> Any:
+        argument, stack, reason = output
+        if stack is None:
+            self._note(tensor, reason, slots, lods)
+            return tensor
+        if stack.inner:
             lod = made.get(stack)
             if lod is None:
-                lod = made[stack] = self._lod(stack, slots, lods, tensors)
-            if tensor.ndim == 0 or len(tensor) != lod.num_rows:
-                raise LodError(
-                    f"{self.op.name}: {argument.name} has shape {tensor.shape}, but the lengths describe "
-                    f"{lod.num_rows} rows: rows do not broadcast"
-                )
-            wrapped.append(Sequence.from_checked(tensor, lod, argument.is_lengths))
-        return self._like(fields, wrapped)
-
-    def _lod(
-        self, stack: Stack, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD], tensors: list[Array]
-    ) -> LoD:
-        outer = None if stack.outer is None else _part(stack.outer, lods)
-        if not stack.inner:
-            assert outer is not None
-            return outer
-        levels = [] if outer is None else list(outer.levels)
-        for one in stack.inner:
-            lengths = tensors[one] if isinstance(one, int) else slots[one]
-            lengths = np.asarray(_values(lengths))
-            levels.append(lengths.view() if lengths.size else lengths.astype(np.int64))
-        return LoD.from_checked(tuple(levels), int(levels[-1].sum(dtype=np.int64)))
-
-    def _note(
-        self, tensor: Array, argument: Any, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]
-    ) -> None:
-        """Remember why an output has no lengths."""
-        if any(tensor is value for value in slots.values()):
-            return
-        if lods:
-            described = {a.dims[0] for a in self.op.signature.input_arguments if a.is_lengths and a.dims}
-            whole = (
-                bool(argument.dims) and isinstance(argument.dims[0], Name) and argument.dims[0] in described
+                lod = made[stack] = _new_lod(stack, slots, lods, tensors, tensor)
+        else:
+            lod = _part(stack.outer, lods)  # type: ignore[arg-type]
+        if tensor.ndim == 0 or len(tensor) != lod.num_rows:
+            raise LodError(
+                f"{self.op.name}: {argument.name} has shape {tensor.shape}, but the lengths describe "
+                f"{lod.num_rows} rows: rows do not broadcast"
             )
-            rows = "a row for each sequence" if whole else "its rows are other rows"
-            remember(tensor, f"{self.op.name} dropped them ({rows})")
-            return
-        for value in slots.values():
-            why = reason_for(value)
-            if why is not None:
-                remember(tensor, why)
-                return
+        return Sequence.from_checked(tensor, lod, argument.is_lengths)
 
-    def _like(self, fields: list[Any], tensors: list[Any]) -> Any:
-        """The tensors in the form of the op's result."""
-        remaining = iter(tensors)
-        filled = [
-            [next(remaining) for _ in field] if isinstance(field, list) else next(remaining)
-            for field in fields
-        ]
-        return filled[0] if self.op.result is None else self.op.result(*filled)
+    def _note(self, tensor: Array, reason: str, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> None:
+        """Remember why an output has no lengths, where somebody dropped them."""
+        why = reason if lods else next(filter(None, map(reason_for, slots.values())), None)
+        if why is not None and not any(tensor is value for value in slots.values()):
+            remember(tensor, why)
 
 
-_CARRIERS = (Sequence, LoD)
+def _fed(feed: Feed, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> Any:
+    slot, part = feed
+    if part is not None:
+        return lods[part.source].levels[part.levels - 1]
+    value = slots.get(slot)
+    return value.values if type(value) is Sequence else value
+
+
+def _new_lod(
+    stack: Stack, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD], tensors: list[Array], rows: Array
+) -> LoD:
+    """A LoD that ends with lengths an op was given, or gave."""
+    levels = [] if stack.outer is None else list(_part(stack.outer, lods).levels)
+    for one in stack.inner:
+        lengths = np.asarray(tensors[one] if isinstance(one, int) else _values(slots[one]))
+        levels.append(lengths.view() if lengths.size else lengths.astype(np.int64))
+    return LoD.from_checked(tuple(levels), len(rows))
 
 
 def _values(value: Any) -> Any:
     return value.values if type(value) is Sequence else value
-
-
-def _lod(value: Any) -> LoD:
-    return value if type(value) is LoD else value.lod
 
 
 def _part(part: Part, lods: Mapping[Slot, LoD]) -> LoD:
@@ -304,54 +306,29 @@ def _part(part: Part, lods: Mapping[Slot, LoD]) -> LoD:
     return lod if part.levels == lod.num_levels else lod.outermost(part.levels)
 
 
-def _put(found: dict[str, Any], slot: Slot, value: Any) -> None:
-    name, i = slot
-    if i < 0:
-        found[name] = value
-        return
-    items = found.setdefault(name, [])
-    items.extend([None] * (i + 1 - len(items)))
-    items[i] = value
-
-
-_PLAIN = Kind()
-
-
-def _kind(value: Any, detailed: bool) -> Kind:
-    if type(value) is Sequence:
-        levels, holds_lengths = value.lod.num_levels, value.holds_lengths
-        if not detailed:
-            return Kind(levels, False, holds_lengths)
-        return Kind(levels, False, holds_lengths, value.values.dtype, value.values.ndim)
-    if type(value) is LoD:
+def _kind(value: Any) -> Kind:
+    if isinstance(value, LoD):
         return Kind(value.num_levels, True, False, np.dtype(np.int64), 1)
-    if not detailed:
-        return _PLAIN
+    if isinstance(value, Sequence):
+        return Kind(value.num_levels, False, value.holds_lengths, value.dtype, value.values.ndim)
     if type(value) in (bool, int, float):
         return Kind(0, False, False, type(value), 0)
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
     return Kind(0, False, False, array.dtype, array.ndim)
 
 
-def _classes(slots: Mapping[Slot, Any]) -> dict[Slot, Slot]:
+def _kind_of_value(value: Any) -> Any:
+    kind = _kind(value)
+    return kind.dtype, kind.ndim
+
+
+def _classes(lods: Mapping[Slot, LoD]) -> dict[Slot, Slot]:
     """For each input that brings a LoD the first one that brings the same."""
-    classes: dict[Slot, Slot] = {}
-    first: list[tuple[Slot, LoD]] = []
-    for slot, value in slots.items():
-        if type(value) in _CARRIERS:
-            lod = _lod(value)
-            classes[slot] = next((one for one, other in first if other == lod), slot)
-            if classes[slot] == slot:
-                first.append((slot, lod))
-    return classes
-
-
-def _hashable(attributes: Mapping[str, Any]) -> Any:
-    """Attributes as part of a key; arrays to write to say nothing of rows."""
-    return tuple((name, _frozen(value)) for name, value in attributes.items())
+    return {slot: next(one for one, other in lods.items() if other == lod) for slot, lod in lods.items()}
 
 
 def _frozen(value: Any) -> Any:
+    """Part of a key, although it has arrays in it; large ones are to be written to, and say nothing of rows."""
     if isinstance(value, np.ndarray):
         return value.tobytes() if value.size <= _LONGEST_VALUE else None
     if isinstance(value, (list, tuple)):
@@ -360,7 +337,7 @@ def _frozen(value: Any) -> Any:
         hash(value)
     except TypeError:
         return repr(value)
-    return type(value), value
+    return value
 
 
 def _python_signature(carried: Carried) -> PythonSignature:

@@ -20,8 +20,8 @@ from seqflow.registry import OpDef
 from seqflow.signature import Argument, Described, Repeated, bind_rows
 from seqflow.signature.language import AtLeast, Name, Rest, Sum
 
-Slot = tuple[str, int]
-"""An input: its name, and its place in the list where the op takes a list, else -1."""
+Slot = str | tuple[str, int]
+"""An input: its name; with its place in the list where the op takes a list."""
 
 
 class Kind(NamedTuple):
@@ -52,6 +52,23 @@ class Stack(NamedTuple):
     """An input, or the number of an output."""
 
 
+class Feed(NamedTuple):
+    """What one input is: as it was given, or the innermost lengths of a part."""
+
+    slot: Slot
+    part: Part | None
+
+
+class Output(NamedTuple):
+    """What becomes of a tensor of the results."""
+
+    argument: Argument
+    stack: Stack | None
+    """None for a plain array."""
+    reason: str
+    """Why it would have no lengths."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What to do for every call of one kind."""
@@ -64,8 +81,10 @@ class Plan:
     """What has to be the same LoD."""
     compared: tuple[tuple[Slot, Part], ...]
     """Lengths that were given although they came with another input."""
-    outputs: tuple[Stack | None, ...] = ()
-    """One a tensor of the results, None for plain arrays."""
+    inputs: tuple[Feed | tuple[Feed, ...], ...] = ()
+    """What the op is given, in its order; where it takes a list, for each place."""
+    outputs: tuple[Output, ...] = ()
+    """The tensors of the results."""
     differing: tuple[Slot, Slot] | None = None
     """Inputs that met with different LoDs."""
     failure: SeqflowError | None = None
@@ -87,14 +106,17 @@ class Details(NamedTuple):
 
 def label(slot: Slot) -> str:
     """`data`, or `data[2]` in a list."""
-    name, i = slot
-    return name if i < 0 else f"{name}[{i}]"
+    return slot if isinstance(slot, str) else f"{slot[0]}[{slot[1]}]"
+
+
+def name_of(slot: Slot) -> str:
+    """The name of the input, or of the list it stands in."""
+    return slot if isinstance(slot, str) else slot[0]
 
 
 def _tensor(slot: Slot) -> str:
     """The name of the tensor in inference: `data`, or `data.2` in a list."""
-    name, i = slot
-    return name if i < 0 else f"{name}.{i}"
+    return slot if isinstance(slot, str) else f"{slot[0]}.{slot[1]}"
 
 
 def make_plan(
@@ -104,7 +126,7 @@ def make_plan(
     rule = _Rule(op, kinds)
     rule.give_all()
     missing = tuple(rule.missing())
-    plan = Plan(rule.supplied, missing, tuple(rule.equal), tuple(rule.compared.items()))
+    plan = Plan(rule.supplied, missing, tuple(rule.equal), tuple(rule.compared.items()), rule.feeds())
     return plan if missing else _with_outputs(plan, rule, attributes, details)
 
 
@@ -138,14 +160,15 @@ class _Rule:
 
     def stands_for_lengths(self, slot: Slot) -> bool:
         kind = self.kinds[slot]
-        return self.arguments[slot[0]].is_lengths and kind.levels > 0 and not kind.holds_lengths
+        return self.arguments[name_of(slot)].is_lengths and kind.levels > 0 and not kind.holds_lengths
 
     def lengths_of(self, slot: Slot) -> Slot | None:
         """The lengths that describe axis 0 of an input."""
-        dims = self.arguments[slot[0]].dims
+        dims = self.arguments[name_of(slot)].dims
         if not dims or not isinstance(dims[0], Sum) or dims[0].of not in self.arguments:
             return None
-        return dims[0].of, slot[1] if dims[0].of in self.listed else -1
+        of = dims[0].of
+        return (of, slot[1]) if of in self.listed and not isinstance(slot, str) else of
 
     def give(self, slot: Slot, part: Part) -> None:
         """Say what describes the rows of an input."""
@@ -155,7 +178,7 @@ class _Rule:
         if lengths is not None:
             self.supply(lengths, part)
             return
-        argument = self.arguments[slot[0]]
+        argument = self.arguments[name_of(slot)]
         match argument.dims[:1]:
             case (Name(name=name),) | (AtLeast(name=name),):
                 self.agree(self.named.setdefault(name, part), part)
@@ -195,17 +218,23 @@ class _Rule:
     def slots(self) -> dict[Slot, Kind]:
         """All inputs of the op, with those that come with others."""
         found = {**self.kinds, **dict.fromkeys(self.supplied, Kind(dtype=np.dtype(np.int64), ndim=1))}
-        return dict(sorted(found.items(), key=lambda pair: pair[0][1]))
+        return dict(sorted(found.items(), key=lambda pair: -1 if isinstance(pair[0], str) else pair[0][1]))
 
     def by_name(self, values: Mapping[Slot, Any]) -> dict[str, Any]:
         """What is said of each input, in a list where the op takes a list."""
         found: dict[str, Any] = {}
-        for (name, i), value in values.items():
-            if i < 0:
-                found[name] = value
+        for slot, value in values.items():
+            if isinstance(slot, str):
+                found[slot] = value
             else:
-                found.setdefault(name, []).append(value)
+                found.setdefault(slot[0], []).append(value)
         return found
+
+    def feeds(self) -> tuple[Feed | tuple[Feed, ...], ...]:
+        """What the op is given, in its order; None, as given, for optional inputs that were not."""
+        by_name = self.by_name({slot: Feed(slot, self.supplied.get(slot)) for slot in self.slots})
+        feeds = (by_name.get(name, Feed(name, None)) for name in self.arguments)
+        return tuple(tuple(feed) if isinstance(feed, list) else feed for feed in feeds)
 
 
 def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], details: Details | None) -> Plan:
@@ -232,11 +261,24 @@ def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], detail
         rows, wanted = [spec.rows for spec in inference.outputs], inference.wanted
     stacks = _Stacks(rule, tensors, rows)
     unsettled = details is not None and None in rows and bool(rule.rows or rule.supplied)
-    return _replace(plan, outputs=tuple(map(stacks.of_rows, rows)), unsettled=unsettled, wanted=wanted)
+    outputs = tuple(
+        Output(argument, stacks.of_rows(space), _reason(op, argument))
+        for argument, space in zip(_flat_outputs(op, attributes), rows, strict=True)
+    )
+    return _replace(plan, outputs=outputs, unsettled=unsettled, wanted=wanted)
+
+
+def _reason(op: OpDef, argument: Argument) -> str:
+    """Why an output has no lengths although inputs came with some."""
+    described = {a.dims[0] for a in op.signature.input_arguments if a.is_lengths and a.dims}
+    whole = bool(argument.dims) and isinstance(argument.dims[0], Name) and argument.dims[0] in described
+    return (
+        f"{op.name} dropped them ({'it has a row for each sequence' if whole else 'its rows are other rows'})"
+    )
 
 
 def _replace(plan: Plan, **changes: Any) -> Plan:
-    return Plan(plan.supplied, plan.missing, plan.equal, plan.compared, **changes)
+    return Plan(plan.supplied, plan.missing, plan.equal, plan.compared, plan.inputs, **changes)
 
 
 class _Stacks:
@@ -267,7 +309,7 @@ class _Stacks:
 
     def of_axis(self, slot: Slot) -> Stack | None:
         """The stack of a name that another input may have set."""
-        match self.rule.arguments[slot[0]].dims[:1]:
+        match self.rule.arguments[name_of(slot)].dims[:1]:
             case (Name(name=name),) | (AtLeast(name=name),) if name in self.rule.named:
                 return Stack(self.rule.named[name])
         return None
@@ -321,7 +363,7 @@ def brought_lengths(op: OpDef) -> frozenset[str]:
     )
 
 
-def flat_outputs(op: OpDef, attributes: Mapping[str, Any]) -> list[Argument]:
+def _flat_outputs(op: OpDef, attributes: Mapping[str, Any]) -> list[Argument]:
     """The output that each tensor of the results is."""
     found: list[Argument] = []
     for item in op.signature.outputs:
