@@ -24,6 +24,7 @@ from seqflow.registry import op
 
 if TYPE_CHECKING:
     from seqflow import auto, ops, providers
+    from seqflow.executor import run
     from seqflow.expression import Expression
     from seqflow.loader import BadRows, Loader, Packed, Rows, TokenBudget
     from seqflow.net import Net
@@ -65,6 +66,7 @@ __all__ = [
     "ops",
     "providers",
     "registry",
+    "run",
     "set_num_threads",
     "to_arrow",
 ]
@@ -84,6 +86,7 @@ _ON_FIRST_USE = {
     "TokenBudget": "loader",
     "from_arrow": "record",
     "open": "providers",
+    "run": "executor",
     "to_arrow": "record",
 }
 """Names whose modules are imported when they are first asked for, as are the ops and the providers: those who

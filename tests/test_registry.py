@@ -116,7 +116,6 @@ def test_results_can_be_pickled():
     [
         lambda: sf.ops.bytes_to_tokens(np.zeros(1, np.uint8), [1], offset=2**31 - 1),
         lambda: sf.ops.bytes_to_tokens(np.zeros(1, np.uint8), [1], end=2**31),
-        lambda: sf.ops.truncate([1], [1], max_length=2**63),
         lambda: sf.ops.pad([1], [1], max_length=2**62),
         lambda: sf.ops.lengths_to_segment_ids([2**62]),
         lambda: sf.ops.pack_rows([1], [1], capacity=2**62),
