@@ -57,11 +57,8 @@ def measure(options: argparse.Namespace) -> None:
           f" longest {lengths.max()}")  # fmt: skip
     print(f"{'':6}{'torch packed':>16}{'torch padded':>16}{'native':>16}{'NumPy':>16}")
     for name, contenders in cases(x, lengths).items():
-        best = interleaved_minima(
-            contenders, options.times, time.process_time if options.cpu_time else time.perf_counter
-        )
-        first = min(best[0], float("inf"))
-        print(f"{name:6}" + "".join(f"{1e3 * t:9.1f} ({t / first:4.2f})" for t in best), flush=True)
+        best = interleaved_minima(contenders, options.times, clock)
+        print(f"{name:6}" + "".join(f"{1e3 * t:9.1f} ({t / best[0]:4.2f})" for t in best), flush=True)
 
 
 def interleaved_minima(
