@@ -23,7 +23,7 @@ from seqflow.lod import LoD
 from seqflow.registry import op
 
 if TYPE_CHECKING:
-    from seqflow import ops, providers
+    from seqflow import caffe2, ops, providers
     from seqflow.expression import Expression
     from seqflow.loader import BadRows, Loader, Packed, Rows, TokenBudget
     from seqflow.net import Net
@@ -55,6 +55,7 @@ __all__ = [
     "TensorSlice",
     "TensorSpec",
     "TokenBudget",
+    "caffe2",
     "from_arrow",
     "info",
     "op",
@@ -87,7 +88,7 @@ only call ops do not pay for Arrow."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("ops", "providers"):
+    if name in ("caffe2", "ops", "providers"):
         return import_module(f"seqflow.{name}")
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module 'seqflow' has no attribute {name!r}")
