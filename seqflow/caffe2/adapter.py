@@ -106,7 +106,10 @@ class Adapter:
             pool[0] = b""
         texts_by_place = np.array(pool, object)
         found = self._call(moved, arguments)
-        return [texts_by_place[array] if array.dtype == np.uint64 else array for array in found]
+        return [
+            np.asarray(texts_by_place[array], object) if array.dtype == np.uint64 else array
+            for array in found
+        ]
 
     def _places(self, count: int) -> list[str]:
         last = len(self._parameters) - 1

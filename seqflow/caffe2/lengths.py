@@ -14,8 +14,8 @@ Array = np.ndarray[Any, Any]
 
 def lengths_to_offsets(lengths: Array, *, include_last_offset: bool = False) -> Array:
     """Without the total at the end, unless asked for it."""
-    offsets = int32(ops.lengths_to_offsets(lengths))
-    return offsets if include_last_offset else offsets[:-1]
+    offsets = ops.lengths_to_offsets(lengths)
+    return int32(offsets if include_last_offset else offsets[:-1])
 
 
 def lengths_to_weights(lengths: Array, *, power: float = 0.5) -> Array:

@@ -88,7 +88,7 @@ def lengths_pad(data: Array, lengths: Array, *, target_length: Positive, padding
 def pad_empty_samples(lengths: Array, *features: Array) -> list[Array]:
     """All features have the same lengths; the new lengths come first."""
     if not features:
-        return [int32(np.maximum(lengths, 1))]
+        return [int32(np.maximum(np.diff(ops.lengths_to_offsets(lengths)), 1))]
     padded = [ops.pad_empty(feature, lengths) for feature in features]
     return [int32(padded[0].filled), *(one.rows for one in padded)]
 

@@ -62,6 +62,9 @@ def trim_dataset(*columns: Array, fields: Any, multiple_of: Positive = 1) -> lis
     """
     names = _field_names(fields, len(columns))
     domains = [_domain(name, names[:i]) for i, name in enumerate(names)]
+    for name, column in zip(names, columns, strict=True):
+        if not column.ndim:
+            raise ShapeError(f"{name} has no dimensions, expected 1 or more")
     records = min(len(column) for column, domain in zip(columns, domains, strict=True) if domain == "")
     kept = {"": records // multiple_of * multiple_of}
     if kept[""] == records:
@@ -70,10 +73,7 @@ def trim_dataset(*columns: Array, fields: Any, multiple_of: Positive = 1) -> lis
         if kept[domain] > len(column):
             raise LodError(f"{name} has {len(column)} rows, expected {kept[domain]} or more")
         if name.endswith(":lengths"):
-            _, lengths = ops.trim_dataset(
-                np.empty(int(column.sum()), bool), column, multiple_of=1
-            )  # checks the lengths
-            kept[name.removesuffix(":lengths")] = int(lengths[: kept[domain]].sum())
+            kept[name.removesuffix(":lengths")] = int(ops.lengths_to_offsets(column)[kept[domain]])
     return [column[: kept[domain]] for column, domain in zip(columns, domains, strict=True)]
 
 
