@@ -128,6 +128,39 @@ def sums() -> Iterator[Row]:
     )  # fmt: skip
 
 
+def sums_by_id() -> Iterator[Row]:
+    ids = np.random.default_rng(2).integers(0, 200_000, 4_000_000)
+    data = floats(len(ids))
+
+    def bincount() -> Any:
+        return np.bincount(ids, data, 200_000).astype(np.float32)
+
+    peers: dict[str, Call] = {"np.bincount": bincount}
+    if torch:
+        values, places = torch.from_numpy(data), torch.from_numpy(ids)
+        peers["torch.index_add"] = lambda: torch.zeros(200_000).index_add(0, places, values)
+    yield Row("unsorted_segment_sum 4M", lambda: ops.unsorted_segment_sum(data, ids), peers)
+
+    wide_ids = np.random.default_rng(2).integers(0, 20_000, 400_000)
+    wide = floats(len(wide_ids), 64)
+
+    def add_at() -> Any:
+        sums = np.zeros((20_000, 64), np.float32)
+        np.add.at(sums, wide_ids, wide)
+        return sums
+
+    peers = {"np.add.at": add_at}
+    if torch:
+        rows, row_places = torch.from_numpy(wide), torch.from_numpy(wide_ids)
+        peers["torch.index_add"] = lambda: torch.zeros(20_000, 64).index_add(0, row_places, rows)
+    yield Row(
+        "unsorted_segment_sum 400k×64",
+        lambda: ops.unsorted_segment_sum(wide, wide_ids),
+        peers,
+        {"np.add.at": 1.0},
+    )
+
+
 def softmaxes() -> Iterator[Row]:
     lengths = lengths_about(4_000_000, 20)
     data = floats(lengths.sum())
@@ -235,7 +268,126 @@ def orders() -> Iterator[Row]:
     )  # fmt: skip
 
 
-FAMILIES: list[Callable[[], Iterator[Row]]] = [sums, softmaxes, orders]
+def sequences(count: int, most: int) -> Any:
+    """Log-normal lengths, mean about 200."""
+    drawn = np.random.default_rng(0).lognormal(np.log(200) - 0.32, 0.8, count)
+    return np.clip(drawn, 1, most).astype(np.int64)
+
+
+def padding() -> Iterator[Row]:
+    width = 512
+    lengths = sequences(32_768, width)
+    data = np.arange(lengths.sum())
+    padded, marks = np.empty((len(lengths), width), np.int64), np.empty((len(lengths), width), bool)
+
+    def mask() -> Any:
+        return np.arange(width) < lengths[:, None]
+
+    def fill_and_assign() -> Any:
+        padded.fill(0)
+        padded[mask()] = data
+        return padded
+
+    def fresh_and_assign() -> Any:
+        fresh = np.zeros_like(padded)
+        fresh[mask()] = data
+        return fresh
+
+    yield Row(
+        "pad 32768×512 int64, out=", lambda: ops.pad(data, lengths, max_length=width, out=(padded, marks)),
+        {"fill, assign by mask": fill_and_assign}, {"fill, assign by mask": 0.4},
+    )  # fmt: skip
+    yield Row(
+        "pad 32768×512 int64, fresh", lambda: ops.pad(data, lengths, max_length=width),
+        {"zeros, assign by mask": fresh_and_assign}, {"zeros, assign by mask": 0.85},
+    )  # fmt: skip
+    fill_and_assign()
+    kept, flat = mask(), np.empty_like(data)
+    by_mask = {"padded[mask], mask given": lambda: padded[kept]}
+    yield Row(
+        "unpad 32768×512 int64, fresh", lambda: ops.unpad(padded, lengths), by_mask, {"padded[mask], mask given": 0.6}
+    )  # fmt: skip
+    yield Row(
+        "unpad 32768×512 int64, out=", lambda: ops.unpad(padded, lengths, out=flat), by_mask,
+        {"padded[mask], mask given": 0.3},
+    )  # fmt: skip
+    yield Row(
+        "lengths_to_mask 32768×512", lambda: ops.lengths_to_mask(lengths, max_length=width),
+        {"arange < lengths": mask}, {"arange < lengths": 1.0},
+    )  # fmt: skip
+
+
+def time_steps() -> Iterator[Row]:
+    for name, count, row in (("4100×512 int64", 4100, ()), ("256×512×64 float32", 256, (64,))):
+        lengths = sequences(count, 512)
+        data = np.arange(lengths.sum()) if row == () else floats(lengths.sum(), *row)
+        packed = np.empty((512, count, *row), data.dtype)
+        yield from _by_time(name, data, lengths, packed)
+
+    def by_index() -> Any:
+        order = np.argsort(-lengths, kind="stable")
+        steps = np.arange(lengths.max())[:, None]
+        alive = steps < lengths[order]
+        starts = (np.cumsum(lengths) - lengths)[order]
+        return data[(starts + steps)[alive]], alive.sum(axis=1), order
+
+    lengths = sequences(4100, 512)
+    data = np.arange(lengths.sum())
+    yield Row(
+        "pack_sequence 4100",
+        lambda: ops.pack_sequence(data, lengths),
+        {"index by mask": by_index},
+        {"index by mask": 1.0},
+    )
+
+
+def _by_time(name: str, data: Any, lengths: Any, packed: Any) -> Iterator[Row]:
+    by_sequence = packed.swapaxes(0, 1)
+
+    def mask() -> Any:
+        return np.arange(len(packed)) < lengths[:, None]
+
+    def fill_and_assign() -> Any:
+        packed.fill(0)
+        by_sequence[mask()] = data
+        return packed
+
+    fill_and_assign()
+
+    yield Row(
+        f"pack_by_time {name}", lambda: ops.pack_by_time(data, lengths, max_length=len(packed), out=packed),
+        {"fill, assign by mask": fill_and_assign}, {"fill, assign by mask": 1.0},
+    )  # fmt: skip
+    yield Row(
+        f"unpack_by_time {name}", lambda: ops.unpack_by_time(packed, lengths),
+        {"packed[mask]": lambda: by_sequence[mask()]}, {"packed[mask]": 1.0},
+    )  # fmt: skip
+
+
+def descriptions() -> Iterator[Row]:
+    for name, lengths in (("32768×200", sequences(32_768, 2048)), ("400k×10", lengths_about(4_000_000, 10))):
+        yield from _describe(name, lengths, ops.lengths_to_segment_ids(lengths))
+
+
+def _describe(name: str, lengths: Any, ids: Any) -> Iterator[Row]:
+    yield Row(
+        f"lengths_to_segment_ids {name}", lambda: ops.lengths_to_segment_ids(lengths),
+        {"np.repeat": lambda: np.repeat(np.arange(len(lengths)), lengths)}, {"np.repeat": 1.0},
+    )  # fmt: skip
+    yield Row(
+        f"lengths_to_positions {name}", lambda: ops.lengths_to_positions(lengths),
+        {"arange - np.repeat": lambda: np.arange(len(ids)) - np.repeat(np.cumsum(lengths) - lengths, lengths)},
+        {"arange - np.repeat": 1.0},
+    )  # fmt: skip
+    yield Row(
+        f"segment_ids_to_lengths {name}", lambda: ops.segment_ids_to_lengths(ids),
+        {"np.bincount": lambda: np.bincount(ids)}, {"np.bincount": 1.0},
+    )  # fmt: skip
+
+
+FAMILIES: list[Callable[[], Iterator[Row]]] = [
+    sums, sums_by_id, softmaxes, orders, padding, time_steps, descriptions,
+]  # fmt: skip
 
 
 def fastest(calls: dict[str, Call], rounds: int) -> dict[str, float]:

@@ -27,7 +27,7 @@ def sort_within(data: Array, lengths: Array, *, descending: bool = False) -> Arr
     >>> sort_within(np.array([3, 1, 2]), np.array([2, 0, 1]))
     array([1, 3, 2])
     """
-    return np.take_along_axis(data, _order(data, lengths, descending), axis=0)
+    return kernels.sort_within(data, lengths, descending)
 
 
 @op("ordered data[sum(lengths), *d], lengths[B] -> int64 positions[sum(lengths), *d]")
@@ -39,9 +39,7 @@ def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> 
     >>> argsort_within(np.array([3, 1, 2]), np.array([2, 0, 1]))
     array([1, 0, 0])
     """
-    order = _order(data, lengths, descending)
-    order -= _beside(kernels.expand(starts_of(lengths), lengths), data)
-    return order
+    return kernels.argsort_within(data, lengths, descending)
 
 
 def _bound_unique(ctx: "InferenceContext") -> None:
@@ -64,13 +62,13 @@ def unique_within(
     >>> unique_within(np.array([3, 1, 3, 5]), np.array([3, 0, 1]))
     UniqueWithinResult(rows=array([1, 3, 5]), counts=array([1, 2, 1]), kept=array([2, 0, 1]))
     """
-    positions = _order(data, lengths, descending=False)
-    ordered = data[positions]
+    positions = None if order == "sorted" else _ascending(data, lengths)
+    ordered = kernels.sort_within(data, lengths) if positions is None else kernels.gather(data, positions)
     opens = _opens_run(ordered, lengths)
     first = np.flatnonzero(opens)
     counts = np.diff(first, append=len(data))
     kept = kernels.segment_reduce("sum", opens, lengths)
-    if order == "sorted":
+    if positions is None:
         return ordered[first], counts, kept
     seen = positions[first]
     by_place = np.argsort(seen)
@@ -101,18 +99,9 @@ def shuffle_within(data: Array, lengths: Array, *, seed: NonNegative) -> Array:
     >>> shuffle_within(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), seed=7)
     array([2, 1, 3, 4])
     """
-    return kernels.gather(data, _order(random_bits(seed, lengths), lengths, descending=False))
+    return kernels.gather(data, _ascending(random_bits(seed, lengths), lengths))
 
 
-def _order(values: Array, lengths: Array, descending: bool) -> Array:
-    """int64 rows that sort the values of each sequence, column by column; equal values keep their order."""
-    owners = np.broadcast_to(_beside(kernels.lengths_to_segment_ids(lengths), values), values.shape)
-    if not descending:
-        return np.lexsort((values, owners), axis=0).astype(np.int64, copy=False)
-    backwards = np.lexsort((values[::-1], -owners[::-1]), axis=0)
-    return (len(values) - 1 - backwards[::-1]).astype(np.int64, copy=False)
-
-
-def _beside(column: Array, values: Array) -> Array:
-    """A column that broadcasts against all columns of `values`."""
-    return column.reshape(-1, *[1] * (values.ndim - 1))
+def _ascending(values: Array, lengths: Array) -> Array:
+    """The rows in the order that sorts the values of each sequence; equal values keep their order."""
+    return kernels.argsort_within(values, lengths) + kernels.expand(starts_of(lengths), lengths)

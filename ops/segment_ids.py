@@ -53,7 +53,7 @@ def sorted_segment_mean(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], float weights[N], int ids[N] -> sum_of(data, weights) sums[S, *d]",
     caffe2="SortedSegmentWeightedSum",
-    draw="weighted_sorted_ids",
+    draw="sorted_ids",
 )
 def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Array:
     """Sum the rows of each id, each times its weight; ids are 0, 1, 2 … in this order, each at least once.
@@ -202,7 +202,7 @@ def unsorted_segment_min(
 @op(
     "number data[N, *d], float weights[N], int ids[N] -> sum_of(data, weights) sums[num_segments|S, *d]",
     caffe2="UnsortedSegmentWeightedSum",
-    draw="weighted_ids",
+    draw="ids",
 )
 def unsorted_segment_weighted_sum(
     data: Array, weights: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0

@@ -126,7 +126,7 @@ def lengths_var(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
     >>> lengths_var(np.array([1, 3, 5]), np.array([2, 0, 1]))
     array([1., 0., 0.])
     """
-    return kernels.segment_variance(data, lengths, ddof, cast_scalar("empty", empty, _mean_dtype(data)))
+    return _variances(data, lengths, ddof, cast_scalar("empty", empty, _mean_dtype(data)))
 
 
 @op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) deviations[B, *d]")
@@ -140,7 +140,7 @@ def lengths_std(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
     array([1., 0., 0.])
     """
     value = cast_scalar("empty", empty, _mean_dtype(data))
-    deviations = np.sqrt(kernels.segment_variance(data, lengths, ddof))
+    deviations = np.sqrt(_variances(data, lengths, ddof, 0))
     if value != 0:
         deviations[lengths <= ddof] = value
     return deviations
@@ -200,6 +200,10 @@ def lengths_last(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     array([2, 0, 3])
     """
     return _picked(data, lengths, kernels.lengths_to_offsets(lengths)[1:] - 1, empty)
+
+
+def _variances(data: Array, lengths: Array, ddof: int, empty: Any) -> Array:
+    return kernels.segment_variance(data, lengths, min(ddof, len(data)), empty)  # no segment is longer
 
 
 def _picked(data: Array, lengths: Array, places: Array, empty: Any) -> Array:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -17,23 +17,52 @@ from seqflow.errors import NetError, OpError, ShapeError, nearest
 from seqflow.net import Net, Step
 from seqflow.net.step import compute, shown
 from seqflow.record import Record
+from seqflow.record.record import parents_by_name
 from seqflow.shape import Dimension, Guard, PartialShape
 from seqflow.signature import Described, Rows
+from seqflow.signature.arrays import as_array
 from seqflow.tensor import TensorSpec
 
 Array = np.ndarray[Any, Any]
 
 
-def run(net: Net, record: Record, profile: Profile | None = None) -> Record:
-    """The net's outputs, as a record.
+_UNKNOWN = object()
+"""The parent of a tensor of which nobody said whose rows it holds."""
 
-    An output that a returned lengths tensor describes has it as its parent; all others are rows of the record
-    itself. The steps run in topological order and tensors are dropped after their last use. What inference took
-    to be equal without proof is checked before the step that relies on it. An exception keeps its type and gains
-    a note with the statement and the shapes it was given. `profile` collects the time and the bytes of each step.
+
+@overload
+def run(net: Net | str, tensors: Record, profile: Profile | None = None) -> Record: ...
+@overload
+def run(net: Net | str, tensors: Mapping[str, Any], profile: Profile | None = None) -> dict[str, Array]: ...
+def run(
+    net: Net | str, tensors: Record | Mapping[str, Any], profile: Profile | None = None
+) -> Record | dict[str, Array]:
+    """The net's outputs: a record for a record, a dictionary for any other mapping of names to arrays.
+
+    In a mapping `x.lengths` describes `x.values`. In the resulting record an output that a returned lengths tensor
+    describes has it as its parent; all others are rows of the record itself.
+
+    The steps run in topological order and tensors are dropped after their last use. What inference took to be
+    equal without proof is checked before the step that relies on it. An exception keeps its type and gains a note
+    with the statement and the shapes it was given. `profile` collects the time and the bytes of each step.
+
+    >>> run("total = lengths_sum(x.values, x.lengths)", {"x.values": [1, 2, 3], "x.lengths": [2, 0, 1]})
+    {'total': array([3, 0, 3])}
     """
-    tensors = _inputs(net, record)
-    plan = _plan(net, _structure(record))
+    net = Net(net) if isinstance(net, str) else net
+    if isinstance(tensors, Record):
+        plan, found = _execute(net, dict(tensors), tensors.parents, profile)
+        return _as_record(found, plan.parents, tensors)
+    arrays = {name: as_array(name, value) for name, value in tensors.items()}
+    parents = {name: _UNKNOWN if by is None else by for name, by in parents_by_name(arrays).items()}
+    return _execute(net, arrays, parents, profile)[1]
+
+
+def _execute(
+    net: Net, given: dict[str, Array], parents: Mapping[str, Any], profile: Profile | None
+) -> tuple[Plan, dict[str, Array]]:
+    tensors = _inputs(net, given)
+    plan = _plan(net, _structure(given, parents))
     for step, guards, dead in zip(net.steps, plan.guards, plan.dead, strict=True):
         for guard in guards:
             _check(guard, step, tensors)
@@ -44,12 +73,12 @@ def run(net: Net, record: Record, profile: Profile | None = None) -> Record:
         _name_results(step, values, tensors)
         for name in dead:
             tensors.pop(name, None)
-    return _as_record({name: tensors[name] for name in plan.parents}, plan.parents, record)
+    return plan, {name: tensors[name] for name in plan.parents}
 
 
 def keeps_rows(net: Net, record: Record) -> bool:
     """Whether row i of what the net makes of such a record is known to be row i of the record."""
-    return _plan(net, _structure(record)).keeps_rows
+    return _plan(net, _structure(record, record.parents)).keeps_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +95,11 @@ class Plan:
     """Whether all other outputs have the rows of the record."""
 
 
-Structure = tuple[tuple[str, np.dtype[Any], int, str | None], ...]
+Structure = tuple[tuple[str, np.dtype[Any], int, Any], ...]
 
 
-def _structure(record: Record) -> Structure:
-    return tuple((name, array.dtype, array.ndim, record.parents[name]) for name, array in record.items())
+def _structure(tensors: Mapping[str, Array], parents: Mapping[str, Any]) -> Structure:
+    return tuple([(name, array.dtype, array.ndim, parents[name]) for name, array in tensors.items()])
 
 
 @lru_cache(maxsize=128)
@@ -79,8 +108,8 @@ def _plan(net: Net, structure: Structure) -> Plan:
     specs = {}
     for name, dtype, rank, parent in structure:
         shape = PartialShape.dynamic(rank).named(name)
-        if parent is None:
-            specs[name] = TensorSpec(dtype, shape, own if rank else None)
+        if parent is None or parent is _UNKNOWN:
+            specs[name] = TensorSpec(dtype, shape, own if rank and parent is None else None)
         else:
             shape = PartialShape([Dimension.sum_of(parent), *shape.dimensions[1:]])  # type: ignore[index]
             specs[name] = TensorSpec(dtype, shape, Described(parent))
@@ -106,7 +135,7 @@ class Profile:
     """The time and the bytes of each step, summed over all runs.
 
     >>> profile = Profile()
-    >>> _ = run(Net("y = x * 2"), Record({"x": np.arange(3.0)}, {"x": None}, 3), profile)
+    >>> _ = run("y = x * 2", {"x": np.arange(3.0)}, profile)
     >>> [(row.statement, row.calls, row.bytes) for row in profile.rows]
     [('y = x * 2', 1, 24)]
     """
@@ -200,13 +229,13 @@ def _tensor_of(size: re.Match[str]) -> str:
     return name.strip("`")
 
 
-def _inputs(net: Net, record: Record) -> dict[str, Array]:
-    missing = next((name for name in net.inputs if name not in record), None)
+def _inputs(net: Net, given: Mapping[str, Array]) -> dict[str, Array]:
+    missing = next((name for name in net.inputs if name not in given), None)
     if missing is not None:
-        guess = nearest(missing, list(record))
+        guess = nearest(missing, list(given))
         raise NetError(f"net: nothing assigns {missing!r} and the record has no such tensor{guess}\n"
-                       f"  it has {', '.join(record)}")  # fmt: skip
-    return {**record, **net.constants}
+                       f"  it has {', '.join(given)}")  # fmt: skip
+    return {**given, **net.constants}
 
 
 def _last_uses(net: Net, guards: Sequence[Iterable[Guard]], outputs: Iterable[str]) -> list[tuple[str, ...]]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from drawing_recurrent import RECURRENT
 from drawing_segments import SEGMENTS
 from drawing_sequences import SEQUENCES
 from drawing_shaping import SHAPING
@@ -241,6 +242,7 @@ def _same_rows(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 STRATEGIES = {
+    **RECURRENT,
     **SEGMENTS,
     **SEQUENCES,
     **SHAPING,

@@ -1,4 +1,4 @@
-"""Rows and the ids of their segments, for the ops that reduce by ids."""
+"""Inputs for the ops that reduce rows by ids."""
 
 from typing import Any
 
@@ -6,28 +6,32 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from seqflow.registry import OpDef
+
 
 @st.composite
-def _by_ids(draw: Any, weighted: bool, in_order: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Rows with the id of their segment; `in_order`: ids count up from 0 without gaps."""
+def _sorted_ids(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Rows with the id of their segment; ids count up from 0 without gaps."""
     size = draw(st.integers(0, 6))
-    if in_order:
-        steps = draw(st.lists(st.integers(0, 1), min_size=size, max_size=size))
-        ids, attributes = np.cumsum([-1, 1, *steps[1:]][: size + 1])[1:], {}
-    else:
-        ids, attributes = draw(hnp.arrays("int64", size, elements=st.integers(0, 4))), {"num_segments": 5}
-    data = np.arange(size * 2).reshape(size, 2) - size
-    dtype = draw(st.sampled_from(["float32", "int64", "uint8"]))
-    inputs = {"data": data.astype(dtype), "ids": ids.astype(draw(st.sampled_from(["int32", "uint64"])))}
-    if weighted:
-        weights = np.arange(size, dtype="float32") / 2
-        inputs = {"data": inputs["data"], "weights": weights, "ids": inputs["ids"]}
-    return inputs, attributes
+    steps = draw(st.lists(st.integers(0, 1), min_size=size, max_size=size))
+    return _with_ids(draw, op, np.cumsum([-1, 1, *steps[1:]][: size + 1])[1:]), {}
 
 
-SEGMENTS = {
-    "sorted_ids": lambda op: _by_ids(weighted=False, in_order=True),
-    "weighted_sorted_ids": lambda op: _by_ids(weighted=True, in_order=True),
-    "ids": lambda op: _by_ids(weighted=False, in_order=False),
-    "weighted_ids": lambda op: _by_ids(weighted=True, in_order=False),
-}
+@st.composite
+def _ids(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Rows with the id of their segment, in any order."""
+    ids = draw(hnp.arrays("int64", st.integers(0, 6), elements=st.integers(0, 4)))
+    return _with_ids(draw, op, ids), {"num_segments": 5}
+
+
+def _with_ids(draw: Any, op: OpDef, ids: np.ndarray[Any, Any]) -> dict[str, Any]:
+    data = np.arange(len(ids) * 2).reshape(-1, 2) - len(ids)
+    inputs = {
+        "data": data.astype(draw(st.sampled_from(["float32", "int64", "uint8"]))),
+        "weights": np.arange(len(ids), dtype="float32") / 2,
+        "ids": ids.astype(draw(st.sampled_from(["int32", "uint64"]))),
+    }
+    return {argument.name: inputs[argument.name] for argument in op.signature.input_arguments}
+
+
+SEGMENTS = {"sorted_ids": _sorted_ids, "ids": _ids}

@@ -34,8 +34,13 @@ class Equalities:
             value == atom.as_dimension() for value, (atom, _) in zip(values, dimension.terms, strict=True)
         ):
             return dimension
-        parts = [(k, value) for value, (_, k) in zip(values, dimension.terms, strict=True)]
-        resolved = linear(dimension.constant, parts, (dimension,))
+        if _alone(dimension) is not None:
+            resolved = values[0]
+        else:
+            parts = [(k, value) for value, (_, k) in zip(values, dimension.terms, strict=True)]
+            resolved = linear(dimension.constant, parts, (dimension,))
+        if dimension.relaxes(resolved):
+            return resolved
         return resolved.within(dimension.min_length, dimension.max_length)
 
     def compare(self, left: Dimension, right: Dimension) -> Comparison:
@@ -133,7 +138,7 @@ class Equalities:
         self._values = {**self._values, atom: value}
         self._reasons = {**self._reasons, atom: reason}
         self._values = {
-            other: self.resolve(current) if current.terms else current
+            other: self.resolve(current) if _speaks_of(current, atom) else current
             for other, current in self._values.items()
         }
 
@@ -173,6 +178,10 @@ def _alone(dimension: Dimension) -> Atom | None:
         return None
     ((atom, k),) = dimension.terms
     return atom if k == 1 else None
+
+
+def _speaks_of(dimension: Dimension, atom: Atom) -> bool:
+    return any(atom == other or _occurs(atom, other) for other, _ in dimension.terms or ())
 
 
 def _occurs(atom: Atom, inside: Atom) -> bool:

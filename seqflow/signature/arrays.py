@@ -235,17 +235,35 @@ def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str 
     so does the expression. It may use the names `ndarray`, `check_lengths`, `max_length` and those of the
     concrete dtypes. `attributes` says of each attribute whether it may be None.
     """
-    if not all(isinstance(item, Argument) and not item.optional for item in signature.inputs):
+    if not all(isinstance(item, Argument) for item in signature.inputs):
         return None
+    required = [argument for argument in signature.input_arguments if not argument.optional]
     writer = _ConditionWriter(attributes)
-    for argument in sorted(signature.input_arguments, key=lambda argument: not argument.is_lengths):
+    for argument in sorted(required, key=lambda argument: not argument.is_lengths):
         writer.kind(argument)
     try:
-        for argument in sorted(signature.input_arguments, key=lambda argument: argument.computed):
-            writer.shape(argument)
+        writer.shapes(required)
+        optional = [
+            _optional_condition(argument, attributes, writer.bound)
+            for argument in signature.input_arguments
+            if argument.optional
+        ]
     except KeyError:
         return None
-    return " and ".join(writer.conditions)
+    return " and ".join(writer.conditions + optional)
+
+
+def _optional_condition(
+    argument: Argument, attributes: Mapping[str, bool], bound: Mapping[object, str]
+) -> str:
+    """KeyError where it has names that no required argument has."""
+    writer = _ConditionWriter(attributes)
+    writer.bound = dict(bound)
+    writer.kind(argument)
+    writer.shapes([argument])
+    for key in writer.bound:
+        bound[key]
+    return f"({argument.name} is None or {' and '.join(writer.conditions)})"
 
 
 class _ConditionWriter:
@@ -267,25 +285,34 @@ class _ConditionWriter:
             f"(_dtype := {name}.dtype){' ' if kinds is None else ''}{dtype} and _dtype.isnative"
         )
 
-    def shape(self, argument: Argument) -> None:
+    def shapes(self, arguments: Sequence[Argument]) -> None:
+        """Names first, since sizes are computed from them."""
+        later: list[tuple[str, Size]] = []
+        for argument in arguments:
+            for place, dim in self._places(argument):
+                match dim:
+                    case Anything() | Rest(name="_"):
+                        pass
+                    case Rest():
+                        self._equal(dim, place)
+                    case Name(name=name) if name not in self.attributes:
+                        self._equal(name, place)
+                    case AtLeast(name=name, bound=bound):
+                        self._equal(name, place)
+                        later.append((f"{place} >=", bound))
+                    case _:
+                        assert not isinstance(dim, Fresh)
+                        later.append((f"{place} ==", dim))
+        self.conditions += [f"{comparison} {self._size(size)}" for comparison, size in later]
+
+    def _places(self, argument: Argument) -> Iterator[tuple[str, Dim]]:
+        """Each dimension and where its size is found."""
         rest, count = argument.rest, len(argument.dims)
         for i, dim in enumerate(argument.dims):
             axis = i if rest is None or i < rest else i - count
-            place = f"{argument.name}.shape[{axis}]"
-            match dim:
-                case Anything() | Rest(name="_"):
-                    pass
-                case Rest():
-                    stop = "" if i == count - 1 else str(i + 1 - count)
-                    self._equal(dim, f"{argument.name}.shape[{i}:{stop}]")
-                case Name(name=name) if name not in self.attributes:
-                    self._equal(name, place)
-                case AtLeast(name=name, bound=bound):
-                    self._equal(name, place)
-                    self.conditions.append(f"{place} >= {self._size(bound)}")
-                case _:
-                    assert not isinstance(dim, Fresh)
-                    self.conditions.append(f"{place} == {self._size(dim)}")
+            stop = "" if i == count - 1 else str(i + 1 - count)
+            where = f"{i}:{stop}" if isinstance(dim, Rest) else axis
+            yield f"{argument.name}.shape[{where}]", dim
 
     def _equal(self, key: object, place: str) -> None:
         if key in self.bound:

@@ -464,3 +464,47 @@ def test_softmax(native, data, form):
     tolerance = 1e-6 if expected.dtype == np.float32 else 1e-12
     smallest = 1e-9 if form == "softmax" else 1  # logs are as exact as what they are taken of
     np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * smallest)
+
+
+@each_isa
+@given(data=st.data(), reverse=st.booleans(), exclusive=st.booleans())
+def test_running_sums(native, data, reverse, exclusive):
+    rows, lengths = data.draw(segmented_rows(NUMBERS))
+    expected = outcome(reference.cumsum_within, rows, lengths, reverse, exclusive)
+    found = outcome(native.cumsum_within, rows, lengths, reverse, exclusive)
+    assert_same(found, expected)  # to the bit: both add up one by one
+
+
+@each_isa
+@given(data=st.data())
+def test_products(native, data):
+    rows, lengths = data.draw(segmented_rows(NUMBERS))
+    expected = outcome(reference.segment_reduce, "prod", rows, lengths, 1)
+    found = outcome(native.segment_reduce, "prod", rows, lengths, 1)
+    scale = None
+    if isinstance(expected, np.ndarray) and expected.dtype.kind == "f":
+        scale = np.abs(expected.astype(np.float64)) + np.finfo(expected.dtype).tiny
+    assert_same(found, expected, scale)
+
+
+@each_isa
+@given(data=st.data(), ddof=st.integers(0, 3))
+def test_variances(native, data, ddof):
+    rows, lengths = data.draw(segmented_rows(NUMBERS))
+    expected = outcome(reference.segment_variance, rows, lengths, ddof, 7)
+    found = outcome(native.segment_variance, rows, lengths, ddof, 7)
+    if not isinstance(expected, np.ndarray):
+        assert found == expected
+        return
+    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+    with np.errstate(all="ignore"):
+        largest = np.square(np.abs(rows.astype(np.float64)).max(initial=0))
+    tolerance = 1e-6 if expected.dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=1e-15 * min(largest, 1e300))
+
+
+@each_isa
+@given(data=st.data(), num_groups=st.integers(0, 9))
+def test_grouping_rows(native, data, num_groups):
+    ids = data.draw(indices_into(num_groups))
+    assert_same(outcome(native.group_rows, ids, num_groups), outcome(reference.group_rows, ids, num_groups))

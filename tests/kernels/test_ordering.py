@@ -1,6 +1,7 @@
 """Order inside segments."""
 
 import numpy as np
+import pytest
 
 from seqflow import kernels
 
@@ -32,3 +33,64 @@ def test_times_are_sorted_with_nat_as_the_largest(any_kernels):
     data = A(["2020", "NaT", "1900"], "M8[Y]")
     assert kernels.sort_within(data, A([3])).astype(str).tolist() == ["1900", "2020", "NaT"]
     assert kernels.argsort_within(data, A([3]), descending=True).tolist() == [1, 0, 2]
+
+
+LENGTHS = A([1, 5, 0, 8, 9, 16, 17, 32, 33, 63, 64, 65, 100, 255, 256, 257, 1000, 9000, 1])
+
+
+def numbers(dtype, spread=1000):
+    """Of every length there is a way to sort for, with ties, and NaN where there are any."""
+    data = np.random.default_rng(0).integers(-spread, spread, LENGTHS.sum()).astype(dtype)
+    if data.dtype.kind == "f":
+        data[::50] = np.nan
+        data[1::99] = -np.inf
+    return data
+
+
+def segments(data):
+    return np.split(data, np.cumsum(LENGTHS)[:-1])
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"])
+def test_segments_of_every_length_are_sorted_as_numpy_does(any_kernels, dtype):
+    data = numbers(dtype)
+    ascending = kernels.sort_within(data, LENGTHS)
+    np.testing.assert_array_equal(ascending, np.concatenate([np.sort(rows) for rows in segments(data)]))
+    descending = kernels.sort_within(data, LENGTHS, descending=True)
+    np.testing.assert_array_equal(descending, np.concatenate([rows[::-1] for rows in segments(ascending)]))
+    positions = kernels.argsort_within(data, LENGTHS)
+    expected = [np.argsort(rows, kind="stable") for rows in segments(data)]
+    np.testing.assert_array_equal(positions, np.concatenate(expected))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u4", "i8", "f4", "f8"])
+@pytest.mark.parametrize("k", [1, 5, 300])
+def test_the_largest_k_are_the_first_k_in_descending_order(any_kernels, dtype, k):
+    data = numbers(dtype, spread=100)
+    values, positions = kernels.segment_topk(data, LENGTHS, k)
+    ordered = segments(kernels.sort_within(data, LENGTHS, descending=True))
+    places = segments(kernels.argsort_within(data, LENGTHS, descending=True))
+    for i, length in enumerate(np.minimum(LENGTHS, k).tolist()):
+        np.testing.assert_array_equal(values[i, :length], ordered[i][:length])
+        assert positions[i, :length].tolist() == places[i][:length].tolist()
+        assert (values[i, length:] == 0).all()
+        assert (positions[i, length:] == -1).all()
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u2", "u4", "i8", "u8", "f4", "f8"])
+def test_positions_of_extremes_are_numpys_at_every_length(any_kernels, dtype):
+    data = numbers(dtype)
+    for kind, find in [("max", np.argmax), ("min", np.argmin)]:
+        expected = [find(rows) if len(rows) else -1 for rows in segments(data)]
+        assert kernels.segment_arg(kind, data, LENGTHS).tolist() == expected
+        pairs = np.stack([data, data[::-1]], axis=1)
+        assert kernels.segment_arg(kind, pairs, LENGTHS)[:, 0].tolist() == expected
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_first_of_several_nan_and_of_nothing_but_infinity_is_found(any_kernels, dtype):
+    data = np.full(200, -np.inf, dtype)
+    assert kernels.segment_arg("max", data, A([100, 7, 93])).tolist() == [0, 0, 0]
+    data[[40, 60, 105, 106, 199]] = np.nan
+    assert kernels.segment_arg("max", data, A([100, 7, 93])).tolist() == [40, 5, 92]
+    assert kernels.segment_arg("min", data, A([100, 7, 93])).tolist() == [40, 5, 92]

@@ -7,28 +7,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sequences import DTYPES, LENGTHS, values
+from per_sequence import DTYPES, lengths_arrays, values
 
 from seqflow import LodError, OpError, ShapeError, ops
 
+LENGTHS = lengths_arrays()
 MODES = ["sequence", "window", "upper", "lower", "upper_diagonal", "lower_diagonal"]
 
 
 @given(LENGTHS, st.sampled_from(["right", "left"]), st.none() | st.integers(0, 300))
 def test_the_mask_is_that_of_pad(lengths, side, width):
-    data = values(lengths)
-    expected = ops.pad(data, lengths, max_length=width, side=side, truncate=True).mask
+    expected = ops.pad(np.zeros(lengths.sum()), lengths, max_length=width, side=side, truncate=True).mask
     found = ops.lengths_to_mask(lengths, max_length=width, side=side)
     assert found.flags.c_contiguous
     np.testing.assert_array_equal(found, expected)
 
 
-@given(LENGTHS, DTYPES, st.integers(0, 2), st.integers(0, 3), st.booleans())
-def test_steps_behind_the_end_become_0(lengths, dtype, extra, more, strided):
+@given(
+    st.data(), LENGTHS, st.sampled_from(DTYPES), st.lists(st.integers(0, 2), max_size=2), st.integers(0, 3)
+)
+def test_steps_behind_the_end_become_0(draw, lengths, dtype, row, more):
     steps = int(lengths.max(initial=0)) + more
-    x = values(np.array([steps * len(lengths)]), dtype, extra, strided).reshape(
-        steps, len(lengths), *[2] * extra
-    )
+    x = values(draw.draw, dtype, (steps, len(lengths), *row))
     found = ops.zero_after_length(x, lengths)
     assert found.dtype == x.dtype
     assert not np.shares_memory(found, x)
@@ -64,7 +64,7 @@ def test_each_mode_masks_what_caffe2_masks(draw, mode, dtype):
     rows, columns, repeats = prod(shape[first:axis]), prod(shape[axis:last]), prod(shape[last:])
     bounds = draw.draw(hnp.arrays(st.sampled_from(["int32", "int64"]), rows, elements=st.integers(0, 5)))
     bounds = bounds if mode in ("sequence", "window") else None
-    x = values(np.array([prod(shape)]), dtype).reshape(shape)
+    x = values(draw.draw, dtype, tuple(shape))
     fill = 1 if dtype in ("int8", "bool", "M8[s]") else None
     found = ops.sequence_mask(
         x, bounds, mode=mode, axis=axis - len(shape) * draw.draw(st.integers(0, 1)), batch=batch,

@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sequences import DTYPES, LENGTHS, per_sequence, values
+from per_sequence import cut, lengths_arrays, ragged
 
 from seqflow import LodError, OpError, ops
 from seqflow.errors import OpIndexError
 
+LENGTHS = lengths_arrays(9)
 STRATEGIES = st.sampled_from(["best_fit", "first_fit", "concat"])
 
 
 @given(LENGTHS, st.integers(1, 8), STRATEGIES, st.integers(0, 1))
 def test_unpack_rows_is_the_inverse_of_pack_rows(lengths, capacity, strategy, extra):
-    data = values(lengths, "int64", extra)
+    data = np.arange(1, lengths.sum() * 2**extra + 1).reshape(-1, *[2] * extra)
     packed = ops.pack_rows(data, lengths, capacity=capacity, strategy=strategy, value=-1)
     found = ops.unpack_rows(
         packed.packed, packed.sources, packed.piece_lengths, packed.pieces, num_sequences=len(lengths)
@@ -25,7 +26,7 @@ def test_unpack_rows_is_the_inverse_of_pack_rows(lengths, capacity, strategy, ex
 
 @given(LENGTHS, st.integers(1, 8), STRATEGIES)
 def test_segment_and_position_ids_describe_the_pieces(lengths, capacity, strategy):
-    packed = ops.pack_rows(values(lengths), lengths, capacity=capacity, strategy=strategy, value=-1)
+    packed = ops.pack_rows(np.arange(lengths.sum()), lengths, capacity=capacity, strategy=strategy, value=-1)
     pieces = iter(packed.piece_lengths.tolist())
     for r, count in enumerate(packed.pieces):
         sizes = [next(pieces) for _ in range(count)]
@@ -40,7 +41,9 @@ def test_segment_and_position_ids_describe_the_pieces(lengths, capacity, strateg
 @given(LENGTHS, st.integers(1, 8))
 def test_no_strategy_needs_fewer_rows_than_concat_and_best_fit_wastes_little(lengths, capacity):
     rows = {
-        strategy: len(ops.pack_rows(values(lengths), lengths, capacity=capacity, strategy=strategy).pieces)
+        strategy: len(
+            ops.pack_rows(np.arange(lengths.sum()), lengths, capacity=capacity, strategy=strategy).pieces
+        )
         for strategy in ("best_fit", "first_fit", "concat")
     }
     assert rows["concat"] == -(-int(lengths.sum()) // capacity)
@@ -48,9 +51,9 @@ def test_no_strategy_needs_fewer_rows_than_concat_and_best_fit_wastes_little(len
     assert rows["concat"] <= rows["first_fit"]
 
 
-@given(LENGTHS, st.integers(1, 8), STRATEGIES, DTYPES, st.integers(0, 2), st.booleans())
-def test_every_row_of_data_is_in_a_piece_of_its_sequence(lengths, capacity, strategy, dtype, extra, strided):
-    data = values(lengths, dtype, extra, strided)
+@given(ragged(), st.integers(1, 8), STRATEGIES)
+def test_every_row_of_data_is_in_a_piece_of_its_sequence(sequences, capacity, strategy):
+    data, lengths = sequences
     packed = ops.pack_rows(data, lengths, capacity=capacity, strategy=strategy)
     assert packed.packed.dtype == data.dtype
     gathered = [[] for _ in lengths]
@@ -63,7 +66,7 @@ def test_every_row_of_data_is_in_a_piece_of_its_sequence(lengths, capacity, stra
             used += size
         assert used <= capacity
         np.testing.assert_array_equal(row[used:], np.zeros_like(row[used:]))
-    for parts, rows in zip(gathered, per_sequence(data, lengths), strict=True):
+    for parts, rows in zip(gathered, cut(data, lengths), strict=True):
         np.testing.assert_array_equal(np.concatenate([rows[:0], *parts]), rows)
     found = ops.unpack_rows(*packed[:1], *packed[3:], num_sequences=len(lengths))
     np.testing.assert_array_equal(found.data, data)
@@ -72,7 +75,7 @@ def test_every_row_of_data_is_in_a_piece_of_its_sequence(lengths, capacity, stra
 
 @given(LENGTHS, st.integers(1, 8), STRATEGIES)
 def test_packed_offsets_count_the_padding_of_a_row_as_its_last_segment(lengths, capacity, strategy):
-    packed = ops.pack_rows(values(lengths), lengths, capacity=capacity, strategy=strategy)
+    packed = ops.pack_rows(np.arange(lengths.sum()), lengths, capacity=capacity, strategy=strategy)
     found = ops.packed_cu_seqlens(packed.piece_lengths, packed.pieces, capacity=capacity)
     expected, pieces = [0], iter(packed.piece_lengths.tolist())
     for r, count in enumerate(packed.pieces):

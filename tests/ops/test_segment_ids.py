@@ -92,3 +92,12 @@ def test_an_id_outside_the_segments_is_an_error_that_names_it(ids):
         ops.unsorted_segment_sum(np.ones(2), ids, num_segments=5)
     with pytest.raises(sf.OpError, match=r"^unsorted_segment_mean: "):
         ops.unsorted_segment_mean(np.ones(1), [-1])
+
+
+@pytest.mark.parametrize("count", [2**62, 2**63, 2**70])
+def test_a_size_that_no_array_has_is_an_error_of_the_op(count):
+    with pytest.raises(sf.OpError, match=r"^unsorted_segment_sum: "):
+        ops.unsorted_segment_sum(np.ones(1), [0], num_segments=count)
+    with pytest.raises(sf.OpError, match=r"^lengths_topk: "):
+        ops.lengths_topk(np.ones(1), [1], k=count)
+    assert ops.lengths_var(np.ones(1), [1], ddof=count).tolist() == [0]

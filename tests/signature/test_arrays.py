@@ -120,3 +120,30 @@ def test_the_fast_condition_is_true_only_where_bind_changes_nothing(
     assert not fast or unchanged
     if lengths_dtype in ("int32", "int64"):
         assert fast == unchanged
+
+
+@given(st.data())
+def test_the_fast_condition_knows_optional_arguments_and_sizes_computed_from_names(data):
+    size = st.sampled_from([0, 1, 2, 4, 8])
+    shapes = {
+        "x": (data.draw(size), 2), "w": (data.draw(size), 2), "u": (data.draw(size), data.draw(size)),
+        "bias": (data.draw(size),),
+    }  # fmt: skip
+    values = {
+        name: np.zeros(shape, data.draw(st.sampled_from(["f4", ">f4", "i4"])))
+        for name, shape in shapes.items()
+    }
+    if data.draw(st.booleans()):
+        values["bias"] = None
+    signature = parse("float x[N, K], float w[4*H, K], float u[4*H, H], float bias[4*H]? -> h[N, H]")
+    fast = bool(eval(fast_condition(signature, {}), {**values, "ndarray": np.ndarray}))
+    try:
+        bound = bind(signature, list(values.values()), {})
+        unchanged = all(new is old for new, old in zip(bound, values.values(), strict=True))
+    except SeqflowError:
+        unchanged = False
+    assert fast == unchanged
+
+
+def test_there_is_no_fast_condition_where_only_an_optional_argument_has_a_name():
+    assert fast_condition(parse("x[N], y[M]?, z[M]? -> out[N]"), {}) is None

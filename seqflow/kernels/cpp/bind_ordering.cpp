@@ -36,14 +36,34 @@ nb::object run(const Kernel (OrderingKernels::*kernels)[NUM_TYPES], nb::handle d
   return result;
 }
 
+// What was left to NumPy.
+void sort_longest(nb::object sorted, nb::handle lengths, bool descending) {
+  const Buffer counts(lengths);
+  const Integers sizes = counts.counts();
+  const nb::object none = nb::none();
+  int64_t from = 0;
+  for (int64_t k = 0; k < sizes.size; ++k) {
+    const int64_t size = sizes[k], to = from + size;
+    if (size > MAX_MERGED) {
+      nb::object segment = sorted[nb::slice(nb::int_(from), nb::int_(to), none)];
+      segment.attr("sort")();
+      if (descending) segment[nb::slice(none, none, none)] = segment[nb::slice(none, none, nb::int_(-1))];
+    }
+    from = to;
+  }
+}
+
 nb::object sort_within(nb::handle data, nb::handle lengths, bool descending) {
   Ordering job = {};
   job.descending = descending;
-  return run(&OrderingKernels::sort, data, lengths, false, job, [&](const Buffer &rows, int64_t, Ordering &job) {
-    nb::object sorted = empty_array({rows.extent(0)}, rows, 1, dtype_of(data));
+  nb::object sorted;
+  run(&OrderingKernels::sort, data, lengths, false, job, [&](const Buffer &rows, int64_t, Ordering &job) {
+    sorted = empty_array({rows.extent(0)}, rows, 1, dtype_of(data));
     job.values = Buffer(sorted, true).data();
     return sorted;
   });
+  sort_longest(sorted, lengths, descending);
+  return sorted;
 }
 
 nb::object argsort_within(nb::handle data, nb::handle lengths, bool descending) {

@@ -12,14 +12,6 @@
 namespace seqflow {
 namespace {
 
-const RecurrentKernels *const ALL[NUM_INSTRUCTION_SETS] = {
-    &baseline::recurrent_kernels,
-#if defined(SEQFLOW_X86_LEVELS)
-    &avx2::recurrent_kernels,
-    &avx512::recurrent_kernels,
-#endif
-};
-
 // More sequences than this are run in turn: enough to be quick, and what a step needs stays in the caches.
 constexpr int64_t TOGETHER = 128;
 
@@ -76,7 +68,7 @@ std::vector<Share> deal(const Numbers &offsets, int64_t num_shares) {
 
 // All memory is had before the threads start: there, nothing may be thrown.
 void run_shares(Recurrence &job, const std::vector<Share> &shares, bool wide, int64_t work) {
-  const RecurrentKernels &kernels = *ALL[selected_index()];
+  const RecurrentKernels &kernels = SEQFLOW_SELECTED(recurrent_kernels);
   const int64_t item = wide ? sizeof(double) : sizeof(float);
   const Aligned packed(product(kernels.sizes[wide](job, 0).packed, item));
   job.packed = packed.data();

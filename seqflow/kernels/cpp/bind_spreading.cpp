@@ -9,10 +9,6 @@
 namespace seqflow {
 namespace {
 
-void check_bytes(const Buffer &out, int64_t bytes) {
-  if (out.bytes() != bytes) throw nb::value_error("the output has another size than the result");
-}
-
 void expand_rows(const uint8_t *from, uint8_t *to, int64_t row_bytes, const int64_t *offsets, int64_t begin,
                  int64_t end) {
   for (int64_t k = begin; k < end; ++k, from += row_bytes)
@@ -59,7 +55,7 @@ nb::object expand(nb::handle data, nb::handle lengths, nb::object out) {
   const int64_t total = offsets[num_sequences], bytes = product(total, row_bytes);
   if (out.is_none()) out = empty_array({total}, rows, 1, dtype_of(data));
   Buffer result(out, true);
-  check_bytes(result, bytes);
+  result.check_bytes(bytes);
   const Unlocked unlocked(bytes);
   parallel_ranges(num_sequences, bytes, [&](int64_t begin, int64_t end) {
     expand_any(rows.data(), result.data(), row_bytes, offsets.data(), begin, end);
@@ -125,7 +121,7 @@ nb::object windows(nb::handle data, nb::handle lengths, int64_t before, int64_t 
   const int64_t bytes = product(num_rows, product(width, job.row_bytes));
   if (out.is_none()) out = empty_array({num_rows, width}, rows, 1, dtype_of(data));
   Buffer result(out, true);
-  check_bytes(result, bytes);
+  result.check_bytes(bytes);
   const int64_t widest = num_rows == 0 ? 0 : before > after ? before : after;
   std::vector<uint8_t> margin(static_cast<size_t>(product(widest, job.row_bytes)));
   if (pattern.value)

@@ -1,5 +1,6 @@
 // Where in each segment the largest element is: the first of equal ones; the first NaN, where there is one.
-// In NumPy: reference.segment_arg. The smallest is the largest in reverse order.
+// In NumPy: reference.segment_arg. The smallest is the largest in reverse order. `Larger` passes over NaN, which is looked
+// for apart.
 #pragma once
 
 #include "order_keys.h"
@@ -18,17 +19,12 @@ struct FindLargest {
   using Lane = typename Signed<sizeof(K)>::type;
   using Places = Vector<Lane, LANES>;
 
-  // NaN wins.
-  struct Better {
-    template <class W> static W join(W most, W x) { return (x > most) | (x != x) ? x : most; }
-  };
-  struct Lower {
-    template <class W> static W join(W least, W x) { return x < least ? x : least; }
-  };
   static bool better(K x, K most) { return (x > most) | ((x != x) & (most == most)); }
 
   const T *end;  // of all data
   bool reverse;
+
+  static constexpr K lowest() { return floats ? -Keys<T>::largest() : static_cast<K>(~Keys<T>::MOST); }
 
   static Places counted() {
     Places lane;
@@ -42,31 +38,75 @@ struct FindLargest {
         whole ? load<K, T, LANES>(from) : load_some<K, T, LANES>(from, count), reverse);
   }
 
-  // The first position of the largest of up to PART elements, one behind the other.
+  // The position of the largest of size elements that fill COUNT vectors but for a part of the last.
+  template <int COUNT>
+  int64_t few(const T *from, int64_t size) const {
+    V x[COUNT];
+    const int64_t tail = size - (COUNT - 1) * LANES;
+#pragma GCC unroll 8
+    for (int k = 0; k < COUNT; ++k) x[k] = load_lanes(from + k * LANES, k < COUNT - 1 ? LANES : tail);
+    V most = counted() < static_cast<Lane>(tail) ? x[COUNT - 1] : V{} + lowest();
+    if constexpr (floats) most = Larger::join(V{} + lowest(), most);
+#pragma GCC unroll 8
+    for (int k = 0; k < COUNT - 1; ++k) most = Larger::join(most, x[k]);
+    const K value = across<Larger, K, LANES>(most);
+    uint64_t found = 0, nans = 0;
+#pragma GCC unroll 8
+    for (int k = 0; k < COUNT; ++k) {
+      found |= lane_bits<Lane, LANES>(x[k] == value) << k * LANES;
+      if constexpr (floats) nans |= lane_bits<Lane, LANES>(x[k] != x[k]) << k * LANES;
+    }
+    if constexpr (floats) {
+      nans &= ~uint64_t{0} >> (64 - size);
+      if (nans != 0) return __builtin_ctzll(nans);
+    }
+    return __builtin_ctzll(found);
+  }
+
+  // The same for up to PART elements; and which it is.
   int64_t run(const T *from, int64_t size, K *largest) const {
-    const Places lane = counted();
-    const auto tail = [&](int64_t i, V other) {
-      return lane < static_cast<Lane>(size - i) ? load_lanes(from + i, size - i) : other;
-    };
-    const V first = Keys<T>::template comparable<LANES>(V{} + static_cast<K>(from[0]), reverse);
-    V most = first;
+    V most = V{} + lowest();
     int64_t i = 0;
-    for (; i + LANES <= size; i += LANES) most = Better::join(most, load_lanes(from + i, LANES));
-    if (i < size) most = Better::join(most, tail(i, first));
-    const K value = across<Better, K, LANES>(most);
+    uint64_t nans = 0;
+    for (; i + LANES <= size && nans == 0; i += LANES) {
+      const V x = load_lanes(from + i, LANES);
+      most = Larger::join(most, x);
+      if constexpr (floats) nans = lane_bits<Lane, LANES>(x != x);
+    }
+    if (nans != 0) {
+      *largest = static_cast<K>(from[i - LANES + __builtin_ctzll(nans)]);
+      return i - LANES + __builtin_ctzll(nans);
+    }
+    K value = across<Larger, K, LANES>(most);
+    for (; i < size; ++i) {
+      const K x = Keys<T>::template comparable<1>(Vector<K, 1>{static_cast<K>(from[i])}, reverse)[0];
+      if (x != x) {
+        *largest = x;
+        return i;
+      }
+      value = x > value ? x : value;
+    }
     *largest = value;
-    constexpr Lane NOWHERE = static_cast<Lane>(PART);
-    Places place = Places{} + NOWHERE;
-    const auto match = [&](int64_t i, V x) {
-      const Places found = floats ? (x == value) | ((x != x) & (value != value ? Places{} - 1 : Places{})) : x == value;
-      place = Lower::join(place, found ? lane + static_cast<Lane>(i) : Places{} + NOWHERE);
-    };
-    for (i = 0; i + LANES <= size; i += LANES) match(i, load_lanes(from + i, LANES));
-    if (i < size) match(i, load_lanes(from + i, size - i));  // a match behind the end is no lower than one inside
-    return across<Lower, Lane, LANES>(place);
+    for (i = 0; i < size; i += LANES) {
+      const uint64_t found = lane_bits<Lane, LANES>(load_lanes(from + i, size - i) == value);
+      if (found != 0) return i + __builtin_ctzll(found);
+    }
+    return 0;  // not reached: one of them is it
   }
 
   int64_t find(const T *from, int64_t size) const {
+    switch ((size + LANES - 1) / LANES) {
+      case 1: return few<1>(from, size);
+      case 2: return few<2>(from, size);
+      case 3: return few<3>(from, size);
+      case 4: return few<4>(from, size);
+    }
+    if constexpr (LANES <= 8) switch ((size + LANES - 1) / LANES) {
+      case 5: return few<5>(from, size);
+      case 6: return few<6>(from, size);
+      case 7: return few<7>(from, size);
+      case 8: return few<8>(from, size);
+    }
     K most;
     int64_t place = run(from, size < PART ? size : PART, &most);
     for (int64_t at = PART; at < size; at += PART) {

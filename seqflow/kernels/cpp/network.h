@@ -160,5 +160,46 @@ struct Network {
   }
 };
 
+// Lanes that rise and then fall, or the other way round, to lanes that rise.
+template <class K, int DISTANCE>
+inline Vector<K, VECTOR_BYTES / sizeof(K)> risen(Vector<K, VECTOR_BYTES / sizeof(K)> v) {
+  constexpr int LANES = VECTOR_BYTES / sizeof(K);
+  using Pair = Network<K, 1>;
+  if constexpr (DISTANCE == 0) return v;
+  if constexpr (DISTANCE > 0) {
+    const auto other = swapped<DISTANCE, K, LANES>(v);
+    return risen<K, DISTANCE / 2>(blended<DISTANCE, K, LANES>(Pair::smaller(v, other), Pair::larger(v, other)));
+  }
+}
+
+// Two sorted runs of whole vectors to one; either may be empty.
+template <class K>
+inline void merge(const K *a, int64_t size_a, const K *b, int64_t size_b, K *out) {
+  constexpr int LANES = VECTOR_BYTES / sizeof(K);
+  using V = Vector<K, LANES>;
+  using Pair = Network<K, 1>;
+  const K *const end_a = a + size_a, *const end_b = b + size_b;
+  if (size_a == 0 || size_b == 0) {
+    memcpy(out, size_a == 0 ? b : a, (size_a + size_b) * sizeof(K));
+    return;
+  }
+  V rest = load<K, K, LANES>(a), next = load<K, K, LANES>(b);
+  a += LANES, b += LANES;
+  while (true) {
+    next = swapped<LANES - 1, K, LANES>(next);
+    const V low = Pair::smaller(rest, next), high = Pair::larger(rest, next);
+    store<K, LANES>(out, risen<K, LANES / 2>(low));
+    rest = risen<K, LANES / 2>(high);
+    out += LANES;
+    const bool first = b == end_b || (a != end_a && *a <= *b);
+    const K *const from = first ? a : b;
+    if (first && a == end_a) break;
+    next = load<K, K, LANES>(from);
+    a += first ? LANES : 0;
+    b += first ? 0 : LANES;
+  }
+  store<K, LANES>(out, rest);
+}
+
 }  // namespace SEQFLOW_ISA
 }  // namespace seqflow

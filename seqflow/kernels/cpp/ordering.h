@@ -1,7 +1,8 @@
 // Sorting inside segments, the largest k, where the largest is. In NumPy: reference/ordering.py.
 //
-// Short segments are sorted in registers, long ones by digits. Where positions are wanted too, an element of up to 32
-// bits and its position in a short segment make one float64, exactly; other elements are inserted one by one.
+// Short segments are sorted in registers, longer ones in blocks that are merged. Where positions are wanted too, an
+// element of up to 32 bits and its position in a short segment make one float64, exactly; 64-bit elements are inserted
+// one by one, and long segments are sorted by digits.
 #pragma once
 
 #include "network.h"
@@ -56,47 +57,85 @@ struct SegmentOrder {
     return inside ? lanes : V{} + Keys<T>::largest();
   }
 
+  // A sorted block, and how many NaN it had: the last of its elements, the first in reverse order.
   template <int VECTORS>
-  void sort_registers(const T *from, int64_t size, T *to, const T *out_end) const {
-    V r[VECTORS];
+  int64_t sort_registers(const T *from, int64_t size, V *r) const {
     Vector<Lane, LANES> nans = {};
 #pragma GCC unroll 16
     for (int i = 0; i < VECTORS; ++i) r[i] = comparable(from, i * LANES, size, &nans);
     Network<K, VECTORS>::sort(r);
-    T sorted[VECTORS * LANES];
-    const bool roomy = out_end - to >= VECTORS * LANES;  // what is written too much is overwritten later
-    T *const into = roomy ? to : sorted;
-#pragma GCC unroll 16
-    for (int i = 0; i < VECTORS; ++i) {
-      const V lanes = Keys<T>::template comparable<LANES>(r[i], reverse);
-      store<T, LANES>(into + i * LANES, __builtin_convertvector(lanes, Vector<T, LANES>));
-    }
-    if (!roomy) memcpy(to, sorted, size * sizeof(T));
-    if constexpr (floats) {
-      int64_t count = 0;
+    int64_t count = 0;
+    if constexpr (floats)
       for (int i = 0; i < LANES; ++i) count -= nans[i];
+    return count;
+  }
+
+  static Vector<T, LANES> values_of(V lanes, bool reverse) {
+    return __builtin_convertvector(Keys<T>::template comparable<LANES>(lanes, reverse), Vector<T, LANES>);
+  }
+
+  void put_nans(T *to, int64_t size, int64_t count) const {
+    if constexpr (floats) {
       T *const first = reverse ? to : to + size - count;
       for (int64_t i = 0; i < count; ++i) first[i] = __builtin_nan("");
     }
   }
 
-  void sort(const T *from, int64_t size, T *to, const T *out_end) const {
-    if (size > IN_REGISTERS) return sort_long(from, size, to);
-    if (size <= LANES) return sort_registers<1>(from, size, to, out_end);
-    if (size <= 2 * LANES) return sort_registers<2>(from, size, to, out_end);
-    if (size <= 4 * LANES) return sort_registers<4>(from, size, to, out_end);
-    if constexpr (IN_REGISTERS > 4 * LANES)
-      if (size <= 8 * LANES) return sort_registers<8>(from, size, to, out_end);
-    if constexpr (IN_REGISTERS > 8 * LANES) return sort_registers<16>(from, size, to, out_end);
+  template <int VECTORS>
+  void sort_short(const T *from, int64_t size, T *to, const T *out_end) const {
+    V r[VECTORS];
+    const int64_t nans = sort_registers<VECTORS>(from, size, r);
+    T sorted[VECTORS * LANES];
+    const bool roomy = out_end - to >= VECTORS * LANES;  // what is written too much is overwritten later
+    T *const into = roomy ? to : sorted;
+#pragma GCC unroll 16
+    for (int i = 0; i < VECTORS; ++i) store<T, LANES>(into + i * LANES, values_of(r[i], reverse));
+    if (!roomy) memcpy(to, sorted, size * sizeof(T));
+    put_nans(to, size, nans);
   }
 
-  void sort_long(const T *from, int64_t size, T *to) const {
-    U few[2 * MAX_SHORT];
-    U *const keys = size <= MAX_SHORT ? few : reinterpret_cast<U *>(scratch);
-    U *const others = keys + size;
-    for (int64_t i = 0; i < size; ++i) keys[i] = D::of(from[i], reverse);
-    const U *const sorted = sort_digits<U>(keys, others, nullptr, nullptr, size) ? others : keys;
-    for (int64_t i = 0; i < size; ++i) to[i] = D::value(sorted[i], reverse);
+  void sort(const T *from, int64_t size, T *to, const T *out_end) const {
+    if (size <= LANES) return sort_short<1>(from, size, to, out_end);
+    if (size <= 2 * LANES) return sort_short<2>(from, size, to, out_end);
+    if (size <= 4 * LANES) return sort_short<4>(from, size, to, out_end);
+    if constexpr (IN_REGISTERS > 4 * LANES)
+      if (size <= 8 * LANES) return sort_short<8>(from, size, to, out_end);
+    if constexpr (IN_REGISTERS > 8 * LANES)
+      if (size <= 16 * LANES) return sort_short<16>(from, size, to, out_end);
+    if (size <= MAX_SHORT) {
+      K blocks[4 * MAX_SHORT];
+      return sort_blocks(from, size, to, blocks);
+    }
+    if (size <= MAX_MERGED) return sort_blocks(from, size, to, reinterpret_cast<K *>(scratch));
+    memcpy(to, from, size * sizeof(T));  // NumPy sorts it
+  }
+
+  // Blocks that fit the registers are sorted and then merged.
+  void sort_blocks(const T *from, int64_t size, T *to, K *memory) const {
+    constexpr int VECTORS = IN_REGISTERS / LANES, BLOCK = VECTORS * LANES;
+    const int64_t total = (size + BLOCK - 1) / BLOCK * BLOCK;
+    K *sorted = memory, *other = memory + total;
+    int64_t nans = 0;
+    for (int64_t at = 0; at < total; at += BLOCK) {
+      V r[VECTORS];
+      nans += sort_registers<VECTORS>(from + at, size - at < BLOCK ? size - at : BLOCK, r);
+#pragma GCC unroll 16
+      for (int i = 0; i < VECTORS; ++i) store<K, LANES>(sorted + at + i * LANES, r[i]);
+    }
+    for (int64_t run = BLOCK; run < total; run *= 2) {
+      for (int64_t at = 0; at < total; at += 2 * run) {
+        const int64_t left = total - at < run ? total - at : run;
+        const int64_t right = total - at - left < run ? total - at - left : run;
+        merge<K>(sorted + at, left, sorted + at + left, right, other + at);
+      }
+      K *const merged = other;
+      other = sorted;
+      sorted = merged;
+    }
+    int64_t i = 0;
+    for (; i + LANES <= size; i += LANES) store<T, LANES>(to + i, values_of(load<K, K, LANES>(sorted + i), reverse));
+    if (i < size) store_some<T, LANES>(to + i, values_of(load<K, K, LANES>(sorted + i), reverse), size - i);
+    put_nans(to, size, nans);
   }
 
   // Positions

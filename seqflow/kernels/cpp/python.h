@@ -77,6 +77,8 @@ class Unlocked {
 void translate_faults();
 
 // The bindings of each family of kernels.
+void bind_folds(nb::module_ &module);
+void bind_groups(nb::module_ &module);
 void bind_lengths(nb::module_ &module);
 void bind_reductions(nb::module_ &module);
 void bind_moves(nb::module_ &module);

@@ -1,4 +1,4 @@
-// Sorting by digits, for what is too long for registers. Stable, and in the same time for any data.
+// Sorting by digits. Stable, and in the same time for any data.
 #pragma once
 
 #include "vectors.h"
@@ -8,7 +8,7 @@ namespace SEQFLOW_ISA {
 
 constexpr int64_t MANY = 1 << 13;  // from here on wider digits, and so fewer passes, are worth their tables
 
-// `keys` in order, and `places`, where there are any, moved along; `other_…` are as large. Returns whether the result
+// `keys` in order, and `places` moved along; `other_…` are as large. Returns whether the result
 // is in the others.
 template <int BITS, class U>
 bool radix_sort(U *keys, U *other_keys, int64_t *places, int64_t *other_places, int64_t size) {
@@ -29,7 +29,7 @@ bool radix_sort(U *keys, U *other_keys, int64_t *places, int64_t *other_places, 
       const U key = keys[i];
       const int64_t to = next[(key >> (digit * BITS)) % VALUES]++;
       other_keys[to] = key;
-      if (places) other_places[to] = places[i];
+      other_places[to] = places[i];
     }
     U *const keys_now = other_keys;
     other_keys = keys;

@@ -24,16 +24,29 @@ inline void move_slices(const Slices &job, int64_t begin, int64_t end) {
   }
 }
 
+// One number for each row of segments begin .. end - 1: f(segment, position). A short segment is written as one of
+// SHORT rows where so many are left: what is too much the next ones overwrite.
+template <class F>
+inline void number_rows(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out, F &&f) {
+  constexpr int64_t SHORT = 16;
+  for (int64_t k = begin; k < end; ++k) {
+    int64_t *const to = out + offsets[k];
+    const int64_t size = offsets[k + 1] - offsets[k], left = offsets[end] - offsets[k];
+    int64_t i = 0;
+    if (left >= SHORT)
+      for (; i < SHORT; ++i) to[i] = f(k, i);
+    for (; i < size; ++i) to[i] = f(k, i);
+  }
+}
+
 // For each row the number of its segment. In NumPy: reference.lengths_to_segment_ids.
 inline void segment_ids(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out) {
-  for (int64_t k = begin; k < end; ++k)
-    for (int64_t i = offsets[k]; i < offsets[k + 1]; ++i) out[i] = k;
+  number_rows(offsets, begin, end, out, [](int64_t k, int64_t) { return k; });
 }
 
 // For each row its position inside its segment. In NumPy: reference.lengths_to_positions.
 inline void positions(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out) {
-  for (int64_t k = begin; k < end; ++k)
-    for (int64_t i = offsets[k]; i < offsets[k + 1]; ++i) out[i] = i - offsets[k];
+  number_rows(offsets, begin, end, out, [](int64_t, int64_t i) { return i; });
 }
 
 }  // namespace SEQFLOW_ISA

@@ -10,13 +10,6 @@
 namespace seqflow {
 namespace SEQFLOW_ISA {
 
-struct Larger {
-  template <class V> static V join(V most, V x) { return x > most ? x : most; }
-};
-struct Plus {
-  template <class V> static V join(V total, V x) { return total + x; }
-};
-
 template <SoftmaxForm form, class T>
 struct SegmentSoftmax {
   static constexpr int LANES = VECTOR_BYTES / sizeof(T);

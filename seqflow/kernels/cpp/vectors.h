@@ -65,6 +65,14 @@ template <> struct Signed<2> { using type = int16_t; };
 template <> struct Signed<4> { using type = int32_t; };
 template <> struct Signed<8> { using type = int64_t; };
 
+// Two ways to join lanes. Larger passes over NaN.
+struct Larger {
+  template <class V> static V join(V most, V x) { return x > most ? x : most; }
+};
+struct Plus {
+  template <class V> static V join(V total, V x) { return total + x; }
+};
+
 // All lanes joined by R::join, halving the vector until one element is left.
 template <class R, class A, int N>
 inline A across(Vector<A, N> lanes) {
@@ -89,6 +97,26 @@ inline A across(Vector<A, N> lanes) {
     memcpy(half, &lanes, sizeof lanes);
     return across<R, A, N / 2>(R::join(half[0], half[1]));
   }
+}
+
+// A bit for each lane of a mask of 32-bit or 64-bit lanes.
+template <class L, int N>
+inline uint64_t lane_bits(Vector<L, N> mask) {
+#if defined(__AVX512DQ__)
+  if constexpr (sizeof mask == 64 && sizeof(L) == 4) return _mm512_movepi32_mask((__m512i)mask);
+  if constexpr (sizeof mask == 64 && sizeof(L) == 8) return _mm512_movepi64_mask((__m512i)mask);
+#endif
+#if defined(__AVX2__)
+  if constexpr (sizeof mask == 32 && sizeof(L) == 4) return _mm256_movemask_ps((__m256)mask);
+  if constexpr (sizeof mask == 32 && sizeof(L) == 8) return _mm256_movemask_pd((__m256d)mask);
+#endif
+#if defined(__SSE2__)
+  if constexpr (sizeof mask == 16 && sizeof(L) == 4) return _mm_movemask_ps((__m128)mask);
+  if constexpr (sizeof mask == 16 && sizeof(L) == 8) return _mm_movemask_pd((__m128d)mask);
+#endif
+  uint64_t bits = 0;
+  for (int i = 0; i < N; ++i) bits |= static_cast<uint64_t>(mask[i] != 0) << i;
+  return bits;
 }
 
 // Fetch every line of the bytes at an address that need not be valid.

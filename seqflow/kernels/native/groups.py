@@ -1,5 +1,11 @@
 """From an id for each row to rows group by group, in C++."""
 
-from seqflow.kernels.reference.groups import group_rows
+from seqflow.kernels import _native, reference
+from seqflow.kernels.arrays import Array, counts
+from seqflow.kernels.error import MAX_INT64
 
-__all__ = ["group_rows"]
+
+def group_rows(ids: Array, num_groups: int) -> tuple[Array, Array]:
+    if num_groups > MAX_INT64:
+        return reference.group_rows(ids, num_groups)
+    return _native.group_rows(counts(ids, "ids"), num_groups)

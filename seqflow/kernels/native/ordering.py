@@ -6,6 +6,7 @@ import numpy as np
 
 from seqflow.kernels import _native, reference
 from seqflow.kernels.arrays import Array, check_column, check_extreme, counts, rows
+from seqflow.kernels.error import MAX_INT64
 from seqflow.kernels.native.forms import is_computed
 from seqflow.kernels.reference.checks import check_sum
 
@@ -45,7 +46,7 @@ def segment_topk(data: Array, lengths: Array, k: int) -> tuple[Array, Array]:
     data, lengths = rows(data, "data"), counts(lengths, "lengths")
     check_column(data, "data")
     plain = _comparable(data)
-    if plain is None or data.dtype.kind in "mM":
+    if plain is None or data.dtype.kind in "mM" or k > MAX_INT64:
         return reference.segment_topk(data, lengths, k)
     values, positions = _native.segment_topk(plain, lengths, k)
     return _as_before(values, data.dtype), positions

@@ -3,11 +3,8 @@
 from typing import Any
 
 from seqflow.kernels import _native, reference
-from seqflow.kernels.arrays import Array, counts, reduced_dtype, rows
+from seqflow.kernels.arrays import Array, counts, mean_dtype, reduced_dtype, rows
 from seqflow.kernels.native.forms import computed, computed_fill, is_computed
-from seqflow.kernels.reference.reductions import segment_variance
-
-__all__ = ["gather_segment_reduce", "segment_reduce", "segment_variance"]
 
 
 def segment_reduce(kind: str, data: Array, lengths: Array, empty: Any = 0) -> Array:
@@ -18,10 +15,20 @@ def segment_reduce(kind: str, data: Array, lengths: Array, empty: Any = 0) -> Ar
             pass
     data, lengths = rows(data, "data"), counts(lengths, "lengths")
     dtype = reduced_dtype(kind, data.dtype)
-    if kind == "prod" or not is_computed(data):
+    if not is_computed(data):
         return reference.segment_reduce(kind, data, lengths, empty)
-    out = _native.segment_reduce(kind, computed(kind, data), lengths, computed_fill(empty, dtype))
-    return out.astype(dtype, copy=False)
+    fill = computed_fill(empty, dtype)
+    if kind == "prod":
+        return _native.segment_prod(computed(kind, data), lengths, fill)
+    return _native.segment_reduce(kind, computed(kind, data), lengths, fill).astype(dtype, copy=False)
+
+
+def segment_variance(data: Array, lengths: Array, ddof: int = 0, empty: Any = 0) -> Array:
+    data, lengths = rows(data, "data"), counts(lengths, "lengths")
+    if not is_computed(data):
+        return reference.segment_variance(data, lengths, ddof, empty)
+    fill = computed_fill(empty, mean_dtype(data.dtype))
+    return _native.segment_variance(computed("mean", data), lengths, ddof, fill)
 
 
 def gather_segment_reduce(
