@@ -19,7 +19,9 @@ Array = np.ndarray[Any, Any]
 
 
 @op(
-    "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d]", caffe2="SortedSegmentSum", draw="sorted_ids"
+    "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d]",
+    caffe2="SortedSegmentSum, SortedSegmentRangeSum",
+    draw="sorted_ids",
 )
 def sorted_segment_sum(data: Array, ids: Array) -> Array:
     """Sum the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
@@ -34,7 +36,7 @@ def sorted_segment_sum(data: Array, ids: Array) -> Array:
 
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) means[S, *d]",
-    caffe2="SortedSegmentMean",
+    caffe2="SortedSegmentMean, SortedSegmentRangeMean",
     draw="sorted_ids",
 )
 def sorted_segment_mean(data: Array, ids: Array) -> Array:

@@ -23,13 +23,14 @@ from seqflow.lod import LoD
 from seqflow.registry import op
 
 if TYPE_CHECKING:
-    from seqflow import ops, providers
+    from seqflow import auto, caffe2, ops, providers
     from seqflow.executor import run
     from seqflow.expression import Expression
     from seqflow.loader import BadRows, Loader, Packed, Rows, TokenBudget
     from seqflow.net import Net
     from seqflow.providers import open
     from seqflow.record import from_arrow, to_arrow
+    from seqflow.sequence import Sequence
     from seqflow.shape import Dimension, PartialShape
     from seqflow.tensor import TensorSlice, TensorSpec
 
@@ -52,10 +53,13 @@ __all__ = [
     "ProviderError",
     "Rows",
     "SeqflowError",
+    "Sequence",
     "ShapeError",
     "TensorSlice",
     "TensorSpec",
     "TokenBudget",
+    "auto",
+    "caffe2",
     "from_arrow",
     "info",
     "op",
@@ -77,6 +81,7 @@ _ON_FIRST_USE = {
     "Packed": "loader",
     "PartialShape": "shape",
     "Rows": "loader",
+    "Sequence": "sequence",
     "TensorSlice": "tensor",
     "TensorSpec": "tensor",
     "TokenBudget": "loader",
@@ -90,7 +95,7 @@ only call ops do not pay for Arrow."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("ops", "providers"):
+    if name in ("auto", "caffe2", "ops", "providers"):
         return import_module(f"seqflow.{name}")
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module 'seqflow' has no attribute {name!r}")

@@ -27,7 +27,7 @@ class LoD(Sequence[Lengths]):
     array([2, 1, 1, 1, 2])
     """
 
-    __slots__ = ("_levels", "num_rows")
+    __slots__ = ("_equals", "_levels", "_outer", "num_rows")
 
     num_rows: int
     """How many rows of values the innermost level describes."""
@@ -40,8 +40,22 @@ class LoD(Sequence[Lengths]):
         for k, (total, inner) in enumerate(zip(totals, arrays[1:], strict=False)):
             if total != len(inner):
                 raise LodError(f"LoD: sum(lod[{k}]) is {total} but lod[{k + 1}] has {len(inner)} lengths")
-        self._levels = tuple(arrays)
-        self.num_rows = totals[-1]
+        self._set(tuple(arrays), totals[-1])
+
+    @classmethod
+    def from_checked(cls, levels: tuple[Lengths, ...], num_rows: int) -> "LoD":
+        """The LoD of levels that are known to be right; they are made read-only, but not looked at."""
+        for level in levels:
+            level.flags.writeable = False
+        self = cls.__new__(cls)
+        self._set(levels, num_rows)
+        return self
+
+    def _set(self, levels: tuple[Lengths, ...], num_rows: int) -> None:
+        self._levels, self.num_rows = levels, num_rows
+        self._outer: LoD | None = None
+        self._equals = object()
+        """One object for all LoDs that were compared and found equal, so that they are compared once."""
 
     @property
     def levels(self) -> tuple[Lengths, ...]:
@@ -60,6 +74,36 @@ class LoD(Sequence[Lengths]):
     def lengths(self) -> Lengths:
         """The innermost lengths, which describe the rows of the values."""
         return self._levels[-1]
+
+    def outermost(self, num_levels: int) -> "LoD":
+        """The LoD of the first `num_levels` levels; the same object each time.
+
+        >>> LoD([2, 3], [2, 1, 1, 1, 2]).outermost(1)
+        LoD([2, 3])
+        """
+        lod = self
+        while lod.num_levels > max(num_levels, 1):
+            if lod._outer is None:
+                lod._outer = LoD.from_checked(lod._levels[:-1], len(lod._levels[-1]))
+            lod = lod._outer
+        return lod
+
+    def difference(self, other: "LoD") -> str:
+        """Where two LoDs first differ, in words; nothing where they are equal.
+
+        >>> LoD([2, 0, 1]).difference(LoD([2, 1, 0]))
+        'lod[0][1] is 0 and 1'
+        """
+        if self == other:
+            return ""
+        if len(self) != len(other):
+            return f"the one has {_counted(self)}, the other {_counted(other)}"
+        k = next(k for k in range(len(self)) if not np.array_equal(self[k], other[k]))
+        mine, theirs = self[k], other[k]
+        if len(mine) != len(theirs):
+            return f"lod[{k}] has {len(mine)} and {len(theirs)} lengths"
+        i = int(np.flatnonzero(mine != theirs)[0])
+        return f"lod[{k}][{i}] is {mine[i]} and {theirs[i]}"
 
     def check(self, values: Any) -> None:
         """LodError unless `values` has exactly the rows this LoD describes."""
@@ -84,9 +128,14 @@ class LoD(Sequence[Lengths]):
         """Equal lengths at every level, whatever their integer dtypes."""
         if not isinstance(other, LoD):
             return NotImplemented
-        return len(self) == len(other) and all(
-            mine is theirs or np.array_equal(mine, theirs) for mine, theirs in zip(self, other, strict=True)
-        )
+        if self._equals is other._equals:
+            return True
+        if len(self) != len(other) or self.num_rows != other.num_rows:
+            return False
+        if not all(map(_same, self._levels, other._levels)):
+            return False
+        other._equals = self._equals
+        return True
 
     def __hash__(self) -> int:
         return hash((self.num_levels, self.num_sequences, self.num_rows))
@@ -94,6 +143,14 @@ class LoD(Sequence[Lengths]):
     def __repr__(self) -> str:
         with np.printoptions(threshold=12, edgeitems=3):
             return f"LoD({', '.join(np.array2string(level, separator=', ') for level in self)})"
+
+
+def _same(mine: Lengths, theirs: Lengths) -> bool:
+    return mine is theirs or np.array_equal(mine, theirs)
+
+
+def _counted(lod: LoD) -> str:
+    return f"{lod.num_levels} level{'s' * (lod.num_levels != 1)}"
 
 
 def _read_only_lengths(k: int, level: Any) -> Lengths:

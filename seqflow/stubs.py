@@ -1,11 +1,15 @@
-"""The typed face of the ops, `ops/__init__.pyi`, written from the registry by `python -m seqflow.stubs`."""
+"""The typed faces of the ops, `ops/__init__.pyi` and `seqflow/auto.pyi`, written from the registry by
+`python -m seqflow.stubs`.
+"""
 
 import math
 from pathlib import Path
 
 from seqflow import registry
+from seqflow.carrying.rule import brought_lengths
 from seqflow.registry import OpDef
-from seqflow.signature import Attribute, Repeated
+from seqflow.signature import Argument, Attribute, Repeated
+from seqflow.signature.language import Rest, Sum
 
 _HEAD = '''\
 """The ops, as type checkers see them. Written by `python -m seqflow.stubs`; do not edit."""
@@ -20,6 +24,26 @@ from numpy.typing import ArrayLike, DTypeLike
 Array = np.ndarray[Any, Any]
 Scalar = builtins.bool | int | float | np.generic
 '''
+_AUTO_HEAD = '''\
+"""The ops for Sequences, as type checkers see them. Written by `python -m seqflow.stubs`; do not edit."""
+
+import builtins
+import collections.abc
+from typing import Any, Literal, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from seqflow.lod import LoD
+from seqflow.sequence import Sequence
+
+Array = np.ndarray[Any, Any]
+Scalar = builtins.bool | int | float | np.generic
+Rows = Sequence | ArrayLike
+Lengths = Sequence | LoD | ArrayLike
+Carried = Sequence | Array
+"""A Sequence where the rows are known to be divided by lengths, else an array."""
+'''
 _TYPES = {
     "int": "int", "float": "float", "bool": "builtins.bool", "str": "str", "scalar": "Scalar", "object": "Any",
     "ints": "int | Sequence[int]", "parts": "int | Sequence[int]", "dtype": "DTypeLike",
@@ -28,19 +52,26 @@ _TYPES = {
 
 def stub() -> str:
     """The text of the stub file."""
+    return "\n".join([_HEAD, *map(_op, _shipped())])
+
+
+def auto_stub() -> str:
+    """The text of the stub file of the ops for Sequences."""
+    return "\n".join([_AUTO_HEAD, *map(_auto_op, _shipped())])
+
+
+def _shipped() -> list[OpDef]:
     ops = [registry.get(name) for name in registry.names()]
-    return "\n".join([_HEAD, *(_op(op) for op in ops if op.function.__module__.startswith("seqflow.ops."))])
+    return [op for op in ops if op.function.__module__.startswith("seqflow.ops.")]
 
 
 def _op(op: OpDef) -> str:
-    returns = "Array" if op.output_names else "None"
-    result = ""
+    repeated = {a.name for item in op.signature.outputs if isinstance(item, Repeated) for a in item.arguments}
+    kinds = {name: "list[Array]" if name in repeated else "Array" for name in op.output_names}
+    returns, result = next(iter(kinds.values()), "None"), ""
     if op.result is not None:
         returns = op.result.__name__
-        repeated = {
-            a.name for item in op.signature.outputs if isinstance(item, Repeated) for a in item.arguments
-        }
-        fields = [f"    {name}: {'list[Array]' if name in repeated else 'Array'}" for name in op.output_names]
+        fields = [f"    {name}: {kind}" for name, kind in kinds.items()]
         result = f"class {returns}(NamedTuple):\n" + "\n".join(fields) + "\n\n"
     return f"{result}def {op.name}({', '.join(_parameters(op))}) -> {returns}: ...\n"
 
@@ -65,5 +96,68 @@ def _attribute(attribute: Attribute) -> str:
     return f"{attribute.name}: {kind}{'' if attribute.required else f' = {default}'}"
 
 
+def _auto_op(op: OpDef) -> str:
+    result = ""
+    if op.result is not None:
+        fields = [f"    {name}: {kind}" for name, kind in _auto_outputs(op)]
+        result = f"class {op.result.__name__}(NamedTuple):\n" + "\n".join(fields) + "\n\n"
+        returns = op.result.__name__
+    else:
+        returns = next((kind for _, kind in _auto_outputs(op)), "None")
+    general = f"def {op.name}({', '.join(_auto_parameters(op))}) -> {returns}: ...\n"
+    rows = _rows_that_stay(op)
+    if rows is None or returns != "Carried":
+        return f"{result}{general}"
+    stays = ", ".join(_auto_parameters(op, rows))
+    return f"@overload\ndef {op.name}({stays}) -> Sequence: ...\n@overload\n{general}"
+
+
+def _rows_that_stay(op: OpDef) -> str | None:
+    """The input whose rows are those of the one output."""
+    if len(op.signature.outputs) != 1:
+        return None
+    (output,) = op.signature.outputs
+    if isinstance(output, Repeated) or not output.dims or output.dims[0] == Rest("_"):
+        return None
+    inputs = [item for item in op.signature.inputs if isinstance(item, Argument)]
+    same = (a.name for a in inputs if a.dims[:1] == output.dims[:1] and not a.is_lengths and not a.optional)
+    return next(same, None)
+
+
+def _auto_outputs(op: OpDef) -> list[tuple[str, str]]:
+    found = []
+    for item in op.signature.outputs:
+        repeated = isinstance(item, Repeated)
+        for argument in item.arguments if isinstance(item, Repeated) else (item,):
+            divided = bool(argument.dims) and isinstance(argument.dims[0], Sum)
+            kind = "Sequence" if divided else "Carried"
+            found.append((argument.name, f"list[{kind}]" if repeated else kind))
+    return found
+
+
+def _auto_parameters(op: OpDef, rows: str | None = None) -> list[str]:
+    """The parameters; `rows` is the input that is a Sequence."""
+    brought = brought_lengths(op)
+    positional: list[str] = []
+    keywords: list[str] = []
+    for item in op.signature.inputs:
+        for argument in item.arguments if isinstance(item, Repeated) else (item,):
+            kind = "Sequence" if argument.name == rows else "Lengths" if argument.is_lengths else "Rows"
+            if isinstance(item, Repeated) and not op.spread:
+                kind = f"collections.abc.Sequence[{kind}]"
+            if argument.name in brought:
+                keywords.append(f"{argument.name}: {kind} | None = None")
+            elif argument.optional:
+                positional.append(f"{argument.name}: {kind} | None = None")
+            else:
+                positional.append(f"{'*' * op.spread}{argument.name}: {kind}")
+    keywords += [
+        _attribute(attribute).replace("Sequence[", "collections.abc.Sequence[") for attribute in op.attributes
+    ]
+    return positional + (["*"] if keywords and not op.spread else []) + keywords
+
+
 if __name__ == "__main__":
-    Path(registry.__file__).parents[1].joinpath("ops", "__init__.pyi").write_text(stub())
+    root = Path(registry.__file__).parents[1]
+    root.joinpath("ops", "__init__.pyi").write_text(stub())
+    root.joinpath("seqflow", "auto.pyi").write_text(auto_stub())

@@ -97,10 +97,11 @@ def test_every_error_names_op_argument_found_and_expected(call, kind, message):
 def test_the_stub_of_the_ops_is_current():
     from pathlib import Path
 
-    from seqflow.stubs import stub
+    from seqflow.stubs import auto_stub, stub
 
-    path = Path(registry.__file__).parents[1] / "ops" / "__init__.pyi"
-    assert path.read_text() == stub(), "run `python -m seqflow.stubs`"
+    root = Path(registry.__file__).parents[1]
+    assert (root / "ops" / "__init__.pyi").read_text() == stub(), "run `python -m seqflow.stubs`"
+    assert (root / "seqflow" / "auto.pyi").read_text() == auto_stub(), "run `python -m seqflow.stubs`"
 
 
 def test_results_can_be_pickled():
@@ -115,7 +116,6 @@ def test_results_can_be_pickled():
     [
         lambda: sf.ops.bytes_to_tokens(np.zeros(1, np.uint8), [1], offset=2**31 - 1),
         lambda: sf.ops.bytes_to_tokens(np.zeros(1, np.uint8), [1], end=2**31),
-        lambda: sf.ops.truncate([1], [1], max_length=2**63),
         lambda: sf.ops.pad([1], [1], max_length=2**62),
         lambda: sf.ops.lengths_to_segment_ids([2**62]),
         lambda: sf.ops.pack_rows([1], [1], capacity=2**62),

@@ -12,6 +12,7 @@ from seqflow.record.nested import Fill, TensorReader
 from seqflow.record.record import Record, Tensor
 from seqflow.record.rows import concat_tensors
 from seqflow.record.selection import Rename, check_names, selection
+from seqflow.sequence import Sequence as SequenceOfRows
 
 
 class BadRow(NamedTuple):
@@ -40,8 +41,8 @@ def from_arrow(
     """Turn a record batch or table into a Record: named tensors that share its memory.
 
     `obj` is a RecordBatch, a Table, a struct array, or anything table-like with `__arrow_c_stream__` or
-    `__arrow_c_array__`; any other Arrow array, or a column that offers itself so (a Polars Series), gives what
-    column_from_arrow does, `values, lengths` for lists.
+    `__arrow_c_array__`; an array of lists, or a column of them that offers itself so (a Polars Series), gives a
+    Sequence, any other what column_from_arrow does.
     `columns` picks columns, or fields of them (`docs.title`); `rename` maps old names to
     new ones (or lists all new names). A column `c` of lists becomes `c.lengths` (int64) and `c.values`, a
     struct `c.field…`, a map `c.lengths`, `c.keys…` and `c.values…`, text the lengths and uint8 values of its
@@ -54,15 +55,16 @@ def from_arrow(
     """
     imported = _imported(obj)
     if isinstance(imported, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(imported.type):
-        return column_from_arrow(imported, fill=fill, valid=valid)
+        column = column_from_arrow(imported, fill=fill, valid=valid)
+        return SequenceOfRows(column.values, column.lengths) if isinstance(column, Column) else column
     table = as_table(imported)
     if columns is not None or rename is not None:
         table = selection(table.schema, columns, rename).apply(table)
     record, bad_rows = convert(table, fill=fill, valid=valid)
     if bad_rows:
-        row, column, reason = bad_rows[0]
+        row, name, reason = bad_rows[0]
         raise ProviderError(
-            f"column {column!r}, row {row}: {reason}\npass fill= to replace nulls, or valid=True for masks"
+            f"column {name!r}, row {row}: {reason}\npass fill= to replace nulls, or valid=True for masks"
         )
     return record
 

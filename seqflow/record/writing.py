@@ -1,6 +1,6 @@
 """Named tensors as Arrow columns: what `to_arrow` does."""
 
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import pyarrow as pa
@@ -11,14 +11,19 @@ from seqflow.errors import ProviderError
 from seqflow.record.buffers import INT32_MAX, buffer_of, leaf_array, leaf_dtype, offsets_of, validity
 from seqflow.record.nested import fixed_shape, tensor_order
 from seqflow.record.record import Record, Tensor
+from seqflow.sequence import Sequence
 
 
 class _MisfitError(Exception):
     """The tensors of a column no longer fit the type it came with."""
 
 
-def to_arrow(record: Record) -> pa.RecordBatch:
-    """Turn named tensors into columns again; the inverse of from_arrow.
+@overload
+def to_arrow(record: Record) -> pa.RecordBatch: ...
+@overload
+def to_arrow(record: Sequence) -> pa.Array: ...
+def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
+    """Turn named tensors into columns again, and a Sequence into an array of lists; the inverse of from_arrow.
 
     Columns whose tensors still fit their type in `record.schema` get that type back. From other tensors,
     values and the lengths that describe them become a list column named after the values (`c.values` becomes
@@ -27,6 +32,8 @@ def to_arrow(record: Record) -> pa.RecordBatch:
     for offsets, bools, and arrays that are not in one piece. ProviderError for a tensor that can't be a
     column: of a dtype Arrow does not know, or of another number of rows than its parent says.
     """
+    if isinstance(record, Sequence):
+        return to_arrow(_record_of(record)).column(0)
     writer = _Writer(record)
     columns: dict[str, tuple[pa.Field, pa.Array]] = {}
     tried = set()
@@ -52,6 +59,19 @@ def to_arrow(record: Record) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [array for _, array in columns.values()], schema=pa.schema(fields, metadata)
     )
+
+
+def _record_of(sequence: Sequence) -> Record:
+    """The tensors of a column, as from_arrow names them."""
+    tensors: dict[str, Tensor] = {}
+    parents: dict[str, str | None] = {}
+    path, parent = "column", None
+    for lengths in sequence.lod:
+        name = f"{path}.lengths"
+        tensors[name], parents[name] = lengths, parent
+        path, parent = f"{path}.values", name
+    tensors[path], parents[path] = sequence.values, parent
+    return Record(tensors, parents, len(sequence))
 
 
 class _Writer:

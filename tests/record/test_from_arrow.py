@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from seqflow.errors import ProviderError, UnknownColumnError
-from seqflow.record import Column, Record, column_from_arrow, find_bad_rows, from_arrow
+from seqflow.record import Column, Record, column_from_arrow, find_bad_rows, from_arrow, to_arrow
+from seqflow.sequence import Sequence
 
 
 def tensors(array, **options):
@@ -328,9 +329,25 @@ def test_what_holds_no_arrow_columns_is_an_error(obj):
         from_arrow(obj)
 
 
-def test_a_list_array_gives_values_and_lengths():
-    values, lengths = from_arrow(pa.array(LISTS))
-    assert (values.tolist(), lengths.tolist()) == ([1, 2, 3], [2, 0, 1])
+def test_a_list_array_gives_a_sequence():
+    sequence = from_arrow(pa.array(LISTS))
+    assert isinstance(sequence, Sequence)
+    assert (sequence.values.tolist(), sequence.lengths.tolist()) == ([1, 2, 3], [2, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        pa.array(LISTS),
+        pa.array(NESTED),
+        pa.array([], pa.list_(pa.int32())),
+        pa.array([[[1.0, 2.0]], []], pa.list_(pa.list_(pa.float64(), 2))),
+    ],
+)
+def test_to_arrow_is_the_inverse_for_a_sequence(array):
+    again = to_arrow(from_arrow(array))
+    assert again.to_pylist() == array.to_pylist()
+    assert from_arrow(again).lod == from_arrow(array).lod
 
 
 def test_a_column_of_lists_of_lists_gives_values_and_a_lod():
@@ -376,7 +393,8 @@ def offered(data):
 
 @pytest.mark.parametrize("array", [pa.array([[1, 2], [], [3]]), pa.chunked_array([[[1, 2], []], [[3]]])])
 def test_a_column_that_another_library_offers_is_a_column(array):
-    values, lengths = from_arrow(offered(array))
+    sequence = from_arrow(offered(array))
+    values, lengths = sequence.values, sequence.lengths
     assert (values.tolist(), lengths.tolist()) == ([1, 2, 3], [2, 0, 1])
     assert from_arrow(offered(array.cast(pa.large_list(pa.int8())))).values.dtype == np.int8
 
@@ -392,7 +410,8 @@ def test_offered_columns_of_numbers_and_of_structs():
 
 def test_a_polars_series_is_a_column_and_a_frame_a_record():
     pl = pytest.importorskip("polars")
-    values, lengths = from_arrow(pl.Series([[1, 2], [], [3]]))
+    sequence = from_arrow(pl.Series([[1, 2], [], [3]]))
+    values, lengths = sequence.values, sequence.lengths
     assert (values.tolist(), lengths.tolist()) == ([1, 2, 3], [2, 0, 1])
     assert from_arrow(pl.Series(["ab", ""])).lengths.tolist() == [2, 0]
     assert list(from_arrow(pl.DataFrame({"x": [1], "y": [[2]]}))) == ["x", "y.lengths", "y.values"]

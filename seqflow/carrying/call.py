@@ -1,0 +1,369 @@
+"""Calling ops with Sequences: the plan for this kind of call, the op itself, its results with their LoD."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from inspect import Parameter
+from inspect import Signature as PythonSignature
+from typing import Any
+
+import numpy as np
+
+from seqflow import registry
+from seqflow.carrying.dropped import reason_for, remember
+from seqflow.carrying.rule import (
+    Details,
+    Feed,
+    Kind,
+    Output,
+    Part,
+    Plan,
+    Slot,
+    Stack,
+    brought_lengths,
+    label,
+    make_plan,
+    name_of,
+)
+from seqflow.errors import LodError, OpTypeError
+from seqflow.lod import LoD
+from seqflow.registry import OpDef
+from seqflow.sequence import Sequence
+from seqflow.signature import Repeated
+
+Array = np.ndarray[Any, Any]
+
+_MOST_PLANS = 512
+_LONGEST_VALUE = 64
+"""Larger arrays are no shapes that inference may ask for."""
+
+
+class Carried:
+    """An op for Sequences. Lengths that come with them are left out, or given by keyword and then the same."""
+
+    def __init__(self, op: OpDef) -> None:
+        self.op = op
+        arguments = op.signature.input_arguments
+        self.brought = brought_lengths(op)
+        self.positional = tuple(a.name for a in arguments if a.name not in self.brought)
+        self.inputs = frozenset(a.name for a in arguments)
+        self.lists = frozenset(
+            a.name for item in op.signature.inputs if isinstance(item, Repeated) for a in item.arguments
+        )
+        self.required = tuple(a.name for a in arguments if not a.optional and a.name not in self.brought)
+        self.detailed = op.shape is not None
+        self.many_outputs = any(isinstance(item, Repeated) for item in op.signature.outputs)
+        self.plans: dict[Any, Plan] = {}
+        self.__name__ = self.__qualname__ = op.name
+        self.__doc__ = op.doc
+        self.__signature__ = _python_signature(self)
+
+    def __repr__(self) -> str:
+        return f"<auto {self.op.name}: {self.op.signature}>"
+
+    def __call__(self, /, *args: Any, **named: Any) -> Any:
+        slots, attributes = self._bind(args, named)
+        lods: dict[Slot, LoD] = {}
+        plan = self._plan(slots, lods, attributes)
+        if plan.missing:
+            raise self._missing(plan.missing[0], slots, lods)
+        if plan.equal or plan.compared or plan.differing:
+            self._check(plan, slots, lods)
+        arrays = [
+            [_fed(one, slots, lods) for one in feed] if type(feed) is tuple else _fed(feed, slots, lods)  # type: ignore[arg-type]
+            for feed in plan.inputs
+        ]
+        result = self.op.call(*(arrays[0] if self.op.spread else arrays), **attributes)
+        if plan.failure is not None:
+            raise plan.failure
+        return self._with_lods(result, plan, slots, lods) if plan.outputs else result
+
+    # What was given
+
+    def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[Slot, Any], dict[str, Any]]:
+        """Every tensor that was given, and the attributes."""
+        if self.op.spread:
+            return {(self.positional[0], i): one for i, one in enumerate(args)}, named
+        if len(args) > len(self.positional):
+            left_out = ", ".join(sorted(self.brought))
+            advice = f"\n  {left_out} comes with the Sequence, or is given by keyword" if left_out else ""
+            takes = f"{len(self.positional)} ({', '.join(self.positional)})"
+            raise OpTypeError(f"{self.op.name}: found {len(args)} inputs, expected {takes}{advice}")
+        inputs: dict[Slot, Any] = dict(zip(self.positional, args, strict=False))
+        if not self.inputs.isdisjoint(named):
+            for name in self.inputs.intersection(named):
+                if name in inputs:
+                    raise OpTypeError(f"{self.op.name}: {name} is given twice, by position and by name")
+                inputs[name] = named.pop(name)
+        if any(value is None for value in inputs.values()):
+            inputs = {name: value for name, value in inputs.items() if value is not None}
+        for name in self.required:
+            if name not in inputs:
+                raise OpTypeError(f"{self.op.name}: {name} is missing ({self.op.signature})")
+        return self._slots(inputs) if self.lists else inputs, named
+
+    def _slots(self, inputs: dict[Slot, Any]) -> dict[Slot, Any]:
+        """The tensors in lists, one by one."""
+        slots: dict[Slot, Any] = {}
+        for name, value in inputs.items():
+            if name not in self.lists:
+                slots[name] = value
+            elif not isinstance(value, (list, tuple)):
+                kind = type(value).__name__
+                raise OpTypeError(f"{self.op.name}: {name} is a {kind}, expected a list: [{name}, …]")
+            else:
+                slots.update({(name, i): one for i, one in enumerate(value)})
+        return slots
+
+    # Planning
+
+    def _plan(self, slots: dict[Slot, Any], lods: dict[Slot, LoD], attributes: dict[str, Any]) -> Plan:
+        """The plan for a call of this kind; fills in the LoDs that were given."""
+        detailed = self.detailed
+        parts: list[Any] = []
+        for slot, value in slots.items():
+            parts.append(slot)
+            if type(value) is Sequence:
+                lods[slot] = value.lod
+                parts.append((value.num_levels, value.holds_lengths))
+                value = value.values
+            elif type(value) is LoD:
+                lods[slot] = value
+                parts.append(value.num_levels)
+                continue
+            if detailed:
+                is_array = type(value) is np.ndarray
+                parts.append((value.dtype.char, value.ndim) if is_array else _kind_of_value(value))
+        if not detailed:
+            return self._kept(
+                (*parts, *attributes.items()) if self.many_outputs else tuple(parts), slots, attributes
+            )
+        classes = _classes(lods) if len(lods) > 1 else {slot: slot for slot in lods}
+        key: Any = (*parts, *(classes.values() if len(lods) > 1 else ()), *attributes.items())
+        plan = self._kept(key, slots, attributes, Details(classes))
+        return self._settled(plan, key, slots, attributes, classes) if plan.unsettled else plan
+
+    def _settled(
+        self,
+        plan: Plan,
+        key: Any,
+        slots: dict[Slot, Any],
+        attributes: dict[str, Any],
+        classes: dict[Slot, Slot],
+    ) -> Plan:
+        """A plan that knows of values, and then of sizes, where these may prove more."""
+        values: dict[str, Any] = {}
+        if plan.wanted:
+            values = {name: np.asarray(_values(slots[name])) for name in plan.wanted if name in slots}
+            values = {name: value for name, value in values.items() if value.size <= _LONGEST_VALUE}
+            key = (key, *((name, value.tobytes()) for name, value in values.items()))
+            plan = self._kept(key, slots, attributes, Details(classes, values))
+        if plan.unsettled:
+            given = {slot: value for slot, value in slots.items() if slot not in plan.supplied}
+            shapes = {slot: np.shape(_values(value)) for slot, value in given.items()}
+            key = (key, *shapes.items())
+            plan = self._kept(key, slots, attributes, Details(classes, values, shapes))
+        return plan
+
+    def _kept(
+        self, key: Any, slots: dict[Slot, Any], attributes: dict[str, Any], details: Details | None = None
+    ) -> Plan:
+        try:
+            plan = self.plans.get(key)
+        except TypeError:  # an attribute is a list or an array
+            key = _frozen(key)
+            plan = self.plans.get(key)
+        if plan is None:
+            kinds = {slot: _kind(value) for slot, value in slots.items()}
+            plan = make_plan(self.op, kinds, attributes, details)
+            if len(self.plans) >= _MOST_PLANS:
+                self.plans.clear()
+            self.plans[key] = plan
+        return plan
+
+    # Checking
+
+    def _missing(
+        self, missing: tuple[Slot, Slot], slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]
+    ) -> LodError:
+        lengths, needing = missing
+        if needing not in slots or needing in lods:
+            bringing = next(iter(lods))
+            levels = lods[bringing].num_levels
+            return LodError(
+                f"{self.op.name}: {label(bringing)} has {levels} level{'s' * (levels != 1)} of lengths, expected "
+                f"more: {label(lengths)} is missing\n  {self.op.signature}"
+            )
+        why = reason_for(slots[needing])
+        if why is None:
+            kind = (
+                "an array" if isinstance(slots[needing], np.ndarray) else f"a {type(slots[needing]).__name__}"
+            )
+            why = f"{label(needing)} is {kind}, expected a Sequence\n  or give {name_of(lengths)}= by keyword"
+        return LodError(f"{self.op.name}: {label(lengths)} are missing: {why}")
+
+    def _check(self, plan: Plan, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> None:
+        """LodError where what has to be the same lengths is not."""
+        for one, other in plan.equal:
+            self._agree(label(one.source), _part(one, lods), label(other.source), _part(other, lods))
+        for slot, part in plan.compared:
+            expected = _part(part, lods).lengths
+            given = _values(slots[slot])
+            if slot not in lods and given is not expected:
+                self._agree(label(slot), LoD(given), label(part.source), LoD.from_checked((expected,), 0))
+        if plan.differing is not None:
+            mine, theirs = plan.differing
+            self._agree(label(mine), lods[mine], label(theirs), lods[theirs])
+
+    def _agree(self, one: str, mine: LoD, other: str, theirs: LoD) -> None:
+        if mine == theirs:
+            return
+        raise LodError(
+            f"{self.op.name}: {one} and {other} have different lengths: {mine.difference(theirs)} "
+            f"({self.op.signature.inputs_text})"
+        )
+
+    # Results
+
+    def _with_lods(self, result: Any, plan: Plan, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> Any:
+        """The result with a Sequence in the place of every array whose rows are known to be divided."""
+        if len(plan.outputs) == 1 and type(result) is np.ndarray:
+            return self._carry(result, plan.outputs[0], slots, lods, [result], {})
+        fields = result if self.op.result is not None else (result,)
+        tensors = [tensor for field in fields for tensor in (field if isinstance(field, list) else (field,))]
+        made: dict[Stack, LoD] = {}
+        carried = [
+            self._carry(tensor, output, slots, lods, tensors, made)
+            for tensor, output in zip(tensors, plan.outputs, strict=True)
+        ]
+        if len(fields) < len(tensors) or isinstance(fields[0], list):
+            remaining = iter(carried)
+            carried = [
+                [next(remaining) for _ in field] if isinstance(field, list) else next(remaining)
+                for field in fields
+            ]
+        return carried[0] if self.op.result is None else self.op.result(*carried)
+
+    def _carry(
+        self,
+        tensor: Array,
+        output: Output,
+        slots: Mapping[Slot, Any],
+        lods: Mapping[Slot, LoD],
+        tensors: list[Array],
+        made: dict[Stack, LoD],
+    ) -> Any:
+        argument, stack, reason = output
+        if stack is None:
+            self._note(tensor, reason, slots, lods)
+            return tensor
+        if stack.inner:
+            lod = made.get(stack)
+            if lod is None:
+                lod = made[stack] = _new_lod(stack, slots, lods, tensors, tensor)
+        else:
+            lod = _part(stack.outer, lods)  # type: ignore[arg-type]
+        if tensor.ndim == 0 or len(tensor) != lod.num_rows:
+            raise LodError(
+                f"{self.op.name}: {argument.name} has shape {tensor.shape}, but the lengths describe "
+                f"{lod.num_rows} rows: rows do not broadcast"
+            )
+        return Sequence.from_checked(tensor, lod, argument.is_lengths)
+
+    def _note(self, tensor: Array, reason: str, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> None:
+        """Remember why an output has no lengths, where somebody dropped them."""
+        why = reason if lods else next(filter(None, map(reason_for, slots.values())), None)
+        if why is not None and not any(tensor is value for value in slots.values()):
+            remember(tensor, why)
+
+
+def _fed(feed: Feed, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> Any:
+    slot, part = feed
+    if part is not None:
+        return lods[part.source].levels[part.levels - 1]
+    value = slots.get(slot)
+    return value.values if type(value) is Sequence else value
+
+
+def _new_lod(
+    stack: Stack, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD], tensors: list[Array], rows: Array
+) -> LoD:
+    """A LoD that ends with lengths an op was given, or gave."""
+    levels = [] if stack.outer is None else list(_part(stack.outer, lods).levels)
+    for one in stack.inner:
+        lengths = np.asarray(tensors[one] if isinstance(one, int) else _values(slots[one]))
+        levels.append(lengths.view() if lengths.size else lengths.astype(np.int64))
+    return LoD.from_checked(tuple(levels), len(rows))
+
+
+def _values(value: Any) -> Any:
+    return value.values if type(value) is Sequence else value
+
+
+def _part(part: Part, lods: Mapping[Slot, LoD]) -> LoD:
+    lod = lods[part.source]
+    return lod if part.levels == lod.num_levels else lod.outermost(part.levels)
+
+
+def _kind(value: Any) -> Kind:
+    if isinstance(value, LoD):
+        return Kind(value.num_levels, True, False, np.dtype(np.int64), 1)
+    if isinstance(value, Sequence):
+        return Kind(value.num_levels, False, value.holds_lengths, value.dtype, value.values.ndim)
+    if type(value) in (bool, int, float):
+        return Kind(0, False, False, type(value), 0)
+    array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    return Kind(0, False, False, array.dtype, array.ndim)
+
+
+def _kind_of_value(value: Any) -> Any:
+    kind = _kind(value)
+    return kind.dtype, kind.ndim
+
+
+def _classes(lods: Mapping[Slot, LoD]) -> dict[Slot, Slot]:
+    """For each input that brings a LoD the first one that brings the same."""
+    return {slot: next(one for one, other in lods.items() if other == lod) for slot, lod in lods.items()}
+
+
+def _frozen(value: Any) -> Any:
+    """Part of a key, although it has arrays in it; large ones are to be written to, and say nothing of rows."""
+    if isinstance(value, np.ndarray):
+        return value.tobytes() if value.size <= _LONGEST_VALUE else None
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_frozen, value))
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value
+
+
+def _python_signature(carried: Carried) -> PythonSignature:
+    """As the explicit op's, with the lengths that come with Sequences by keyword only."""
+    op = carried.op
+    if op.spread:
+        positional = [Parameter(carried.positional[0], Parameter.VAR_POSITIONAL)]
+    else:
+        optional = {a.name for a in op.signature.input_arguments if a.optional}
+        positional = [
+            Parameter(
+                name, Parameter.POSITIONAL_OR_KEYWORD, default=None if name in optional else Parameter.empty
+            )
+            for name in carried.positional
+        ]
+    brought = [name for name in (a.name for a in op.signature.input_arguments) if name in carried.brought]
+    keywords = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in brought]
+    keywords += [Parameter(a.name, Parameter.KEYWORD_ONLY, default=a.default) for a in op.attributes]
+    return PythonSignature([*positional, *keywords])
+
+
+@cache
+def _carried(op: OpDef) -> Carried:
+    return Carried(op)
+
+
+def carried(name: str) -> Callable[..., Any]:
+    """The op of that name for Sequences; UnknownOpError where there is none."""
+    return _carried(registry.get(name))

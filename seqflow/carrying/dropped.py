@@ -1,0 +1,22 @@
+"""Which op left the lengths of an array behind, remembered beside the arrays for the sake of later messages."""
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+_reasons: dict[int, tuple["weakref.ref[Array]", str]] = {}
+
+
+def remember(array: Array, reason: str) -> None:
+    """Note why this array has no lengths, for as long as it lives."""
+    key = id(array)
+    _reasons[key] = weakref.ref(array, lambda _: _reasons.pop(key, None)), reason
+
+
+def reason_for(array: Any) -> str | None:
+    """Why an array has no lengths: `sort_rows dropped them (its rows are other rows)`; None where nobody knows."""
+    known = _reasons.get(id(array))
+    return known[1] if known is not None and known[0]() is array else None

@@ -1,0 +1,375 @@
+"""The rule by which LoD rides along, read off an op's signature, for one kind of call.
+
+Let stack(e) be the LoD of the rows that e, the size of an axis 0, names. A Sequence given to an input whose axis 0 is
+a name N sets stack(N) to its LoD. One given to axis 0 `sum(l)` supplies l, its innermost lengths; the rest of its
+LoD goes to axis 0 of l, and so on inwards. A LoD given as lengths, or a Sequence, stands for its LoD. For outputs
+stack(`sum(l)`) is stack(axis 0 of l) and then l; stack(N) is as it was set; all else is empty. Where a shape function
+says whose rows an output has, that is read instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seqflow.errors import LodError, SeqflowError
+from seqflow.registry import OpDef
+from seqflow.signature import Argument, Described, Repeated, bind_rows
+from seqflow.signature.language import AtLeast, Name, Rest, Sum
+
+Slot = str | tuple[str, int]
+"""An input: its name; with its place in the list where the op takes a list."""
+
+
+class Kind(NamedTuple):
+    """What is known of an input before there is data."""
+
+    levels: int = 0
+    """How many levels of lengths came with it."""
+    is_lod: bool = False
+    """It is a LoD alone."""
+    holds_lengths: bool = False
+    dtype: Any = None
+    """Its dtype, or bool, int or float for a Python number; only where a shape function will ask."""
+    ndim: int = 0
+
+
+class Part(NamedTuple):
+    """The outermost levels of the LoD that came with an input."""
+
+    source: Slot
+    levels: int
+
+
+class Stack(NamedTuple):
+    """The LoD of an output: levels that came with an input, then lengths that are inputs or outputs themselves."""
+
+    outer: Part | None
+    inner: tuple[Slot | int, ...] = ()
+    """An input, or the number of an output."""
+
+
+class Feed(NamedTuple):
+    """What one input is: as it was given, or the innermost lengths of a part."""
+
+    slot: Slot
+    part: Part | None
+
+
+class Output(NamedTuple):
+    """What becomes of a tensor of the results."""
+
+    argument: Argument
+    stack: Stack | None
+    """None for a plain array."""
+    reason: str
+    """Why it would have no lengths."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do for every call of one kind."""
+
+    supplied: Mapping[Slot, Part]
+    """Lengths that come with other inputs: the innermost of the part."""
+    missing: tuple[tuple[Slot, Slot], ...]
+    """Lengths that nothing gives, and an input that needs them."""
+    equal: tuple[tuple[Part, Part], ...]
+    """What has to be the same LoD."""
+    compared: tuple[tuple[Slot, Part], ...]
+    """Lengths that were given although they came with another input."""
+    inputs: tuple[Feed | tuple[Feed, ...], ...] = ()
+    """What the op is given, in its order; where it takes a list, for each place."""
+    outputs: tuple[Output, ...] = ()
+    """The tensors of the results."""
+    differing: tuple[Slot, Slot] | None = None
+    """Inputs that met with different LoDs."""
+    failure: SeqflowError | None = None
+    """What inference has against the call; the op itself says it better."""
+    unsettled: bool = False
+    """Whether sizes and values may prove more."""
+    wanted: frozenset[str] = frozenset()
+    """The inputs whose values may."""
+
+
+class Details(NamedTuple):
+    """What inference is told where the signature alone does not say whose rows an output has."""
+
+    classes: Mapping[Slot, Slot]
+    """For each input that brings a LoD the first one with the same LoD."""
+    values: Mapping[str, Any] = {}
+    shapes: Mapping[Slot, tuple[int, ...]] | None = None
+
+
+def label(slot: Slot) -> str:
+    """`data`, or `data[2]` in a list."""
+    return slot if isinstance(slot, str) else f"{slot[0]}[{slot[1]}]"
+
+
+def name_of(slot: Slot) -> str:
+    """The name of the input, or of the list it stands in."""
+    return slot if isinstance(slot, str) else slot[0]
+
+
+def _tensor(slot: Slot) -> str:
+    """The name of the tensor in inference: `data`, or `data.2` in a list."""
+    return slot if isinstance(slot, str) else f"{slot[0]}.{slot[1]}"
+
+
+def make_plan(
+    op: OpDef, kinds: Mapping[Slot, Kind], attributes: Mapping[str, Any], details: Details | None
+) -> Plan:
+    """The plan for calls of this kind; LodError for levels that cannot go where they were given."""
+    rule = _Rule(op, kinds)
+    rule.give_all()
+    missing = tuple(rule.missing())
+    plan = Plan(rule.supplied, missing, tuple(rule.equal), tuple(rule.compared.items()), rule.feeds())
+    return plan if missing else _with_outputs(plan, rule, attributes, details)
+
+
+class _Rule:
+    """Which input brings the lengths of which."""
+
+    def __init__(self, op: OpDef, kinds: Mapping[Slot, Kind]) -> None:
+        self.op = op
+        self.kinds = kinds
+        self.arguments = {argument.name: argument for argument in op.signature.input_arguments}
+        self.listed = {
+            a.name for item in op.signature.inputs if isinstance(item, Repeated) for a in item.arguments
+        }
+        self.supplied: dict[Slot, Part] = {}
+        self.compared: dict[Slot, Part] = {}
+        self.equal: list[tuple[Part, Part]] = []
+        self.rows: dict[Slot, Part] = {}
+        """What describes the rows of each input that has rows of a name, or of any kind."""
+        self.named: dict[str, Part] = {}
+
+    def give_all(self) -> None:
+        own_lengths = [slot for slot in self.kinds if self.stands_for_lengths(slot)]
+        for slot in own_lengths:
+            self.supply(slot, Part(slot, self.kinds[slot].levels))
+        for slot, kind in self.kinds.items():
+            if slot in own_lengths or not kind.levels:
+                continue
+            if kind.is_lod:
+                raise LodError(f"{self.op.name}: {label(slot)} is a LoD, expected a Sequence or an array")
+            self.give(slot, Part(slot, kind.levels))
+
+    def stands_for_lengths(self, slot: Slot) -> bool:
+        kind = self.kinds[slot]
+        return self.arguments[name_of(slot)].is_lengths and kind.levels > 0 and not kind.holds_lengths
+
+    def lengths_of(self, slot: Slot) -> Slot | None:
+        """The lengths that describe axis 0 of an input."""
+        dims = self.arguments[name_of(slot)].dims
+        if not dims or not isinstance(dims[0], Sum) or dims[0].of not in self.arguments:
+            return None
+        of = dims[0].of
+        return (of, slot[1]) if of in self.listed and not isinstance(slot, str) else of
+
+    def give(self, slot: Slot, part: Part) -> None:
+        """Say what describes the rows of an input."""
+        if not part.levels:
+            return
+        lengths = self.lengths_of(slot)
+        if lengths is not None:
+            self.supply(lengths, part)
+            return
+        argument = self.arguments[name_of(slot)]
+        match argument.dims[:1]:
+            case (Name(name=name),) | (AtLeast(name=name),):
+                self.agree(self.named.setdefault(name, part), part)
+                self.rows[slot] = self.named[name]
+            case (Rest(),):
+                self.rows[slot] = part
+            case _ if argument.is_lengths:
+                raise LodError(
+                    f"{self.op.name}: {label(part.source)} has more levels of lengths than the op has places for"
+                    f"\n  {self.op.signature}"
+                )
+
+    def supply(self, lengths: Slot, part: Part) -> None:
+        """Say that the innermost level of a part is these lengths; the others describe their rows."""
+        if lengths in self.supplied:
+            self.agree(self.supplied[lengths], part)
+            return
+        self.supplied[lengths] = part
+        if lengths in self.kinds and lengths != part.source:
+            self.compared[lengths] = part
+        self.give(lengths, Part(part.source, part.levels - 1))
+
+    def agree(self, one: Part, other: Part) -> None:
+        if one.source != other.source:
+            self.equal.append((one, other))
+
+    def missing(self) -> list[tuple[Slot, Slot]]:
+        """Lengths that an input which was given needs, and nothing gives."""
+        found: dict[Slot, Slot] = {}
+        for slot in [*self.kinds, *self.supplied]:
+            lengths = self.lengths_of(slot)
+            if lengths is not None and lengths not in self.kinds and lengths not in self.supplied:
+                found.setdefault(lengths, slot)
+        return list(found.items())
+
+    @property
+    def slots(self) -> dict[Slot, Kind]:
+        """All inputs of the op, with those that come with others."""
+        found = {**self.kinds, **dict.fromkeys(self.supplied, Kind(dtype=np.dtype(np.int64), ndim=1))}
+        return dict(sorted(found.items(), key=lambda pair: -1 if isinstance(pair[0], str) else pair[0][1]))
+
+    def by_name(self, values: Mapping[Slot, Any]) -> dict[str, Any]:
+        """What is said of each input, in a list where the op takes a list."""
+        found: dict[str, Any] = {}
+        for slot, value in values.items():
+            if isinstance(slot, str):
+                found[slot] = value
+            else:
+                found.setdefault(slot[0], []).append(value)
+        return found
+
+    def feeds(self) -> tuple[Feed | tuple[Feed, ...], ...]:
+        """What the op is given, in its order; None, as given, for optional inputs that were not."""
+        by_name = self.by_name({slot: Feed(slot, self.supplied.get(slot)) for slot in self.slots})
+        feeds = (by_name.get(name, Feed(name, None)) for name in self.arguments)
+        return tuple(tuple(feed) if isinstance(feed, list) else feed for feed in feeds)
+
+
+def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], details: Details | None) -> Plan:
+    op = rule.op
+    tensors = op.tensor_names(attributes)
+    names = rule.by_name({slot: _tensor(slot) for slot in rule.slots})
+    wanted: frozenset[str] = frozenset()
+    if details is None:
+        known = {_tensor(slot): part for slot, part in rule.rows.items()}
+        rows: Sequence[Any] = bind_rows(op.signature, names, tensors, known, op.name)  # type: ignore[arg-type]
+    else:
+        try:
+            inference = op.infer(
+                rule.by_name(_specs(rule, details)), attributes, values=details.values, names=names,
+                results=tensors,
+            )  # fmt: skip
+        except LodError as error:
+            met = list(dict.fromkeys(details.classes.values()))
+            if len(met) > 1:
+                return _replace(plan, differing=(met[0], met[1]))
+            return _replace(plan, failure=error)
+        except SeqflowError as error:
+            return _replace(plan, failure=error)
+        rows, wanted = [spec.rows for spec in inference.outputs], inference.wanted
+    stacks = _Stacks(rule, tensors, rows)
+    unsettled = details is not None and None in rows and bool(rule.rows or rule.supplied)
+    outputs = tuple(
+        Output(argument, stacks.of_rows(space), _reason(op, argument))
+        for argument, space in zip(_flat_outputs(op, attributes), rows, strict=True)
+    )
+    return _replace(plan, outputs=outputs, unsettled=unsettled, wanted=wanted)
+
+
+def _reason(op: OpDef, argument: Argument) -> str:
+    """Why an output has no lengths although inputs came with some."""
+    described = {a.dims[0] for a in op.signature.input_arguments if a.is_lengths and a.dims}
+    whole = bool(argument.dims) and isinstance(argument.dims[0], Name) and argument.dims[0] in described
+    return (
+        f"{op.name} dropped them ({'it has a row for each sequence' if whole else 'its rows are other rows'})"
+    )
+
+
+def _replace(plan: Plan, **changes: Any) -> Plan:
+    return Plan(plan.supplied, plan.missing, plan.equal, plan.compared, plan.inputs, **changes)
+
+
+class _Stacks:
+    """Row spaces as LoDs."""
+
+    def __init__(self, rule: _Rule, tensors: Sequence[str], rows: Sequence[Any]) -> None:
+        self.rule = rule
+        self.inputs = {_tensor(slot): slot for slot in rule.slots}
+        self.outputs = {name: i for i, name in enumerate(tensors)}
+        self.rows = rows
+
+    def of_rows(self, rows: Any) -> Stack | None:
+        if isinstance(rows, Part):
+            return Stack(rows)
+        if not isinstance(rows, Described):
+            return None
+        if rows.by in self.outputs:
+            i = self.outputs[rows.by]
+            outer = self.of_rows(self.rows[i])
+            return _appended(outer, i)
+        return self.of_lengths(self.inputs[rows.by])
+
+    def of_lengths(self, lengths: Slot) -> Stack:
+        if lengths in self.rule.supplied:
+            return Stack(self.rule.supplied[lengths])
+        above = self.rule.lengths_of(lengths)
+        return _appended(self.of_lengths(above) if above else self.of_axis(lengths), lengths)
+
+    def of_axis(self, slot: Slot) -> Stack | None:
+        """The stack of a name that another input may have set."""
+        match self.rule.arguments[name_of(slot)].dims[:1]:
+            case (Name(name=name),) | (AtLeast(name=name),) if name in self.rule.named:
+                return Stack(self.rule.named[name])
+        return None
+
+
+def _appended(stack: Stack | None, lengths: Slot | int) -> Stack:
+    return Stack(None, (lengths,)) if stack is None else Stack(stack.outer, (*stack.inner, lengths))
+
+
+def _specs(rule: _Rule, details: Details) -> dict[Slot, Any]:
+    from seqflow.shape import PartialShape
+    from seqflow.tensor import TensorSpec
+
+    slots = rule.slots
+    strong = [kind.dtype for kind in slots.values() if isinstance(kind.dtype, np.dtype)]
+    found = {}
+    for slot, kind in slots.items():
+        known = None if details.shapes is None else details.shapes.get(slot)
+        shape = (
+            PartialShape.of(known)
+            if known is not None
+            else PartialShape.dynamic(kind.ndim).named(_tensor(slot))
+        )
+        found[slot] = TensorSpec(_spec_dtype(kind.dtype, strong), shape, _rows(rule, slot, details.classes))
+    return found
+
+
+def _spec_dtype(dtype: Any, strong: Sequence[np.dtype[Any]]) -> Any:
+    """A Python number takes the dtype of the arrays it meets."""
+    if isinstance(dtype, np.dtype):
+        return dtype
+    kinds = {bool: "", int: "iuf", float: "f"}[dtype]
+    return next((one for one in strong if one.kind in kinds), np.dtype(dtype))
+
+
+def _rows(rule: _Rule, slot: Slot, classes: Mapping[Slot, Slot]) -> Any:
+    lengths = rule.lengths_of(slot)
+    if lengths is not None:
+        return Described(_tensor(lengths))
+    part = rule.rows.get(slot)
+    return None if part is None else Part(classes.get(part.source, part.source), part.levels)
+
+
+def brought_lengths(op: OpDef) -> frozenset[str]:
+    """The lengths inputs that come with a Sequence: those that describe axis 0 of some input."""
+    named = {argument.name for argument in op.signature.input_arguments}
+    return frozenset(
+        argument.dims[0].of
+        for argument in op.signature.input_arguments
+        if argument.dims and isinstance(argument.dims[0], Sum) and argument.dims[0].of in named
+    )
+
+
+def _flat_outputs(op: OpDef, attributes: Mapping[str, Any]) -> list[Argument]:
+    """The output that each tensor of the results is."""
+    found: list[Argument] = []
+    for item in op.signature.outputs:
+        if isinstance(item, Repeated):
+            count = item.length(op.complete(attributes))
+            found += [argument for argument in item.arguments for _ in range(count)]
+        else:
+            found.append(item)
+    return found

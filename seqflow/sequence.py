@@ -1,0 +1,395 @@
+"""Sequence: flat values together with the LoD that describes their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any, NoReturn, SupportsIndex, overload
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import LodError
+from seqflow.lod import Lengths, LoD
+from seqflow.signature.arrays import as_array
+
+Array = np.ndarray[Any, Any]
+
+
+class Sequence:
+    """Values and their LoD, checked once to belong together.
+
+    `lod` is a LoD, the lengths alone where there is one level, or a list of the lengths of each level, outermost
+    first. The values are kept without a copy; the lengths are read-only. LodError where they do not fit.
+
+    >>> words = Sequence([1, 2, 3, 4], [3, 0, 1])
+    >>> words
+    Sequence of 3 sequences, 4 rows, int64
+      [1, 2, 3]
+      []
+      [4]
+    >>> words.lengths, len(words), words[0]
+    (array([3, 0, 1]), 3, array([1, 2, 3]))
+
+    As with a NumPy array `s[i]` is an element, a view of its values: the array of a sequence, or with several
+    levels a Sequence. Slices, lists of indices and masks of the outermost level give a Sequence.
+
+    Arithmetic works row by row through the functions of the expression language: `words * 2`, `words == other`,
+    `-words`, `np.sqrt(words)`; the LoD rides along, and two Sequences need the same. `np.asarray(words)` gives the
+    values and leaves the lengths behind; other NumPy functions refuse, since what they do to lengths is not known.
+    For every op see `seqflow.auto`. Lengths are one attribute away, so a Sequence is not unpacked as a pair.
+    """
+
+    __slots__ = ("__weakref__", "_holds_lengths", "_lod", "_offsets", "_values")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, values: Any, lod: Any) -> None:
+        array = as_array("values", values)
+        if array.ndim == 0:
+            raise LodError(
+                f"Sequence: values is a number ({array}), expected rows for the lengths to describe"
+            )
+        levels = _as_lod(lod)
+        if len(array) != levels.num_rows:
+            raise LodError(
+                f"Sequence: the lengths describe {levels.num_rows} rows but values has {len(array)}"
+            )
+        self._set(array, levels, False)
+
+    @classmethod
+    def from_checked(cls, values: Array, lod: LoD, holds_lengths: bool = False) -> Sequence:
+        """The Sequence of values and a LoD that are known to fit."""
+        self = cls.__new__(cls)
+        self._set(values, lod, holds_lengths)
+        return self
+
+    def _set(self, values: Array, lod: LoD, holds_lengths: bool) -> None:
+        self._values, self._lod, self._holds_lengths = values, lod, holds_lengths
+        self._offsets: list[Array] | None = None
+
+    @classmethod
+    def from_lists(cls, lists: Any, dtype: Any = None, levels: int | None = None) -> Sequence:
+        """The Sequence of nested lists; as many levels as they nest, or so many, and rows below.
+
+        An array among the lists is a sequence of the innermost level. LodError where some nest deeper than others.
+
+        >>> Sequence.from_lists([[[1, 2], [3]], []]).lod
+        LoD([2, 0], [2, 1])
+        """
+        found: list[list[int]] = []
+        items = list(lists)
+        while len(found) != levels and all(isinstance(item, (list, tuple)) for item in items):
+            if found and not items:
+                break
+            found.append([len(item) for item in items])
+            items = list(chain.from_iterable(items))
+        if len(found) != levels and items:
+            if all(isinstance(item, np.ndarray) and item.ndim for item in items):
+                found.append([len(item) for item in items])
+                return cls(np.concatenate(items).astype(dtype, copy=False), LoD(*found))
+            _refuse_uneven(items, len(found), levels)
+        values = np.array(items, dtype) if items or dtype is not None else np.empty(0)
+        return cls(values, LoD(*found))
+
+    def to_lists(self) -> list[Any]:
+        """Nested Python lists, one for each sequence of each level.
+
+        >>> Sequence([1, 2, 3], [2, 0, 1]).to_lists()
+        [[1, 2], [], [3]]
+        """
+        items: list[Any] = self._values.tolist()
+        for lengths in reversed(self._lod.levels):
+            ends = np.cumsum(lengths, dtype=np.int64).tolist()
+            items = [items[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+        return items
+
+    @property
+    def values(self) -> Array:
+        """The rows of all sequences, one after another."""
+        return self._values
+
+    @property
+    def lod(self) -> LoD:
+        return self._lod
+
+    @property
+    def lengths(self) -> Lengths:
+        """The innermost lengths, which describe the rows of the values."""
+        return self._lod.lengths
+
+    @property
+    def num_levels(self) -> int:
+        return self._lod.num_levels
+
+    @property
+    def holds_lengths(self) -> bool:
+        """Whether the values are lengths themselves, as an op said that gave them.
+
+        For an op that needs lengths such a Sequence stands for its values, any other for its lengths.
+        """
+        return self._holds_lengths
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of the values."""
+        dtype: np.dtype[Any] = self._values.dtype
+        return dtype
+
+    def __len__(self) -> int:
+        """How many sequences the outermost level has."""
+        return self._lod.num_sequences
+
+    def __bool__(self) -> NoReturn:
+        raise ValueError("the truth of a Sequence is ambiguous: ask len(sequence), or sequence.values.any()")
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Any: ...
+    @overload
+    def __getitem__(self, index: Any) -> Sequence | Any: ...
+    def __getitem__(self, index: Any) -> Any:
+        """One outermost element, or the Sequence of some of them."""
+        if isinstance(index, slice):
+            start, stop, step = index.indices(len(self))
+            if step == 1:
+                return self._between(start, max(start, stop))
+            return self._picked(np.arange(start, stop, step))
+        if isinstance(index, (list, np.ndarray)) and np.ndim(index) == 1:
+            return self._picked(_positions(np.asarray(index), len(self)))
+        try:
+            position = int(index.__index__())
+        except (AttributeError, TypeError):
+            raise TypeError(
+                f"a Sequence is indexed by an integer, a slice, or a list of indices or bools, not by {index!r}"
+            ) from None
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"sequence {position} is outside [{-len(self)}, {len(self)})")
+        return self._element(position % len(self))
+
+    def _element(self, i: int) -> Any:
+        inner = self._between(i, i + 1)
+        if inner.num_levels == 1:
+            return inner.values
+        return Sequence.from_checked(inner.values, LoD.from_checked(inner.lod[1:], inner.lod.num_rows))
+
+    def _between(self, start: int, stop: int) -> Sequence:
+        """The outermost elements from `start` to before `stop`, as views."""
+        levels = []
+        for lengths, offsets in zip(self._lod, self._all_offsets(), strict=True):
+            levels.append(lengths[start:stop])
+            start, stop = int(offsets[start]), int(offsets[stop])
+        return Sequence.from_checked(
+            self._values[start:stop], LoD.from_checked(tuple(levels), stop - start), self._holds_lengths
+        )
+
+    def _picked(self, positions: Array) -> Sequence:
+        """The outermost elements at these positions, copied."""
+        starts, sizes = positions.astype(np.int64, copy=False), np.ones(len(positions), np.int64)
+        levels = []
+        for lengths, offsets in zip(self._lod, self._all_offsets(), strict=True):
+            levels.append(_slices(lengths, starts, sizes))
+            ends = offsets[starts + sizes]
+            starts = offsets[starts]
+            sizes = ends - starts
+        values = _slices(self._values, starts, sizes)
+        return Sequence.from_checked(
+            values, LoD.from_checked(tuple(levels), len(values)), self._holds_lengths
+        )
+
+    def _all_offsets(self) -> list[Array]:
+        """Where each element of each level starts, computed when it is first asked for."""
+        if self._offsets is None:
+            self._offsets = [kernels.lengths_to_offsets(lengths) for lengths in self._lod]
+        return self._offsets
+
+    # NumPy's protocols
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self._values, dtype, copy=copy) if copy is not None or dtype else self._values
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **options: Any) -> Any:
+        from seqflow.carrying import call_ufunc
+
+        return call_ufunc(ufunc, method, operands, options)
+
+    def __array_function__(self, function: Any, *_: Any) -> NoReturn:
+        raise TypeError(
+            f"np.{function.__name__} does not take a Sequence: its lengths would be lost\n"
+            "  pass sequence.values, or use an op of seqflow.auto"
+        )
+
+    # Pictures
+
+    def __repr__(self) -> str:
+        from seqflow.pictures import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from seqflow.pictures import as_html
+
+        return as_html(self)
+
+    # Arithmetic. Python asks for these by name; the table says which function each operator is.
+
+    def __add__(self, other: Any) -> Sequence:
+        return _operate("+", self, other)
+
+    def __radd__(self, other: Any) -> Sequence:
+        return _operate("+", other, self)
+
+    def __sub__(self, other: Any) -> Sequence:
+        return _operate("-", self, other)
+
+    def __rsub__(self, other: Any) -> Sequence:
+        return _operate("-", other, self)
+
+    def __mul__(self, other: Any) -> Sequence:
+        return _operate("*", self, other)
+
+    def __rmul__(self, other: Any) -> Sequence:
+        return _operate("*", other, self)
+
+    def __truediv__(self, other: Any) -> Sequence:
+        return _operate("/", self, other)
+
+    def __rtruediv__(self, other: Any) -> Sequence:
+        return _operate("/", other, self)
+
+    def __floordiv__(self, other: Any) -> Sequence:
+        return _operate("//", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Sequence:
+        return _operate("//", other, self)
+
+    def __mod__(self, other: Any) -> Sequence:
+        return _operate("%", self, other)
+
+    def __rmod__(self, other: Any) -> Sequence:
+        return _operate("%", other, self)
+
+    def __pow__(self, other: Any) -> Sequence:
+        return _operate("**", self, other)
+
+    def __rpow__(self, other: Any) -> Sequence:
+        return _operate("**", other, self)
+
+    def __and__(self, other: Any) -> Sequence:
+        return _operate("&", self, other)
+
+    def __rand__(self, other: Any) -> Sequence:
+        return _operate("&", other, self)
+
+    def __or__(self, other: Any) -> Sequence:
+        return _operate("|", self, other)
+
+    def __ror__(self, other: Any) -> Sequence:
+        return _operate("|", other, self)
+
+    def __xor__(self, other: Any) -> Sequence:
+        return _operate("^", self, other)
+
+    def __rxor__(self, other: Any) -> Sequence:
+        return _operate("^", other, self)
+
+    def __lshift__(self, other: Any) -> Sequence:
+        return _operate("<<", self, other)
+
+    def __rlshift__(self, other: Any) -> Sequence:
+        return _operate("<<", other, self)
+
+    def __rshift__(self, other: Any) -> Sequence:
+        return _operate(">>", self, other)
+
+    def __rrshift__(self, other: Any) -> Sequence:
+        return _operate(">>", other, self)
+
+    def __eq__(self, other: object) -> Sequence:  # type: ignore[override]
+        return _operate("==", self, other)
+
+    def __ne__(self, other: object) -> Sequence:  # type: ignore[override]
+        return _operate("!=", self, other)
+
+    def __lt__(self, other: Any) -> Sequence:
+        return _operate("<", self, other)
+
+    def __le__(self, other: Any) -> Sequence:
+        return _operate("<=", self, other)
+
+    def __gt__(self, other: Any) -> Sequence:
+        return _operate(">", self, other)
+
+    def __ge__(self, other: Any) -> Sequence:
+        return _operate(">=", self, other)
+
+    def __neg__(self) -> Sequence:
+        return _operate("-", self)
+
+    def __pos__(self) -> Sequence:
+        return self
+
+    def __invert__(self) -> Sequence:
+        return _operate("~", self)
+
+    def __abs__(self) -> Sequence:
+        from seqflow.carrying import carried
+
+        result: Sequence = carried("abs")(self)
+        return result
+
+
+def _operate(operator: str, *operands: Any) -> Sequence:
+    from seqflow.carrying import call_operator
+
+    result: Sequence = call_operator(operator, operands)
+    return result
+
+
+def _as_lod(lod: Any) -> LoD:
+    if isinstance(lod, LoD):
+        return lod
+    if isinstance(lod, (list, tuple)) and any(np.ndim(level) for level in lod):
+        return LoD(*lod)
+    return LoD(lod)
+
+
+def _positions(index: Array, count: int) -> Array:
+    """A list of indices, or a mask, as positions from the front."""
+    if index.dtype == np.bool_:
+        if len(index) != count:
+            raise IndexError(f"the mask has {len(index)} entries for {count} sequences")
+        return np.flatnonzero(index)
+    if len(index) and index.dtype.kind not in "iu":
+        raise TypeError(f"a Sequence is indexed by integers or bools, not by {index.dtype}")
+    index = index.astype(np.int64)
+    bad = np.flatnonzero((index < -count) | (index >= count))
+    if len(bad):
+        raise IndexError(f"index [{bad[0]}] = {index[bad[0]]} is outside [{-count}, {count})")
+    return np.where(index < 0, index + count, index)
+
+
+def _slices(rows: Array, starts: Array, sizes: Array) -> Array:
+    offsets = kernels.lengths_to_offsets(sizes)
+    moved = np.empty((int(offsets[-1]), *rows.shape[1:]), rows.dtype)
+    kernels.move_slices(rows, starts, sizes, moved, offsets[:-1])
+    return moved
+
+
+def _refuse_uneven(items: list[Any], depth: int, levels: int | None) -> None:
+    """LodError where lists nest less deeply than asked for, or not all alike."""
+    nested = [isinstance(item, (list, tuple, np.ndarray)) for item in items]
+    if levels is not None:
+        raise LodError(f"from_lists: the lists nest {depth} deep, expected {levels} levels")
+    if any(nested):
+        i = nested.index(not nested[0])
+        raise LodError(
+            f"from_lists: at depth {depth + 1}, item 0 is {_kind(items[0])} but item {i} is {_kind(items[i])}"
+        )
+    if depth == 0:
+        raise LodError("from_lists: no lists in the list, expected one for each sequence")
+
+
+def _kind(item: Any) -> str:
+    return "a list" if isinstance(item, (list, tuple, np.ndarray)) else f"{item!r}"
