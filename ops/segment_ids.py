@@ -24,7 +24,7 @@ Array = np.ndarray[Any, Any]
     draw="sorted_ids",
 )
 def sorted_segment_sum(data: Array, ids: Array) -> Array:
-    """Sum the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
+    """Sum the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_sum`.
 
@@ -40,7 +40,7 @@ def sorted_segment_sum(data: Array, ids: Array) -> Array:
     draw="sorted_ids",
 )
 def sorted_segment_mean(data: Array, ids: Array) -> Array:
-    """Average the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
+    """Average the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_mean`.
 
@@ -56,7 +56,7 @@ def sorted_segment_mean(data: Array, ids: Array) -> Array:
     draw="sorted_ids",
 )
 def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Array:
-    """Sum the rows of each id, each times its weight; ids are 0, 1, 2 … in this order, each at least once.
+    """Sum the rows of each id, each times its weight; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_weighted_sum`.
 
@@ -68,7 +68,7 @@ def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Arra
 
 @op("ordered data[N, *d], int ids[N] -> largest[S, *d]", caffe2="SortedSegmentRangeMax", draw="sorted_ids")
 def sorted_segment_max(data: Array, ids: Array) -> Array:
-    """The largest row of each id, element by element; ids are 0, 1, 2 … in this order, each at least once.
+    """The largest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
 
     >>> sorted_segment_max(np.array([1, 2, 3]), np.array([0, 0, 1]))
     array([2, 3])
@@ -78,7 +78,7 @@ def sorted_segment_max(data: Array, ids: Array) -> Array:
 
 @op("ordered data[N, *d], int ids[N] -> smallest[S, *d]", draw="sorted_ids")
 def sorted_segment_min(data: Array, ids: Array) -> Array:
-    """The smallest row of each id, element by element; ids are 0, 1, 2 … in this order, each at least once.
+    """The smallest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
 
     >>> sorted_segment_min(np.array([1, 2, 3]), np.array([0, 0, 1]))
     array([1, 3])
@@ -88,7 +88,7 @@ def sorted_segment_min(data: Array, ids: Array) -> Array:
 
 @op("number data[N, *d], int ids[N] -> sum_of(data) products[S, *d]", draw="sorted_ids")
 def sorted_segment_prod(data: Array, ids: Array) -> Array:
-    """Multiply the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
+    """Multiply the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_prod`.
 
@@ -104,7 +104,7 @@ def sorted_segment_prod(data: Array, ids: Array) -> Array:
     draw="sorted_ids",
 )
 def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
-    """log(sum(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
+    """log(sum(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_logsumexp`.
 
@@ -120,7 +120,7 @@ def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
     draw="sorted_ids",
 )
 def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
-    """log(mean(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
+    """log(mean(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_logsumexp`.
 

@@ -210,7 +210,7 @@ _TEMPLATE = """\
 def {name}({parameters}):
     try:
         fits = {condition}
-    except (KernelError, TypeError):
+    except (KernelError, TypeError, ValueError):
         fits = False
     try:
         if not fits:
