@@ -76,7 +76,10 @@ def _check_product(a: tuple[int, ...], b: tuple[int, ...]) -> None:
         ) from None
 
 
-@op("float x[N, *e, K], float weight[M, K], float bias[M]? -> sum_of(x, weight) y[N, *e, M]", caffe2="FC")
+@op(
+    "float x[N, *e, K], float weight[M, K], float bias[M]? -> sum_of(x, weight) y[N, *e, M]",
+    caffe2="FC, FCTransposed",
+)
 def fc(x: Array, weight: Array, bias: Array | None = None) -> Array:
     """A fully connected layer over the last axis: `x @ weight.T + bias`. Rows stay rows.
 

@@ -32,6 +32,18 @@ _RULES = {
     "branches": "the common dtype of x and y",
     "truth": "bool",
 }
+_ORIGINS = {
+    "abs": "Abs", "acos": "Acos", "add": "Add, Sum", "asin": "Asin", "atan": "Atan", "bitwise_and": "BitwiseAnd",
+    "bitwise_or": "BitwiseOr", "bitwise_xor": "BitwiseXor", "ceil": "Ceil", "clip": "Clip", "cos": "Cos",
+    "cosh": "Cosh", "div": "Div", "equal": "EQ", "erf": "Erf", "exp": "Exp", "floor": "Floor", "fmod": "Mod",
+    "greater": "GT", "greater_equal": "GE", "less": "LT", "less_equal": "LE", "log": "Log", "log1p": "Log1p",
+    "logical_and": "And", "logical_not": "Not", "logical_or": "Or", "logical_xor": "Xor", "maximum": "Max",
+    "minimum": "Min", "mul": "Mul", "neg": "Negative", "not_equal": "NE", "pow": "Pow",
+    "reciprocal": "Reciprocal", "relu": "Relu", "rsqrt": "Rsqrt", "sigmoid": "Sigmoid", "sign": "Sign",
+    "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt", "square": "Sqr", "sub": "Sub", "tan": "Tan", "tanh": "Tanh",
+    "where": "Where",
+}  # fmt: skip
+"""The operators of Caffe2 that they are."""
 
 
 def _declare(row: Function) -> OpDef:
@@ -40,7 +52,10 @@ def _declare(row: Function) -> OpDef:
     call = _checked(row, attributes)
     inputs = ", ".join(f"{parameter}[*_]" for parameter in row.parameters)
     signature = parse(f"{inputs} -> result[*_]")
-    return OpDef(row.name, signature, attributes, call, call, None, shape=_shape_of(row), draw="elementwise")
+    return OpDef(
+        row.name, signature, attributes, call, call, None,
+        caffe2=_ORIGINS.get(row.name), shape=_shape_of(row), draw="elementwise",
+    )  # fmt: skip
 
 
 def _checked(row: Function, attributes: Sequence[Attribute]) -> Call:

@@ -61,7 +61,8 @@ def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Ar
 def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Sequence by sequence, the rows of all inputs in turn: first rows, second rows, and so on.
 
-    An input whose sequence has come to its end is passed over, so no row is lost. All data have one dtype.
+    An input whose sequence has come to its end is passed over, so no row is lost, and an empty one adds
+    nothing. All data have one dtype.
 
     >>> interleave([np.array([1, 2, 3]), np.array([7])], [np.array([2, 1]), np.array([1, 0])])
     InterleaveResult(rows=array([1, 7, 2, 3]), joined=array([3, 1]))

@@ -21,7 +21,8 @@ MAX_INT32 = np.iinfo(np.int32).max
 def lengths_to_offsets(lengths: Array) -> Array:
     """Where each sequence starts, with the total at the end (Arrow's offsets, `cu_seqlens`).
 
-    Caffe2 leaves the total out unless `include_last_offset` is set.
+    An empty sequence starts where the next one does. Caffe2 leaves the total out unless `include_last_offset` is
+    set.
 
     >>> lengths_to_offsets(np.array([2, 0, 1]))
     array([0, 2, 2, 3])
@@ -54,7 +55,7 @@ def offsets_to_lengths(offsets: Array) -> Array:
 def lengths_to_cu_seqlens(lengths: Array) -> Array:
     """Offsets in int32, as kernels for variable-length attention want them.
 
-    A total above what int32 holds is an error.
+    An empty sequence starts where the next one does. A total above what int32 holds is an error.
 
     >>> lengths_to_cu_seqlens(np.array([2, 0, 1]))
     array([0, 2, 2, 3], dtype=int32)
@@ -183,7 +184,7 @@ def same_lengths(lengths: Array, other: Array) -> None:
     """Say that two columns have the same lengths, row by row: tokens and their labels.
 
     In a net it makes their rows the same for inference; when it runs, LodError names the first row where the
-    lengths differ. It has no output.
+    lengths differ; an empty sequence is the same as an empty one. It has no output.
 
     >>> same_lengths(np.array([2, 0, 1]), np.array([2, 0, 1]))
     """

@@ -48,6 +48,8 @@ def lengths_to_mask(
 def zero_after_length(x: Array, lengths: Array) -> Array:
     """Time-major data with 0 at every step from the length of each sequence on, whatever was there.
 
+    The column of an empty sequence is all 0.
+
     >>> zero_after_length(np.array([[1, 2], [3, 4]]), np.array([2, 1]))
     array([[1, 2],
            [3, 0]])

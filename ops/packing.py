@@ -31,7 +31,7 @@ def _bound_packed(ctx: "InferenceContext") -> None:
 @op(
     "data[sum(lengths), *d], lengths[B]"
     " -> packed[R, capacity, *d], int32 segment_ids[R, capacity], int32 position_ids[R, capacity],"
-    " int64 sources[sum(pieces)], int64 piece_lengths[sum(pieces)], int64 pieces[R]",
+    " int64 sources[sum(pieces)], lens piece_lengths[sum(pieces)], int64 pieces[R]",
     shape=_bound_packed,
 )
 def pack_rows(
@@ -106,8 +106,8 @@ def unpack_rows(
 def packed_cu_seqlens(piece_lengths: Array, pieces: Array, *, capacity: Positive) -> Array:
     """Where each piece of packed rows starts, for variable-length attention over all rows laid end to end.
 
-    The padding of a row, where there is any, is its last segment, so that the last entry is `R*capacity`. More
-    than int32 holds is an error.
+    The padding of a row, where there is any, is its last segment, so that the last entry is `R*capacity`. An empty
+    piece starts where the next one does. More than int32 holds is an error.
 
     >>> packed = pack_rows(np.array([1, 2, 3, 4, 5]), np.array([2, 3]), capacity=3)
     >>> packed_cu_seqlens(packed.piece_lengths, packed.pieces, capacity=3)

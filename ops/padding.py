@@ -71,7 +71,7 @@ def pad(
 def unpad(padded: Array, lengths: Array, *, side: Side = "right", out: Array | None = None) -> Array:
     """The data of a padded array, flat again: the inverse of `pad` with the same `side`.
 
-    `out` is an array for the result.
+    An empty sequence has no rows, whatever its row of `padded` holds. `out` is an array for the result.
 
     >>> unpad(np.array([[1, 2], [0, 0], [3, 0]]), np.array([2, 0, 1]))
     array([1, 2, 3])
@@ -139,8 +139,8 @@ def add_padding(
 ) -> tuple[Array, Array]:
     """`before` more rows in front of each sequence, `after` more behind it; and the new lengths.
 
-    Empty sequences get them, too. Without `after` there are as many behind as before. The rows in front are copies
-    of `start`, those behind of `end`; without `end` they are like those in front, without both they are 0.
+    An empty sequence gets them, too. Without `after` there are as many behind as before. The rows in front are
+    copies of `start`, those behind of `end`; without `end` they are like those in front, without both they are 0.
 
     >>> add_padding(np.array([1, 2, 3]), np.array([2, 0, 1]), before=1, after=0)
     AddPaddingResult(rows=array([0, 1, 2, 0, 0, 3]), longer=array([3, 1, 2]))
@@ -168,7 +168,8 @@ def remove_padding(
 ) -> tuple[Array, Array]:
     """The inverse of `add_padding`: each sequence without its first `before` and its last `after` rows.
 
-    Without `after` as many are taken away behind as before. A sequence with fewer rows than that is an error.
+    Without `after` as many are taken away behind as before. A sequence with fewer rows than that is an error, so
+    an empty sequence is one unless both are 0. (Caffe2 writes outside its memory.)
 
     >>> remove_padding(np.array([0, 1, 2, 0, 0, 3]), np.array([3, 1, 2]), before=1, after=0)
     RemovePaddingResult(rows=array([1, 2, 3]), kept=array([2, 0, 1]))

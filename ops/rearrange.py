@@ -305,7 +305,7 @@ def _whole_multiple(ctx: "InferenceContext") -> None:
 def trim_dataset(data: Array, lengths: Array, *, multiple_of: Positive) -> tuple[Array, Array]:
     """The first sequences, as many as make a multiple of `multiple_of`; up to `multiple_of - 1` are dropped.
 
-    `rows` are a part of `data`, not a copy.
+    An empty sequence counts like any other. `rows` are a part of `data`, not a copy.
 
     >>> trim_dataset(np.array([1, 2, 3, 4]), np.array([2, 0, 1, 1, 0]), multiple_of=2)
     TrimDatasetResult(rows=array([1, 2, 3, 4]), kept=array([2, 0, 1, 1]))

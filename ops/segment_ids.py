@@ -19,10 +19,12 @@ Array = np.ndarray[Any, Any]
 
 
 @op(
-    "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d]", caffe2="SortedSegmentSum", draw="sorted_ids"
+    "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d]",
+    caffe2="SortedSegmentSum, SortedSegmentRangeSum",
+    draw="sorted_ids",
 )
 def sorted_segment_sum(data: Array, ids: Array) -> Array:
-    """Sum the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
+    """Sum the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_sum`.
 
@@ -34,11 +36,11 @@ def sorted_segment_sum(data: Array, ids: Array) -> Array:
 
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) means[S, *d]",
-    caffe2="SortedSegmentMean",
+    caffe2="SortedSegmentMean, SortedSegmentRangeMean",
     draw="sorted_ids",
 )
 def sorted_segment_mean(data: Array, ids: Array) -> Array:
-    """Average the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
+    """Average the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_mean`.
 
@@ -54,7 +56,7 @@ def sorted_segment_mean(data: Array, ids: Array) -> Array:
     draw="sorted_ids",
 )
 def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Array:
-    """Sum the rows of each id, each times its weight; ids are 0, 1, 2 … in this order, each at least once.
+    """Sum the rows of each id, each times its weight; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_weighted_sum`.
 
@@ -66,7 +68,7 @@ def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Arra
 
 @op("ordered data[N, *d], int ids[N] -> largest[S, *d]", caffe2="SortedSegmentRangeMax", draw="sorted_ids")
 def sorted_segment_max(data: Array, ids: Array) -> Array:
-    """The largest row of each id, element by element; ids are 0, 1, 2 … in this order, each at least once.
+    """The largest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
 
     >>> sorted_segment_max(np.array([1, 2, 3]), np.array([0, 0, 1]))
     array([2, 3])
@@ -76,7 +78,7 @@ def sorted_segment_max(data: Array, ids: Array) -> Array:
 
 @op("ordered data[N, *d], int ids[N] -> smallest[S, *d]", draw="sorted_ids")
 def sorted_segment_min(data: Array, ids: Array) -> Array:
-    """The smallest row of each id, element by element; ids are 0, 1, 2 … in this order, each at least once.
+    """The smallest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
 
     >>> sorted_segment_min(np.array([1, 2, 3]), np.array([0, 0, 1]))
     array([1, 3])
@@ -86,7 +88,7 @@ def sorted_segment_min(data: Array, ids: Array) -> Array:
 
 @op("number data[N, *d], int ids[N] -> sum_of(data) products[S, *d]", draw="sorted_ids")
 def sorted_segment_prod(data: Array, ids: Array) -> Array:
-    """Multiply the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
+    """Multiply the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_prod`.
 
@@ -102,7 +104,7 @@ def sorted_segment_prod(data: Array, ids: Array) -> Array:
     draw="sorted_ids",
 )
 def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
-    """log(sum(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
+    """log(sum(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_logsumexp`.
 
@@ -118,7 +120,7 @@ def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
     draw="sorted_ids",
 )
 def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
-    """log(mean(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, each at least once.
+    """log(mean(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
     The dtypes are those of `lengths_logsumexp`.
 
@@ -230,7 +232,33 @@ def _lengths(ids: Array) -> Array:
 
 
 def _reduce_by_id(kind: str, data: Array, ids: Array, num_segments: int | None, empty: Any) -> Array:
+    lowest, highest = (int(ids.min()), int(ids.max())) if len(ids) else (0, -1)
     if num_segments is None:
-        num_segments = max(int(ids.max()) + 1, 0) if len(ids) else 0
+        num_segments = max(highest + 1, 0)
+    outside = lowest < 0 or highest >= num_segments
+    if (
+        not outside
+        and kind in ("sum", "mean")
+        and data.ndim == 1
+        and data.dtype.kind == "f"
+        and data.dtype.itemsize <= 8
+    ):
+        return _add_up(kind, data, ids, num_segments, empty)
     order, lengths = kernels.group_rows(ids, num_segments)
     return kernels.gather_segment_reduce(kind, data, order, lengths, empty)
+
+
+def _add_up(kind: str, column: Array, ids: Array, num_segments: int, empty: Any) -> Array:
+    """Sums or means of one column, in float64: single elements are added up faster than they are sorted."""
+    places = ids.astype(np.intp, copy=False)
+    with np.errstate(all="ignore"):
+        sums: Array = np.bincount(places, column, num_segments).astype(np.float64, copy=False)
+        if kind == "sum" and empty == 0:
+            return sums.astype(kernels.sum_dtype(column.dtype), copy=False)
+        counts = np.bincount(places, minlength=num_segments)
+        if kind == "mean":
+            sums /= np.maximum(counts, 1)
+        rule = kernels.sum_dtype if kind == "sum" else kernels.mean_dtype
+        result = sums.astype(rule(column.dtype), copy=False)
+    result[counts == 0] = empty
+    return result

@@ -70,7 +70,7 @@ def gather_sequences(
 ) -> tuple[Array, Array]:
     """Whole sequences, in the order of `indices`, with repeats; and their lengths, which Caffe2 leaves out.
 
-    `out` is an array for the rows.
+    An empty sequence stays empty, wherever it is put. `out` is an array for the rows.
 
     >>> gather_sequences(np.array([1, 2, 3]), np.array([2, 0]), np.array([2, 0, 1]))
     GatherSequencesResult(rows=array([3, 1, 2]), picked=array([1, 2]))

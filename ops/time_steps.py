@@ -43,7 +43,7 @@ def pack_by_time(
 def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -> Array:
     """The data of a time-major array, flat again: the inverse of `pack_by_time`.
 
-    `out` is an array for the result.
+    An empty sequence has no rows, whatever its column holds. `out` is an array for the result.
 
     >>> unpack_by_time(np.array([[1, 0, 3], [2, 0, 0]]), np.array([2, 0, 1]))
     array([1, 2, 3])
@@ -81,7 +81,7 @@ def unpack_sequence(rows: Array, batch_sizes: Array, order: Array) -> tuple[Arra
     """The sequences that `pack_sequence`, or torch, packed, in their old order, and their lengths.
 
     `batch_sizes` must not increase, nor begin with more than there are sequences in `order`, which holds each
-    sequence once.
+    sequence once. Those that no step reaches are empty.
 
     >>> unpack_sequence(np.array([3, 1, 4, 2, 5]), np.array([2, 2, 1]), np.array([2, 0, 1]))
     UnpackSequenceResult(data=array([1, 2, 3, 4, 5]), lengths=array([2, 0, 3]))

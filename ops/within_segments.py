@@ -27,6 +27,8 @@ def lengths_softmax(data: Array, lengths: Array) -> Array:
 def lengths_log_softmax(data: Array, lengths: Array) -> Array:
     """The logarithm of `lengths_softmax`, exact where the softmax itself is too small for its dtype.
 
+    An empty segment has no rows here either. The dtypes are those of `lengths_softmax`.
+
     >>> lengths_log_softmax(np.array([-1000.0, 0.0, 7.0]), np.array([2, 0, 1]))
     array([-1000.,     0.,     0.])
     """
@@ -37,7 +39,8 @@ def lengths_log_softmax(data: Array, lengths: Array) -> Array:
 def lengths_normalize(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] = "l2") -> Array:
     """Each segment divided by its norm, column by column: the sum of magnitudes, or the root of the sum of squares.
 
-    A segment whose norm is 0 stays as it is. float32 and float64 keep their dtype, everything else gives float64.
+    A segment whose norm is 0 stays as it is, and an empty segment stays empty. float32 and float64 keep their
+    dtype, everything else gives float64.
 
     >>> lengths_normalize(np.array([3.0, 4.0, 0.0]), np.array([2, 1]))
     array([0.6, 0.8, 0. ])
@@ -58,7 +61,7 @@ def lengths_normalize(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] 
 
 @op("number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[sum(lengths), *d]")
 def lengths_cumsum(data: Array, lengths: Array, *, reverse: bool = False, exclusive: bool = False) -> Array:
-    """The sum of each row and all rows before it in its segment.
+    """The sum of each row and all rows before it in its segment; an empty segment stays empty.
 
     `reverse` adds up from the end of the segment instead, `exclusive` leaves out the row itself. The dtypes are
     those of `lengths_sum`; floats are added up in float64, integers wrap around.
@@ -80,6 +83,8 @@ def lengths_rank(
     descending: bool = False,
 ) -> Array:
     """How many elements of the segment come before each one in sorted order, column by column.
+
+    An empty segment has no ranks.
 
     Equal elements come in the order they are in (`ties="first"`), or all have the lowest or the highest rank
     among them (`"min"`, `"max"`), or the ranks count distinct values (`"dense"`). NaN and NaT are larger than

@@ -23,7 +23,7 @@ from seqflow.lod import LoD
 from seqflow.registry import op
 
 if TYPE_CHECKING:
-    from seqflow import auto, ops, providers
+    from seqflow import auto, caffe2, ops, providers
     from seqflow.executor import run
     from seqflow.expression import Expression
     from seqflow.loader import BadRows, Loader, Packed, Rows, TokenBudget
@@ -59,6 +59,7 @@ __all__ = [
     "TensorSpec",
     "TokenBudget",
     "auto",
+    "caffe2",
     "from_arrow",
     "info",
     "op",
@@ -94,7 +95,7 @@ only call ops do not pay for Arrow."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("auto", "ops", "providers"):
+    if name in ("auto", "caffe2", "ops", "providers"):
         return import_module(f"seqflow.{name}")
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module 'seqflow' has no attribute {name!r}")

@@ -65,6 +65,7 @@ class OpDef:
     result: type | None
     """The NamedTuple of an op with several outputs."""
     caffe2: str | None = None
+    """The operator of Caffe2 it comes from; several are separated by commas."""
     same: tuple[str, str] | None = None
     """Two lengths inputs that the op declares to be equal, and so the rows they describe."""
     shape: ShapeFunction | None = None
@@ -164,8 +165,8 @@ def op(
     """Declare a function as an op under its own name.
 
     Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. `caffe2`
-    names the operator it comes from; `same` two lengths inputs that it declares to be equal; `shape` is a shape
-    function for what the signature cannot say.
+    names the operator it comes from, or several, separated by commas; `same` two lengths inputs that it declares
+    to be equal; `shape` is a shape function for what the signature cannot say.
     """
 
     def declare(function: F) -> F:
@@ -209,7 +210,7 @@ _TEMPLATE = """\
 def {name}({parameters}):
     try:
         fits = {condition}
-    except (KernelError, TypeError):
+    except (KernelError, TypeError, ValueError):
         fits = False
     try:
         if not fits:

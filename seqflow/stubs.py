@@ -66,14 +66,12 @@ def _shipped() -> list[OpDef]:
 
 
 def _op(op: OpDef) -> str:
-    returns = "Array" if op.output_names else "None"
-    result = ""
+    repeated = {a.name for item in op.signature.outputs if isinstance(item, Repeated) for a in item.arguments}
+    kinds = {name: "list[Array]" if name in repeated else "Array" for name in op.output_names}
+    returns, result = next(iter(kinds.values()), "None"), ""
     if op.result is not None:
         returns = op.result.__name__
-        repeated = {
-            a.name for item in op.signature.outputs if isinstance(item, Repeated) for a in item.arguments
-        }
-        fields = [f"    {name}: {'list[Array]' if name in repeated else 'Array'}" for name in op.output_names]
+        fields = [f"    {name}: {kind}" for name, kind in kinds.items()]
         result = f"class {returns}(NamedTuple):\n" + "\n".join(fields) + "\n\n"
     return f"{result}def {op.name}({', '.join(_parameters(op))}) -> {returns}: ...\n"
 

@@ -148,12 +148,16 @@ def test_ops_shows_one_op_with_signature_attributes_example_and_origin() -> None
         "max_length",
         "'right' or 'left'",
         ">>> ",
+        "An empty sequence is a row of padding.",
+        "LodError      lengths that are negative, or do not add up to the rows of data",
         "PackSegments",
     ):
         assert part in shown
     described = json.loads(seqflow("ops", "pad", "--json").stdout)
     assert described["attributes"]["value"] == {"takes": "a number", "required": False, "default": 0}
     assert described["caffe2"] == "PackSegments"
+    assert described["empty"] == "An empty sequence is a row of padding."
+    assert described["errors"][0]["kind"] == "LodError"
 
 
 def test_info_says_which_kernels_are_in_use() -> None:

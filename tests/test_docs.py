@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from seqflow import docs
+
 PAGES = sorted((Path(__file__).parents[1] / "docs").glob("*.md"))
 
 
@@ -12,3 +14,7 @@ PAGES = sorted((Path(__file__).parents[1] / "docs").glob("*.md"))
 def test_the_examples_of_a_page_run(page):
     failed, _ = doctest.testfile(str(page), module_relative=False, verbose=False)
     assert failed == 0
+
+
+def test_the_page_of_the_ops_is_current():
+    assert docs.PAGE.read_text() == docs.page(), "run `python -m seqflow.docs`"

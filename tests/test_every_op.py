@@ -10,15 +10,30 @@ from hypothesis import strategies as st
 
 import seqflow as sf
 from seqflow import PartialShape, TensorSpec, kernels, registry
+from seqflow.docs import describe
 from seqflow.signature.language import Max, Rest, Sum, evaluate
 from seqflow.signature.rows import name_outputs
 
 OPS = [registry.get(name) for name in registry.names()]
 IMPLEMENTATIONS = ["reference", "native"] if kernels.info()["kernels"] == "native" else ["reference"]
 every_op = pytest.mark.parametrize("op", OPS, ids=registry.names())
+NAN = float("nan")
 BAD_LENGTHS = [
-    [-1], [2, -1], [[1]], [1.0], [True], ["a"], [None], 1, [2**62, 2**62, 2**62], np.array([2**64 - 1], np.uint64),
+    [-1], [2, -1], [[1]], [1.0], [NAN], [True], ["a"], [None], 1, [2**62, 2**62, 2**62],
+    np.array([2**64 - 1], np.uint64), np.array([1], object),
 ]  # fmt: skip
+BAD_ATTRIBUTES = {
+    "int": [0.5, NAN, "1", True, [1], 1 + 0j],
+    "ints": [0.5, NAN, "1", [0.5], [True], [[1]], [None]],
+    "parts": [0, -1, 0.5, NAN, "1", [], [-1], [0.5], [[1]]],
+    "float": ["0.5", True, [0.5], 1j],
+    "bool": [2, 1, 0.0, "yes", [True]],
+    "str": [1, b"x", ["x"]],
+    "choice": ["", "no such choice", 1, b"right", ["right"], np.array(["right", "left"])],
+    "scalar": ["x", [1], {}, np.array([1, 2])],
+    "dtype": ["no such dtype", "U3", object, 5, ["int8"]],
+}
+"""Values that no attribute of this kind takes."""
 
 
 def results(op, inputs, attributes):
@@ -129,16 +144,94 @@ def test_strided_and_read_only_inputs_give_the_same(op, data):
 
 
 @every_op
-@given(data=st.data(), bad=st.sampled_from(BAD_LENGTHS))
-@settings(max_examples=30)
-def test_bad_lengths_are_our_error_and_name_the_op(op, data, bad):
+@given(data=st.data())
+@settings(max_examples=3)
+def test_bad_lengths_are_our_error_and_name_the_op(op, data):
     inputs, attributes = data.draw(calls(op))
-    name = next((a.name for a in op.signature.input_arguments if a.is_lengths), None)
-    if name is None:
-        return
-    wrong = [bad, *inputs[name][1:]] if isinstance(inputs[name], list) else bad
+    for argument in op.signature.input_arguments:
+        if argument.is_lengths:
+            for bad in [*BAD_LENGTHS, *wrong_sums(op, argument, inputs)]:
+                refuses(op, replaced(inputs, argument.name, bad), attributes)
+
+
+@every_op
+@given(data=st.data())
+@settings(max_examples=3)
+def test_inputs_of_a_wrong_kind_are_our_error_and_name_the_op(op, data):
+    inputs, attributes = data.draw(calls(op))
+    for argument in op.signature.input_arguments:
+        for bad in wrong_kinds(op, argument, first(inputs[argument.name])):
+            refuses(op, replaced(inputs, argument.name, bad), attributes)
+
+
+@every_op
+@given(data=st.data())
+@settings(max_examples=3)
+def test_attributes_out_of_range_are_our_error_and_name_the_op(op, data):
+    inputs, attributes = data.draw(calls(op))
+    for attribute in op.attributes:
+        bad = list(BAD_ATTRIBUTES.get(attribute.kind, ()))
+        if attribute.kind != "object" and not attribute.optional:
+            bad.append(None)
+        if attribute.kind in ("int", "ints") and attribute.minimum is not None:
+            bad.append(attribute.minimum - 1)
+        for value in bad:
+            refuses(op, inputs, {**attributes, attribute.name: value})
+
+
+@every_op
+@given(
+    data=st.data(),
+    value=st.sampled_from([2**63, -(2**63) - 1, NAN, np.inf, "x", np.zeros((7, 7), "f2"), object()]),
+)
+@settings(max_examples=10)
+def test_extreme_attributes_give_a_result_or_our_error(op, data, value):
+    inputs, attributes = data.draw(calls(op))
+    for attribute in op.attributes:
+        try:
+            results(op, inputs, {**attributes, attribute.name: value})
+        except sf.SeqflowError as error:
+            message = str(error)
+        else:
+            continue
+        assert message.startswith(f"{op.name}: ")
+
+
+def refuses(op, inputs, attributes):
     with pytest.raises(sf.SeqflowError, match=f"^{op.name}: "):
-        op.call(**{**inputs, name: wrong}, **attributes)
+        results(op, inputs, attributes)
+
+
+def first(value):
+    return value[0] if isinstance(value, list) else value
+
+
+def replaced(inputs, name, value):
+    """The inputs with another one in its place: the first of a list of them."""
+    return {**inputs, name: [value, *inputs[name][1:]] if isinstance(inputs[name], list) else value}
+
+
+def wrong_sums(op, argument, inputs):
+    """Lengths that do not add up to the rows of an input."""
+    if any(Sum(argument.name) in other.dims for other in op.signature.input_arguments):
+        lengths = first(inputs[argument.name]).astype(np.int64)
+        yield from (lengths + 1, lengths + 2**31, lengths + 2**62) if len(lengths) else ([2**31], [1, 2])
+
+
+def wrong_kinds(op, argument, array):
+    """Objects, NaN for integers, no axes where there should be some, and other trailing axes than the others'."""
+    if array is None:
+        return
+    yield array.astype(object)
+    yield object()
+    if argument.rank:
+        yield np.zeros((), array.dtype)
+    if argument.dtype.word in ("int", "index"):
+        yield np.full(array.shape, NAN)
+    others = [other for other in op.signature.input_arguments if other is not argument and not other.optional]
+    rest = None if argument.rest is None else argument.dims[argument.rest]
+    if rest not in (None, Rest("_")) and any(rest in other.dims for other in others):
+        yield np.zeros((*array.shape, 2), array.dtype)
 
 
 @every_op
@@ -150,9 +243,12 @@ def test_the_example_in_the_docs_runs(op):
 
 
 @every_op
-def test_the_docs_say_what_an_empty_segment_gives_where_it_may_be_asked_for(op):
+def test_the_docs_say_what_becomes_of_empty_sequences(op):
+    found = describe(op)
+    if any(argument.is_lengths for argument in op.signature.input_arguments):
+        assert found.empty, "the docs of an op with lengths say what an empty segment or sequence gives"
     if any(attribute.name == "empty" for attribute in op.attributes):
-        assert "empty segment gives" in " ".join(op.doc.split())
+        assert "empty segment gives" in " ".join(found.prose.split())
 
 
 def sizes(op, inputs, attributes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,7 +17,7 @@ def ops(
     name: Annotated[str | None, typer.Argument(help="Show everything about this op.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List the ops, or show one: signature, attributes, docs, example, origin."""
+    """List the ops, or show one: signature, docs, attributes, empty sequences, errors, example, origin."""
     from seqflow import registry
     from seqflow.errors import JobError, UnknownOpError
 
@@ -38,6 +39,9 @@ def ops(
 
 
 def _described(op: OpDef) -> dict[str, Any]:
+    from seqflow.docs import describe
+
+    found = describe(op)
     return {
         "name": op.name,
         "signature": str(op.signature),
@@ -50,13 +54,18 @@ def _described(op: OpDef) -> dict[str, Any]:
             for attribute in op.attributes
         },
         "doc": op.doc,
+        "empty": found.empty,
+        "errors": [{"kind": kind, "when": when} for kind, when in found.errors],
+        "example": found.example,
         "caffe2": op.caffe2,
     }
 
 
 def _print(op: OpDef) -> None:
-    typer.echo(f"{op.name}  {op.signature}\n")
-    typer.echo(op.doc)
+    from seqflow.docs import describe
+
+    found = describe(op)
+    typer.echo(f"{op.name}  {op.signature}\n\n{found.prose}")
     if op.attributes:
         typer.echo("\nattributes")
         print_table(
@@ -67,5 +76,11 @@ def _print(op: OpDef) -> None:
             )
             for attribute in op.attributes
         )
-    if op.caffe2:
-        typer.echo(f"\nfrom Caffe2's {op.caffe2}")
+    if found.empty:
+        typer.echo(f"\nempty sequences\n  {found.empty}")
+    if found.errors:
+        typer.echo("\nerrors")
+        print_table((f"  {kind}", when) for kind, when in found.errors)
+    typer.echo(f"\nexample\n{indent(found.example, '  ')}")
+    if found.origin:
+        typer.echo(f"\nfrom Caffe2's {found.origin}")

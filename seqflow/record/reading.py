@@ -62,9 +62,9 @@ def from_arrow(
         table = selection(table.schema, columns, rename).apply(table)
     record, bad_rows = convert(table, fill=fill, valid=valid)
     if bad_rows:
-        row, column, reason = bad_rows[0]
+        row, name, reason = bad_rows[0]
         raise ProviderError(
-            f"column {column!r}, row {row}: {reason}\npass fill= to replace nulls, or valid=True for masks"
+            f"column {name!r}, row {row}: {reason}\npass fill= to replace nulls, or valid=True for masks"
         )
     return record
 

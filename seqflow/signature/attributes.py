@@ -109,7 +109,7 @@ class Attribute:
         if self.kind == "dtype":
             return self._dtype(value)
         if self.kind == "choice":
-            if value in self.choices:
+            if isinstance(value, str) and value in self.choices:
                 return value
             guess = nearest(value, self.choices) if isinstance(value, str) else ""
             raise OpError(f"{self.name} is {value!r}, expected {self.expected}{guess}")

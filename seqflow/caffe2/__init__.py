@@ -1,0 +1,54 @@
+"""Caffe2's operators by their own names: its calls replayed unchanged, on seqflow's ops.
+
+A row of the tables says which op an operator is, and a small function brings its inputs and arguments into that
+op's order, and the results into Caffe2's: every output it declares, lengths and indices in its int32. What Caffe2
+does on purpose, however surprising, is kept and named in the docstring of the row's function. Where it reads or
+writes outside its memory, leaves results unset, wraps around, or takes lengths that do not add up, there is an
+error. More dtypes are taken than Caffe2 takes.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from seqflow.caffe2 import dense, elementwise, lengths, padding, rearrange, segments, sparse
+from seqflow.caffe2.adapter import Adapter
+from seqflow.errors import UnknownOpError, nearest
+
+__all__ = ["TABLE", "names", "run"]
+
+TABLE: dict[str, Adapter] = {
+    **lengths.TABLE,
+    **segments.TABLE,
+    **sparse.TABLE,
+    **padding.TABLE,
+    **rearrange.TABLE,
+    **dense.TABLE,
+    **elementwise.TABLE,
+}
+"""Every operator that is covered, by Caffe2's name."""
+
+
+def names() -> list[str]:
+    """The operators that are covered, sorted."""
+    return sorted(TABLE)
+
+
+def run(name: str, inputs: Sequence[Any], /, **arguments: Any) -> list[np.ndarray[Any, Any]]:
+    """Run a Caffe2 operator on its inputs, in Caffe2's order and with its arguments; its outputs, in its order.
+
+    Strings come and go as object arrays. Operators that draw random numbers take a `random_seed`, as Caffe2's
+    device options do. Raises UnknownOpError for an operator that is not covered, OpError for a wrong number of
+    inputs and for unknown arguments, and the op's own errors.
+
+    >>> run("PackSegments", [np.array([2, 1]), np.array([1.0, 2.0, 3.0])], max_length=3)
+    [array([[1., 2., 0.],
+           [3., 0., 0.]])]
+    """
+    if name not in TABLE:
+        raise UnknownOpError(
+            f"no operator of Caffe2 that is covered is named {name!r}{nearest(name, TABLE)}"
+            "\n  `seqflow.caffe2.names()` lists them"
+        )
+    return TABLE[name].run(name, inputs, arguments)

@@ -1,0 +1,174 @@
+"""A row of the tables: one operator, checked and called."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from seqflow import registry
+from seqflow.errors import OpError, OpTypeError, SeqflowError, nearest
+from seqflow.signature import Attribute, read_attributes
+from seqflow.signature.arrays import as_array
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """The op that an operator is, and how it is called.
+
+    `call` has the operator's inputs as positional parameters, its arguments as keyword-only ones, and returns one
+    array or several. Without `call` the operator is the op itself: the same inputs in the same order, no arguments.
+    """
+
+    op: str
+    call: Callable[..., Any] | None = None
+    strings: bool = False
+    """It only moves elements, so it takes strings as well."""
+
+    def run(self, name: str, inputs: Sequence[Any], arguments: Mapping[str, Any]) -> list[Array]:
+        """The operator's outputs; every error begins with its name."""
+        try:
+            arrays = self._inputs(inputs)
+            values = self._arguments(arguments)
+            if any(array.dtype.kind in "OUS" for array in arrays):
+                return self._run_on_strings(arrays, values)
+            return self._call(arrays, values)
+        except SeqflowError as error:
+            error.args = (f"{name}: {error}",)
+            raise
+        except (ValueError, OverflowError) as error:
+            raise OpError(f"{name}: {error}") from error
+
+    @cached_property
+    def attributes(self) -> tuple[Attribute, ...]:
+        """The arguments it takes."""
+        return () if self.call is None else read_attributes(self.call)
+
+    @cached_property
+    def _parameters(self) -> list[inspect.Parameter]:
+        op = registry.get(self.op)
+        parameters = inspect.signature(self.call or op.function).parameters.values()
+        return [parameter for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
+
+    @property
+    def _inputs_text(self) -> str:
+        return ", ".join(
+            f"{p.name}…" if p.kind is p.VAR_POSITIONAL else p.name if p.default is p.empty else f"[{p.name}]"
+            for p in self._parameters
+        )
+
+    def _inputs(self, inputs: Sequence[Any]) -> list[Array]:
+        if not isinstance(inputs, (list, tuple)):
+            raise OpTypeError(f"inputs is {type(inputs).__name__}, expected a list of arrays")
+        many = any(p.kind is p.VAR_POSITIONAL for p in self._parameters)
+        fewest = sum(p.default is p.empty and p.kind is not p.VAR_POSITIONAL for p in self._parameters)
+        if len(inputs) < max(fewest, 1) or (len(inputs) > len(self._parameters) and not many):
+            raise OpError(f"found {len(inputs)} inputs, expected {self._inputs_text}")
+        last = len(self._parameters) - 1
+        return [_as_input(self._parameters[min(i, last)].name, value) for i, value in enumerate(inputs)]
+
+    def _arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        known = {attribute.name: attribute for attribute in self.attributes}
+        for name in arguments:
+            if name not in known:
+                taken = f"it takes {', '.join(known)}" if known else "it takes none"
+                raise OpError(f"there is no argument {name!r}{nearest(name, known)}, {taken}")
+        for name, attribute in known.items():
+            if attribute.required and name not in arguments:
+                raise OpError(f"the argument {name} is missing, expected {attribute.expected}")
+        return {name: known[name].check(_plain(known[name], value)) for name, value in arguments.items()}
+
+    def _call(self, arrays: Sequence[Array], arguments: Mapping[str, Any]) -> list[Array]:
+        call = self.call or registry.get(self.op).call
+        found = call(*arrays, **arguments)
+        return [found] if isinstance(found, np.ndarray) else list(found)
+
+    def _run_on_strings(self, arrays: Sequence[Array], arguments: Mapping[str, Any]) -> list[Array]:
+        """Strings are moved as their places in a list of all, in uint64: a dtype that Caffe2 has not."""
+        pool: list[Any] = [""]
+        moved = []
+        for array, place in zip(arrays, self._places(len(arrays)), strict=True):
+            if array.dtype.kind not in "OUS":
+                if array.dtype == np.uint64:
+                    raise OpTypeError(f"{place} is uint64, which cannot stand beside strings")
+                moved.append(array)
+                continue
+            texts = [_text(place, text) for text in array.ravel().tolist()]
+            if not self.strings:
+                raise OpTypeError(f"{place} holds strings, expected numbers")
+            moved.append(np.arange(len(pool), len(pool) + len(texts), dtype=np.uint64).reshape(array.shape))
+            pool += texts
+        if len(pool) > 1 and all(isinstance(text, bytes) for text in pool[1:]):
+            pool[0] = b""
+        texts_by_place = np.array(pool, object)
+        found = self._call(moved, arguments)
+        return [
+            np.asarray(texts_by_place[array], object) if array.dtype == np.uint64 else array
+            for array in found
+        ]
+
+    def _places(self, count: int) -> list[str]:
+        last = len(self._parameters) - 1
+        return [self._parameters[min(i, last)].name for i in range(count)]
+
+
+def _as_input(name: str, value: Any) -> Array:
+    array = np.asarray(value, object) if _holds_text(value) else None
+    return as_array(name, value) if array is None else array
+
+
+def _holds_text(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "OUS"
+    return isinstance(value, (list, tuple)) and any(isinstance(one, (str, bytes)) for one in value)
+
+
+def _text(name: str, text: Any) -> Any:
+    if isinstance(text, (str, bytes)):
+        return text
+    raise OpTypeError(f"{name} holds {text!r} ({type(text).__name__}), expected strings")
+
+
+def _plain(attribute: Attribute, value: Any) -> Any:
+    """Caffe2 keeps bools as 0 and 1, and text as bytes."""
+    if attribute.kind == "bool" and isinstance(value, (int, np.integer)) and value in (0, 1):
+        return bool(value)
+    if attribute.kind in ("str", "choice") and isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return value
+
+
+def int32(array: Array) -> Array:
+    """Lengths, ids and positions as Caffe2 has them; OpError where int32 cannot hold them (Caffe2 wraps around)."""
+    largest = int(array.max(initial=0))
+    if largest > np.iinfo(np.int32).max:
+        raise OpError(f"the result holds {largest}, more than Caffe2's int32 can hold")
+    return array.astype(np.int32)
+
+
+def chosen(number: int) -> int | None:
+    """An argument whose -1 stands for "not given"."""
+    return None if number == -1 else number
+
+
+def single_integer(name: str, array: Array) -> int:
+    """An argument that came as an input."""
+    if array.size != 1 or array.dtype.kind not in "iu":
+        raise OpError(f"{name} is {array.dtype} {array.shape}, expected one integer")
+    return int(array.reshape(())[()])
+
+
+def integers_of(name: str, array: Array) -> tuple[int, ...]:
+    """A list of integers that came as an input."""
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise OpError(f"{name} is {array.dtype} {array.shape}, expected integers in one dimension")
+    return tuple(array.tolist())
+
+
+def seed_of(random_seed: int | None) -> int:
+    """The seed of a random operator: a new one where none is given."""
+    return int(np.random.default_rng().integers(2**63)) if random_seed is None else random_seed

@@ -1,0 +1,275 @@
+"""Dense tensors: layers, other shapes, joining and cutting, reducing over axes."""
+
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+
+from seqflow import ops
+from seqflow.caffe2.adapter import Adapter, int32, integers_of, seed_of, single_integer
+from seqflow.errors import OpError, ShapeError
+from seqflow.signature import Ints, NonNegative, Positive, Sizes
+
+Array = np.ndarray[Any, Any]
+Order = Literal["NCHW", "NHWC"]
+
+
+# Layers: an axis cuts each input into a matrix
+
+
+def _matrix(name: str, x: Array, axis: int) -> tuple[Array, tuple[int, ...]]:
+    """The axes before `axis` as rows, the others as columns; and the sizes of the former."""
+    if not -x.ndim <= axis < x.ndim:
+        raise ShapeError(f"axis is {axis}, but {name} has {x.ndim} dimension{'' if x.ndim == 1 else 's'}")
+    outer = x.shape[: axis % x.ndim]
+    return x.reshape(prod(outer), prod(x.shape[len(outer) :])), outer
+
+
+def fc(
+    x: Array, w: Array, b: Array, *, axis: int = 1, axis_w: int = 1, float16_compute: bool = False
+) -> Array:
+    """`float16_compute` is taken and not followed: sums are in float32 at least."""
+    rows, outer = _matrix("x", x, axis)
+    y = ops.fc(rows, _matrix("w", w, axis_w)[0], b)
+    return y.reshape(*outer, y.shape[1])
+
+
+def fc_transposed(
+    x: Array, w: Array, b: Array, *, axis: int = 1, axis_w: int = 1, float16_compute: bool = False
+) -> Array:
+    """FC with the weights the other way round."""
+    return fc(x, _matrix("w", w, axis_w)[0].T, b, axis=axis)
+
+
+def batch_matmul(
+    a: Array, b: Array, *, trans_a: bool = False, trans_b: bool = False, broadcast: bool = False
+) -> Array:
+    """Batches broadcast whether `broadcast` is set or not."""
+    for name, x in (("a", a), ("b", b)):
+        if x.ndim < 2 and (trans_a if name == "a" else trans_b):
+            raise ShapeError(f"{name} has {x.ndim} dimensions {x.shape}, expected 2 or more to be transposed")
+    return ops.matmul(a.swapaxes(-1, -2) if trans_a else a, b.swapaxes(-1, -2) if trans_b else b)
+
+
+def softmax(x: Array, *, axis: int = 1) -> Array:
+    """All axes from `axis` on are one row."""
+    return ops.softmax(_matrix("x", x, axis)[0]).reshape(x.shape)
+
+
+def layer_norm(
+    x: Array,
+    gamma: Array | None = None,
+    beta: Array | None = None,
+    *,
+    axis: int = 1,
+    epsilon: float = 1e-5,
+    elementwise_affine: bool = False,
+) -> tuple[Array, Array, Array]:
+    """All axes from `axis` on are one row. Mean, and the standard deviation with `epsilon` in it, are outputs."""
+    if elementwise_affine != (gamma is not None and beta is not None):
+        raise OpError("gamma and beta go with elementwise_affine, and it with both of them")
+    rows, outer = _matrix("x", x, axis)
+    gamma, beta = (None if row is None else row.reshape(-1) for row in (gamma, beta))
+    y = ops.layer_norm(rows, gamma, beta, epsilon=epsilon)
+    mean = ops.reduce_mean(rows, axes=1)
+    variance = ops.reduce_mean((rows - mean[:, None]) ** 2, axes=1)
+    deviation = np.sqrt(variance + epsilon, dtype=mean.dtype)
+    return y.reshape(x.shape), mean.reshape(*outer, 1), deviation.reshape(*outer, 1)
+
+
+def dropout(
+    x: Array, *, ratio: float = 0.5, is_test: bool = False, random_seed: NonNegative | None = None
+) -> tuple[Array, Array]:
+    """In a test everything is kept; the mask, which Caffe2 then leaves unset, is all true."""
+    y, kept = ops.dropout(x, ratio=0.0 if is_test else ratio, seed=seed_of(random_seed))
+    return y, kept
+
+
+# Other shapes
+
+
+def reshape(data: Array, new_shape: Array | None = None, *, shape: Ints | None = None) -> tuple[Array, Array]:
+    """A 0 is the size of the input in its place. The old shape is the second output."""
+    if (new_shape is None) == (shape is None):
+        raise OpError("shape is expected either as an argument or as the second input")
+    sizes = list(integers_of("new_shape", new_shape) if new_shape is not None else shape or ())
+    for i, size in enumerate(sizes):
+        if size == 0 and i >= data.ndim:
+            raise ShapeError(f"shape[{i}] is 0, the size of the input, but data has {data.ndim} dimensions")
+        sizes[i] = data.shape[i] if size == 0 else size
+    dtype = np.int64 if new_shape is None else new_shape.dtype
+    return ops.reshape(data, np.array(sizes, np.int64)), np.array(data.shape, dtype)
+
+
+def transpose(x: Array, *, axes: Ints | None = None) -> Array:
+    """Without `axes`, reversed."""
+    return ops.transpose(x, perm=axes)
+
+
+def expand_dims(data: Array, *, dims: Sizes) -> Array:
+    """A dimension named twice counts once."""
+    return ops.expand_dims(data, axis=tuple(sorted(set(dims))))
+
+
+def squeeze(data: Array, *, dims: Sizes) -> Array:
+    """A dimension named twice counts once."""
+    return ops.squeeze(data, axis=tuple(sorted(set(dims))))
+
+
+def cast(x: Array, *, to: Any, from_type: Any = None) -> Array:
+    """`to` is a number of Caffe2's DataType, or its name. `from_type` is taken and not looked at."""
+    name = to.decode() if isinstance(to, bytes) else to
+    dtype = _DTYPES.get(name.upper()) if isinstance(name, str) else _numbered(name)
+    if dtype is None:
+        raise OpError(f"to is {to!r}, expected one of {', '.join(_DTYPES)}, or its number in DataType")
+    return ops.cast(x, dtype=dtype)
+
+
+_DTYPES = {
+    "FLOAT": "float32", "INT32": "int32", "BYTE": "uint8", "BOOL": "bool", "UINT8": "uint8", "INT8": "int8",
+    "UINT16": "uint16", "INT16": "int16", "INT64": "int64", "FLOAT16": "float16", "DOUBLE": "float64",
+}  # fmt: skip
+_NUMBERS = dict(zip((1, 2, 3, 5, 6, 7, 8, 9, 10, 12, 13), _DTYPES.values(), strict=True))
+
+
+def _numbered(number: Any) -> str | None:
+    return _NUMBERS.get(int(number)) if isinstance(number, (int, np.integer)) else None
+
+
+# Joining and cutting
+
+
+def _channels(axis: int | None, order: Order | None) -> int:
+    """The axis, which the order of an image's axes may name instead."""
+    if axis is not None and order is not None:
+        raise OpError("axis and order are both given, expected one of them")
+    return axis if axis is not None else 3 if order == "NHWC" else 1
+
+
+def concat(
+    *inputs: Array, axis: int | None = None, order: Order | None = None, add_axis: bool = False
+) -> tuple[Array, Array]:
+    """`add_axis` joins along a new axis. The second output is the size of each input along the axis."""
+    along = _channels(axis, order)
+    parts = [ops.expand_dims(x, axis=along) for x in inputs] if add_axis else list(inputs)
+    joined = ops.concat(parts, axis=along)
+    return joined, int32(np.array([part.shape[along] for part in parts]))
+
+
+def split(
+    input: Array,
+    split_input: Array | None = None,
+    *,
+    axis: int | None = None,
+    split: Sizes | None = None,
+    order: Order | None = None,
+    add_axis: bool = False,
+    num_outputs: Positive | None = None,
+) -> list[Array]:
+    """The sizes are an argument or the second input; without, `num_outputs` equal parts.
+
+    In Caffe2 a call names its outputs, so it knows how many there are: `num_outputs`. `add_axis`, which undoes
+    that of Concat, takes the axis away.
+    """
+    if split_input is not None:
+        split = integers_of("split", split_input)
+    along = _channels(axis, order)
+    parts = split or num_outputs
+    if parts is None:
+        raise OpError("split is missing, expected the size of each part, or num_outputs for equal parts")
+    if split and num_outputs not in (None, len(split)):
+        raise OpError(f"split has {len(split)} sizes, expected {num_outputs} as num_outputs says")
+    pieces = ops.split(input, parts=parts, axis=along)
+    return [ops.squeeze(piece, axis=along) for piece in pieces] if add_axis else pieces
+
+
+def tile(
+    x: Array,
+    tiles_input: Array | None = None,
+    axis_input: Array | None = None,
+    *,
+    tiles: NonNegative | None = None,
+    axis: int | None = None,
+) -> Array:
+    """Inputs win over arguments."""
+    tiles = tiles if tiles_input is None else single_integer("tiles", tiles_input)
+    axis = axis if axis_input is None else single_integer("axis", axis_input)
+    if tiles is None or axis is None:
+        raise OpError(f"{'tiles' if tiles is None else 'axis'} is missing, expected an argument or an input")
+    if not -x.ndim <= axis < x.ndim:
+        raise ShapeError(f"axis is {axis}, but x has {x.ndim} dimensions")
+    repeats = [1] * x.ndim
+    repeats[axis] = tiles
+    return ops.tile(x, repeats=repeats)
+
+
+def slice_(
+    data: Array,
+    starts_input: Array | None = None,
+    ends_input: Array | None = None,
+    *,
+    starts: Ints | None = None,
+    ends: Ints | None = None,
+) -> Array:
+    """Negative positions count from behind the end: -1 is the end itself. Several axes at once are fine here."""
+    if starts_input is not None and ends_input is not None:
+        starts, ends = integers_of("starts", starts_input), integers_of("ends", ends_input)
+    if starts is None or ends is None:
+        raise OpError("starts and ends are expected, both as arguments or both as inputs")
+    if len(starts) != len(ends) or len(starts) > data.ndim:
+        raise ShapeError(f"starts {starts} and ends {ends} are expected for the first of {data.ndim} axes")
+    bounds = [
+        (_position("starts", i, start, size), _position("ends", i, end, size)) if size else (0, 0)
+        for i, (start, end, size) in enumerate(zip(starts, ends, data.shape, strict=False))
+    ]
+    for i, (start, end) in enumerate(bounds):
+        if end < start:
+            raise OpError(f"ends[{i}] is {ends[i]}, which is before starts[{i}] = {starts[i]}")
+    return ops.slice_axes(data, starts=[start for start, _ in bounds], stops=[end for _, end in bounds])
+
+
+def _position(name: str, i: int, position: int, size: int) -> int:
+    counted = position + size + 1 if position < 0 else min(position, size)
+    if counted < 0:
+        raise OpError(f"{name}[{i}] is {position}, which is before the first of {size} elements")
+    return counted
+
+
+# Reducing
+
+
+def reduce_sum(x: Array, *, axes: Ints | None = None, keepdims: bool = True) -> Array:
+    """Axes stay, with size 1, unless asked otherwise. Integers are summed in int64."""
+    return ops.reduce_sum(x, axes=axes or None, keepdims=keepdims)
+
+
+def reduce_mean(x: Array, *, axes: Ints | None = None, keepdims: bool = True) -> Array:
+    return ops.reduce_mean(x, axes=axes or None, keepdims=keepdims)
+
+
+def reduce_max(x: Array, *, axes: Ints | None = None, keepdims: bool = True) -> Array:
+    """The largest of no elements is 0."""
+    return ops.reduce_max(x, axes=axes or None, keepdims=keepdims)
+
+
+TABLE = {
+    "FC": Adapter("fc", fc),
+    "FCTransposed": Adapter("fc", fc_transposed),
+    "BatchMatMul": Adapter("matmul", batch_matmul),
+    "Softmax": Adapter("softmax", softmax),
+    "LayerNorm": Adapter("layer_norm", layer_norm),
+    "Dropout": Adapter("dropout", dropout),
+    "SquareRootDivide": Adapter("square_root_divide"),
+    "Cast": Adapter("cast", cast),
+    "Reshape": Adapter("reshape", reshape, strings=True),
+    "Transpose": Adapter("transpose", transpose, strings=True),
+    "ExpandDims": Adapter("expand_dims", expand_dims, strings=True),
+    "Squeeze": Adapter("squeeze", squeeze, strings=True),
+    "Concat": Adapter("concat", concat, strings=True),
+    "Split": Adapter("split", split, strings=True),
+    "Tile": Adapter("tile", tile, strings=True),
+    "Slice": Adapter("slice_axes", slice_, strings=True),
+    "ReduceSum": Adapter("reduce_sum", reduce_sum),
+    "ReduceMean": Adapter("reduce_mean", reduce_mean),
+    "ReduceMax": Adapter("reduce_max", reduce_max),
+}

@@ -1,0 +1,133 @@
+"""Element by element."""
+
+from collections.abc import Callable
+from functools import reduce
+from typing import Any, Literal
+
+import numpy as np
+
+from seqflow import ops, registry
+from seqflow.caffe2.adapter import Adapter
+from seqflow.errors import OpError, ShapeError
+
+Array = np.ndarray[Any, Any]
+Binary = Callable[[Array, Array], Array]
+
+
+def _broadcasting(function: Binary) -> Callable[..., Array]:
+    """An operator on two tensors that broadcast: as in NumPy, or the second along axes of the first."""
+
+    def call(
+        a: Array,
+        b: Array,
+        *,
+        broadcast: bool = False,
+        axis: int = -1,
+        axis_str: str = "",
+        order: Literal["NCHW", "NHWC"] = "NCHW",
+    ) -> Array:
+        """With `broadcast` the axes of `b` are those of `a` from `axis` on; without `axis` its last ones."""
+        if broadcast and axis_str:
+            if axis != -1 or len(axis_str) != 1 or axis_str not in order:
+                raise OpError(f"axis_str is {axis_str!r}, expected one of {order!r}, and no axis beside it")
+            axis = order.index(axis_str)
+        return function(a, _along(a, b, axis) if broadcast else b)
+
+    return call
+
+
+def _along(a: Array, b: Array, axis: int) -> Array:
+    """`b` with axes of size 1 behind it, so that its first axis is the one of `a` that `axis` names."""
+    if b.size == 1:
+        return b.reshape(())
+    last = a.ndim - b.ndim
+    first = last if axis == -1 else axis
+    if not 0 <= first <= last:
+        raise ShapeError(
+            f"axis is {axis}, expected 0 to {last}: b has {b.ndim} of the {a.ndim} dimensions of a"
+        )
+    for i, size in enumerate(b.shape):
+        if size not in (1, a.shape[first + i]):
+            raise ShapeError(
+                f"b.shape[{i}] is {size}, expected {a.shape[first + i]} as in a.shape[{first + i}]"
+            )
+    return b.reshape(*b.shape, *[1] * (last - first))
+
+
+def _divide(a: Array, b: Array) -> Array:
+    """Integers are divided as in C, towards 0; one divided by zero is an error."""
+    if a.dtype.kind in "iu" and b.dtype.kind in "iu":
+        return ops.floor_divide(ops.sub(a, ops.fmod(a, b)), b)
+    return ops.div(a, b)
+
+
+def power(
+    x: Array, exponent_input: Array | None = None, *, exponent: float | None = None, broadcast: bool = False,
+    axis: int = -1, axis_str: str = "", order: Literal["NCHW", "NHWC"] = "NCHW",
+) -> Array:  # fmt: skip
+    """The exponent is an argument or the second input."""
+    if (exponent is None) == (exponent_input is None):
+        raise OpError("exponent is expected either as an argument or as the second input")
+    if exponent_input is None:
+        return ops.pow(x, exponent)  # type: ignore[arg-type]
+    return _power(x, exponent_input, broadcast=broadcast, axis=axis, axis_str=axis_str, order=order)
+
+
+_power = _broadcasting(ops.pow)
+
+
+def modulo(x: Array, *, divisor: int, sign_follow_divisor: bool = False) -> Array:
+    """The sign is that of the element, unless it is to follow the divisor."""
+    return ops.remainder(x, divisor) if sign_follow_divisor else ops.fmod(x, divisor)
+
+
+def clip(x: Array, *, min: float | None = None, max: float | None = None) -> Array:
+    """Infinities become the largest finite numbers, unless bounds are given."""
+    limits = np.finfo(x.dtype if x.dtype.kind == "f" else np.float64)
+    low, high = float(limits.min) if min is None else min, float(limits.max) if max is None else max
+    return ops.clip(x, low, high)
+
+
+def where(condition: Array, x: Array, y: Array, *, broadcast_on_rows: bool = False) -> Array:
+    """With `broadcast_on_rows` there is one condition a row."""
+    if broadcast_on_rows:
+        condition = condition.reshape(*condition.shape, *[1] * (x.ndim - condition.ndim))
+    return ops.where(condition, x, y)
+
+
+def _unary(op: str) -> Callable[[Array], Array]:
+    call = registry.get(op).call
+    return lambda x: call(x)
+
+
+def _all_inputs(function: Binary) -> Callable[..., Array]:
+    """An operator on one tensor or more, from left to right."""
+    return lambda *inputs: reduce(function, inputs)
+
+
+_UNARY = {
+    "Abs": "abs", "Negative": "neg", "Sign": "sign", "Sqrt": "sqrt", "Rsqrt": "rsqrt", "Sqr": "square",
+    "Exp": "exp", "Log": "log", "Log1p": "log1p", "Erf": "erf", "Reciprocal": "reciprocal",
+    "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "asin", "Acos": "acos", "Atan": "atan",
+    "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh", "Floor": "floor", "Ceil": "ceil",
+    "Sigmoid": "sigmoid", "Relu": "relu", "Not": "logical_not",
+}  # fmt: skip
+_BINARY = {
+    "Add": "add", "Sub": "sub", "Mul": "mul",
+    "EQ": "equal", "NE": "not_equal", "LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal",
+    "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor",
+    "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor",
+}  # fmt: skip
+
+TABLE = {
+    **{name: Adapter(op, _unary(op)) for name, op in _UNARY.items()},
+    **{name: Adapter(op, _broadcasting(registry.get(op).call)) for name, op in _BINARY.items()},
+    "Div": Adapter("div", _broadcasting(_divide)),
+    "Pow": Adapter("pow", power),
+    "Mod": Adapter("fmod", modulo),
+    "Clip": Adapter("clip", clip),
+    "Where": Adapter("where", where, strings=True),
+    "Sum": Adapter("add", _all_inputs(ops.add)),
+    "Max": Adapter("maximum", _all_inputs(ops.maximum)),
+    "Min": Adapter("minimum", _all_inputs(ops.minimum)),
+}

@@ -1,0 +1,69 @@
+"""Converting between lengths, ids, ranges and offsets."""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow import ops
+from seqflow.caffe2.adapter import Adapter, int32, single_integer
+from seqflow.errors import OpError, ShapeError
+from seqflow.signature import Positive
+
+Array = np.ndarray[Any, Any]
+
+
+def lengths_to_offsets(lengths: Array, *, include_last_offset: bool = False) -> Array:
+    """Without the total at the end, unless asked for it."""
+    offsets = ops.lengths_to_offsets(lengths)
+    return int32(offsets if include_last_offset else offsets[:-1])
+
+
+def lengths_to_weights(lengths: Array, *, power: float = 0.5) -> Array:
+    return ops.lengths_to_weights(lengths, power=power)
+
+
+def lengths_split(
+    lengths: Array, n_split_input: Array | None = None, *, n_split: Positive | None = None
+) -> Array:
+    """The second input wins over the argument."""
+    if n_split_input is not None:
+        n_split = single_integer("n_split", n_split_input)
+    if n_split is None:
+        raise OpError("n_split is missing, expected it as an argument or as the second input")
+    return int32(ops.lengths_split(lengths, n=n_split))
+
+
+def segment_ids_to_lengths(segment_ids: Array, data: Array | None = None) -> Array:
+    """With `data` there are as many segments as it has rows."""
+    return int32(ops.segment_ids_to_lengths(segment_ids, num_segments=_num_rows(data)))
+
+
+def segment_ids_to_ranges(segment_ids: Array, data: Array | None = None) -> Array:
+    """Segments behind the last id are (0, 0), and not empty ranges at the end."""
+    ranges = ops.segment_ids_to_ranges(segment_ids, num_segments=_num_rows(data))
+    last = int(segment_ids[-1]) if len(segment_ids) else -1
+    ranges[last + 1 :] = 0
+    return int32(ranges)
+
+
+def _num_rows(data: Array | None) -> int | None:
+    if data is not None and not data.ndim:
+        raise ShapeError("data has no dimensions, expected 1 or more")
+    return None if data is None else len(data)
+
+
+TABLE = {
+    "LengthsToOffsets": Adapter("lengths_to_offsets", lengths_to_offsets),
+    "LengthsToRanges": Adapter("lengths_to_ranges", lambda lengths: int32(ops.lengths_to_ranges(lengths))),
+    "LengthsToSegmentIds": Adapter(
+        "lengths_to_segment_ids", lambda lengths: int32(ops.lengths_to_segment_ids(lengths))
+    ),
+    "LengthsRangeFill": Adapter(
+        "lengths_to_positions", lambda lengths: int32(ops.lengths_to_positions(lengths))
+    ),
+    "LengthsToShape": Adapter("lengths_to_shape", lambda lengths: int32(ops.lengths_to_shape(lengths))),
+    "LengthsToWeights": Adapter("lengths_to_weights", lengths_to_weights),
+    "LengthsSplit": Adapter("lengths_split", lengths_split),
+    "SegmentIdsToLengths": Adapter("segment_ids_to_lengths", segment_ids_to_lengths),
+    "SegmentIdsToRanges": Adapter("segment_ids_to_ranges", segment_ids_to_ranges),
+}

@@ -1,0 +1,145 @@
+"""Padding, packing and masks."""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from seqflow import ops
+from seqflow.caffe2.adapter import Adapter, chosen, int32
+from seqflow.errors import ShapeError
+from seqflow.signature import NonNegative, Positive
+
+Array = np.ndarray[Any, Any]
+
+
+def pack_segments(
+    lengths: Array,
+    data: Array,
+    *,
+    max_length: int = -1,
+    pad_minf: bool = False,
+    return_presence_mask: bool = False,
+) -> tuple[Array, ...]:
+    """Longer segments are cut without a word. `pad_minf` fills floats with -inf, but integers with 0."""
+    fill = -np.inf if pad_minf and data.dtype.kind == "f" else 0
+    packed, mask = ops.pad(data, lengths, max_length=chosen(max_length), value=fill, truncate=True)
+    return (packed, mask) if return_presence_mask else (packed,)
+
+
+def unpack_segments(lengths: Array, packed: Array, *, max_length: int = -1) -> Array:
+    """With `max_length`, which is the width of `packed`, longer lengths mean that much."""
+    if max_length != -1:
+        width = packed.shape[1] if packed.ndim > 1 else 0
+        if width != max_length:
+            raise ShapeError(f"packed.shape[1] is {width}, expected {max_length} as max_length says")
+        lengths = np.minimum(lengths, max_length)
+    return ops.unpad(packed, lengths)
+
+
+def add_padding(
+    data: Array,
+    lengths: Array | None = None,
+    start: Array | None = None,
+    end: Array | None = None,
+    *,
+    padding_width: NonNegative = 1,
+    end_padding_width: int = -1,
+) -> tuple[Array, Array]:
+    """Without lengths all rows are one segment. `end` is like `start` unless given."""
+    start, end = (None if row is None else _row_of(data, row) for row in (start, end))
+    rows, longer = ops.add_padding(
+        data, _lengths(data, lengths), start, end, before=padding_width, after=chosen(end_padding_width)
+    )
+    return rows, int32(longer)
+
+
+def remove_padding(
+    data: Array, lengths: Array | None = None, *, padding_width: NonNegative = 1, end_padding_width: int = -1
+) -> tuple[Array, Array]:
+    """Without lengths all rows are one segment. A segment shorter than its padding is an error."""
+    rows, kept = ops.remove_padding(
+        data, _lengths(data, lengths), before=padding_width, after=chosen(end_padding_width)
+    )
+    return rows, int32(kept)
+
+
+def gather_padding(
+    data: Array, lengths: Array, *, padding_width: NonNegative = 1, end_padding_width: int = -1
+) -> tuple[Array, Array]:
+    return ops.gather_padding(data, lengths, before=padding_width, after=chosen(end_padding_width))
+
+
+def _lengths(data: Array, lengths: Array | None) -> Array:
+    return np.array(data.shape[:1], np.int64) if lengths is None else lengths
+
+
+def _row_of(data: Array, row: Array) -> Array:
+    """A row of padding may have any shape with as many elements as a row of data."""
+    shape = data.shape[1:]
+    return row.reshape(shape) if row.size == np.prod(shape, dtype=np.int64) else row
+
+
+def lengths_pad(data: Array, lengths: Array, *, target_length: Positive, padding_value: float = -1) -> Array:
+    """The padding is -1 unless asked otherwise; for integers it loses its fraction."""
+    value = int(padding_value) if data.dtype.kind in "iu" else padding_value
+    return ops.pad_lengths(data, lengths, target_length=target_length, value=value)
+
+
+def pad_empty_samples(lengths: Array, *features: Array) -> list[Array]:
+    """All features have the same lengths; the new lengths come first."""
+    if not features:
+        return [int32(np.maximum(np.diff(ops.lengths_to_offsets(lengths)), 1))]
+    padded = [ops.pad_empty(feature, lengths) for feature in features]
+    return [int32(padded[0].filled), *(one.rows for one in padded)]
+
+
+Mode = Literal["sequence", "window", "upper", "lower", "upperdiag", "lowerdiag"]
+_TRIANGLES: dict[str, Literal["upper", "lower", "upper_diagonal", "lower_diagonal"]] = {
+    "upper": "upper",
+    "lower": "lower",
+    "upperdiag": "upper_diagonal",
+    "lowerdiag": "lower_diagonal",
+}
+
+
+def sequence_mask(
+    input: Array,
+    sequence_lengths: Array | None = None,
+    *,
+    mode: Mode,
+    axis: int = 1,
+    batch: int | None = None,
+    repeat_from_axis: int = -1,
+    radius: NonNegative = 10,
+    fill_val: float = -np.inf,
+    grad: bool = False,
+) -> Array:
+    """`upper` masks column > row, `lower` column < row: the opposite of what Caffe2's documentation says.
+
+    The triangular modes take a second input and do not look at it. `grad` fills with 0.
+    """
+    return ops.sequence_mask(
+        input,
+        None if mode in _TRIANGLES else sequence_lengths,
+        mode=_TRIANGLES.get(mode, mode),  # type: ignore[arg-type]
+        axis=axis,
+        batch=batch,
+        repeat_from_axis=chosen(repeat_from_axis),
+        radius=radius,
+        fill=0 if grad else fill_val,
+    )
+
+
+TABLE = {
+    "PackSegments": Adapter("pad", pack_segments, strings=True),
+    "UnpackSegments": Adapter("unpad", unpack_segments, strings=True),
+    "PackRNNSequence": Adapter("pack_by_time", strings=True),
+    "UnpackRNNSequence": Adapter("unpack_by_time", strings=True),
+    "AddPadding": Adapter("add_padding", add_padding),
+    "RemovePadding": Adapter("remove_padding", remove_padding),
+    "GatherPadding": Adapter("gather_padding", gather_padding),
+    "LengthsPad": Adapter("pad_lengths", lengths_pad),
+    "PadEmptySamples": Adapter("pad_empty", pad_empty_samples, strings=True),
+    "SequenceMask": Adapter("sequence_mask", sequence_mask),
+    "VariableLengthSequencePadding": Adapter("zero_after_length"),
+}

@@ -1,0 +1,117 @@
+"""Sequences in, sequences out: repeating, reversing, leaving out, trimming, decoding."""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow import ops
+from seqflow.caffe2.adapter import Adapter, int32, seed_of
+from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
+from seqflow.signature import NonNegative, Positive
+
+Array = np.ndarray[Any, Any]
+
+
+def boolean_mask_lengths(lengths: Array, mask: Array) -> Array:
+    """The result has the dtype of the lengths."""
+    return ops.boolean_mask_lengths(mask, lengths).astype(lengths.dtype)
+
+
+def boolean_unmask(*masks_and_values: Array) -> Array:
+    """Masks and their values take turns; where masks overlap the first one wins."""
+    if len(masks_and_values) % 2:
+        raise OpError(f"found {len(masks_and_values)} inputs, expected a mask and its values by turns")
+    return ops.boolean_unmask(masks_and_values[1::2], masks_and_values[::2])
+
+
+def sparse_dropout_with_replacement(
+    x: Array,
+    lengths: Array,
+    *,
+    ratio: float = 0.0,
+    replacement_value: int = 0,
+    random_seed: NonNegative | None = None,
+) -> tuple[Array, Array]:
+    """A whole example becomes the one value, with length 1, also where it was empty."""
+    rows, kept = ops.dropout_sequences(
+        x, lengths, ratio=ratio, replacement=replacement_value, seed=seed_of(random_seed)
+    )
+    return rows, int32(kept)
+
+
+def sparse_itemwise_dropout_with_replacement(
+    x: Array,
+    lengths: Array,
+    *,
+    ratio: float = 0.0,
+    replacement_value: int = 0,
+    random_seed: NonNegative | None = None,
+) -> tuple[Array, Array]:
+    """The lengths stay as they are."""
+    dropped = ops.dropout_ids(
+        x, lengths, ratio=ratio, replacement=replacement_value, seed=seed_of(random_seed)
+    )
+    return dropped, int32(lengths)
+
+
+def trim_dataset(*columns: Array, fields: Any, multiple_of: Positive = 1) -> list[Array]:
+    """All columns of a dataset with the first records, as many as make a multiple; nested columns follow.
+
+    The field `x:lengths` says how many rows each record has in the fields under `x`. A column belongs to the
+    longest such name that begins its own.
+    """
+    names = _field_names(fields, len(columns))
+    domains = [_domain(name, names[:i]) for i, name in enumerate(names)]
+    for name, column in zip(names, columns, strict=True):
+        if not column.ndim:
+            raise ShapeError(f"{name} has no dimensions, expected 1 or more")
+    records = min(len(column) for column, domain in zip(columns, domains, strict=True) if domain == "")
+    kept = {"": records // multiple_of * multiple_of}
+    if kept[""] == records:
+        return list(columns)
+    for name, domain, column in zip(names, domains, columns, strict=True):
+        if kept[domain] > len(column):
+            raise LodError(f"{name} has {len(column)} rows, expected {kept[domain]} or more")
+        if name.endswith(":lengths"):
+            kept[name.removesuffix(":lengths")] = int(ops.lengths_to_offsets(column)[kept[domain]])
+    return [column[: kept[domain]] for column, domain in zip(columns, domains, strict=True)]
+
+
+def _field_names(fields: Any, count: int) -> list[str]:
+    if not isinstance(fields, (list, tuple)) or not all(isinstance(name, (str, bytes)) for name in fields):
+        raise OpTypeError(f"fields is {fields!r}, expected a list of names")
+    if len(fields) != count:
+        raise OpError(f"found {count} inputs, expected {len(fields)}: one for each of fields")
+    return [name.decode() if isinstance(name, bytes) else name for name in fields]
+
+
+def _domain(name: str, before: list[str]) -> str:
+    """The longest of the names `x` with `x:lengths` before it that begins this one."""
+    own = name.removesuffix(":lengths")
+    opened = [one.removesuffix(":lengths") for one in before if one.endswith(":lengths")]
+    return max((one for one in opened if own.startswith(f"{one}:")), key=len, default="")
+
+
+def ctc_greedy_decoder(
+    inputs: Array, seq_len: Array | None = None, *, merge_repeated: bool = True
+) -> tuple[Array, Array]:
+    """Time is the first axis of the inputs; label 0 is the blank. Without lengths all steps count."""
+    if inputs.ndim != 3:
+        raise ShapeError(f"inputs has {inputs.ndim} dimensions {inputs.shape}, expected 3")
+    lengths = np.full(inputs.shape[1], inputs.shape[0]) if seq_len is None else seq_len
+    scores = ops.unpack_by_time(inputs, lengths)
+    labels, counts = ops.ctc_greedy_decode(scores, lengths, merge_repeated=merge_repeated)
+    return int32(counts), int32(labels)
+
+
+TABLE = {
+    "LengthsTile": Adapter("expand", strings=True),
+    "ReversePackedSegs": Adapter("reverse_packed", strings=True),
+    "BooleanMask": Adapter("boolean_mask", strings=True),
+    "BooleanMaskLengths": Adapter("boolean_mask_lengths", boolean_mask_lengths),
+    "BooleanUnmask": Adapter("boolean_unmask", boolean_unmask, strings=True),
+    "SparseDropoutWithReplacement": Adapter("dropout_sequences", sparse_dropout_with_replacement),
+    "SparseItemwiseDropoutWithReplacement": Adapter("dropout_ids", sparse_itemwise_dropout_with_replacement),
+    "TrimDataset": Adapter("trim_dataset", trim_dataset, strings=True),
+    "CTCGreedyDecoder": Adapter("ctc_greedy_decode", ctc_greedy_decoder),
+}

@@ -1,0 +1,61 @@
+"""Segment reducers, by lengths and by ids. An empty segment gives 0, in LengthsMax as well.
+
+LengthsMax passes over a NaN that is not the first of its segment in Caffe2; here NaN wins, as in its op.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from seqflow import ops
+from seqflow.caffe2.adapter import Adapter, chosen, int32
+from seqflow.signature import Positive
+
+Array = np.ndarray[Any, Any]
+
+
+def lengths_weighted_sum(
+    data: Array, scalars: Array, lengths: Array, *, grad_on_weights: bool = False
+) -> Array:
+    """`grad_on_weights` speaks of the gradient only."""
+    return ops.lengths_weighted_sum(data, scalars, lengths)
+
+
+def lengths_topk(data: Array, lengths: Array, *, k: Positive) -> tuple[Array, Array]:
+    """Short segments are filled up with value 0 and index -1; ties go to the lower index."""
+    values, positions = ops.lengths_topk(data, lengths, k=k)
+    return values, int32(positions)
+
+
+def unsorted_segment_sum(data: Array, segment_ids: Array, *, num_segments: int = -1) -> Array:
+    return ops.unsorted_segment_sum(data, segment_ids, num_segments=chosen(num_segments))
+
+
+def unsorted_segment_mean(data: Array, segment_ids: Array, *, num_segments: int = -1) -> Array:
+    return ops.unsorted_segment_mean(data, segment_ids, num_segments=chosen(num_segments))
+
+
+def unsorted_segment_weighted_sum(
+    data: Array, scalars: Array, segment_ids: Array, *, num_segments: int = -1, grad_on_weights: bool = False
+) -> Array:
+    return ops.unsorted_segment_weighted_sum(data, scalars, segment_ids, num_segments=chosen(num_segments))
+
+
+TABLE = {
+    "LengthsSum": Adapter("lengths_sum"),
+    "LengthsMean": Adapter("lengths_mean"),
+    "LengthsMax": Adapter("lengths_max"),
+    "LengthsWeightedSum": Adapter("lengths_weighted_sum", lengths_weighted_sum),
+    "LengthsTopK": Adapter("lengths_topk", lengths_topk),
+    "SortedSegmentSum": Adapter("sorted_segment_sum"),
+    "SortedSegmentMean": Adapter("sorted_segment_mean"),
+    "SortedSegmentWeightedSum": Adapter("sorted_segment_weighted_sum"),
+    "SortedSegmentRangeSum": Adapter("sorted_segment_sum"),
+    "SortedSegmentRangeMean": Adapter("sorted_segment_mean"),
+    "SortedSegmentRangeMax": Adapter("sorted_segment_max"),
+    "SortedSegmentRangeLogSumExp": Adapter("sorted_segment_logsumexp"),
+    "SortedSegmentRangeLogMeanExp": Adapter("sorted_segment_logmeanexp"),
+    "UnsortedSegmentSum": Adapter("unsorted_segment_sum", unsorted_segment_sum),
+    "UnsortedSegmentMean": Adapter("unsorted_segment_mean", unsorted_segment_mean),
+    "UnsortedSegmentWeightedSum": Adapter("unsorted_segment_weighted_sum", unsorted_segment_weighted_sum),
+}

@@ -1,0 +1,77 @@
+"""Gathering rows and sequences by index."""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from seqflow import ops
+from seqflow.caffe2.adapter import Adapter
+from seqflow.errors import OpIndexError, OpTypeError, ShapeError
+
+Array = np.ndarray[Any, Any]
+
+
+def gather(
+    data: Array,
+    indices: Array,
+    *,
+    axis: int = 0,
+    match_outer: bool = False,
+    wrap_indices: bool | None = None,
+    dense_gradient: bool = False,
+) -> Array:
+    """Negative indices count from the end along axis 0, and along another one only with `wrap_indices`.
+
+    `dense_gradient` speaks of the gradient only. An empty table gives nothing in Caffe2, whatever is asked of it;
+    here an index into it is an error.
+    """
+    axis = _axis(data, axis)
+    wrap = axis == 0 if wrap_indices is None else wrap_indices
+    if match_outer:
+        return _gather_matching(data, indices, axis, wrap)
+    return ops.gather_axis(data, indices, axis=axis, wrap=wrap)
+
+
+def batch_gather(data: Array, indices: Array, *, match_outer: bool = False) -> Array:
+    """Along axis 1, and negative indices are errors."""
+    return gather(data, indices, axis=1, match_outer=match_outer)
+
+
+def _axis(data: Array, axis: int) -> int:
+    if not -data.ndim <= axis < data.ndim:
+        raise ShapeError(f"axis is {axis}, but data has {data.ndim} dimensions")
+    return axis % data.ndim
+
+
+def _gather_matching(data: Array, indices: Array, axis: int, wrap: bool) -> Array:
+    """Each of the outer positions that data and indices share has indices of its own."""
+    if indices.dtype.kind not in "iu":
+        raise OpTypeError(f"indices is {indices.dtype}, expected integers")
+    outer = data.shape[:axis]
+    if indices.shape[:axis] != outer:
+        raise ShapeError(f"indices.shape[:{axis}] is {indices.shape[:axis]}, expected {outer} as in data")
+    size, blocks = data.shape[axis], prod(outer)
+    table = indices.reshape(blocks, prod(indices.shape[axis:])).astype(np.int64)
+    low = -size if wrap else 0
+    bad = np.flatnonzero((table < low) | (table >= size))
+    if len(bad):
+        place = ", ".join(map(str, np.unravel_index(bad[0], indices.shape)))
+        raise OpIndexError(f"indices[{place}] = {table.flat[bad[0]]} is outside [{low}, {size})")
+    table += np.where(table < 0, size, 0) + size * np.arange(blocks)[:, None]
+    rows = data.reshape(blocks * size, *data.shape[axis + 1 :])
+    gathered = ops.gather(rows, table.reshape(-1))
+    return gathered.reshape(*outer, *indices.shape[axis:], *data.shape[axis + 1 :])
+
+
+def lengths_gather(items: Array, lengths: Array, indices: Array) -> Array:
+    """The new lengths are no output: gather the lengths, too. Negative indices are errors."""
+    return ops.gather_sequences(items, indices, lengths).rows
+
+
+TABLE = {
+    "Gather": Adapter("gather", gather, strings=True),
+    "BatchGather": Adapter("gather_axis", batch_gather, strings=True),
+    "LengthsGather": Adapter("gather_sequences", lengths_gather, strings=True),
+    "SparseLengthsSum": Adapter("sparse_lengths_sum"),
+}
