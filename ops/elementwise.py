@@ -68,6 +68,9 @@ def _checked(row: Function, attributes: Sequence[Attribute]) -> Call:
             return row(*values, out=out)
         except ExpressionError as error:
             raise OpError(f"{error} ({row})") from None
+        except OpError as error:
+            error.args = (f"{row.name}: {error}",)
+            raise
 
     call.__name__ = call.__qualname__ = row.name
     call.__doc__ = _docs(row)
