@@ -136,7 +136,10 @@ def _entry(op: OpDef) -> str:
     found = describe(op)
     parts = [f"### {op.name}", f"```\n{op.signature}\n```", found.prose]
     if op.attributes:
-        rows = [(f"`{a.name}`", a.expected, "" if a.required else f"`{a.default!r}`") for a in op.attributes]
+        rows = [
+            (f"`{a.name}`", a.expected, "required" if a.required else f"`{a.default!r}`")
+            for a in op.attributes
+        ]
         parts.append(_table(("attribute", "takes", "default"), rows))
     parts.append(f"```python\n{found.example}\n\n```")
     if found.origin:
