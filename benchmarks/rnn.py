@@ -1,10 +1,11 @@
 """Recurrent cells beside PyTorch's: a batch of 64 sequences of log-normal length (mean 128), input 128, hidden 256.
 
-    python benchmarks/rnn.py [--times 7] [--threads 1 2] [--batch 64] [--dtype float32]
+    python benchmarks/rnn.py [--times 7] [--threads 1 2] [--batch 64] [--dtype float32] [--cpu-time]
 
 For each number of threads one process of its own, in which all are measured in turn: PyTorch on packed sequences
 (packing included), PyTorch on sequences padded to the longest (padding included), our native kernels, and our
-NumPy kernels. The chain is an LSTM, a linear layer and another LSTM. Prints the best time of each in ms, and its
+NumPy kernels. `--cpu-time` counts the process's seconds of CPU, not of the clock: for one thread beside other work.
+The chain is an LSTM, a linear layer and another LSTM. Prints the best time of each in ms, and its
 ratio to PyTorch on packed sequences. Needs `pip install seqflow[torch]`.
 """
 
@@ -25,45 +26,50 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--cpu-time", action="store_true")
     options = parser.parse_args()
     if len(options.threads) == 1 and "OMP_NUM_THREADS" in os.environ:
-        measure(options.times, options.threads[0], options.batch, options.dtype)
+        measure(options)
         return
     for threads in options.threads:
         counts = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
         command = [sys.executable, __file__, "--threads", str(threads), "--times", str(options.times)]
         command += ["--batch", str(options.batch), "--dtype", options.dtype]
+        command += ["--cpu-time"] * options.cpu_time
         subprocess.run(command, env={**os.environ, **counts}, check=True)
 
 
-def measure(times: int, threads: int, batch: int, dtype: str) -> None:
+def measure(options: argparse.Namespace) -> None:
     import numpy as np
     import torch
 
     from seqflow import kernels
 
+    [threads], dtype = options.threads, options.dtype
+    clock = time.process_time if options.cpu_time else time.perf_counter
     torch.manual_seed(0)
     torch.set_num_threads(threads)
     kernels.set_num_threads(threads)
     rng = np.random.default_rng(0)
-    lengths = np.maximum(rng.lognormal(np.log(128) - 0.32, 0.8, batch), 1).astype(np.int64)
+    lengths = np.maximum(rng.lognormal(np.log(128) - 0.32, 0.8, options.batch), 1).astype(np.int64)
     x = rng.standard_normal((int(lengths.sum()), INPUT)).astype(dtype)
-    print(f"{threads} thread(s), {kernels.info()['isa']}, {dtype}: {batch} sequences of {len(x)} rows,"
+    print(f"{threads} thread(s), {kernels.info()['isa']}, {dtype}: {options.batch} sequences of {len(x)} rows,"
           f" longest {lengths.max()}")  # fmt: skip
     print(f"{'':6}{'torch packed':>16}{'torch padded':>16}{'native':>16}{'NumPy':>16}")
     for name, contenders in cases(x, lengths).items():
-        best = interleaved_minima(contenders, times)
-        first = min(best[0], float("inf"))
-        print(f"{name:6}" + "".join(f"{1e3 * t:9.1f} ({t / first:4.2f})" for t in best), flush=True)
+        best = interleaved_minima(contenders, options.times, clock)
+        print(f"{name:6}" + "".join(f"{1e3 * t:9.1f} ({t / best[0]:4.2f})" for t in best), flush=True)
 
 
-def interleaved_minima(contenders: list[Callable[[], Any]], times: int) -> list[float]:
+def interleaved_minima(
+    contenders: list[Callable[[], Any]], times: int, clock: Callable[[], float]
+) -> list[float]:
     best = [float("inf")] * len(contenders)
     for _ in range(times):
         for i, run in enumerate(contenders):
-            started = time.perf_counter()
+            started = clock()
             run()
-            best[i] = min(best[i], time.perf_counter() - started)
+            best[i] = min(best[i], clock() - started)
     return best
 
 

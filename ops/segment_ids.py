@@ -232,7 +232,33 @@ def _lengths(ids: Array) -> Array:
 
 
 def _reduce_by_id(kind: str, data: Array, ids: Array, num_segments: int | None, empty: Any) -> Array:
+    lowest, highest = (int(ids.min()), int(ids.max())) if len(ids) else (0, -1)
     if num_segments is None:
-        num_segments = max(int(ids.max()) + 1, 0) if len(ids) else 0
+        num_segments = max(highest + 1, 0)
+    outside = lowest < 0 or highest >= num_segments
+    if (
+        not outside
+        and kind in ("sum", "mean")
+        and data.ndim == 1
+        and data.dtype.kind == "f"
+        and data.dtype.itemsize <= 8
+    ):
+        return _add_up(kind, data, ids, num_segments, empty)
     order, lengths = kernels.group_rows(ids, num_segments)
     return kernels.gather_segment_reduce(kind, data, order, lengths, empty)
+
+
+def _add_up(kind: str, column: Array, ids: Array, num_segments: int, empty: Any) -> Array:
+    """Sums or means of one column, in float64: single elements are added up faster than they are sorted."""
+    places = ids.astype(np.intp, copy=False)
+    with np.errstate(all="ignore"):
+        sums: Array = np.bincount(places, column, num_segments).astype(np.float64, copy=False)
+        if kind == "sum" and empty == 0:
+            return sums.astype(kernels.sum_dtype(column.dtype), copy=False)
+        counts = np.bincount(places, minlength=num_segments)
+        if kind == "mean":
+            sums /= np.maximum(counts, 1)
+        rule = kernels.sum_dtype if kind == "sum" else kernels.mean_dtype
+        result = sums.astype(rule(column.dtype), copy=False)
+    result[counts == 0] = empty
+    return result

@@ -1,9 +1,14 @@
 """`seqflow.auto`: every op for Sequences. The first test is the table of the rule, row by row."""
 
+import gc
+import inspect
+import weakref
+
 import numpy as np
 import pytest
 
-from seqflow import LodError, Sequence, auto
+from seqflow import LoD, LodError, Sequence, auto, ops, registry
+from seqflow.errors import OpTypeError
 
 RNG = np.random.default_rng(0)
 DOCS, SENTENCES = np.array([2, 0, 1]), np.array([2, 0, 3])
@@ -70,3 +75,140 @@ def test_an_unequal_sequence_in_the_place_of_weights_is_refused():
         LodError, match=r"weights and indices have different lengths: lod\[0\]\[0\] is 1 and 2"
     ):
         auto.sparse_lengths_weighted_sum(TABLE, Sequence(np.ones(5, "f4"), [[1, 1, 1], S]), IDS)
+
+
+def test_chains_keep_the_very_lengths():
+    hidden = auto.fc(WORDS, SMALL)
+    assert auto.lengths_softmax(hidden).lengths is WORDS.lengths
+    assert auto.lengths_sum(hidden).lengths is WORDS.lod[0]
+
+
+def test_all_fields_come_back_lengths_outputs_included():
+    result = auto.truncate(WORDS, max_length=2)
+    assert type(result) is type(ops.truncate([1], [1], max_length=1))
+    assert lod_of(result.kept) == [D]
+    assert result.kept.values.tolist() == [2, 0, 2]
+    assert lod_of(auto.truncate(ONE, max_length=2).kept) is None
+
+
+def test_lengths_that_an_op_gave_stand_for_themselves():
+    kept = auto.truncate(WORDS, max_length=2).kept
+    assert kept.holds_lengths
+    assert lod_of(auto.expand(np.arange(3), kept)) == [D, [2, 0, 2]]
+    assert not (kept + 0).holds_lengths
+    packed = auto.pack_rows(ONE, capacity=4)
+    data = auto.unpack_rows(packed.packed, packed.sources, packed.piece_lengths, num_sequences=3).data
+    np.testing.assert_array_equal(data.values, ONE.values)
+
+
+def test_a_lod_is_taken_where_lengths_stay():
+    assert lod_of(auto.unpad(np.zeros((3, 3)), WORDS.lod)) == [D, S]
+    assert lod_of(auto.lengths_to_positions(WORDS)) == [D, S]
+
+
+def test_lengths_may_be_given_by_keyword_and_are_then_the_same():
+    np.testing.assert_array_equal(auto.lengths_sum(ONE, lengths=[3, 0, 2]), [6, 0, 9])
+    np.testing.assert_array_equal(auto.lengths_sum([1, 2, 3], lengths=[2, 1]), [3, 3])
+    assert lod_of(auto.lengths_cumsum([1, 2, 3], lengths=[2, 1])) == [[2, 1]]
+    assert lod_of(auto.lengths_cumsum([1, 2, 3], lengths=LoD([2], [2, 1]))) == [[2], [2, 1]]
+    assert lod_of(auto.lengths_cumsum(IDS, lengths=WORDS.lod)) == [D, S]
+
+
+def test_equal_lengths_built_apart_agree_and_are_compared_once():
+    left, right = Sequence([1, 2, 3], [2, 1]), Sequence([4, 5, 6], np.array([2, 1], np.int32))
+    assert (left + right).lod == left.lod
+    assert (right + left).values.tolist() == [5, 7, 9]
+
+
+def test_mixed_lists_of_sequences_and_a_list_of_lengths():
+    explicit = auto.concat_sequences([np.array([1, 2]), np.array([3])], lengths=[[1, 1], [1, 0]])
+    assert explicit.rows.to_lists() == [[1, 3], [2]]
+    assert auto.expression(ONE, 2, expr="x ** y").to_lists() == [[1, 4, 9], [], [16, 25]]
+    pieces = auto.split(WORDS, parts=2, axis=1)
+    assert [lod_of(piece) for piece in pieces] == [[D, S], [D, S]]
+
+
+def test_an_op_without_outputs_gives_nothing():
+    assert auto.same_lengths(WORDS, IDS) is None
+    with pytest.raises(LodError, match="different lengths"):
+        auto.same_lengths(Sequence([1], [[1], [1]]), Sequence([1], [[1, 0], [1]]))
+
+
+def test_ops_registered_later_are_there_too():
+    @registry.op("x[N] -> y[N]")
+    def twice_for_this_test(x):
+        """Twice.
+
+        >>> twice_for_this_test(np.array([1]))
+        array([2])
+        """
+        return 2 * x
+
+    try:
+        assert lod_of(auto.twice_for_this_test(ONE)) == [[3, 0, 2]]
+        assert "twice_for_this_test" in dir(auto)
+    finally:
+        registry._ops.pop("twice_for_this_test")
+
+
+def test_the_python_signature_leaves_out_what_the_sequence_brings():
+    assert str(inspect.signature(auto.unpad)).startswith("(padded, lengths, *")
+    parameters = inspect.signature(auto.lengths_sum).parameters
+    assert parameters["lengths"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+DROPPED = [
+    (lambda: auto.pack_rows(ONE, capacity=5).packed, "pack_rows dropped them (its rows are other rows)"),
+    (lambda: auto.lengths_sum(ONE), "lengths_sum dropped them (it has a row for each sequence)"),
+    (lambda: np.arange(3), "data is an array, expected a Sequence"),
+]
+
+
+@pytest.mark.parametrize(("make", "why"), DROPPED)
+def test_missing_lengths_say_who_dropped_them(make, why):
+    array = auto.neg(make())
+    with pytest.raises(LodError) as error:
+        auto.lengths_sum(array)
+    assert f"lengths_sum: lengths are missing: {why}" in str(error.value)
+
+
+def test_what_is_remembered_of_an_array_does_not_keep_it_alive():
+    result = auto.lengths_sum(ONE)
+    alive = weakref.ref(result)
+    del result
+    gc.collect()
+    assert alive() is None
+
+
+ERRORS = [
+    (lambda: ONE + Sequence(ONE.values, [2, 1, 2]), LodError, "add: x and y have different lengths: lod[0][0] is 3 and 2"),
+    (lambda: ONE + Sequence(ONE.values, [5]), LodError, "add: x and y have different lengths: lod[0] has 3 and 1 lengths"),
+    (lambda: IDS + Sequence(IDS.values, S), LodError, "the one has 2 levels, the other 1 level"),
+    (lambda: auto.lengths_sum(ONE, lengths=[3, 1, 1]), LodError, "lengths_sum: lengths and data have different lengths: lod[0][1] is 1 and 0"),
+    (lambda: auto.lengths_sum(ONE, [3, 0, 2]), OpTypeError, "lengths_sum: found 2 inputs, expected 1 (data)\n  lengths comes with"),
+    (lambda: auto.expand(PER_SENTENCE, Sequence(IDS.values, [[1, 2], S])), LodError, "expand: lengths and x have different lengths: lod[0] has 2 and 3 lengths"),
+    (lambda: auto.collapse_lengths(LoD([1, 2])), LodError, "collapse_lengths: inner has 1 level of lengths, expected more: outer is missing"),
+    (lambda: auto.fc(ONE.lod, SMALL), LodError, "fc: x is a LoD, expected a Sequence or an array"),
+    (lambda: auto.concat(ONE), OpTypeError, "concat: tensors is a Sequence, expected a list"),
+    (lambda: auto.fc(WORDS), OpTypeError, "fc: weight is missing"),
+    (lambda: auto.fc(WORDS, SMALL, x=WORDS), OpTypeError, "fc: x is given twice"),
+    (lambda: auto.lengths_topk(ONE), TypeError, "missing 1 required keyword-only argument: 'k'"),
+    (lambda: auto.lengths_sum(Sequence(["a"], [1])), OpTypeError, "lengths_sum: data is <U1, expected numbers"),
+    (lambda: auto.lenghts_sum(ONE), AttributeError, "did you mean 'lengths_sum'?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), ERRORS, ids=[row[2][:40] for row in ERRORS])
+def test_every_error_says_what_is_wrong(call, kind, message):
+    for _ in range(2):
+        with pytest.raises(kind) as error:
+            call()
+        assert message in str(error.value)
+
+
+def test_calls_of_one_kind_with_other_sizes_are_planned_once_and_right():
+    for n in range(5):
+        data = Sequence(np.ones((n, 4), np.float32), [n])
+        assert auto.reshape(data, [-1, 2, 2]).lod is data.lod
+        assert lod_of(auto.reshape(data, [n, 4, 1])) == [[n]]
+        assert lod_of(auto.concat([data, data])) is None

@@ -211,7 +211,7 @@ class Carried:
             expected = _part(part, lods).lengths
             given = _values(slots[slot])
             if slot not in lods and given is not expected:
-                self._agree(label(slot), LoD(given), label(part.source), LoD.from_checked((expected,), 0))
+                self._agree(label(slot), LoD(given), label(part.source), LoD(expected))
         if plan.differing is not None:
             mine, theirs = plan.differing
             self._agree(label(mine), lods[mine], label(theirs), lods[theirs])

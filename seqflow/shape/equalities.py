@@ -1,6 +1,7 @@
 """Equalities: which sizes, and which row spaces, one net has taken to be the same."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from typing import Any
 
 from seqflow.shape.dimension import OPERATIONS, Atom, Comparison, Dimension, DimensionLike, difference, linear
 
@@ -17,13 +18,16 @@ class Equalities:
     2*B Comparison.EQUAL
     """
 
-    __slots__ = ("_reasons", "_rows", "_values")
+    __slots__ = ("_journal", "_reasons", "_rows", "_users", "_values")
 
     def __init__(self) -> None:
-        # These are replaced, never changed, so that it costs nothing to remember how they were.
         self._values: dict[Atom, Dimension] = {}
         self._reasons: dict[Atom, str] = {}
         self._rows: dict[Hashable, Hashable] = {}
+        self._users: dict[Atom, dict[Atom, None]] = {}
+        """For each atom those whose values spoke of it at some time, in order."""
+        self._journal: list[tuple[dict[Any, Any], Any, Any]] = []
+        """Every change, as it was before, so that it costs nothing to remember how things were."""
 
     def resolve(self, dimension: Dimension) -> Dimension:
         """The dimension with every name replaced by what it was taken to be equal to."""
@@ -99,7 +103,7 @@ class Equalities:
         """Take two row spaces to be the same."""
         left, right = self.rows(left), self.rows(right)
         if left != right:
-            self._rows = {**self._rows, right: left}
+            self._set(self._rows, right, left)
 
     def _value(self, atom: Atom) -> Dimension:
         own = self._values[atom] if atom in self._values else atom.as_dimension()
@@ -135,12 +139,30 @@ class Equalities:
         self._narrow(value, reason)
 
     def _record(self, atom: Atom, value: Dimension, reason: str) -> None:
-        self._values = {**self._values, atom: value}
-        self._reasons = {**self._reasons, atom: reason}
-        self._values = {
-            other: self.resolve(current) if _speaks_of(current, atom) else current
-            for other, current in self._values.items()
-        }
+        self._store(atom, value)
+        self._set(self._reasons, atom, reason)
+        for other in list(self._users.get(atom, ())):
+            current = self._values.get(other)
+            if current is not None and _speaks_of(current, atom):
+                self._store(other, self.resolve(current))
+
+    def _store(self, atom: Atom, value: Dimension) -> None:
+        self._set(self._values, atom, value)
+        for used in _atoms(value):
+            self._users.setdefault(used, {})[atom] = None
+
+    def _set(self, table: dict[Any, Any], key: Any, value: Any) -> None:
+        self._journal.append((table, key, table.get(key, _ABSENT)))
+        table[key] = value
+
+    def _undo(self, length: int) -> None:
+        """Take back all changes but the first `length`."""
+        while len(self._journal) > length:
+            table, key, before = self._journal.pop()
+            if before is _ABSENT:
+                del table[key]
+            else:
+                table[key] = before
 
     def _narrow(self, dimension: Dimension, reason: str) -> None:
         """Keep the bounds of `k·atom + c` for the atom."""
@@ -157,19 +179,22 @@ class Equalities:
 
 
 class _Staged:
-    """How the equalities were when the context was entered."""
+    """How many changes there were when the context was entered."""
 
     __slots__ = ("before", "equalities")
 
     def __init__(self, equalities: Equalities) -> None:
         self.equalities = equalities
-        self.before = equalities._values, equalities._reasons, equalities._rows
+        self.before = len(equalities._journal)
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is not None:
-            self.equalities._values, self.equalities._reasons, self.equalities._rows = self.before
+            self.equalities._undo(self.before)
+
+
+_ABSENT = object()
 
 
 def _alone(dimension: Dimension) -> Atom | None:
@@ -178,6 +203,14 @@ def _alone(dimension: Dimension) -> Atom | None:
         return None
     ((atom, k),) = dimension.terms
     return atom if k == 1 else None
+
+
+def _atoms(dimension: Dimension) -> Iterator[Atom]:
+    """All atoms in a dimension, those in the operands of others too."""
+    for atom, _ in dimension.terms or ():
+        yield atom
+        for operand in atom.operands:
+            yield from _atoms(operand)
 
 
 def _speaks_of(dimension: Dimension, atom: Atom) -> bool:

@@ -31,6 +31,7 @@ CALLS = {
     "cumsum": lambda: kernels.cumsum_within(ROWS, LENGTHS),
     "prod": lambda: kernels.segment_reduce("prod", ROWS, LENGTHS),
     "variance": lambda: kernels.segment_variance(ROWS, LENGTHS),
+    "group_rows": lambda: np.concatenate(kernels.group_rows(INDICES // 1000, 1 + len(ROWS) // 1000)),
     "gather": lambda: kernels.gather(ROWS, INDICES),
     "move_slices": lambda: moved(),
     "pad": lambda: kernels.pad(ROWS, LENGTHS, 150, 1, "left", truncate=True)[0],

@@ -4,29 +4,34 @@ namespace seqflow {
 namespace {
 
 // Sorting by counting. In NumPy: reference.group_rows.
+void count_and_place(Integers ids, int64_t *order, int64_t *sizes, int64_t num_groups) {
+  Numbers group(ids.size);  // read once, so that what was checked is what is used
+  for (int64_t i = 0; i < num_groups; ++i) sizes[i] = 0;
+  for (int64_t i = 0; i < ids.size; ++i) {
+    group[i] = ids[i];
+    if (static_cast<uint64_t>(group[i]) >= static_cast<uint64_t>(num_groups))
+      throw Fault{"outside", "ids", {i, group[i], 0, num_groups}, 4};
+    ++sizes[group[i]];
+  }
+  Numbers next(num_groups);
+  for (int64_t i = 0, before = 0; i < num_groups; ++i) {
+    next[i] = before;
+    before += sizes[i];
+  }
+  for (int64_t i = 0; i < ids.size; ++i) order[next[group[i]]++] = i;
+}
+
 nb::object group_rows(nb::handle ids, int64_t num_groups) {
   const Buffer buffer(ids);
   const Integers groups = buffer.counts();
   nb::object order = empty_array({groups.size}, buffer, 1, dtype_named(INT64));
   nb::object sizes = empty_array({num_groups}, buffer, 1, dtype_named(INT64));
   Buffer order_buffer(order, true), sizes_buffer(sizes, true);
-  int64_t *const to = reinterpret_cast<int64_t *>(order_buffer.data());
-  int64_t *const count = reinterpret_cast<int64_t *>(sizes_buffer.data());
-  const Unlocked unlocked(buffer.bytes());
-  Numbers group(groups.size);  // read once, so that what was checked is what is used
-  for (int64_t i = 0; i < num_groups; ++i) count[i] = 0;
-  for (int64_t i = 0; i < groups.size; ++i) {
-    group[i] = groups[i];
-    if (static_cast<uint64_t>(group[i]) >= static_cast<uint64_t>(num_groups))
-      throw Fault{"outside", "ids", {i, group[i], 0, num_groups}, 4};
-    ++count[group[i]];
+  {
+    const Unlocked unlocked(buffer.bytes());
+    count_and_place(groups, reinterpret_cast<int64_t *>(order_buffer.data()),
+                    reinterpret_cast<int64_t *>(sizes_buffer.data()), num_groups);
   }
-  Numbers next(num_groups);
-  for (int64_t i = 0, before = 0; i < num_groups; ++i) {
-    next[i] = before;
-    before += count[i];
-  }
-  for (int64_t i = 0; i < groups.size; ++i) to[next[group[i]]++] = i;
   return nb::make_tuple(order, sizes);
 }
 

@@ -1,0 +1,252 @@
+"""What every op promises of rows: permuting a row space that inference proves permutes the outputs that have it."""
+
+import numpy as np
+import pytest
+from drawing import calls
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from test_every_op import OPS, results
+
+from seqflow import LoD, Sequence, TensorSpec, auto
+from seqflow.carrying.rule import brought_lengths
+from seqflow.signature import Described, Repeated, Rows
+from seqflow.signature.language import AtLeast, Name, Rest, Sum
+
+GIVES_POSITIONS = {"lengths_to_ranges", "lengths_to_segment_ids"}
+"""Ops whose outputs point at rows: where rows move, so do the positions."""
+PACKED_BY_ANOTHER = {"boolean_unmask"}
+"""Ops with an input whose rows another one picks, so that it would have to be permuted by that one's values."""
+
+every_op = pytest.mark.parametrize("op", OPS, ids=[op.name for op in OPS])
+every_op_that_moves_with_rows = pytest.mark.parametrize(
+    "op",
+    [
+        op
+        for op in OPS
+        if not any(attribute.name == "seed" for attribute in op.attributes)
+        and op.name not in GIVES_POSITIONS | PACKED_BY_ANOTHER
+    ],
+    ids=lambda op: op.name,
+)
+
+
+class Space:
+    """The row spaces of one call: what each input's axis 0 stands for.
+
+    Rows that a name stands for are a base; rows that lengths describe follow those lengths. Where the signature
+    leaves the rank open, the inputs with the most axes and rows are taken to have the same rows, but for integers
+    that point at rows.
+    """
+
+    def __init__(self, op, inputs):
+        self.op = op
+        self.arguments = {argument.name: argument for argument in op.signature.input_arguments}
+        listed = {
+            a.name for item in op.signature.inputs if isinstance(item, Repeated) for a in item.arguments
+        }
+        self.tensors = {}
+        self.rows = {}
+        bases = {}
+        open_inputs = []
+        for argument in op.signature.input_arguments:
+            value = inputs.get(argument.name)
+            for i, one in enumerate(value if isinstance(value, (list, tuple)) else [value]):
+                if one is None or not np.ndim(one):
+                    continue
+                label = f"{argument.name}[{i}]" if argument.name in listed else argument.name
+                self.tensors[label] = np.asarray(one)
+                match argument.dims[:1]:
+                    case (Sum(of=of),):
+                        self.rows[label] = Described(f"{of}[{i}]" if of in listed else of)
+                    case (Name(name=name),) | (AtLeast(name=name),):
+                        self.rows[label] = bases.setdefault(name, Rows(name))
+                    case (Rest(),) if argument.dtype.word == "int":
+                        self.rows[label] = bases.setdefault(label, Rows(label))
+                    case (Rest(),):
+                        open_inputs.append(label)
+        sizes = {label: (len(self.tensors[label]), self.tensors[label].ndim) for label in open_inputs}
+        for label in open_inputs:
+            if sizes[label] == max(sizes.values()):
+                self.rows[label] = bases.setdefault("*", Rows("*"))
+        self.bases = list(bases.values())
+
+    def size(self, base):
+        return next(len(self.tensors[label]) for label, rows in self.rows.items() if rows == base)
+
+    def permuted(self, label, array, base, order):
+        """The array with every axis of the base's name but the first in another order."""
+        argument = self.arguments[label.partition("[")[0]]
+        for i, dim in enumerate(argument.dims[1:], 1):
+            if getattr(dim, "name", None) == base.origin and not isinstance(dim, Rest):
+                behind = argument.rest is not None and i > argument.rest
+                array = np.take(array, order, i - len(argument.dims) if behind else i)
+        return array
+
+    def each(self, inputs, change):
+        """The inputs with `change(label, array)` for those that have rows."""
+        changed = {}
+        for name, value in inputs.items():
+            if isinstance(value, (list, tuple)):
+                changed[name] = [
+                    change(f"{name}[{i}]", one) if f"{name}[{i}]" in self.tensors else one
+                    for i, one in enumerate(value)
+                ]
+            else:
+                changed[name] = change(name, value) if name in self.tensors else value
+        return changed
+
+
+def order_of(rows, base, order, spaces, tensors):
+    """Where each row comes from when the base is put in this order; None for rows that do not follow it."""
+    if rows == base:
+        return order
+    if not isinstance(rows, Described):
+        return None
+    above = order_of(spaces.get(rows.by), base, order, spaces, tensors)
+    if above is None:
+        return None
+    lengths = tensors[rows.by].astype(np.int64)
+    starts = np.cumsum(lengths) - lengths
+    return np.concatenate([np.zeros(0, int), *(np.arange(starts[i], starts[i] + lengths[i]) for i in above)])
+
+
+@every_op_that_moves_with_rows
+@given(data=st.data())
+@settings(max_examples=40)
+def test_proven_row_spaces_are_true_under_permutation(op, data):
+    inputs, attributes = data.draw(calls(op))
+    space = Space(op, inputs)
+    specs = space.each(inputs, lambda label, array: TensorSpec.of(array, space.rows.get(label)))
+    specs = {name: spec_of(value) for name, value in specs.items() if value is not None}
+    outputs = op.infer(specs, attributes, values={k: v for k, v in inputs.items() if v is not None}).outputs
+    names = [f"{op.name}.{name}" for name in op.tensor_names(attributes)]
+    before = results(op, inputs, attributes)
+    tensors = {**space.tensors, **dict(zip(names, before, strict=True))}
+    spaces = {**space.rows, **dict(zip(names, (spec.rows for spec in outputs), strict=True))}
+    for base in space.bases:
+        order = np.array(data.draw(st.permutations(range(space.size(base)))), int)
+        orders = {label: order_of(rows, base, order, spaces, tensors) for label, rows in spaces.items()}
+        if all(orders[name] is None for name in names):
+            continue
+
+        def permute(label, array, orders=orders, base=base, order=order):
+            moved = array if orders.get(label) is None else array[orders[label]]
+            return space.permuted(label, moved, base, order)
+
+        permuted = space.each(inputs, permute)
+        for name, old, new in zip(names, before, results(op, permuted, attributes), strict=True):
+            if orders[name] is not None:
+                assert_same(new, old[orders[name]])
+
+
+def spec_of(value):
+    if isinstance(value, (list, tuple)):
+        return [one if isinstance(one, TensorSpec) else TensorSpec.of(np.asarray(one)) for one in value]
+    return value if isinstance(value, TensorSpec) else TensorSpec.of(np.asarray(value))
+
+
+def assert_same(new, old):
+    assert new.dtype == old.dtype
+    if new.dtype.kind == "f":
+        np.testing.assert_allclose(new, old, rtol=1e-5, atol=1e-6)
+    else:
+        np.testing.assert_array_equal(new, old)
+
+
+def with_lods(op, space, inputs, outer):
+    """The call of `auto`: Sequences for rows that are divided, a LoD for lengths that stay."""
+    brought = brought_lengths(op)
+
+    def lod_of(rows):
+        if rows in outer:
+            return (outer[rows],)
+        if isinstance(rows, Described):
+            return (*lod_of(space.rows.get(rows.by)), space.tensors[rows.by])
+        return ()
+
+    def carry(label, array):
+        argument = label.partition("[")[0]
+        levels = lod_of(space.rows.get(label))
+        if argument in lengths:
+            return LoD(*levels, array)
+        return Sequence(array, LoD(*levels)) if levels else array
+
+    lengths = {a.name for a in op.signature.input_arguments if a.is_lengths}
+    carried = space.each(inputs, carry)
+    return {name: value for name, value in carried.items() if name not in brought}
+
+
+def call(op, inputs, attributes):
+    function = getattr(auto, op.name)
+    result = (
+        function(*next(iter(inputs.values())), **attributes)
+        if op.spread
+        else function(**inputs, **attributes)
+    )
+    found = tuple(result) if op.result else (result,) if op.output_names else ()
+    return [one for item in found for one in (item if isinstance(item, list) else [item])]
+
+
+def draw_outer(data, space):
+    """A level of lengths above each base."""
+    outer = {}
+    for base in space.bases:
+        cuts = data.draw(st.lists(st.integers(0, space.size(base)), max_size=2).map(sorted))
+        outer[base] = np.diff([0, *cuts, space.size(base)])
+    return outer
+
+
+@every_op
+@given(data=st.data())
+@settings(max_examples=40)
+def test_an_op_of_auto_gives_what_the_explicit_op_gives(op, data):
+    inputs, attributes = data.draw(calls(op))
+    space = Space(op, inputs)
+    explicit = results(op, inputs, attributes)
+    carried = call(op, with_lods(op, space, inputs, draw_outer(data, space)), attributes)
+    for ours, plain in zip(carried, explicit, strict=True):
+        values = ours.values if isinstance(ours, Sequence) else ours
+        assert values.dtype == plain.dtype
+        np.testing.assert_array_equal(values, plain)
+        if isinstance(ours, Sequence):
+            LoD(*ours.lod)  # every level adds up
+            assert ours.lod.num_rows == len(plain)
+
+
+@every_op_that_moves_with_rows
+@given(data=st.data())
+@settings(max_examples=40)
+def test_a_carried_lod_is_true_under_permutation(op, data):
+    inputs, attributes = data.draw(calls(op))
+    space = Space(op, inputs)
+    assume(space.bases)
+    outer = draw_outer(data, space)
+    given_ = with_lods(op, space, inputs, outer)
+    before = call(op, given_, attributes)
+    base = data.draw(st.sampled_from(space.bases))
+    order = data.draw(st.permutations(range(len(outer[base]))))
+
+    def permute(value):
+        if isinstance(value, list):
+            return [permute(one) for one in value]
+        if isinstance(value, LoD) and value[0] is outer_level(value, outer[base]):
+            return Sequence(np.zeros(value.num_rows), value)[list(order)].lod
+        if isinstance(value, Sequence) and value.lod[0] is outer_level(value.lod, outer[base]):
+            return value[list(order)]
+        return value
+
+    if not any(isinstance(one, Sequence) and np.array_equal(one.lod[0], outer[base]) for one in before):
+        return
+    if sum(np.array_equal(one, outer[base]) for one in outer.values()) > 1:
+        return  # the outer levels of two bases cannot be told apart
+    after = call(op, {name: permute(value) for name, value in given_.items()}, attributes)
+    for old, new in zip(before, after, strict=True):
+        if isinstance(old, Sequence) and np.array_equal(old.lod[0], outer[base]) and old.num_levels > 0:
+            expected = old[list(order)]
+            assert new.lod == expected.lod
+            assert_same(new.values, expected.values)
+
+
+def outer_level(lod, level):
+    """The LoD's first level where it is this one."""
+    return lod[0] if np.array_equal(lod[0], level) else None
