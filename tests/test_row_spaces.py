@@ -17,6 +17,8 @@ GIVES_POSITIONS = {"lengths_to_ranges", "lengths_to_segment_ids"}
 PACKED_BY_ANOTHER = {"boolean_unmask"}
 """Ops with an input whose rows another one picks, so that it would have to be permuted by that one's values."""
 
+EXAMPLES = settings.default.max_examples // 4
+"""For each op and claim: there are many of both."""
 every_op = pytest.mark.parametrize("op", OPS, ids=[op.name for op in OPS])
 every_op_that_moves_with_rows = pytest.mark.parametrize(
     "op",
@@ -112,7 +114,7 @@ def order_of(rows, base, order, spaces, tensors):
 
 @every_op_that_moves_with_rows
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=EXAMPLES)
 def test_proven_row_spaces_are_true_under_permutation(op, data):
     inputs, attributes = data.draw(calls(op))
     space = Space(op, inputs)
@@ -198,7 +200,7 @@ def draw_outer(data, space):
 
 @every_op
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=EXAMPLES)
 def test_an_op_of_auto_gives_what_the_explicit_op_gives(op, data):
     inputs, attributes = data.draw(calls(op))
     space = Space(op, inputs)
@@ -215,7 +217,7 @@ def test_an_op_of_auto_gives_what_the_explicit_op_gives(op, data):
 
 @every_op_that_moves_with_rows
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=EXAMPLES)
 def test_a_carried_lod_is_true_under_permutation(op, data):
     inputs, attributes = data.draw(calls(op))
     space = Space(op, inputs)
