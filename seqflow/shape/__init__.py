@@ -2,7 +2,8 @@
 
 from seqflow.shape.dimension import Atom, Comparison, Dimension, DimensionLike, Rank, quoted
 from seqflow.shape.equalities import Equalities
-from seqflow.shape.inference import Guard, InferenceContext, Output
+from seqflow.shape.guards import Guard, Output
+from seqflow.shape.inference import InferenceContext
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
 
 __all__ = [
