@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from seqflow.shape.dimension import Comparison, Dimension
+from seqflow.shape.arithmetic import Comparison
+from seqflow.shape.dimension import Dimension
 from seqflow.shape.equalities import Equalities
 from seqflow.shape.partial_shape import PartialShape
 

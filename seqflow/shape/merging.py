@@ -1,7 +1,8 @@
 """Merging: two shapes or sizes that have to be the same, proved, refuted, or taken to be so and guarded."""
 
 from seqflow.errors import ShapeError
-from seqflow.shape.dimension import Comparison, Dimension
+from seqflow.shape.arithmetic import Comparison
+from seqflow.shape.dimension import Dimension
 from seqflow.shape.equalities import Equalities
 from seqflow.shape.guards import Guard
 from seqflow.shape.inputs import InputShapes
