@@ -64,7 +64,7 @@ def _checked(row: Function, attributes: Sequence[Attribute]) -> Call:
         values = _in_order(row, operands, named) if named or len(operands) != row.arity else list(operands)
         try:
             if row.alpha is not None and not (type(alpha) is int and alpha == 1):
-                values[row.alpha] = by_name["mul"](values[row.alpha], _ALPHA.check(alpha))
+                values[row.alpha] = _scaled(row.name, values[row.alpha], alpha)
             return row(*values, out=out)
         except ExpressionError as error:
             raise OpError(f"{error} ({row})") from None
@@ -75,6 +75,16 @@ def _checked(row: Function, attributes: Sequence[Attribute]) -> Call:
     keywords = [Parameter(a.name, Parameter.KEYWORD_ONLY, default=a.default) for a in attributes]
     call.__signature__ = PythonSignature(positional + keywords)  # type: ignore[attr-defined]
     return call
+
+
+def _scaled(name: str, value: Any, alpha: Any) -> Array:
+    try:
+        return by_name["mul"](value, _ALPHA.check(alpha))
+    except OpError as error:
+        error.args = (f"{name}: {error}",)
+        raise
+    except ExpressionError as error:
+        raise OpError(f"{name}: alpha is {alpha!r}: {str(error).removeprefix('mul: ')}") from None
 
 
 def _in_order(row: Function, operands: Sequence[Any], named: dict[str, Any]) -> list[Any]:

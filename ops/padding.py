@@ -190,7 +190,8 @@ def gather_padding(
     """The sum of the first `before` rows of all sequences, and that of their last `after` rows.
 
     These are the gradients of `start` and `end` of `add_padding`. Without `after` it is as many as `before`. A
-    sequence with fewer rows than both is an error; no sequences give 0.
+    sequence with fewer rows than both is an error, so an empty sequence is one unless both are 0; no sequences
+    give 0.
 
     >>> gather_padding(np.array([5, 1, 2, 6, 5, 6]), np.array([4, 2]))
     GatherPaddingResult(start=array(10), end=array(12))

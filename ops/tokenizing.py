@@ -103,7 +103,7 @@ def train_tokenizer(
     learner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     learner.decoder = tokenizers.decoders.ByteLevel()
     trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=vocabulary_size,
+        vocab_size=min(vocabulary_size, _most_ids(data, specials)),
         min_frequency=min_frequency,
         special_tokens=specials,
         initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()),
@@ -112,6 +112,15 @@ def train_tokenizer(
     portions = (strings[start:stop].to_pylist() for start, stop in _portions(strings))
     learner.train_from_iterator(portions, trainer)
     return np.frombuffer(learner.to_str().encode(), np.uint8)
+
+
+def _most_ids(data: Array, specials: list[str]) -> int:
+    """More ids than text can teach: each one learnt stands for two symbols that were apart before.
+
+    The trainer reserves memory for as many ids as it is told.
+    """
+    bytes_of_text = 3 * len(data)  # U+FFFD, which may replace a byte, has three
+    return 256 + len(specials) + bytes_of_text
 
 
 def _texts(special_tokens: Any) -> list[str]:

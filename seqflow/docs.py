@@ -92,10 +92,10 @@ def page() -> str:
     """The text of `docs/ops.md`."""
     ops = [registry.get(name) for name in registry.names()]
     shipped = [op for op in ops if op.function.__module__.startswith("seqflow.ops.") and not _row_of(op)]
-    families = groupby(sorted(shipped, key=_family), key=_family)
-    return "\n".join(
-        [_HEAD, *(_section(family, list(members)) for family, members in families), _functions()]
-    )
+    families = {name: list(members) for name, members in groupby(sorted(shipped, key=_family), key=_family)}
+    links = ", ".join(f"[{name}](#{name})" for name in families)
+    contents = f"Families: {links}, and [the functions of expressions](#the-functions-of-expressions).\n"
+    return "\n".join([_HEAD, contents, *(_section(*family) for family in families.items()), _functions()])
 
 
 _HEAD = """\
@@ -136,7 +136,10 @@ def _entry(op: OpDef) -> str:
     found = describe(op)
     parts = [f"### {op.name}", f"```\n{op.signature}\n```", found.prose]
     if op.attributes:
-        rows = [(f"`{a.name}`", a.expected, "" if a.required else f"`{a.default!r}`") for a in op.attributes]
+        rows = [
+            (f"`{a.name}`", a.expected, "required" if a.required else f"`{a.default!r}`")
+            for a in op.attributes
+        ]
         parts.append(_table(("attribute", "takes", "default"), rows))
     parts.append(f"```python\n{found.example}\n\n```")
     if found.origin:

@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import Any
 
 from seqflow.errors import NetError, nearest
+from seqflow.net.carrying import fill_lengths
 from seqflow.net.inference import NetInference, infer_net
 from seqflow.net.lexer import fail
 from seqflow.net.lowering import Lowering
@@ -29,6 +30,10 @@ class Net:
     topological order. Free names are the inputs. `return` names the outputs; without it they are all names the
     net assigns and all tensors of the record that nothing consumed.
 
+    Lengths may ride along: `words = sequence(doc.values, doc.lengths)` gives a name to both (of several levels, the
+    outermost lengths first), and calls that are given it, or what is made of it, need no lengths:
+    `h = lstm(words, w_ih, w_hh, bias)`. The printed net shows what was filled in.
+
     Raises NetError, with line, column and a caret, for text that is malformed, unknown ops, arguments an op does
     not take, names assigned twice and cycles.
     """
@@ -36,7 +41,7 @@ class Net:
     def __init__(self, text: str, constants: Mapping[str, Any] | None = None) -> None:
         self.text = text
         self.constants: Mapping[str, Any] = dict(constants or {})
-        program = parse(text)
+        program = fill_lengths(parse(text))
         self.steps: tuple[Step, ...] = _ordered(program, Lowering(program).steps())
         named = [name for step in self.steps if not step.is_part for name in step.results]
         self.assigned: tuple[str, ...] = tuple(name for name in named if name != "_")

@@ -112,7 +112,7 @@ class Attribute:
             if isinstance(value, str) and value in self.choices:
                 return value
             guess = nearest(value, self.choices) if isinstance(value, str) else ""
-            raise OpError(f"{self.name} is {value!r}, expected {self.expected}{guess}")
+            raise OpError(f"{self.name} is {_shown(value)}, expected {self.expected}{guess}")
         accepted: dict[str, tuple[type, ...]] = {
             "float": (float, int, np.floating, np.integer),
             "bool": (bool, np.bool_),
@@ -171,8 +171,13 @@ class Attribute:
         return native
 
     def _wrong_type(self, value: Any, place: str = "", expected: str = "") -> OpTypeError:
-        found = f"{self.name}{place} is {value!r} ({type(value).__name__})"
+        found = f"{self.name}{place} is {_shown(value)} ({type(value).__name__})"
         return OpTypeError(f"{found}, expected {expected or self.expected}")
+
+
+def _shown(value: Any) -> str:
+    """In one line: of an array, what kind of array it is."""
+    return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 
 def read_attributes(function: Callable[..., Any]) -> tuple[Attribute, ...]:
