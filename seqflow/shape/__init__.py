@@ -1,8 +1,11 @@
 """Shapes as far as they are known before the data is read: dimensions, partial shapes, inference."""
 
-from seqflow.shape.dimension import Atom, Comparison, Dimension, DimensionLike, Rank, quoted
+from seqflow.shape.arithmetic import Comparison
+from seqflow.shape.atoms import Atom, quoted
+from seqflow.shape.dimension import Dimension, DimensionLike, Rank
 from seqflow.shape.equalities import Equalities
-from seqflow.shape.inference import Guard, InferenceContext, Output
+from seqflow.shape.guards import Guard, Output
+from seqflow.shape.inference import InferenceContext
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
 
 __all__ = [

@@ -3,7 +3,9 @@
 from collections.abc import Hashable, Iterator
 from typing import Any
 
-from seqflow.shape.dimension import OPERATIONS, Atom, Comparison, Dimension, DimensionLike, difference, linear
+from seqflow.shape.arithmetic import Comparison, difference
+from seqflow.shape.atoms import Atom
+from seqflow.shape.dimension import OPERATIONS, Dimension, DimensionLike, as_dimension, linear, operands_of
 
 
 class Equalities:
@@ -34,9 +36,7 @@ class Equalities:
         if not dimension.terms or not self._values:
             return dimension
         values = [self._value(atom) for atom, _ in dimension.terms]
-        if all(
-            value == atom.as_dimension() for value, (atom, _) in zip(values, dimension.terms, strict=True)
-        ):
+        if all(value == as_dimension(atom) for value, (atom, _) in zip(values, dimension.terms, strict=True)):
             return dimension
         if _alone(dimension) is not None:
             resolved = values[0]
@@ -106,13 +106,13 @@ class Equalities:
             self._set(self._rows, right, left)
 
     def _value(self, atom: Atom) -> Dimension:
-        own = self._values[atom] if atom in self._values else atom.as_dimension()
-        if not atom.operands or own.terms != ((atom, 1),):
+        own = self._values[atom] if atom in self._values else as_dimension(atom)
+        if own.terms != ((atom, 1),) or not (operands := operands_of(atom)):
             return own
-        operands = [self.resolve(operand) for operand in atom.operands]
-        if operands == list(atom.operands):
+        resolved = [self.resolve(operand) for operand in operands]
+        if resolved == list(operands):
             return own
-        return OPERATIONS[atom.kind](*operands).within(own.min_length, own.max_length)
+        return OPERATIONS[atom.kind](*resolved).within(own.min_length, own.max_length)
 
     def _substitute(self, left: Dimension, right: Dimension, reason: str) -> None:
         """Solve `left = right` for one atom."""
@@ -209,7 +209,7 @@ def _atoms(dimension: Dimension) -> Iterator[Atom]:
     """All atoms in a dimension, those in the operands of others too."""
     for atom, _ in dimension.terms or ():
         yield atom
-        for operand in atom.operands:
+        for operand in operands_of(atom):
             yield from _atoms(operand)
 
 
@@ -220,7 +220,7 @@ def _speaks_of(dimension: Dimension, atom: Atom) -> bool:
 def _occurs(atom: Atom, inside: Atom) -> bool:
     return any(
         atom == other or _occurs(atom, other)
-        for operand in inside.operands
+        for operand in operands_of(inside)
         for other, _ in operand.terms or ()
     )
 

@@ -1,47 +1,20 @@
 """InferenceContext: what a shape function sees of an op's inputs, and where it puts the outputs."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeGuard, overload
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, overload
 
 import numpy as np
 
 from seqflow.errors import LodError, OpError, SeqflowError, ShapeError, nearest
-from seqflow.shape.dimension import Comparison, Dimension, DimensionLike
+from seqflow.shape.broadcasting import broadcast_shapes
+from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
+from seqflow.shape.guards import Guard, Output
+from seqflow.shape.inputs import Inputs, InputShapes, Key
+from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
 
 Array = np.ndarray[Any, Any]
-Key = int | str
-Inputs = Sequence[ShapeLike] | Mapping[str, ShapeLike | Sequence[ShapeLike]]
-
-
-class Guard(NamedTuple):
-    """Two sizes, or two shapes, that were taken to be equal without proof: to be checked when they are known."""
-
-    left: Dimension | PartialShape
-    right: Dimension | PartialShape
-    origin: str
-
-    @property
-    def atoms(self) -> list[str]:
-        """The texts of the sizes it speaks of: `sum(lengths)`, `x.shape[0]`."""
-        sides = (self.left, self.right)
-        return [text for side in sides for size in _dimensions(side) for text in size.atom_texts()]
-
-    def __str__(self) -> str:
-        return f"{self.left} == {self.right} ({self.origin})"
-
-
-def _dimensions(side: Dimension | PartialShape) -> Iterable[Dimension]:
-    return [side] if isinstance(side, Dimension) else side.dimensions or ()
-
-
-class Output(NamedTuple):
-    """What a shape function said of one output."""
-
-    shape: PartialShape
-    rows: Hashable | None
-    dtype: np.dtype[Any] | None
 
 
 class InferenceContext:
@@ -85,61 +58,18 @@ class InferenceContext:
         """The inputs whose values the shape function asked for."""
         self.requested_shapes: set[str] = set()
         """The inputs whose values it asked for as a shape; a part of the value is of use, too."""
-        self._shapes: list[PartialShape] = []
-        self._names: list[str] = []
-        self._lists: dict[str, range] = {}
+        self._inputs = InputShapes(op_name, inputs)
         self._outputs: list[Output | None] = [None] * num_outputs
-        self._add_inputs(inputs)
-        self._values = self._by_position(input_values)
-        self._rows = self._by_position(rows)
-        self._dtypes = self._by_position(dtypes)
-
-    def _add_inputs(self, inputs: Inputs) -> None:
-        if not isinstance(inputs, Mapping):
-            self._shapes = [PartialShape.of(shape) for shape in inputs]
-            self._names = [f"input {i}" for i in range(len(self._shapes))]
-            return
-        for name, shape in inputs.items():
-            if type(shape) is PartialShape:
-                self._shapes.append(shape)
-                self._names.append(name)
-            elif _is_list_of_shapes(shape):
-                start = len(self._shapes)
-                self._shapes += [PartialShape.of(one) for one in shape]
-                self._lists[name] = range(start, len(self._shapes))
-                self._names += [f"{name}[{i}]" for i in range(len(self._lists[name]))]
-            else:
-                self._shapes.append(PartialShape.of(shape))  # type: ignore[arg-type]
-                self._names.append(name)
-
-    def _by_position(self, given: Mapping[Key, Any] | None) -> dict[int, Any]:
-        found: dict[int, Any] = {}
-        for key, value in (given or {}).items():
-            if value is None:
-                continue
-            if key in self._lists:
-                found.update(zip(self._lists[str(key)], value, strict=True))
-            else:
-                found[self._position(key)] = value
-        return found
-
-    def _position(self, key: Key) -> int:
-        if isinstance(key, str):
-            if key in self._names:
-                return self._names.index(key)
-            if key in self._lists:
-                raise OpError(f"{self.op_name}: input {key!r} is a list\n  ask ctx.inputs({key!r})")
-            raise OpError(f"{self.op_name}: there is no input {key!r}{nearest(key, self._names)}")
-        if not 0 <= key < len(self._shapes):
-            raise OpError(f"{self.op_name}: there is no input {key}, it has {len(self._shapes)}")
-        return key
+        self._values = self._inputs.by_position(input_values)
+        self._rows = self._inputs.by_position(rows)
+        self._dtypes = self._inputs.by_position(dtypes)
 
     # Inputs and outputs
 
     @property
     def num_inputs(self) -> int:
         """How many inputs there are, each element of a list counted."""
-        return len(self._shapes)
+        return len(self._inputs.shapes)
 
     @property
     def num_outputs(self) -> int:
@@ -147,22 +77,22 @@ class InferenceContext:
 
     def input(self, key: Key) -> PartialShape:
         """The shape of one input, by position or name."""
-        return self._shapes[self._position(key)]
+        return self._inputs.shapes[self._inputs.position(key)]
 
     def inputs(self, name: str) -> list[PartialShape]:
         """The shapes of all inputs of this name: of a list, or of one."""
-        if name in self._lists:
-            return [self._shapes[i] for i in self._lists[name]]
+        if name in self._inputs.lists:
+            return [self._inputs.shapes[i] for i in self._inputs.lists[name]]
         return [self.input(name)]
 
     def rows(self, key: Key) -> Hashable | None:
         """Whose rows axis 0 of an input holds; None where that is not known."""
-        rows: Hashable | None = self._rows.get(self._position(key))
+        rows: Hashable | None = self._rows.get(self._inputs.position(key))
         return None if rows is None else self.equalities.rows(rows)
 
     def dtype(self, key: Key) -> np.dtype[Any] | None:
         """The dtype of an input; None where it is not known."""
-        dtype = self._dtypes.get(self._position(key))
+        dtype = self._dtypes.get(self._inputs.position(key))
         return None if dtype is None else np.dtype(dtype)
 
     def attr(self, name: str) -> Any:
@@ -223,9 +153,7 @@ class InferenceContext:
     @property
     def described(self) -> str:
         """The inputs, and what is known of their values, in one line."""
-        given = ", ".join(f"{name} {shape}" for name, shape in zip(self._names, self._shapes, strict=True))
-        values = ", ".join(f"{self._names[i]} = {_short(value)}" for i, value in self._values.items())
-        return f"given {given or 'no inputs'}" + (f" where {values}" if values else "")
+        return self._inputs.described(self._values)
 
     def _unchanged_on_error(self) -> "_Unchanged":
         return _Unchanged(self)
@@ -234,8 +162,8 @@ class InferenceContext:
 
     def input_tensor(self, key: Key) -> Array | None:
         """The value of an input where it is constant, else None; either way it is on record as wanted."""
-        i = self._position(key)
-        self.requested_tensors.add(self._names[i])
+        i = self._inputs.position(key)
+        self.requested_tensors.add(self._inputs.names[i])
         value = self._values.get(i)
         if isinstance(value, PartialShape):
             return np.array(value.to_shape(), np.int64) if value.is_static else None
@@ -247,14 +175,14 @@ class InferenceContext:
         The input is a vector of sizes, -1 standing for an unknown one, or the scalar -1 for a shape of unknown
         rank. ShapeError for anything else.
         """
-        i = self._position(key)
-        self.requested_shapes.add(self._names[i])
+        i = self._inputs.position(key)
+        self.requested_shapes.add(self._inputs.names[i])
         value = self._values.get(i)
         if isinstance(value, PartialShape):
             return value
         if value is not None:
-            return self._shape_of_value(np.asarray(value), self._names[i])
-        shape = self.with_rank_at_most(self._shapes[i], 1)
+            return self._shape_of_value(np.asarray(value), self._inputs.names[i])
+        shape = self.with_rank_at_most(self._inputs.shapes[i], 1)
         if shape.dimensions and shape[0].is_static:
             return PartialShape.dynamic(shape[0])
         return PartialShape.dynamic()
@@ -282,7 +210,9 @@ class InferenceContext:
         if shape.dimensions is None:
             return Dimension.dynamic()
         if not -len(shape) <= axis < len(shape):
-            raise self._error(f"{self._name(shape)} has no dimension {axis}, expected one of {len(shape)}")
+            raise self._error(
+                f"{self._inputs.name_of(shape)} has no dimension {axis}, expected one of {len(shape)}"
+            )
         return shape.dimensions[axis]
 
     def value(self, dimension: DimensionLike) -> int | None:
@@ -348,47 +278,15 @@ class InferenceContext:
         guards: list[Guard] = []
         with self.equalities.staged():
             if isinstance(left, PartialShape):
-                merged: Any = self._merge_shapes(left, PartialShape.of(right), guards)
+                merged: Any = merge_shapes(
+                    left, PartialShape.of(right), self._inputs, self.equalities, guards
+                )
             else:
-                merged = self._merge_dimensions(Dimension.of(left), Dimension.of(right), guards)
+                merged = merge_dimensions(
+                    Dimension.of(left), Dimension.of(right), self._inputs, self.equalities, guards
+                )
         self.guards += guards
         return merged  # type: ignore[no-any-return]
-
-    def _merge_shapes(self, left: PartialShape, right: PartialShape, guards: list[Guard]) -> PartialShape:
-        if left is right:
-            return left
-        if left.dimensions is None or right.dimensions is None:
-            guards.append(Guard(left, right, f"{self.op_name}: {self._name(left)} and {self._name(right)}"))
-            return right if left.dimensions is None else left
-        if len(left) != len(right):
-            raise self._error(
-                f"{self._name(left)} has rank {len(left)} but {self._name(right)} has rank {len(right)}, "
-                "expected the same shape"
-            )
-        dimensions = [
-            self._merge_dimensions(a, b, guards)
-            for a, b in zip(left.dimensions, right.dimensions, strict=True)
-        ]
-        return _first_equal(PartialShape(dimensions), left, right)
-
-    def _merge_dimensions(self, left: Dimension, right: Dimension, guards: list[Guard]) -> Dimension:
-        if left.is_static and left == right:
-            return left
-        answer = self.equalities.compare(left, right)
-        if answer is Comparison.EQUAL:
-            merged = self.equalities.resolve(left).merge(self.equalities.resolve(right))
-            return left if merged == self.equalities.resolve(left) else merged
-        places = self._place(left), self._place(right)
-        if answer is Comparison.UNEQUAL:
-            found = " but ".join(_is(place, size) for place, size in zip(places, (left, right), strict=True))
-            raise self._error(f"{found}, expected equal sizes", *self.equalities.explain(left, right))
-        origin = f"{self.op_name}: {places[0] or left} and {places[1] or right}"
-        try:
-            merged = self.equalities.equate(left, right, origin)
-        except ShapeError as error:
-            raise self._error(f"{left} cannot be {right}: {error}") from None
-        guards.append(Guard(left, right, origin))
-        return merged
 
     def merge_prefix(self, shape: PartialShape, prefix: PartialShape) -> tuple[PartialShape, PartialShape]:
         """Merge the first dimensions of `shape` with all of `prefix`; both as they are then known."""
@@ -397,28 +295,29 @@ class InferenceContext:
         self.with_rank_at_least(shape, len(prefix))
         merged = self.merge(shape[: len(prefix)], prefix)
         whole = PartialShape([*merged, *shape[len(prefix) :]])
-        return _first_equal(whole, shape), _first_equal(merged, prefix)
+        return first_equal(whole, shape), first_equal(merged, prefix)
 
     def merge_input(self, key: Key, shape: ShapeLike) -> bool:
         """Merge an input with what is known of it; whether that told something new."""
-        i = self._position(key)
-        before = self._shapes[i]
-        self._shapes[i] = self.merge(before, shape)
-        return self._shapes[i] != before
+        i = self._inputs.position(key)
+        before = self._inputs.shapes[i]
+        self._inputs.shapes[i] = self.merge(before, shape)
+        return self._inputs.shapes[i] != before
 
     def relax_input(self, key: Key, shape: ShapeLike) -> bool:
         """Widen an input to what it also may be; whether that forgot something."""
-        i = self._position(key)
-        before = self._shapes[i]
-        self._shapes[i] = _first_equal(before.relax(shape), before)
-        return self._shapes[i] != before
+        i = self._inputs.position(key)
+        before = self._inputs.shapes[i]
+        self._inputs.shapes[i] = first_equal(before.relax(shape), before)
+        return self._inputs.shapes[i] != before
 
     def merge_rows(self, *keys: Key) -> Hashable | None:
         """The one row space of these inputs, None where none is known; LodError where two are different."""
         known = [(key, rows) for key in keys if (rows := self.rows(key)) is not None]
         for key, rows in known[1:]:
             if rows != known[0][1]:
-                first, second = self._names[self._position(known[0][0])], self._names[self._position(key)]
+                names = self._inputs.names
+                first, second = (names[self._inputs.position(one)] for one in (known[0][0], key))
                 raise LodError(
                     f"{self.op_name}: {first} holds the rows of {known[0][1]} but {second} those of {rows}\n"
                     "  where they belong together, say so with same_lengths(…, …)"
@@ -442,27 +341,7 @@ class InferenceContext:
         longest = [key for key, shape in parts.items() if rank and len(shape) == rank]
         rows = self.merge_rows(*([key for key in longest if parts[key][0] != 1] or longest))
         with self._unchanged_on_error():
-            result: list[Dimension] = []
-            for axis in range(-rank, 0):
-                combine = self._merge_size if axis == -rank and rows is not None else self._broadcast_size
-                size = Dimension(1)
-                for shape in shapes:
-                    if len(shape) >= -axis:
-                        size = combine(size, shape[axis])
-                result.append(size)
-        return PartialShape(result), rows
-
-    def _merge_size(self, left: Dimension, right: Dimension) -> Dimension:
-        """Both sizes, where only a static 1 is repeated."""
-        return right if left == 1 else left if right == 1 else self.merge(left, right)
-
-    def _broadcast_size(self, left: Dimension, right: Dimension) -> Dimension:
-        a, b = self.equalities.resolve(left), self.equalities.resolve(right)
-        if a == 1 or b == 1:
-            return right if a == 1 else left
-        if a.compare(b) is Comparison.EQUAL:
-            return left
-        return a.broadcast_merge(b) if a.may_be(1) or b.may_be(1) else self.merge(left, right)
+            return broadcast_shapes(shapes, rows is not None, self.equalities, self.merge), rows
 
     # Making shapes
 
@@ -489,14 +368,14 @@ class InferenceContext:
         beyond = rank if stride > 0 else -1
         last = beyond if end is None else self._clipped(shape, min(end, rank), "end")
         if (last - first) * stride < 0:
-            raise self._error(f"subshape: start {start} is behind end {end} in {self._name(shape)}")
-        return _first_equal(PartialShape(shape.dimensions[i] for i in range(first, last, stride)), shape)
+            raise self._error(f"subshape: start {start} is behind end {end} in {self._inputs.name_of(shape)}")
+        return first_equal(PartialShape(shape.dimensions[i] for i in range(first, last, stride)), shape)
 
     def _clipped(self, shape: PartialShape, position: int, what: str) -> int:
         rank = len(shape)
         if position < -rank:
             raise self._error(
-                f"subshape: {what} {position} is before the first dimension of {self._name(shape)}"
+                f"subshape: {what} {position} is before the first dimension of {self._inputs.name_of(shape)}"
             )
         return position + rank if position < 0 else position
 
@@ -542,23 +421,10 @@ class InferenceContext:
     # Messages
 
     def _error(self, message: str, *lines: str) -> ShapeError:
-        return ShapeError("\n  ".join((f"{self.op_name}: {message}", *lines)))
+        return self._inputs.error(message, *lines)
 
     def _wrong_rank(self, shape: PartialShape, expected: str) -> ShapeError:
-        return self._error(f"{self._name(shape)} has rank {len(shape)}, expected {expected}")
-
-    def _name(self, shape: PartialShape) -> str:
-        """The input that has this shape, and the shape."""
-        names = [self._names[i] for i, known in enumerate(self._shapes) if known is shape]
-        return f"{names[0]} {shape}" if names else str(shape)
-
-    def _place(self, dimension: Dimension) -> str | None:
-        """Where among the inputs this dimension stands."""
-        for name, shape in zip(self._names, self._shapes, strict=True):
-            for axis, known in enumerate(shape.dimensions or ()):
-                if known is dimension:
-                    return f"{name}.shape[{axis}]"
-        return None
+        return self._error(f"{self._inputs.name_of(shape)} has rank {len(shape)}, expected {expected}")
 
 
 class _Unchanged:
@@ -568,7 +434,7 @@ class _Unchanged:
 
     def __init__(self, context: InferenceContext) -> None:
         self.context = context
-        self.before = list(context._shapes), list(context.guards), list(context._outputs)
+        self.before = list(context._inputs.shapes), list(context.guards), list(context._outputs)
         self.staged = context.equalities.staged()
 
     def __enter__(self) -> None: ...
@@ -576,26 +442,4 @@ class _Unchanged:
     def __exit__(self, kind: object, *_: object) -> None:
         self.staged.__exit__(kind)
         if kind is not None:
-            self.context._shapes, self.context.guards, self.context._outputs = self.before
-
-
-def _is_list_of_shapes(value: object) -> TypeGuard[Sequence[ShapeLike]]:
-    """Whether it holds shapes, texts in braces or sequences; else it holds dimensions."""
-    return isinstance(value, (list, tuple)) and any(
-        isinstance(one, (PartialShape, tuple, list)) or (isinstance(one, str) and one.startswith("{"))
-        for one in value
-    )
-
-
-def _first_equal(result: PartialShape, *shapes: PartialShape) -> PartialShape:
-    """The first of `shapes` that the result is, so that a shape that already is the answer is returned itself."""
-    return next((shape for shape in shapes if shape == result), result)
-
-
-def _is(place: str | None, size: Dimension) -> str:
-    return f"{place} is {size}" if place else str(size)
-
-
-def _short(value: Any) -> str:
-    text = str(value) if isinstance(value, PartialShape) else np.array2string(np.asarray(value), threshold=8)
-    return " ".join(text.split())
+            self.context._inputs.shapes, self.context.guards, self.context._outputs = self.before

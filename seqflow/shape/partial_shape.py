@@ -7,7 +7,8 @@ from operator import mul
 from typing import Literal, overload
 
 from seqflow.errors import ShapeError
-from seqflow.shape.dimension import Dimension, DimensionLike, Rank, quoted
+from seqflow.shape.atoms import quoted
+from seqflow.shape.dimension import Dimension, DimensionLike, Rank
 
 Broadcasting = Literal["numpy", "pdpd", "none"]
 

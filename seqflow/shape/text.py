@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 from seqflow.errors import ShapeError
-from seqflow.shape.dimension import LARGEST, NAME, Dimension
+from seqflow.shape.atoms import NAME
+from seqflow.shape.bounds import LARGEST
+from seqflow.shape.dimension import Dimension
 
 _TOKEN = re.compile(rf"\s*(?:({NAME}|\d+|\.\.|//|[{{}}(),:?*/+-])|(\S))")
 

@@ -1,0 +1,32 @@
+"""Axes given as attributes, checked alike in inference and in calls."""
+
+from collections.abc import Sequence
+
+from seqflow.errors import OpError, ShapeError
+
+
+def positive_axis(name: str, axis: int, rank: int, of: str = "x") -> int:
+    """The axis, counted from the front."""
+    if not -rank <= axis < rank:
+        raise ShapeError(f"{name} is {axis}, but {of} has {rank} dimension{'' if rank == 1 else 's'}")
+    return axis % rank
+
+
+def positive_axes(name: str, axes: Sequence[int], rank: int, of: str = "x") -> tuple[int, ...]:
+    """The axes, counted from the front; OpError where one stands there twice."""
+    found: list[int] = []
+    for i, axis in enumerate(axes):
+        place = f"{name}[{i}]" if len(axes) > 1 else name
+        positive = positive_axis(place, axis, rank, of)
+        if positive in found:
+            first = found.index(positive)
+            raise OpError(f"{place} is {axis}, the same axis as {name}[{first}] = {axes[first]}")
+        found.append(positive)
+    return tuple(found)
+
+
+def check_distinct(name: str, axes: Sequence[int]) -> None:
+    """What can be said against axes while the rank is not known."""
+    for i, axis in enumerate(axes):
+        if axis in axes[:i]:
+            raise OpError(f"{name}[{i}] is {axis}, the same axis as {name}[{axes.index(axis)}] = {axis}")

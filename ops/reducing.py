@@ -1,0 +1,83 @@
+"""Reducing over axes.
+
+The ops here know nothing of lengths. Where axis 0 is not reduced, inference says that the rows stay rows, and
+lengths that describe the input's rows describe those of the result.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.ops.axes import check_distinct, positive_axes
+from seqflow.ops.scalars import cast_scalar
+from seqflow.registry import op
+from seqflow.signature import Ints, Scalar
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
+Array = np.ndarray[Any, Any]
+
+
+def _infer_reduce(ctx: "InferenceContext") -> None:
+    x, axes, keepdims = ctx.input("x"), ctx.attr("axes"), ctx.attr("keepdims")
+    if x.dimensions is None:
+        check_distinct("axes", axes or ())
+        ctx.set_output(0, x if axes is not None or keepdims else [])
+        return
+    reduced = range(len(x)) if axes is None else positive_axes("axes", axes, len(x))
+    sizes = [1 if i in reduced else size for i, size in enumerate(x) if keepdims or i not in reduced]
+    ctx.set_output(0, sizes, rows=None if 0 in reduced or not len(x) else ctx.rows("x"))
+
+
+def _reduce(
+    reduction: Any, x: Array, axes: Ints | None, keepdims: bool, empty: Any, dtype: np.dtype[Any]
+) -> Array:
+    reduced = tuple(range(x.ndim)) if axes is None else positive_axes("axes", axes, x.ndim)
+    fill = cast_scalar("empty", empty, dtype) if empty != 0 else 0
+    if all(x.shape[axis] for axis in reduced):
+        options = {} if reduction is np.max else {"dtype": dtype}
+        return np.asarray(reduction(x, axis=reduced, keepdims=keepdims, **options))
+    sizes = [1 if i in reduced else n for i, n in enumerate(x.shape) if keepdims or i not in reduced]
+    return np.full(sizes, fill, dtype)
+
+
+@op("number x[*d] -> sum_of(x) sums[*e]", caffe2="ReduceSum", shape=_infer_reduce, draw="reduce")
+def reduce_sum(x: Array, *, axes: Ints | None = None, keepdims: bool = False, empty: Scalar = 0) -> Array:
+    """The sum over some axes, or over all; `keepdims` leaves each of them in place, with size 1.
+
+    Over axes without elements, as an empty segment gives `empty`, so does this. An axis named twice is an
+    OpError. Integers and bool are summed in int64; float16 and float32 give float32. Over the rows of
+    sequences, see `lengths_sum`.
+
+    >>> reduce_sum(np.array([[1, 2], [3, 4]]), axes=1)
+    array([3, 7])
+    """
+    return _reduce(np.sum, x, axes, keepdims, empty, kernels.sum_dtype(x.dtype))
+
+
+@op("number x[*d] -> mean_of(x) means[*e]", caffe2="ReduceMean", shape=_infer_reduce, draw="reduce")
+def reduce_mean(x: Array, *, axes: Ints | None = None, keepdims: bool = False, empty: Scalar = 0) -> Array:
+    """The mean over some axes, or over all; `keepdims` leaves each of them in place, with size 1.
+
+    Over axes without elements, as an empty segment gives `empty`, so does this (NumPy: nan and a warning). An
+    axis named twice is an OpError. float32 and float64 keep their dtype, everything else gives float64.
+
+    >>> reduce_mean(np.array([[1, 2], [3, 4]]), axes=0)
+    array([2., 3.])
+    """
+    return _reduce(np.mean, x, axes, keepdims, empty, kernels.mean_dtype(x.dtype))
+
+
+@op("ordered x[*d] -> largest[*e]", caffe2="ReduceMax", shape=_infer_reduce, draw="reduce")
+def reduce_max(x: Array, *, axes: Ints | None = None, keepdims: bool = False, empty: Scalar = 0) -> Array:
+    """The largest over some axes, or over all; `keepdims` leaves each of them in place, with size 1.
+
+    Over axes without elements, as an empty segment gives `empty`, so does this (NumPy: an error). A nan wins.
+    An axis named twice is an OpError.
+
+    >>> reduce_max(np.array([[1, 5], [3, 4]]), axes=1)
+    array([5, 4])
+    """
+    return _reduce(np.max, x, axes, keepdims, empty, x.dtype)

@@ -1,0 +1,137 @@
+"""Atoms: the named sizes that forms `constant + Σ k·atom` are made of, and how they are written.
+
+A form is held as its constant and its terms. Nothing here makes a Dimension.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from seqflow.shape.bounds import LARGEST, Bounds, chosen, over, scaled, times
+
+if TYPE_CHECKING:
+    from seqflow.shape.dimension import Dimension
+
+NAME = r"(?:[^\W\d]\w*|%\d+|`[^`\n]*`)(?:\.\w+)*(?:\[\d+\])?"
+"""A name of a size or of a tensor: `B`, `doc.values`, `x.shape[1]`; of a result without a name, `%1`; quoted, any."""
+
+AtomKind = Literal["size", "sum", "max", "len", "*", "/", "//", "smaller", "larger"]
+Terms = tuple[tuple["Atom", int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """A size that arithmetic does not take apart; the same text is the same atom.
+
+    It is a named size (`B`), something about a lengths tensor (`sum(x)`, `max(x)`, `len(x)`), or the result of
+    an operation that has no linear form: a product of atoms, a quotient, the smaller or larger of two sizes.
+    """
+
+    text: str
+    kind: AtomKind = field(compare=False)
+    name: str = field(compare=False, default="")
+    operands: tuple["Dimension", ...] = field(compare=False, default=())
+    """The two sizes of a quotient, or of the smaller or larger of two."""
+    bounds: Bounds = field(compare=False, default=(0, None))
+    factors: tuple["Atom", ...] = field(compare=False, default=())
+    """The atoms of a product."""
+
+    @property
+    def factor_text(self) -> str:
+        """The text where it stands beside a `*`."""
+        return f"({self.text})" if self.kind in ("/", "//") else self.text
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def quoted(tensor: str) -> str:
+    """A tensor's name as it stands in a dimension: in backticks where it would not be read as one name.
+
+    >>> quoted("doc.lengths"), quoted("my column.lengths")
+    ('doc.lengths', '`my column.lengths`')
+    """
+    if re.fullmatch(NAME, tensor):
+        return tensor
+    return "`" + re.sub(r"[`\n]", "'", tensor) + "`"
+
+
+# Bounds and text of a form
+
+
+def form_bounds(constant: int, terms: dict[Atom, int]) -> tuple[int | None, int | None]:
+    """Between what `constant + Σ k·atom` lies; it may be negative, and None is unbounded."""
+    low: int | None = constant
+    high: int | None = constant
+    for atom, k in terms.items():
+        least, most = scaled(k, atom.bounds)
+        low = None if low is None or least is None else low + least
+        high = None if high is None or most is None else high + most
+    return low, high
+
+
+def natural_bounds(constant: int, terms: dict[Atom, int]) -> Bounds:
+    """The bounds that the form alone implies."""
+    low, high = form_bounds(constant, terms)
+    return min(max(low or 0, 0), LARGEST), None if high is None or high > LARGEST else high
+
+
+def form_text(constant: int, terms: Terms) -> str:
+    """`constant + Σ k·atom` as text: `4*H+1`."""
+    parts = [_term_text(k, atom) for atom, k in terms if k > 0]
+    if constant or not terms:
+        parts.append(f"{constant:+d}" if parts else str(constant))
+    parts += [_term_text(k, atom) for atom, k in terms if k < 0]
+    return "".join(parts).removeprefix("+")
+
+
+def _term_text(k: int, atom: Atom) -> str:
+    sign = "+" if k > 0 else "-"
+    return f"{sign}{atom.text}" if abs(k) == 1 else f"{sign}{abs(k)}*{atom.factor_text}"
+
+
+# Atoms made by operations
+
+
+def product_atom(a: Atom | None, b: Atom | None) -> Atom | None:
+    """The product of two atoms; None stands for the factor 1."""
+    if a is None or b is None:
+        return a or b
+    return product_of_atoms((*factors_of(a), *factors_of(b)))
+
+
+def product_of_atoms(factors: Iterable[Atom]) -> Atom:
+    """The atom that is the product of these, in the order of their texts."""
+    ordered = sorted(factors, key=lambda atom: atom.text)
+    if len(ordered) == 1:
+        return ordered[0]
+    bounds: Bounds = (1, 1)
+    for factor in ordered:
+        bounds = times(bounds, factor.bounds)
+    return Atom("*".join(factor.factor_text for factor in ordered), "*", "", (), bounds, tuple(ordered))
+
+
+def factors_of(atom: Atom) -> tuple[Atom, ...]:
+    """The factors of a product; any other atom is its own."""
+    return atom.factors or (atom,)
+
+
+def opaque_atom(kind: Literal["/", "//", "smaller", "larger"], a: "Dimension", b: "Dimension") -> Atom:
+    """The atom for a quotient, or for the smaller or larger of two sizes."""
+    a, b = a.without_bounds(), b.without_bounds()
+    bounds_a, bounds_b = (a.min_length, a.max_length), (b.min_length, b.max_length)
+    if kind == "/" or kind == "//":
+        text = f"{_wrapped(a, divisor=False)}{kind}{_wrapped(b, divisor=True)}"
+        return Atom(text, kind, "", (a, b), over(bounds_a, bounds_b, kind))
+    a, b = sorted((a, b), key=lambda dimension: dimension.form)
+    text = f"{'min' if kind == 'smaller' else 'max'}({a.form},{b.form})"
+    return Atom(text, kind, "", (a, b), chosen(bounds_a, bounds_b, kind))
+
+
+def _wrapped(operand: "Dimension", divisor: bool) -> str:
+    terms = operand.terms or ()
+    compound = len(terms) + bool(operand.constant) > 1
+    if divisor and not compound:
+        compound = any(k != 1 or atom.kind in ("*", "/", "//") for atom, k in terms)
+    return f"({operand.form})" if compound else operand.form

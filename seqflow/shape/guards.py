@@ -1,0 +1,38 @@
+"""What a shape function found, as data: the outputs, and what has to be checked when sizes are known."""
+
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seqflow.shape.dimension import Dimension
+from seqflow.shape.partial_shape import PartialShape
+
+
+class Guard(NamedTuple):
+    """Two sizes, or two shapes, that were taken to be equal without proof: to be checked when they are known."""
+
+    left: Dimension | PartialShape
+    right: Dimension | PartialShape
+    origin: str
+
+    @property
+    def atoms(self) -> list[str]:
+        """The texts of the sizes it speaks of: `sum(lengths)`, `x.shape[0]`."""
+        sides = (self.left, self.right)
+        return [text for side in sides for size in _dimensions(side) for text in size.atom_texts()]
+
+    def __str__(self) -> str:
+        return f"{self.left} == {self.right} ({self.origin})"
+
+
+def _dimensions(side: Dimension | PartialShape) -> Iterable[Dimension]:
+    return [side] if isinstance(side, Dimension) else side.dimensions or ()
+
+
+class Output(NamedTuple):
+    """What a shape function said of one output."""
+
+    shape: PartialShape
+    rows: Hashable | None
+    dtype: np.dtype[Any] | None

@@ -1,0 +1,64 @@
+"""Merging: two shapes or sizes that have to be the same, proved, refuted, or taken to be so and guarded."""
+
+from seqflow.errors import ShapeError
+from seqflow.shape.arithmetic import Comparison
+from seqflow.shape.dimension import Dimension
+from seqflow.shape.equalities import Equalities
+from seqflow.shape.guards import Guard
+from seqflow.shape.inputs import InputShapes
+from seqflow.shape.partial_shape import PartialShape
+
+
+def merge_shapes(
+    left: PartialShape, right: PartialShape, inputs: InputShapes, equalities: Equalities, guards: list[Guard]
+) -> PartialShape:
+    """What is known of two shapes that are the same; ShapeError where they cannot be."""
+    if left is right:
+        return left
+    if left.dimensions is None or right.dimensions is None:
+        guards.append(
+            Guard(left, right, f"{inputs.op_name}: {inputs.name_of(left)} and {inputs.name_of(right)}")
+        )
+        return right if left.dimensions is None else left
+    if len(left) != len(right):
+        raise inputs.error(
+            f"{inputs.name_of(left)} has rank {len(left)} but {inputs.name_of(right)} has rank {len(right)}, "
+            "expected the same shape"
+        )
+    dimensions = [
+        merge_dimensions(a, b, inputs, equalities, guards)
+        for a, b in zip(left.dimensions, right.dimensions, strict=True)
+    ]
+    return first_equal(PartialShape(dimensions), left, right)
+
+
+def merge_dimensions(
+    left: Dimension, right: Dimension, inputs: InputShapes, equalities: Equalities, guards: list[Guard]
+) -> Dimension:
+    """What is known of two sizes that are the same; ShapeError where they cannot be."""
+    if left.is_static and left == right:
+        return left
+    answer = equalities.compare(left, right)
+    if answer is Comparison.EQUAL:
+        merged = equalities.resolve(left).merge(equalities.resolve(right))
+        return left if merged == equalities.resolve(left) else merged
+    places = inputs.place_of(left), inputs.place_of(right)
+    if answer is Comparison.UNEQUAL:
+        found = " but ".join(_is(place, size) for place, size in zip(places, (left, right), strict=True))
+        raise inputs.error(f"{found}, expected equal sizes", *equalities.explain(left, right))
+    origin = f"{inputs.op_name}: {places[0] or left} and {places[1] or right}"
+    try:
+        merged = equalities.equate(left, right, origin)
+    except ShapeError as error:
+        raise inputs.error(f"{left} cannot be {right}: {error}") from None
+    guards.append(Guard(left, right, origin))
+    return merged
+
+
+def first_equal(result: PartialShape, *shapes: PartialShape) -> PartialShape:
+    """The first of `shapes` that the result is, so that a shape that already is the answer is returned itself."""
+    return next((shape for shape in shapes if shape == result), result)
+
+
+def _is(place: str | None, size: Dimension) -> str:
+    return f"{place} is {size}" if place else str(size)
