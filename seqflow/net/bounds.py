@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from seqflow.shape import Dimension, DimensionLike, Equalities
+from seqflow.shape import Dimension, DimensionLike, Equalities, Guard
+from seqflow.signature.language import AtLeast
 from seqflow.tensor import TensorSpec
+
+if TYPE_CHECKING:
+    from seqflow.net.step import Step
 
 
 def note_bounds(
@@ -28,6 +33,16 @@ def tighten(name: str, spec: TensorSpec, equalities: Equalities) -> None:
     total, longest = Dimension.sum_of(name), Dimension.max_of(name)
     equalities.limit(total, spec.shape[0] * equalities.resolve(longest), "their number times the longest")
     equalities.limit(longest, total, "the sum of all")
+
+
+def may_bound_inputs(step: Step, guards: Sequence[Guard]) -> bool:
+    """Whether a step can say anything of its inputs that was not known before."""
+    arguments = step.op.signature.input_arguments
+    return (
+        bool(guards)
+        or not step.results
+        or any(isinstance(dim, AtLeast) for argument in arguments for dim in argument.dims)
+    )
 
 
 def longest_lengths(specs: Mapping[str, TensorSpec], equalities: Equalities) -> dict[str, int]:

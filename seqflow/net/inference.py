@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqflow.errors import NetError, SeqflowError, nearest
-from seqflow.net.bounds import byte_bounds, longest_lengths, note_bounds, tighten, total_bytes
+from seqflow.net.bounds import (
+    byte_bounds,
+    longest_lengths,
+    may_bound_inputs,
+    note_bounds,
+    tighten,
+    total_bytes,
+)
 from seqflow.net.step import compute, each, shown
 from seqflow.net.syntax import Constant, Listed
 from seqflow.shape import DimensionLike, Equalities, Guard, PartialShape
@@ -96,7 +103,7 @@ class _Inference:
             inferred = self.step(step, results)
             for name, result, spec in zip(step.results, results, inferred.outputs, strict=True):
                 (dropped if name == "_" else self.specs)[result] = _named(result, spec)
-            for name in (*step.uses, *results):
+            for name in (*(step.uses if may_bound_inputs(step, inferred.guards) else ()), *results):
                 tighten(name, self.specs.get(name) or dropped[name], self.equalities)
             origin = f"{step.op.name}, line {step.line}: "
             found = [guard._replace(origin=origin + guard.origin) for guard in inferred.guards]

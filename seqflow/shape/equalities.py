@@ -33,7 +33,9 @@ class Equalities:
 
     def resolve(self, dimension: Dimension) -> Dimension:
         """The dimension with every name replaced by what it was taken to be equal to."""
-        if not dimension.terms or not self._values:
+        if not dimension.terms or not any(
+            atom in self._values or atom.operands or atom.factors for atom, _ in dimension.terms
+        ):
             return dimension
         values = [self._value(atom) for atom, _ in dimension.terms]
         if all(value == as_dimension(atom) for value, (atom, _) in zip(values, dimension.terms, strict=True)):
