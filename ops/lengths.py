@@ -7,6 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, ShapeError
 from seqflow.kernels.arrays import integers
+from seqflow.ops.slices import starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive
 
@@ -99,7 +100,7 @@ def lengths_to_ranges(lengths: Array) -> Array:
            [2, 0],
            [2, 1]])
     """
-    return np.stack([kernels.lengths_to_offsets(lengths)[:-1], lengths.astype(np.int64)], axis=1)
+    return np.stack([starts_of(lengths), lengths.astype(np.int64)], axis=1)
 
 
 @op("int ids[N] -> int64 ranges[num_segments|S, 2]", caffe2="SegmentIdsToRanges", draw="segment_ids")
@@ -114,7 +115,7 @@ def segment_ids_to_ranges(ids: Array, *, num_segments: NonNegative | None = None
            [2, 1]])
     """
     lengths = kernels.segment_ids_to_lengths(ids, num_segments)
-    return np.stack([kernels.lengths_to_offsets(lengths)[:-1], lengths], axis=1)
+    return np.stack([starts_of(lengths), lengths], axis=1)
 
 
 @op("lengths[B] -> int64 positions[sum(lengths)]", caffe2="LengthsRangeFill")

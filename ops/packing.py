@@ -9,6 +9,7 @@ from seqflow.errors import LodError, OpError, OpIndexError
 from seqflow.kernels.arrays import integers
 from seqflow.ops.lengths import MAX_INT32
 from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.slices import starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
 
@@ -96,9 +97,7 @@ def unpack_rows(
     order = np.argsort(sources, kind="stable")
     data = np.empty((int(sizes.sum()), *packed.shape[2:]), packed.dtype)
     flat = packed.reshape(packed.shape[0] * packed.shape[1], *packed.shape[2:])
-    kernels.move_slices(
-        flat, starts[order], sizes[order], data, kernels.lengths_to_offsets(sizes[order])[:-1]
-    )
+    kernels.move_slices(flat, starts[order], sizes[order], data, starts_of(sizes[order]))
     return data, lengths
 
 

@@ -8,6 +8,7 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpTypeError
 from seqflow.ops.bounds import longer_by, never_empty, never_longer
 from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.slices import starts_of
 from seqflow.ops.sparse import move_sequences
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
@@ -111,7 +112,7 @@ def pad_empty(data: Array, lengths: Array, *, value: Scalar = 0) -> tuple[Array,
     fill = cast_scalar("value", value, data.dtype)
     sizes = lengths.astype(np.int64, copy=False)
     filled = np.maximum(sizes, 1)
-    starts = kernels.lengths_to_offsets(filled)[:-1]
+    starts = starts_of(filled)
     rows = _place(data, sizes, starts, len(data) + int(np.count_nonzero(sizes == 0)))
     rows[starts[sizes == 0]] = fill
     return rows, filled
@@ -209,13 +210,13 @@ def _inside(lengths: Array, before: int, after: int) -> tuple[Array, Array]:
         raise LodError(
             f"lengths[{short[0]}] is {sizes[short[0]]}, expected at least the {before} + {after} rows of padding"
         )
-    return kernels.lengths_to_offsets(sizes)[:-1] + before, sizes - (before + after)
+    return starts_of(sizes) + before, sizes - (before + after)
 
 
 def _place(data: Array, sizes: Array, starts: Array, num_rows: int) -> Array:
     """The sequences of `data` at other starts among `num_rows`; the rows between them are not set."""
     rows = np.empty((num_rows, *data.shape[1:]), data.dtype)
-    kernels.move_slices(data, kernels.lengths_to_offsets(sizes)[:-1], sizes, rows, starts)
+    kernels.move_slices(data, starts_of(sizes), sizes, rows, starts)
     return rows
 
 

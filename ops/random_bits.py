@@ -17,6 +17,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
+from seqflow.ops.slices import starts_of
 
 Array = np.ndarray[Any, Any]
 
@@ -28,7 +29,7 @@ _BLOCK = 1 << 15
 def random_bits(seed: int, lengths: Array) -> Array:
     """uint64[sum(lengths)]: a random number for each row of each sequence."""
     streams = sequence_bits(seed, len(lengths))
-    first = kernels.lengths_to_offsets(lengths)[:-1].astype(np.uint64)
+    first = starts_of(lengths).astype(np.uint64)
     positions = np.arange(int(lengths.sum()), dtype=np.uint64) - kernels.expand(first, lengths)
     return output(kernels.expand(streams, lengths), positions)
 

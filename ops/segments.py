@@ -9,6 +9,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.slices import starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
@@ -189,7 +190,7 @@ def lengths_first(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     >>> lengths_first(np.array([1, 2, 3]), np.array([2, 0, 1]))
     array([1, 0, 3])
     """
-    return _picked(data, lengths, kernels.lengths_to_offsets(lengths)[:-1], empty)
+    return _picked(data, lengths, starts_of(lengths), empty)
 
 
 @op("data[sum(lengths), *d], lengths[B] -> rows[B, *d]")

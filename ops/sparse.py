@@ -6,6 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.slices import starts_of
 from seqflow.registry import op
 from seqflow.signature import Scalar
 
@@ -76,7 +77,7 @@ def gather_sequences(
     GatherSequencesResult(rows=array([3, 1, 2]), picked=array([1, 2]))
     """
     sizes = kernels.gather(lengths, indices).astype(np.int64, copy=False)
-    starts = kernels.gather(kernels.lengths_to_offsets(lengths)[:-1], indices)
+    starts = kernels.gather(starts_of(lengths), indices)
     return move_sequences(data, starts, sizes, out), sizes
 
 

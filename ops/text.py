@@ -8,6 +8,7 @@ from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.ops.bounds import longer_by
 from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.slices import starts_of
 from seqflow.ops.strings import Errors, from_strings, to_strings
 from seqflow.registry import op
 from seqflow.signature import NonNegative
@@ -57,7 +58,7 @@ def bytes_to_tokens(
     ends = kernels.lengths_to_offsets(longer)
     rows = np.empty(int(ends[-1]), np.int32)
     first = ends[:-1] + (begin is not None)
-    kernels.move_slices(tokens, kernels.lengths_to_offsets(sizes)[:-1], sizes, rows, first)
+    kernels.move_slices(tokens, starts_of(sizes), sizes, rows, first)
     if begin is not None:
         rows[ends[:-1]] = begin
     if end is not None:

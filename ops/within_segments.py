@@ -5,6 +5,7 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow import kernels
+from seqflow.ops.slices import starts_of
 from seqflow.registry import op
 
 Array = np.ndarray[Any, Any]
@@ -96,7 +97,7 @@ def lengths_rank(
     array([2, 0, 1, 0, 0])
     """
     order = kernels.argsort_within(data, lengths, descending)
-    starts = np.repeat(kernels.lengths_to_offsets(lengths)[:-1], lengths).reshape(-1, *[1] * (data.ndim - 1))
+    starts = np.repeat(starts_of(lengths), lengths).reshape(-1, *[1] * (data.ndim - 1))
     rows = order + starts
     places = np.broadcast_to(np.arange(len(data)).reshape(starts.shape), data.shape)
     if ties == "first":
