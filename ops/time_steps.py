@@ -75,7 +75,6 @@ def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
 @op(
     "rows[sum(batch_sizes), *d], batch_sizes[T], index(B) order[B]"
     " -> data[sum(lengths), *d], int64 lengths[P=B]",
-    draw="packed_sequence",
 )
 def unpack_sequence(rows: Array, batch_sizes: Array, order: Array) -> tuple[Array, Array]:
     """The sequences that `pack_sequence`, or torch, packed, in their old order, and their lengths.

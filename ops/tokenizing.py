@@ -21,7 +21,7 @@ _BYTES_AT_ONCE = 1 << 22
 """How much text is in Python strings and encodings at a time."""
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> int32 tokens[sum(sizes)], int64 sizes[B]", draw="tokenizable")
+@op("uint8 data[sum(lengths)], lengths[B] -> int32 tokens[sum(sizes)], int64 sizes[B]")
 def tokenize(
     data: Array, lengths: Array, *, tokenizer: Any, special_tokens: bool = True, errors: Errors = "strict"
 ) -> tuple[Array, Array]:
@@ -51,7 +51,7 @@ def tokenize(
     return np.concatenate(ids), sizes
 
 
-@op("int tokens[sum(lengths)], lengths[B] -> uint8 data[sum(sizes)], int64 sizes[B]", draw="detokenizable")
+@op("int tokens[sum(lengths)], lengths[B] -> uint8 data[sum(sizes)], int64 sizes[B]")
 def decode(
     tokens: Array, lengths: Array, *, tokenizer: Any, special_tokens: bool = False
 ) -> tuple[Array, Array]:
@@ -72,7 +72,7 @@ def decode(
     return join(decoder.decode_batch(sequences, skip_special_tokens=not special_tokens))
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> uint8 tokenizer[K]", draw="trainable")
+@op("uint8 data[sum(lengths)], lengths[B] -> uint8 tokenizer[K]")
 def train_tokenizer(
     data: Array,
     lengths: Array,

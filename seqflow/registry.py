@@ -72,8 +72,6 @@ class OpDef:
     """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
     spread: bool = False
     """It takes its one list of inputs as so many positional arguments."""
-    draw: str | None = None
-    """The name of the tests' strategy for inputs, where the signature does not say enough to draw them."""
 
     @property
     def doc(self) -> str:
@@ -160,7 +158,6 @@ def op(
     caffe2: str | None = None,
     same: tuple[str, str] | None = None,
     shape: ShapeFunction | None = None,
-    draw: str | None = None,
 ) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
 
@@ -170,9 +167,7 @@ def op(
     """
 
     def declare(function: F) -> F:
-        definition = replace(
-            _define(function, parse(signature)), caffe2=caffe2, same=same, shape=shape, draw=draw
-        )
+        definition = replace(_define(function, parse(signature)), caffe2=caffe2, same=same, shape=shape)
         register(definition)
         return definition.call  # type: ignore[return-value]
 

@@ -4,7 +4,7 @@ import doctest
 
 import numpy as np
 import pytest
-from drawing import calls
+from drawing import STRATEGIES, calls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -36,6 +36,10 @@ BAD_ATTRIBUTES = {
     "dtype": ["no such dtype", "U3", object, 5, ["int8"]],
 }
 """Values that no attribute of this kind takes."""
+
+
+def test_every_strategy_is_one_for_an_op():
+    assert STRATEGIES.keys() <= set(registry.names())
 
 
 def results(op, inputs, attributes):
