@@ -184,6 +184,6 @@ for _row in table:
 register(
     OpDef(
         "expression", parse("{operands[*_]}+ -> result[*_]"), (_EXPR, _OUT), _expression, _expression, None,
-        shape=_shape_of_expression, spread=True,
+        shape=_shape_of_expression, variadic=True,
     )
 )  # fmt: skip

@@ -47,7 +47,7 @@ class Inference(NamedTuple):
     outputs: list[TensorSpec]
     guards: list[Guard]
     """Sizes that were taken to be equal without proof."""
-    wanted: frozenset[str] = frozenset()
+    requested: frozenset[str] = frozenset()
     """Inputs whose values, were they known, would say more of the outputs' shapes."""
 
 
@@ -70,8 +70,8 @@ class OpDef:
     """Two lengths inputs that the op declares to be equal, and so the rows they describe."""
     shape: ShapeFunction | None = None
     """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
-    spread: bool = False
-    """It takes its one list of inputs as so many positional arguments."""
+    variadic: bool = False
+    """It takes its one list of inputs as `*args`."""
 
     @property
     def doc(self) -> str:

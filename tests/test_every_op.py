@@ -44,8 +44,8 @@ def test_every_strategy_is_one_for_an_op():
 
 def results(op, inputs, attributes):
     """All tensors of the results, those of lists one after another."""
-    given = next(iter(inputs.values())) if op.spread else []
-    result = op.call(*given, **attributes) if op.spread else op.call(**inputs, **attributes)
+    given = next(iter(inputs.values())) if op.variadic else []
+    result = op.call(*given, **attributes) if op.variadic else op.call(**inputs, **attributes)
     found = tuple(result) if op.result else (result,) if op.output_names else ()
     return [array for one in found for array in (one if isinstance(one, list) else [one])]
 
