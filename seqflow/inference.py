@@ -23,7 +23,7 @@ def infer(
     known = equalities if equalities is not None else Equalities()
     given = op.complete(attributes)
     called = names if names is not None else _own_names(specs)
-    tensors = [f"{op.name}.{name}" for name in op.tensor_names(given)] if results is None else list(results)
+    tensors = [f"{op.name}.{name}" for name in op.result_names(given)] if results is None else list(results)
     with known.staged():
         if op.same is not None:
             _unify(op, op.same, specs, called, known)

@@ -13,6 +13,7 @@ from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -79,17 +80,29 @@ class OpDef:
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        return tuple(argument.name for argument in self.signature.output_arguments)
+        """The fields of the result."""
+        return tuple(argument.field for argument in self.signature.output_arguments)
 
     def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
-        """The names of all tensors of the results: those of lists are numbered, `parts.0`, `parts.1`."""
+        """All tensors of the results by the signature's names, which no input has.
+
+        Those of lists are numbered: `parts.0`, `parts.1`.
+        """
+        return self._numbered([argument.name for argument in self.signature.output_arguments], attributes)
+
+    def result_names(self, attributes: Mapping[str, Any]) -> list[str]:
+        """All tensors of the results by the names of their fields, which nets use."""
+        return self._numbered(self.output_names, attributes)
+
+    def _numbered(self, names: Sequence[str], attributes: Mapping[str, Any]) -> list[str]:
+        remaining = iter(names)
         found: list[str] = []
         for item in self.signature.outputs:
             if isinstance(item, Repeated):
                 count = item.length(self.complete(attributes))
-                found += [f"{argument.name}.{i}" for argument in item.arguments for i in range(count)]
+                found += [f"{name}.{i}" for name in islice(remaining, len(item.arguments)) for i in range(count)]
             else:
-                found.append(item.name)
+                found.append(next(remaining))
         return found
 
     def complete(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,7 +199,7 @@ def _define(function: Callable[..., Any], signature: Signature) -> OpDef:
     name = function.__name__
     attributes = read_attributes(function)
     _check_parameters(name, function, signature)
-    outputs = [argument.name for argument in signature.output_arguments]
+    outputs = [argument.field for argument in signature.output_arguments]
     title = name.title().replace("_", "") + "Result"
     result = namedtuple(title, outputs, module="seqflow.ops") if len(outputs) > 1 else None
     call = _compile(function, signature, attributes, result)
