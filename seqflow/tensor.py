@@ -22,10 +22,11 @@ _set_field = object.__setattr__
 
 @dataclass(frozen=True, slots=True, init=False)
 class TensorSpec:
-    """What is known of a tensor before there is data: dtype, shape, and whose rows its axis 0 holds.
+    """What is known of a tensor before there is data: dtype, shape, and whose rows its axes hold.
 
-    `rows` is a row space, or None where it is not known. Two tensors may have equally many rows and still not
-    the same rows.
+    `axes` says for each axis whose rows it holds, or the steps of which lengths; None for a plain size, as for all
+    axes behind the last that is named. `rows` is that of axis 0. Two tensors may have equally many rows and still
+    not the same rows.
 
     >>> spec = TensorSpec("float32", "{B:0..64,8}")
     >>> print(spec, spec.byte_bound)
@@ -34,12 +35,23 @@ class TensorSpec:
 
     dtype: np.dtype[Any]
     shape: PartialShape
-    rows: Hashable | None
+    axes: tuple[Hashable | None, ...]
 
-    def __init__(self, dtype: Any, shape: ShapeLike, rows: Hashable | None = None) -> None:
+    def __init__(
+        self,
+        dtype: Any,
+        shape: ShapeLike,
+        rows: Hashable | None = None,
+        axes: Sequence[Hashable | None] = (),
+    ) -> None:
         _set_field(self, "dtype", np.dtype(dtype))
         _set_field(self, "shape", shape if type(shape) is PartialShape else PartialShape.of(shape))
-        _set_field(self, "rows", rows)
+        _set_field(self, "axes", tuple(axes) if axes else () if rows is None else (rows,))
+
+    @property
+    def rows(self) -> Hashable | None:
+        """Whose rows axis 0 holds; None where it is a plain size."""
+        return self.axes[0] if self.axes else None
 
     @staticmethod
     def of(array: Array, rows: Hashable | None = None) -> "TensorSpec":

@@ -1,18 +1,19 @@
-"""Equalities: which sizes, and which row spaces, one net has taken to be the same."""
+"""Equalities: which sizes, which values and which rows one net has taken to be the same."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from seqflow.shape.arithmetic import Comparison, difference
 from seqflow.shape.atoms import Atom
 from seqflow.shape.dimension import OPERATIONS, Dimension, DimensionLike, as_dimension, linear, operands_of
+from seqflow.shape.terms import Term, Terms
 
 
 class Equalities:
     """What is known of named sizes beyond their names; shared by all ops of one net, by no two nets.
 
-    Taking two sizes for equal replaces one name by the other, so that later answers are proved. Row spaces, any
-    hashable values, are unified the same way.
+    Taking two sizes for equal replaces one name by the other, so that later answers are proved. Values and rows are
+    terms; those taken to be equal have equal sizes.
 
     >>> known = Equalities()
     >>> rows, batch = Dimension.parse("sum(lengths)"), Dimension.parse("2*B")
@@ -20,12 +21,15 @@ class Equalities:
     2*B Comparison.EQUAL
     """
 
-    __slots__ = ("_journal", "_reasons", "_rows", "_users", "_values")
+    __slots__ = ("_counts", "_journal", "_reasons", "_users", "_values", "terms")
 
     def __init__(self) -> None:
         self._values: dict[Atom, Dimension] = {}
         self._reasons: dict[Atom, str] = {}
-        self._rows: dict[Hashable, Hashable] = {}
+        self._counts: dict[Term, Dimension] = {}
+        """How many rows there are, by the term that stands for them."""
+        self.terms = Terms()
+        """What the values of tensors, and the rows of their axes, are."""
         self._users: dict[Atom, dict[Atom, None]] = {}
         """For each atom those whose values spoke of it at some time, in order."""
         self._journal: list[tuple[dict[Any, Any], Any, Any]] = []
@@ -95,17 +99,48 @@ class Equalities:
         """A context: everything taken to be equal inside is forgotten again if it ends in an exception."""
         return _Staged(self)
 
-    def rows(self, rows: Hashable) -> Hashable:
-        """The row space that stands for all those taken to be the same as this one."""
-        while rows in self._rows:
-            rows = self._rows[rows]
-        return rows
+    # Values and rows
 
-    def unify_rows(self, left: Hashable, right: Hashable) -> None:
-        """Take two row spaces to be the same."""
-        left, right = self.rows(left), self.rows(right)
-        if left != right:
-            self._set(self._rows, right, left)
+    def set_value(self, tensor: str, value: Term, is_vector: bool) -> None:
+        """Say what the value of a tensor is; vectors of integers may be lengths, and equal ones have equal sums."""
+        terms = self.terms
+        terms.values[tensor] = value
+        if value.tensor is None:
+            value.tensor = tensor
+        if is_vector:
+            known = terms.find(value)
+            if known.vector is None:
+                known.vector = tensor
+            elif known.vector != tensor:
+                self._same_lengths(known.vector, tensor, "they are the same lengths")
+
+    def unite(self, one: Term, other: Term, reason: str) -> None:
+        """Take two values, or two spaces of rows, to be the same; ShapeError where their sizes cannot be."""
+        for kept, gone in self.terms.unite(one, other):
+            if gone.vector is not None and kept.vector is not None:
+                self._same_lengths(kept.vector, gone.vector, reason)
+            elif gone.vector is not None:
+                kept.vector = gone.vector
+            count = self._counts.get(gone)
+            if count is not None:
+                self.count_rows(kept, count, reason)
+
+    def count_rows(self, rows: Term, count: Dimension, reason: str) -> Dimension:
+        """Say how many rows there are; what is then known of their number."""
+        rows = self.terms.find(rows)
+        known = self._counts.get(rows)
+        if known is None:
+            self._set(self._counts, rows, count)
+            return count
+        return known if known == count else self.equate(known, count, reason)
+
+    def rows_counted(self, rows: Term) -> Dimension | None:
+        """How many rows there are, where that was said."""
+        return self._counts.get(self.terms.find(rows))
+
+    def _same_lengths(self, one: str, other: str, reason: str) -> None:
+        self.equate(Dimension.sum_of(one), Dimension.sum_of(other), reason)
+        self.equate(Dimension.max_of(one), Dimension.max_of(other), reason)
 
     def _value(self, atom: Atom) -> Dimension:
         own = self._values[atom] if atom in self._values else as_dimension(atom)
@@ -183,17 +218,19 @@ class Equalities:
 class _Staged:
     """How many changes there were when the context was entered."""
 
-    __slots__ = ("before", "equalities")
+    __slots__ = ("before", "equalities", "terms_before")
 
     def __init__(self, equalities: Equalities) -> None:
         self.equalities = equalities
         self.before = len(equalities._journal)
+        self.terms_before = equalities.terms.position
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, *_: object) -> None:
         if kind is not None:
             self.equalities._undo(self.before)
+            self.equalities.terms.undo(self.terms_before)
 
 
 _ABSENT = object()

@@ -1,12 +1,13 @@
 """What a shape function found, as data: the outputs, and what has to be checked when sizes are known."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from seqflow.shape.dimension import Dimension
 from seqflow.shape.partial_shape import PartialShape
+from seqflow.shape.terms import Term
 
 
 class Guard(NamedTuple):
@@ -30,9 +31,20 @@ def _dimensions(side: Dimension | PartialShape) -> Iterable[Dimension]:
     return [side] if isinstance(side, Dimension) else side.dimensions or ()
 
 
+class SameLengths(NamedTuple):
+    """Two lengths tensors that were taken to be equal without proof: to be compared, value by value."""
+
+    left: str
+    right: str
+    origin: str
+
+    def __str__(self) -> str:
+        return f"{self.left} == {self.right}, each length ({self.origin})"
+
+
 class Output(NamedTuple):
     """What a shape function said of one output."""
 
     shape: PartialShape
-    rows: Hashable | None
+    axes: tuple[Term | None, ...]
     dtype: np.dtype[Any] | None

@@ -1,15 +1,11 @@
-"""Binding a signature to row spaces: whose rows axis 0 of each output holds.
-
-The name of axis 0 says it. The same plain name on an output claims that row i is still row i; the same
-`sum(lengths)` that the rows of sequence k are still those of sequence k; any other name stands for new rows.
-"""
+"""Whose rows a tensor holds, as those say it who know: a schema, or the caller of inference."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import NamedTuple
 
-from seqflow.signature.language import Argument, Name, Rest, Signature, Sum
+from seqflow.signature.language import Argument, Signature
 
 _serial = count(1)
 
@@ -36,58 +32,6 @@ class OwnRows:
 
 
 RowSpace = Described | OwnRows
-
-
-def bind_rows(
-    signature: Signature,
-    inputs: Mapping[str, str | Sequence[str] | None],
-    outputs: Sequence[str],
-    spaces: Mapping[str, RowSpace],
-    origin: str,
-) -> list[RowSpace | None]:
-    """The row space of each output; None where the signature cannot tell.
-
-    `inputs` names the tensor given to each input of the signature (a list of tensors, where the op takes a list),
-    `outputs` the tensors that will hold the results (those of a list of outputs one after another), `spaces` the
-    row spaces known so far.
-    """
-    return rows_of(signature, inputs, name_outputs(signature, outputs), spaces, origin)
-
-
-def rows_of(
-    signature: Signature,
-    inputs: Mapping[str, str | Sequence[str] | None],
-    outputs: "Sequence[NamedOutput]",
-    spaces: Mapping[str, RowSpace],
-    origin: str,
-) -> list[RowSpace | None]:
-    """The same for outputs that have been named."""
-    names: dict[str, RowSpace | None] = {}
-    single: dict[str, str] = {}
-    for argument in signature.input_arguments:
-        given, name = inputs.get(argument.name), argument.row_name
-        if isinstance(given, str):
-            single[argument.name] = given
-        if name is not None:
-            tensors = [given] if isinstance(given, str) else given or []
-            known = [spaces[tensor] for tensor in tensors if tensor in spaces] if spaces else []
-            names[name] = names.get(name) or (known[0] if known else None)
-    fresh: dict[object, OwnRows] = {}
-
-    def space_of(output: NamedOutput) -> RowSpace | None:
-        if not output.argument.dims:
-            return None
-        dim = output.argument.dims[0]
-        if isinstance(dim, Sum):
-            by = output.tensors.get(dim.of) or single.get(dim.of)
-            return Described(by) if by else None
-        if isinstance(dim, Rest):
-            return None
-        if isinstance(dim, Name) and dim.name in names:
-            return names[dim.name]
-        return fresh.setdefault((dim, output.repetition), OwnRows(origin))
-
-    return [space_of(output) for output in outputs]
 
 
 class NamedOutput(NamedTuple):

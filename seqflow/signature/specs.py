@@ -10,7 +10,10 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
 from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape, quoted
+from seqflow.shape.meeting import Guards
+from seqflow.shape.terms import Term
 from seqflow.signature.arrays import expected_dtype
+from seqflow.signature.claims import Claims
 from seqflow.signature.language import (
     GIVEN_DTYPE,
     Anything,
@@ -28,7 +31,8 @@ from seqflow.signature.language import (
     Size,
     Sum,
 )
-from seqflow.signature.rows import Described, RowSpace, name_outputs, rows_of
+from seqflow.signature.rows import NamedOutput
+from seqflow.signature.spaces import Spaces
 from seqflow.tensor import TensorSpec
 
 Specs = Mapping[str, TensorSpec | Sequence[TensorSpec]]
@@ -36,37 +40,41 @@ Names = Mapping[str, str | Sequence[str]]
 
 
 def bind_specs(
+    op: str,
     signature: Signature,
+    claims: Claims,
     specs: Specs,
     *,
     attributes: Mapping[str, Any],
     names: Names,
-    results: Sequence[str],
+    results: Sequence[NamedOutput],
+    depends: Sequence[Term],
     equalities: Equalities,
-) -> tuple[list[TensorSpec], list[Guard]]:
-    """The outputs' specs, and the sizes that were taken to be equal without proof.
+) -> tuple[list[TensorSpec], Guards]:
+    """The outputs' specs, and what was taken to be equal without proof.
 
     `specs` holds those of the inputs that are given, by the signature's names; `names` the tensors they are, and
-    `results` the tensors the outputs will be: lengths are told apart by these. Where the op takes or gives a list,
-    there is a list. Raises OpTypeError, ShapeError, and LodError where values meet lengths that describe other
-    rows; then `equalities` has not changed.
+    `results` the outputs with the tensors they will be: `equalities` knows their values. New rows are made from the
+    values `depends`. Where the op takes or gives a list, there is a list. Raises OpTypeError, ShapeError, and
+    LodError where values meet lengths that describe other rows; then `equalities` has not changed.
     """
     with equalities.staged():
         single = {name: tensor for name, tensor in names.items() if type(tensor) is str and name in specs}
         inputs = _inputs(signature, specs, names, single)
-        binder = _Binder(attributes, equalities)
+        guards: Guards = []
+        spaces = Spaces(op, claims, attributes, equalities, guards)
+        binder = _Binder(attributes, equalities, spaces, guards)
         for one in sorted(inputs, key=_computed):
             binder.input(one)
-        spaces: dict[str, Any] = {one.tensor: one.spec.rows for one in inputs if one.spec.rows is not None}
-        named = name_outputs(signature, results)
-        rows = rows_of(signature, names, named, spaces, "an op")
         outputs: list[TensorSpec] = []
-        for output, space in zip(named, rows, strict=True):
+        for output in results:
             binder.names = {**single, **output.tensors}
             shape = binder.shape(output.argument, output.tensor)
+            rank = None if shape.dimensions is None else len(shape.dimensions)
+            axes = spaces.output(output.argument, rank, binder.names, depends)
             dtype = output_dtype(signature, output.argument, specs, attributes)
-            outputs.append(TensorSpec(dtype, shape, space))
-    return outputs, binder.guards
+            outputs.append(TensorSpec(dtype, binder.counted(shape, axes, output.tensor), axes=axes))
+    return outputs, guards
 
 
 def _computed(one: _Input) -> int:
@@ -135,15 +143,17 @@ def _listed(specs: Specs, name: str) -> list[TensorSpec]:
 class _Binder:
     """What is known of one call while its inputs are gone through."""
 
-    def __init__(self, attributes: Mapping[str, Any], equalities: Equalities) -> None:
+    def __init__(
+        self, attributes: Mapping[str, Any], equalities: Equalities, spaces: Spaces, guards: Guards
+    ) -> None:
         self.attributes = attributes
         self.names: Mapping[str, str] = {}
         """The tensors that sizes speak of, by the signature's names."""
         self.equalities = equalities
-        self.guards: list[Guard] = []
+        self.spaces = spaces
+        self.guards = guards
         self.sizes: dict[str, Dimension] = {}
         self.rests: dict[str, tuple[Dimension, ...]] = {}
-        self.rows: dict[str, tuple[RowSpace, str]] = {}
         self.places: dict[str, _Place] = {}
         self.rest_places: dict[str, _Place] = {}
 
@@ -153,14 +163,16 @@ class _Binder:
         fits = spec.dtype == argument.dtype.word if kinds is None else spec.dtype.kind in kinds
         if not fits:
             raise OpTypeError(f"{label} is {spec.dtype}, expected {expected_dtype(argument)}")
-        if spec.rows is not None:
-            self.row_space(argument, spec.rows, label)
         if spec.shape.dimensions is None:
+            if spec.axes:
+                self.spaces.input(argument, spec.axes, None, label, self.names)
             return
         rank = len(spec.shape.dimensions)
         if rank != argument.rank and not (rank > argument.rank and argument.rest is not None):
             wanted = f"{argument.rank} or more" if argument.rest is not None else str(argument.rank)
             raise ShapeError(f"{label} has shape {spec.shape}, expected {wanted} dimensions ({argument})")
+        if spec.axes:
+            self.spaces.input(argument, spec.axes, rank, label, self.names)
         dimensions, rest = spec.shape.dimensions, argument.rest
         extra = rank - len(argument.dims)
         for i, dim in enumerate(argument.dims):
@@ -229,21 +241,6 @@ class _Binder:
         self.guards.append(Guard(known, size, origin))
         return self.equalities.equate(known, size, origin)
 
-    def row_space(self, argument: Argument, rows: Any, label: str) -> None:
-        """LodError where two row spaces that are known and different meet."""
-        dim = argument.dims[0] if argument.dims else None
-        if isinstance(dim, Sum) and isinstance(rows, Described) and dim.of in self.names:
-            expected = Described(self.names[dim.of])
-            if self.equalities.rows(rows) != self.equalities.rows(expected):
-                raise LodError(
-                    f"{label} has the rows that {rows.by} describes, but {dim.of} is {expected.by}: "
-                    "values of one column, lengths of another"
-                )
-        elif isinstance(dim, (Name, AtLeast)):
-            known, owner = self.rows.setdefault(dim.name, (rows, label))
-            if self.equalities.rows(known) != self.equalities.rows(rows):
-                raise LodError(f"{label} has the rows of {rows}, but {owner} those of {known}")
-
     def size(self, size: Size) -> Dimension | None:
         """The value of a size; None where something it needs is not known."""
         match size:
@@ -284,6 +281,14 @@ class _Binder:
                     self.sizes[wanted.name] = size
             sizes.append(self.equalities.resolve(size) if size.terms else size)
         return PartialShape(sizes)
+
+    def counted(self, shape: PartialShape, axes: Sequence[Term | None], result: str) -> PartialShape:
+        """The shape, its number of rows that of all tensors with the same rows."""
+        if not axes or axes[0] is None or not shape.dimensions or not axes[0].is_rows:
+            return shape
+        known = shape.dimensions[0]
+        count = self.equalities.count_rows(axes[0], known, f"{result} has the same rows")
+        return shape if count is known else PartialShape([count, *shape.dimensions[1:]])
 
 
 _Place = tuple[str, int]

@@ -1,0 +1,265 @@
+"""Terms: what a tensor's values are, and whose rows an axis holds, as nodes that are one where the things are equal.
+
+Compilers number values, and so does inference. A value is an input, a literal, or an output of an op for values it
+depends on; what was computed alike is the same value. The rows of an axis are made from values: the rows that
+lengths describe, a selection of rows by a mask, groups by ids. So rows that were made alike are the same rows.
+
+Nodes are interned: equal heads and equal arguments give the same node. Where two nodes are taken to be equal, so
+are all nodes made from them (congruence).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+
+class Term:
+    """A node: what it is, and the terms it is made from. Compare terms with `Terms.equal`."""
+
+    __slots__ = ("args", "data", "kind", "number", "same", "stands_for", "tensor", "uses", "vector")
+
+    def __init__(self, kind: str, data: Hashable, args: tuple[Term, ...], number: int) -> None:
+        self.kind = kind
+        self.data = data
+        self.args = args
+        self.number = number
+        """Terms are numbered in the order they are made."""
+        self.same: Term | None = None
+        """An equal term that stands for it."""
+        self.stands_for: list[Term] = []
+        """The terms of which it became the one that stands for them."""
+        self.uses: list[Term] = []
+        """The terms that are made from it."""
+        self.tensor: str | None = None
+        """The first tensor that has this value."""
+        self.vector: str | None = None
+        """A tensor of this value that may be lengths, where the term stands for others."""
+
+    @property
+    def is_rows(self) -> bool:
+        """Whether it names rows; else it is a value, or the steps of a padded axis."""
+        return self.kind in _ROWS
+
+    def __repr__(self) -> str:
+        return f"<term {self.number}: {self}>"
+
+    def __str__(self) -> str:
+        return _WORDS[self.kind](self)
+
+
+class Terms:
+    """The terms of one net."""
+
+    __slots__ = ("_claimed", "_journal", "_made", "values")
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, Term] = {}
+        self._claimed: set[Term] = set()
+        self._journal: list[Callable[[], object]] = []
+        self.values: dict[str, Term] = {}
+        """The value of each tensor, by its name."""
+
+    # Making
+
+    def make(self, kind: str, data: Hashable = None, *args: Term) -> Term:
+        """The term of this kind and data for these arguments: always the same one."""
+        key = (kind, data, tuple([self.find(one) for one in args]) if args else args)
+        term = self._made.get(key)
+        if term is None:
+            term = self._made[key] = Term(kind, data, args, len(self._made))
+            for one in key[2]:
+                one.uses.append(term)
+        return term
+
+    def value(self, tensor: str) -> Term:
+        """The value of a tensor; an input, where nothing has been said of it."""
+        found = self.values.get(tensor)
+        if found is None:
+            found = self.make("input", tensor)
+            found.tensor = tensor
+            self.values[tensor] = found
+        return found
+
+    def serial(self) -> int:
+        """A number that no term has been made with."""
+        return len(self._made)
+
+    def first_time(self, term: Term) -> bool:
+        """Whether this was not asked of the term before."""
+        if term in self._claimed:
+            return False
+        self._claimed.add(term)
+        self._journal.append(lambda: self._claimed.discard(term))
+        return True
+
+    def described(self, lengths: Term) -> Term:
+        """The rows that lengths describe: the first `lengths[0]` of them are sequence 0, and so on."""
+        return self.make("described", None, lengths)
+
+    def steps(self, lengths: Term, side: str = "right") -> Term:
+        """The steps of a padded axis: sequence i fills `lengths[i]` of them; padding is on this side."""
+        return self.make("steps", side, lengths)
+
+    def select(self, rows: Term, by: Term) -> Term:
+        """The rows that a mask, an order or a slice takes of others."""
+        return self.make("select", None, rows, by)
+
+    # Comparing
+
+    def find(self, term: Term) -> Term:
+        """The term that stands for all that are equal to this one."""
+        while term.same is not None:
+            term = term.same
+        return term
+
+    def equal(self, one: Term, other: Term) -> bool:
+        return one is other or self.find(one) is self.find(other)
+
+    def members(self, term: Term) -> list[Term]:
+        """All terms that are equal to this one."""
+        found = [self.find(term)]
+        for one in found:
+            found += one.stands_for
+        return found
+
+    def unite(self, one: Term, other: Term) -> list[tuple[Term, Term]]:
+        """Take two terms to be equal, and so all that are made from them alike.
+
+        Returns the pairs that became equal, first the one that stands for both.
+        """
+        united: list[tuple[Term, Term]] = []
+        open_pairs = [(one, other)]
+        while open_pairs:
+            kept, gone = sorted(map(self.find, open_pairs.pop()), key=_last_to_stay)
+            if kept is gone:
+                continue
+            gone.same = kept
+            kept.stands_for.append(gone)
+            self._journal.append(lambda kept=kept: _part(kept))  # type: ignore[misc]
+            united.append((kept, gone))
+            for use in gone.uses:
+                key = (use.kind, use.data, tuple([self.find(arg) for arg in use.args]))
+                known = self._made.get(key)
+                kept.uses.append(use)
+                if known is None:
+                    self._made[key] = use
+                    self._journal.append(lambda key=key: self._made.pop(key))  # type: ignore[misc]
+                else:
+                    open_pairs.append((known, use))
+        return united
+
+    @property
+    def position(self) -> int:
+        """How many changes there were; `undo` goes back to it."""
+        return len(self._journal)
+
+    def undo(self, position: int) -> None:
+        """Take back the equalities taken since then."""
+        while len(self._journal) > position:
+            self._journal.pop()()
+
+
+def _part(kept: Term) -> None:
+    """Take back the last equality."""
+    kept.stands_for.pop().same = None
+
+
+def _last_to_stay(term: Term) -> tuple[bool, int]:
+    """What stands for equal terms: what is known before what is not, then the older one."""
+    return term.kind == "variable", term.number
+
+
+def made_from(terms: Terms, one: Term, other: Term) -> bool:
+    """Whether one of two spaces is made from the rows of the other: flat rows and the sequences they belong to."""
+    return any(
+        variable.kind == "variable"
+        and space.kind == "described"
+        and terms.find(terms.value(str(variable.data))) is terms.find(space.args[0])
+        for variable, space in ((one, other), (other, one))
+    )
+
+
+# Words
+
+
+def words(one: Term, other: Term) -> tuple[str, str]:
+    """How two spaces of rows differ, and what to write where they are meant to be the same."""
+    kinds = {one.kind, other.kind}
+    if kinds == {"steps"}:
+        return "padded for other lengths", f"if the lengths are the same: {_same('same_lengths', one, other)}"
+    if "steps" in kinds:
+        return "rows meet the steps of a padded axis", "transpose one of them, or use unpad or unpack_by_time"
+    if kinds == {"described"}:
+        left, right = (_value(term.args[0]) for term in (one, other))
+        level = left.split(".")[0] == right.split(".")[0] and "." in left and "." in right
+        kind = "another level of the same column" if level else "values of one column, lengths of another"
+        return kind, f"if the lengths are the same: {_same('same_lengths', one, other)}"
+    if "described" in kinds and "select" in kinds:
+        return "a selection of rows meets other rows", "select both by the same mask, or lengths with their rows"
+    if "described" in kinds:
+        described = one if one.kind == "described" else other
+        return (
+            "one has a row for each sequence, the other the rows of all sequences",
+            f"expand(x, {_value(described.args[0])}) gives each row of a sequence its value",
+        )
+    if "select" in kinds or "sliced" in kinds:
+        return "a selection of rows meets other rows", "select both by the same mask, slice or order"
+    if "new" in kinds:
+        return "an op made new rows", "if row i of both belongs together, say so: same_rows(…, …)"
+    return "rows of different places", "if row i of both belongs together, say so: same_rows(…, …)"
+
+
+def _same(op: str, one: Term, other: Term) -> str:
+    return f"{op}({_value(one.args[0])}, {_value(other.args[0])})"
+
+
+def parts(term: Term) -> Iterator[Term]:
+    """The term, and all it is made from."""
+    yield term
+    for arg in term.args:
+        yield from parts(arg)
+
+
+def _value(term: Term) -> str:
+    """A value as its reader knows it: by the name of the tensor, or by the call that made it."""
+    if term.tensor is not None and not term.tensor.startswith(("%", "_")):
+        return term.tensor
+    return str(term)
+
+
+def _call(term: Term) -> str:
+    op, output, _, attributes = term.data  # type: ignore[misc]
+    inputs = [_value(arg) for arg in term.args]
+    named = [f"{name}={value!r}" for name, value in attributes]
+    text = f"{op}({', '.join([*inputs, *named])})"
+    return f"{text}.{output}" if output else text
+
+
+def _literal(term: Term) -> str:
+    return repr(term.data[1]) if isinstance(term.data, tuple) else str(term.data)
+
+
+_WORDS: dict[str, Callable[[Term], str]] = {
+    "input": lambda term: str(term.data),
+    "literal": _literal,
+    "call": _call,
+    "made": lambda term: f"what {term.data} made",
+    "rows": lambda term: str(term.data),
+    "variable": lambda term: f"the rows of {term.data}",
+    "described": lambda term: f"the rows that {_value(term.args[0])} describes",
+    "steps": lambda term: f"steps padded to the longest of {_value(term.args[0])}",
+    "select": lambda term: f"a selection of {term.args[0]} by {_value(term.args[1])}",
+    "sliced": lambda term: f"a slice of {term.args[0]}",
+    "groups": lambda term: f"the groups of {_value(term.args[0])}",
+    "joined": lambda term: " and then ".join(map(str, term.args)),
+    "flat": lambda term: f"{' × '.join(map(str, term.args))}, laid flat",
+    "new": lambda term: f"new rows that {term.data[0]} makes",  # type: ignore[index]
+}  # fmt: skip
+
+_ROWS = frozenset({"rows", "variable", "described", "select", "sliced", "groups", "joined", "flat", "new"})
+
+
+def literal(value: Any) -> Hashable:
+    """The data of a literal's term: equal for equal numbers, whatever their width."""
+    return (type(value).__name__, value) if value.__hash__ is not None else repr(value)

@@ -1,0 +1,138 @@
+"""What an op claims of its outputs beyond its signature, so that inference can tell equal values and equal rows.
+
+    depends   {"positions": "mask"}: the inputs that an output depends on, all where nothing is said
+    defines   {"lengths": "minimum(lengths, max_length)"}: an output in the language of nets
+    rows      {"K": "select(N, mask)"}: the rows of an axis that no input has
+    describes {"lengths": "select(sum(lengths), mask)"}: the rows that an output describes, taken as lengths
+    inverse   "pack_rows": the op whose inputs this one gives back, for what that op made of them
+    pure      False: two calls may differ; then nothing is known to be equal to an output
+
+Every claim is held against the op by the tests that walk over all ops.
+"""
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from seqflow.errors import OpError
+from seqflow.signature.language import Signature
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Rows made from others: `select(N, mask)`; a name alone is a dimension, an input or an attribute."""
+
+    head: str
+    args: "tuple[Space, ...]" = ()
+
+    def __str__(self) -> str:
+        return f"{self.head}({', '.join(map(str, self.args))})" if self.args else self.head
+
+
+Definition = Any
+"""A definition as data: a name, a literal that is no text, or (op, arguments, keywords)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What an op claims of its outputs, read once when it is declared."""
+
+    depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    defines: Mapping[str, Definition] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """The definitions as they were written."""
+    rows: Mapping[str, Space] = field(default_factory=dict)
+    describes: Mapping[str, Space] = field(default_factory=dict)
+    inverse: str | None = None
+    pure: bool = True
+    value: Callable[..., Any] | None = None
+    """Says itself what its one output is: an expression is what its functions are."""
+
+
+NONE = Claims()
+_HEADS = {"sum", "select", "groups", "joined", "new"}
+
+
+def read_claims(
+    name: str,
+    signature: Signature,
+    *,
+    depends: Mapping[str, str] | None = None,
+    defines: Mapping[str, str] | None = None,
+    rows: Mapping[str, str] | None = None,
+    describes: Mapping[str, str] | None = None,
+    inverse: str | None = None,
+    pure: bool = True,
+    value: Callable[..., Any] | None = None,
+) -> Claims:
+    """The claims of an op; OpError where one speaks of what the signature does not have."""
+    outputs = {argument.field for argument in signature.output_arguments}
+    inputs = {argument.name for argument in signature.input_arguments}
+    fresh = {str(dim.name) for one in signature.output_arguments for dim in one.dims if hasattr(dim, "name")}
+    for what, claimed, known in (
+        ("depends", depends, outputs | fresh),
+        ("defines", defines, outputs),
+        ("rows", rows, fresh),
+        ("describes", describes, outputs),
+    ):
+        wrong = next((one for one in claimed or () if one not in known), None)
+        if wrong is not None:
+            raise OpError(f"{name}: {what} speaks of {wrong!r}, which is not among {sorted(known)}\n  {signature}")
+    read = {output: _names(text) for output, text in (depends or {}).items()}
+    unknown = next((one for names in read.values() for one in names if one not in inputs), None)
+    if unknown is not None:
+        raise OpError(f"{name}: depends names {unknown!r}, expected inputs\n  {signature}")
+    return Claims(
+        read,
+        {output: _definition(name, text) for output, text in (defines or {}).items()},
+        dict(defines or {}),
+        {axis: _space(name, text) for axis, text in (rows or {}).items()},
+        {output: _space(name, text) for output, text in (describes or {}).items()},
+        inverse,
+        pure,
+        value,
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _space(op: str, text: str) -> Space:
+    try:
+        return _read(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError):
+        raise OpError(f"{op}: rows are {text!r}, expected one of {sorted(_HEADS)} of names") from None
+
+
+def _read(node: ast.AST) -> Space:
+    match node:
+        case ast.Name(id=name):
+            return Space(name)
+        case ast.Call(func=ast.Name(id=head), args=args, keywords=[]) if head in _HEADS:
+            return Space(head, tuple(map(_read, args)))
+    raise ValueError
+
+
+_FUNCTIONS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
+
+
+def _definition(op: str, text: str) -> Definition:
+    try:
+        return _tree(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError):
+        raise OpError(f"{op}: the definition is {text!r}, expected a call or +, - and * of names") from None
+
+
+def _tree(node: ast.AST) -> Definition:
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Constant(value=value) if not isinstance(value, str):
+            return value
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
+            return name, tuple(map(_tree, args)), tuple((one.arg, _tree(one.value)) for one in keywords)
+        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _FUNCTIONS:
+            return _FUNCTIONS[type(operator)], (_tree(left), _tree(right)), ()
+    raise ValueError

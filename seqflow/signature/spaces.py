@@ -1,0 +1,175 @@
+"""Binding a signature to rows: whose rows the axes of each output hold.
+
+The name of an axis says it. The same plain name on an output claims that row i is still row i; `sum(lengths)`, that
+these are the rows that the lengths describe; `max(lengths)`, that the axis is padded for them. Any other name on
+axis 0 stands for new rows, of which the op may claim how they were made. All other axes are plain sizes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seqflow.errors import LodError
+from seqflow.shape.equalities import Equalities
+from seqflow.shape.meeting import Guards, differing, meet
+from seqflow.shape.terms import Term, words
+from seqflow.signature.claims import Claims, Space
+from seqflow.signature.language import Argument, AtLeast, Dim, Fresh, Given, Max, Name, Rest, Sum
+
+Axes = tuple[Term | None, ...]
+
+
+class Spaces:
+    """Whose rows the axes of one call hold, by the names of the signature."""
+
+    def __init__(
+        self, op: str, claims: Claims, attributes: Mapping[str, Any], equalities: Equalities, guards: Guards
+    ) -> None:
+        self.op = op
+        self.claims = claims
+        self.attributes = attributes
+        self.equalities = equalities
+        self.terms = equalities.terms
+        self.guards = guards
+        self.named: dict[str, tuple[Term, str]] = {}
+        """What each dimension variable names, and the input that says so."""
+        self.rests: dict[tuple[str, int], tuple[Term, str]] = {}
+        self.side = str(attributes.get("side") or "right")
+
+    # Inputs
+
+    def input(self, argument: Argument, axes: Axes, rank: int | None, label: str, tensors: Mapping[str, str]) -> None:
+        """Take in whose rows the axes of one input hold; LodError where other rows meet."""
+        extra = 0 if rank is None else rank - len(argument.dims)
+        for i, dim in enumerate(argument.dims):
+            if argument.rest is not None and i >= argument.rest:
+                if isinstance(dim, Rest):
+                    if dim.name != "_":
+                        self.rest(dim.name, axes[i : i + extra + 1], label, i)
+                    continue
+                if rank is None:
+                    return
+                axis = i + extra
+            else:
+                axis = i
+            if axis < len(axes) and (space := axes[axis]) is not None:
+                self.axis(dim, space, f"{label}.shape[{axis}]" if axis else label, tensors)
+
+    def axis(self, dim: Dim, space: Term, label: str, tensors: Mapping[str, str]) -> None:
+        match dim:
+            case Name(name=name):
+                self.name(name, space, label)
+            case AtLeast(name=name, bound=bound):
+                self.name(name, space, label)
+                if isinstance(bound, Max) and bound.of in tensors:
+                    self.padded(bound.of, space, label, tensors)
+            case Sum(of=of) if of in tensors:
+                lengths = self.terms.value(tensors[of])
+                expected = self.terms.described(lengths)
+                if not meet(self.equalities, expected, space, self.guards, f"{label} and {of}"):
+                    raise self.wrong_lengths(space, expected, label, of)
+            case Max(of=of) | Given(otherwise=Max(of=of)) if of in tensors:
+                self.padded(of, space, label, tensors)
+
+    def name(self, name: str, space: Term, label: str) -> None:
+        known, owner = self.named.setdefault(name, (space, label))
+        if known is not space and not meet(self.equalities, known, space, self.guards, f"{owner} and {label}"):
+            raise differing(label, space, owner, known)
+
+    def rest(self, name: str, axes: Axes, label: str, first: int) -> None:
+        for i, space in enumerate(axes):
+            if space is not None:
+                place = f"{label}.shape[{first + i}]"
+                known, owner = self.rests.setdefault((name, i), (space, place))
+                if known is not space and not meet(self.equalities, known, space, self.guards, f"{owner} and {place}"):
+                    raise differing(place, space, owner, known)
+
+    def padded(self, of: str, space: Term, label: str, tensors: Mapping[str, str]) -> None:
+        """LodError where a padded axis meets the lengths of others."""
+        expected = self.terms.steps(self.terms.value(tensors[of]), self.side)
+        if space.kind == "steps" and not self.terms.equal(space, expected):
+            raise self.wrong_lengths(space, expected, label, of)
+
+    def wrong_lengths(self, space: Term, expected: Term, label: str, lengths: str) -> LodError:
+        kind, advice = words(space, expected)
+        found = str(expected.args[0])
+        return LodError(f"{label} holds {space}, but {lengths} is {found}: {kind}\n  {advice}")
+
+    # Outputs
+
+    def output(self, argument: Argument, rank: int | None, tensors: Mapping[str, str], values: Sequence[Term]) -> Axes:
+        """Whose rows the axes of an output hold; `values` is what new rows depend on."""
+        found: list[Term | None] = []
+        for i, dim in enumerate(argument.dims):
+            if isinstance(dim, Rest):
+                if rank is None:
+                    break
+                known = (self.rests.get((dim.name, j)) for j in range(rank - len(argument.dims) + 1))
+                found += [one[0] if one else None for one in known]
+            else:
+                found.append(self.space(dim, i == 0, tensors, values))
+        while found and found[-1] is None:
+            found.pop()
+        return tuple(found)
+
+    def space(self, dim: Dim, is_rows: bool, tensors: Mapping[str, str], values: Sequence[Term]) -> Term | None:
+        match dim:
+            case Sum(of=of) if of in tensors:
+                return self.terms.described(self.terms.value(tensors[of]))
+            case Max(of=of) | Given(otherwise=Max(of=of)) if of in tensors:
+                return self.terms.steps(self.terms.value(tensors[of]), self.side)
+            case Name(name=name) if name in self.named:
+                return self.named[name][0]
+            case Name(name=name) if name in self.attributes:
+                return None
+            case Given(otherwise=Name(name=name)) if name in self.named:
+                return self.named[name][0]
+            case Fresh(size=Name(name=name)) if name in self.named and self.named[name][0].kind == "steps":
+                return self.named[name][0]
+            case Name(name=name) | Fresh(name=name) | Given(otherwise=Name(name=name)) if is_rows:
+                return self.new(name, tensors, values)
+        return None
+
+    def new(self, name: str, tensors: Mapping[str, str], values: Sequence[Term]) -> Term:
+        """The rows of a name that no input has: as the op claims, or the op's own."""
+        claim = self.claims.rows.get(name)
+        made = None if claim is None else self.claimed(claim, tensors)
+        if isinstance(made, Term):
+            return made
+        data = self.op, name, tuple(sorted(self.attributes.items(), key=lambda pair: pair[0]))
+        depends = self.claims.depends.get(name)
+        if depends is not None:
+            values = [self.terms.value(tensors[one]) for one in depends if one in tensors]
+        return self.terms.make("new", (*data[:2], frozen(data[2])), *values)
+
+    def claimed(self, space: Space, tensors: Mapping[str, str]) -> Any:
+        """What a claim says: rows, a value, or None where rows are plain."""
+        if not space.args:
+            if space.head in self.named:
+                return self.named[space.head][0]
+            if space.head in tensors:
+                return self.terms.value(tensors[space.head])
+            return None
+        if space.head == "sum":
+            (lengths,) = space.args
+            return self.terms.described(self.terms.value(tensors[lengths.head]))
+        if space.head == "groups":
+            ids, *given = space.args
+            data = tuple(self.attributes.get(one.head) for one in given)
+            return self.terms.make("groups", data, self.terms.value(tensors[ids.head]))
+        parts = [self.claimed(one, tensors) for one in space.args]
+        if None in parts:
+            return None
+        return self.terms.make(space.head, None, *parts)
+
+
+def frozen(value: Any) -> Any:
+    """A value of an attribute in a form that can be compared and looked up."""
+    if isinstance(value, (list, tuple)):
+        return tuple(map(frozen, value))
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value

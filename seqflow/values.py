@@ -1,0 +1,185 @@
+"""What the outputs of an op are, as terms: equal calls give equal values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seqflow import registry
+from seqflow.registry import OpDef
+from seqflow.shape import Equalities
+from seqflow.shape.terms import Term, literal
+from seqflow.signature import Repeated
+from seqflow.signature.claims import Definition, Space
+from seqflow.signature.rows import NamedOutput
+from seqflow.signature.spaces import frozen
+
+Inputs = Mapping[str, Term | list[Term]]
+"""The values of the inputs that are given, by the signature's names."""
+
+
+def name_values(
+    op: OpDef,
+    inputs: Inputs,
+    attributes: Mapping[str, Any],
+    results: Sequence[NamedOutput],
+    equalities: Equalities,
+) -> list[Term]:
+    """Say what the outputs of a call are; returned are the values it depends on."""
+    depends = _flat(inputs.values())
+    key = attributes_key(attributes)
+    for output in results:
+        argument = output.argument
+        term = output_value(op, argument.field, output.repetition, inputs, attributes, equalities, depends, key)
+        is_vector = len(argument.dims) == 1 and argument.may_be_lengths
+        equalities.set_value(output.tensor, term, is_vector)
+    return depends
+
+
+def output_value(
+    op: OpDef,
+    output: str,
+    repetition: int,
+    inputs: Inputs,
+    attributes: Mapping[str, Any],
+    equalities: Equalities,
+    depends: Sequence[Term] | None = None,
+    key: Any = None,
+) -> Term:
+    """The value of one output; what the op claims of it is made known."""
+    terms, claims = equalities.terms, op.claims
+    if claims.value is not None:
+        return claims.value(equalities, inputs, attributes)
+    if not claims.pure:
+        return terms.make("made", (op.name, terms.serial()))
+    named = claims.depends.get(output)
+    if named is not None:
+        depends = _flat(inputs[name] for name in named if name in inputs)
+        given = [name for name in named if name in inputs]
+    else:
+        depends = _flat(inputs.values()) if depends is None else depends
+        given = list(inputs)
+    label = f"{output}.{repetition}" if op.has_lists else output
+    shown = label if len(op.signature.outputs) > 1 or op.has_lists else ""
+    key = attributes_key(attributes) if key is None else key
+    term = terms.make("call", (op.name, shown, _arity(inputs, given), key), *depends)
+    if terms.first_time(term):
+        _claim(op, output, term, inputs, attributes, equalities)
+    return term
+
+
+def attributes_key(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The attributes that are given, in a form that can be compared."""
+    return tuple([(name, frozen(value)) for name, value in attributes.items() if value is not None])
+
+
+def _flat(values: Any) -> list[Term]:
+    found: list[Term] = []
+    for value in values:
+        if isinstance(value, Term):
+            found.append(value)
+        else:
+            found += value
+    return found
+
+
+def _arity(inputs: Inputs, names: Sequence[str]) -> tuple[Any, ...]:
+    """Which inputs there are, and how many in a list."""
+    return tuple([(n, len(v)) if isinstance(v := inputs[n], list) else n for n in names])
+
+
+# Claims
+
+
+def _claim(
+    op: OpDef, output: str, term: Term, inputs: Inputs, attributes: Mapping[str, Any], equalities: Equalities
+) -> None:
+    terms, claims = equalities.terms, op.claims
+    definition = claims.defines.get(output)
+    if definition is not None:
+        equalities.unite(term, _defined(definition, inputs, attributes, equalities), op.name)
+    describes = claims.describes.get(output)
+    if describes is not None:
+        (rows,) = _spaces(describes, inputs, equalities)
+        equalities.unite(terms.described(term), rows, op.name)
+    if claims.inverse is not None:
+        given_back = _given_back(op, output, inputs, attributes, equalities)
+        if given_back is not None:
+            equalities.unite(term, given_back, op.name)
+
+
+def _defined(
+    definition: Definition, inputs: Inputs, attributes: Mapping[str, Any], equalities: Equalities
+) -> Term:
+    """The value that a definition says."""
+    if isinstance(definition, str):
+        found = inputs.get(definition)
+        if isinstance(found, Term):
+            return found
+        return equalities.terms.make("literal", literal(attributes[definition]))
+    if not isinstance(definition, tuple):
+        return equalities.terms.make("literal", literal(definition))
+    name, arguments, keywords = definition
+    op = registry.get(name)
+    names = [argument.name for argument in op.signature.input_arguments]
+    values = [_defined(one, inputs, attributes, equalities) for one in arguments]
+    given = op.complete({
+        keyword: attributes[value] if isinstance(value, str) else value for keyword, value in keywords
+    })
+    return output_value(op, op.output_names[0], 0, dict(zip(names, values, strict=False)), given, equalities)
+
+
+def _spaces(space: Space, inputs: Inputs, equalities: Equalities) -> list[Term]:
+    """The rows, or the value, that a claim speaks of; of a list, all of them."""
+    terms = equalities.terms
+    if not space.args:
+        found = inputs[space.head]
+        return [found] if isinstance(found, Term) else list(found)
+    parts = [one for arg in space.args for one in _spaces(arg, inputs, equalities)]
+    if space.head == "sum":
+        return [terms.described(one) for one in parts]
+    return [terms.make(space.head, None, *parts)]
+
+
+def _given_back(
+    op: OpDef, output: str, inputs: Inputs, attributes: Mapping[str, Any], equalities: Equalities
+) -> Term | None:
+    """What the inverse op was given, where the inputs are what it made of it."""
+    name, _, needed = str(op.claims.inverse).partition(" if ")
+    if needed and attributes.get(needed) is None:
+        return None
+    other = registry.get(name)
+    made = {argument.field: argument for argument in other.signature.output_arguments}
+    call: Term | None = None
+    for field in [field for field in inputs if field in made]:
+        term = inputs[field]
+        found = _call_of(term, name, field if len(made) > 1 else "", equalities) if isinstance(term, Term) else None
+        if found is None or (call is not None and (found.data[2:], found.args) != (call.data[2:], call.args)):  # type: ignore[index]
+            return None
+        call = found
+    if call is None:
+        return None
+    _, _, arity, key = call.data  # type: ignore[misc]
+    if any(not isinstance(name, str) for name in arity):
+        return None
+    originals = dict(zip(arity, call.args, strict=True))
+    theirs = dict(key)
+    if any(theirs[name] != frozen(value) for name, value in attributes.items() if name in theirs):
+        return None
+    for field, term in inputs.items():
+        if field in originals and not (isinstance(term, Term) and equalities.terms.equal(term, originals[field])):
+            return None
+    first = other.signature.input_arguments[0].name
+    return originals.get(output) or (originals.get(first) if output in ("values", "data") else None)
+
+
+def _call_of(term: Term, name: str, field: str, equalities: Equalities) -> Term | None:
+    """The call of an op that this value, or one equal to it, is."""
+    for one in equalities.terms.members(term):
+        if one.kind == "call" and one.data[:2] == (name, field):  # type: ignore[index]
+            return one
+    return None
+
+
+def is_repeated(op: OpDef) -> bool:
+    return any(isinstance(item, Repeated) for item in op.signature.outputs)
