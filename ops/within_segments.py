@@ -5,7 +5,7 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow import kernels
-from seqflow.ops.slices import starts_of
+from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
 
 Array = np.ndarray[Any, Any]
