@@ -109,7 +109,7 @@ def softmax(x: Array) -> Array:
     """Along the last axis, `exp(x) / sum(exp(x))`: each row adds up to 1.
 
     Computed without overflow, float16 in float32. A row of nothing but `-inf` has no answer and gives nan. For
-    the segments of flat data see `lengths_softmax`.
+    the segments of flat data see `softmax_within`.
 
     >>> softmax(np.array([[0.0, 0.0], [0.0, -np.inf]]))
     array([[0.5, 0.5],

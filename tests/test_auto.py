@@ -96,7 +96,7 @@ def test_an_unequal_sequence_in_the_place_of_weights_is_refused():
 
 def test_chains_keep_the_very_lengths():
     hidden = auto.fc(WORDS, SMALL)
-    assert auto.lengths_softmax(hidden).lengths is WORDS.lengths
+    assert auto.softmax_within(hidden).lengths is WORDS.lengths
     assert auto.lengths_sum(hidden).lengths is WORDS.lod[0]
 
 
@@ -126,9 +126,9 @@ def test_a_lod_is_taken_where_lengths_stay():
 def test_lengths_may_be_given_by_keyword_and_are_then_the_same():
     np.testing.assert_array_equal(auto.lengths_sum(ONE, lengths=[3, 0, 2]), [6, 0, 9])
     np.testing.assert_array_equal(auto.lengths_sum([1, 2, 3], lengths=[2, 1]), [3, 3])
-    assert lod_of(auto.lengths_cumsum([1, 2, 3], lengths=[2, 1])) == [[2, 1]]
-    assert lod_of(auto.lengths_cumsum([1, 2, 3], lengths=LoD([2], [2, 1]))) == [[2], [2, 1]]
-    assert lod_of(auto.lengths_cumsum(IDS, lengths=WORDS.lod)) == [D, S]
+    assert lod_of(auto.cumsum_within([1, 2, 3], lengths=[2, 1])) == [[2, 1]]
+    assert lod_of(auto.cumsum_within([1, 2, 3], lengths=LoD([2], [2, 1]))) == [[2], [2, 1]]
+    assert lod_of(auto.cumsum_within(IDS, lengths=WORDS.lod)) == [D, S]
 
 
 def test_equal_lengths_built_apart_agree_and_are_compared_once():

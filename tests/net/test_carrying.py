@@ -44,9 +44,9 @@ def test_lengths_are_filled_in(carried, explicit):
 
 def test_both_styles_give_the_same():
     tensors = {"doc.values": np.arange(5.0), "doc.lengths": np.array([2, 0, 3])}
-    carried = sf.run(WORDS + "s = lengths_softmax(words)\nt = lengths_sum(s * words)\nreturn t", tensors)
+    carried = sf.run(WORDS + "s = softmax_within(words)\nt = lengths_sum(s * words)\nreturn t", tensors)
     explicit = sf.run(
-        "s = lengths_softmax(doc.values, doc.lengths)\nt = lengths_sum(s * doc.values, doc.lengths)\nreturn t",
+        "s = softmax_within(doc.values, doc.lengths)\nt = lengths_sum(s * doc.values, doc.lengths)\nreturn t",
         tensors,
     )
     np.testing.assert_array_equal(carried["t"], explicit["t"])
