@@ -10,7 +10,8 @@ from typing import Any
 from seqflow import registry
 
 for module in iter_modules(__path__):
-    import_module(f"{__name__}.{module.name}")
+    if not module.ispkg:  # `shared` declares no ops
+        import_module(f"{__name__}.{module.name}")
 
 globals().update({name: registry.get(name).call for name in registry.names()})
 __all__ = registry.names()

@@ -11,7 +11,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, OpTypeError, ShapeError
-from seqflow.ops.axes import check_distinct, positive_axes, positive_axis
+from seqflow.ops.shared.axes import check_distinct, positive_axes, positive_axis
 from seqflow.registry import op
 from seqflow.signature import CountOrSizes, Ints, Sizes
 

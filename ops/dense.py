@@ -11,7 +11,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, ShapeError
-from seqflow.ops.random_bits import sequence_bits, uniform
+from seqflow.ops.shared.random_bits import sequence_bits, uniform
 from seqflow.registry import op
 from seqflow.signature import Dtype, NonNegative
 
@@ -108,7 +108,7 @@ def softmax(x: Array) -> Array:
     """Along the last axis, `exp(x) / sum(exp(x))`: each row adds up to 1.
 
     Computed without overflow, float16 in float32. A row of nothing but `-inf` has no answer and gives nan. For
-    the segments of flat data see `lengths_softmax`.
+    the segments of flat data see `softmax_within`.
 
     >>> softmax(np.array([[0.0, 0.0], [0.0, -np.inf]]))
     array([[0.5, 0.5],
@@ -179,7 +179,7 @@ def dropout(x: Array, *, ratio: float = 0.5, seed: NonNegative) -> tuple[Array, 
     """Each element is 0 with probability `ratio`, else divided by `1 - ratio`; and which were kept.
 
     The same seed drops the same places on every machine: element i, counted in C order, is dropped where
-    `uniform(seed, i) < ratio`; the numbers are defined in `seqflow.ops.random_bits`.
+    `uniform(seed, i) < ratio`; the numbers are defined in `seqflow.ops.shared.random_bits`.
 
     >>> dropout(np.ones(4), ratio=0.5, seed=3).kept.shape
     (4,)

@@ -7,7 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, ShapeError
 from seqflow.kernels.arrays import integers
-from seqflow.ops.slices import starts_of
+from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive
 
@@ -170,7 +170,7 @@ def lengths_split(lengths: Array, *, n: Positive) -> Array:
     return parts
 
 
-@op("lens inner[sum(outer)], outer[B] -> int64 rows[B]")
+@op("lens inner[sum(outer)], outer[B] -> int64 lengths[B]")
 def collapse_lengths(inner: Array, outer: Array) -> Array:
     """Two levels as one: how many rows each outer sequence has; an empty outer sequence has none.
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from seqflow.errors import LodError, OpError, ShapeError
 from seqflow.kernels.arrays import integers
-from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 

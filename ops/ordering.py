@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from seqflow import kernels
-from seqflow.ops.bounds import never_longer
-from seqflow.ops.random_bits import random_bits
-from seqflow.ops.slices import starts_of
+from seqflow.ops.shared.bounds import never_longer
+from seqflow.ops.shared.random_bits import random_bits
+from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative
 
@@ -43,12 +43,12 @@ def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> 
 
 
 def _bound_unique(ctx: "InferenceContext") -> None:
-    never_longer("kept")(ctx)
+    never_longer(ctx)
     ctx.limit(ctx.max_of("counts"), ctx.max_of("lengths"))
 
 
 @op(
-    "ordered data[sum(lengths)], lengths[B] -> rows[sum(kept)], int64 counts[sum(kept)], int64 kept[B]",
+    "ordered data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B], int64 counts[sum(lengths')]",
     shape=_bound_unique,
 )
 def unique_within(
@@ -60,7 +60,7 @@ def unique_within(
     and so are all NaT.
 
     >>> unique_within(np.array([3, 1, 3, 5]), np.array([3, 0, 1]))
-    UniqueWithinResult(rows=array([1, 3, 5]), counts=array([1, 2, 1]), kept=array([2, 0, 1]))
+    UniqueWithinResult(values=array([1, 3, 5]), lengths=array([2, 0, 1]), counts=array([1, 2, 1]))
     """
     positions = None if order == "sorted" else _ascending(data, lengths)
     ordered = kernels.sort_within(data, lengths) if positions is None else kernels.gather(data, positions)
@@ -69,10 +69,10 @@ def unique_within(
     counts = np.diff(first, append=len(data))
     kept = kernels.segment_reduce("sum", opens, lengths)
     if positions is None:
-        return ordered[first], counts, kept
+        return ordered[first], kept, counts
     seen = positions[first]
     by_place = np.argsort(seen)
-    return data[seen[by_place]], counts[by_place], kept
+    return data[seen[by_place]], kept, counts[by_place]
 
 
 def _opens_run(ordered: Array, lengths: Array) -> Array:
@@ -93,8 +93,8 @@ def shuffle_within(data: Array, lengths: Array, *, seed: NonNegative) -> Array:
     """The rows of each sequence in random order, every order equally likely; an empty sequence stays empty.
 
     The same seed gives the same order on every machine: the rows are sorted by their random numbers, which are
-    defined in `seqflow.ops.random_bits`, equal ones by position. What happens to a sequence depends on its place
-    among the sequences and its length, not on the others.
+    defined in `seqflow.ops.shared.random_bits`, equal ones by position. What happens to a sequence depends on its
+    place among the sequences and its length, not on the others.
 
     >>> shuffle_within(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), seed=7)
     array([2, 1, 3, 4])

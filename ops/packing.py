@@ -7,9 +7,8 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError
 from seqflow.kernels.arrays import integers
-from seqflow.ops.lengths import MAX_INT32
-from seqflow.ops.scalars import cast_scalar
-from seqflow.ops.slices import starts_of
+from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
 Array = np.ndarray[Any, Any]
+MAX_INT32 = np.iinfo(np.int32).max
 
 
 def _bound_packed(ctx: "InferenceContext") -> None:
@@ -70,7 +70,7 @@ def pack_rows(
 
 @op(
     "packed[R, C, *d], int sources[sum(pieces)], lens piece_lengths[sum(pieces)], pieces[R]"
-    " -> data[sum(lengths), *d], int64 lengths[num_sequences|B]",
+    " -> values[sum(lengths), *d], int64 lengths[num_sequences|B]",
 )
 def unpack_rows(
     packed: Array,
@@ -87,7 +87,7 @@ def unpack_rows(
 
     >>> packed = pack_rows(np.array([1, 2, 3, 4, 5, 6]), np.array([2, 3, 1]), capacity=3)
     >>> unpack_rows(packed.packed, packed.sources, packed.piece_lengths, packed.pieces)
-    UnpackRowsResult(data=array([1, 2, 3, 4, 5, 6]), lengths=array([2, 3, 1]))
+    UnpackRowsResult(values=array([1, 2, 3, 4, 5, 6]), lengths=array([2, 3, 1]))
     """
     sizes = piece_lengths.astype(np.int64, copy=False)
     sources = integers(sources, "sources")

@@ -6,10 +6,9 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpTypeError
-from seqflow.ops.bounds import longer_by, never_empty, never_longer
-from seqflow.ops.scalars import cast_scalar
-from seqflow.ops.slices import starts_of
-from seqflow.ops.sparse import move_sequences
+from seqflow.ops.shared.bounds import longer_by, never_empty, never_longer
+from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.slices import move_sequences, starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
 
@@ -98,15 +97,15 @@ def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, valu
 
 
 @op(
-    "data[sum(lengths), *d], lengths[B] -> rows[sum(filled), *d], int64 filled[B]",
+    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
     caffe2="PadEmptySamples",
-    shape=never_empty("filled"),
+    shape=never_empty,
 )
 def pad_empty(data: Array, lengths: Array, *, value: Scalar = 0) -> tuple[Array, Array]:
     """One row of `value` in the place of each empty sequence; all others stay as they are.
 
     >>> pad_empty(np.array([1, 2, 3]), np.array([2, 0, 1]), value=9)
-    PadEmptyResult(rows=array([1, 2, 9, 3]), filled=array([2, 1, 1]))
+    PadEmptyResult(values=array([1, 2, 9, 3]), lengths=array([2, 1, 1]))
     """
     fill = cast_scalar("value", value, data.dtype)
     sizes = lengths.astype(np.int64, copy=False)
@@ -119,11 +118,11 @@ def pad_empty(data: Array, lengths: Array, *, value: Scalar = 0) -> tuple[Array,
 
 def _bound_padded(ctx: "InferenceContext") -> None:
     before, after = ctx.attr("before"), ctx.attr("after")
-    longer_by(ctx, "longer", before + (before if after is None else after))
+    longer_by(ctx, before + (before if after is None else after))
 
 
 @op(
-    "data[sum(lengths), *d], lengths[B], start[*d]?, end[*d]? -> rows[sum(longer), *d], int64 longer[B]",
+    "data[sum(lengths), *d], lengths[B], start[*d]?, end[*d]? -> values[sum(lengths'), *d], int64 lengths'[B]",
     caffe2="AddPadding",
     shape=_bound_padded,
 )
@@ -142,7 +141,7 @@ def add_padding(
     copies of `start`, those behind of `end`; without `end` they are like those in front, without both they are 0.
 
     >>> add_padding(np.array([1, 2, 3]), np.array([2, 0, 1]), before=1, after=0)
-    AddPaddingResult(rows=array([0, 1, 2, 0, 0, 3]), longer=array([3, 1, 2]))
+    AddPaddingResult(values=array([0, 1, 2, 0, 0, 3]), lengths=array([3, 1, 2]))
     """
     after = before if after is None else after
     start = np.zeros(data.shape[1:], data.dtype) if start is None else _like(data, "start", start)
@@ -157,9 +156,9 @@ def add_padding(
 
 
 @op(
-    "data[sum(lengths), *d], lengths[B] -> rows[sum(kept), *d], int64 kept[B]",
+    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
     caffe2="RemovePadding",
-    shape=never_longer("kept"),
+    shape=never_longer,
 )
 def remove_padding(
     data: Array, lengths: Array, *, before: NonNegative = 1, after: NonNegative | None = None
@@ -170,7 +169,7 @@ def remove_padding(
     an empty sequence is one unless both are 0. (Caffe2 writes outside its memory.)
 
     >>> remove_padding(np.array([0, 1, 2, 0, 0, 3]), np.array([3, 1, 2]), before=1, after=0)
-    RemovePaddingResult(rows=array([1, 2, 3]), kept=array([2, 0, 1]))
+    RemovePaddingResult(values=array([1, 2, 3]), lengths=array([2, 0, 1]))
     """
     after = before if after is None else after
     starts, kept = _inside(lengths, before, after)

@@ -11,7 +11,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpTypeError
-from seqflow.ops.bounds import never_longer
+from seqflow.ops.shared.bounds import never_longer
 from seqflow.registry import op
 from seqflow.signature import NonNegative
 
@@ -245,9 +245,9 @@ def bidirectional_lstm(
 
 
 @op(
-    "number scores[sum(lengths), K], lengths[B] -> int64 labels[sum(counts)], int64 counts[B]",
+    "number scores[sum(lengths), K], lengths[B] -> int64 values[sum(lengths')], int64 lengths'[B]",
     caffe2="CTCGreedyDecoder",
-    shape=never_longer("counts"),
+    shape=never_longer,
 )
 def ctc_greedy_decode(
     scores: Array, lengths: Array, *, blank: NonNegative = 0, merge_repeated: bool = True
@@ -259,7 +259,7 @@ def ctc_greedy_decode(
 
     >>> best = np.eye(3)[[1, 1, 0, 1, 2, 2]]
     >>> ctc_greedy_decode(best, np.array([5, 0, 1]))
-    CtcGreedyDecodeResult(labels=array([1, 1, 2, 2]), counts=array([3, 0, 1]))
+    CtcGreedyDecodeResult(values=array([1, 1, 2, 2]), lengths=array([3, 0, 1]))
     """
     num_labels = scores.shape[1]
     if blank >= num_labels and len(scores):

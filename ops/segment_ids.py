@@ -10,8 +10,8 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
-from seqflow.ops.scalars import cast_scalar
-from seqflow.ops.segments import beside, weighted, weighted_dtype
+from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.weights import expand_trailing, weighted, weighted_dtype
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
@@ -124,7 +124,7 @@ def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
     """
     lengths = _lengths(ids)
     logs = kernels.segment_logsumexp(data, lengths)
-    logs -= beside(np.log(lengths).astype(logs.dtype), logs)
+    logs -= expand_trailing(np.log(lengths).astype(logs.dtype), logs)
     return logs
 
 

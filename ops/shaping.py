@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqflow.errors import ShapeError
-from seqflow.ops.axes import check_distinct, positive_axes
+from seqflow.ops.shared.axes import check_distinct, positive_axes
 from seqflow.registry import op
 from seqflow.signature import Ints
 

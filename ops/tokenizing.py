@@ -11,7 +11,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, OpTypeError
-from seqflow.ops.strings import Errors, join, to_strings
+from seqflow.ops.shared.strings import Errors, join, to_strings
 from seqflow.registry import op
 from seqflow.signature import Positive
 
@@ -21,7 +21,9 @@ _BYTES_AT_ONCE = 1 << 22
 """How much text is in Python strings and encodings at a time."""
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> int32 tokens[sum(sizes)], int64 sizes[B]")
+@op(
+    "uint8 data[sum(lengths)], lengths[B] -> int32 values[sum(lengths')], int64 lengths'[B]",
+)
 def tokenize(
     data: Array, lengths: Array, *, tokenizer: Any, special_tokens: bool = True, errors: Errors = "strict"
 ) -> tuple[Array, Array]:
@@ -35,7 +37,7 @@ def tokenize(
 
     >>> text, lengths = np.frombuffer(b"low lower", np.uint8), np.array([3, 6])
     >>> tokenizer = train_tokenizer(text, lengths, vocabulary_size=258)
-    >>> tokenize(text, lengths, tokenizer=tokenizer).sizes
+    >>> tokenize(text, lengths, tokenizer=tokenizer).lengths
     array([1, 4])
     """
     encoder = _tokenizer(tokenizer)
@@ -51,7 +53,9 @@ def tokenize(
     return np.concatenate(ids), sizes
 
 
-@op("int tokens[sum(lengths)], lengths[B] -> uint8 data[sum(sizes)], int64 sizes[B]")
+@op(
+    "int tokens[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
+)
 def decode(
     tokens: Array, lengths: Array, *, tokenizer: Any, special_tokens: bool = False
 ) -> tuple[Array, Array]:
@@ -62,7 +66,7 @@ def decode(
     >>> text, lengths = np.frombuffer(b"low lower", np.uint8), np.array([3, 6])
     >>> tokenizer = train_tokenizer(text, lengths, vocabulary_size=258)
     >>> tokens = tokenize(text, lengths, tokenizer=tokenizer)
-    >>> decode(tokens.tokens, tokens.sizes, tokenizer=tokenizer).data.tobytes()
+    >>> decode(tokens.values, tokens.lengths, tokenizer=tokenizer).values.tobytes()
     b'low lower'
     """
     decoder = _tokenizer(tokenizer)

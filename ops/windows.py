@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from seqflow import kernels
-from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
 

@@ -100,7 +100,9 @@ class OpDef:
         for item in self.signature.outputs:
             if isinstance(item, Repeated):
                 count = item.length(self.complete(attributes))
-                found += [f"{name}.{i}" for name in islice(remaining, len(item.arguments)) for i in range(count)]
+                found += [
+                    f"{name}.{i}" for name in islice(remaining, len(item.arguments)) for i in range(count)
+                ]
             else:
                 found.append(next(remaining))
         return found

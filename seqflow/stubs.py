@@ -66,7 +66,9 @@ def _shipped() -> list[OpDef]:
 
 
 def _op(op: OpDef) -> str:
-    repeated = {a.field for item in op.signature.outputs if isinstance(item, Repeated) for a in item.arguments}
+    repeated = {
+        a.field for item in op.signature.outputs if isinstance(item, Repeated) for a in item.arguments
+    }
     kinds = {name: "list[Array]" if name in repeated else "Array" for name in op.output_names}
     returns, result = next(iter(kinds.values()), "None"), ""
     if op.result is not None:

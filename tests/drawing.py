@@ -218,7 +218,8 @@ def _pieces(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
 def _packed_sequence(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """What `pack_sequence` makes."""
     inputs, _ = draw(calls(registry.get("pack_sequence")))
-    return registry.get("pack_sequence").call(**inputs)._asdict(), {}
+    packed = registry.get("pack_sequence").call(**inputs)
+    return {"data": packed.values, "order": packed.order, "lengths": packed.lengths}, {}
 
 
 @st.composite

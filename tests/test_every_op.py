@@ -94,7 +94,7 @@ def test_inference_on_known_shapes_gives_the_real_shapes_and_dtypes(op, data):
     found = results(op, inputs, attributes)
     inferred = op.infer(each(inputs, TensorSpec.of), attributes, values=inputs)
     values = {}
-    own = dict(zip((f"{op.name}.{name}" for name in op.tensor_names(attributes)), found, strict=True))
+    own = dict(zip((f"{op.name}.{name}" for name in op.result_names(attributes)), found, strict=True))
     for name, array in {**dict(flat(inputs)), **own}.items():
         if array.ndim == 1 and array.dtype.kind in "iu":
             values |= {

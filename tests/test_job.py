@@ -248,9 +248,9 @@ def test_a_job_with_prepare_constants_and_net(folder: Path) -> None:
         {
             "source": {"paths": "docs.parquet", "columns": ["tokens"]},
             "prepare": {
-                "net": "t = truncate(tokens.values, tokens.lengths, max_length=2)\nreturn t.rows, t.kept"
+                "net": "t = truncate(tokens.values, tokens.lengths, max_length=2)\nreturn t.values, t.lengths"
             },
-            "net": {"net": "x = sparse_lengths_sum(table, t.rows, t.kept)\nreturn x"},
+            "net": {"net": "x = sparse_lengths_sum(table, t.values, t.lengths)\nreturn x"},
             "constants": {"table": "table.npy"},
             "output": {"path": "out.parquet"},
         },
@@ -427,8 +427,8 @@ def test_a_module_that_cannot_be_imported_is_an_error_of_the_job(tmp_path):
 EMPTY_JOBS = {
     "as they come": {},
     "with nets": {
-        "prepare": {"net": "t = truncate(tokens.values, tokens.lengths, max_length=2)\nreturn t.rows, t.kept, label"},
-        "net": {"net": "x, mask = pad(t.rows, t.kept, max_length=2)\nreturn x, mask, label"},
+        "prepare": {"net": "t = truncate(tokens.values, tokens.lengths, max_length=2)\nreturn t.values, t.lengths, label"},
+        "net": {"net": "x, mask = pad(t.values, t.lengths, max_length=2)\nreturn x, mask, label"},
     },
     "by tokens": {"batch": {"kind": "tokens", "max_tokens": 8}},
     "packed": {"batch": {"kind": "packed", "capacity": 8}},

@@ -90,7 +90,7 @@ def pad_empty_samples(lengths: Array, *features: Array) -> list[Array]:
     if not features:
         return [int32(np.maximum(np.diff(ops.lengths_to_offsets(lengths)), 1))]
     padded = [ops.pad_empty(feature, lengths) for feature in features]
-    return [int32(padded[0].filled), *(one.rows for one in padded)]
+    return [int32(padded[0].lengths), *(one.values for one in padded)]
 
 
 Mode = Literal["sequence", "window", "upper", "lower", "upperdiag", "lowerdiag"]

@@ -66,7 +66,7 @@ def _gather_matching(data: Array, indices: Array, axis: int, wrap: bool) -> Arra
 
 def lengths_gather(items: Array, lengths: Array, indices: Array) -> Array:
     """The new lengths are no output: gather the lengths, too. Negative indices are errors."""
-    return ops.gather_sequences(items, indices, lengths).rows
+    return ops.gather_sequences(items, indices, lengths).values
 
 
 TABLE = {

@@ -1,7 +1,7 @@
 """InferenceContext: what a shape function sees of an op's inputs, and where it puts the outputs."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, overload
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -11,10 +11,13 @@ from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
 from seqflow.shape.guards import Guard, Output
 from seqflow.shape.inputs import Inputs, InputShapes, Key
+from seqflow.shape.meeting import Guards, differing, meet
 from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
+from seqflow.shape.terms import Term
 
 Array = np.ndarray[Any, Any]
+Axes = tuple[Term | None, ...]
 
 
 class InferenceContext:
@@ -23,7 +26,7 @@ class InferenceContext:
     `inputs` maps names to shapes (a list of shapes where the op takes a list), or is a sequence of shapes. Inputs
     are asked for by position, counting those in lists, or by name: `x`, `xs[1]`. `input_values` holds what is
     known of their values, as arrays, or as a PartialShape where a vector of sizes is known in part. `rows` holds
-    their row spaces. What was taken to be equal is kept in `equalities`, which the ops of one net share.
+    whose rows their axis 0 holds, `axes` that of all axes. What was taken to be equal is kept in `equalities`, which the ops of one net share.
 
     Every method raises ShapeError where shapes do not fit, and then nothing has changed.
 
@@ -44,6 +47,7 @@ class InferenceContext:
         input_values: Mapping[Key, Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
         rows: Mapping[Key, Any] | None = None,
+        axes: Mapping[Key, Any] | None = None,
         dtypes: Mapping[Key, Any] | None = None,
         equalities: Equalities | None = None,
         num_outputs: int = 1,
@@ -53,7 +57,12 @@ class InferenceContext:
         self.equalities = Equalities() if equalities is None else equalities
         self.tensors: Mapping[str, str] = {}
         """The tensors of the net that inputs and outputs are; by default they have their own names."""
-        self.guards: list[Guard] = []
+        self.results: Mapping[int, str] = {}
+        """The tensors of the net that outputs are, by position."""
+        self.output_names: Sequence[str] = ()
+        self.attributes_key: Hashable = ()
+        """The attributes, in a form that can be compared."""
+        self.guards: Guards = []
         self.requested_tensors: set[str] = set()
         """The inputs whose values the shape function asked for."""
         self.requested_shapes: set[str] = set()
@@ -61,7 +70,11 @@ class InferenceContext:
         self._inputs = InputShapes(op_name, inputs)
         self._outputs: list[Output | None] = [None] * num_outputs
         self._values = self._inputs.by_position(input_values)
-        self._rows = self._inputs.by_position(rows)
+        self._axes: dict[int, Axes] = dict(self._inputs.by_position(axes))
+        for i, one in self._inputs.by_position(rows).items():
+            self._axes[i] = (self.equalities.terms.declared(one),)
+        self.new_rows: Sequence[Term] | None = None
+        """What new rows depend on; None for an op of which nobody said."""
         self._dtypes = self._inputs.by_position(dtypes)
 
     # Inputs and outputs
@@ -85,10 +98,16 @@ class InferenceContext:
             return [self._inputs.shapes[i] for i in self._inputs.lists[name]]
         return [self.input(name)]
 
-    def rows(self, key: Key) -> Hashable | None:
-        """Whose rows axis 0 of an input holds; None where that is not known."""
-        rows: Hashable | None = self._rows.get(self._inputs.position(key))
-        return None if rows is None else self.equalities.rows(rows)
+    def axes(self, key: Key) -> Axes:
+        """Whose rows each axis of an input holds; None for a plain size."""
+        i = self._inputs.position(key)
+        axes, dimensions = self._axes.get(i, ()), self._inputs.shapes[i].dimensions
+        return axes if dimensions is None else (*axes, *[None] * (len(dimensions) - len(axes)))
+
+    def rows(self, key: Key) -> Term | None:
+        """Whose rows axis 0 of an input holds; None for a plain size."""
+        axes = self._axes.get(self._inputs.position(key))
+        return axes[0] if axes else None
 
     def dtype(self, key: Key) -> np.dtype[Any] | None:
         """The dtype of an input; None where it is not known."""
@@ -102,20 +121,67 @@ class InferenceContext:
         return self.attributes[name]
 
     def set_output(
-        self, i: int, shape: ShapeLike, rows: Hashable | None = None, dtype: Any | None = None
+        self,
+        i: int | str,
+        shape: ShapeLike,
+        rows: Term | None | Literal["new"] = "new",
+        dtype: Any | None = None,
+        *,
+        axes: Sequence[Term | None] | None = None,
     ) -> None:
-        """Say what output `i` is: its shape, whose rows its axis 0 holds, its dtype (None: as said before)."""
-        self._check_output(i)
+        """Say what an output is, by position or name: its shape, whose rows its axes hold, its dtype.
+
+        `rows` is said of axis 0, `axes` of all: None for a plain size. Without either, axis 0 has new rows. Without
+        a dtype it stays as it was said before.
+        """
+        i = self._check_output(i)
         before = self._outputs[i]
         known = np.dtype(dtype) if dtype is not None else None if before is None else before.dtype
-        self._outputs[i] = Output(
-            shape if type(shape) is PartialShape else PartialShape.of(shape), rows, known
-        )
+        given = shape if type(shape) is PartialShape else PartialShape.of(shape)
+        if axes is None:
+            if rows == "new":
+                rows = self.made_rows(i) if given.dimensions else None
+            axes = () if rows is None else (rows,)
+        self._outputs[i] = Output(given, tuple(axes), known)
 
-    def output(self, i: int) -> PartialShape:
-        """The shape set for output `i`; ShapeError where none was."""
-        self._check_output(i)
-        output = self._outputs[i]
+    def made_rows(self, what: Hashable = 0) -> Term | None:
+        """New rows, made from the values of the inputs: the same for the same call."""
+        if self.new_rows is None:
+            return None
+        return self.equalities.terms.make("new", (self.op_name, what, self.attributes_key), *self.new_rows)
+
+    def selected_rows(self, rows: Term | None, *by: Hashable) -> Term | None:
+        """The rows that a slice takes of others, or one of the parts of a split."""
+        return None if rows is None else self.equalities.terms.make("sliced", by, rows)
+
+    def joined_rows(self, keys: Iterable[Key]) -> Term | None:
+        """The rows of several inputs, one after another; plain where one is."""
+        parts = [self.rows(key) for key in keys]
+        known = [part for part in parts if part is not None]
+        return self.equalities.terms.make("joined", None, *known) if len(known) == len(parts) else None
+
+    def flat_rows(self, key: Key, first: int, last: int) -> Term | None:
+        """The rows of an input when its axes from `first` to before `last` are laid flat; plain where all are."""
+        axes, shape = self.axes(key)[first:last], self.input(key)[first:last]
+        known = [axis for axis in axes if axis is not None]
+        if not known:
+            return None
+        if len(axes) == 1:
+            return axes[0]
+        sizes = tuple(str(size) if axis is None else None for axis, size in zip(axes, shape, strict=True))
+        return self.equalities.terms.make("flat", sizes, *known)
+
+    def same_value(self, i: int, key: Key) -> None:
+        """Say that an output has the values of an input: where these are lengths, they are the same lengths."""
+        names = self._inputs.names
+        result, given = self.results.get(i), self.tensors.get(names[self._inputs.position(key)])
+        if result is not None and given is not None:
+            terms = self.equalities.terms
+            self.equalities.unite(terms.value(result), terms.value(given), self.op_name)
+
+    def output(self, i: int | str) -> PartialShape:
+        """The shape set for an output, by position or name; ShapeError where none was."""
+        output = self._outputs[self._check_output(i)]
         if output is None:
             raise self._error(f"output {i} is not set")
         return output.shape
@@ -128,9 +194,14 @@ class InferenceContext:
             raise self._error(f"output {self._outputs.index(None)} is not set")
         return found
 
-    def _check_output(self, i: int) -> None:
+    def _check_output(self, i: int | str) -> int:
+        if isinstance(i, str):
+            if i not in self.output_names:
+                raise OpError(f"{self.op_name}: there is no output {i!r}{nearest(i, self.output_names)}")
+            return self.output_names.index(i)
         if not 0 <= i < self.num_outputs:
             raise OpError(f"{self.op_name}: there is no output {i}, it has {self.num_outputs}")
+        return i
 
     def run(self, shape_function: Callable[["InferenceContext"], object]) -> list[Output]:
         """Call the shape function and return the outputs.
@@ -232,7 +303,7 @@ class InferenceContext:
         """Say that a size of an output is never above the largest that `most` can be.
 
         >>> def truncate(ctx):
-        ...     ctx.limit(ctx.max_of("kept"), ctx.max_of("lengths").minimum(ctx.attr("max_length")))
+        ...     ctx.limit(ctx.max_of("lengths'"), ctx.max_of("lengths").minimum(ctx.attr("max_length")))
         """
         self.equalities.limit(Dimension.of(size), most, self.op_name)
 
@@ -275,7 +346,7 @@ class InferenceContext:
         """
         if isinstance(left, Dimension) and left.is_static and left == right:
             return left
-        guards: list[Guard] = []
+        guards: Guards = []
         with self.equalities.staged():
             if isinstance(left, PartialShape):
                 merged: Any = merge_shapes(
@@ -311,37 +382,82 @@ class InferenceContext:
         self._inputs.shapes[i] = first_equal(before.relax(shape), before)
         return self._inputs.shapes[i] != before
 
-    def merge_rows(self, *keys: Key) -> Hashable | None:
-        """The one row space of these inputs, None where none is known; LodError where two are different."""
-        known = [(key, rows) for key in keys if (rows := self.rows(key)) is not None]
-        for key, rows in known[1:]:
-            if rows != known[0][1]:
-                names = self._inputs.names
-                first, second = (names[self._inputs.position(one)] for one in (known[0][0], key))
-                raise LodError(
-                    f"{self.op_name}: {first} holds the rows of {known[0][1]} but {second} those of {rows}\n"
-                    "  where they belong together, say so with same_lengths(…, …)"
-                )
-        return known[0][1] if known else None
+    def merge_rows(self, *keys: Key) -> Term | None:
+        """Whose rows axis 0 of these inputs holds; LodError where two differ, None where all are plain."""
+        return self.merge_axes([(self._inputs.names[self._inputs.position(key)], self.rows(key)) for key in keys])
 
-    def broadcast_inputs(self, *keys: Key) -> tuple[PartialShape, Hashable | None]:
+    def merge_axes(self, places: Iterable[tuple[str, Term | None]]) -> Term | None:
+        """What one axis of several inputs holds; plain sizes go with everything."""
+        merged: tuple[str, Term] | None = None
+        for place, found in places:
+            if found is None:
+                continue
+            if merged is None or merged[1].kind == "variable":
+                before, merged = merged, (place, found)
+                if before is None:
+                    continue
+                place, found = before
+            if not meet(self.equalities, merged[1], found, self.guards, f"{merged[0]} and {place}"):
+                raise differing(f"{self.op_name}: {place}", found, merged[0], merged[1])
+        return None if merged is None else merged[1]
+
+    def broadcast_inputs(self, *keys: Key) -> tuple[PartialShape, Axes]:
         """The shape and the rows of an elementwise operation on these inputs, or on all.
 
-        Sizes broadcast as in NumPy, but rows do not: axis 0 of an input with a row space merges with axis 0 of
-        the others, unless that is missing or is a static 1.
+        Sizes broadcast as in NumPy, but rows do not: of inputs with equally many axes they meet the same rows, or a
+        plain size; an input with fewer axes has no rows, unless they stand where the others have them.
         """
         return self.broadcast({key: self.input(key) for key in keys or range(self.num_inputs)})
 
-    def broadcast(self, parts: Mapping[Key, PartialShape]) -> tuple[PartialShape, Hashable | None]:
+    def broadcast(self, parts: Mapping[Key, PartialShape]) -> tuple[PartialShape, Axes]:
         """The same for the first dimensions of some inputs."""
-        shapes = list(parts.values())
-        if any(shape.dimensions is None for shape in shapes):
-            return PartialShape.dynamic(), None
-        rank = max(map(len, shapes), default=0)
-        longest = [key for key, shape in parts.items() if rank and len(shape) == rank]
-        rows = self.merge_rows(*([key for key in longest if parts[key][0] != 1] or longest))
+        if any(shape.dimensions is None for shape in parts.values()):
+            rows = self.merge_rows(*parts)
+            return PartialShape.dynamic(), () if rows is None else (rows,)
+        rank = max(map(len, parts.values()), default=0)
+        axes: list[Term | None] = [None] * rank
+        if any(self._axes.get(self._inputs.position(key)) for key in parts):
+            with self._unchanged_on_error():
+                axes = [self._broadcast_axis(parts, axis - rank, rank) for axis in range(rank)]
+        held = [axis for axis, space in enumerate(axes) if space is not None and space.is_rows]
         with self._unchanged_on_error():
-            return broadcast_shapes(shapes, rows is not None, self.equalities, self.merge), rows
+            shape = broadcast_shapes(list(parts.values()), held, self.equalities, self.merge)
+        while axes and axes[-1] is None:
+            axes.pop()
+        return shape, tuple(axes)
+
+    def _broadcast_axis(self, parts: Mapping[Key, PartialShape], axis: int, rank: int) -> Term | None:
+        """Whose rows an axis, counted from the end, holds."""
+        found: list[tuple[str, Term | None]] = []
+        plain: list[tuple[Key, Dimension]] = []
+        shorter: list[tuple[Key, Term]] = []
+        for key, shape in parts.items():
+            if len(shape) < -axis:
+                continue
+            space = self.axes(key)[len(shape) + axis]
+            if space is None:
+                plain.append((key, shape[axis]))
+                continue
+            name = self._inputs.names[self._inputs.position(key)]
+            found.append((f"{name}.shape[{len(shape) + axis}]" if len(shape) + axis else name, space))
+            if len(shape) < rank and space.is_rows:
+                shorter.append((key, space))
+        longest = [key for key, shape in parts.items() if len(shape) == rank]
+        for key, space in shorter:
+            opposite = [space for one in longest if (space := self.axes(one)[rank + axis]) is not None]
+            if not opposite or -axis != len(parts[key]) - 0 and not opposite:
+                raise self._rows_broadcast(key, space, longest[0])
+        return self.merge_axes(found)
+
+    def _rows_broadcast(self, key: Key, rows: Term, other: Key) -> LodError:
+        """The error for rows that would be repeated along an axis of another input."""
+        mine, theirs = (self._inputs.names[self._inputs.position(one)] for one in (key, other))
+        mine_shape, theirs_shape = self.input(key), self.input(other)
+        return LodError(
+            f"{self.op_name}: {mine} {mine_shape} holds {rows}, but {theirs} {theirs_shape} has "
+            f"{len(theirs_shape)} axes: rows do not broadcast\n"
+            f"  give each row its value with expand_dims({mine}, axis={len(mine_shape)}), or reshape one of them"
+        )
 
     # Making shapes
 

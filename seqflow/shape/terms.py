@@ -51,9 +51,10 @@ class Term:
 class Terms:
     """The terms of one net."""
 
-    __slots__ = ("_claimed", "_journal", "_made", "values")
+    __slots__ = ("_all", "_claimed", "_journal", "_made", "values")
 
     def __init__(self) -> None:
+        self._all: list[Term] = []
         self._made: dict[Hashable, Term] = {}
         self._claimed: set[Term] = set()
         self._journal: list[Callable[[], object]] = []
@@ -67,7 +68,8 @@ class Terms:
         key = (kind, data, tuple([self.find(one) for one in args]) if args else args)
         term = self._made.get(key)
         if term is None:
-            term = self._made[key] = Term(kind, data, args, len(self._made))
+            term = self._made[key] = Term(kind, data, args, len(self._all))
+            self._all.append(term)
             for one in key[2]:
                 one.uses.append(term)
         return term
@@ -83,7 +85,11 @@ class Terms:
 
     def serial(self) -> int:
         """A number that no term has been made with."""
-        return len(self._made)
+        return len(self._all)
+
+    def owns(self, term: Term) -> bool:
+        """Whether the term was made here."""
+        return term.number < len(self._all) and self._all[term.number] is term
 
     def first_time(self, term: Term) -> bool:
         """Whether this was not asked of the term before."""

@@ -53,7 +53,7 @@ def test_interleave_takes_rows_in_turn(inputs):
 def test_one_column_alone_stays_as_it_is(inputs):
     data, lengths = inputs
     for op in (ops.concat_sequences, ops.interleave):
-        assert_same(op(data[:1], lengths[:1]).rows, np.ascontiguousarray(data[0]))
+        assert_same(op(data[:1], lengths[:1]).values, np.ascontiguousarray(data[0]))
 
 
 @pytest.mark.parametrize("op", [ops.concat_sequences, ops.interleave], ids=lambda op: op.__name__)

@@ -69,7 +69,9 @@ def test_outputs_may_be_lengths_too():
 
 
 def test_a_prime_tells_new_lengths_from_those_that_come_in():
-    signature = parse("data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[max(lengths')]")
+    signature = parse(
+        "data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[max(lengths')]"
+    )
     values, lengths = signature.outputs
     assert values.dims == (Sum("lengths'"),)
     assert lengths.dims == (Max("lengths'"),)
@@ -120,8 +122,8 @@ def test_sizes_are_evaluated_against_what_is_known():
         ("x[N] -> x[N]", "stands for two tensors"),
         ("x[N] -> y[N], y'[N]", "the name 'y' stands for two tensors"),
         ("lengths'[B] -> y[B]", "the input lengths' has a prime, which marks outputs"),
-        ("lengths[B'] -> y[B']", "found \"B'\" at column 9, expected a name without a prime"),
-        ("lengths[B] -> y[sum(lengths')]", "\"lengths'\", which it does not name"),
+        ("lengths[B'] -> y[B']", 'found "B\'" at column 9, expected a name without a prime'),
+        ("lengths[B] -> y[sum(lengths')]", '"lengths\'", which it does not name'),
         ("x[N]; -> y[N]", "found ';' at column 5"),
         ("x[*] ->", "expected a name"),
         ("{x[N] -> y[N]", "expected '}'"),

@@ -17,7 +17,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
-from seqflow.ops.slices import starts_of
+from seqflow.ops.shared.slices import starts_of
 
 Array = np.ndarray[Any, Any]
 
