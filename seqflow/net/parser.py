@@ -259,7 +259,8 @@ class _Parser:
             if not parsed.inputs:
                 return Constant(expression().item(), first.place)
         except ExpressionError as error:
-            assert error.fault is not None  # the text is at fault: there are no operands yet
+            if error.fault is None:
+                raise
             position, message, advice = error.fault
             fail(self.text, self.places[position], message, advice)
         places = {token.text: token.start for token in reversed(tokens)}

@@ -16,11 +16,11 @@ class Guard(NamedTuple):
     right: Dimension | PartialShape
     origin: str
 
-    @property
-    def atoms(self) -> list[str]:
-        """The texts of the sizes it speaks of: `sum(lengths)`, `x.shape[0]`."""
+    def tensors(self) -> list[str]:
+        """The tensors whose sizes have to be known before it can be checked."""
         sides = (self.left, self.right)
-        return [text for side in sides for size in _dimensions(side) for text in size.atom_texts()]
+        atoms = [atom for side in sides for size in _dimensions(side) for atom in size.atoms()]
+        return [atom.tensor for atom in atoms if atom.tensor is not None]
 
     def __str__(self) -> str:
         return f"{self.left} == {self.right} ({self.origin})"
@@ -30,7 +30,7 @@ def _dimensions(side: Dimension | PartialShape) -> Iterable[Dimension]:
     return [side] if isinstance(side, Dimension) else side.dimensions or ()
 
 
-class Output(NamedTuple):
+class InferredOutput(NamedTuple):
     """What a shape function said of one output."""
 
     shape: PartialShape
