@@ -41,7 +41,16 @@ def _infer_concat(ctx: "InferenceContext") -> None:
             sizes[i] = sizes[i] + size if i == along else ctx.merge(sizes[i], size)
     if len(known) < len(tensors):
         sizes[along] = sizes[along] + "?"
-    ctx.set_output(0, sizes, rows=ctx.merge_rows(*range(len(tensors))) if along else None)
+    places = range(len(tensors))
+    axes = [
+        ctx.joined_rows(places)
+        if i == along == 0
+        else None
+        if i == along
+        else ctx.merge_axes((f"tensors[{k}]", ctx.axes(k)[i]) for k in places if tensors[k].dimensions)
+        for i in range(len(sizes))
+    ]
+    ctx.set_output(0, sizes, axes=axes)
 
 
 def _check_dtypes(dtypes: Sequence[np.dtype[Any]]) -> None:
@@ -89,8 +98,10 @@ def _infer_split(ctx: "InferenceContext") -> None:
             ctx.set_output(i, x)
         return
     along = positive_axis("axis", axis, len(x))
+    axes = list(ctx.axes("x"))
     for i, size in enumerate(_part_sizes(ctx, x[along], along, parts)):
-        ctx.set_output(i, ctx.replace_dim(x, along, size), rows=ctx.rows("x") if along else None)
+        part = ctx.selected_rows(axes[0], "part", parts, i) if along == 0 else None
+        ctx.set_output(i, ctx.replace_dim(x, along, size), axes=[*axes[:along], part, *axes[along + 1 :]])
 
 
 def _part_sizes(
@@ -140,8 +151,11 @@ def _infer_tile(ctx: "InferenceContext") -> None:
     sizes = [*[1] * (rank - len(x)), *x]
     counts = [*[1] * (rank - len(repeats)), *repeats]
     tiled = [ctx.multiply(size, count) for size, count in zip(sizes, counts, strict=True)]
-    kept = rank == len(x) and counts[:1] == [1]
-    ctx.set_output(0, tiled, rows=ctx.rows("x") if kept else None)
+    held = [*[None] * (rank - len(x)), *ctx.axes("x")]
+    axes = [axis if count == 1 else None for axis, count in zip(held, counts, strict=True)]
+    if held[:1] != axes[:1]:
+        axes[0] = ctx.made_rows()
+    ctx.set_output(0, tiled, axes=axes)
 
 
 @op("x[*d] -> tiled[*e]", caffe2="Tile", shape=_infer_tile)
@@ -168,13 +182,12 @@ def _infer_slice(ctx: "InferenceContext") -> None:
         _slices(None, starts, stops, steps, axes)
         ctx.set_output(0, x)
         return
-    sizes = list(x)
-    kept = True
+    sizes, held = list(x), list(ctx.axes("x"))
     for axis, part in _slices(len(x), starts, stops, steps, axes):
         sizes[axis] = _sliced(sizes[axis], part)
-        if axis == 0 and not (part.step == 1 and sizes[0] == x[0] and x[0].is_named):
-            kept = False
-    ctx.set_output(0, sizes, rows=ctx.rows("x") if kept and sizes else None)
+        if not (part.step == 1 and sizes[axis] == x[axis] and x[axis].is_named):
+            held[axis] = ctx.selected_rows(held[axis], part.start, part.stop, part.step) if axis == 0 else None
+    ctx.set_output(0, sizes, axes=held)
 
 
 def _sliced(size: "Dimension", part: slice) -> "Dimension":
@@ -270,8 +283,8 @@ def _infer_gather_axis(ctx: "InferenceContext") -> None:
         return
     axis = positive_axis("axis", ctx.attr("axis"), len(data), "data")
     shape = ctx.concatenate(data[:axis], indices, data[axis + 1 :])
-    kept = ctx.rows("data") if axis else ctx.rows("indices") if indices.dimensions else None
-    ctx.set_output(0, shape, rows=kept)
+    held = ctx.axes("data")
+    ctx.set_output(0, shape, axes=[*held[:axis], *ctx.axes("indices"), *held[axis + 1 :]])
 
 
 @op(

@@ -30,12 +30,16 @@ def _infer_matmul(ctx: "InferenceContext") -> None:
         ctx.set_output(0, "?")
         return
     ctx.merge(a[-1], b[-2] if len(b) > 1 else b[0])
+    mine, theirs = ctx.axes("a"), ctx.axes("b")
+    ctx.merge_axes([("a", mine[-1]), ("b", theirs[-2 if len(b) > 1 else 0])])
     sizes: list[Dimension] = [*a[-2:-1], *(b[-1:] if len(b) > 1 else ())]
+    axes = [*mine[-2:-1], *(theirs[-1:] if len(b) > 1 else ())]
     if max(len(a), len(b)) < 3:
-        ctx.set_output(0, sizes, rows=ctx.rows("a") if len(a) == 2 else None)
+        ctx.set_output(0, sizes, axes=axes)
         return
-    batch, rows = ctx.broadcast({"a": a[:-2], "b": b[:-2]})
-    ctx.set_output(0, ctx.concatenate(batch, sizes), rows=rows)
+    batch, held = ctx.broadcast({"a": a[:-2], "b": b[:-2]})
+    plain = [None] * (len(batch) - len(held))
+    ctx.set_output(0, ctx.concatenate(batch, sizes), axes=[*held, *plain, *axes])
 
 
 @op(
@@ -196,7 +200,10 @@ def dropout(x: Array, *, ratio: float = 0.5, seed: NonNegative) -> tuple[Array, 
 
 
 def _infer_cast(ctx: "InferenceContext") -> None:
-    ctx.set_output(0, ctx.input("x"), rows=ctx.rows("x"), dtype=ctx.attr("dtype"))
+    found, dtype = ctx.dtype("x"), ctx.attr("dtype")
+    ctx.set_output(0, ctx.input("x"), axes=ctx.axes("x"), dtype=dtype)
+    if found is not None and found.kind in "iu" and dtype.kind in "iu":
+        ctx.same_value(0, "x")
 
 
 @op("x[*d] -> dtype y[*d]", caffe2="Cast", shape=_infer_cast)

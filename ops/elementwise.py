@@ -135,8 +135,8 @@ def _shape_of(row: Function) -> Callable[["InferenceContext"], None]:
             dtype = np.dtype(row.result([known for known in dtypes if known is not None]))
         except FAILURES as failure:
             raise OpTypeError(row.explain(failure, row.parameters)) from None
-        result, rows = ctx.broadcast_inputs()
-        ctx.set_output(0, result, rows=rows, dtype=dtype)
+        result, axes = ctx.broadcast_inputs()
+        ctx.set_output(0, result, axes=axes, dtype=dtype)
 
     return shape
 
@@ -148,8 +148,8 @@ def _shape_of_expression(ctx: "InferenceContext") -> None:
         dtype = expression.dtype(*dtypes)
     except ExpressionError as error:
         raise OpTypeError(str(error)) from None
-    result, rows = ctx.broadcast_inputs()
-    ctx.set_output(0, result, rows=rows, dtype=dtype)
+    result, axes = ctx.broadcast_inputs()
+    ctx.set_output(0, result, axes=axes, dtype=dtype)
 
 
 def _compiled(expr: Any) -> Expression:

@@ -201,7 +201,7 @@ def _unify_rows(ctx: "InferenceContext") -> None:
     ctx.merge(ctx.dim(ctx.input("data"), 0), ctx.dim(ctx.input("other"), 0))
     left, right = ctx.rows("data"), ctx.rows("other")
     if left is not None and right is not None:
-        ctx.equalities.unify_rows(left, right)
+        ctx.equalities.unite(left, right, "same_rows")
 
 
 @op("data[N, *d], other[M, *e] ->", shape=_unify_rows)

@@ -28,7 +28,7 @@ def _round_width_up(ctx: "InferenceContext") -> None:
         output = ctx.output(i)
         if output.rank.is_static:
             width = (output[1] + (multiple - 1)) // multiple * multiple
-            ctx.set_output(i, ctx.replace_dim(output, 1, width), rows=ctx.rows("lengths"))
+            ctx.set_shape(i, ctx.replace_dim(output, 1, width))
 
 
 @op(
@@ -36,6 +36,8 @@ def _round_width_up(ctx: "InferenceContext") -> None:
     " -> padded[B, max_length|max(lengths), *d], bool mask[B, max_length|max(lengths)]",
     caffe2="PackSegments",
     shape=_round_width_up,
+    steps={"lengths": "minimum(lengths, max_length) if truncate"},
+    depends={"mask": "lengths"},
 )
 def pad(
     data: Array,

@@ -290,7 +290,7 @@ def _whole_multiple(ctx: "InferenceContext") -> None:
     lengths, multiple = ctx.input("lengths"), ctx.attr("multiple_of")
     if lengths.rank.is_static:
         kept = lengths[0] // multiple * multiple
-        ctx.set_output(1, ctx.make_shape([kept]))
+        ctx.set_shape(1, ctx.make_shape([kept]))
     never_longer(ctx)
 
 

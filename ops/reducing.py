@@ -27,8 +27,13 @@ def _infer_reduce(ctx: "InferenceContext") -> None:
         ctx.set_output(0, x if axes is not None or keepdims else [])
         return
     reduced = range(len(x)) if axes is None else positive_axes("axes", axes, len(x))
-    sizes = [1 if i in reduced else size for i, size in enumerate(x) if keepdims or i not in reduced]
-    ctx.set_output(0, sizes, rows=None if 0 in reduced or not len(x) else ctx.rows("x"))
+    places = [i for i in range(len(x)) if keepdims or i not in reduced]
+    held = ctx.axes("x")
+    ctx.set_output(
+        0,
+        [1 if i in reduced else x[i] for i in places],
+        axes=[None if i in reduced else held[i] for i in places],
+    )
 
 
 def _reduce(

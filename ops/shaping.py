@@ -17,6 +17,7 @@ from seqflow.signature import Ints
 
 if TYPE_CHECKING:
     from seqflow.shape import Dimension, InferenceContext, PartialShape
+    from seqflow.shape.terms import Term
 
 Array = np.ndarray[Any, Any]
 
@@ -26,7 +27,7 @@ def _infer_reshape(ctx: "InferenceContext") -> None:
     if value is not None and x.is_static:
         given = x.to_shape()
         found = _solved(given, tuple(value.tolist()))
-        ctx.set_output(0, found, rows=ctx.rows("x") if found[:1] == given[:1] != () else None)
+        ctx.set_output(0, found, axes=_reshaped(ctx, ctx.make_shape(found)))
         return
     if value is not None:
         _check_sizes(tuple(value.tolist()))
@@ -44,7 +45,7 @@ def _infer_reshape(ctx: "InferenceContext") -> None:
         sizes[open_places[0]] = _left_over(ctx, x, total, shape, known)
     elif value is not None:
         raise ShapeError(f"shape is {value.tolist()}: any size fits the -1, expected a number")
-    ctx.set_output(0, sizes, rows=_rows_if_first(ctx, sizes))
+    ctx.set_output(0, sizes, axes=_reshaped(ctx, sizes))
 
 
 def _check_elements(
@@ -66,15 +67,33 @@ def _left_over(
         raise ShapeError(f"x {x} has {total} elements, no multiple of the {known} of shape {shape}") from None
 
 
-def _rows_if_first(ctx: "InferenceContext", sizes: "Sequence[Dimension]") -> Any:
-    """The rows of x where the first of these sizes is provably its number of rows."""
+def _reshaped(ctx: "InferenceContext", sizes: "Sequence[Dimension]") -> "list[Term | None]":
+    """Whose rows the axes hold: the first axes as before, as far as their sizes stay; then axes laid flat."""
     from seqflow.shape import Comparison
 
-    x = ctx.input("x")
-    if not sizes or not x.dimensions:
-        return None
-    same = ctx.equalities.compare(x[0], sizes[0]) is Comparison.EQUAL
-    return ctx.rows("x") if same else None
+    x, axes = ctx.input("x"), ctx.axes("x")
+    if x.dimensions is None:
+        return []
+    stay = 0
+    for before, after in zip(x, sizes, strict=False):
+        if ctx.equalities.compare(before, after) is not Comparison.EQUAL:
+            break
+        stay += 1
+    found: list[Term | None] = list(axes[:stay])
+    last = 0  # axes at the end that stay
+    while last < min(len(x), len(sizes)) - stay and (
+        ctx.equalities.compare(x[-1 - last], sizes[-1 - last]) is Comparison.EQUAL
+    ):
+        last += 1
+    between = len(sizes) - stay - last
+    if between == 1 and len(x) - last > stay:
+        found.append(ctx.flat_rows("x", stay, len(x) - last))
+    elif not stay and sizes and any(axes):
+        found.append(ctx.made_rows())
+        found += [None] * (between - 1)
+    else:
+        found += [None] * between
+    return found + list(axes[len(axes) - last :] if last else ())
 
 
 def _check_sizes(sizes: tuple[int, ...]) -> None:
@@ -127,7 +146,8 @@ def _infer_transpose(ctx: "InferenceContext") -> None:
         ctx.set_output(0, x)
         return
     axes = _permutation(perm, len(x))
-    ctx.set_output(0, [x[axis] for axis in axes], rows=ctx.rows("x") if axes[:1] == (0,) else None)
+    held = ctx.axes("x")
+    ctx.set_output(0, [x[axis] for axis in axes], axes=[held[axis] for axis in axes])
 
 
 def _check_length(perm: tuple[int, ...], rank: int) -> None:
@@ -164,9 +184,13 @@ def _infer_expand_dims(ctx: "InferenceContext") -> None:
         ctx.set_output(0, x)
         return
     added = positive_axes("axis", axis, len(x) + len(axis), "the result")
-    remaining = iter(x)
-    sizes = [1 if i in added else next(remaining) for i in range(len(x) + len(axis))]
-    ctx.set_output(0, sizes, rows=None if 0 in added else ctx.rows("x"))
+    places = range(len(x) + len(axis))
+    sizes, held = iter(x), iter(ctx.axes("x"))
+    ctx.set_output(
+        0,
+        [1 if i in added else next(sizes) for i in places],
+        axes=[None if i in added else next(held) for i in places],
+    )
 
 
 @op("x[*d] -> expanded[*e]", caffe2="ExpandDims", shape=_infer_expand_dims)
@@ -193,14 +217,15 @@ def _infer_squeeze(ctx: "InferenceContext") -> None:
         gone = tuple(i for i, size in enumerate(x) if size == 1)
         if any(size.is_dynamic and size.may_be(1) for size in x):
             stays = bool(len(x)) and not x[0].may_be(1)
-            ctx.set_output(0, "?", rows=ctx.rows("x") if stays else None)
+            ctx.set_output(0, "?", rows=ctx.rows("x") if stays else None)  # its rank is not known
             return
     else:
         gone = positive_axes("axis", axis, len(x))
         for i in gone:
             _check_one(i, ctx.merge(x[i], 1) if x[i].may_be(1) else x[i])
-    rest = [size for i, size in enumerate(x) if i not in gone]
-    ctx.set_output(0, rest, rows=None if 0 in gone else ctx.rows("x"))
+    rest = [i for i in range(len(x)) if i not in gone]
+    held = ctx.axes("x")
+    ctx.set_output(0, [x[i] for i in rest], axes=[held[i] for i in rest])
 
 
 def _check_one(axis: int, size: "int | Dimension") -> None:

@@ -5,9 +5,12 @@ from typing import Any
 
 from seqflow.registry import Inference, OpDef
 from seqflow.shape import Dimension, Equalities, InferenceContext
-from seqflow.signature import Described
+from seqflow.signature.declared import declare, declared, publish, published
+from seqflow.signature.rows import name_outputs
+from seqflow.signature.spaces import Spaces
 from seqflow.signature.specs import Names, Specs, bind_specs
 from seqflow.tensor import TensorSpec
+from seqflow.values import attributes_key, name_values
 
 
 def infer(
@@ -20,23 +23,89 @@ def infer(
     equalities: Equalities | None,
 ) -> Inference:
     """The outputs' specs: as the signature says, and then as the op's shape function does."""
-    known = equalities if equalities is not None else Equalities()
+    if equalities is None:
+        return _alone(op, specs, attributes, values, names, results)
     given = op.complete(attributes)
     called = names if names is not None else _own_names(specs)
     tensors = [f"{op.name}.{name}" for name in op.result_names(given)] if results is None else list(results)
-    with known.staged():
+    with equalities.staged():
+        named = name_outputs(op.signature, tensors)
+        inputs = _input_values(op, specs, called, equalities)
         if op.same is not None:
-            _unify(op, op.same, specs, called, known)
+            _unify(op, op.same, specs, called, equalities)
+        depends, padded = name_values(op, inputs, given, named, equalities)
         outputs, guards = bind_specs(
-            op.signature, specs, attributes=given, names=called, results=tensors, equalities=known
-        )
-    if op.shape is None:
-        return Inference(outputs, guards)
-    context = _context(op, specs, given, values, outputs, known)
-    context.tensors = _tensors(called) | dict(zip(op.tensor_names(given), tensors, strict=True))
-    found = [TensorSpec(one.dtype, one.shape, one.rows) for one in context.run(op.shape)]
-    requested = context.requested_tensors | context.requested_shapes
-    return Inference(found, guards + context.guards, frozenset(requested))
+            op.name, op.signature, op.claims, specs, attributes=given, names=called, results=named,
+            depends=depends, padded=padded, equalities=equalities,
+        )  # fmt: skip
+        if op.shape is None:
+            return Inference(outputs, guards)
+        context = _context(op, specs, given, values, outputs, equalities)
+        context.new_rows = depends
+        context.attributes_key = attributes_key(given)
+        context.tensors = _tensors(called) | dict(zip(op.tensor_names(given), tensors, strict=True))
+        context.results = dict(enumerate(tensors))
+        found = [TensorSpec(one.dtype, one.shape, axes=one.axes) for one in context.run(op.shape)]
+        requested = context.requested_tensors | context.requested_shapes
+        guards += context.guards
+        return Inference(found, guards, frozenset(requested))
+
+
+def _alone(
+    op: OpDef,
+    specs: Specs,
+    attributes: Mapping[str, Any],
+    values: Mapping[str, Any],
+    names: Names | None,
+    results: Sequence[str] | None,
+) -> Inference:
+    """The inference of one op, for which rows are declared, and said, by the names of tensors."""
+    known = Equalities()
+    terms = known.terms
+    inside: dict[str, Any] = {}
+    for name, spec in specs.items():
+        many = isinstance(spec, (list, tuple))
+        inside[name] = [declare(one, terms) for one in spec] if many else declare(spec, terms)  # type: ignore[arg-type, union-attr]
+    called = names if names is not None else _own_names(specs)
+    found = infer(op, inside, attributes, values, called, results, known)
+    return found._replace(outputs=[publish(spec, terms) for spec in found.outputs])
+
+
+def _input_values(op: OpDef, specs: Specs, called: Names, equalities: Equalities) -> dict[str, Any]:
+    """The values of the inputs that are given."""
+    value = equalities.terms.value
+    return {
+        argument.name: [value(one) for one in tensors] if isinstance(tensors, (list, tuple)) else value(tensors)
+        for argument in op.signature.input_arguments
+        if argument.name in specs and (tensors := called[argument.name]) is not None
+    }
+
+
+def infer_rows(
+    op: OpDef, names: Names, attributes: Mapping[str, Any], results: Sequence[str], rows: Mapping[str, Any]
+) -> list[Any]:
+    """Whose rows each output holds, for inputs that are called `names` and hold `rows`, without their shapes."""
+    equalities = Equalities()
+    terms = equalities.terms
+    given = op.complete(attributes)
+    named = name_outputs(op.signature, list(results))
+    inputs = {
+        name: terms.value(one) if isinstance(one, str) else [terms.value(tensor) for tensor in one]
+        for name, one in names.items()
+    }
+    depends, padded = name_values(op, inputs, given, named, equalities)
+    spaces = Spaces(op.name, op.claims, given, equalities, [], padded)
+    single = {name: one for name, one in names.items() if isinstance(one, str)}
+    for argument in op.signature.input_arguments:
+        tensors = names.get(argument.name, ())
+        for tensor in [tensors] if isinstance(tensors, str) else tensors:
+            if tensor in rows:
+                spaces.input(argument, (declared(rows[tensor], terms),), None, tensor, single)
+    return [
+        published(axes[0], terms) if axes else None
+        for output in named
+        for axes in [spaces.output(output.argument, None, {**single, **output.tensors}, depends)]
+    ]
 
 
 def _own_names(specs: Specs) -> Names:
@@ -57,26 +126,27 @@ def _context(
 ) -> InferenceContext:
     """What the shape function sees: the inputs, and the outputs as far as the signature tells."""
     shapes: dict[str, Any] = {}
-    rows: dict[int | str, Any] = {}
+    axes: dict[int | str, Any] = {}
     dtypes: dict[int | str, Any] = {}
     for name, spec in specs.items():
         if isinstance(spec, TensorSpec):
-            shapes[name], rows[name], dtypes[name] = spec.shape, spec.rows, spec.dtype
+            shapes[name], axes[name], dtypes[name] = spec.shape, spec.axes, spec.dtype
         else:
             shapes[name] = [one.shape for one in spec]
-            rows[name], dtypes[name] = [one.rows for one in spec], [one.dtype for one in spec]
+            axes[name], dtypes[name] = [one.axes for one in spec], [one.dtype for one in spec]
     context = InferenceContext(
         op.name,
         shapes,
         attributes=attributes,
         input_values={name: values[name] for name in values if name in specs},
-        rows=rows,
+        axes=axes,
         dtypes=dtypes,
         equalities=equalities,
         num_outputs=len(outputs),
     )
     for i, spec in enumerate(outputs):
-        context.set_output(i, spec.shape, rows=spec.rows, dtype=spec.dtype)
+        context.set_output(i, spec.shape, axes=spec.axes, dtype=spec.dtype)
+    context.output_names = op.result_names(attributes)
     return context
 
 
@@ -92,13 +162,9 @@ def _tensors(called: Names) -> dict[str, str]:
 
 
 def _unify(op: OpDef, same: tuple[str, str], specs: Specs, names: Names, known: Equalities) -> None:
-    """Take two lengths tensors to have the same values, two others to have the same rows."""
-    if not all(argument.is_lengths for argument in op.signature.input_arguments):
-        spaces = [spec.rows for name in same if isinstance(spec := specs[name], TensorSpec)]
-        if len(spaces) == 2 and None not in spaces:
-            known.unify_rows(*spaces)
-        return
+    """Take two lengths tensors to have the same values."""
     one, other = (str(names[name]) for name in same)
-    known.unify_rows(Described(one), Described(other))
+    terms = known.terms
+    known.unite(terms.value(one), terms.value(other), op.name)
     known.equate(Dimension.sum_of(one), Dimension.sum_of(other), op.name)
     known.equate(Dimension.max_of(one), Dimension.max_of(other), op.name)

@@ -29,6 +29,7 @@ from seqflow.signature import (
     parse,
     read_attributes,
 )
+from seqflow.signature.claims import NONE, Claims, read_claims
 from seqflow.signature.language import CONCRETE_DTYPES
 
 if TYPE_CHECKING:  # inference is imported when it is asked for: calling ops does without
@@ -73,6 +74,13 @@ class OpDef:
     """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
     variadic: bool = False
     """It takes its one list of inputs as `*args`."""
+    claims: Claims = NONE
+    """What it claims of its outputs beyond the signature."""
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether there are lists among its outputs."""
+        return any(isinstance(item, Repeated) for item in self.signature.outputs)
 
     @property
     def doc(self) -> str:
@@ -173,17 +181,32 @@ def op(
     caffe2: str | None = None,
     same: tuple[str, str] | None = None,
     shape: ShapeFunction | None = None,
+    depends: Mapping[str, str] | None = None,
+    defines: Mapping[str, str] | None = None,
+    rows: Mapping[str, str] | None = None,
+    steps: Mapping[str, str] | None = None,
+    describes: Mapping[str, str] | None = None,
+    inverse: str | None = None,
+    pure: bool = True,
 ) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
 
     Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. `caffe2`
     names the operator it comes from, or several, separated by commas; `same` two lengths inputs that it declares
-    to be equal; `shape` is a shape function for what the signature cannot say.
+    to be equal; `shape` is a shape function for what the signature cannot say. The other keywords are its claims
+    (`seqflow.signature.claims`).
     """
 
     def declare(function: F) -> F:
-        definition = replace(_define(function, parse(signature)), caffe2=caffe2, same=same, shape=shape)
-        register(definition)
+        read = parse(signature)
+        claims = read_claims(
+            function.__name__, read, depends=depends, defines=defines, rows=rows, steps=steps,
+            describes=describes, inverse=inverse, pure=pure,
+        )  # fmt: skip
+        register(
+            replace(_define(function, read), caffe2=caffe2, same=same, shape=shape, claims=claims)
+        )
+        definition = _ops[function.__name__]
         return definition.call  # type: ignore[return-value]
 
     return declare

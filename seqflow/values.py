@@ -9,7 +9,6 @@ from seqflow import registry
 from seqflow.registry import OpDef
 from seqflow.shape import Equalities
 from seqflow.shape.terms import Term, literal
-from seqflow.signature import Repeated
 from seqflow.signature.claims import Definition, Space
 from seqflow.signature.rows import NamedOutput
 from seqflow.signature.spaces import frozen
@@ -24,8 +23,11 @@ def name_values(
     attributes: Mapping[str, Any],
     results: Sequence[NamedOutput],
     equalities: Equalities,
-) -> list[Term]:
-    """Say what the outputs of a call are; returned are the values it depends on."""
+) -> tuple[list[Term], dict[str, Term]]:
+    """Say what the outputs of a call are.
+
+    Returned are the values it depends on, and the lengths that it pads for in place of those it was given.
+    """
     depends = _flat(inputs.values())
     key = attributes_key(attributes)
     for output in results:
@@ -33,7 +35,12 @@ def name_values(
         term = output_value(op, argument.field, output.repetition, inputs, attributes, equalities, depends, key)
         is_vector = len(argument.dims) == 1 and argument.may_be_lengths
         equalities.set_value(output.tensor, term, is_vector)
-    return depends
+    padded = {
+        name: _defined(definition, inputs, attributes, equalities)
+        for name, (definition, condition) in op.claims.steps.items()
+        if not condition or attributes.get(condition)
+    }
+    return depends, padded
 
 
 def output_value(
@@ -179,7 +186,3 @@ def _call_of(term: Term, name: str, field: str, equalities: Equalities) -> Term 
         if one.kind == "call" and one.data[:2] == (name, field):  # type: ignore[index]
             return one
     return None
-
-
-def is_repeated(op: OpDef) -> bool:
-    return any(isinstance(item, Repeated) for item in op.signature.outputs)

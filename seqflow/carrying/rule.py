@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqflow.errors import LodError, SeqflowError
+from seqflow.inference import infer_rows
 from seqflow.registry import OpDef
-from seqflow.signature import Argument, Described, Repeated, bind_rows
+from seqflow.signature import Argument, Described, Repeated
 from seqflow.signature.language import AtLeast, Name, Rest, Sum
 
 Slot = str | tuple[str, int]
@@ -244,7 +245,7 @@ def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], detail
     requested: frozenset[str] = frozenset()
     if details is None:
         known = {_tensor(slot): part for slot, part in rule.rows.items()}
-        rows: Sequence[Any] = bind_rows(op.signature, names, tensors, known, op.name)  # type: ignore[arg-type]
+        rows: Sequence[Any] = infer_rows(op, names, attributes, tensors, known)
     else:
         try:
             inference = op.infer(

@@ -8,7 +8,6 @@ is read as `h = lstm(doc.values, doc.lengths, w_ih, w_hh, bias)` and so on, befo
 filled in is a guess by names alone; inference proves or refuses it like lengths that were written out.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -124,17 +123,8 @@ class _Carried:
                 return self.call(operand)
 
     def formula(self, formula: Formula) -> Formula:
-        operands: list[Reference | Call] = []
-        text = formula.text
-        for operand in formula.operands:
-            changed = self.operand(operand)
-            assert isinstance(changed, (Reference, Call))
-            operands.append(changed)
-            if isinstance(operand, Reference):
-                text = re.sub(rf"(?<![\w.]){re.escape(operand.name)}(?![\w.(])", str(changed), text)
-            else:
-                text = text.replace(str(operand), str(changed))
-        return replace(formula, operands=tuple(operands), text=text)
+        operands = tuple(self.operand(operand) for operand in formula.operands)
+        return formula.on(operands)  # type: ignore[arg-type]
 
     def call(self, call: Call) -> Call:
         op = _op(call)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +19,10 @@ from seqflow.net.bounds import (
 )
 from seqflow.net.step import compute, each, shown
 from seqflow.net.syntax import Constant, Listed
-from seqflow.shape import DimensionLike, Equalities, Guard, PartialShape
-from seqflow.signature import OwnRows
+from seqflow.shape import Comparison, DimensionLike, Equalities, Guard, PartialShape
+from seqflow.shape.meeting import Guards
+from seqflow.shape.terms import literal
+from seqflow.signature.declared import declare, publish
 from seqflow.tensor import TensorSpec, bytes_text
 
 if TYPE_CHECKING:
@@ -82,26 +83,49 @@ def infer_net(
     return inference.run()
 
 
+_LONGEST_LITERAL = 64
+
+
 class _Inference:
     """What is known while the steps are gone through."""
 
     def __init__(self, net: Net, specs: Mapping[str, TensorSpec]) -> None:
         self.net = net
         self.equalities = Equalities()
-        self.specs = {name: _named(name, spec) for name, spec in specs.items()}
+        self.terms = self.equalities.terms
+        self.specs = {name: self.input(name, spec) for name, spec in specs.items()}
         self.values: dict[str, Any] = {name: np.asarray(value) for name, value in net.constants.items()}
         for name, value in self.values.items():
-            self.specs[name] = TensorSpec.of(value, OwnRows(f"the constant {name}"))
+            self.specs[name] = TensorSpec.of(value)
+            self.set_literal(name, value)
         self.makers = {name: step for step in net.steps for name in step.results}
 
+    def input(self, name: str, spec: TensorSpec) -> TensorSpec:
+        """The spec of an input, with the rows it declares; without a declaration they are those it meets first."""
+        spec = declare(_named(name, spec), self.terms)
+        if not spec.axes and spec.shape.rank != 0:
+            spec = TensorSpec(spec.dtype, spec.shape, axes=(self.terms.make("variable", name),))
+        self.equalities.set_value(name, self.terms.value(name), spec.dtype.kind in "iu" and spec.shape.rank == 1)
+        if spec.shape.dimensions and spec.axes[0].is_rows:  # type: ignore[union-attr]
+            self.equalities.count_rows(spec.axes[0], spec.shape[0], f"{name} has the same rows")  # type: ignore[arg-type]
+        return spec
+
+    def set_literal(self, tensor: str, value: Any) -> None:
+        """Values that are known are equal where they are: short vectors of integers; others only to themselves."""
+        known = np.asarray(value)
+        if known.dtype.kind in "iu" and known.ndim < 2 and known.size <= _LONGEST_LITERAL:
+            term = self.terms.make("literal", literal(known.tolist()))
+            self.equalities.set_value(tensor, term, known.ndim == 1)
+
     def run(self) -> NetInference:
-        guards: list[Guard] = []
+        guards: Guards = []
         by_step: list[tuple[Guard, ...]] = []
         dropped: dict[str, TensorSpec] = {}
         for number, step in enumerate(self.net.steps):
             results = [f"_{number}.{i}" if name == "_" else name for i, name in enumerate(step.results)]
             inferred = self.step(step, results)
-            for name, result, spec in zip(step.results, results, inferred.outputs, strict=True):
+            outputs = [self.with_equal_values(*pair, inferred.guards) for pair in zip(results, inferred.outputs, strict=True)]
+            for name, result, spec in zip(step.results, results, outputs, strict=True):
                 (dropped if name == "_" else self.specs)[result] = _named(result, spec)
             for name in (*(step.uses if may_bound_inputs(step, inferred.guards) else ()), *results):
                 tighten(name, self.specs.get(name) or dropped[name], self.equalities)
@@ -109,7 +133,7 @@ class _Inference:
             found = [guard._replace(origin=origin + guard.origin) for guard in inferred.guards]
             guards += found
             by_step.append(tuple(found))
-        known = {name: _resolved(spec, self.equalities) for name, spec in self.specs.items()}
+        known = {name: publish(_resolved(spec, self.equalities), self.terms) for name, spec in self.specs.items()}
         bounds = byte_bounds(known, self.equalities)
         total = total_bytes([*bounds.values(), *byte_bounds(dropped, self.equalities).values()])
         longest = longest_lengths(known, self.equalities)
@@ -117,8 +141,11 @@ class _Inference:
 
     def step(self, step: Step, results: list[str]) -> Inference:
         """Infer one step; where its shape function wants values that can be computed now, once more with them."""
+        for operand in step.inputs.values():
+            if isinstance(operand, Constant):
+                self.set_literal(str(operand), operand.value)
         specs = {name: each(operand, self.spec) for name, operand in step.inputs.items()}
-        names = {name: each(operand, partial(_name, name)) for name, operand in step.inputs.items()}
+        names = {name: each(operand, str) for name, operand in step.inputs.items()}
         single = {name: one for name, one in step.inputs.items() if not isinstance(one, Listed)}
         values = {name: known for name, one in single.items() if (known := self.known(one)) is not None}
         try:
@@ -136,6 +163,19 @@ class _Inference:
         except SeqflowError as error:
             error.add_note(step.note({name: shown(spec) for name, spec in specs.items()}))
             raise
+
+    def with_equal_values(self, tensor: str, spec: TensorSpec, guards: Guards) -> TensorSpec:
+        """The spec of a result; one that has the values of another tensor has its sizes and its rows as well."""
+        value = self.terms.find(self.terms.values[tensor])
+        known = self.equalities.specs.setdefault(value, spec)
+        if known is spec or not known.shape.dimensions or not spec.shape.dimensions:
+            return spec
+        for mine, theirs in zip(spec.shape, known.shape, strict=False):
+            if self.equalities.compare(mine, theirs) is not Comparison.EQUAL:
+                origin = f"{tensor} has the values of {value.tensor}"
+                guards.append(Guard(theirs, mine, origin, is_checked=False))
+                self.equalities.equate(theirs, mine, origin)
+        return TensorSpec(spec.dtype, spec.shape, axes=known.axes)
 
     def spec(self, operand: Input) -> TensorSpec:
         if isinstance(operand, Constant):
@@ -172,18 +212,12 @@ class _Inference:
         return self.values.get(str(operand))
 
 
-def _name(argument: str, operand: Input) -> str:
-    """What the tensor is called; a literal has no name of its own."""
-    return f"_.{argument}" if isinstance(operand, Constant) else str(operand)
-
-
 def _named(name: str, spec: TensorSpec) -> TensorSpec:
-    return TensorSpec(spec.dtype, spec.shape.named(name), spec.rows)
+    return TensorSpec(spec.dtype, spec.shape.named(name), axes=spec.axes)
 
 
 def _resolved(spec: TensorSpec, equalities: Equalities) -> TensorSpec:
     if spec.shape.dimensions is None:
         return spec
     sizes = [equalities.resolve(size) for size in spec.shape.dimensions]
-    rows = spec.rows if spec.rows is None else equalities.rows(spec.rows)
-    return TensorSpec(spec.dtype, PartialShape(sizes), rows)
+    return TensorSpec(spec.dtype, PartialShape(sizes), axes=spec.axes)

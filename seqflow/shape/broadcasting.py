@@ -1,6 +1,6 @@
 """Broadcasting: the shape of an elementwise operation, as in NumPy, but rows of sequences are never repeated."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from seqflow.shape.arithmetic import Comparison
 from seqflow.shape.dimension import Dimension
@@ -11,9 +11,9 @@ Merge = Callable[[Dimension, Dimension], Dimension]
 
 
 def broadcast_shapes(
-    shapes: Sequence[PartialShape], rows_first: bool, equalities: Equalities, merge: Merge
+    shapes: Sequence[PartialShape], held: Collection[int], equalities: Equalities, merge: Merge
 ) -> PartialShape:
-    """The shape that shapes of known rank broadcast to; with `rows_first` axis 0 holds rows.
+    """The shape that shapes of known rank broadcast to; the axes in `held` hold rows, or steps.
 
     `merge` says what is known of two sizes that have to be the same.
     """
@@ -23,7 +23,7 @@ def broadcast_shapes(
         size = Dimension(1)
         for shape in shapes:
             if len(shape) >= -axis:
-                if axis == -rank and rows_first:
+                if axis + rank in held:
                     size = _merge_size(size, shape[axis], merge)
                 else:
                     size = _broadcast_size(size, shape[axis], equalities, merge)

@@ -21,7 +21,7 @@ class Equalities:
     2*B Comparison.EQUAL
     """
 
-    __slots__ = ("_counts", "_journal", "_reasons", "_users", "_values", "terms")
+    __slots__ = ("_counts", "_journal", "_reasons", "_users", "_values", "specs", "terms")
 
     def __init__(self) -> None:
         self._values: dict[Atom, Dimension] = {}
@@ -30,6 +30,8 @@ class Equalities:
         """How many rows there are, by the term that stands for them."""
         self.terms = Terms()
         """What the values of tensors, and the rows of their axes, are."""
+        self.specs: dict[Term, Any] = {}
+        """The spec of the first tensor with each value."""
         self._users: dict[Atom, dict[Atom, None]] = {}
         """For each atom those whose values spoke of it at some time, in order."""
         self._journal: list[tuple[dict[Any, Any], Any, Any]] = []
@@ -264,7 +266,7 @@ def _occurs(atom: Atom, inside: Atom) -> bool:
     )
 
 
-def _eliminated_first(atom: Atom) -> tuple[int, bool, str]:
+def _eliminated_first(atom: Atom) -> tuple[int, str]:
     """Names give way before what is said of lengths tensors, and made-up names before given ones."""
-    kinds = ("sum", "max", "len", "size")
-    return kinds.index(atom.kind) + 1 if atom.kind in kinds else 0, "[" in atom.name, atom.text
+    kinds = ("sum", "max", "len", "size", "axis")
+    return kinds.index(atom.kind) + 1 if atom.kind in kinds else 0, atom.text

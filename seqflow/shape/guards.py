@@ -16,12 +16,14 @@ class Guard(NamedTuple):
     left: Dimension | PartialShape
     right: Dimension | PartialShape
     origin: str
+    is_checked: bool = True
+    """Whether the op itself checks it when it runs, as far as its signature says it."""
 
-    @property
-    def atoms(self) -> list[str]:
-        """The texts of the sizes it speaks of: `sum(lengths)`, `x.shape[0]`."""
+    def tensors(self) -> list[str]:
+        """The tensors whose sizes have to be known before it can be checked."""
         sides = (self.left, self.right)
-        return [text for side in sides for size in _dimensions(side) for text in size.atom_texts()]
+        atoms = [atom for side in sides for size in _dimensions(side) for atom in size.atoms()]
+        return [atom.tensor for atom in atoms if atom.tensor is not None]
 
     def __str__(self) -> str:
         return f"{self.left} == {self.right} ({self.origin})"
@@ -42,7 +44,7 @@ class SameLengths(NamedTuple):
         return f"{self.left} == {self.right}, each length ({self.origin})"
 
 
-class Output(NamedTuple):
+class InferredOutput(NamedTuple):
     """What a shape function said of one output."""
 
     shape: PartialShape

@@ -9,7 +9,7 @@ from seqflow.errors import LodError, OpError, SeqflowError, ShapeError, nearest
 from seqflow.shape.broadcasting import broadcast_shapes
 from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
-from seqflow.shape.guards import Guard, Output
+from seqflow.shape.guards import Guard, InferredOutput
 from seqflow.shape.inputs import Inputs, InputShapes, Key
 from seqflow.shape.meeting import Guards, differing, meet
 from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
@@ -68,7 +68,7 @@ class InferenceContext:
         self.requested_shapes: set[str] = set()
         """The inputs whose values it asked for as a shape; a part of the value is of use, too."""
         self._inputs = InputShapes(op_name, inputs)
-        self._outputs: list[Output | None] = [None] * num_outputs
+        self._outputs: list[InferredOutput | None] = [None] * num_outputs
         self._values = self._inputs.by_position(input_values)
         self._axes: dict[int, Axes] = dict(self._inputs.by_position(axes))
         for i, one in self._inputs.by_position(rows).items():
@@ -142,7 +142,12 @@ class InferenceContext:
             if rows == "new":
                 rows = self.made_rows(i) if given.dimensions else None
             axes = () if rows is None else (rows,)
-        self._outputs[i] = Output(given, tuple(axes), known)
+        self._outputs[i] = InferredOutput(given, tuple(axes), known)
+
+    def set_shape(self, i: int | str, shape: ShapeLike) -> None:
+        """Say more of an output's shape; its dtype and whose rows it holds stay as they were said before."""
+        output = self._outputs[self._check_output(i)]
+        self.set_output(i, shape, axes=() if output is None else output.axes)
 
     def made_rows(self, what: Hashable = 0) -> Term | None:
         """New rows, made from the values of the inputs: the same for the same call."""
@@ -187,7 +192,7 @@ class InferenceContext:
         return output.shape
 
     @property
-    def outputs(self) -> list[Output]:
+    def outputs(self) -> list[InferredOutput]:
         """All outputs; ShapeError where one is not set."""
         found = [output for output in self._outputs if output is not None]
         if len(found) < len(self._outputs):
@@ -203,7 +208,7 @@ class InferenceContext:
             raise OpError(f"{self.op_name}: there is no output {i}, it has {self.num_outputs}")
         return i
 
-    def run(self, shape_function: Callable[["InferenceContext"], object]) -> list[Output]:
+    def run(self, shape_function: Callable[["InferenceContext"], object]) -> list[InferredOutput]:
         """Call the shape function and return the outputs.
 
         An error gains the op, the inputs and the known values; then inputs, outputs, guards and equalities are
@@ -415,12 +420,11 @@ class InferenceContext:
             rows = self.merge_rows(*parts)
             return PartialShape.dynamic(), () if rows is None else (rows,)
         rank = max(map(len, parts.values()), default=0)
-        axes: list[Term | None] = [None] * rank
-        if any(self._axes.get(self._inputs.position(key)) for key in parts):
-            with self._unchanged_on_error():
-                axes = [self._broadcast_axis(parts, axis - rank, rank) for axis in range(rank)]
-        held = [axis for axis, space in enumerate(axes) if space is not None and space.is_rows]
+        if not any(self._axes.get(self._inputs.position(key)) for key in parts):
+            return broadcast_shapes(list(parts.values()), (), self.equalities, self.merge), ()
         with self._unchanged_on_error():
+            axes = [self._broadcast_axis(parts, axis - rank, rank) for axis in range(rank)]
+            held = [axis for axis, space in enumerate(axes) if space is not None]
             shape = broadcast_shapes(list(parts.values()), held, self.equalities, self.merge)
         while axes and axes[-1] is None:
             axes.pop()
@@ -428,25 +432,21 @@ class InferenceContext:
 
     def _broadcast_axis(self, parts: Mapping[Key, PartialShape], axis: int, rank: int) -> Term | None:
         """Whose rows an axis, counted from the end, holds."""
+        longest = [(key, shape) for key, shape in parts.items() if len(shape) == rank]
+        opposite = any(self.axes(key)[axis] is not None for key, _ in longest)
         found: list[tuple[str, Term | None]] = []
-        plain: list[tuple[Key, Dimension]] = []
-        shorter: list[tuple[Key, Term]] = []
         for key, shape in parts.items():
-            if len(shape) < -axis:
-                continue
-            space = self.axes(key)[len(shape) + axis]
+            space = self.axes(key)[axis] if len(shape) >= -axis else None
             if space is None:
-                plain.append((key, shape[axis]))
+                continue
+            if len(shape) < rank and space.is_rows and not opposite:
+                unknown = self.equalities.terms.find(space).kind == "variable"
+                repeated = next((one for one, shape in longest if not unknown or shape[axis] == 1), None)
+                if repeated is not None and shape[axis] != 1:
+                    raise self._rows_broadcast(key, space, repeated)
                 continue
             name = self._inputs.names[self._inputs.position(key)]
-            found.append((f"{name}.shape[{len(shape) + axis}]" if len(shape) + axis else name, space))
-            if len(shape) < rank and space.is_rows:
-                shorter.append((key, space))
-        longest = [key for key, shape in parts.items() if len(shape) == rank]
-        for key, space in shorter:
-            opposite = [space for one in longest if (space := self.axes(one)[rank + axis]) is not None]
-            if not opposite or -axis != len(parts[key]) - 0 and not opposite:
-                raise self._rows_broadcast(key, space, longest[0])
+            found.append((name if -axis == len(shape) else f"{name}.shape[{len(shape) + axis}]", space))
         return self.merge_axes(found)
 
     def _rows_broadcast(self, key: Key, rows: Term, other: Key) -> LodError:

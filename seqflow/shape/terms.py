@@ -111,6 +111,10 @@ class Terms:
         """The rows that a mask, an order or a slice takes of others."""
         return self.make("select", None, rows, by)
 
+    def declared(self, rows: Hashable) -> Term:
+        """Rows as they were declared: the term itself, or that of rows that are only equal to themselves."""
+        return rows if isinstance(rows, Term) and self.owns(rows) else self.make("rows", rows)
+
     # Comparing
 
     def find(self, term: Term) -> Term:
@@ -268,4 +272,5 @@ _ROWS = frozenset({"rows", "variable", "described", "select", "sliced", "groups"
 
 def literal(value: Any) -> Hashable:
     """The data of a literal's term: equal for equal numbers, whatever their width."""
-    return (type(value).__name__, value) if value.__hash__ is not None else repr(value)
+    value = tuple(value) if isinstance(value, list) else value
+    return type(value).__name__, value

@@ -3,6 +3,7 @@
     depends   {"positions": "mask"}: the inputs that an output depends on, all where nothing is said
     defines   {"lengths": "minimum(lengths, max_length)"}: an output in the language of nets
     rows      {"K": "select(N, mask)"}: the rows of an axis that no input has
+    steps     {"lengths": "minimum(lengths, max_length) if truncate"}: what an output is really padded for
     describes {"lengths": "select(sum(lengths), mask)"}: the rows that an output describes, taken as lengths
     inverse   "pack_rows": the op whose inputs this one gives back, for what that op made of them
     pure      False: two calls may differ; then nothing is known to be equal to an output
@@ -43,6 +44,8 @@ class Claims:
     texts: Mapping[str, str] = field(default_factory=dict)
     """The definitions as they were written."""
     rows: Mapping[str, Space] = field(default_factory=dict)
+    steps: Mapping[str, tuple[Definition, str]] = field(default_factory=dict)
+    """Definitions, and the attribute that has to be given for them to hold."""
     describes: Mapping[str, Space] = field(default_factory=dict)
     inverse: str | None = None
     pure: bool = True
@@ -51,7 +54,7 @@ class Claims:
 
 
 NONE = Claims()
-_HEADS = {"sum", "select", "groups", "joined", "new"}
+_HEADS = {"sum", "select", "sliced", "groups", "joined"}
 
 
 def read_claims(
@@ -61,6 +64,7 @@ def read_claims(
     depends: Mapping[str, str] | None = None,
     defines: Mapping[str, str] | None = None,
     rows: Mapping[str, str] | None = None,
+    steps: Mapping[str, str] | None = None,
     describes: Mapping[str, str] | None = None,
     inverse: str | None = None,
     pure: bool = True,
@@ -74,6 +78,7 @@ def read_claims(
         ("depends", depends, outputs | fresh),
         ("defines", defines, outputs),
         ("rows", rows, fresh),
+        ("steps", steps, inputs),
         ("describes", describes, outputs),
     ):
         wrong = next((one for one in claimed or () if one not in known), None)
@@ -88,6 +93,7 @@ def read_claims(
         {output: _definition(name, text) for output, text in (defines or {}).items()},
         dict(defines or {}),
         {axis: _space(name, text) for axis, text in (rows or {}).items()},
+        {one: _conditional(name, text) for one, text in (steps or {}).items()},
         {output: _space(name, text) for output, text in (describes or {}).items()},
         inverse,
         pure,
@@ -123,6 +129,11 @@ def _definition(op: str, text: str) -> Definition:
         return _tree(ast.parse(text, mode="eval").body)
     except (SyntaxError, ValueError):
         raise OpError(f"{op}: the definition is {text!r}, expected a call or +, - and * of names") from None
+
+
+def _conditional(op: str, text: str) -> tuple[Definition, str]:
+    definition, _, condition = text.partition(" if ")
+    return _definition(op, definition), condition.strip()
 
 
 def _tree(node: ast.AST) -> Definition:

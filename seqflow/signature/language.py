@@ -170,6 +170,8 @@ class Argument:
     """The NumPy dtype kinds an input takes, or None where it takes one dtype only."""
     row_name: str | None = field(init=False, repr=False, compare=False)
     """The dimension variable of axis 0, which names a row space; None for all other dimensions."""
+    may_be_lengths: bool = field(init=False, repr=False, compare=False)
+    """Whether it is a vector, of integers as far as its dtype word says."""
     computed: int = field(init=False, repr=False, compare=False)
     """How many dimensions are computed from others. Those without any are bound first."""
 
@@ -180,6 +182,8 @@ class Argument:
         object.__setattr__(self, "kinds", kinds)
         first = self.dims[0] if self.dims else None
         object.__setattr__(self, "row_name", first.name if isinstance(first, (Name, AtLeast)) else None)
+        integers = self.dtype.word in ("any", "int", "index", "number", "ordered", "sum_of", "dtype") or "int" in self.dtype.word
+        object.__setattr__(self, "may_be_lengths", integers and len(self.dims) == 1)
         object.__setattr__(self, "rank", len(self.dims) - len(rests))
         object.__setattr__(self, "rest", rests[0] if rests else None)
         object.__setattr__(self, "computed", len(self.dims) - plain)

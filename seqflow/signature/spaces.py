@@ -24,7 +24,13 @@ class Spaces:
     """Whose rows the axes of one call hold, by the names of the signature."""
 
     def __init__(
-        self, op: str, claims: Claims, attributes: Mapping[str, Any], equalities: Equalities, guards: Guards
+        self,
+        op: str,
+        claims: Claims,
+        attributes: Mapping[str, Any],
+        equalities: Equalities,
+        guards: Guards,
+        lengths_padded: Mapping[str, Term],
     ) -> None:
         self.op = op
         self.claims = claims
@@ -32,6 +38,8 @@ class Spaces:
         self.equalities = equalities
         self.terms = equalities.terms
         self.guards = guards
+        self.lengths_padded = lengths_padded
+        """The lengths that an output is padded for, where they are not those of the input."""
         self.named: dict[str, tuple[Term, str]] = {}
         """What each dimension variable names, and the input that says so."""
         self.rests: dict[tuple[str, int], tuple[Term, str]] = {}
@@ -118,7 +126,8 @@ class Spaces:
             case Sum(of=of) if of in tensors:
                 return self.terms.described(self.terms.value(tensors[of]))
             case Max(of=of) | Given(otherwise=Max(of=of)) if of in tensors:
-                return self.terms.steps(self.terms.value(tensors[of]), self.side)
+                lengths = self.lengths_padded.get(of) or self.terms.value(tensors[of])
+                return self.terms.steps(lengths, self.side)
             case Name(name=name) if name in self.named:
                 return self.named[name][0]
             case Name(name=name) if name in self.attributes:
@@ -158,10 +167,9 @@ class Spaces:
             ids, *given = space.args
             data = tuple(self.attributes.get(one.head) for one in given)
             return self.terms.make("groups", data, self.terms.value(tensors[ids.head]))
-        parts = [self.claimed(one, tensors) for one in space.args]
-        if None in parts:
-            return None
-        return self.terms.make(space.head, None, *parts)
+        given = tuple(frozen(self.attributes[one.head]) for one in space.args if one.head in self.attributes)
+        parts = [self.claimed(one, tensors) for one in space.args if one.head not in self.attributes]
+        return None if None in parts else self.terms.make(space.head, given or None, *parts)
 
 
 def frozen(value: Any) -> Any:

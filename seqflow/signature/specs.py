@@ -9,7 +9,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
-from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape, quoted
+from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape
 from seqflow.shape.meeting import Guards
 from seqflow.shape.terms import Term
 from seqflow.signature.arrays import expected_dtype
@@ -49,20 +49,21 @@ def bind_specs(
     names: Names,
     results: Sequence[NamedOutput],
     depends: Sequence[Term],
+    padded: Mapping[str, Term],
     equalities: Equalities,
 ) -> tuple[list[TensorSpec], Guards]:
     """The outputs' specs, and what was taken to be equal without proof.
 
     `specs` holds those of the inputs that are given, by the signature's names; `names` the tensors they are, and
     `results` the outputs with the tensors they will be: `equalities` knows their values. New rows are made from the
-    values `depends`. Where the op takes or gives a list, there is a list. Raises OpTypeError, ShapeError, and
+    values `depends`, and padded for the lengths `padded` in place of others. Where the op takes or gives a list, there is a list. Raises OpTypeError, ShapeError, and
     LodError where values meet lengths that describe other rows; then `equalities` has not changed.
     """
     with equalities.staged():
         single = {name: tensor for name, tensor in names.items() if type(tensor) is str and name in specs}
         inputs = _inputs(signature, specs, names, single)
         guards: Guards = []
-        spaces = Spaces(op, claims, attributes, equalities, guards)
+        spaces = Spaces(op, claims, attributes, equalities, guards, padded)
         binder = _Binder(attributes, equalities, spaces, guards)
         for one in sorted(inputs, key=_computed):
             binder.input(one)
@@ -276,7 +277,7 @@ class _Binder:
             wanted = dim.size if isinstance(dim, Fresh) else dim
             size = None if isinstance(wanted, (Anything, AtLeast)) else self.size(wanted)
             if size is None:
-                size = Dimension.symbol(f"{quoted(result)}.shape[{axis}]")
+                size = Dimension.axis_of(result, axis)
                 if isinstance(wanted, Name):
                     self.sizes[wanted.name] = size
             sizes.append(self.equalities.resolve(size) if size.terms else size)

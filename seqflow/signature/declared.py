@@ -1,0 +1,40 @@
+"""Rows as they are declared, and as they are said of results: by the names of tensors; inside, they are terms."""
+
+from collections.abc import Hashable
+
+from seqflow.shape.terms import Term, Terms
+from seqflow.signature.rows import Described
+from seqflow.tensor import TensorSpec
+
+
+def declare(spec: TensorSpec, terms: Terms) -> TensorSpec:
+    """The spec with the rows it declares as terms."""
+    if not spec.axes:
+        return spec
+    return TensorSpec(spec.dtype, spec.shape, axes=[declared(one, terms) for one in spec.axes])
+
+
+def declared(rows: Hashable | None, terms: Terms) -> Term | None:
+    """Rows as a term; rows that the lengths of a tensor describe by the value of that tensor."""
+    if rows is None:
+        return None
+    return terms.described(terms.value(rows.by)) if isinstance(rows, Described) else terms.declared(rows)
+
+
+def publish(spec: TensorSpec, terms: Terms) -> TensorSpec:
+    """The spec with rows as they are declared: by the names of the tensors that describe them."""
+    if not spec.axes:
+        return spec
+    return TensorSpec(spec.dtype, spec.shape, axes=[published(one, terms) for one in spec.axes])
+
+
+def published(space: Hashable | None, terms: Terms) -> Hashable | None:
+    """Rows by the name of a tensor that describes them, or as they were declared; the term where neither is."""
+    if not isinstance(space, Term):
+        return space
+    for one in terms.members(space):
+        if one.kind == "described" and (tensor := terms.find(one.args[0]).tensor or one.args[0].tensor):
+            return Described(tensor)
+        if one.kind == "rows":
+            return one.data
+    return terms.find(space)
