@@ -214,6 +214,8 @@ class Signature:
     """The inputs and outputs of an op."""
 
     text: str
+    inputs_text: str
+    """The part of the text before the arrow."""
     inputs: tuple[Argument | Repeated, ...]
     outputs: tuple[Argument | Repeated, ...]
     input_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
@@ -223,9 +225,16 @@ class Signature:
         object.__setattr__(self, "input_arguments", tuple(flatten(self.inputs)))
         object.__setattr__(self, "output_arguments", tuple(flatten(self.outputs)))
 
-    @property
-    def inputs_text(self) -> str:
-        return self.text.split("->")[0].strip()
+    def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
+        """The names of all output tensors: those of lists are numbered, `parts.0`, `parts.1`."""
+        found: list[str] = []
+        for item in self.outputs:
+            if isinstance(item, Repeated):
+                count = item.length(attributes)
+                found += [f"{argument.name}.{i}" for argument in item.arguments for i in range(count)]
+            else:
+                found.append(item.name)
+        return found
 
     def __str__(self) -> str:
         return self.text
@@ -315,6 +324,11 @@ class _Reader:
             self.fail("a name")
         return self.take()
 
+    def text_before(self) -> str:
+        """The text up to the next token."""
+        end = self.tokens[self.next].position if self.next < len(self.tokens) else len(self.text)
+        return self.text[:end].rstrip()
+
     def fail(self, expected: str, token: _Token | None = None) -> None:
         if token is None:
             end = _Token("the end", len(self.text))
@@ -330,9 +344,10 @@ def parse(text: str) -> Signature:
     """Read a signature; OpError with a caret where it is malformed."""
     reader = _Reader(" ".join(text.split()))
     inputs = _arguments(reader, end="->")
+    inputs_text = reader.text_before()
     reader.take("->")
     outputs = _arguments(reader, end="")
-    signature = Signature(reader.text, inputs, outputs)
+    signature = Signature(reader.text, inputs_text, inputs, outputs)
     names = [argument.name for argument in flatten(inputs + outputs)]
     repeated = {name for name in names if names.count(name) > 1}
     if repeated:
