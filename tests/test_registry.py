@@ -20,7 +20,7 @@ def twice():
         return x * factor, np.arange(len(x))
 
     yield twice_of_a_test
-    del registry._ops["twice_of_a_test"]
+    registry.unregister("twice_of_a_test")
 
 
 def test_a_users_op_is_checked_named_and_found(twice):
@@ -99,7 +99,7 @@ def test_the_stub_of_the_ops_is_current():
 
     from seqflow.stubs import auto_stub, stub
 
-    root = Path(registry.__file__).parents[1]
+    root = Path(sf.__file__).parents[1]
     assert (root / "ops" / "__init__.pyi").read_text() == stub(), "run `python -m seqflow.stubs`"
     assert (root / "seqflow" / "auto.pyi").read_text() == auto_stub(), "run `python -m seqflow.stubs`"
 

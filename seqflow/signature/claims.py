@@ -51,6 +51,8 @@ class Claims:
     pure: bool = True
     value: Callable[..., Any] | None = None
     """Says itself what its one output is: an expression is what its functions are."""
+    look_up: Callable[[str], Any] = field(default=str, compare=False)
+    """The registry's, for the ops that definitions and inverses speak of."""
 
 
 NONE = Claims()
@@ -68,7 +70,7 @@ def read_claims(
     describes: Mapping[str, str] | None = None,
     inverse: str | None = None,
     pure: bool = True,
-    value: Callable[..., Any] | None = None,
+    look_up: Callable[[str], Any],
 ) -> Claims:
     """The claims of an op; OpError where one speaks of what the signature does not have."""
     outputs = {argument.field for argument in signature.output_arguments}
@@ -97,7 +99,7 @@ def read_claims(
         {output: _space(name, text) for output, text in (describes or {}).items()},
         inverse,
         pure,
-        value,
+        look_up=look_up,
     )
 
 

@@ -226,6 +226,8 @@ class Signature:
     """The inputs and outputs of an op."""
 
     text: str
+    inputs_text: str
+    """The part of the text before the arrow."""
     inputs: tuple[Argument | Repeated, ...]
     outputs: tuple[Argument | Repeated, ...]
     input_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
@@ -235,9 +237,24 @@ class Signature:
         object.__setattr__(self, "input_arguments", tuple(flatten(self.inputs)))
         object.__setattr__(self, "output_arguments", tuple(flatten(self.outputs)))
 
-    @property
-    def inputs_text(self) -> str:
-        return self.text.split("->")[0].strip()
+    def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
+        """All output tensors by their names here; those of lists are numbered, `parts.0`, `parts.1`."""
+        return self._numbered([argument.name for argument in self.output_arguments], attributes)
+
+    def result_names(self, attributes: Mapping[str, Any]) -> list[str]:
+        """All output tensors by the names of their fields: `lengths'` is `lengths`."""
+        return self._numbered([argument.field for argument in self.output_arguments], attributes)
+
+    def _numbered(self, names: list[str], attributes: Mapping[str, Any]) -> list[str]:
+        remaining = iter(names)
+        found: list[str] = []
+        for item in self.outputs:
+            if isinstance(item, Repeated):
+                count = item.length(attributes)
+                found += [f"{name}.{i}" for _, name in zip(item.arguments, remaining) for i in range(count)]
+            else:
+                found.append(next(remaining))
+        return found
 
     def __str__(self) -> str:
         return self.text
@@ -333,6 +350,11 @@ class _Reader:
             self.fail("a name")
         return self.take()
 
+    def text_before(self) -> str:
+        """The text up to the next token."""
+        end = self.tokens[self.next].position if self.next < len(self.tokens) else len(self.text)
+        return self.text[:end].rstrip()
+
     def fail(self, expected: str, token: _Token | None = None) -> None:
         if token is None:
             end = _Token("the end", len(self.text))
@@ -348,9 +370,10 @@ def parse(text: str) -> Signature:
     """Read a signature; OpError with a caret where it is malformed."""
     reader = _Reader(" ".join(text.split()))
     inputs = _arguments(reader, end="->")
+    inputs_text = reader.text_before()
     reader.take("->")
     outputs = _arguments(reader, end="")
-    signature = Signature(reader.text, inputs, outputs)
+    signature = Signature(reader.text, inputs_text, inputs, outputs)
     _check_names(signature)
     return _mark_lengths(signature)
 

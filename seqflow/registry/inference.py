@@ -1,16 +1,31 @@
 """What an op makes of specs: dtypes, shapes and rows of its results, before there is data."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from __future__ import annotations
 
-from seqflow.registry import Inference, OpDef
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from seqflow.registry.values import attributes_key, name_values
 from seqflow.shape import Dimension, Equalities, InferenceContext
+from seqflow.shape.meeting import Guards
 from seqflow.signature.declared import declare, declared, publish, published
 from seqflow.signature.rows import name_outputs
 from seqflow.signature.spaces import Spaces
 from seqflow.signature.specs import Names, Specs, bind_specs
 from seqflow.tensor import TensorSpec
-from seqflow.values import attributes_key, name_values
+
+if TYPE_CHECKING:
+    from seqflow.registry.definition import OpDef
+
+
+class Inference(NamedTuple):
+    """What inference says of one call."""
+
+    outputs: list[TensorSpec]
+    guards: Guards
+    """Sizes, and lengths, that were taken to be equal without proof."""
+    requested: frozenset[str] = frozenset()
+    """Inputs whose values, were they known, would say more of the outputs' shapes."""
 
 
 def infer(
@@ -40,11 +55,12 @@ def infer(
         )  # fmt: skip
         if op.shape is None:
             return Inference(outputs, guards)
-        context = _context(op, specs, given, values, outputs, equalities)
+        context = _context(op.name, specs, given, values, outputs, equalities)
         context.new_rows = depends
         context.attributes_key = attributes_key(given)
-        context.tensors = _tensors(called) | dict(zip(op.tensor_names(given), tensors, strict=True))
+        context.tensors = _tensors(called) | dict(zip(op.signature.tensor_names(given), tensors, strict=True))
         context.results = dict(enumerate(tensors))
+        context.output_names = op.result_names(given)
         found = [TensorSpec(one.dtype, one.shape, axes=one.axes) for one in context.run(op.shape)]
         requested = context.requested_tensors | context.requested_shapes
         guards += context.guards
@@ -117,7 +133,7 @@ def _own_names(specs: Specs) -> Names:
 
 
 def _context(
-    op: OpDef,
+    op_name: str,
     specs: Specs,
     attributes: Mapping[str, Any],
     values: Mapping[str, Any],
@@ -135,7 +151,7 @@ def _context(
             shapes[name] = [one.shape for one in spec]
             axes[name], dtypes[name] = [one.axes for one in spec], [one.dtype for one in spec]
     context = InferenceContext(
-        op.name,
+        op_name,
         shapes,
         attributes=attributes,
         input_values={name: values[name] for name in values if name in specs},
@@ -146,7 +162,6 @@ def _context(
     )
     for i, spec in enumerate(outputs):
         context.set_output(i, spec.shape, axes=spec.axes, dtype=spec.dtype)
-    context.output_names = op.result_names(attributes)
     return context
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from seqflow import registry
-from seqflow.registry import OpDef
 from seqflow.shape import Equalities
 from seqflow.shape.terms import Term, literal
 from seqflow.signature.claims import Definition, Space
 from seqflow.signature.rows import NamedOutput
 from seqflow.signature.spaces import frozen
+
+if TYPE_CHECKING:
+    from seqflow.registry.definition import OpDef
 
 Inputs = Mapping[str, Term | list[Term]]
 """The values of the inputs that are given, by the signature's names."""
@@ -36,7 +37,7 @@ def name_values(
         is_vector = len(argument.dims) == 1 and argument.may_be_lengths
         equalities.set_value(output.tensor, term, is_vector)
     padded = {
-        name: _defined(definition, inputs, attributes, equalities)
+        name: _defined(op, definition, inputs, attributes, equalities)
         for name, (definition, condition) in op.claims.steps.items()
         if not condition or attributes.get(condition)
     }
@@ -104,7 +105,7 @@ def _claim(
     terms, claims = equalities.terms, op.claims
     definition = claims.defines.get(output)
     if definition is not None:
-        equalities.unite(term, _defined(definition, inputs, attributes, equalities), op.name)
+        equalities.unite(term, _defined(op, definition, inputs, attributes, equalities), op.name)
     describes = claims.describes.get(output)
     if describes is not None:
         (rows,) = _spaces(describes, inputs, equalities)
@@ -116,7 +117,7 @@ def _claim(
 
 
 def _defined(
-    definition: Definition, inputs: Inputs, attributes: Mapping[str, Any], equalities: Equalities
+    op: OpDef, definition: Definition, inputs: Inputs, attributes: Mapping[str, Any], equalities: Equalities
 ) -> Term:
     """The value that a definition says."""
     if isinstance(definition, str):
@@ -127,13 +128,13 @@ def _defined(
     if not isinstance(definition, tuple):
         return equalities.terms.make("literal", literal(definition))
     name, arguments, keywords = definition
-    op = registry.get(name)
-    names = [argument.name for argument in op.signature.input_arguments]
-    values = [_defined(one, inputs, attributes, equalities) for one in arguments]
-    given = op.complete({
-        keyword: attributes[value] if isinstance(value, str) else value for keyword, value in keywords
-    })
-    return output_value(op, op.output_names[0], 0, dict(zip(names, values, strict=False)), given, equalities)
+    other = op.claims.look_up(name)
+    names = [argument.name for argument in other.signature.input_arguments]
+    values = [_defined(op, one, inputs, attributes, equalities) for one in arguments]
+    given = other.complete(
+        {keyword: attributes[value] if isinstance(value, str) else value for keyword, value in keywords}
+    )
+    return output_value(other, other.output_names[0], 0, dict(zip(names, values, strict=False)), given, equalities)
 
 
 def _spaces(space: Space, inputs: Inputs, equalities: Equalities) -> list[Term]:
@@ -155,7 +156,7 @@ def _given_back(
     name, _, needed = str(op.claims.inverse).partition(" if ")
     if needed and attributes.get(needed) is None:
         return None
-    other = registry.get(name)
+    other = op.claims.look_up(name)
     made = {argument.field: argument for argument in other.signature.output_arguments}
     call: Term | None = None
     for field in [field for field in inputs if field in made]:
