@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqflow.errors import LodError, SeqflowError
-from seqflow.inference import infer_rows
 from seqflow.registry import OpDef
+from seqflow.registry.inference import infer_rows
 from seqflow.signature import Argument, Described, Repeated
-from seqflow.signature.language import AtLeast, Name, Rest, Sum
+from seqflow.signature.language import Name
+from seqflow.signature.rows import dividing
 
 Slot = str | tuple[str, int]
 """An input: its name; with its place in the list where the op takes a list."""
@@ -165,10 +166,9 @@ class _Rule:
 
     def lengths_of(self, slot: Slot) -> Slot | None:
         """The lengths that describe axis 0 of an input."""
-        dims = self.arguments[name_of(slot)].dims
-        if not dims or not isinstance(dims[0], Sum) or dims[0].of not in self.arguments:
+        of = dividing(self.arguments[name_of(slot)])
+        if of not in self.arguments:
             return None
-        of = dims[0].of
         return (of, slot[1]) if of in self.listed and not isinstance(slot, str) else of
 
     def give(self, slot: Slot, part: Part) -> None:
@@ -180,17 +180,16 @@ class _Rule:
             self.supply(lengths, part)
             return
         argument = self.arguments[name_of(slot)]
-        match argument.dims[:1]:
-            case (Name(name=name),) | (AtLeast(name=name),):
-                self.agree(self.named.setdefault(name, part), part)
-                self.rows[slot] = self.named[name]
-            case (Rest(),):
-                self.rows[slot] = part
-            case _ if argument.is_lengths:
-                raise LodError(
-                    f"{self.op.name}: {label(part.source)} has more levels of lengths than the op has places for"
-                    f"\n  {self.op.signature}"
-                )
+        if argument.row_name is not None:
+            self.agree(self.named.setdefault(argument.row_name, part), part)
+            self.rows[slot] = self.named[argument.row_name]
+        elif _has_any_shape(argument):
+            self.rows[slot] = part
+        elif argument.is_lengths:
+            raise LodError(
+                f"{self.op.name}: {label(part.source)} has more levels of lengths than the op has places for"
+                f"\n  {self.op.signature}"
+            )
 
     def supply(self, lengths: Slot, part: Part) -> None:
         """Say that the innermost level of a part is these lengths; the others describe their rows."""
@@ -246,6 +245,14 @@ def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], detail
     if details is None:
         known = {_tensor(slot): part for slot, part in rule.rows.items()}
         rows: Sequence[Any] = infer_rows(op, names, attributes, tensors, known)
+        if (
+            op.shape is not None
+        ):  # it is not asked: the rows of the deepest input may well be those of the result
+            deepest = max(rule.rows.values(), key=lambda part: part.levels, default=None)
+            rows = [
+                deepest if _has_any_shape(argument) else space
+                for argument, space in zip(_flat_outputs(op, attributes), rows, strict=True)
+            ]
     else:
         try:
             inference = op.infer(
@@ -310,10 +317,8 @@ class _Stacks:
 
     def of_axis(self, slot: Slot) -> Stack | None:
         """The stack of a name that another input may have set."""
-        match self.rule.arguments[name_of(slot)].dims[:1]:
-            case (Name(name=name),) | (AtLeast(name=name),) if name in self.rule.named:
-                return Stack(self.rule.named[name])
-        return None
+        part = self.rule.named.get(str(self.rule.arguments[name_of(slot)].row_name))
+        return None if part is None else Stack(part)
 
 
 def _appended(stack: Stack | None, lengths: Slot | int) -> Stack:
@@ -354,14 +359,29 @@ def _rows(rule: _Rule, slot: Slot, classes: Mapping[Slot, Slot]) -> Any:
     return None if part is None else Part(classes.get(part.source, part.source), part.levels)
 
 
-def brought_lengths(op: OpDef) -> frozenset[str]:
-    """The lengths inputs that come with a Sequence: those that describe axis 0 of some input."""
-    named = {argument.name for argument in op.signature.input_arguments}
-    return frozenset(
-        argument.dims[0].of
-        for argument in op.signature.input_arguments
-        if argument.dims and isinstance(argument.dims[0], Sum) and argument.dims[0].of in named
-    )
+def brought_lengths(op: OpDef) -> dict[str, str]:
+    """The lengths inputs that come with a Sequence, and the first input whose rows they divide."""
+    names = {argument.name for argument in op.signature.input_arguments}
+    found: dict[str, str] = {}
+    for argument in op.signature.input_arguments:
+        lengths = dividing(argument)
+        if lengths in names:
+            found.setdefault(str(lengths), argument.name)
+    return found
+
+
+def gives_sequence(op: OpDef) -> bool:
+    """Whether the results of an op are values and the lengths that divide their rows, and nothing else."""
+    outputs = op.signature.outputs
+    if len(outputs) != 2 or any(isinstance(item, Repeated) for item in outputs):
+        return False
+    values, lengths = op.signature.output_arguments
+    return lengths.is_lengths and dividing(values) == lengths.name
+
+
+def _has_any_shape(argument: Argument) -> bool:
+    """Whether a shape function has to say which axis of the argument is which: `x[*d]`."""
+    return argument.rest == 0
 
 
 def _flat_outputs(op: OpDef, attributes: Mapping[str, Any]) -> list[Argument]:

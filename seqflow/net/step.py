@@ -20,10 +20,11 @@ class Step:
     op: OpDef
     inputs: Mapping[str, Input]
     attributes: Mapping[str, Any]
+    """All attributes of the op, checked, with defaults where the net says nothing."""
     results: tuple[str, ...]
     """The tensors its outputs become, one an output."""
     value: Call | Formula
-    """What the net's text says."""
+    """Its text, with all lengths written out."""
     statement: Statement
     """The statement it is, or is part of."""
 

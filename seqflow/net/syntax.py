@@ -59,7 +59,8 @@ class Formula:
 
     def on(self, operands: "tuple[Reference | Call, ...]") -> "Formula":
         """The same arithmetic on other operands."""
-        names = [one.name if isinstance(one, Reference) else f"%{i}" for i, one in enumerate(operands)]
+        before = zip(operands, self.expression.inputs, strict=True)
+        names = [one.name if isinstance(one, Reference) else name for one, name in before]
         distinct = dict(zip(names, operands, strict=True))
         return Formula(self.expression.with_inputs(names), tuple(distinct.values()), self.place)
 

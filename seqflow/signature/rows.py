@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import NamedTuple
 
-from seqflow.signature.language import Argument, Signature
+from seqflow.signature.language import Argument, Signature, Sum
 
 _serial = count(1)
 
@@ -32,6 +32,12 @@ class OwnRows:
 
 
 RowSpace = Described | OwnRows
+
+
+def dividing(argument: Argument) -> str | None:
+    """The lengths that divide the rows of an argument, `sum(lengths)` being its axis 0; None for all others."""
+    first = argument.dims[0] if argument.dims else None
+    return first.of if isinstance(first, Sum) else None
 
 
 class NamedOutput(NamedTuple):

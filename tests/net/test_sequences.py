@@ -75,7 +75,7 @@ def test_two_sequences_of_other_lengths_do_not_mix():
         ("words = sequence()", "line 1, column 9: found words = sequence(), expected name = sequence(values, lengths)"),
         ("a, b = sequence(x, n)", "expected name = sequence(values, lengths)"),
         ("words = sequence(x, lengths=n)", "expected name = sequence(values, lengths)"),
-        (WORDS + WORDS, "line 2, column 1: words is a sequence already"),
+        (WORDS + WORDS, "line 2, column 1: words is assigned already, in line 1"),
     ],
 )  # fmt: skip
 def test_a_sequence_that_cannot_be_says_where(text, message):
