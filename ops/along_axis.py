@@ -59,7 +59,7 @@ def _check_rank(i: int, rank: int, first: int, expected: int) -> None:
         raise ShapeError(f"tensors[{i}] has {rank} dimensions, expected {expected} as tensors[{first}]")
 
 
-@op("{tensors[*_]}+ -> joined[*e]", caffe2="Concat", shape=_infer_concat, draw="concat")
+@op("{tensors[*_]}+ -> joined[*e]", caffe2="Concat", shape=_infer_concat)
 def concat(tensors: list[Array], *, axis: int = 0) -> Array:
     """The tensors one after another along an axis; they agree in all others, and in dtype.
 
@@ -113,7 +113,7 @@ def _wrong_parts(axis: int, size: Any, parts: int | tuple[int, ...]) -> ShapeErr
     return ShapeError(f"x.shape[{axis}] is {size}, which {parts} equal parts do not divide")
 
 
-@op("x[*d] -> {pieces[*_]}*parts", caffe2="Split", shape=_infer_split, draw="split")
+@op("x[*d] -> {pieces[*_]}*parts", caffe2="Split", shape=_infer_split)
 def split(x: Array, *, parts: CountOrSizes, axis: int = 0) -> list[Array]:
     """`x` cut along an axis: into so many equal parts, or into parts of these sizes; the inverse of `concat`.
 
@@ -144,7 +144,7 @@ def _infer_tile(ctx: "InferenceContext") -> None:
     ctx.set_output(0, tiled, rows=ctx.rows("x") if kept else None)
 
 
-@op("x[*d] -> tiled[*e]", caffe2="Tile", shape=_infer_tile, draw="tile")
+@op("x[*d] -> tiled[*e]", caffe2="Tile", shape=_infer_tile)
 def tile(x: Array, *, repeats: Sizes) -> Array:
     """`x` repeated along its axes, `repeats[i]` times along axis i; 0 times gives an empty axis.
 
@@ -242,7 +242,7 @@ def _slices(
     return list(zip(places, map(slice, starts, stops, steps), strict=True))
 
 
-@op("x[*d] -> part[*e]", caffe2="Slice", shape=_infer_slice, draw="slice_axes")
+@op("x[*d] -> part[*e]", caffe2="Slice", shape=_infer_slice)
 def slice_axes(
     x: Array, *, starts: Ints, stops: Ints, steps: Ints | None = None, axes: Ints | None = None
 ) -> Array:
@@ -278,7 +278,6 @@ def _infer_gather_axis(ctx: "InferenceContext") -> None:
     "data[*d], int indices[*i] -> gathered[*e]",
     caffe2="BatchGather",
     shape=_infer_gather_axis,
-    draw="gather_axis",
 )
 def gather_axis(data: Array, indices: Array, *, axis: int, wrap: bool = False) -> Array:
     """The parts of `data` at `indices` along an axis, in the place of that axis.

@@ -42,7 +42,6 @@ def _infer_matmul(ctx: "InferenceContext") -> None:
     "float a[*d], float b[*e] -> sum_of(a, b) product[*f]",
     caffe2="BatchMatMul",
     shape=_infer_matmul,
-    draw="matmul",
 )
 def matmul(a: Array, b: Array) -> Array:
     """The matrix product over the last axis of `a` and the last but one of `b`, by NumPy's rules.
@@ -154,7 +153,6 @@ def layer_norm(
 @op(
     "float data[N, *d], number scale[N] -> divided[N, *d]",
     caffe2="SquareRootDivide",
-    draw="square_root_divide",
 )
 def square_root_divide(data: Array, scale: Array) -> Array:
     """Each row divided by the square root of its scale; a scale of 0 leaves the row as it is.
@@ -201,7 +199,7 @@ def _infer_cast(ctx: "InferenceContext") -> None:
     ctx.set_output(0, ctx.input("x"), rows=ctx.rows("x"), dtype=ctx.attr("dtype"))
 
 
-@op("x[*d] -> dtype y[*d]", caffe2="Cast", shape=_infer_cast, draw="cast")
+@op("x[*d] -> dtype y[*d]", caffe2="Cast", shape=_infer_cast)
 def cast(x: Array, *, dtype: Dtype) -> Array:
     """The same values in another dtype; `x` itself where it has that dtype.
 

@@ -54,7 +54,7 @@ def _declare(row: Function) -> OpDef:
     signature = parse(f"{inputs} -> result[*_]")
     return OpDef(
         row.name, signature, attributes, call, call, None,
-        caffe2=_ORIGINS.get(row.name), shape=_shape_of(row), draw="elementwise",
+        caffe2=_ORIGINS.get(row.name), shape=_shape_of(row),
     )  # fmt: skip
 
 
@@ -184,6 +184,6 @@ for _row in table:
 register(
     OpDef(
         "expression", parse("{operands[*_]}+ -> result[*_]"), (_EXPR, _OUT), _expression, _expression, None,
-        shape=_shape_of_expression, spread=True, draw="expression",
+        shape=_shape_of_expression, variadic=True,
     )
 )  # fmt: skip

@@ -30,7 +30,7 @@ def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
     return kernels.gather(data, positions), positions
 
 
-@op("{values[_, *d], bool mask[N]}+ -> data[N, *d]", caffe2="BooleanUnmask", draw="unmaskable")
+@op("{values[_, *d], bool mask[N]}+ -> data[N, *d]", caffe2="BooleanUnmask")
 def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | None = None) -> Array:
     """Put rows back where masks took them from: the inverse of `boolean_mask`.
 

@@ -31,7 +31,7 @@ def lengths_to_offsets(lengths: Array) -> Array:
     return kernels.lengths_to_offsets(lengths)
 
 
-@op("int offsets[B+1] -> int64 lengths[B]", draw="offsets")
+@op("int offsets[B+1] -> int64 lengths[B]")
 def offsets_to_lengths(offsets: Array) -> Array:
     """How long each sequence is: the differences of neighbouring offsets.
 
@@ -78,7 +78,7 @@ def lengths_to_segment_ids(lengths: Array) -> Array:
     return kernels.lengths_to_segment_ids(lengths)
 
 
-@op("int ids[N] -> int64 lengths[num_segments|S]", caffe2="SegmentIdsToLengths", draw="segment_ids")
+@op("int ids[N] -> int64 lengths[num_segments|S]", caffe2="SegmentIdsToLengths")
 def segment_ids_to_lengths(ids: Array, *, num_segments: NonNegative | None = None) -> Array:
     """How many rows each segment has; an id that does not occur is an empty segment.
 
@@ -103,7 +103,7 @@ def lengths_to_ranges(lengths: Array) -> Array:
     return np.stack([starts_of(lengths), lengths.astype(np.int64)], axis=1)
 
 
-@op("int ids[N] -> int64 ranges[num_segments|S, 2]", caffe2="SegmentIdsToRanges", draw="segment_ids")
+@op("int ids[N] -> int64 ranges[num_segments|S, 2]", caffe2="SegmentIdsToRanges")
 def segment_ids_to_ranges(ids: Array, *, num_segments: NonNegative | None = None) -> Array:
     """The first row and the number of rows of each segment; see `segment_ids_to_lengths` for the ids.
 
@@ -140,7 +140,7 @@ def lengths_to_weights(lengths: Array, *, power: float = 0.5) -> Array:
     return np.repeat(weights, lengths.astype(np.int64, copy=False))
 
 
-@op("lengths[B] -> int64 shape[2]", caffe2="LengthsToShape", draw="equal_lengths")
+@op("lengths[B] -> int64 shape[2]", caffe2="LengthsToShape")
 def lengths_to_shape(lengths: Array) -> Array:
     """The shape of sequences that are all equally long: how many, and their length.
 
@@ -204,7 +204,7 @@ def _unify_rows(ctx: "InferenceContext") -> None:
         ctx.equalities.unify_rows(left, right)
 
 
-@op("data[N, *d], other[M, *e] ->", shape=_unify_rows, draw="same_rows")
+@op("data[N, *d], other[M, *e] ->", shape=_unify_rows)
 def same_rows(data: Array, other: Array) -> None:
     """Say that row i of one tensor belongs to row i of the other, though they come from different places.
 

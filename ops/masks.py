@@ -59,7 +59,7 @@ def zero_after_length(x: Array, lengths: Array) -> Array:
     return y
 
 
-@op("x[R, *e], int bounds[K]? -> y[P=R, *e]", caffe2="SequenceMask", draw="sequence_mask")
+@op("x[R, *e], int bounds[K]? -> y[P=R, *e]", caffe2="SequenceMask")
 def sequence_mask(
     x: Array,
     bounds: Array | None,

@@ -71,7 +71,6 @@ def pack_rows(
 @op(
     "packed[R, C, *d], int sources[sum(pieces)], lens piece_lengths[sum(pieces)], pieces[R]"
     " -> values[sum(lengths), *d], int64 lengths[num_sequences|B]",
-    draw="packed",
 )
 def unpack_rows(
     packed: Array,
@@ -101,7 +100,7 @@ def unpack_rows(
     return data, lengths
 
 
-@op("lens piece_lengths[sum(pieces)], pieces[R] -> int32 cu_seqlens[S]", draw="pieces")
+@op("lens piece_lengths[sum(pieces)], pieces[R] -> int32 cu_seqlens[S]")
 def packed_cu_seqlens(piece_lengths: Array, pieces: Array, *, capacity: Positive) -> Array:
     """Where each piece of packed rows starts, for variable-length attention over all rows laid end to end.
 

@@ -82,7 +82,6 @@ def unpad(padded: Array, lengths: Array, *, side: Side = "right", out: Array | N
 @op(
     "data[sum(lengths), *d], lengths[B] -> padded[target_length*B, *d]",
     caffe2="LengthsPad",
-    draw="target_length",
 )
 def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, value: Scalar = 0) -> Array:
     """`pad` to `target_length`, laid flat: each sequence, then rows of `value` up to that length.
@@ -126,7 +125,6 @@ def _bound_padded(ctx: "InferenceContext") -> None:
     "data[sum(lengths), *d], lengths[B], start[*d]?, end[*d]? -> values[sum(lengths'), *d], int64 lengths'[B]",
     caffe2="AddPadding",
     shape=_bound_padded,
-    draw="padding_rows",
 )
 def add_padding(
     data: Array,
@@ -161,7 +159,6 @@ def add_padding(
     "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
     caffe2="RemovePadding",
     shape=never_longer,
-    draw="padding",
 )
 def remove_padding(
     data: Array, lengths: Array, *, before: NonNegative = 1, after: NonNegative | None = None
@@ -182,7 +179,6 @@ def remove_padding(
 @op(
     "number data[sum(lengths), *d], lengths[B] -> sum_of(data) start[*d], sum_of(data) end[*d]",
     caffe2="GatherPadding",
-    draw="padding",
 )
 def gather_padding(
     data: Array, lengths: Array, *, before: NonNegative = 1, after: NonNegative | None = None

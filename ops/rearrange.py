@@ -43,7 +43,6 @@ def truncate(
 @op(
     "data[sum(lengths), *d], int starts[B], int sizes[B], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
     shape=never_longer,
-    draw="slices",
 )
 def slice_sequences(
     data: Array, starts: Array, sizes: Array, lengths: Array, *, clip: bool = False
@@ -232,9 +231,7 @@ def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array
     return move_sequences(data, kernels.expand(starts_of(lengths), repeats), sizes), sizes
 
 
-@op(
-    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), width], int64 lengths'[B]", draw="reshapable"
-)
+@op("data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), width], int64 lengths'[B]")
 def reshape_sequences(data: Array, lengths: Array, *, width: Positive) -> tuple[Array, Array]:
     """The elements of each sequence in rows of `width`: more rows or fewer, the same elements.
 
@@ -258,7 +255,6 @@ def reshape_sequences(data: Array, lengths: Array, *, width: Positive) -> tuple[
 @op(
     "number x[B, W, *d], number updates[sum(lengths), *d], index(W) indices[sum(lengths)], lengths[B]"
     " -> scattered[B, W, *d]",
-    draw="scattered",
 )
 def scatter_sequences(x: Array, updates: Array, indices: Array, lengths: Array) -> Array:
     """A copy of `x` with the updates of sequence b added to row b, each at its index.

@@ -23,7 +23,6 @@ Weights = tuple[Array | None, ...]
 @op(
     "float x[sum(lengths), K], lengths[B], float w_ih[H, K], float w_hh[H, H], float bias[H]?, float h0[B, H]?"
     " -> h[sum(lengths), H], h_last[B, H]",
-    draw="recurrent",
 )
 def rnn(
     x: Array,
@@ -54,7 +53,6 @@ def rnn(
 @op(
     "float x[sum(lengths), K], lengths[B], float w_ih[3*H, K], float w_hh[3*H, H],"
     " float bias_ih[3*H]?, float bias_hh[3*H]?, float h0[B, H]? -> h[sum(lengths), H], h_last[B, H]",
-    draw="recurrent",
 )
 def gru(
     x: Array,
@@ -94,7 +92,6 @@ def gru(
     "float x[sum(lengths), K], lengths[B], float w_ih[4*H, K], float w_hh[4*H, H],"
     " float bias[4*H]?, float h0[B, H]?, float c0[B, H]?"
     " -> h[sum(lengths), H], h_last[B, H], c_last[B, H]",
-    draw="recurrent",
 )
 def lstm(
     x: Array,
@@ -139,7 +136,6 @@ def lstm(
     "float x[sum(lengths), K], lengths[B], float w_ih[H, K], float w_hh[H, H],"
     " float w_ih_reverse[H, K], float w_hh_reverse[H, H], float bias[H]?, float bias_reverse[H]?,"
     " float h0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H]",
-    draw="recurrent",
 )
 def bidirectional_rnn(
     x: Array,
@@ -177,7 +173,6 @@ def bidirectional_rnn(
     " float w_ih_reverse[3*H, K], float w_hh_reverse[3*H, H], float bias_ih[3*H]?, float bias_hh[3*H]?,"
     " float bias_ih_reverse[3*H]?, float bias_hh_reverse[3*H]?, float h0[B, 2*H]?"
     " -> h[sum(lengths), 2*H], h_last[B, 2*H]",
-    draw="recurrent",
 )
 def bidirectional_gru(
     x: Array,
@@ -218,7 +213,6 @@ def bidirectional_gru(
     "float x[sum(lengths), K], lengths[B], float w_ih[4*H, K], float w_hh[4*H, H],"
     " float w_ih_reverse[4*H, K], float w_hh_reverse[4*H, H], float bias[4*H]?, float bias_reverse[4*H]?,"
     " float h0[B, 2*H]?, float c0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H], c_last[B, 2*H]",
-    draw="recurrent",
 )
 def bidirectional_lstm(
     x: Array,
@@ -254,7 +248,6 @@ def bidirectional_lstm(
     "number scores[sum(lengths), K], lengths[B] -> int64 values[sum(lengths')], int64 lengths'[B]",
     caffe2="CTCGreedyDecoder",
     shape=never_longer,
-    draw="label_scores",
 )
 def ctc_greedy_decode(
     scores: Array, lengths: Array, *, blank: NonNegative = 0, merge_repeated: bool = True

@@ -21,7 +21,6 @@ Array = np.ndarray[Any, Any]
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d]",
     caffe2="SortedSegmentSum, SortedSegmentRangeSum",
-    draw="sorted_ids",
 )
 def sorted_segment_sum(data: Array, ids: Array) -> Array:
     """Sum the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -37,7 +36,6 @@ def sorted_segment_sum(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) means[S, *d]",
     caffe2="SortedSegmentMean, SortedSegmentRangeMean",
-    draw="sorted_ids",
 )
 def sorted_segment_mean(data: Array, ids: Array) -> Array:
     """Average the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -53,7 +51,6 @@ def sorted_segment_mean(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], float weights[N], int ids[N] -> sum_of(data, weights) sums[S, *d]",
     caffe2="SortedSegmentWeightedSum",
-    draw="sorted_ids",
 )
 def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Array:
     """Sum the rows of each id, each times its weight; ids are 0, 1, 2 … in this order, so none is empty.
@@ -66,7 +63,7 @@ def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Arra
     return kernels.segment_reduce("sum", weighted(data, weights), _lengths(ids))
 
 
-@op("ordered data[N, *d], int ids[N] -> largest[S, *d]", caffe2="SortedSegmentRangeMax", draw="sorted_ids")
+@op("ordered data[N, *d], int ids[N] -> largest[S, *d]", caffe2="SortedSegmentRangeMax")
 def sorted_segment_max(data: Array, ids: Array) -> Array:
     """The largest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
 
@@ -76,7 +73,7 @@ def sorted_segment_max(data: Array, ids: Array) -> Array:
     return kernels.segment_reduce("max", data, _lengths(ids))
 
 
-@op("ordered data[N, *d], int ids[N] -> smallest[S, *d]", draw="sorted_ids")
+@op("ordered data[N, *d], int ids[N] -> smallest[S, *d]")
 def sorted_segment_min(data: Array, ids: Array) -> Array:
     """The smallest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
 
@@ -86,7 +83,7 @@ def sorted_segment_min(data: Array, ids: Array) -> Array:
     return kernels.segment_reduce("min", data, _lengths(ids))
 
 
-@op("number data[N, *d], int ids[N] -> sum_of(data) products[S, *d]", draw="sorted_ids")
+@op("number data[N, *d], int ids[N] -> sum_of(data) products[S, *d]")
 def sorted_segment_prod(data: Array, ids: Array) -> Array:
     """Multiply the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
@@ -101,7 +98,6 @@ def sorted_segment_prod(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d]",
     caffe2="SortedSegmentRangeLogSumExp",
-    draw="sorted_ids",
 )
 def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
     """log(sum(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -117,7 +113,6 @@ def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d]",
     caffe2="SortedSegmentRangeLogMeanExp",
-    draw="sorted_ids",
 )
 def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
     """log(mean(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -136,7 +131,6 @@ def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) sums[num_segments|S, *d]",
     caffe2="UnsortedSegmentSum",
-    draw="ids",
 )
 def unsorted_segment_sum(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
@@ -155,7 +149,6 @@ def unsorted_segment_sum(
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) means[num_segments|S, *d]",
     caffe2="UnsortedSegmentMean",
-    draw="ids",
 )
 def unsorted_segment_mean(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
@@ -171,7 +164,7 @@ def unsorted_segment_mean(
     return _reduce_by_id("mean", data, ids, num_segments, value)
 
 
-@op("ordered data[N, *d], int ids[N] -> largest[num_segments|S, *d]", draw="ids")
+@op("ordered data[N, *d], int ids[N] -> largest[num_segments|S, *d]")
 def unsorted_segment_max(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
 ) -> Array:
@@ -185,7 +178,7 @@ def unsorted_segment_max(
     return _reduce_by_id("max", data, ids, num_segments, cast_scalar("empty", empty, data.dtype))
 
 
-@op("ordered data[N, *d], int ids[N] -> smallest[num_segments|S, *d]", draw="ids")
+@op("ordered data[N, *d], int ids[N] -> smallest[num_segments|S, *d]")
 def unsorted_segment_min(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
 ) -> Array:
@@ -202,7 +195,6 @@ def unsorted_segment_min(
 @op(
     "number data[N, *d], float weights[N], int ids[N] -> sum_of(data, weights) sums[num_segments|S, *d]",
     caffe2="UnsortedSegmentWeightedSum",
-    draw="ids",
 )
 def unsorted_segment_weighted_sum(
     data: Array, weights: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0

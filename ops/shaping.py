@@ -102,7 +102,7 @@ def _solved(x: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([total // known if size == -1 else size for size in sizes])
 
 
-@op("x[*d], int shape[K] -> reshaped[*e]", caffe2="Reshape", shape=_infer_reshape, draw="reshape")
+@op("x[*d], int shape[K] -> reshaped[*e]", caffe2="Reshape", shape=_infer_reshape)
 def reshape(x: Array, shape: Array) -> Array:
     """The same elements, in the same order, in another shape; one size may be -1, for what is left.
 
@@ -142,7 +142,7 @@ def _permutation(perm: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
     return positive_axes("perm", perm, rank)
 
 
-@op("x[*d] -> transposed[*e]", caffe2="Transpose", shape=_infer_transpose, draw="transpose")
+@op("x[*d] -> transposed[*e]", caffe2="Transpose", shape=_infer_transpose)
 def transpose(x: Array, *, perm: Ints | None = None) -> Array:
     """The axes in another order: axis i of the result is axis `perm[i]` of `x`; without `perm`, reversed.
 
@@ -169,7 +169,7 @@ def _infer_expand_dims(ctx: "InferenceContext") -> None:
     ctx.set_output(0, sizes, rows=None if 0 in added else ctx.rows("x"))
 
 
-@op("x[*d] -> expanded[*e]", caffe2="ExpandDims", shape=_infer_expand_dims, draw="expand_dims")
+@op("x[*d] -> expanded[*e]", caffe2="ExpandDims", shape=_infer_expand_dims)
 def expand_dims(x: Array, *, axis: Ints) -> Array:
     """The same elements with axes of size 1 added; `axis` says where in the result they stand.
 
@@ -208,7 +208,7 @@ def _check_one(axis: int, size: "int | Dimension") -> None:
         raise ShapeError(f"x.shape[{axis}] is {size}, expected 1, to be squeezed")
 
 
-@op("x[*d] -> squeezed[*e]", caffe2="Squeeze", shape=_infer_squeeze, draw="squeeze")
+@op("x[*d] -> squeezed[*e]", caffe2="Squeeze", shape=_infer_squeeze)
 def squeeze(x: Array, *, axis: Ints | None = None) -> Array:
     """The same elements without axes of size 1: without those in `axis`, or without any.
 

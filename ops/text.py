@@ -88,7 +88,7 @@ def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -
     return data, kernels.segment_reduce("sum", is_byte, lengths)
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]", draw="text")
+@op("uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]")
 def lower(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Array, Array]:
     """UTF-8 text in lower case, every character by itself (so a final sigma is as any sigma); lengths may change.
 
@@ -103,7 +103,7 @@ def lower(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Ar
     return from_strings(pc.utf8_lower(to_strings(data, lengths, errors)))
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]", draw="text")
+@op("uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]")
 def normalize(
     data: Array,
     lengths: Array,
@@ -127,7 +127,6 @@ def normalize(
 @op(
     "uint8 data[sum(lengths)], lengths[B]"
     " -> uint8 values[sum(lengths')], int64 lengths'[sum(counts)], int64 counts[B]",
-    draw="text",
 )
 def split_words(
     data: Array, lengths: Array, *, pattern: str | None = None, errors: Errors = "strict"

@@ -76,7 +76,6 @@ def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
 
 @op(
     "data[sum(lengths), *d], index(B) order[B], lengths[T] -> values[sum(lengths'), *d], int64 lengths'[P=B]",
-    draw="packed_sequence",
 )
 def unpack_sequence(data: Array, order: Array, lengths: Array) -> tuple[Array, Array]:
     """The sequences that `pack_sequence`, or torch, packed, in their old order, and their lengths.

@@ -23,7 +23,6 @@ _BYTES_AT_ONCE = 1 << 22
 
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> int32 values[sum(lengths')], int64 lengths'[B]",
-    draw="tokenizable",
 )
 def tokenize(
     data: Array, lengths: Array, *, tokenizer: Any, special_tokens: bool = True, errors: Errors = "strict"
@@ -56,7 +55,6 @@ def tokenize(
 
 @op(
     "int tokens[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
-    draw="detokenizable",
 )
 def decode(
     tokens: Array, lengths: Array, *, tokenizer: Any, special_tokens: bool = False
@@ -78,7 +76,7 @@ def decode(
     return join(decoder.decode_batch(sequences, skip_special_tokens=not special_tokens))
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> uint8 tokenizer[K]", draw="trainable")
+@op("uint8 data[sum(lengths)], lengths[B] -> uint8 tokenizer[K]")
 def train_tokenizer(
     data: Array,
     lengths: Array,

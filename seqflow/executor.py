@@ -19,7 +19,7 @@ from seqflow.net.step import compute, shown
 from seqflow.record import Record
 from seqflow.record.record import parents_by_name
 from seqflow.shape import Dimension, Guard, PartialShape
-from seqflow.signature import Described, Rows
+from seqflow.signature import Described, OwnRows
 from seqflow.signature.arrays import as_array
 from seqflow.tensor import TensorSpec
 
@@ -104,7 +104,7 @@ def _structure(tensors: Mapping[str, Array], parents: Mapping[str, Any]) -> Stru
 
 @lru_cache(maxsize=128)
 def _plan(net: Net, structure: Structure) -> Plan:
-    own = Rows("the record")
+    own = OwnRows("the record")
     specs = {}
     for name, dtype, rank, parent in structure:
         shape = PartialShape.dynamic(rank).named(name)

@@ -35,8 +35,8 @@ def infer(
     context = _context(op, specs, given, values, outputs, known)
     context.tensors = _tensors(called) | dict(zip(op.tensor_names(given), tensors, strict=True))
     found = [TensorSpec(one.dtype, one.shape, one.rows) for one in context.run(op.shape)]
-    wanted = context.requested_tensors | context.requested_shapes
-    return Inference(found, guards + context.guards, frozenset(wanted))
+    requested = context.requested_tensors | context.requested_shapes
+    return Inference(found, guards + context.guards, frozenset(requested))
 
 
 def _own_names(specs: Specs) -> Names:

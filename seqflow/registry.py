@@ -48,7 +48,7 @@ class Inference(NamedTuple):
     outputs: list[TensorSpec]
     guards: list[Guard]
     """Sizes that were taken to be equal without proof."""
-    wanted: frozenset[str] = frozenset()
+    requested: frozenset[str] = frozenset()
     """Inputs whose values, were they known, would say more of the outputs' shapes."""
 
 
@@ -71,10 +71,8 @@ class OpDef:
     """Two lengths inputs that the op declares to be equal, and so the rows they describe."""
     shape: ShapeFunction | None = None
     """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
-    spread: bool = False
-    """It takes its one list of inputs as so many positional arguments."""
-    draw: str | None = None
-    """The name of the tests' strategy for inputs, where the signature does not say enough to draw them."""
+    variadic: bool = False
+    """It takes its one list of inputs as `*args`."""
 
     @property
     def doc(self) -> str:
@@ -175,7 +173,6 @@ def op(
     caffe2: str | None = None,
     same: tuple[str, str] | None = None,
     shape: ShapeFunction | None = None,
-    draw: str | None = None,
 ) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
 
@@ -185,9 +182,7 @@ def op(
     """
 
     def declare(function: F) -> F:
-        definition = replace(
-            _define(function, parse(signature)), caffe2=caffe2, same=same, shape=shape, draw=draw
-        )
+        definition = replace(_define(function, parse(signature)), caffe2=caffe2, same=same, shape=shape)
         register(definition)
         return definition.call  # type: ignore[return-value]
 

@@ -82,11 +82,11 @@ def _parameters(op: OpDef) -> list[str]:
     parameters: list[str] = []
     for item in op.signature.inputs:
         if isinstance(item, Repeated):
-            kind = "*{}: ArrayLike" if op.spread else "{}: Sequence[ArrayLike]"
+            kind = "*{}: ArrayLike" if op.variadic else "{}: Sequence[ArrayLike]"
             parameters += [kind.format(argument.name) for argument in item.arguments]
         else:
             parameters.append(f"{item.name}: ArrayLike{' | None = None' if item.optional else ''}")
-    if op.attributes and not op.spread:
+    if op.attributes and not op.variadic:
         parameters.append("*")
     return parameters + [_attribute(attribute) for attribute in op.attributes]
 
@@ -145,18 +145,18 @@ def _auto_parameters(op: OpDef, rows: str | None = None) -> list[str]:
     for item in op.signature.inputs:
         for argument in item.arguments if isinstance(item, Repeated) else (item,):
             kind = "Sequence" if argument.name == rows else "Lengths" if argument.is_lengths else "Rows"
-            if isinstance(item, Repeated) and not op.spread:
+            if isinstance(item, Repeated) and not op.variadic:
                 kind = f"collections.abc.Sequence[{kind}]"
             if argument.name in brought:
                 keywords.append(f"{argument.name}: {kind} | None = None")
             elif argument.optional:
                 positional.append(f"{argument.name}: {kind} | None = None")
             else:
-                positional.append(f"{'*' * op.spread}{argument.name}: {kind}")
+                positional.append(f"{'*' * op.variadic}{argument.name}: {kind}")
     keywords += [
         _attribute(attribute).replace("Sequence[", "collections.abc.Sequence[") for attribute in op.attributes
     ]
-    return positional + (["*"] if keywords and not op.spread else []) + keywords
+    return positional + (["*"] if keywords and not op.variadic else []) + keywords
 
 
 if __name__ == "__main__":

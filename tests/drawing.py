@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from seqflow import registry
-from seqflow.expression.functions import by_name
+from seqflow.expression.functions import by_name, table
 from seqflow.registry import OpDef
 from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum, evaluate
@@ -32,10 +32,11 @@ LENGTHS_DTYPES = ["int32", "int64", "uint16"]
 
 
 @st.composite
-def calls(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Inputs and attributes that the op takes."""
-    if op.draw is not None:
-        return draw(STRATEGIES[op.draw](op))
+def calls(draw: Any, op: OpDef, strategy: Any = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Inputs and attributes that the op takes; `strategy` makes them for an op that has no entry in STRATEGIES."""
+    strategy = strategy or STRATEGIES.get(op.name)
+    if strategy is not None:
+        return draw(strategy(op))
     if op.same is not None:
         lengths = draw(hnp.arrays("int64", st.integers(0, 4), elements=st.integers(0, 4)))
         return {name: lengths.copy() for name in op.same}, {}
@@ -248,18 +249,20 @@ STRATEGIES = {
     **SEQUENCES,
     **SHAPING,
     **TEXT,
-    "elementwise": _elementwise,
+    **{row.name: _elementwise for row in table},
+    "add_padding": _padding_rows,
     "expression": _expression,
-    "equal_lengths": _equal_lengths,
-    "offsets": _offsets,
-    "packed": _packed,
-    "packed_sequence": _packed_sequence,
-    "padding": _padding,
-    "padding_rows": _padding_rows,
-    "pieces": _pieces,
+    "gather_padding": _padding,
+    "lengths_to_shape": _equal_lengths,
+    "offsets_to_lengths": _offsets,
+    "packed_cu_seqlens": _pieces,
+    "pad_lengths": _target_length,
+    "remove_padding": _padding,
     "same_rows": _same_rows,
-    "segment_ids": _segment_ids,
+    "segment_ids_to_lengths": _segment_ids,
+    "segment_ids_to_ranges": _segment_ids,
     "sequence_mask": _sequence_mask,
-    "target_length": _target_length,
+    "unpack_rows": _packed,
+    "unpack_sequence": _packed_sequence,
 }
-"""Inputs for ops whose signature does not say enough, by the name the op gives as `draw=`."""
+"""Strategies for the inputs of ops whose signature does not say enough, by the name of the op."""

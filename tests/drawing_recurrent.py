@@ -45,4 +45,5 @@ def _label_scores(draw: Any, op: Any = None) -> Call:
     return {"scores": scores, "lengths": lengths}, attributes
 
 
-RECURRENT = {"recurrent": _recurrent, "label_scores": _label_scores}
+LAYERS = ("rnn", "lstm", "gru", "bidirectional_rnn", "bidirectional_lstm", "bidirectional_gru")
+RECURRENT = {**dict.fromkeys(LAYERS, _recurrent), "ctc_greedy_decode": _label_scores}

@@ -34,4 +34,8 @@ def _with_ids(draw: Any, op: OpDef, ids: np.ndarray[Any, Any]) -> dict[str, Any]
     return {argument.name: inputs[argument.name] for argument in op.signature.input_arguments}
 
 
-SEGMENTS = {"sorted_ids": _sorted_ids, "ids": _ids}
+SORTED = ("logmeanexp", "logsumexp", "max", "mean", "min", "prod", "sum", "weighted_sum")
+UNSORTED = ("max", "mean", "min", "sum", "weighted_sum")
+SEGMENTS = {f"sorted_segment_{kind}": _sorted_ids for kind in SORTED} | {
+    f"unsorted_segment_{kind}": _ids for kind in UNSORTED
+}

@@ -68,9 +68,10 @@ def _unmaskable(draw: Any, op: Any = None) -> Call:
 
 
 SEQUENCES = {
-    "slices": _slices,
-    "reshapable": _reshapable,
-    "scattered": _scattered,
-    "joinable": _joinable,
-    "unmaskable": _unmaskable,
+    "boolean_unmask": _unmaskable,
+    "concat_sequences": _joinable,
+    "interleave": _joinable,
+    "reshape_sequences": _reshapable,
+    "scatter_sequences": _scattered,
+    "slice_sequences": _slices,
 }

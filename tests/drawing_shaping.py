@@ -150,6 +150,6 @@ def _square_root_divide(draw: Any, op: Any = None) -> Call:
 SHAPING = {
     "reshape": _reshape, "transpose": _transpose, "expand_dims": _expand_dims, "squeeze": _squeeze,
     "concat": _concat, "split": _split, "tile": _tile, "slice_axes": _slice_axes, "gather_axis": _gather_axis,
-    "reduce": _reduce, "matmul": _matmul, "cast": _cast,
+    "reduce_max": _reduce, "reduce_mean": _reduce, "reduce_sum": _reduce, "matmul": _matmul, "cast": _cast,
     "square_root_divide": _square_root_divide,
 }  # fmt: skip

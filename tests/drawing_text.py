@@ -50,8 +50,10 @@ def _detokenizable(draw: Any, op: Any = None) -> Call:
 
 
 TEXT = {
-    "text": _text,
-    "trainable": _trainable,
-    "tokenizable": _tokenizable,
-    "detokenizable": _detokenizable,
+    "lower": _text,
+    "normalize": _text,
+    "split_words": _text,
+    "train_tokenizer": _trainable,
+    "tokenize": _tokenizable,
+    "decode": _detokenizable,
 }

@@ -4,7 +4,7 @@ import doctest
 
 import numpy as np
 import pytest
-from drawing import calls
+from drawing import STRATEGIES, calls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,10 +38,14 @@ BAD_ATTRIBUTES = {
 """Values that no attribute of this kind takes."""
 
 
+def test_every_strategy_is_one_for_an_op():
+    assert STRATEGIES.keys() <= set(registry.names())
+
+
 def results(op, inputs, attributes):
     """All tensors of the results, those of lists one after another."""
-    given = next(iter(inputs.values())) if op.spread else []
-    result = op.call(*given, **attributes) if op.spread else op.call(**inputs, **attributes)
+    given = next(iter(inputs.values())) if op.variadic else []
+    result = op.call(*given, **attributes) if op.variadic else op.call(**inputs, **attributes)
     found = tuple(result) if op.result else (result,) if op.output_names else ()
     return [array for one in found for array in (one if isinstance(one, list) else [one])]
 

@@ -74,7 +74,7 @@ class Carried:
             [_fed(one, slots, lods) for one in feed] if type(feed) is tuple else _fed(feed, slots, lods)  # type: ignore[arg-type]
             for feed in plan.inputs
         ]
-        result = self.op.call(*(arrays[0] if self.op.spread else arrays), **attributes)
+        result = self.op.call(*(arrays[0] if self.op.variadic else arrays), **attributes)
         if plan.failure is not None:
             raise plan.failure
         return self._with_lods(result, plan, slots, lods) if plan.outputs else result
@@ -83,7 +83,7 @@ class Carried:
 
     def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[Slot, Any], dict[str, Any]]:
         """Every tensor that was given, and the attributes."""
-        if self.op.spread:
+        if self.op.variadic:
             return {(self.positional[0], i): one for i, one in enumerate(args)}, named
         if len(args) > len(self.positional):
             left_out = ", ".join(sorted(self.brought))
@@ -154,8 +154,8 @@ class Carried:
     ) -> Plan:
         """A plan that knows of values, and then of sizes, where these may prove more."""
         values: dict[str, Any] = {}
-        if plan.wanted:
-            values = {name: np.asarray(_values(slots[name])) for name in plan.wanted if name in slots}
+        if plan.requested:
+            values = {name: np.asarray(_values(slots[name])) for name in plan.requested if name in slots}
             values = {name: value for name, value in values.items() if value.size <= _LONGEST_VALUE}
             key = (key, *((name, value.tobytes()) for name, value in values.items()))
             plan = self._kept(key, slots, attributes, Details(classes, values))
@@ -343,7 +343,7 @@ def _frozen(value: Any) -> Any:
 def _python_signature(carried: Carried) -> PythonSignature:
     """As the explicit op's, with the lengths that come with Sequences by keyword only."""
     op = carried.op
-    if op.spread:
+    if op.variadic:
         positional = [Parameter(carried.positional[0], Parameter.VAR_POSITIONAL)]
     else:
         optional = {a.name for a in op.signature.input_arguments if a.optional}

@@ -91,7 +91,7 @@ class Plan:
     """What inference has against the call; the op itself says it better."""
     unsettled: bool = False
     """Whether sizes and values may prove more."""
-    wanted: frozenset[str] = frozenset()
+    requested: frozenset[str] = frozenset()
     """The inputs whose values may."""
 
 
@@ -241,7 +241,7 @@ def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], detail
     op = rule.op
     tensors = op.tensor_names(attributes)
     names = rule.by_name({slot: _tensor(slot) for slot in rule.slots})
-    wanted: frozenset[str] = frozenset()
+    requested: frozenset[str] = frozenset()
     if details is None:
         known = {_tensor(slot): part for slot, part in rule.rows.items()}
         rows: Sequence[Any] = bind_rows(op.signature, names, tensors, known, op.name)  # type: ignore[arg-type]
@@ -258,14 +258,14 @@ def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], detail
             return _replace(plan, failure=error)
         except SeqflowError as error:
             return _replace(plan, failure=error)
-        rows, wanted = [spec.rows for spec in inference.outputs], inference.wanted
+        rows, requested = [spec.rows for spec in inference.outputs], inference.requested
     stacks = _Stacks(rule, tensors, rows)
     unsettled = details is not None and None in rows and bool(rule.rows or rule.supplied)
     outputs = tuple(
         Output(argument, stacks.of_rows(space), _reason(op, argument))
         for argument, space in zip(_flat_outputs(op, attributes), rows, strict=True)
     )
-    return _replace(plan, outputs=outputs, unsettled=unsettled, wanted=wanted)
+    return _replace(plan, outputs=outputs, unsettled=unsettled, requested=requested)
 
 
 def _reason(op: OpDef, argument: Argument) -> str:

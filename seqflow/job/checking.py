@@ -12,8 +12,7 @@ from seqflow.loader import Loader, Packed, Rows, TokenBudget
 from seqflow.net import Net, NetInference
 from seqflow.record import Record, from_arrow
 from seqflow.shape import Dimension, DimensionLike, quoted
-from seqflow.signature import Described
-from seqflow.signature import Rows as RowSpace
+from seqflow.signature import Described, OwnRows
 from seqflow.tensor import TensorSpec, bytes_text
 
 Specs = dict[str, TensorSpec]
@@ -99,7 +98,7 @@ def _planned(plan: Rows | TokenBudget, own: Dimension, name: str | None) -> Limi
 
 def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Specs:
     """The specs of a record of such rows, whatever their number."""
-    space = RowSpace("the record")
+    space = OwnRows("the record")
     return {
         name: TensorSpec(
             spec.dtype,
@@ -135,7 +134,7 @@ def _packed(
     rows: Specs, parents: Mapping[str, str | None], plan: Packed, lengths: str, own: Dimension
 ) -> Specs:
     """Each packed row has a number of pieces; other columns of the source have a row for each piece."""
-    space = RowSpace("the packed rows")
+    space = OwnRows("the packed rows")
     specs = {
         name.removesuffix(".values"): TensorSpec(
             rows[name].dtype, [own, plan.capacity, *_inner(name, rows[name])], space

@@ -21,7 +21,7 @@ from seqflow.net.bounds import (
 from seqflow.net.step import compute, each, shown
 from seqflow.net.syntax import Constant, Listed
 from seqflow.shape import DimensionLike, Equalities, Guard, PartialShape
-from seqflow.signature import Rows
+from seqflow.signature import OwnRows
 from seqflow.tensor import TensorSpec, bytes_text
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class _Inference:
         self.specs = {name: _named(name, spec) for name, spec in specs.items()}
         self.values: dict[str, Any] = {name: np.asarray(value) for name, value in net.constants.items()}
         for name, value in self.values.items():
-            self.specs[name] = TensorSpec.of(value, Rows(f"the constant {name}"))
+            self.specs[name] = TensorSpec.of(value, OwnRows(f"the constant {name}"))
         self.makers = {name: step for step in net.steps for name in step.results}
 
     def run(self) -> NetInference:
@@ -127,7 +127,7 @@ class _Inference:
                     specs, step.attributes, values=values, names=names, results=results,
                     equalities=self.equalities,
                 )  # fmt: skip
-                folded = {name: self.fold(step.inputs[name]) for name in inferred.wanted - set(values)}
+                folded = {name: self.fold(step.inputs[name]) for name in inferred.requested - set(values)}
                 more = {name: value for name, value in folded.items() if value is not None}
                 if not more:
                     break

@@ -57,7 +57,7 @@ def compute(step: Step, tensors: Mapping[str, Any]) -> list[Any]:
         for name, operand in step.inputs.items()
     }
     try:
-        if step.op.spread:
+        if step.op.variadic:
             (operands,) = inputs.values()
             result = step.op.call(*operands, **step.attributes)
         else:

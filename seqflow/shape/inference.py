@@ -161,7 +161,7 @@ class InferenceContext:
     # Values
 
     def input_tensor(self, key: Key) -> Array | None:
-        """The value of an input where it is constant, else None; either way it is on record as wanted."""
+        """The value of an input where it is constant, else None; either way it is recorded as requested."""
         i = self._inputs.position(key)
         self.requested_tensors.add(self._inputs.names[i])
         value = self._values.get(i)
@@ -170,7 +170,7 @@ class InferenceContext:
         return None if value is None else np.asarray(value)
 
     def input_tensor_as_shape(self, key: Key) -> PartialShape:
-        """The shape that the value of an input says, as far as it is known; it is on record as wanted.
+        """The shape that the value of an input says, as far as it is known; it is recorded as requested.
 
         The input is a vector of sizes, -1 standing for an unknown one, or the scalar -1 for a shape of unknown
         rank. ShapeError for anything else.

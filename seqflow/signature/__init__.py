@@ -13,10 +13,10 @@ from seqflow.signature.attributes import (
     read_attributes,
 )
 from seqflow.signature.language import Argument, Repeated, Signature, parse
-from seqflow.signature.rows import Described, Rows, RowSpace, bind_rows
+from seqflow.signature.rows import Described, OwnRows, RowSpace, bind_rows
 
 __all__ = [
     "Argument", "Attribute", "CountOrSizes", "Described", "Dtype", "Ints", "NonNegative", "Positive",
-    "Repeated", "RowSpace", "Rows", "Scalar", "Signature", "Sizes", "bind", "bind_rows", "fast_condition",
+    "Repeated", "RowSpace", "OwnRows", "Scalar", "Signature", "Sizes", "bind", "bind_rows", "fast_condition",
     "parse", "read_attributes",
 ]  # fmt: skip

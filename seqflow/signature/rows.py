@@ -25,7 +25,7 @@ class Described:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class OwnRows:
     """Rows that no lengths tensor describes, such as the rows of a record; only equal to themselves."""
 
     origin: str
@@ -35,7 +35,7 @@ class Rows:
         return self.origin
 
 
-RowSpace = Described | Rows
+RowSpace = Described | OwnRows
 
 
 def bind_rows(
@@ -72,7 +72,7 @@ def rows_of(
             tensors = [given] if isinstance(given, str) else given or []
             known = [spaces[tensor] for tensor in tensors if tensor in spaces] if spaces else []
             names[name] = names.get(name) or (known[0] if known else None)
-    fresh: dict[object, Rows] = {}
+    fresh: dict[object, OwnRows] = {}
 
     def space_of(output: NamedOutput) -> RowSpace | None:
         if not output.argument.dims:
@@ -85,7 +85,7 @@ def rows_of(
             return None
         if isinstance(dim, Name) and dim.name in names:
             return names[dim.name]
-        return fresh.setdefault((dim, output.repetition), Rows(origin))
+        return fresh.setdefault((dim, output.repetition), OwnRows(origin))
 
     return [space_of(output) for output in outputs]
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from seqflow import Net, TensorSpec
 from seqflow.executor import run
 from seqflow.record import Record
-from seqflow.signature import Described, Rows
+from seqflow.signature import Described, OwnRows
 
-RECORD = Rows("the record")
+RECORD = OwnRows("the record")
 
 
 def specs(rows, total="sum(n)"):

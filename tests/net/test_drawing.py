@@ -8,10 +8,10 @@ import pytest
 
 from seqflow import Net, TensorSpec
 from seqflow.net.layout import arrange
-from seqflow.signature import Described, Rows
+from seqflow.signature import Described, OwnRows
 
 SVG = "{http://www.w3.org/2000/svg}"
-RECORD = Rows("the record")
+RECORD = OwnRows("the record")
 SPECS = {
     "doc.lengths": TensorSpec("int64", "{rows:0..256}", RECORD),
     "doc.values": TensorSpec("int32", "{sum(doc.lengths)}", Described("doc.lengths")),

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from seqflow import LodError, Net, NetError, OpError, TensorSpec
-from seqflow.signature import Described, Rows
+from seqflow.signature import Described, OwnRows
 
-RECORD = Rows("the record")
+RECORD = OwnRows("the record")
 SPECS = {
     "doc.lengths": TensorSpec("int64", "{rows:0..256}", RECORD),
     "doc.values": TensorSpec("int32", "{sum(doc.lengths)}", Described("doc.lengths")),

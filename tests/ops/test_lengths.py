@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from seqflow import LodError, Net, OpError, ShapeError, TensorSpec, ops, registry
-from seqflow.signature import Rows
+from seqflow.signature import OwnRows
 
 LENGTHS = st.sampled_from(["int32", "int64", "uint8", "uint64"]).flatmap(
     lambda dtype: hnp.arrays(dtype, st.integers(0, 6), elements=st.integers(0, 5))
@@ -134,8 +134,8 @@ def test_same_lengths_names_the_first_row_that_differs():
 
 def test_same_rows_lets_tensors_of_two_records_meet():
     specs = {
-        "x": TensorSpec("float32", "{?,4}", Rows("one record")),
-        "y": TensorSpec("float32", "{?,4}", Rows("another")),
+        "x": TensorSpec("float32", "{?,4}", OwnRows("one record")),
+        "y": TensorSpec("float32", "{?,4}", OwnRows("another")),
     }
     with pytest.raises(LodError, match="rows"):
         Net("z = x + y").infer(specs)

@@ -112,8 +112,8 @@ def test_what_is_left_of_a_shape_is_exact(x, size, expected):
     assert shape("reshape", x, values=size) == expected
 
 
-def test_a_shape_that_is_not_known_is_wanted():
-    assert infer("reshape", {"x": "{4}", "shape": spec("{2}", dtype="int64")}).wanted == {"shape"}
+def test_a_shape_that_is_not_known_is_requested():
+    assert infer("reshape", {"x": "{4}", "shape": spec("{2}", dtype="int64")}).requested == {"shape"}
     assert shape("reshape", {"x": "{4}", "shape": spec("{2}", dtype="int64")}) == "{?,?}"
 
 

@@ -1,8 +1,8 @@
 """Row spaces: what a signature claims about axis 0."""
 
-from seqflow.signature import Described, Rows, bind_rows, parse
+from seqflow.signature import Described, OwnRows, bind_rows, parse
 
-RECORD = Rows("the record")
+RECORD = OwnRows("the record")
 
 
 def test_a_plain_name_keeps_the_rows_and_a_sum_names_its_lengths():

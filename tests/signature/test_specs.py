@@ -6,9 +6,9 @@ import seqflow as sf
 from seqflow import TensorSpec, registry
 from seqflow.errors import OpTypeError
 from seqflow.shape import Equalities
-from seqflow.signature import Described, Rows
+from seqflow.signature import Described, OwnRows
 
-RECORD = Rows("the record")
+RECORD = OwnRows("the record")
 
 
 def infer(op, attributes=None, **specs):
@@ -74,7 +74,7 @@ def test_rows_of_two_origins_do_not_meet():
     with pytest.raises(
         sf.LodError, match="padded has the rows of the record, but lengths those of another batch"
     ):
-        infer("unpad", padded=spec("int32{?,8}", RECORD), lengths=spec("int64{?}", Rows("another batch")))
+        infer("unpad", padded=spec("int32{?,8}", RECORD), lengths=spec("int64{?}", OwnRows("another batch")))
 
 
 @pytest.mark.parametrize(
