@@ -177,9 +177,7 @@ def softmaxes() -> Iterator[Row]:
         return largest + np.log(np.add.reduceat(np.exp(data - np.repeat(largest, lengths)), starts))
 
     by_reduceat = {"reduceat": softmax_by_reduceat}
-    yield Row(
-        "softmax_within 4M", lambda: ops.softmax_within(data, lengths), by_reduceat, {"reduceat": 0.9}
-    )
+    yield Row("softmax_within 4M", lambda: ops.softmax_within(data, lengths), by_reduceat, {"reduceat": 0.9})
     yield scaling("softmax_within 4M", lambda: ops.softmax_within(data, lengths), 0.63)
     yield Row(
         "log_softmax_within 4M",

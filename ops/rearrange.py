@@ -231,9 +231,7 @@ def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array
     return move_sequences(data, kernels.expand(starts_of(lengths), repeats), sizes), sizes
 
 
-@op(
-    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), width], int64 lengths'[B]"
-)
+@op("data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), width], int64 lengths'[B]")
 def reshape_sequences(data: Array, lengths: Array, *, width: Positive) -> tuple[Array, Array]:
     """The elements of each sequence in rows of `width`: more rows or fewer, the same elements.
 

@@ -130,16 +130,15 @@ def sequence_mask(
     )
 
 
-TABLE = {
-    "PackSegments": Adapter("pad", pack_segments, strings=True),
-    "UnpackSegments": Adapter("unpad", unpack_segments, strings=True),
-    "PackRNNSequence": Adapter("pack_by_time", strings=True),
-    "UnpackRNNSequence": Adapter("unpack_by_time", strings=True),
-    "AddPadding": Adapter("add_padding", add_padding),
-    "RemovePadding": Adapter("remove_padding", remove_padding),
-    "GatherPadding": Adapter("gather_padding", gather_padding),
-    "LengthsPad": Adapter("pad_lengths", lengths_pad),
-    "PadEmptySamples": Adapter("pad_empty", pad_empty_samples, strings=True),
-    "SequenceMask": Adapter("sequence_mask", sequence_mask),
-    "VariableLengthSequencePadding": Adapter("zero_after_length"),
+ADAPTERS = {
+    "PackSegments": Adapter(pack_segments, strings=True),
+    "UnpackSegments": Adapter(unpack_segments, strings=True),
+    "PackRNNSequence": Adapter(strings=True),
+    "UnpackRNNSequence": Adapter(strings=True),
+    "AddPadding": Adapter(add_padding),
+    "RemovePadding": Adapter(remove_padding),
+    "GatherPadding": Adapter(gather_padding),
+    "LengthsPad": Adapter(lengths_pad),
+    "PadEmptySamples": Adapter(pad_empty_samples, strings=True),
+    "SequenceMask": Adapter(sequence_mask),
 }

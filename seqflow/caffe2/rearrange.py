@@ -104,14 +104,14 @@ def ctc_greedy_decoder(
     return int32(counts), int32(labels)
 
 
-TABLE = {
-    "LengthsTile": Adapter("expand", strings=True),
-    "ReversePackedSegs": Adapter("reverse_packed", strings=True),
-    "BooleanMask": Adapter("boolean_mask", strings=True),
-    "BooleanMaskLengths": Adapter("boolean_mask_lengths", boolean_mask_lengths),
-    "BooleanUnmask": Adapter("boolean_unmask", boolean_unmask, strings=True),
-    "SparseDropoutWithReplacement": Adapter("dropout_sequences", sparse_dropout_with_replacement),
-    "SparseItemwiseDropoutWithReplacement": Adapter("dropout_ids", sparse_itemwise_dropout_with_replacement),
-    "TrimDataset": Adapter("trim_dataset", trim_dataset, strings=True),
-    "CTCGreedyDecoder": Adapter("ctc_greedy_decode", ctc_greedy_decoder),
+ADAPTERS = {
+    "LengthsTile": Adapter(strings=True),
+    "ReversePackedSegs": Adapter(strings=True),
+    "BooleanMask": Adapter(strings=True),
+    "BooleanMaskLengths": Adapter(boolean_mask_lengths),
+    "BooleanUnmask": Adapter(boolean_unmask, strings=True),
+    "SparseDropoutWithReplacement": Adapter(sparse_dropout_with_replacement),
+    "SparseItemwiseDropoutWithReplacement": Adapter(sparse_itemwise_dropout_with_replacement),
+    "TrimDataset": Adapter(trim_dataset, strings=True),
+    "CTCGreedyDecoder": Adapter(ctc_greedy_decoder),
 }

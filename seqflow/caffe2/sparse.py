@@ -69,9 +69,8 @@ def lengths_gather(items: Array, lengths: Array, indices: Array) -> Array:
     return ops.gather_sequences(items, indices, lengths).values
 
 
-TABLE = {
-    "Gather": Adapter("gather", gather, strings=True),
-    "BatchGather": Adapter("gather_axis", batch_gather, strings=True),
-    "LengthsGather": Adapter("gather_sequences", lengths_gather, strings=True),
-    "SparseLengthsSum": Adapter("sparse_lengths_sum"),
+ADAPTERS = {
+    "Gather": Adapter(gather, strings=True),
+    "BatchGather": Adapter(batch_gather, strings=True),
+    "LengthsGather": Adapter(lengths_gather, strings=True),
 }

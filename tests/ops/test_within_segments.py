@@ -58,9 +58,7 @@ def test_each_segment_is_divided_by_its_norm(drawn, norm):
 
 
 def test_large_float32_have_a_norm():
-    assert ops.normalize_within(np.array([3e30, 4e30], np.float32), [2]).tolist() == pytest.approx(
-        [0.6, 0.8]
-    )
+    assert ops.normalize_within(np.array([3e30, 4e30], np.float32), [2]).tolist() == pytest.approx([0.6, 0.8])
 
 
 @given(segmented(NUMBERS + FLOATS), st.booleans(), st.booleans())
