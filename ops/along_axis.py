@@ -68,7 +68,12 @@ def _check_rank(i: int, rank: int, first: int, expected: int) -> None:
         raise ShapeError(f"tensors[{i}] has {rank} dimensions, expected {expected} as tensors[{first}]")
 
 
-@op("{tensors[*_]}+ -> joined[*e]", caffe2="Concat", shape=_infer_concat)
+@op(
+    "{tensors[*_]}+ -> joined[*e]",
+    caffe2="Concat",
+    shape=_infer_concat,
+    describes={"joined": "joined(sum(tensors))"},
+)
 def concat(tensors: list[Array], *, axis: int = 0) -> Array:
     """The tensors one after another along an axis; they agree in all others, and in dtype.
 
@@ -186,7 +191,9 @@ def _infer_slice(ctx: "InferenceContext") -> None:
     for axis, part in _slices(len(x), starts, stops, steps, axes):
         sizes[axis] = _sliced(sizes[axis], part)
         if not (part.step == 1 and sizes[axis] == x[axis] and x[axis].is_named):
-            held[axis] = ctx.selected_rows(held[axis], part.start, part.stop, part.step) if axis == 0 else None
+            held[axis] = (
+                ctx.selected_rows(held[axis], part.start, part.stop, part.step) if axis == 0 else None
+            )
     ctx.set_output(0, sizes, axes=held)
 
 

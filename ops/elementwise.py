@@ -1,21 +1,23 @@
 """Element by element: every function of the expression language, and expressions by their text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqflow.errors import ExpressionError, OpError, OpTypeError
-from seqflow.expression import Expression, functions
+from seqflow.expression import Expression, functions, parser
 from seqflow.expression.functions import FAILURES, Function, by_name, table
-from seqflow.registry import OpDef, register
+from seqflow.registry import OpDef, get, register
 from seqflow.registry.description import help_text
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute, parse
+from seqflow.signature.claims import Claims
 
 if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
+    from seqflow.shape import Equalities, InferenceContext
+    from seqflow.shape.terms import Term
 
 Array = np.ndarray[Any, Any]
 Call = Callable[..., Array]
@@ -165,6 +167,30 @@ def _shape_of_expression(ctx: "InferenceContext") -> None:
     ctx.set_output(0, result, axes=axes, dtype=dtype)
 
 
+def _value_of_expression(
+    equalities: "Equalities", inputs: Mapping[str, Any], attributes: Mapping[str, Any]
+) -> "Term":
+    """The value of an expression: what its functions, called one after another, would give."""
+    from seqflow.registry.values import output_value
+    from seqflow.shape.terms import literal
+
+    expression = _compiled(attributes["expr"])
+    stack: list[Term] = []
+    for node in parser.postorder(expression.tree):
+        if isinstance(node, parser.Operand):
+            stack.append(inputs["operands"][node.index])
+        elif isinstance(node, parser.Literal):
+            stack.append(equalities.terms.make("literal", literal(node.value)))
+        else:
+            assert isinstance(node, parser.Call)
+            op = get(node.function.name)
+            operands = stack[len(stack) - len(node.arguments) :]
+            del stack[len(stack) - len(node.arguments) :]
+            named = dict(zip(node.function.parameters, operands, strict=True))
+            stack.append(output_value(op, op.output_names[0], 0, named, op.complete({}), equalities))
+    return stack[0]
+
+
 def _compiled(expr: Any) -> Expression:
     if expr is None:
         raise OpError("expression: expr is missing, expected the text of an expression: expr='2*x + y'")
@@ -197,6 +223,7 @@ register(
         OpDef(
             "expression", parse("{operands[*_]}+ -> result[*_]"), (_EXPR, _OUT), _expression, _expression, None,
             cleandoc(_expression.__doc__ or ""), shape=_shape_of_expression, variadic=True,
+            claims=Claims(value=_value_of_expression),
         )
     )
 )  # fmt: skip

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-@op("data[N, *d], bool mask[N] -> rows[K, *d], int64 positions[K]", caffe2="BooleanMask")
+@op(
+    "data[N, *d], bool mask[N] -> rows[K, *d], int64 positions[K]",
+    caffe2="BooleanMask",
+    rows={"K": "select(N, mask)"},
+    depends={"positions": "mask"},
+)
 def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
     """The rows where `mask` is true, and where they were.
 
@@ -65,7 +70,11 @@ def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | Non
     return data
 
 
-@op("bool mask[sum(lengths)], lengths[B] -> int64 lengths'[B]", caffe2="BooleanMaskLengths")
+@op(
+    "bool mask[sum(lengths)], lengths[B] -> int64 lengths'[B]",
+    caffe2="BooleanMaskLengths",
+    describes={"lengths": "select(sum(lengths), mask)"},
+)
 def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
     """How many rows of each sequence a mask keeps: the lengths that go with `boolean_mask` of the rows.
 
@@ -80,6 +89,7 @@ def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
 @op(
     "data[sum(lengths), *d], bool mask[sum(lengths)], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
     shape=never_longer,
+    defines={"lengths": "boolean_mask_lengths(mask, lengths)"},
 )
 def mask_sequences(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
     """The rows of each sequence where `mask` is true; a sequence may become empty, but stays.
@@ -124,6 +134,8 @@ def _bound_filtered(ctx: "InferenceContext") -> None:
 @op(
     "data[sum(lengths), *d], bool keep[B], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[K]",
     shape=_bound_filtered,
+    rows={"K": "select(B, keep)"},
+    defines={"lengths": "boolean_mask(lengths, keep)"},
 )
 def filter_sequences(data: Array, keep: Array, lengths: Array) -> tuple[Array, Array]:
     """The whole sequences where `keep` is true, empty ones included.

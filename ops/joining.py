@@ -32,6 +32,7 @@ def _check_dtypes(dtypes: list[Any]) -> None:
 @op(
     "{data[sum(lengths), *d], lengths[B]}+ -> values[sum(lengths'), *d], int64 lengths'[B]",
     shape=_infer_joined,
+    depends={"lengths": "lengths"},
 )
 def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Sequence by sequence, those of all inputs one after another: a title, then its text.
@@ -55,6 +56,7 @@ def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Ar
 @op(
     "{data[sum(lengths), *d], lengths[B]}+ -> values[sum(lengths'), *d], int64 lengths'[B]",
     shape=_infer_joined,
+    depends={"lengths": "lengths"},
 )
 def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Sequence by sequence, the rows of all inputs in turn: first rows, second rows, and so on.

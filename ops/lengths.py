@@ -31,7 +31,10 @@ def lengths_to_offsets(lengths: Array) -> Array:
     return kernels.lengths_to_offsets(lengths)
 
 
-@op("int offsets[B+1] -> int64 lengths[B]")
+@op(
+    "int offsets[B+1] -> int64 lengths[B]",
+    inverse="lengths_to_offsets",
+)
 def offsets_to_lengths(offsets: Array) -> Array:
     """How long each sequence is: the differences of neighbouring offsets.
 
@@ -78,7 +81,13 @@ def lengths_to_segment_ids(lengths: Array) -> Array:
     return kernels.lengths_to_segment_ids(lengths)
 
 
-@op("int ids[N] -> int64 lengths[num_segments|S]", caffe2="SegmentIdsToLengths")
+@op(
+    "int ids[N] -> int64 lengths[num_segments|S]",
+    caffe2="SegmentIdsToLengths",
+    inverse="lengths_to_segment_ids if num_segments",
+    rows={"S": "groups(ids, num_segments)"},
+    describes={"lengths": "N"},
+)
 def segment_ids_to_lengths(ids: Array, *, num_segments: NonNegative | None = None) -> Array:
     """How many rows each segment has; an id that does not occur is an empty segment.
 
@@ -103,7 +112,11 @@ def lengths_to_ranges(lengths: Array) -> Array:
     return np.stack([starts_of(lengths), lengths.astype(np.int64)], axis=1)
 
 
-@op("int ids[N] -> int64 ranges[num_segments|S, 2]", caffe2="SegmentIdsToRanges")
+@op(
+    "int ids[N] -> int64 ranges[num_segments|S, 2]",
+    caffe2="SegmentIdsToRanges",
+    rows={"S": "groups(ids, num_segments)"},
+)
 def segment_ids_to_ranges(ids: Array, *, num_segments: NonNegative | None = None) -> Array:
     """The first row and the number of rows of each segment; see `segment_ids_to_lengths` for the ids.
 
@@ -170,7 +183,10 @@ def lengths_split(lengths: Array, *, n: Positive) -> Array:
     return parts
 
 
-@op("lens inner[sum(outer)], outer[B] -> int64 lengths[B]")
+@op(
+    "lens inner[sum(outer)], outer[B] -> int64 lengths[B]",
+    defines={"lengths": "lengths_sum(inner, outer)"},
+)
 def collapse_lengths(inner: Array, outer: Array) -> Array:
     """Two levels as one: how many rows each outer sequence has; an empty outer sequence has none.
 

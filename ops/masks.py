@@ -23,7 +23,10 @@ TRIANGLES = {
 Mode = Literal["sequence", "window", "upper", "lower", "upper_diagonal", "lower_diagonal"]
 
 
-@op("lengths[B] -> bool mask[B, max_length|max(lengths)]")
+@op(
+    "lengths[B] -> bool mask[B, max_length|max(lengths)]",
+    masks={"mask": "lengths"},
+)
 def lengths_to_mask(
     lengths: Array, *, max_length: NonNegative | None = None, side: Literal["right", "left"] = "right"
 ) -> Array:

@@ -34,6 +34,9 @@ def _bound_packed(ctx: "InferenceContext") -> None:
     " -> packed[R, capacity, *d], int32 segment_ids[R, capacity], int32 position_ids[R, capacity],"
     " int64 sources[sum(pieces)], lens piece_lengths[sum(pieces)], int64 pieces[R]",
     shape=_bound_packed,
+    depends=dict.fromkeys(
+        ("segment_ids", "position_ids", "sources", "piece_lengths", "pieces", "R"), "lengths"
+    ),
 )
 def pack_rows(
     data: Array,
@@ -71,6 +74,7 @@ def pack_rows(
 @op(
     "packed[R, C, *d], int sources[sum(pieces)], lens piece_lengths[sum(pieces)], pieces[R]"
     " -> values[sum(lengths), *d], int64 lengths[num_sequences|B]",
+    inverse="pack_rows if num_sequences",
 )
 def unpack_rows(
     packed: Array,

@@ -38,6 +38,7 @@ def _round_width_up(ctx: "InferenceContext") -> None:
     shape=_round_width_up,
     steps={"lengths": "minimum(lengths, max_length) if truncate"},
     depends={"mask": "lengths"},
+    masks={"mask": "lengths"},
 )
 def pad(
     data: Array,
@@ -69,7 +70,11 @@ def pad(
     return kernels.pad(data, lengths, width, fill, side, truncate=truncate, out=padded, mask=mask)
 
 
-@op("padded[B, T>=max(lengths), *d], lengths[B] -> data[sum(lengths), *d]", caffe2="UnpackSegments")
+@op(
+    "padded[B, T>=max(lengths), *d], lengths[B] -> data[sum(lengths), *d]",
+    caffe2="UnpackSegments",
+    inverse="pad",
+)
 def unpad(padded: Array, lengths: Array, *, side: Side = "right", out: Array | None = None) -> Array:
     """The data of a padded array, flat again: the inverse of `pad` with the same `side`.
 
@@ -102,6 +107,7 @@ def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, valu
     "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
     caffe2="PadEmptySamples",
     shape=never_empty,
+    defines={"lengths": "maximum(lengths, 1)"},
 )
 def pad_empty(data: Array, lengths: Array, *, value: Scalar = 0) -> tuple[Array, Array]:
     """One row of `value` in the place of each empty sequence; all others stay as they are.
@@ -127,6 +133,7 @@ def _bound_padded(ctx: "InferenceContext") -> None:
     "data[sum(lengths), *d], lengths[B], start[*d]?, end[*d]? -> values[sum(lengths'), *d], int64 lengths'[B]",
     caffe2="AddPadding",
     shape=_bound_padded,
+    depends={"lengths": "lengths"},
 )
 def add_padding(
     data: Array,
@@ -161,6 +168,8 @@ def add_padding(
     "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
     caffe2="RemovePadding",
     shape=never_longer,
+    depends={"lengths": "lengths"},
+    inverse="add_padding",
 )
 def remove_padding(
     data: Array, lengths: Array, *, before: NonNegative = 1, after: NonNegative | None = None

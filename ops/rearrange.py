@@ -23,7 +23,11 @@ def _bound_kept(ctx: "InferenceContext") -> None:
     ctx.limit(ctx.max_of("lengths'"), ctx.attr("max_length"))
 
 
-@op("data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]", shape=_bound_kept)
+@op(
+    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
+    shape=_bound_kept,
+    defines={"lengths": "minimum(lengths, max_length)"},
+)
 def truncate(
     data: Array, lengths: Array, *, max_length: NonNegative, keep: Literal["head", "tail"] = "head"
 ) -> tuple[Array, Array]:
@@ -43,6 +47,7 @@ def truncate(
 @op(
     "data[sum(lengths), *d], int starts[B], int sizes[B], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
     shape=never_longer,
+    depends={"lengths": "starts, sizes, lengths"},
 )
 def slice_sequences(
     data: Array, starts: Array, sizes: Array, lengths: Array, *, clip: bool = False
@@ -91,6 +96,7 @@ def _bound_pieces(ctx: "InferenceContext") -> None:
 @op(
     "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[sum(counts)], int64 counts[B]",
     shape=_bound_pieces,
+    depends={"lengths": "lengths", "counts": "lengths"},
 )
 def split_sequences(
     data: Array, lengths: Array, *, chunk: Positive, stride: Positive | None = None
@@ -173,7 +179,11 @@ def shift(data: Array, lengths: Array, *, by: int, fill: Scalar = 0) -> Array:
     return shifted
 
 
-@op("data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]", shape=one_longer)
+@op(
+    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
+    shape=one_longer,
+    defines={"lengths": "lengths + 1"},
+)
 def append_token(data: Array, lengths: Array, *, token: Scalar) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the end of each sequence, empty ones included.
 
@@ -183,7 +193,11 @@ def append_token(data: Array, lengths: Array, *, token: Scalar) -> tuple[Array, 
     return _add_row(data, lengths, cast_scalar("token", token, data.dtype), at_end=True)
 
 
-@op("data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]", shape=one_longer)
+@op(
+    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
+    shape=one_longer,
+    defines={"lengths": "lengths + 1"},
+)
 def prepend_token(data: Array, lengths: Array, *, token: Scalar) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the start of each sequence, empty ones included.
 
@@ -216,7 +230,8 @@ def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
 
 
 @op(
-    "data[sum(lengths), *d], int repeats[B], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[sum(repeats)]"
+    "data[sum(lengths), *d], int repeats[B], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[sum(repeats)]",
+    defines={"lengths": "expand(lengths, repeats)"},
 )
 def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array, Array]:
     """Each whole sequence `repeats` times in a row, and the length of each copy.
@@ -296,6 +311,8 @@ def _whole_multiple(ctx: "InferenceContext") -> None:
     "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[K]",
     caffe2="TrimDataset",
     shape=_whole_multiple,
+    rows={"K": "sliced(B, multiple_of)"},
+    depends={"lengths": "lengths"},
 )
 def trim_dataset(data: Array, lengths: Array, *, multiple_of: Positive) -> tuple[Array, Array]:
     """The first sequences, as many as make a multiple of `multiple_of`; up to `multiple_of - 1` are dropped.

@@ -21,6 +21,7 @@ Array = np.ndarray[Any, Any]
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d]",
     caffe2="SortedSegmentSum, SortedSegmentRangeSum",
+    rows={"S": "groups(ids)"},
 )
 def sorted_segment_sum(data: Array, ids: Array) -> Array:
     """Sum the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -36,6 +37,7 @@ def sorted_segment_sum(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) means[S, *d]",
     caffe2="SortedSegmentMean, SortedSegmentRangeMean",
+    rows={"S": "groups(ids)"},
 )
 def sorted_segment_mean(data: Array, ids: Array) -> Array:
     """Average the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -51,6 +53,7 @@ def sorted_segment_mean(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], float weights[N], int ids[N] -> sum_of(data, weights) sums[S, *d]",
     caffe2="SortedSegmentWeightedSum",
+    rows={"S": "groups(ids)"},
 )
 def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Array:
     """Sum the rows of each id, each times its weight; ids are 0, 1, 2 … in this order, so none is empty.
@@ -63,7 +66,11 @@ def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Arra
     return kernels.segment_reduce("sum", weighted(data, weights), _lengths(ids))
 
 
-@op("ordered data[N, *d], int ids[N] -> largest[S, *d]", caffe2="SortedSegmentRangeMax")
+@op(
+    "ordered data[N, *d], int ids[N] -> largest[S, *d]",
+    caffe2="SortedSegmentRangeMax",
+    rows={"S": "groups(ids)"},
+)
 def sorted_segment_max(data: Array, ids: Array) -> Array:
     """The largest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
 
@@ -73,7 +80,10 @@ def sorted_segment_max(data: Array, ids: Array) -> Array:
     return kernels.segment_reduce("max", data, _lengths(ids))
 
 
-@op("ordered data[N, *d], int ids[N] -> smallest[S, *d]")
+@op(
+    "ordered data[N, *d], int ids[N] -> smallest[S, *d]",
+    rows={"S": "groups(ids)"},
+)
 def sorted_segment_min(data: Array, ids: Array) -> Array:
     """The smallest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
 
@@ -83,7 +93,10 @@ def sorted_segment_min(data: Array, ids: Array) -> Array:
     return kernels.segment_reduce("min", data, _lengths(ids))
 
 
-@op("number data[N, *d], int ids[N] -> sum_of(data) products[S, *d]")
+@op(
+    "number data[N, *d], int ids[N] -> sum_of(data) products[S, *d]",
+    rows={"S": "groups(ids)"},
+)
 def sorted_segment_prod(data: Array, ids: Array) -> Array:
     """Multiply the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
@@ -98,6 +111,7 @@ def sorted_segment_prod(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d]",
     caffe2="SortedSegmentRangeLogSumExp",
+    rows={"S": "groups(ids)"},
 )
 def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
     """log(sum(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -113,6 +127,7 @@ def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d]",
     caffe2="SortedSegmentRangeLogMeanExp",
+    rows={"S": "groups(ids)"},
 )
 def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
     """log(mean(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -131,6 +146,7 @@ def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) sums[num_segments|S, *d]",
     caffe2="UnsortedSegmentSum",
+    rows={"S": "groups(ids, num_segments)"},
 )
 def unsorted_segment_sum(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
@@ -149,6 +165,7 @@ def unsorted_segment_sum(
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) means[num_segments|S, *d]",
     caffe2="UnsortedSegmentMean",
+    rows={"S": "groups(ids, num_segments)"},
 )
 def unsorted_segment_mean(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
@@ -164,7 +181,10 @@ def unsorted_segment_mean(
     return _reduce_by_id("mean", data, ids, num_segments, value)
 
 
-@op("ordered data[N, *d], int ids[N] -> largest[num_segments|S, *d]")
+@op(
+    "ordered data[N, *d], int ids[N] -> largest[num_segments|S, *d]",
+    rows={"S": "groups(ids, num_segments)"},
+)
 def unsorted_segment_max(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
 ) -> Array:
@@ -178,7 +198,10 @@ def unsorted_segment_max(
     return _reduce_by_id("max", data, ids, num_segments, cast_scalar("empty", empty, data.dtype))
 
 
-@op("ordered data[N, *d], int ids[N] -> smallest[num_segments|S, *d]")
+@op(
+    "ordered data[N, *d], int ids[N] -> smallest[num_segments|S, *d]",
+    rows={"S": "groups(ids, num_segments)"},
+)
 def unsorted_segment_min(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
 ) -> Array:
@@ -195,6 +218,7 @@ def unsorted_segment_min(
 @op(
     "number data[N, *d], float weights[N], int ids[N] -> sum_of(data, weights) sums[num_segments|S, *d]",
     caffe2="UnsortedSegmentWeightedSum",
+    rows={"S": "groups(ids, num_segments)"},
 )
 def unsorted_segment_weighted_sum(
     data: Array, weights: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0

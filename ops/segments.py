@@ -17,7 +17,11 @@ from seqflow.signature import NonNegative, Scalar
 Array = np.ndarray[Any, Any]
 
 
-@op("number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[B, *d]", caffe2="LengthsSum")
+@op(
+    "number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[B, *d]",
+    caffe2="LengthsSum",
+    describes={"sums": "sum(data)"},
+)
 def lengths_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """Sum the rows of each segment; an empty segment gives `empty`.
 

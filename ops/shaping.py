@@ -46,6 +46,8 @@ def _infer_reshape(ctx: "InferenceContext") -> None:
     elif value is not None:
         raise ShapeError(f"shape is {value.tolist()}: any size fits the -1, expected a number")
     ctx.set_output(0, sizes, axes=_reshaped(ctx, sizes))
+    if len(sizes) == 1 and len(x.dimensions or ()) == 2:
+        ctx.flat_mask(0, "x")
 
 
 def _check_elements(

@@ -65,6 +65,7 @@ def _bound_picked(ctx: "InferenceContext") -> None:
     "data[sum(lengths), *d], index(B) indices[K], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[K]",
     caffe2="LengthsGather",
     shape=_bound_picked,
+    defines={"lengths": "gather(lengths, indices)"},
 )
 def gather_sequences(
     data: Array, indices: Array, lengths: Array, *, out: Array | None = None

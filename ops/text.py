@@ -26,6 +26,7 @@ def _bound_sizes(ctx: "InferenceContext") -> None:
 @op(
     "uint8 data[sum(lengths)], lengths[B] -> int32 values[sum(lengths')], int64 lengths'[B]",
     shape=_bound_sizes,
+    depends={"lengths": "lengths"},
 )
 def bytes_to_tokens(
     data: Array,
@@ -72,7 +73,10 @@ def _check_offset(offset: int) -> None:
         raise OpError(f"offset is {offset}, expected at most {most}: ids are int32")
 
 
-@op("int tokens[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]")
+@op(
+    "int tokens[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
+    inverse="bytes_to_tokens",
+)
 def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -> tuple[Array, Array]:
     """The bytes that `bytes_to_tokens` turned into ids: its inverse, with the same `offset`.
 

@@ -40,7 +40,11 @@ def pack_by_time(
     return kernels.pack_by_time(data, lengths, steps, cast_scalar("value", value, data.dtype), out=out)
 
 
-@op("packed[T>=max(lengths), B, *d], lengths[B] -> data[sum(lengths), *d]", caffe2="UnpackRNNSequence")
+@op(
+    "packed[T>=max(lengths), B, *d], lengths[B] -> data[sum(lengths), *d]",
+    caffe2="UnpackRNNSequence",
+    inverse="pack_by_time",
+)
 def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -> Array:
     """The data of a time-major array, flat again: the inverse of `pack_by_time`.
 
@@ -54,7 +58,8 @@ def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -
 
 @op(
     "data[sum(lengths), *d], lengths[B]"
-    " -> values[sum(lengths'), *d], int64 lengths'[max(lengths)], int64 order[P=B]"
+    " -> values[sum(lengths'), *d], int64 lengths'[max(lengths)], int64 order[P=B]",
+    depends={"lengths": "lengths", "order": "lengths"},
 )
 def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
     """The layout of torch's PackedSequence: all first rows, then all second rows …, longest sequence first.
@@ -76,6 +81,8 @@ def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
 
 @op(
     "data[sum(lengths), *d], index(B) order[B], lengths[T] -> values[sum(lengths'), *d], int64 lengths'[P=B]",
+    depends={"lengths": "order, lengths"},
+    inverse="pack_sequence",
 )
 def unpack_sequence(data: Array, order: Array, lengths: Array) -> tuple[Array, Array]:
     """The sequences that `pack_sequence`, or torch, packed, in their old order, and their lengths.

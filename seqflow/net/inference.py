@@ -105,7 +105,9 @@ class _Inference:
         spec = declare(_named(name, spec), self.terms)
         if not spec.axes and spec.shape.rank != 0:
             spec = TensorSpec(spec.dtype, spec.shape, axes=(self.terms.make("variable", name),))
-        self.equalities.set_value(name, self.terms.value(name), spec.dtype.kind in "iu" and spec.shape.rank == 1)
+        self.equalities.set_value(
+            name, self.terms.value(name), spec.dtype.kind in "iu" and spec.shape.rank == 1
+        )
         if spec.shape.dimensions and spec.axes[0].is_rows:  # type: ignore[union-attr]
             self.equalities.count_rows(spec.axes[0], spec.shape[0], f"{name} has the same rows")  # type: ignore[arg-type]
         return spec
@@ -124,7 +126,10 @@ class _Inference:
         for number, step in enumerate(self.net.steps):
             results = [f"_{number}.{i}" if name == "_" else name for i, name in enumerate(step.results)]
             inferred = self.step(step, results)
-            outputs = [self.with_equal_values(*pair, inferred.guards) for pair in zip(results, inferred.outputs, strict=True)]
+            outputs = [
+                self.with_equal_values(*pair, inferred.guards)
+                for pair in zip(results, inferred.outputs, strict=True)
+            ]
             for name, result, spec in zip(step.results, results, outputs, strict=True):
                 (dropped if name == "_" else self.specs)[result] = _named(result, spec)
             for name in (*(step.uses if may_bound_inputs(step, inferred.guards) else ()), *results):
@@ -133,7 +138,9 @@ class _Inference:
             found = [guard._replace(origin=origin + guard.origin) for guard in inferred.guards]
             guards += found
             by_step.append(tuple(found))
-        known = {name: publish(_resolved(spec, self.equalities), self.terms) for name, spec in self.specs.items()}
+        known = {
+            name: publish(_resolved(spec, self.equalities), self.terms) for name, spec in self.specs.items()
+        }
         bounds = byte_bounds(known, self.equalities)
         total = total_bytes([*bounds.values(), *byte_bounds(dropped, self.equalities).values()])
         longest = longest_lengths(known, self.equalities)

@@ -91,7 +91,9 @@ def _input_values(op: OpDef, specs: Specs, called: Names, equalities: Equalities
     """The values of the inputs that are given."""
     value = equalities.terms.value
     return {
-        argument.name: [value(one) for one in tensors] if isinstance(tensors, (list, tuple)) else value(tensors)
+        argument.name: [value(one) for one in tensors]
+        if isinstance(tensors, (list, tuple))
+        else value(tensors)
         for argument in op.signature.input_arguments
         if argument.name in specs and (tensors := called[argument.name]) is not None
     }

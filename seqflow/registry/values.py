@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from seqflow.shape import Equalities
-from seqflow.shape.terms import Term, literal
+from seqflow.shape.terms import Term, Terms, literal
 from seqflow.signature.claims import Definition, Space
 from seqflow.signature.rows import NamedOutput
 from seqflow.signature.spaces import frozen
@@ -33,7 +33,9 @@ def name_values(
     key = attributes_key(attributes)
     for output in results:
         argument = output.argument
-        term = output_value(op, argument.field, output.repetition, inputs, attributes, equalities, depends, key)
+        term = output_value(
+            op, argument.field, output.repetition, inputs, attributes, equalities, depends, key
+        )
         is_vector = len(argument.dims) == 1 and argument.may_be_lengths
         equalities.set_value(output.tensor, term, is_vector)
     padded = {
@@ -78,7 +80,9 @@ def output_value(
 
 def attributes_key(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
     """The attributes that are given, in a form that can be compared."""
-    return tuple([(name, frozen(value)) for name, value in attributes.items() if value is not None])
+    return tuple(
+        [(name, frozen(value)) for name, value in attributes.items() if value is not None and name != "out"]
+    )
 
 
 def _flat(values: Any) -> list[Term]:
@@ -106,10 +110,15 @@ def _claim(
     definition = claims.defines.get(output)
     if definition is not None:
         equalities.unite(term, _defined(op, definition, inputs, attributes, equalities), op.name)
+    masked = claims.masks.get(output)
+    if masked is not None:
+        side = str(attributes.get("side") or "right")
+        equalities.unite(term, terms.make("mask", side, inputs[masked]), op.name)  # type: ignore[arg-type]
     describes = claims.describes.get(output)
-    if describes is not None:
-        (rows,) = _spaces(describes, inputs, equalities)
-        equalities.unite(terms.described(term), rows, op.name)
+    if describes is not None and _may_be_lengths(inputs, terms):
+        rows = _spaces(describes, inputs, equalities)
+        if rows:
+            equalities.unite(terms.described(term), rows[0], op.name)
     if claims.inverse is not None:
         given_back = _given_back(op, output, inputs, attributes, equalities)
         if given_back is not None:
@@ -134,16 +143,24 @@ def _defined(
     given = other.complete(
         {keyword: attributes[value] if isinstance(value, str) else value for keyword, value in keywords}
     )
-    return output_value(other, other.output_names[0], 0, dict(zip(names, values, strict=False)), given, equalities)
+    return output_value(
+        other, other.output_names[0], 0, dict(zip(names, values, strict=False)), given, equalities
+    )
+
+
+def _may_be_lengths(inputs: Inputs, terms: Terms) -> bool:
+    return any(terms.find(term).vector is not None for term in _flat(inputs.values()))
 
 
 def _spaces(space: Space, inputs: Inputs, equalities: Equalities) -> list[Term]:
-    """The rows, or the value, that a claim speaks of; of a list, all of them."""
+    """The rows, or the value, that a claim speaks of; of a list, all of them; nothing of rows that a call names."""
     terms = equalities.terms
     if not space.args:
-        found = inputs[space.head]
+        found = inputs.get(space.head, [])
         return [found] if isinstance(found, Term) else list(found)
     parts = [one for arg in space.args for one in _spaces(arg, inputs, equalities)]
+    if not parts:
+        return parts
     if space.head == "sum":
         return [terms.described(one) for one in parts]
     return [terms.make(space.head, None, *parts)]
@@ -157,33 +174,36 @@ def _given_back(
     if needed and attributes.get(needed) is None:
         return None
     other = op.claims.look_up(name)
-    made = {argument.field: argument for argument in other.signature.output_arguments}
-    call: Term | None = None
-    for field in [field for field in inputs if field in made]:
-        term = inputs[field]
-        found = _call_of(term, name, field if len(made) > 1 else "", equalities) if isinstance(term, Term) else None
-        if found is None or (call is not None and (found.data[2:], found.args) != (call.data[2:], call.args)):  # type: ignore[index]
+    made = [argument.field for argument in other.signature.output_arguments]
+    taken = [argument.name for argument in op.signature.input_arguments]
+    its = {name: "values" if name == taken[0] and "values" in made else name for name in inputs}
+    originals: dict[str, Term] = {}
+    for name, term in inputs.items():
+        if its[name] not in made:
+            continue
+        call = _call_of(term, str(other.name), its[name] if len(made) > 1 else "", equalities)
+        if call is None:
             return None
-        call = found
-    if call is None:
-        return None
-    _, _, arity, key = call.data  # type: ignore[misc]
-    if any(not isinstance(name, str) for name in arity):
-        return None
-    originals = dict(zip(arity, call.args, strict=True))
-    theirs = dict(key)
-    if any(theirs[name] != frozen(value) for name, value in attributes.items() if name in theirs):
-        return None
-    for field, term in inputs.items():
-        if field in originals and not (isinstance(term, Term) and equalities.terms.equal(term, originals[field])):
+        _, _, given, key = call.data  # type: ignore[misc]
+        theirs = dict(key)
+        if any(theirs[one] != frozen(value) for one, value in attributes.items() if one in theirs):
+            return None
+        for one, original in zip(given, call.args, strict=False):
+            if not equalities.terms.equal(originals.setdefault(one, original), original):
+                return None
+    for name, term in inputs.items():
+        known = originals.get(name)
+        if its[name] not in made and known is not None and not (
+            isinstance(term, Term) and equalities.terms.equal(term, known)
+        ):  # fmt: skip
             return None
     first = other.signature.input_arguments[0].name
-    return originals.get(output) or (originals.get(first) if output in ("values", "data") else None)
+    return originals.get(first if output in ("values", "data") else output)
 
 
-def _call_of(term: Term, name: str, field: str, equalities: Equalities) -> Term | None:
+def _call_of(term: Term | list[Term], name: str, field: str, equalities: Equalities) -> Term | None:
     """The call of an op that this value, or one equal to it, is."""
-    for one in equalities.terms.members(term):
+    for one in equalities.terms.members(term) if isinstance(term, Term) else ():
         if one.kind == "call" and one.data[:2] == (name, field):  # type: ignore[index]
             return one
     return None

@@ -9,7 +9,7 @@ from seqflow.errors import LodError, OpError, SeqflowError, ShapeError, nearest
 from seqflow.shape.broadcasting import broadcast_shapes
 from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
-from seqflow.shape.guards import Guard, InferredOutput
+from seqflow.shape.guards import InferredOutput
 from seqflow.shape.inputs import Inputs, InputShapes, Key
 from seqflow.shape.meeting import Guards, differing, meet
 from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
@@ -124,7 +124,7 @@ class InferenceContext:
         self,
         i: int | str,
         shape: ShapeLike,
-        rows: Term | None | Literal["new"] = "new",
+        rows: Term | Literal["new"] | None = "new",
         dtype: Any | None = None,
         *,
         axes: Sequence[Term | None] | None = None,
@@ -175,6 +175,16 @@ class InferenceContext:
             return axes[0]
         sizes = tuple(str(size) if axis is None else None for axis, size in zip(axes, shape, strict=True))
         return self.equalities.terms.make("flat", sizes, *known)
+
+    def flat_mask(self, i: int, key: Key) -> None:
+        """Say that an output is an input laid flat, for masks of padded tensors."""
+        terms = self.equalities.terms
+        result, given = self.results.get(i), self.tensors.get(self._inputs.names[self._inputs.position(key)])
+        for one in terms.members(terms.value(given)) if result and given else ():
+            if one.kind == "mask":
+                self.equalities.unite(
+                    terms.value(str(result)), terms.make("flat mask", None, one), self.op_name
+                )
 
     def same_value(self, i: int, key: Key) -> None:
         """Say that an output has the values of an input: where these are lengths, they are the same lengths."""
@@ -389,7 +399,9 @@ class InferenceContext:
 
     def merge_rows(self, *keys: Key) -> Term | None:
         """Whose rows axis 0 of these inputs holds; LodError where two differ, None where all are plain."""
-        return self.merge_axes([(self._inputs.names[self._inputs.position(key)], self.rows(key)) for key in keys])
+        return self.merge_axes(
+            [(self._inputs.names[self._inputs.position(key)], self.rows(key)) for key in keys]
+        )
 
     def merge_axes(self, places: Iterable[tuple[str, Term | None]]) -> Term | None:
         """What one axis of several inputs holds; plain sizes go with everything."""

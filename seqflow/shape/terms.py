@@ -108,8 +108,17 @@ class Terms:
         return self.make("steps", side, lengths)
 
     def select(self, rows: Term, by: Term) -> Term:
-        """The rows that a mask, an order or a slice takes of others."""
-        return self.make("select", None, rows, by)
+        """The rows that a mask or an order takes of others.
+
+        What the mask of a padded tensor takes of it, both laid flat, are the rows that were padded.
+        """
+        selected = self.make("select", None, rows, by)
+        for flat in self.members(rows):
+            for mask in self.members(by) if flat.kind == "flat" and flat.args[-1].kind == "steps" else ():
+                steps = flat.args[-1]
+                if mask.kind == "flat mask" and self.equal(mask.args[0].args[0], steps.args[0]):
+                    self.unite(selected, self.described(steps.args[0]))
+        return selected
 
     def declared(self, rows: Hashable) -> Term:
         """Rows as they were declared: the term itself, or that of rows that are only equal to themselves."""
@@ -206,7 +215,10 @@ def words(one: Term, other: Term) -> tuple[str, str]:
         kind = "another level of the same column" if level else "values of one column, lengths of another"
         return kind, f"if the lengths are the same: {_same('same_lengths', one, other)}"
     if "described" in kinds and "select" in kinds:
-        return "a selection of rows meets other rows", "select both by the same mask, or lengths with their rows"
+        return (
+            "a selection of rows meets other rows",
+            "select both by the same mask, or lengths with their rows",
+        )
     if "described" in kinds:
         described = one if one.kind == "described" else other
         return (
@@ -254,6 +266,8 @@ _WORDS: dict[str, Callable[[Term], str]] = {
     "input": lambda term: str(term.data),
     "literal": _literal,
     "call": _call,
+    "mask": lambda term: f"the mask of {_value(term.args[0])}",
+    "flat mask": lambda term: f"{term.args[0]}, laid flat",
     "made": lambda term: f"what {term.data} made",
     "rows": lambda term: str(term.data),
     "variable": lambda term: f"the rows of {term.data}",

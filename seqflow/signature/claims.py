@@ -4,6 +4,7 @@
     defines   {"lengths": "minimum(lengths, max_length)"}: an output in the language of nets
     rows      {"K": "select(N, mask)"}: the rows of an axis that no input has
     steps     {"lengths": "minimum(lengths, max_length) if truncate"}: what an output is really padded for
+    masks     {"mask": "lengths"}: an output that is true where these lengths have rows
     describes {"lengths": "select(sum(lengths), mask)"}: the rows that an output describes, taken as lengths
     inverse   "pack_rows": the op whose inputs this one gives back, for what that op made of them
     pure      False: two calls may differ; then nothing is known to be equal to an output
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from seqflow.errors import OpError
-from seqflow.signature.language import Signature
+from seqflow.signature.language import Fresh, Name, Signature, parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class Claims:
     rows: Mapping[str, Space] = field(default_factory=dict)
     steps: Mapping[str, tuple[Definition, str]] = field(default_factory=dict)
     """Definitions, and the attribute that has to be given for them to hold."""
+    masks: Mapping[str, str] = field(default_factory=dict)
     describes: Mapping[str, Space] = field(default_factory=dict)
     inverse: str | None = None
     pure: bool = True
@@ -67,6 +69,7 @@ def read_claims(
     defines: Mapping[str, str] | None = None,
     rows: Mapping[str, str] | None = None,
     steps: Mapping[str, str] | None = None,
+    masks: Mapping[str, str] | None = None,
     describes: Mapping[str, str] | None = None,
     inverse: str | None = None,
     pure: bool = True,
@@ -75,17 +78,21 @@ def read_claims(
     """The claims of an op; OpError where one speaks of what the signature does not have."""
     outputs = {argument.field for argument in signature.output_arguments}
     inputs = {argument.name for argument in signature.input_arguments}
-    fresh = {str(dim.name) for one in signature.output_arguments for dim in one.dims if hasattr(dim, "name")}
+    sizes = (part for one in signature.output_arguments for dim in one.dims for part in parts(dim))
+    fresh = {size.name for size in sizes if isinstance(size, (Name, Fresh))}
     for what, claimed, known in (
         ("depends", depends, outputs | fresh),
         ("defines", defines, outputs),
         ("rows", rows, fresh),
         ("steps", steps, inputs),
+        ("masks", masks, outputs),
         ("describes", describes, outputs),
     ):
         wrong = next((one for one in claimed or () if one not in known), None)
         if wrong is not None:
-            raise OpError(f"{name}: {what} speaks of {wrong!r}, which is not among {sorted(known)}\n  {signature}")
+            raise OpError(
+                f"{name}: {what} speaks of {wrong!r}, which is not among {sorted(known)}\n  {signature}"
+            )
     read = {output: _names(text) for output, text in (depends or {}).items()}
     unknown = next((one for names in read.values() for one in names if one not in inputs), None)
     if unknown is not None:
@@ -96,6 +103,7 @@ def read_claims(
         dict(defines or {}),
         {axis: _space(name, text) for axis, text in (rows or {}).items()},
         {one: _conditional(name, text) for one, text in (steps or {}).items()},
+        dict(masks or {}),
         {output: _space(name, text) for output, text in (describes or {}).items()},
         inverse,
         pure,

@@ -182,7 +182,10 @@ class Argument:
         object.__setattr__(self, "kinds", kinds)
         first = self.dims[0] if self.dims else None
         object.__setattr__(self, "row_name", first.name if isinstance(first, (Name, AtLeast)) else None)
-        integers = self.dtype.word in ("any", "int", "index", "number", "ordered", "sum_of", "dtype") or "int" in self.dtype.word
+        integers = (
+            self.dtype.word in ("any", "int", "index", "number", "ordered", "sum_of", "dtype")
+            or "int" in self.dtype.word
+        )
         object.__setattr__(self, "may_be_lengths", integers and len(self.dims) == 1)
         object.__setattr__(self, "rank", len(self.dims) - len(rests))
         object.__setattr__(self, "rest", rests[0] if rests else None)
@@ -251,7 +254,7 @@ class Signature:
         for item in self.outputs:
             if isinstance(item, Repeated):
                 count = item.length(attributes)
-                found += [f"{name}.{i}" for _, name in zip(item.arguments, remaining) for i in range(count)]
+                found += [f"{name}.{i}" for _, name in zip(item.arguments, remaining, strict=False) for i in range(count)]
             else:
                 found.append(next(remaining))
         return found

@@ -47,7 +47,9 @@ class Spaces:
 
     # Inputs
 
-    def input(self, argument: Argument, axes: Axes, rank: int | None, label: str, tensors: Mapping[str, str]) -> None:
+    def input(
+        self, argument: Argument, axes: Axes, rank: int | None, label: str, tensors: Mapping[str, str]
+    ) -> None:
         """Take in whose rows the axes of one input hold; LodError where other rows meet."""
         extra = 0 if rank is None else rank - len(argument.dims)
         for i, dim in enumerate(argument.dims):
@@ -82,7 +84,9 @@ class Spaces:
 
     def name(self, name: str, space: Term, label: str) -> None:
         known, owner = self.named.setdefault(name, (space, label))
-        if known is not space and not meet(self.equalities, known, space, self.guards, f"{owner} and {label}"):
+        if known is not space and not meet(
+            self.equalities, known, space, self.guards, f"{owner} and {label}"
+        ):
             raise differing(label, space, owner, known)
 
     def rest(self, name: str, axes: Axes, label: str, first: int) -> None:
@@ -90,7 +94,9 @@ class Spaces:
             if space is not None:
                 place = f"{label}.shape[{first + i}]"
                 known, owner = self.rests.setdefault((name, i), (space, place))
-                if known is not space and not meet(self.equalities, known, space, self.guards, f"{owner} and {place}"):
+                if known is not space and not meet(
+                    self.equalities, known, space, self.guards, f"{owner} and {place}"
+                ):
                     raise differing(place, space, owner, known)
 
     def padded(self, of: str, space: Term, label: str, tensors: Mapping[str, str]) -> None:
@@ -106,7 +112,9 @@ class Spaces:
 
     # Outputs
 
-    def output(self, argument: Argument, rank: int | None, tensors: Mapping[str, str], values: Sequence[Term]) -> Axes:
+    def output(
+        self, argument: Argument, rank: int | None, tensors: Mapping[str, str], values: Sequence[Term]
+    ) -> Axes:
         """Whose rows the axes of an output hold; `values` is what new rows depend on."""
         found: list[Term | None] = []
         for i, dim in enumerate(argument.dims):
@@ -121,7 +129,9 @@ class Spaces:
             found.pop()
         return tuple(found)
 
-    def space(self, dim: Dim, is_rows: bool, tensors: Mapping[str, str], values: Sequence[Term]) -> Term | None:
+    def space(
+        self, dim: Dim, is_rows: bool, tensors: Mapping[str, str], values: Sequence[Term]
+    ) -> Term | None:
         match dim:
             case Sum(of=of) if of in tensors:
                 return self.terms.described(self.terms.value(tensors[of]))
@@ -169,7 +179,20 @@ class Spaces:
             return self.terms.make("groups", data, self.terms.value(tensors[ids.head]))
         given = tuple(frozen(self.attributes[one.head]) for one in space.args if one.head in self.attributes)
         parts = [self.claimed(one, tensors) for one in space.args if one.head not in self.attributes]
-        return None if None in parts else self.terms.make(space.head, given or None, *parts)
+        if None in parts:
+            return None
+        return (
+            self.terms.select(*parts)
+            if space.head == "select"
+            else self.terms.make(space.head, given or None, *parts)
+        )
+
+    def describe(self, output: str, tensor: str) -> None:
+        """Make known which rows of the inputs an output describes, where the op claims it by their name."""
+        claim = self.claims.describes.get(output)
+        if claim is not None and not claim.args and claim.head in self.named:
+            lengths = self.terms.described(self.terms.value(tensor))
+            self.equalities.unite(lengths, self.named[claim.head][0], self.op)
 
 
 def frozen(value: Any) -> Any:

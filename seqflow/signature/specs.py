@@ -67,6 +67,8 @@ def bind_specs(
         binder = _Binder(attributes, equalities, spaces, guards)
         for one in sorted(inputs, key=_computed):
             binder.input(one)
+        for output in results if claims.describes else ():
+            spaces.describe(output.argument.field, output.tensor)
         outputs: list[TensorSpec] = []
         for output in results:
             binder.names = {**single, **output.tensors}
