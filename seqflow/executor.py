@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import NetError, OpError, ShapeError, nearest
+from seqflow.errors import LodError, NetError, OpError, ShapeError, nearest
 from seqflow.net import Net, Step
 from seqflow.net.step import compute, shown
 from seqflow.record import Record
 from seqflow.record.record import parents_by_name
-from seqflow.shape import Atom, Dimension, Guard, PartialShape
+from seqflow.shape import Atom, Dimension, Guard, PartialShape, SameLengths
 from seqflow.signature import Described, OwnRows
 from seqflow.signature.arrays import as_array
 from seqflow.tensor import TensorSpec
@@ -63,13 +63,15 @@ def _execute(
     tensors = _inputs(net, given)
     plan = _plan(net, _structure(given, parents))
     for step, guards, dead in zip(net.steps, plan.guards, plan.dead, strict=True):
-        for guard in guards:
+        for guard in guards.before:
             _check(guard, step, tensors)
         start = perf_counter()
         values = compute(step, tensors)
         if profile is not None:
             profile.add(step, perf_counter() - start, values)
         _name_results(step, values, tensors)
+        for guard in guards.after:
+            _check(guard, step, tensors)
         for name in dead:
             tensors.pop(name, None)
     return plan, {name: tensors[name] for name in plan.parents}
@@ -80,12 +82,21 @@ def keeps_rows(net: Net, record: Record) -> bool:
     return _plan(net, _structure(record, record.parents)).keeps_rows
 
 
+class StepGuards(NamedTuple):
+    """What a step takes to be equal, to be checked when it is known."""
+
+    before: tuple[Guard | SameLengths, ...]
+    """On its inputs."""
+    after: tuple[Guard | SameLengths, ...]
+    """On its results."""
+
+
 @dataclass(frozen=True, slots=True)
 class NetPlan:
     """How a net runs on records whose tensors have the same dtypes, ranks and parents."""
 
-    guards: tuple[tuple[Guard, ...], ...]
-    """For each step, the sizes that have to be equal."""
+    guards: tuple[StepGuards, ...]
+    """For each step, the sizes and the lengths that have to be equal."""
     dead: tuple[tuple[str, ...], ...]
     """For each step, the tensors nothing needs after it."""
     parents: Mapping[str, str | None]
@@ -94,40 +105,51 @@ class NetPlan:
     """Whether all other outputs have the rows of the record."""
 
 
-Structure = tuple[tuple[str, np.dtype[Any], int, Any], ...]
+Structure = tuple[tuple[str, np.dtype[Any], int, Any, tuple[bool, ...]], ...]
 
 
 def _structure(tensors: Mapping[str, Array], parents: Mapping[str, Any]) -> Structure:
-    return tuple([(name, array.dtype, array.ndim, parents[name]) for name, array in tensors.items()])
+    """Dtypes, ranks and parents; without a parent also which sizes are 1, since these broadcast."""
+    return tuple([
+        (name, array.dtype, array.ndim, parents[name],
+         tuple([size == 1 for size in array.shape]) if parents[name] is _UNKNOWN else ())
+        for name, array in tensors.items()
+    ])  # fmt: skip
 
 
 @lru_cache(maxsize=128)
 def _plan(net: Net, structure: Structure) -> NetPlan:
     own = OwnRows("the record")
     specs = {}
-    for name, dtype, rank, parent in structure:
-        shape = PartialShape.dynamic(rank).named(name)
+    for name, dtype, rank, parent, ones in structure:
+        sizes = [Dimension(1) if one else Dimension.dynamic() for one in ones]
+        shape = (PartialShape(sizes) if ones else PartialShape.dynamic(rank)).named(name)
         if parent is None or parent is _UNKNOWN:
             specs[name] = TensorSpec(dtype, shape, own if rank and parent is None else None)
         else:
             shape = PartialShape([Dimension.sum_of(parent), *shape.dimensions[1:]])  # type: ignore[index]
             specs[name] = TensorSpec(dtype, shape, Described(parent))
     inferred = net.infer(specs)
-    # what a signature says is checked by the op itself
-    guards = [
-        found if step.op.shape is not None else ()
-        for step, found in zip(net.steps, inferred.by_step, strict=True)
-    ]
     outputs = net.outputs(tuple(specs))
-    rows = {name: inferred.specs[name].rows for name in outputs}
-    by = {name: space.by if isinstance(space, Described) else None for name, space in rows.items()}
-    parents = {name: parent if parent in outputs else None for name, parent in by.items()}
+    guards = [_to_check(step, found) for step, found in zip(net.steps, inferred.by_step, strict=True)]
+    parents = inferred.parents(outputs)
     return NetPlan(
         tuple(guards),
         tuple(_last_uses(net, guards, outputs)),
         parents,
-        all(rows[name] == own for name, parent in parents.items() if parent is None),
+        all(inferred.specs[name].rows == own for name, parent in parents.items() if parent is None),
     )
+
+
+def _to_check(step: Step, guards: Iterable[Guard | SameLengths]) -> StepGuards:
+    """What the op does not check itself: it checks what its signature says."""
+    found = [
+        guard
+        for guard in guards
+        if step.op.shape is not None or isinstance(guard, SameLengths) or not guard.is_checked
+    ]
+    after = [guard for guard in found if not set(step.results).isdisjoint(guard.tensors())]
+    return StepGuards(tuple(guard for guard in found if guard not in after), tuple(after))
 
 
 class Profile:
@@ -172,8 +194,11 @@ class ProfileRow(NamedTuple):
     bytes: int
 
 
-def _check(guard: Guard, step: Step, tensors: Mapping[str, Array]) -> None:
-    """ShapeError where two sizes are known by now and different."""
+def _check(guard: Guard | SameLengths, step: Step, tensors: Mapping[str, Array]) -> None:
+    """ShapeError where two sizes are known by now and different, LodError where lengths are."""
+    if isinstance(guard, SameLengths):
+        _check_lengths(guard, step, tensors)
+        return
     left, right = (_evaluated(side, tensors) for side in (guard.left, guard.right))
     if left is not None and right is not None and left != right:
         error = ShapeError(
@@ -182,6 +207,22 @@ def _check(guard: Guard, step: Step, tensors: Mapping[str, Array]) -> None:
         )
         error.add_note(step.note({name: shown(tensors[name]) for name in step.uses}))
         raise error
+
+
+def _check_lengths(guard: SameLengths, step: Step, tensors: Mapping[str, Array]) -> None:
+    left, right = tensors[guard.left], tensors[guard.right]
+    if left.shape == right.shape and (left == right).all():
+        return
+    if left.shape == right.shape:
+        i = int(np.argmax(left != right))
+        found = f"{guard.left}[{i}] is {left[i]} but {guard.right}[{i}] is {right[i]}"
+    else:
+        found = f"{guard.left} has {len(left)} lengths but {guard.right} has {len(right)}"
+    error = LodError(
+        f"{step.op.name}: {found}, expected the same lengths: both describe the same rows ({guard.origin})"
+    )
+    error.add_note(step.note({name: shown(tensors[name]) for name in step.uses}))
+    raise error
 
 
 def _evaluated(side: Dimension | PartialShape, tensors: Mapping[str, Array]) -> object:
@@ -220,11 +261,15 @@ def _inputs(net: Net, given: Mapping[str, Array]) -> dict[str, Array]:
     return {**given, **net.constants}
 
 
-def _last_uses(net: Net, guards: Sequence[Iterable[Guard]], outputs: Iterable[str]) -> list[tuple[str, ...]]:
+def _last_uses(net: Net, guards: Sequence[StepGuards], outputs: Iterable[str]) -> list[tuple[str, ...]]:
     kept = set(outputs)
     dead: list[tuple[str, ...]] = []
     for step, checked in zip(reversed(net.steps), reversed(guards), strict=True):
-        uses = [*step.uses, *(name for guard in checked for name in guard.tensors()), *step.results]
+        uses = [
+            *step.uses,
+            *(name for guard in (*checked.before, *checked.after) for name in guard.tensors()),
+            *step.results,
+        ]
         last = tuple(name for name in dict.fromkeys(uses) if name not in kept)
         kept.update(last)
         dead.append(last)

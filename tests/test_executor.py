@@ -78,17 +78,18 @@ def test_expressions_are_computed_and_keep_the_rows_of_their_operands():
 
 def test_rows_of_different_sequences_are_refused_before_anything_runs():
     with pytest.raises(
-        LodError, match=r"the rows of the lengths x.lengths but .* those of the record"
+        LodError, match=r"the rows of the record, but .* the rows that x.lengths describes"
     ) as error:
         run(Net("y = x.values + label"), RECORD)
     assert "line 1: y = x.values + label" in error.value.__notes__[0]
 
 
-def test_one_row_of_a_constant_is_repeated_and_others_are_not_its_rows():
+def test_one_row_of_a_constant_is_repeated_and_others_are_as_many_as_the_rows():
     net = Net("y = label * weight\nreturn y")
     assert run(net.bind(weight=np.array([10])), RECORD)["y"].tolist() == [10, 20, 30]
-    with pytest.raises(LodError, match=r"the rows of the record but .* those of the constant weight"):
-        run(net.bind(weight=np.ones(3)), RECORD)
+    assert run(net.bind(weight=np.array([1, 2, 3])), RECORD)["y"].tolist() == [1, 4, 9]
+    with pytest.raises(ShapeError, match=r"expected equal sizes"):
+        run(net.bind(weight=np.ones(2)), RECORD)
 
 
 def test_sizes_that_were_taken_to_be_equal_are_checked_when_they_are_known():
@@ -96,7 +97,7 @@ def test_sizes_that_were_taken_to_be_equal_are_checked_when_they_are_known():
     some = np.ones(1)
 
     def first(ctx):
-        ctx.set_output(0, "{?}")
+        ctx.set_output(0, "{?}", rows=None)
 
     if "rows_of_unknown_origin" not in registry.names():
         op("x[*_] -> some[*_]", shape=first)(rows_of_unknown_origin)

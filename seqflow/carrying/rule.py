@@ -268,7 +268,8 @@ def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], detail
             return _replace(plan, failure=error)
         rows, requested = [spec.rows for spec in inference.outputs], inference.requested
     stacks = _Stacks(rule, tensors, rows)
-    unsettled = details is not None and None in rows and bool(rule.rows or rule.supplied)
+    unknown = any(not isinstance(space, (Part, Described)) for space in rows)
+    unsettled = details is not None and unknown and bool(rule.rows or rule.supplied)
     outputs = tuple(
         Output(argument, stacks.of_rows(space), _reason(op, argument))
         for argument, space in zip(_flat_outputs(op, attributes), rows, strict=True)

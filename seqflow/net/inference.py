@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from seqflow.net.bounds import (
     tighten,
     total_bytes,
 )
+from seqflow.net.rows import NetRows
 from seqflow.net.step import compute, each, shown
 from seqflow.net.syntax import Constant, Listed
 from seqflow.shape import Comparison, DimensionLike, Equalities, Guard, PartialShape
@@ -49,6 +50,21 @@ class NetInference:
     """The most bytes all tensors can have together, those thrown away with them; None where there is no bound."""
     longest: Mapping[str, int]
     """What the lengths in a tensor are known not to exceed."""
+    rows: NetRows
+    """Whose rows the axes of each tensor hold."""
+
+    def parents(self, names: Iterable[str]) -> dict[str, str | None]:
+        """For each tensor the lengths, among these tensors, that describe its rows; None where none do."""
+        return self.rows.parents(tuple(names))
+
+    def explain(self, name: str) -> str:
+        """Whose rows a tensor holds, and why.
+
+        >>> specs = {"x": TensorSpec("int64", "{?}", Described("n")), "n": TensorSpec("int64", "{?}")}
+        >>> print(Net("y = x * 2").infer(specs).explain("y"))
+        y: axis 0 holds the rows that n describes
+        """
+        return self.rows.explain(name)
 
     def described(self, name: str) -> str:
         """The spec of a tensor, and the most bytes it can have."""
@@ -144,7 +160,8 @@ class _Inference:
         bounds = byte_bounds(known, self.equalities)
         total = total_bytes([*bounds.values(), *byte_bounds(dropped, self.equalities).values()])
         longest = longest_lengths(known, self.equalities)
-        return NetInference(self.net, known, guards, tuple(by_step), bounds, total, longest)
+        rows = NetRows(self.net, self.terms, self.specs)
+        return NetInference(self.net, known, guards, tuple(by_step), bounds, total, longest, rows)
 
     def step(self, step: Step, results: list[str]) -> Inference:
         """Infer one step; where its shape function wants values that can be computed now, once more with them."""

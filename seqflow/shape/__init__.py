@@ -5,10 +5,10 @@ from seqflow.shape.atoms import Atom
 from seqflow.shape.context import InferenceContext
 from seqflow.shape.dimension import Dimension, DimensionLike, Rank
 from seqflow.shape.equalities import Equalities
-from seqflow.shape.guards import Guard, InferredOutput
+from seqflow.shape.guards import Guard, InferredOutput, SameLengths
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
 
 __all__ = [
     "Atom", "Comparison", "Dimension", "DimensionLike", "Equalities", "Guard", "InferenceContext", "InferredOutput",
-    "PartialShape", "Rank", "ShapeLike",
+    "PartialShape", "Rank", "SameLengths", "ShapeLike",
 ]  # fmt: skip

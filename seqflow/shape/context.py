@@ -25,8 +25,9 @@ class InferenceContext:
 
     `inputs` maps names to shapes (a list of shapes where the op takes a list), or is a sequence of shapes. Inputs
     are asked for by position, counting those in lists, or by name: `x`, `xs[1]`. `input_values` holds what is
-    known of their values, as arrays, or as a PartialShape where a vector of sizes is known in part. `rows` holds
-    whose rows their axis 0 holds, `axes` that of all axes. What was taken to be equal is kept in `equalities`, which the ops of one net share.
+    known of their values, as arrays, or as a PartialShape where a vector of sizes is known in part. `rows` says
+    whose rows their axis 0 holds, `axes` says it of all axes. What was taken to be equal is kept in `equalities`,
+    which the ops of one net share.
 
     Every method raises ShapeError where shapes do not fit, and then nothing has changed.
 
@@ -415,7 +416,7 @@ class InferenceContext:
                     continue
                 place, found = before
             if not meet(self.equalities, merged[1], found, self.guards, f"{merged[0]} and {place}"):
-                raise differing(f"{self.op_name}: {place}", found, merged[0], merged[1])
+                raise differing(place, found, *merged)
         return None if merged is None else merged[1]
 
     def broadcast_inputs(self, *keys: Key) -> tuple[PartialShape, Axes]:

@@ -40,6 +40,10 @@ class SameLengths(NamedTuple):
     right: str
     origin: str
 
+    def tensors(self) -> list[str]:
+        """The tensors that have to be known before it can be checked."""
+        return [self.left, self.right]
+
     def __str__(self) -> str:
         return f"{self.left} == {self.right}, each length ({self.origin})"
 

@@ -41,4 +41,4 @@ def meet(equalities: Equalities, one: Term, other: Term, guards: Guards, origin:
 def differing(one: str, rows: Term, other: str, others: Term) -> LodError:
     """The error for inputs, or axes, that hold different rows."""
     kind, advice = words(rows, others)
-    return LodError(f"{one} holds {rows}, but {other} holds {others}: {kind}\n  {advice}")
+    return LodError(f"{one} holds {rows}, but {other} {others}: {kind}\n  {advice}")

@@ -269,7 +269,7 @@ _WORDS: dict[str, Callable[[Term], str]] = {
     "mask": lambda term: f"the mask of {_value(term.args[0])}",
     "flat mask": lambda term: f"{term.args[0]}, laid flat",
     "made": lambda term: f"what {term.data} made",
-    "rows": lambda term: str(term.data),
+    "rows": lambda term: f"the rows of {term.data}",
     "variable": lambda term: f"the rows of {term.data}",
     "described": lambda term: f"the rows that {_value(term.args[0])} describes",
     "steps": lambda term: f"steps padded to the longest of {_value(term.args[0])}",

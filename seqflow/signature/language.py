@@ -254,7 +254,11 @@ class Signature:
         for item in self.outputs:
             if isinstance(item, Repeated):
                 count = item.length(attributes)
-                found += [f"{name}.{i}" for _, name in zip(item.arguments, remaining, strict=False) for i in range(count)]
+                found += [
+                    f"{name}.{i}"
+                    for _, name in zip(item.arguments, remaining, strict=False)
+                    for i in range(count)
+                ]
             else:
                 found.append(next(remaining))
         return found

@@ -39,7 +39,7 @@ def test_the_net_prints_with_its_specs_beside_it():
 
 def test_values_of_one_column_with_lengths_of_another_are_refused_with_the_statement():
     with pytest.raises(
-        LodError, match=r"data has the rows that doc.lengths describes, but lengths is tag.lengths"
+        LodError, match=r"data holds the rows that doc.lengths describes, but lengths is tag.lengths"
     ) as error:
         Net("y = lengths_sum(doc.values, tag.lengths)").infer(SPECS)
     assert "line 1: y = lengths_sum(doc.values, tag.lengths)" in error.value.__notes__[0]

@@ -185,4 +185,4 @@ def test_literals_print_as_they_are_read(literal):
         assert str(again) == str(net)
         assert again.steps[0].attributes == net.steps[0].attributes
     finally:
-        registry._ops.pop("takes_anything")
+        registry.unregister("takes_anything")

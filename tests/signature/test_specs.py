@@ -62,7 +62,7 @@ def test_values_of_one_column_with_the_lengths_of_another_are_refused_before_any
     op = registry.get("lengths_sum")
     with pytest.raises(
         sf.LodError,
-        match=r"lengths_sum: data has the rows that tokens.lengths describes, but lengths is labels.lengths",
+        match=r"lengths_sum: data holds the rows that tokens.lengths describes, but lengths is labels.lengths",
     ):
         op.infer({"data": tokens, "lengths": labels}, names=names)
     known = Equalities()
@@ -72,7 +72,7 @@ def test_values_of_one_column_with_the_lengths_of_another_are_refused_before_any
 
 def test_rows_of_two_origins_do_not_meet():
     with pytest.raises(
-        sf.LodError, match="padded has the rows of the record, but lengths those of another batch"
+        sf.LodError, match="padded holds the rows of the record, but lengths the rows of another batch"
     ):
         infer("unpad", padded=spec("int32{?,8}", RECORD), lengths=spec("int64{?}", OwnRows("another batch")))
 

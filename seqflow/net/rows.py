@@ -1,0 +1,68 @@
+"""Whose rows the tensors of a net hold: which lengths describe them, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seqflow.errors import NetError, nearest
+from seqflow.shape.terms import Term, Terms, parts
+from seqflow.tensor import TensorSpec
+
+if TYPE_CHECKING:
+    from seqflow.net.graph import Net
+
+
+@dataclass(frozen=True, slots=True)
+class NetRows:
+    """What inference knows of the values of tensors, and of the rows that their axes hold."""
+
+    net: Net
+    terms: Terms
+    specs: Mapping[str, TensorSpec]
+
+    def parents(self, names: Sequence[str]) -> dict[str, str | None]:
+        """For each tensor the lengths, among these tensors, that describe its rows; None where none do."""
+        described: dict[Term, str] = {}
+        for name in names:
+            spec = self.specs[name]
+            if spec.dtype.kind in "iu" and spec.shape.rank == 1:
+                rows = self.terms.described(self.terms.value(name))
+                described.setdefault(self.terms.find(rows), name)
+        found: dict[str, str | None] = {}
+        for name in names:
+            rows = self.specs[name].rows
+            by = described.get(self.terms.find(rows)) if isinstance(rows, Term) else None
+            found[name] = None if by == name else by
+        return found
+
+    def explain(self, name: str) -> str:
+        """Whose rows the axes of a tensor hold, and how the lengths and masks they speak of were made."""
+        if name not in self.specs:
+            raise NetError(f"net: there is no tensor {name!r}{nearest(name, self.specs)}")
+        axes = self.specs[name].axes
+        held = [(i, axis) for i, axis in enumerate(axes) if isinstance(axis, Term)]
+        if not held:
+            return f"{name}: plain sizes, no rows"
+        lines = [f"{name}: " + ", ".join(f"axis {i} holds {axis}" for i, axis in held)]
+        made = {result: step for step in self.net.steps for result in step.results}
+        tensors = dict.fromkeys(
+            part.tensor for _, axis in held for part in parts(axis) if part.tensor is not None
+        )
+        for tensor in tensors:
+            step = made.get(str(tensor))
+            if step is not None:
+                lines.append(f"  {tensor} is made in line {step.line}: {step.statement}")
+            equal = self._equal(str(tensor))
+            if equal:
+                lines.append(f"  {tensor} has the values of {', '.join(equal)}")
+        return "\n".join(lines)
+
+    def _equal(self, tensor: str) -> list[str]:
+        value = self.terms.find(self.terms.value(tensor))
+        return [
+            other
+            for other, term in self.terms.values.items()
+            if other in self.specs and other != tensor and self.terms.find(term) is value
+        ]
