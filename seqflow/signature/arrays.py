@@ -12,6 +12,8 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
+from seqflow.kernels.arrays import Array
+from seqflow.kernels.error import MAX_INT64, negative, overflow, too_large
 from seqflow.signature.language import (
     Anything,
     Argument,
@@ -32,7 +34,6 @@ from seqflow.signature.language import (
     parts,
 )
 
-Array = np.ndarray[Any, Any]
 Known = dict[object, Any]
 
 
@@ -133,7 +134,7 @@ def _check_rank(argument: Argument, array: Array) -> None:
 def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
     for argument, array in arguments:
         if argument.is_lengths:
-            known[Sum(argument.name)] = _total(argument.name, array)
+            known[Sum(argument.name)] = total_of(argument.name, array)
             known[Max(argument.name)] = kernels.max_length(array)
     origins: dict[object, str] = {}
     later: list[tuple[Argument, int, Dim, int]] = []
@@ -154,11 +155,24 @@ def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
         _check_size(argument, axis, dim, size, known, origins)
 
 
-def _total(name: str, lengths: Array) -> int:
+def total_of(name: str, lengths: Array) -> int:
+    """The sum of lengths that messages call by this name; LodError where one is negative or the sum overflows."""
     try:
         return kernels.check_lengths(lengths)
     except kernels.KernelError as error:
-        raise LodError(str(error).replace("lengths", name, 1)) from None
+        raise LodError(str(_renamed(error, name))) from None
+
+
+def _renamed(error: kernels.KernelError, name: str) -> kernels.KernelError:
+    """What `check_lengths` found, in an argument of another name."""
+    match error:
+        case kernels.KernelError(kind="negative", position=int(at), value=int(value)):
+            return negative(name, at, value)
+        case kernels.KernelError(position=int(at), value=int(value)) if value > MAX_INT64:
+            return too_large(name, at, value)
+        case kernels.KernelError(position=int(at), value=int(value), low=int(low), high=int(high)):
+            return overflow(name, at, value, low, high)
+    raise error
 
 
 def _aligned(argument: Argument, array: Array) -> Iterator[tuple[int, Dim, Any]]:

@@ -12,7 +12,7 @@ import seqflow as sf
 from seqflow import TensorSpec, ops, registry
 from seqflow.errors import OpTypeError
 
-COLUMNS = SEQUENCES["joinable"]().map(lambda call: (call[0]["data"], call[0]["lengths"]))
+COLUMNS = SEQUENCES["interleave"]().map(lambda call: (call[0]["data"], call[0]["lengths"]))
 
 
 def side_by_side(data, lengths):
