@@ -6,6 +6,7 @@ from typing import Any, overload
 import numpy as np
 
 from seqflow.errors import LodError, OpError, SeqflowError, ShapeError, nearest
+from seqflow.kernels.arrays import Array
 from seqflow.shape.broadcasting import broadcast_shapes
 from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
@@ -13,8 +14,6 @@ from seqflow.shape.guards import Guard, Output
 from seqflow.shape.inputs import Inputs, InputShapes, Key
 from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
-
-Array = np.ndarray[Any, Any]
 
 
 class InferenceContext:

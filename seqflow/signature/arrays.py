@@ -54,7 +54,7 @@ def bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, A
 
 
 def _scopes(signature: Signature, bound: Sequence[Any]) -> Iterator[list[tuple[Argument, Array]]]:
-    """Arguments that see each other's `sum(…)`: all plain ones, then each repetition of a group."""
+    """Arguments whose sizes may use each other's sums: all plain ones together, then each repetition of a group."""
     pairs = list(zip(signature.inputs, bound, strict=True))
     yield [(item, array) for item, array in pairs if isinstance(item, Argument) and array is not None]
     for item, arrays in pairs:
@@ -64,7 +64,7 @@ def _scopes(signature: Signature, bound: Sequence[Any]) -> Iterator[list[tuple[A
 
 
 def _convert_repeated(group: Repeated, value: Any) -> list[tuple[Any, ...]]:
-    """`value` holds one list an argument of the group; returned are the repetitions."""
+    """The repetitions of a group; `value` holds one list for each of its arguments."""
     for argument, items in zip(group.arguments, value, strict=True):
         if not isinstance(items, (list, tuple, np.ndarray)):
             raise OpTypeError(f"{argument.name} is {type(items).__name__}, expected a list of arrays")
@@ -270,7 +270,7 @@ def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str 
 def _optional_condition(
     argument: Argument, attributes: Mapping[str, bool], bound: Mapping[object, str]
 ) -> str:
-    """KeyError where it has names that no required argument has."""
+    """The condition of an optional argument; KeyError if it has names that no required argument has."""
     writer = _ConditionWriter(attributes)
     writer.bound = dict(bound)
     writer.kind(argument)

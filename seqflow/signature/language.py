@@ -109,7 +109,7 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """`P=size`: as many rows as `size` says, but other rows."""
+    """`P=size`: `size` rows, which are not the rows of any input."""
 
     name: str
     size: Size
@@ -160,15 +160,15 @@ class Argument:
     is_lengths: bool = False
     optional: bool = False
     rank: int = field(init=False, repr=False, compare=False)
-    """How many dimensions there are beside `*d`."""
+    """The number of dimensions without `*d`."""
     rest: int | None = field(init=False, repr=False, compare=False)
-    """Where `*d` stands among the dimensions."""
+    """The position of `*d` among the dimensions; None without one."""
     kinds: str | None = field(init=False, repr=False, compare=False)
     """The NumPy dtype kinds an input takes, or None where it takes one dtype only."""
     row_name: str | None = field(init=False, repr=False, compare=False)
     """The dimension variable of axis 0, which names a row space; None for all other dimensions."""
     computed: int = field(init=False, repr=False, compare=False)
-    """How many dimensions are computed from others. Those without any are bound first."""
+    """The number of dimensions computed from other sizes. Arguments without any are bound first."""
 
     def __post_init__(self) -> None:
         rests = [i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)]
@@ -197,7 +197,7 @@ class Repeated:
 
     arguments: tuple[Argument, ...]
     count: str | None = None
-    """The attribute that says how many there are: an int, or a list of so many."""
+    """The attribute that gives the number of repetitions: as an int, or as a list of that length."""
 
     def length(self, attributes: Mapping[str, Any]) -> int:
         """How many repetitions of outputs there are."""
@@ -456,7 +456,7 @@ def _factor(reader: _Reader) -> Size:
 
 
 def _mark_lengths(signature: Signature) -> Signature:
-    """Mark as lengths what is named `lengths`, and what a `sum(…)` or `max(…)` speaks of."""
+    """Mark as lengths all tensors named `lengths`, and those used in a `sum(…)` or `max(…)`."""
     arguments = [*flatten(signature.inputs), *flatten(signature.outputs)]
     spoken_of = {
         part.of for argument in arguments for dim in argument.dims for part in parts(dim)
