@@ -92,10 +92,10 @@ def _scaled(name: str, value: Any, alpha: Any) -> Array:
     try:
         return by_name["mul"](value, _ALPHA.check(alpha))
     except OpError as error:
-        error.args = (f"{name}: {error}",)
+        error.in_op(name)
         raise
     except ExpressionError as error:
-        raise OpError(f"{name}: alpha is {alpha!r}: {str(error).removeprefix('mul: ')}") from None
+        raise OpError(f"alpha is {alpha!r}: {error.args[0]}").in_op(name) from None
 
 
 def _in_order(row: Function, operands: Sequence[Any], named: dict[str, Any]) -> list[Any]:
@@ -149,7 +149,7 @@ def _shape_of(row: Function) -> Callable[["InferenceContext"], None]:
         try:
             dtype = np.dtype(row.result([known for known in dtypes if known is not None]))
         except FAILURES as failure:
-            raise OpTypeError(row.explain(failure, row.parameters)) from None
+            raise OpTypeError(row.reason(failure, row.parameters)) from None
         result, axes = ctx.broadcast_inputs()
         ctx.set_output(0, result, axes=axes, dtype=dtype)
 
@@ -193,11 +193,13 @@ def _value_of_expression(
 
 def _compiled(expr: Any) -> Expression:
     if expr is None:
-        raise OpError("expression: expr is missing, expected the text of an expression: expr='2*x + y'")
+        missing = OpError("expr is missing, expected the text of an expression: expr='2*x + y'")
+        raise missing.in_op("expression")
     if isinstance(expr, Expression):
         return expr
     if not isinstance(expr, str):
-        raise OpTypeError(f"expression: expr is {expr!r} ({type(expr).__name__}), expected text")
+        wrong = OpTypeError(f"expr is {expr!r} ({type(expr).__name__}), expected text")
+        raise wrong.in_op("expression")
     return Expression(expr)
 
 

@@ -21,12 +21,13 @@ def {name}({parameters}):
         fits = False
     try:
         if not fits:
-            {inputs}{attributes} = check(({inputs}), ({attributes}))
+            {names} = check({inputs}, {attributes})
         return {call}
     except KernelError as error:
         raise explain(error) from None
     except SeqflowError as error:
-        raise name_op(error)
+        name_op(error)
+        raise
     except (ValueError, OverflowError) as error:
         raise OpError(f"{name}: {{error}}") from error
 """
@@ -38,9 +39,10 @@ def compile_call(
     """The checked op: the common case costs one expression, everything else goes to `bind`."""
     name = function.__name__
     inputs = [argument.name for argument in signature.input_arguments]
+    named = [attribute.name for attribute in attributes]
     conditions = [fast_condition(signature, {a.name: a.optional for a in attributes}) or "False"]
     conditions += filter(None, (attribute.condition() for attribute in attributes))
-    call = f"function({', '.join(inputs + [f'{a.name}={a.name}' for a in attributes])})"
+    call = f"function({', '.join(inputs + [f'{n}={n}' for n in named])})"
     source = _TEMPLATE.format(
         name=name,
         parameters=", ".join(
@@ -49,8 +51,9 @@ def compile_call(
             + [a.name if a.required else f"{a.name}=default_{a.name}" for a in attributes]
         ),
         condition=" and ".join(conditions),
-        inputs="".join(f"{n}, " for n in inputs),
-        attributes="".join(f"{a.name}, " for a in attributes),
+        names=_tuple(inputs + named),
+        inputs=_tuple(inputs),
+        attributes=_tuple(named),
         call=f"result(*{call})" if result else call,
     )
     scope = {f"default_{a.name}": a.default for a in attributes} | {
@@ -78,16 +81,20 @@ def compile_call(
     return call_checked
 
 
+def _tuple(names: list[str]) -> str:
+    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+
+
 def _checker(name: str, signature: Signature, attributes: tuple[Attribute, ...]) -> Callable[..., Any]:
     """The slow form of the check: attributes, then inputs; the values the body will get."""
 
     def check(values: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
         try:
             checked = [attribute.check(value) for attribute, value in zip(attributes, given, strict=True)]
-            named = {attribute.name: value for attribute, value in zip(attributes, checked, strict=True)}
-            bound = bind(signature, _regroup(signature, values), named)
+            known = {attribute.name: value for attribute, value in zip(attributes, checked, strict=True)}
+            bound = bind(signature, _regroup(signature, values), known)
             return (*_ungroup(signature, bound), *checked)
-        except SeqflowError as error:  # how the check works is of no use to the caller: a short traceback
+        except SeqflowError as error:  # a short traceback: how the check works is of no use to the caller
             raise name_op(name, signature, error).with_traceback(None) from None
 
     return check

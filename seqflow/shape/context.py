@@ -6,6 +6,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from seqflow.errors import LodError, OpError, SeqflowError, ShapeError, nearest
+from seqflow.kernels.arrays import Array
 from seqflow.shape.broadcasting import broadcast_shapes
 from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
@@ -16,7 +17,6 @@ from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
 from seqflow.shape.terms import Term
 
-Array = np.ndarray[Any, Any]
 Axes = tuple[Term | None, ...]
 
 
@@ -118,7 +118,8 @@ class InferenceContext:
     def attr(self, name: str) -> Any:
         """An attribute of the op; OpError where it has none of this name."""
         if name not in self.attributes:
-            raise OpError(f"{self.op_name}: there is no attribute {name!r}{nearest(name, self.attributes)}")
+            guess = nearest(name, self.attributes)
+            raise OpError(f"there is no attribute {name!r}{guess}").in_op(self.op_name)
         return self.attributes[name]
 
     def set_output(
@@ -216,7 +217,7 @@ class InferenceContext:
                 raise OpError(f"{self.op_name}: there is no output {i!r}{nearest(i, self.output_names)}")
             return self.output_names.index(i)
         if not 0 <= i < self.num_outputs:
-            raise OpError(f"{self.op_name}: there is no output {i}, it has {self.num_outputs}")
+            raise OpError(f"there is no output {i}, it has {self.num_outputs}").in_op(self.op_name)
         return i
 
     def run(self, shape_function: Callable[["InferenceContext"], object]) -> list[InferredOutput]:
@@ -230,8 +231,7 @@ class InferenceContext:
                 shape_function(self)
                 return self.outputs
         except SeqflowError as error:
-            prefix = "" if str(error).startswith(f"{self.op_name}: ") else f"{self.op_name}: "
-            error.args = (f"{prefix}{error}\n  {self.described}",)
+            error.in_op(self.op_name).args += (f"  {self.described}",)
             raise
         except Exception as error:
             error.add_note(f"in the shape function of {self.op_name}, {self.described}")

@@ -112,7 +112,7 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """`P=size`: as many rows as `size` says, but other rows."""
+    """`P=size`: `size` rows, which are not the rows of any input."""
 
     name: str
     size: Size
@@ -163,9 +163,9 @@ class Argument:
     is_lengths: bool = False
     optional: bool = False
     rank: int = field(init=False, repr=False, compare=False)
-    """How many dimensions there are beside `*d`."""
+    """The number of dimensions without `*d`."""
     rest: int | None = field(init=False, repr=False, compare=False)
-    """Where `*d` stands among the dimensions."""
+    """The position of `*d` among the dimensions; None without one."""
     kinds: str | None = field(init=False, repr=False, compare=False)
     """The NumPy dtype kinds an input takes, or None where it takes one dtype only."""
     row_name: str | None = field(init=False, repr=False, compare=False)
@@ -173,7 +173,7 @@ class Argument:
     may_be_lengths: bool = field(init=False, repr=False, compare=False)
     """Whether it is a vector, of integers as far as its dtype word says."""
     computed: int = field(init=False, repr=False, compare=False)
-    """How many dimensions are computed from others. Those without any are bound first."""
+    """The number of dimensions computed from other sizes. Arguments without any are bound first."""
 
     def __post_init__(self) -> None:
         rests = [i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)]
@@ -212,7 +212,7 @@ class Repeated:
 
     arguments: tuple[Argument, ...]
     count: str | None = None
-    """The attribute that says how many there are: an int, or a list of so many."""
+    """The attribute that gives the number of repetitions: as an int, or as a list of that length."""
 
     def length(self, attributes: Mapping[str, Any]) -> int:
         """How many repetitions of outputs there are."""
