@@ -60,7 +60,7 @@ class Feed(NamedTuple):
     part: Part | None
 
 
-class Output(NamedTuple):
+class OutputRule(NamedTuple):
     """What becomes of a tensor of the results."""
 
     argument: Argument
@@ -71,7 +71,7 @@ class Output(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CallPlan:
     """What to do for every call of one kind."""
 
     supplied: Mapping[Slot, Part]
@@ -84,7 +84,7 @@ class Plan:
     """Lengths that were given although they came with another input."""
     inputs: tuple[Feed | tuple[Feed, ...], ...] = ()
     """What the op is given, in its order; where it takes a list, for each place."""
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[OutputRule, ...] = ()
     """The tensors of the results."""
     differing: tuple[Slot, Slot] | None = None
     """Inputs that met with different LoDs."""
@@ -92,7 +92,7 @@ class Plan:
     """What inference has against the call; the op itself says it better."""
     unsettled: bool = False
     """Whether sizes and values may prove more."""
-    wanted: frozenset[str] = frozenset()
+    requested: frozenset[str] = frozenset()
     """The inputs whose values may."""
 
 
@@ -122,12 +122,12 @@ def _tensor(slot: Slot) -> str:
 
 def make_plan(
     op: OpDef, kinds: Mapping[Slot, Kind], attributes: Mapping[str, Any], details: Details | None
-) -> Plan:
+) -> CallPlan:
     """The plan for calls of this kind; LodError for levels that cannot go where they were given."""
     rule = _Rule(op, kinds)
     rule.give_all()
     missing = tuple(rule.missing())
-    plan = Plan(rule.supplied, missing, tuple(rule.equal), tuple(rule.compared.items()), rule.feeds())
+    plan = CallPlan(rule.supplied, missing, tuple(rule.equal), tuple(rule.compared.items()), rule.feeds())
     return plan if missing else _with_outputs(plan, rule, attributes, details)
 
 
@@ -236,11 +236,13 @@ class _Rule:
         return tuple(tuple(feed) if isinstance(feed, list) else feed for feed in feeds)
 
 
-def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], details: Details | None) -> Plan:
+def _with_outputs(
+    plan: CallPlan, rule: _Rule, attributes: Mapping[str, Any], details: Details | None
+) -> CallPlan:
     op = rule.op
     tensors = op.tensor_names(attributes)
     names = rule.by_name({slot: _tensor(slot) for slot in rule.slots})
-    wanted: frozenset[str] = frozenset()
+    requested: frozenset[str] = frozenset()
     if details is None:
         known = {_tensor(slot): part for slot, part in rule.rows.items()}
         rows: Sequence[Any] = bind_rows(op.signature, names, tensors, known, op.name)  # type: ignore[arg-type]
@@ -265,14 +267,14 @@ def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], detail
             return _replace(plan, failure=error)
         except SeqflowError as error:
             return _replace(plan, failure=error)
-        rows, wanted = [spec.rows for spec in inference.outputs], inference.wanted
+        rows, requested = [spec.rows for spec in inference.outputs], inference.wanted
     stacks = _Stacks(rule, tensors, rows)
     unsettled = details is not None and None in rows and bool(rule.rows or rule.supplied)
     outputs = tuple(
-        Output(argument, stacks.of_rows(space), _reason(op, argument))
+        OutputRule(argument, stacks.of_rows(space), _reason(op, argument))
         for argument, space in zip(_flat_outputs(op, attributes), rows, strict=True)
     )
-    return _replace(plan, outputs=outputs, unsettled=unsettled, wanted=wanted)
+    return _replace(plan, outputs=outputs, unsettled=unsettled, requested=requested)
 
 
 def _reason(op: OpDef, argument: Argument) -> str:
@@ -284,8 +286,8 @@ def _reason(op: OpDef, argument: Argument) -> str:
     )
 
 
-def _replace(plan: Plan, **changes: Any) -> Plan:
-    return Plan(plan.supplied, plan.missing, plan.equal, plan.compared, plan.inputs, **changes)
+def _replace(plan: CallPlan, **changes: Any) -> CallPlan:
+    return CallPlan(plan.supplied, plan.missing, plan.equal, plan.compared, plan.inputs, **changes)
 
 
 class _Stacks:
