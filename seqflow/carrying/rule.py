@@ -61,7 +61,7 @@ class Feed(NamedTuple):
     part: Part | None
 
 
-class Output(NamedTuple):
+class OutputRule(NamedTuple):
     """What becomes of a tensor of the results."""
 
     argument: Argument
@@ -72,7 +72,7 @@ class Output(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CallPlan:
     """What to do for every call of one kind."""
 
     supplied: Mapping[Slot, Part]
@@ -85,7 +85,7 @@ class Plan:
     """Lengths that were given although they came with another input."""
     inputs: tuple[Feed | tuple[Feed, ...], ...] = ()
     """What the op is given, in its order; where it takes a list, for each place."""
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[OutputRule, ...] = ()
     """The tensors of the results."""
     differing: tuple[Slot, Slot] | None = None
     """Inputs that met with different LoDs."""
@@ -123,12 +123,12 @@ def _tensor(slot: Slot) -> str:
 
 def make_plan(
     op: OpDef, kinds: Mapping[Slot, Kind], attributes: Mapping[str, Any], details: Details | None
-) -> Plan:
+) -> CallPlan:
     """The plan for calls of this kind; LodError for levels that cannot go where they were given."""
     rule = _Rule(op, kinds)
     rule.give_all()
     missing = tuple(rule.missing())
-    plan = Plan(rule.supplied, missing, tuple(rule.equal), tuple(rule.compared.items()), rule.feeds())
+    plan = CallPlan(rule.supplied, missing, tuple(rule.equal), tuple(rule.compared.items()), rule.feeds())
     return plan if missing else _with_outputs(plan, rule, attributes, details)
 
 
@@ -237,7 +237,9 @@ class _Rule:
         return tuple(tuple(feed) if isinstance(feed, list) else feed for feed in feeds)
 
 
-def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], details: Details | None) -> Plan:
+def _with_outputs(
+    plan: CallPlan, rule: _Rule, attributes: Mapping[str, Any], details: Details | None
+) -> CallPlan:
     op = rule.op
     tensors = op.tensor_names(attributes)
     names = rule.by_name({slot: _tensor(slot) for slot in rule.slots})
@@ -271,7 +273,7 @@ def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], detail
     unknown = any(not isinstance(space, (Part, Described)) for space in rows)
     unsettled = details is not None and unknown and bool(rule.rows or rule.supplied)
     outputs = tuple(
-        Output(argument, stacks.of_rows(space), _reason(op, argument))
+        OutputRule(argument, stacks.of_rows(space), _reason(op, argument))
         for argument, space in zip(_flat_outputs(op, attributes), rows, strict=True)
     )
     return _replace(plan, outputs=outputs, unsettled=unsettled, requested=requested)
@@ -286,8 +288,8 @@ def _reason(op: OpDef, argument: Argument) -> str:
     )
 
 
-def _replace(plan: Plan, **changes: Any) -> Plan:
-    return Plan(plan.supplied, plan.missing, plan.equal, plan.compared, plan.inputs, **changes)
+def _replace(plan: CallPlan, **changes: Any) -> CallPlan:
+    return CallPlan(plan.supplied, plan.missing, plan.equal, plan.compared, plan.inputs, **changes)
 
 
 class _Stacks:

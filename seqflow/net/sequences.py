@@ -50,7 +50,8 @@ class Sequences:
     def tensor(self, reference: Reference) -> Reference:
         """The tensor that a name stands for: of a Sequence, its values."""
         name = reference.name
-        return replace(reference, name=self.values.get(name) or self.parts.get(name, name))
+        tensor = self.values.get(name) or self.parts.get(name)
+        return reference if tensor is None else replace(reference, name=tensor)
 
     def tensors(self, reference: Reference) -> list[Reference]:
         """All tensors that a name stands for: of a Sequence, its values and its lengths."""
@@ -64,7 +65,9 @@ class Sequences:
     def positional(self, op: OpDef, arguments: Sequence[Input], keywords: Mapping[str, Input]) -> list[str]:
         """The inputs that positional arguments are: without the lengths that come with other arguments."""
         names = [argument.name for argument in op.signature.input_arguments]
-        brought = brought_lengths(op) if self.in_use else {}
+        if not self.in_use:
+            return names
+        brought = brought_lengths(op)
         written = {name for name, one in zip(names, arguments, strict=False) if self._is_lengths(one)}
         left_out = set(brought) - written
         while True:
