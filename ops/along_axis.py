@@ -249,9 +249,8 @@ def slice_axes(
     """Part of `x` along its first axes, or along `axes`: from each start to before its stop, by each step.
 
     As in NumPy negative positions count from the end, positions beyond an end stand for the end, and a negative
-    step goes backwards. A large stop means up to the last element: `stops=2**63 - 1`. (Caffe2 counts a negative
-    stop one further, -1 being the end.) The result shares the memory of `x`. To cut sequences, see
-    `slice_sequences`.
+    step goes backwards. A large stop means up to the last element: `stops=2**63 - 1`. The result
+    shares the memory of `x`. To cut sequences, see `slice_sequences`.
 
     >>> slice_axes(np.arange(12).reshape(3, 4), starts=[0, -2], stops=[2, 4])
     array([[2, 3],

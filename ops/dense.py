@@ -129,7 +129,7 @@ def layer_norm(
     """Each row less its mean, divided by its standard deviation; then times `weight`, plus `bias`.
 
     The last axis is a row; `epsilon` is added to the variance, which is that of all K elements (`ddof` 0).
-    float16 is computed in float32. (Caffe2 normalises over all axes after `axis` and also gives mean and std.)
+    float16 is computed in float32.
 
     >>> layer_norm(np.array([[1.0, 3.0]]), epsilon=0.0)
     array([[-1.,  1.]])

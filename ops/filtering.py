@@ -167,7 +167,7 @@ def dropout_sequences(
 ) -> tuple[Array, Array]:
     """Replace each whole sequence by the one id `replacement` with probability `ratio`.
 
-    As in Caffe2 a replaced sequence has length 1, also where it was empty. The same seed drops the same
+    A replaced sequence has length 1, also where it was empty. The same seed drops the same
     sequences on every machine: those whose random number is below `ratio`. It depends on the seed and the place
     of the sequence among the sequences; `seqflow.ops.shared.random_bits` defines it.
 

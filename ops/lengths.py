@@ -22,8 +22,7 @@ MAX_INT32 = np.iinfo(np.int32).max
 def lengths_to_offsets(lengths: Array) -> Array:
     """Where each sequence starts, with the total at the end (Arrow's offsets, `cu_seqlens`).
 
-    An empty sequence starts where the next one does. Caffe2 leaves the total out unless `include_last_offset` is
-    set.
+    An empty sequence starts where the next one does.
 
     >>> lengths_to_offsets(np.array([2, 0, 1]))
     array([0, 2, 2, 3])
@@ -107,7 +106,7 @@ def lengths_to_ranges(lengths: Array) -> Array:
 def segment_ids_to_ranges(ids: Array, *, num_segments: NonNegative | None = None) -> Array:
     """The first row and the number of rows of each segment; see `segment_ids_to_lengths` for the ids.
 
-    An empty segment starts where the next one does. Caffe2 gives (0, 0) for those behind the last id.
+    An empty segment starts where the next one does.
 
     >>> segment_ids_to_ranges(np.array([0, 0, 2]))
     array([[0, 2],

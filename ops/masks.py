@@ -78,8 +78,7 @@ def sequence_mask(
 
     `sequence` masks column >= bounds[row], `window` what is farther than `radius` from column bounds[row]; there is
     one bound a row. `upper` masks column > row, `lower` column < row, `upper_diagonal` and `lower_diagonal` the
-    diagonal, too: so does Caffe2, whose documentation says the opposite. A `fill` that the dtype cannot hold is an
-    error: integers have no -inf, so they need one.
+    diagonal, too. A `fill` that the dtype cannot hold is an error: integers have no -inf, so they need one.
 
     >>> sequence_mask(np.array([[1.0, 2.0], [3.0, 4.0]]), mode="upper")
     array([[  1., -inf],

@@ -53,7 +53,7 @@ def pad(
     Without `max_length` the longest sequence decides; `multiple_of` rounds the width up, that of `max_length`
     too. `side` is where the padding goes. A longer sequence is an error, unless `truncate` cuts it (at its end;
     with `side="left"` at its start). `out` is an array for the padded rows, or a pair with one for the mask. An
-    empty sequence is a row of padding. Caffe2 truncates without being asked.
+    empty sequence is a row of padding.
 
     >>> pad(np.array([1, 2, 3]), np.array([2, 0, 1])).padded
     array([[1, 2],
@@ -166,7 +166,7 @@ def remove_padding(
     """The inverse of `add_padding`: each sequence without its first `before` and its last `after` rows.
 
     Without `after` as many are taken away behind as before. A sequence with fewer rows than that is an error, so
-    an empty sequence is one unless both are 0. (Caffe2 writes outside its memory.)
+    an empty sequence is one unless both are 0.
 
     >>> remove_padding(np.array([0, 1, 2, 0, 0, 3]), np.array([3, 1, 2]), before=1, after=0)
     RemovePaddingResult(values=array([1, 2, 3]), lengths=array([2, 0, 1]))

@@ -255,7 +255,7 @@ def ctc_greedy_decode(
     """The best label of every row, without repeats of the label before and without blanks; and how many each has.
 
     Of equal scores the first label wins, as in NumPy, and NaN wins over all. A blank between two equal labels
-    keeps both. An empty sequence has no labels. Caffe2 gives the counts first.
+    keeps both. An empty sequence has no labels.
 
     >>> best = np.eye(3)[[1, 1, 0, 1, 2, 2]]
     >>> ctc_greedy_decode(best, np.array([5, 0, 1]))

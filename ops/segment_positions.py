@@ -44,7 +44,7 @@ def lengths_topk(data: Array, lengths: Array, *, k: Positive) -> tuple[Array, Ar
 
     Of equal ones those at lower positions come first. NaN and NaT count as larger than everything else, as in
     torch. A segment with fewer than `k` elements is filled up with value 0 and position -1, an empty segment
-    wholly. Caffe2 gives int32 positions.
+    wholly.
 
     >>> lengths_topk(np.array([1, 3, 2, 5]), np.array([3, 0, 1]), k=2)
     LengthsTopkResult(values=array([[3, 2],

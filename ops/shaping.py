@@ -107,8 +107,7 @@ def reshape(x: Array, shape: Array) -> Array:
     """The same elements, in the same order, in another shape; one size may be -1, for what is left.
 
     Where the first size stays, the rows stay rows. The result shares the memory of `x` where it can. A 0 is a
-    size of 0 (Caffe2: the size of the input). ShapeError where the sizes do not fit, and for a -1 beside a 0,
-    which any size would fit.
+    size of 0. ShapeError where the sizes do not fit, and for a -1 beside a 0, which any size would fit.
 
     >>> reshape(np.arange(6), [2, -1])
     array([[0, 1, 2],

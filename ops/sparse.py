@@ -27,7 +27,7 @@ def gather(
 ) -> Array:
     """The rows of `data` at `indices`; repeats and any order are fine.
 
-    With `wrap` negative indices count from the end, as in NumPy and Caffe2; without it they are errors, and so
+    With `wrap` negative indices count from the end, as in NumPy; without it they are errors, and so
     is every index outside `[0, R)`. `ignore_index` is an index that gives a row of zeros. `out` is an array for
     the result.
 
@@ -69,7 +69,7 @@ def _bound_picked(ctx: "InferenceContext") -> None:
 def gather_sequences(
     data: Array, indices: Array, lengths: Array, *, out: Array | None = None
 ) -> tuple[Array, Array]:
-    """Whole sequences, in the order of `indices`, with repeats; and their lengths, which Caffe2 leaves out.
+    """Whole sequences, in the order of `indices`, with repeats; and their lengths.
 
     An empty sequence stays empty, wherever it is put. `out` is an array for the values.
 
