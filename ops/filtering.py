@@ -21,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 @op("data[N, *d], bool mask[N] -> rows[K, *d], int64 positions[K]", caffe2="BooleanMask")
 def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
-    """The rows where `mask` is true, and where they were.
+    """Select the rows where `mask` is true; also gives their positions.
 
     >>> boolean_mask(np.array([10, 20, 30]), np.array([True, False, True]))
     BooleanMaskResult(rows=array([10, 30]), positions=array([0, 2]))
@@ -67,7 +67,7 @@ def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | Non
 
 @op("bool mask[sum(lengths)], lengths[B] -> int64 lengths'[B]", caffe2="BooleanMaskLengths")
 def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
-    """How many rows of each sequence a mask keeps: the lengths that go with `boolean_mask` of the rows.
+    """Count the rows of each sequence that a mask keeps: the lengths that go with `boolean_mask` of the rows.
 
     An empty sequence keeps 0.
 
@@ -82,7 +82,7 @@ def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
     shape=never_longer,
 )
 def mask_sequences(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
-    """The rows of each sequence where `mask` is true; a sequence may become empty, but stays.
+    """Select the rows of each sequence where `mask` is true; a sequence may become empty, but stays.
 
     >>> mask_sequences(np.array([1, 2, 3]), np.array([True, False, True]), np.array([2, 0, 1]))
     MaskSequencesResult(values=array([1, 3]), lengths=array([1, 0, 1]))
@@ -126,7 +126,7 @@ def _bound_filtered(ctx: "InferenceContext") -> None:
     shape=_bound_filtered,
 )
 def filter_sequences(data: Array, keep: Array, lengths: Array) -> tuple[Array, Array]:
-    """The whole sequences where `keep` is true, empty ones included.
+    """Select the sequences where `keep` is true, empty ones included.
 
     >>> filter_sequences(np.array([1, 2, 3]), np.array([False, True, True]), np.array([2, 0, 1]))
     FilterSequencesResult(values=array([3]), lengths=array([0, 1]))

@@ -1,4 +1,4 @@
-"""Reducing rows that say by an id which segment they belong to.
+"""Reducing rows that are assigned to segments by ids.
 
 `sorted_segment_…` take ids that count up from 0 without gaps: the rows of a segment follow one another.
 `unsorted_segment_…` take the rows in any order; a segment may have none.
