@@ -1,4 +1,4 @@
-"""The ops, one module a family. Each is a pure function: arrays and lengths in, arrays and lengths out."""
+"""The ops, one module for each family. Each is a pure function: arrays and lengths in, arrays and lengths out."""
 
 if __name__ != "seqflow.ops":
     raise ImportError(f"import seqflow.ops, not {__name__}: the folder is part of seqflow")

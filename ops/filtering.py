@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
     depends={"positions": "mask"},
 )
 def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
-    """The rows where `mask` is true, and where they were.
+    """Select the rows where `mask` is true; also gives their positions.
 
     >>> boolean_mask(np.array([10, 20, 30]), np.array([True, False, True]))
     BooleanMaskResult(rows=array([10, 30]), positions=array([0, 2]))
@@ -76,7 +76,7 @@ def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | Non
     describes={"lengths": "select(sum(lengths), mask)"},
 )
 def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
-    """How many rows of each sequence a mask keeps: the lengths that go with `boolean_mask` of the rows.
+    """Count the rows of each sequence that a mask keeps: the lengths that go with `boolean_mask` of the rows.
 
     An empty sequence keeps 0.
 
@@ -92,7 +92,7 @@ def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
     defines={"lengths": "boolean_mask_lengths(mask, lengths)"},
 )
 def mask_sequences(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
-    """The rows of each sequence where `mask` is true; a sequence may become empty, but stays.
+    """Select the rows of each sequence where `mask` is true; a sequence may become empty, but stays.
 
     >>> mask_sequences(np.array([1, 2, 3]), np.array([True, False, True]), np.array([2, 0, 1]))
     MaskSequencesResult(values=array([1, 3]), lengths=array([1, 0, 1]))
@@ -138,7 +138,7 @@ def _bound_filtered(ctx: "InferenceContext") -> None:
     defines={"lengths": "boolean_mask(lengths, keep)"},
 )
 def filter_sequences(data: Array, keep: Array, lengths: Array) -> tuple[Array, Array]:
-    """The whole sequences where `keep` is true, empty ones included.
+    """Select the sequences where `keep` is true, empty ones included.
 
     >>> filter_sequences(np.array([1, 2, 3]), np.array([False, True, True]), np.array([2, 0, 1]))
     FilterSequencesResult(values=array([3]), lengths=array([0, 1]))
@@ -179,7 +179,7 @@ def dropout_sequences(
 ) -> tuple[Array, Array]:
     """Replace each whole sequence by the one id `replacement` with probability `ratio`.
 
-    As in Caffe2 a replaced sequence has length 1, also where it was empty. The same seed drops the same
+    A replaced sequence has length 1, also where it was empty. The same seed drops the same
     sequences on every machine: those whose random number is below `ratio`. It depends on the seed and the place
     of the sequence among the sequences; `seqflow.ops.shared.random_bits` defines it.
 

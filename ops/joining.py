@@ -1,4 +1,4 @@
-"""Several columns of sequences in, one out: sequence by sequence, row by row."""
+"""Joining several columns of sequences into one, sequence by sequence or row by row."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ def _check_dtypes(dtypes: list[Any]) -> None:
     depends={"lengths": "lengths"},
 )
 def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
-    """Sequence by sequence, those of all inputs one after another: a title, then its text.
+    """Join sequence i of every input into one sequence: a title, then its text.
 
     All data have one dtype. An empty sequence adds nothing.
 
@@ -59,7 +59,7 @@ def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Ar
     depends={"lengths": "lengths"},
 )
 def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
-    """Sequence by sequence, the rows of all inputs in turn: first rows, second rows, and so on.
+    """Join sequence i of every input, taking rows in turn: first rows, second rows, and so on.
 
     An input whose sequence has come to its end is passed over, so no row is lost, and an empty one adds
     nothing. All data have one dtype.

@@ -1,4 +1,4 @@
-"""Sequences in, sequences out: cut, reordered, repeated. Values come out first, then their lengths."""
+"""Sequences cut, reordered, extended, repeated."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -52,7 +52,7 @@ def truncate(
 def slice_sequences(
     data: Array, starts: Array, sizes: Array, lengths: Array, *, clip: bool = False
 ) -> tuple[Array, Array]:
-    """Of each sequence the rows `start` to `start + size`, counted inside the sequence.
+    """Take the rows `start` to `start + size` of each sequence, counted inside the sequence.
 
     A slice that leaves its sequence is an error, unless `clip` cuts it there. An empty slice is fine, also at
     the end of its sequence. Negative starts and sizes are errors. This is Paddle's sequence_slice.
@@ -103,8 +103,9 @@ def split_sequences(
 ) -> tuple[Array, Array, Array]:
     """Cut each sequence into pieces of `chunk` rows, the last one shorter: one more level.
 
-    With a `stride` below `chunk` the pieces overlap: one starts every `stride` rows, until the end is covered.
-    An empty sequence has no pieces. Without overlap `values` are `data` itself, not a copy.
+    `counts` is the number of pieces of each sequence; an empty sequence has none. With a `stride` below `chunk` the
+    pieces overlap: one starts every `stride` rows, until the end is covered. Without overlap `values` are `data`
+    itself, not a copy.
 
     >>> split_sequences(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), chunk=2)
     SplitSequencesResult(values=array([1, 2, 3, 4]), lengths=array([2, 1, 1]), counts=array([2, 0, 1]))
@@ -126,7 +127,7 @@ def split_sequences(
 
 @op("data[sum(lengths), *d], lengths[B] -> reversed[sum(lengths), *d]")
 def reverse_sequences(data: Array, lengths: Array) -> Array:
-    """The rows of each sequence in reverse order; an empty sequence stays empty.
+    """Reverse the rows of each sequence; an empty sequence stays empty.
 
     >>> reverse_sequences(np.array([1, 2, 3]), np.array([2, 0, 1]))
     array([2, 1, 3])
@@ -139,7 +140,7 @@ def reverse_sequences(data: Array, lengths: Array) -> Array:
 
 @op("data[T>=max(lengths), B, *d], lengths[B] -> reversed[P=T, B, *d]", caffe2="ReversePackedSegs")
 def reverse_packed(data: Array, lengths: Array) -> Array:
-    """The first `lengths[b]` steps of each column b of a dense batch in reverse order; padding stays in place.
+    """Reverse the first `lengths[b]` steps of each column b of a dense batch; padding stays in place.
 
     The batch is time first. An empty sequence is all padding.
 
@@ -158,7 +159,7 @@ def reverse_packed(data: Array, lengths: Array) -> Array:
 
 @op("data[sum(lengths), *d], lengths[B] -> shifted[sum(lengths), *d]")
 def shift(data: Array, lengths: Array, *, by: int, fill: Scalar = 0) -> Array:
-    """Move the rows of each sequence `by` places to its end (to its start where `by` is negative).
+    """Move the rows of each sequence `by` places towards its end (towards its start where `by` is negative).
 
     Rows pushed out of their sequence are dropped, `fill` takes the places left free, and no row enters another
     sequence. An empty sequence stays empty. `shift(tokens, lengths, by=-1)` gives the next token of each.
@@ -219,7 +220,7 @@ def _add_row(data: Array, lengths: Array, fill: Any, at_end: bool) -> tuple[Arra
 
 @op("x[B, *d], lengths[B] -> rows[sum(lengths), *d]", caffe2="LengthsTile")
 def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
-    """Each row of `x` as many times as its length says: one value a sequence, for all rows of the sequence.
+    """Repeat row i of `x` `lengths[i]` times: a value for each sequence becomes one for each of its rows.
 
     A length of 0 leaves its row out. `out` is an array for the result.
 
@@ -234,7 +235,7 @@ def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
     defines={"lengths": "expand(lengths, repeats)"},
 )
 def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array, Array]:
-    """Each whole sequence `repeats` times in a row, and the length of each copy.
+    """Repeat each whole sequence `repeats` times in a row.
 
     0 repeats leave a sequence out; an empty sequence gives as many empty copies. This is Paddle's
     sequence_expand, with `repeats` the lengths of its `y`.
@@ -248,7 +249,7 @@ def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array
 
 @op("data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), width], int64 lengths'[B]")
 def reshape_sequences(data: Array, lengths: Array, *, width: Positive) -> tuple[Array, Array]:
-    """The elements of each sequence in rows of `width`: more rows or fewer, the same elements.
+    """Arrange the elements of each sequence in rows of `width`: more rows or fewer, the same elements.
 
     An empty sequence stays empty. A sequence whose elements do not fill whole rows is an error. Contiguous data
     are not copied. This is Paddle's sequence_reshape.
@@ -272,7 +273,7 @@ def reshape_sequences(data: Array, lengths: Array, *, width: Positive) -> tuple[
     " -> scattered[B, W, *d]",
 )
 def scatter_sequences(x: Array, updates: Array, indices: Array, lengths: Array) -> Array:
-    """A copy of `x` with the updates of sequence b added to row b, each at its index.
+    """Add the updates of sequence b to row b of a copy of `x`, each at its index.
 
     Indices that repeat add up, in order; for bool, adding means "or". An empty sequence leaves its row as it
     is. The updates must fit the dtype of `x`. This is Paddle's sequence_scatter.
@@ -299,7 +300,7 @@ def _check_updates(x: Array, updates: Array, indices: Array) -> None:
 
 
 def _whole_multiple(ctx: "InferenceContext") -> None:
-    """How many sequences are left, which the signature leaves open."""
+    """The number of sequences that are left, of which the signature says nothing."""
     lengths, multiple = ctx.input("lengths"), ctx.attr("multiple_of")
     if lengths.rank.is_static:
         kept = lengths[0] // multiple * multiple
@@ -315,7 +316,7 @@ def _whole_multiple(ctx: "InferenceContext") -> None:
     depends={"lengths": "lengths"},
 )
 def trim_dataset(data: Array, lengths: Array, *, multiple_of: Positive) -> tuple[Array, Array]:
-    """The first sequences, as many as make a multiple of `multiple_of`; up to `multiple_of - 1` are dropped.
+    """Drop sequences from the end, so that their number is a multiple of `multiple_of`.
 
     An empty sequence counts like any other. `values` are a part of `data`, not a copy.
 

@@ -213,7 +213,7 @@ def _variances(data: Array, lengths: Array, ddof: int, empty: Any) -> Array:
 
 
 def _picked(data: Array, lengths: Array, places: Array, empty: Any) -> Array:
-    """One row a segment; `places` of empty segments stand for nothing."""
+    """One row for each segment: the row at its place; `places` of empty segments are not looked at."""
     value = cast_scalar("empty", empty, data.dtype)
     is_empty = lengths == 0
     rows = kernels.gather(data, np.where(is_empty, -1, places), ignore_index=-1)

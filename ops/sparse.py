@@ -25,9 +25,9 @@ def gather(
     ignore_index: int | None = None,
     out: Array | None = None,
 ) -> Array:
-    """The rows of `data` at `indices`; repeats and any order are fine.
+    """Gather the rows of `data` at `indices`; repeats and any order are fine.
 
-    With `wrap` negative indices count from the end, as in NumPy and Caffe2; without it they are errors, and so
+    With `wrap` negative indices count from the end, as in NumPy; without it they are errors, and so
     is every index outside `[0, R)`. `ignore_index` is an index that gives a row of zeros. `out` is an array for
     the result.
 
@@ -44,7 +44,7 @@ def gather(
 def sparse_lengths_sum(
     table: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None, empty: Scalar = 0
 ) -> Array:
-    """For each segment of `indices`, the sum of the rows of `table` they point at.
+    """Sum the rows of `table` at the indices of each segment.
 
     The same as `lengths_sum(gather(table, indices), lengths)`, without the gathered rows in between. An
     empty segment gives `empty`. `ignore_index` is an index that counts for nothing.
@@ -70,7 +70,7 @@ def _bound_picked(ctx: "InferenceContext") -> None:
 def gather_sequences(
     data: Array, indices: Array, lengths: Array, *, out: Array | None = None
 ) -> tuple[Array, Array]:
-    """Whole sequences, in the order of `indices`, with repeats; and their lengths, which Caffe2 leaves out.
+    """Gather whole sequences, in the order of `indices`; repeats are fine.
 
     An empty sequence stays empty, wherever it is put. `out` is an array for the values.
 

@@ -36,7 +36,7 @@ def bytes_to_tokens(
     begin: NonNegative | None = None,
     end: NonNegative | None = None,
 ) -> tuple[Array, Array]:
-    """Each byte as a token id, plus `offset`; with special tokens before and after each sequence.
+    """Convert each byte to a token id, plus `offset`, with special tokens before and after each sequence.
 
     With `offset=0` bytes keep their values and 256 and up are free for specials; ByT5 puts its specials first
     (`offset=3, end=1`). `begin` and `end` are the ids of the tokens to add, to empty sequences too.
@@ -78,7 +78,7 @@ def _check_offset(offset: int) -> None:
     inverse="bytes_to_tokens",
 )
 def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -> tuple[Array, Array]:
-    """The bytes that `bytes_to_tokens` turned into ids: its inverse, with the same `offset`.
+    """Convert ids back to bytes: the inverse of `bytes_to_tokens` with the same `offset`.
 
     Ids that stand for no byte, those below `offset` and from `offset + 256` on, are specials and are dropped. An
     empty sequence gives an empty one.
@@ -94,7 +94,7 @@ def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -
 
 @op("uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]")
 def lower(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Array, Array]:
-    """UTF-8 text in lower case, every character by itself (so a final sigma is as any sigma); lengths may change.
+    """Convert UTF-8 text to lower case, character by character (a final sigma becomes σ); lengths may change.
 
     Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"` puts U+FFFD in their
     place. An empty string stays empty.
@@ -115,7 +115,7 @@ def normalize(
     form: Literal["NFC", "NFKC", "NFD", "NFKD"] = "NFC",
     errors: Errors = "strict",
 ) -> tuple[Array, Array]:
-    """UTF-8 text in a Unicode normal form, string by string; lengths may change.
+    """Convert UTF-8 text to a Unicode normal form, string by string; lengths may change.
 
     Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"` puts U+FFFD in their
     place. An empty string stays empty.
@@ -135,7 +135,7 @@ def normalize(
 def split_words(
     data: Array, lengths: Array, *, pattern: str | None = None, errors: Errors = "strict"
 ) -> tuple[Array, Array, Array]:
-    """Cut UTF-8 text at white space (Unicode's), or wherever `pattern` matches: one more level.
+    """Split UTF-8 text at white space (Unicode's), or wherever `pattern` matches: one more level.
 
     `pattern` is a regular expression (RE2) for what is between words. Words are never empty, so text without any
     has a count of 0. Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"` puts

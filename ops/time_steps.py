@@ -1,4 +1,4 @@
-"""Time first: sequences side by side, one row a time step, padded or packed without padding."""
+"""Time as the first axis: sequences side by side, padded, or packed without padding."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def pack_by_time(
     value: Scalar = 0,
     out: Array | None = None,
 ) -> Array:
-    """`pad` with time as the first axis: step t of all sequences side by side, `value` behind their ends.
+    """Pad with time as the first axis: step t of all sequences side by side, `value` behind their ends.
 
     Without `max_length` the longest sequence decides; a longer one is an error. An empty sequence is a column of
     padding. `out` is an array for the result.
@@ -46,7 +46,7 @@ def pack_by_time(
     inverse="pack_by_time",
 )
 def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -> Array:
-    """The data of a time-major array, flat again: the inverse of `pack_by_time`.
+    """Flatten a time-major array, without its padding: the inverse of `pack_by_time`.
 
     An empty sequence has no rows, whatever its column holds. `out` is an array for the result.
 
@@ -62,7 +62,7 @@ def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -
     depends={"lengths": "lengths", "order": "lengths"},
 )
 def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
-    """The layout of torch's PackedSequence: all first rows, then all second rows …, longest sequence first.
+    """Pack sequences as torch's PackedSequence does: all first rows, then all second rows …, longest first.
 
     The new lengths say how many sequences reach each time step: torch's `batch_sizes`. `order` says which they
     are: torch's `sorted_indices`; equal lengths keep their order. Empty sequences, which torch refuses, come last
@@ -85,7 +85,7 @@ def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
     inverse="pack_sequence",
 )
 def unpack_sequence(data: Array, order: Array, lengths: Array) -> tuple[Array, Array]:
-    """The sequences that `pack_sequence`, or torch, packed, in their old order, and their lengths.
+    """Restore the sequences that `pack_sequence`, or torch, packed, in their old order.
 
     `lengths` are those of the time steps, torch's `batch_sizes`: they must not increase, nor begin with more than
     there are sequences in `order`, which holds each sequence once. Sequences that no step reaches are empty.

@@ -27,7 +27,7 @@ _BYTES_AT_ONCE = 1 << 22
 def tokenize(
     data: Array, lengths: Array, *, tokenizer: Any, special_tokens: bool = True, errors: Errors = "strict"
 ) -> tuple[Array, Array]:
-    """UTF-8 text as the ids of a Hugging Face tokenizer.
+    """Convert UTF-8 text to the ids of a Hugging Face tokenizer.
 
     `tokenizer` is the path of a `tokenizer.json`, what `train_tokenizer` gives, or a `tokenizers.Tokenizer`. Of a
     file the padding and truncation settings are left out (`pad` and `truncate` do that); a Tokenizer object is
@@ -59,7 +59,7 @@ def tokenize(
 def decode(
     tokens: Array, lengths: Array, *, tokenizer: Any, special_tokens: bool = False
 ) -> tuple[Array, Array]:
-    """The ids of a Hugging Face tokenizer as UTF-8 text, without its special tokens unless they are asked for.
+    """Convert the ids of a Hugging Face tokenizer to UTF-8 text, without special tokens unless asked for.
 
     `tokenizer` is as in `tokenize`. An id it does not know is an error. An empty sequence gives an empty string.
 
@@ -119,7 +119,7 @@ def train_tokenizer(
 
 
 def _most_ids(data: Array, specials: list[str]) -> int:
-    """More ids than text can teach: each one learnt stands for two symbols that were apart before.
+    """An upper bound on the ids that can be learnt: each new one joins two symbols of the text.
 
     The trainer reserves memory for as many ids as it is told.
     """
@@ -136,7 +136,7 @@ def _texts(special_tokens: Any) -> list[str]:
 
 
 def _portions(strings: Any) -> Iterator[tuple[int, int]]:
-    """Where to cut an array of strings so that each portion has a bounded number of bytes, or one string."""
+    """Start and stop of portions of an array of strings, each of a bounded number of bytes, or one string."""
     offsets = np.frombuffer(strings.buffers()[1], np.int64) if len(strings) else np.zeros(1, np.int64)
     start, count = 0, len(strings)
     while start < count:

@@ -1,4 +1,4 @@
-"""The rows around each row: n-grams and the windows of a convolution over sequences."""
+"""Windows around each row: n-grams, and the windows of a convolution over sequences."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One row for each row, worked out from its whole segment: softmax, norms, running sums, ranks."""
+"""Functions of a whole segment that keep its rows: softmax, norms, running sums, ranks."""
 
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 
 @op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]")
 def softmax_within(data: Array, lengths: Array) -> Array:
-    """exp(data) divided by its sum over the segment, column by column, without overflow.
+    """Compute `exp(data) / sum(exp(data))` within each segment, column by column, without overflow.
 
     Each segment sums to 1. One that holds NaN or +inf, or nothing but -inf, gives NaN, as in torch and SciPy.
     float32 and float64 keep their dtype, everything else gives float64. An empty segment has no rows.
@@ -38,7 +38,7 @@ def log_softmax_within(data: Array, lengths: Array) -> Array:
 
 @op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]")
 def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] = "l2") -> Array:
-    """Each segment divided by its norm, column by column: the sum of magnitudes, or the root of the sum of squares.
+    """Divide each segment by its norm, column by column: the sum of magnitudes, or the root of the sum of squares.
 
     A segment whose norm is 0 stays as it is, and an empty segment stays empty. float32 and float64 keep their
     dtype, everything else gives float64.
@@ -83,7 +83,7 @@ def rank_within(
     ties: Literal["first", "min", "max", "dense"] = "first",
     descending: bool = False,
 ) -> Array:
-    """How many elements of the segment come before each one in sorted order, column by column.
+    """The rank of each element: how many of its segment come before it in sorted order, column by column.
 
     An empty segment has no ranks.
 

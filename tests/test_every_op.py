@@ -5,9 +5,9 @@ import re
 
 import numpy as np
 import pytest
-from drawing import STRATEGIES, calls
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies.calls import STRATEGIES, calls
 
 import seqflow as sf
 from seqflow import PartialShape, TensorSpec, kernels, registry

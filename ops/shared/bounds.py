@@ -1,4 +1,4 @@
-"""Shape functions that say how long the new lengths of an op can be: the same few for many ops."""
+"""Shape functions that bound the new lengths of an op."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Random numbers that depend on nothing but a seed and a place: the same on every machine.
+"""Random numbers that depend on a seed and a place alone: the same on every machine.
 
 `random_bits(seed, sequence, position)` is defined by SplitMix64 (Steele, Lea and Flood, 2014). All arithmetic is
 modulo 2**64:

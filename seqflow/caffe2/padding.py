@@ -45,7 +45,7 @@ def add_padding(
     padding_width: NonNegative = 1,
     end_padding_width: int = -1,
 ) -> tuple[Array, Array]:
-    """Without lengths all rows are one segment. `end` is like `start` unless given."""
+    """Without lengths all rows are one segment."""
     start, end = (None if row is None else _row_of(data, row) for row in (start, end))
     rows, longer = ops.add_padding(
         data, _lengths(data, lengths), start, end, before=padding_width, after=chosen(end_padding_width)
@@ -56,7 +56,7 @@ def add_padding(
 def remove_padding(
     data: Array, lengths: Array | None = None, *, padding_width: NonNegative = 1, end_padding_width: int = -1
 ) -> tuple[Array, Array]:
-    """Without lengths all rows are one segment. A segment shorter than its padding is an error."""
+    """Without lengths all rows are one segment."""
     rows, kept = ops.remove_padding(
         data, _lengths(data, lengths), before=padding_width, after=chosen(end_padding_width)
     )

@@ -1,4 +1,4 @@
-"""Segment reducers, by lengths and by ids. An empty segment gives 0, in LengthsMax as well.
+"""Segment reducers, by lengths and by ids.
 
 LengthsMax passes over a NaN that is not the first of its segment in Caffe2; here NaN wins, as in its op.
 """
@@ -22,7 +22,6 @@ def lengths_weighted_sum(
 
 
 def lengths_topk(data: Array, lengths: Array, *, k: Positive) -> tuple[Array, Array]:
-    """Short segments are filled up with value 0 and index -1; ties go to the lower index."""
     values, positions = ops.lengths_topk(data, lengths, k=k)
     return values, int32(positions)
 

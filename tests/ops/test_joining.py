@@ -4,9 +4,9 @@ from itertools import chain, zip_longest
 
 import numpy as np
 import pytest
-from drawing_sequences import SEQUENCES
 from hypothesis import given
 from per_sequence import assert_same, assert_sequences, cut
+from strategies.sequences import SEQUENCES
 
 import seqflow as sf
 from seqflow import TensorSpec, ops, registry

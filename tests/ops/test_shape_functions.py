@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from drawing_shaping import SHAPING
 from hypothesis import given
 from hypothesis import strategies as st
 from inferring import ROWS
+from strategies.shaping import SHAPING
 
 from seqflow import Dimension, PartialShape, TensorSpec, registry
 

@@ -5,10 +5,10 @@ import unicodedata
 
 import numpy as np
 import pytest
-from drawing_text import TEXTS, text_arrays
 from hypothesis import given
 from hypothesis import strategies as st
 from per_sequence import assert_same, assert_sequences, cut, ragged
+from strategies.text import TEXTS, text_arrays
 
 import seqflow as sf
 from seqflow import ops

@@ -4,9 +4,9 @@ import sys
 
 import numpy as np
 import pytest
-from drawing_text import TEXTS, text_arrays
 from hypothesis import given
 from per_sequence import assert_same, cut
+from strategies.text import TEXTS, text_arrays
 
 import seqflow as sf
 from seqflow import ops
