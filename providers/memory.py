@@ -11,8 +11,9 @@ from seqflow.errors import ProviderError
 from seqflow.lod import LoD
 from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow, Record, to_arrow
-from seqflow.record.record import Tensor, parents_by_name
+from seqflow.record.record import Tensor, list_parents, parents_by_name
 from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.sequence import Sequence as Lists
 
 BLOCK_BYTES = 64 << 20
 
@@ -62,7 +63,8 @@ def open_table(
 def table_of(arrays: Mapping[str, Any]) -> pa.Table:
     """A table of arrays by name.
 
-    An array may be a NumPy array, a pair `values, lengths` (lengths may be a LoD), an Arrow array, or a list.
+    An array may be a NumPy array, a Sequence, a pair `values, lengths` (lengths may be a LoD), an Arrow array, or a
+    list.
     Names as a record has them (`tokens.values`, `tokens.lengths`) belong together. ProviderError for arrays
     that don't have equally many rows.
     """
@@ -71,8 +73,11 @@ def table_of(arrays: Mapping[str, Any]) -> pa.Table:
     for name, array in arrays.items():
         if _is_tensor(array):
             tensors[name] = array
+        elif isinstance(array, Lists):
+            tensors |= _list_tensors(name, array.values, array.lod)
         elif _is_pair(array):
-            tensors |= _pair_tensors(name, *array)
+            values, lengths = array
+            tensors |= _list_tensors(name, values, lengths if isinstance(lengths, LoD) else LoD(lengths))
         else:
             columns[name] = _arrow_array(name, array)
     parents = parents_by_name(tensors)
@@ -102,13 +107,8 @@ def _is_pair(array: Any) -> bool:
     return _is_tensor(values) and (isinstance(lengths, LoD) or _is_tensor(lengths))
 
 
-def _pair_tensors(name: str, values: Tensor, lengths: Tensor | LoD) -> dict[str, Tensor]:
-    levels = list(lengths) if isinstance(lengths, LoD) else list(LoD(lengths))
-    found: dict[str, Tensor] = {}
-    for level in levels:
-        found[f"{name}.lengths"] = level
-        name = f"{name}.values"
-    return found | {name: values}
+def _list_tensors(name: str, values: Tensor, lod: LoD) -> dict[str, Tensor]:
+    return dict(zip(list_parents(name, lod.num_levels), (*lod, values), strict=True))
 
 
 def _arrow_array(name: str, array: Any) -> Any:

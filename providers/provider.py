@@ -7,9 +7,10 @@ from typing import Protocol
 import pyarrow as pa
 
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
-from seqflow.record import BadRow, Column, Record, column_from_arrow
+from seqflow.record import BadRow, Record, from_arrow
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Table, select_schema
+from seqflow.sequence import Sequence as Lists
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Source(Protocol):
 class Provider:
     """A source of records: its Arrow `schema`, its blocks in order, and `read(block, columns)`.
 
-    `provider["tokens"]` reads a whole column: `values, lengths = provider["tokens"]` for a column of lists.
+    `provider["tokens"]` reads a whole column; a column of lists is a Sequence.
     A provider keeps no state between reads (but a stream's, which can be read once), so threads may share it.
     """
 
@@ -97,8 +98,8 @@ class Provider:
         schema = self.schema if columns is None else select_schema(self.schema, columns)
         return self._read(block, schema, bad_rows)
 
-    def __getitem__(self, column: str) -> Column | Tensor | Record:
-        """The whole column as tensors: `values, lengths` for lists, `values, LoD` for lists of lists."""
+    def __getitem__(self, column: str) -> Lists | Tensor | Record:
+        """The whole column, as `from_arrow` gives it: lists and texts are a Sequence, numbers an array."""
         if not isinstance(column, str):
             raise TypeError(f"a provider is indexed by a column's name, not by {type(column).__name__}")
         schema = select_schema(self.schema, [column])
@@ -107,7 +108,8 @@ class Provider:
         for block in self.source.blocks(schema):
             found = self._read(block, schema, None).column(name)
             chunks += found.chunks if isinstance(found, pa.ChunkedArray) else [found]
-        return column_from_arrow(pa.chunked_array(chunks, schema.field(name).type))
+        read: Lists | Tensor | Record = from_arrow(pa.chunked_array(chunks, schema.field(name).type))
+        return read
 
     def _read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         table = self.source.read(block, schema, bad_rows)

@@ -2,9 +2,7 @@
 
 from seqflow.record.reading import (
     BadRow,
-    Column,
     as_table,
-    column_from_arrow,
     convert,
     find_bad_rows,
     from_arrow,
@@ -15,10 +13,8 @@ from seqflow.record.writing import to_arrow
 
 __all__ = [
     "BadRow",
-    "Column",
     "Record",
     "as_table",
-    "column_from_arrow",
     "concat_records",
     "convert",
     "find_bad_rows",

@@ -11,7 +11,7 @@ from pyarrow import types
 
 from seqflow.errors import ProviderError
 from seqflow.record.buffers import frozen, leaf_dtype, leaf_values, nulls_of, view
-from seqflow.record.record import Tensor
+from seqflow.record.record import Tensor, join_names
 
 Fill = Mapping[str, Any] | Any | None
 
@@ -66,7 +66,11 @@ class TensorReader:
         elif types.is_struct(kind):
             for position, child in enumerate(kind):
                 self.read(
-                    _join(name, child.name), array.field(position), parent, nullable or child.nullable, nulls
+                    join_names(name, child.name),
+                    array.field(position),
+                    parent,
+                    nullable or child.nullable,
+                    nulls,
                 )
         elif leaf_dtype(kind) is not None:
             self._add(name, leaf_values(array), parent, nullable, nulls)
@@ -76,15 +80,17 @@ class TensorReader:
             self._read_fixed(name, array, parent, nullable, nulls)
         elif types.is_map(kind):
             entries = self._read_lengths(name, array, parent, nullable, nulls)
-            lengths = _join(name, "lengths")
-            self.read(_join(name, "keys"), entries.field(0), lengths, False)
-            self.read(_join(name, "values"), entries.field(1), lengths, kind.item_field.nullable)
+            lengths = join_names(name, "lengths")
+            self.read(join_names(name, "keys"), entries.field(0), lengths, False)
+            self.read(join_names(name, "values"), entries.field(1), lengths, kind.item_field.nullable)
         elif is_any(kind, _LISTS):
             rows = self._read_lengths(name, array, parent, nullable, nulls)
-            self.read(_join(name, "values"), rows, _join(name, "lengths"), kind.value_field.nullable)
+            self.read(
+                join_names(name, "values"), rows, join_names(name, "lengths"), kind.value_field.nullable
+            )
         elif is_any(kind, _STRINGS) or is_any(kind, _STRING_VIEWS):
             data = self._read_lengths(name, _bytes_as_lists(array), parent, nullable, nulls)
-            self.read(_join(name, "values"), data, _join(name, "lengths"), False)
+            self.read(join_names(name, "values"), data, join_names(name, "lengths"), False)
         else:
             raise ProviderError(
                 f"column {name.partition('.')[0]!r}: {name} has type {kind}, which has no tensor form\n"
@@ -134,7 +140,7 @@ class TensorReader:
     ) -> pa.Array:
         """Add the lengths of a list array; its rows below come back."""
         lengths, rows = _list_parts(name, array, nulls)
-        self._keep(_join(name, "lengths"), frozen(lengths), parent)
+        self._keep(join_names(name, "lengths"), frozen(lengths), parent)
         self._add_mask(name, nulls, lengths.shape, parent, nullable)
         return rows
 
@@ -158,7 +164,7 @@ class TensorReader:
         """Masks are there for whatever the schema lets be null, so that batches don't differ."""
         if self.valid and nullable:
             mask = np.ones(shape, np.bool_) if nulls is None else ~nulls
-            self._keep(_join(name, "valid"), frozen(mask), parent)
+            self._keep(join_names(name, "valid"), frozen(mask), parent)
 
     def _keep(self, name: str, tensor: Tensor, parent: str | None) -> None:
         self.tensors[name] = tensor
@@ -299,10 +305,6 @@ def _either(one: Tensor | None, other: Tensor | None) -> Tensor | None:
     if one is None or other is None:
         return other if one is None else one
     return one | other
-
-
-def _join(name: str, part: str) -> str:
-    return f"{name}.{part}" if name else part
 
 
 def _advice(kind: pa.DataType) -> str:

@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from seqflow.errors import ProviderError
+from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.lod import LoD
 from seqflow.record.buffers import frozen
 from seqflow.record.nested import Fill, TensorReader
-from seqflow.record.record import Record, Tensor
+from seqflow.record.record import Record, Tensor, list_parents
 from seqflow.record.rows import concat_tensors
 from seqflow.record.selection import Rename, check_names, selection
-from seqflow.sequence import Sequence as SequenceOfRows
+from seqflow.sequence import Sequence as Lists
 
 
 class BadRow(NamedTuple):
@@ -23,13 +23,6 @@ class BadRow(NamedTuple):
     reason: str
 
 
-class Column(NamedTuple):
-    """One list column: flat values, and the lengths of its lists (a LoD where lists hold lists)."""
-
-    values: Tensor
-    lengths: Tensor | LoD
-
-
 def from_arrow(
     obj: Any,
     *,
@@ -38,25 +31,32 @@ def from_arrow(
     valid: bool = False,
     rename: Rename | None = None,
 ) -> Any:
-    """Turn a record batch or table into a Record: named tensors that share its memory.
+    """Convert Arrow columns to tensors that share their memory.
 
-    `obj` is a RecordBatch, a Table, a struct array, or anything table-like with `__arrow_c_stream__` or
-    `__arrow_c_array__`; an array of lists, or a column of them that offers itself so (a Polars Series), gives a
-    Sequence, any other what column_from_arrow does.
-    `columns` picks columns, or fields of them (`docs.title`); `rename` maps old names to
-    new ones (or lists all new names). A column `c` of lists becomes `c.lengths` (int64) and `c.values`, a
-    struct `c.field…`, a map `c.lengths`, `c.keys…` and `c.values…`, text the lengths and uint8 values of its
-    bytes, and so on at any depth. Tensors are read-only and keep the Arrow memory alive. Copied are only
-    bools (bits in Arrow), 32-bit dates and times, string views, columns of several chunks, and values that
-    nulls hide or fill.
+    A RecordBatch, a Table, a struct array, or any other object with columns and `__arrow_c_stream__` or
+    `__arrow_c_array__` gives a Record. A column `c` of lists becomes the tensors `c.lengths` (int64) and
+    `c.values`, a struct `c.field…`, a map `c.lengths`, `c.keys…` and `c.values…`, a text the lengths and uint8
+    values of its bytes, and so on at any depth. `columns` picks columns, or fields of them (`docs.title`);
+    `rename` maps old names to new ones, or lists all new names.
+
+    One array of lists or texts, or an object that offers one (a Polars Series), gives a Sequence with a level of
+    lengths for each level of lists. An array of numbers gives a NumPy array. Maps, lists of structs, and arrays
+    with `valid=True` give a Record, whose names lack the column's own (`lengths`, `values.field`).
+
+    Tensors are read-only and keep the Arrow memory alive. Only these are copied: bools (bits in Arrow), 32-bit
+    dates and times, string views, columns of several chunks, and values that nulls hide or fill.
 
     A null list is empty. A null value is a ProviderError, unless `fill` gives a value for all columns, or by
     column or tensor, or `valid=True` asks for masks: `c.valid`, `c.values.valid`, true where not null.
+
+    >>> from_arrow(pa.array([[1, 2], [], [3]])).unpack()
+    (array([1, 2, 3]), array([2, 0, 1]))
     """
     imported = _imported(obj)
     if isinstance(imported, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(imported.type):
-        column = column_from_arrow(imported, fill=fill, valid=valid)
-        return SequenceOfRows(column.values, column.lengths) if isinstance(column, Column) else column
+        if columns is not None or rename is not None:
+            raise ProviderOptionError(f"an array of {imported.type} has no columns to pick or rename")
+        return _tensors_of_array(imported, fill, valid)
     table = as_table(imported)
     if columns is not None or rename is not None:
         table = selection(table.schema, columns, rename).apply(table)
@@ -89,36 +89,18 @@ def convert(
     return record, sorted(bad_rows, key=lambda bad: bad.row)
 
 
-def column_from_arrow(array: Any, *, fill: Fill = None, valid: bool = False) -> Column | Tensor | Record:
-    """One array as tensors: `values, lengths` for a list array, sharing its memory.
-
-    Several levels of lists give `values, LoD`; an array of numbers is one tensor; what has no such form
-    (structs, maps, masks asked for) comes back as a Record of the names from_arrow would give, without the
-    column's own.
-
-    >>> column_from_arrow(pa.array([[1, 2], [], [3]]))
-    Column(values=array([1, 2, 3]), lengths=array([2, 0, 1]))
-    """
-    tensors, bad_rows = _read_column("", pa.field("", array.type), _chunks(array), fill, valid)
+def _tensors_of_array(array: pa.Array | pa.ChunkedArray, fill: Fill, valid: bool) -> Lists | Tensor | Record:
+    """One array: a Sequence of lists, an array of numbers, or a Record of anything else."""
+    reader, bad_rows = _read_column("", pa.field("", array.type), _chunks(array), fill, valid)
     if bad_rows:
         raise ProviderError(f"row {bad_rows[0].row}: {bad_rows[0].reason}\npass fill= or valid=True")
-    names = list(tensors.tensors)
-    if names == [""]:
-        return tensors.tensors[""]
-    depth = len(names) - 1
-    if depth > 0 and names == [
-        *("values." * level + "lengths" for level in range(depth)),
-        "values" + ".values" * (depth - 1),
-    ]:
-        *lengths, values = tensors.tensors.values()
-        return Column(values, lengths[0] if depth == 1 else LoD(*lengths))
-    return Record(
-        tensors.tensors,
-        tensors.parents,
-        len(array),
-        pa.schema(array.type) if pa.types.is_struct(array.type) else None,
-        tensors.dictionaries,
-    )
+    *levels, last = reader.tensors
+    if not levels:
+        return reader.tensors[last]
+    if list(reader.tensors) == list(list_parents("", len(levels))):
+        *lengths, values = reader.tensors.values()
+        return Lists(values, LoD(*lengths))
+    return Record(reader.tensors, reader.parents, len(array), None, reader.dictionaries)
 
 
 def as_table(obj: Any) -> pa.RecordBatch | pa.Table:

@@ -75,6 +75,26 @@ def parents_by_name(names: Mapping[str, object]) -> dict[str, str | None]:
     return {name: _parent_by_name(name, names) for name in names}
 
 
+def list_parents(name: str, levels: int) -> dict[str, str | None]:
+    """The tensors of a column of lists, outermost lengths first and values last, each with its parent.
+
+    >>> list_parents("c", 2)
+    {'c.lengths': None, 'c.values.lengths': 'c.lengths', 'c.values.values': 'c.values.lengths'}
+    """
+    parents: dict[str, str | None] = {}
+    parent = None
+    for _ in range(levels):
+        lengths = join_names(name, "lengths")
+        parents[lengths] = parent
+        name, parent = join_names(name, "values"), lengths
+    return parents | {name: parent}
+
+
+def join_names(name: str, part: str) -> str:
+    """The name of a tensor below another; the part alone where that has no name."""
+    return f"{name}.{part}" if name else part
+
+
 def _parent_by_name(name: str, names: Mapping[str, object]) -> str | None:
     parts = name.split(".")
     for end in range(len(parts) - 1, 0, -1):

@@ -10,7 +10,7 @@ from seqflow import kernels
 from seqflow.errors import ProviderError
 from seqflow.record.buffers import INT32_MAX, buffer_of, leaf_array, leaf_dtype, offsets_of, validity
 from seqflow.record.nested import fixed_shape, tensor_order
-from seqflow.record.record import Record, Tensor
+from seqflow.record.record import Record, Tensor, list_parents
 from seqflow.sequence import Sequence
 
 
@@ -62,15 +62,9 @@ def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
 
 
 def _record_of(sequence: Sequence) -> Record:
-    """The tensors of a column, as from_arrow names them."""
-    tensors: dict[str, Tensor] = {}
-    parents: dict[str, str | None] = {}
-    path, parent = "column", None
-    for lengths in sequence.lod:
-        name = f"{path}.lengths"
-        tensors[name], parents[name] = lengths, parent
-        path, parent = f"{path}.values", name
-    tensors[path], parents[path] = sequence.values, parent
+    """The tensors of a column of lists, as from_arrow names them."""
+    parents = list_parents("column", sequence.num_levels)
+    tensors = dict(zip(parents, (*sequence.lod, sequence.values), strict=True))
     return Record(tensors, parents, len(sequence))
 
 
