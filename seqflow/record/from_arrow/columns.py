@@ -1,4 +1,4 @@
-"""Arrow columns as named tensors: what `from_arrow` does."""
+"""`from_arrow`: Arrow columns as named tensors, and the rows that cannot be converted."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -8,7 +8,8 @@ import pyarrow as pa
 from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.lod import LoD
 from seqflow.record.buffers import frozen
-from seqflow.record.nested import Fill, TensorReader
+from seqflow.record.from_arrow.importing import as_table, imported_array
+from seqflow.record.from_arrow.reader import Fill, TensorReader
 from seqflow.record.record import Record, Tensor, list_parents
 from seqflow.record.rows import concat_tensors
 from seqflow.record.selection import Rename, check_names, selection
@@ -52,7 +53,7 @@ def from_arrow(
     >>> from_arrow(pa.array([[1, 2], [], [3]])).unpack()
     (array([1, 2, 3]), array([2, 0, 1]))
     """
-    imported = _imported(obj)
+    imported = imported_array(obj)
     if isinstance(imported, pa.Array | pa.ChunkedArray) and not pa.types.is_struct(imported.type):
         if columns is not None or rename is not None:
             raise ProviderOptionError(f"an array of {imported.type} has no columns to pick or rename")
@@ -101,40 +102,6 @@ def _tensors_of_array(array: pa.Array | pa.ChunkedArray, fill: Fill, valid: bool
         *lengths, values = reader.tensors.values()
         return Lists(values, LoD(*lengths))
     return Record(reader.tensors, reader.parents, len(array), None, reader.dictionaries)
-
-
-def as_table(obj: Any) -> pa.RecordBatch | pa.Table:
-    """The record batch or table behind anything that holds columns and speaks Arrow; ProviderError else."""
-    if isinstance(obj, pa.RecordBatch | pa.Table):
-        return obj
-    if isinstance(obj, pa.StructArray):
-        return pa.RecordBatch.from_arrays(obj.flatten(), schema=pa.schema(list(obj.type)))
-    if isinstance(obj, pa.ChunkedArray) and pa.types.is_struct(obj.type):
-        return pa.Table.from_batches(map(as_table, obj.chunks), pa.schema(list(obj.type)))
-    try:
-        if hasattr(obj, "__arrow_c_stream__"):
-            return pa.table(obj)
-        if hasattr(obj, "__arrow_c_array__"):
-            return pa.record_batch(obj)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise ProviderError(f"a {type(obj).__name__} without columns: {error}") from error
-    raise ProviderError(
-        f"expected a record batch, a table or another holder of Arrow columns, not {type(obj).__name__}"
-    )
-
-
-def _imported(obj: Any) -> Any:
-    """What speaks Arrow as pyarrow's own: an array, or a chunked one, of structs where it has columns."""
-    if isinstance(obj, pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table):
-        return obj
-    try:
-        if hasattr(obj, "__arrow_c_stream__"):
-            return pa.chunked_array(obj)
-        if hasattr(obj, "__arrow_c_array__"):
-            return pa.array(obj)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise ProviderError(f"a {type(obj).__name__} that is no Arrow column or table: {error}") from error
-    return obj
 
 
 def _read_column(
