@@ -56,22 +56,6 @@ class TensorSpec:
         return f"{self.dtype}{self.shape}"
 
 
-def bytes_text(count: int | None) -> str:
-    """A number of bytes as people read it, `?` where it is not known.
-
-    >>> bytes_text(3 << 20), bytes_text(None)
-    ('3.0 MiB', '?')
-    """
-    if count is None:
-        return "?"
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
-
-
 class Description(NamedTuple):
     """Where an array lies in memory."""
 
