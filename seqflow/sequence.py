@@ -230,15 +230,15 @@ class Sequence:
             "  pass sequence.values, or use an op of seqflow.auto"
         )
 
-    # Pictures
+    # Display
 
     def __repr__(self) -> str:
-        from seqflow.pictures import as_text
+        from seqflow.display import as_text
 
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        from seqflow.pictures import as_html
+        from seqflow.display import as_html
 
         return as_html(self)
 

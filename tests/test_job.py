@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seqflow.errors import JobError, NetError, UnknownColumnError
-from seqflow.job import Job, Output, Source, run
+from seqflow.job import Job, OutputSection, SourceSection, run
 from seqflow.job.toml import line_of, parse_value
 from seqflow.loader import BadRows, Packed, Rows, Stats, TokenBudget
 
@@ -99,6 +99,11 @@ def test_the_arguments_of_a_batch_are_those_of_its_python_class(tmp_path: Path) 
     assert Job.from_dict({**source, "batch": {"n": 4, "drop_last": True}}).batch == Rows(4, drop_last=True)
 
 
+def test_a_batch_may_be_a_number_of_rows_alone(tmp_path: Path) -> None:
+    assert Job.from_dict({"source": {"paths": ["x"]}, "batch": 32}).batch == Rows(32)
+    assert Job.from_dict({"source": {"paths": ["x"]}, "batch": {"n": 32}}).batch == Rows(32)
+
+
 def test_overrides_replace_values_and_their_paths_are_those_of_the_current_folder(folder: Path) -> None:
     path = job_file(folder, '[source]\npaths = ["docs.parquet"]\n[batch]\nkind = "packed"\ncapacity = 8')
     job = Job.read(path, {"batch.capacity": 16, "source.paths": ["a/b"], "output.path": "out"})
@@ -148,6 +153,8 @@ MALFORMED = [
     ('[source]\npaths = "x"\n[constants]\nt = 3', r"line 4: t is 3, expected text"),
     ('[source]\npaths = "x"\n[output]\nthreads = 0', r"line 4: threads is 0, expected 1 or more"),
     ('[source]\npaths = "x"\n[bad_rows]\npolicy = "quarantine"', r"line 4: \[bad_rows\] policy 'quarantine' needs a path"),
+    ('batch = 0\n[source]\npaths = ["x"]', r"line 1: \[batch\] n is 0, expected an integer, 1 or more"),
+    ('batch = "x"\n[source]\npaths = ["x"]', r"line 1: batch is 'x', expected a number of rows or a section \[batch\]"),
     ('source = 3', r"line 1: source is 3, expected a section \[source\]"),
     ('[source]\npaths = "x\n', r"not TOML: .*line 2"),
     ('[source]\nx = 1\nx = 2\ny = 1', r"not TOML: .*line 3"),
@@ -482,4 +489,4 @@ def test_a_tilde_stands_for_the_folder_of_the_user(folder: Path, monkeypatch: py
     job = Job.read(path, {"output.path": "~/other.parquet", "source.paths": "~/*.parquet"})
     assert run(job).files == (folder / "other.parquet",)
     with pytest.raises(JobError, match="is or holds"):
-        run(Job(source=Source(paths="~/docs.parquet"), output=Output(path="~/docs.parquet")))
+        run(Job(source=SourceSection(paths="~/docs.parquet"), output=OutputSection(path="~/docs.parquet")))

@@ -114,7 +114,7 @@ def _progress_bar(*, show: bool) -> Iterator[Progress | None]:
 
 
 def _print_report(report: Report) -> None:
-    from seqflow.tensor import bytes_text
+    from seqflow.byte_sizes import format_bytes
 
     speed = report.tokens / report.seconds if report.seconds else 0.0
     lines = [
@@ -124,11 +124,11 @@ def _print_report(report: Report) -> None:
         ("batches", f"{report.batches:,}"),
         ("seconds", f"{report.seconds:.2f}"),
         ("tokens/s", f"{speed:,.0f}"),
-        ("peak memory", bytes_text(report.peak_memory)),
+        ("peak memory", format_bytes(report.peak_memory)),
         ("bad rows", f"{report.bad_rows:,}"),
     ]
     if report.files:
         first, last = report.files[0], report.files[-1]
         names = str(first) if first == last else f"{first} … {last.name}"
-        lines.append(("output", f"{names} ({len(report.files)}, {bytes_text(report.output_bytes)})"))
+        lines.append(("output", f"{names} ({len(report.files)}, {format_bytes(report.output_bytes)})"))
     print_table(lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from seqflow.byte_sizes import format_bytes
 from seqflow.job.declared import check_declared_lengths
 from seqflow.job.running import open_loader
 from seqflow.job.sections import Job
@@ -14,7 +15,7 @@ from seqflow.record import Record, from_arrow
 from seqflow.shape import Dimension, DimensionLike, quoted
 from seqflow.signature import Described
 from seqflow.signature import Rows as RowSpace
-from seqflow.tensor import TensorSpec, bytes_text
+from seqflow.tensor import TensorSpec
 
 Specs = dict[str, TensorSpec]
 Limits = dict[DimensionLike, int]
@@ -157,4 +158,4 @@ def _packed(
 
 
 def _listed(specs: Specs) -> str:
-    return "\n".join(f"{name}  {spec} ≤ {bytes_text(spec.byte_bound)}" for name, spec in specs.items())
+    return "\n".join(f"{name}  {spec} ≤ {format_bytes(spec.byte_bound)}" for name, spec in specs.items())

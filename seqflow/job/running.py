@@ -15,10 +15,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError
-from seqflow.job.sections import Job, Transform
+from seqflow.job.sections import Job, NetSection
 from seqflow.loader import Loader, Stats
-from seqflow.loader.sizes import parse_bytes
 from seqflow.net import Net
 from seqflow.output import open_output
 from seqflow.providers import Provider
@@ -154,7 +154,7 @@ def _on_path(folder: Path) -> Iterator[None]:
         sys.path.remove(entry)
 
 
-def _net(transform: Transform, section: str) -> Net | None:
+def _net(transform: NetSection, section: str) -> Net | None:
     text = transform.net
     try:
         if transform.file is not None:

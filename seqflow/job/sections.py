@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from seqflow.loader import BadRows, Packed, Rows, TokenBudget
+from seqflow.loader import BadRows, BatchPlan, Packed, Rows, TokenBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class SourceSection:
     """Where the rows come from: the arguments of `sf.open`, and what null values become."""
 
     paths: str | tuple[str, ...]
@@ -31,7 +31,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class OrderSection:
     """How much is held at once. Rows come in the order of the source."""
 
     window: int | str = "32 MiB"
@@ -41,7 +41,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transform:
+class NetSection:
     """A net: its text, or the file that holds it."""
 
     net: str | None = None
@@ -49,7 +49,7 @@ class Transform:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class OutputSection:
     """Where the batches go."""
 
     path: str | None = None
@@ -63,8 +63,7 @@ class Output:
     """With more than one, row groups go to that many part files in turn, written at the same time."""
 
 
-Batch = Rows | TokenBudget | Packed
-BATCH_KINDS: Mapping[str, type[Batch]] = {"rows": Rows, "tokens": TokenBudget, "packed": Packed}
+BATCH_KINDS: Mapping[str, type[BatchPlan]] = {"rows": Rows, "tokens": TokenBudget, "packed": Packed}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +73,14 @@ class Job:
     `Job.read` makes one from a TOML file, `Job.from_dict` from the same keys in a dict.
     """
 
-    source: Source
-    order: Order = field(default_factory=Order)
-    prepare: Transform = field(default_factory=Transform)
-    batch: Batch = field(default_factory=lambda: Rows(256))
-    net: Transform = field(default_factory=Transform)
+    source: SourceSection
+    order: OrderSection = field(default_factory=OrderSection)
+    prepare: NetSection = field(default_factory=NetSection)
+    batch: BatchPlan = field(default_factory=lambda: Rows(256))
+    net: NetSection = field(default_factory=NetSection)
     constants: Mapping[str, str] = field(default_factory=dict)
     """Tensors the nets read: `.npy` files, memory-mapped."""
-    output: Output = field(default_factory=Output)
+    output: OutputSection = field(default_factory=OutputSection)
     bad_rows: BadRows = field(default_factory=BadRows)
     imports: tuple[str, ...] = ()
     """Modules to import first: those with the user's own ops. They may stand in `folder`."""

@@ -13,7 +13,7 @@ from seqflow.errors import OpError, ProviderError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from seqflow.loader.origins import RowNumbers
+    from seqflow.loader.provenance import RowNumbers
     from seqflow.providers import Block
     from seqflow.record import BadRow
 

@@ -10,21 +10,22 @@ from typing import Any
 import numpy as np
 
 from seqflow import executor, kernels, providers
-from seqflow.errors import BatchPlanError, LodError, NetError, OpError, OpTypeError, SeqflowError
+from seqflow.byte_sizes import parse_bytes
+from seqflow.errors import BatchPlanError, LodError, NetError, OpTypeError, SeqflowError
 from seqflow.loader.bad_rows import BadRowHandler, BadRows
-from seqflow.loader.batching import Rows, TokenBudget, batches, planned_lengths
-from seqflow.loader.origins import (
-    OF_NETS,
-    OF_ROWS,
-    Origins,
-    RowNumbers,
-    Stretch,
-    first_failing_row,
-    place_of,
-)
+from seqflow.loader.batching import Rows, batches, planned_lengths
 from seqflow.loader.packing import Packed, pack, packed_batches
+from seqflow.loader.plans import BatchPlan, batch_plan
 from seqflow.loader.prefetch import Prefetch
-from seqflow.loader.sizes import parse_bytes
+from seqflow.loader.provenance import (
+    NET_ERRORS,
+    ROW_ERRORS,
+    Provenance,
+    RowNumbers,
+    RowRange,
+    describe_rows,
+    first_failing_row,
+)
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
 from seqflow.record import BadRow, Record, convert, from_arrow, nbytes, slice_rows, to_arrow
@@ -59,13 +60,14 @@ class Stats:
 class Loader:
     """Batches of named tensors from a source of rows.
 
-        loader = Loader("docs/*.parquet", columns=["tokens"], batch=Rows(256), net="x, mask = pad(…)")
+        loader = Loader("docs/*.parquet", columns=["tokens"], batch=256, net="x, mask = pad(…)")
         for batch in loader: ...
 
     `source` is a path, a glob, a folder, an object with `__arrow_c_stream__`, or a provider; further keywords go
     to `sf.open`. Blocks come in order. `prepare` runs on each block before batches are planned and may change
     lengths and the number of rows; `net` runs on each batch. Both are a Net, its text, or a Python function from
-    record to mapping. `batch` is `Rows`, `TokenBudget` or `Packed`. `constants` are bound to both nets.
+    record to mapping. `batch` is a number of rows, `Rows`, `TokenBudget` or `Packed`. `constants` are bound to both
+    nets.
 
     `window` is how many bytes of rows are packed together; `memory` bounds the bytes of blocks read ahead and in
     use (one block is always let through). `fill` and `valid` say what null values become, `bad_rows` what
@@ -81,7 +83,7 @@ class Loader:
         columns: Sequence[str] | None = None,
         prepare: Net | str | Transform | None = None,
         net: Net | str | Transform | None = None,
-        batch: Rows | TokenBudget | Packed = Rows(256),  # noqa: B008 (frozen)
+        batch: BatchPlan | int = 256,
         constants: Mapping[str, Any] | None = None,
         window: int | str = "32 MiB",
         memory: int | str = "256 MiB",
@@ -94,9 +96,7 @@ class Loader:
         self.source: Provider = source if is_provider else providers.open(source, columns=columns, **options)
         self.columns = columns
         self.prepare, self.net = _bind_constants(_transform(prepare), _transform(net), dict(constants or {}))
-        if not isinstance(batch, (Rows, TokenBudget, Packed)):
-            raise OpError(f"Loader: batch is {batch!r}, expected Rows(…), TokenBudget(…) or Packed(…)")
-        self.batch = batch
+        self.batch = batch_plan(batch)
         self.window = parse_bytes(window)
         self.memory = parse_bytes(memory)
         self.bad_rows = BadRows(bad_rows) if isinstance(bad_rows, str) else bad_rows  # type: ignore[arg-type]
@@ -127,8 +127,8 @@ class Loader:
                 assert name is not None
                 record = pack(record, self.batch, name)
             return record if self.net is None else _apply(self.net, record)
-        except OF_ROWS as error:
-            if isinstance(error, (BatchPlanError, *OF_NETS)):
+        except ROW_ERRORS as error:
+            if isinstance(error, (BatchPlanError, *NET_ERRORS)):
                 raise
             return None
 
@@ -148,13 +148,13 @@ class Loader:
     def __iter__(self) -> Iterator[Record]:
         stats = self._stats = Stats()
         handler = BadRowHandler(self.bad_rows)
-        origins, row = Origins(), 0
-        ahead = self._ahead = Prefetch(self._records(handler, stats, origins), nbytes, self.memory)
+        provenance, row = Provenance(), 0
+        ahead = self._ahead = Prefetch(self._records(handler, stats, provenance), nbytes, self.memory)
         finished = False
         try:
             for batch in self._plan(iter(ahead), stats):
                 stats.batches += 1
-                result = batch if self.net is None else self._run_net(self.net, batch, origins, row)
+                result = batch if self.net is None else self._run_net(self.net, batch, provenance, row)
                 row += batch.num_rows
                 del batch  # the consumer may drop it before the next one is made
                 yield result
@@ -163,19 +163,19 @@ class Loader:
         finally:
             handler.close(keep=finished)
 
-    def _run_net(self, net: Net | Transform, batch: Record, origins: Origins, start: int) -> Record:
+    def _run_net(self, net: Net | Transform, batch: Record, provenance: Provenance, start: int) -> Record:
         """What `net` makes of a batch; an error is told where the rows of the batch came from."""
         if not isinstance(self.batch, Packed):
-            origins.forget_before(start)
+            provenance.forget_before(start)
         try:
             return _apply(net, batch)
         except Exception as error:
             row = _failing_row(net, batch, error)
             what = "in a batch of" if row is None else "at"
-            error.add_note(f"{what} {place_of(origins, batch, start, row)}")
+            error.add_note(f"{what} {describe_rows(provenance, batch, start, row)}")
             raise
 
-    def _records(self, handler: BadRowHandler, stats: Stats, origins: Origins) -> Iterator[Record]:
+    def _records(self, handler: BadRowHandler, stats: Stats, provenance: Provenance) -> Iterator[Record]:
         """Blocks as records, prepared; runs in the thread that reads ahead."""
         with kernels.single_thread():
             for block in self.source.blocks():
@@ -183,7 +183,7 @@ class Loader:
                 before = handler.count
                 for prepared, kept in self._prepare(record, numbers, block, handler):
                     if self.net is not None:
-                        origins.add(Stretch(block, prepared.num_rows, kept))
+                        provenance.add(RowRange(block, prepared.num_rows, kept))
                     yield prepared
                     del prepared
                 stats.rows += record.num_rows - (handler.count - before)
@@ -210,8 +210,8 @@ class Loader:
             return
         try:
             prepared = _one_row_space(_apply(self.prepare, record))
-        except OF_ROWS as error:
-            if handler.keeps_going and not isinstance(error, OF_NETS):
+        except ROW_ERRORS as error:
+            if handler.keeps_going and not isinstance(error, NET_ERRORS):
                 yield from self._prepare_halves(record, numbers, block, handler, error)
                 return
             row = _failing_row(self.prepare, record, error)

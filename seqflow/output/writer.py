@@ -25,7 +25,7 @@ PENDING_BYTES = 24 << 20
 """Arrow bytes that may wait for the writing threads; one row group is always let through."""
 
 
-class Output:
+class OutputWriter:
     """A context manager that takes batches and has written them, whole, when `finish` returns.
 
     Where batches had no rows, or none at all came but one to say what they are like, one empty file is written.
@@ -51,7 +51,7 @@ class Output:
         self._pending_bytes = 0
         self._schema: pa.Schema | None = None
 
-    def __enter__(self) -> Output:
+    def __enter__(self) -> OutputWriter:
         if self._target is not None:
             self._target.prepare()
         return self
@@ -162,14 +162,14 @@ def open_output(
     columns: Sequence[str] | None = None,
     compression: Compression | None = None,
     threads: int = 1,
-) -> Output:
+) -> OutputWriter:
     """An output for `path`: a folder of parts, or one file when it ends in .parquet or .arrow.
 
     `kind` follows from the ending, and is "parquet" for a folder; "none" drops the batches. JobError where the
     settings contradict each other.
     """
     if kind == "none":
-        return Output(None, Format("parquet"))
+        return OutputWriter(None, Format("parquet"))
     if path is None:
         raise JobError('output: there is no path to write to; give one, or kind = "none" to write nothing')
     path = Path(path).expanduser()
@@ -181,7 +181,7 @@ def open_output(
         raise JobError(f"output: threads is {threads}, but one file is written by one thread; give a folder")
     of_ending: Kind = "arrow" if ending == ".arrow" else "parquet"
     form = Format(kind or (of_ending if is_file else "parquet"), compression)
-    return Output(Target(path, form.kind, is_file), form, columns, threads)
+    return OutputWriter(Target(path, form.kind, is_file), form, columns, threads)
 
 
 def _schema_change(before: pa.Schema, now: pa.Schema) -> str:

@@ -1,8 +1,8 @@
 """Record: named tensors that travel together, and which lengths describe which rows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,12 @@ Tensor = np.ndarray[Any, np.dtype[Any]]
 class Record(Mapping[str, Tensor]):
     """One batch of named tensors; a mapping from name to array.
 
-    What holds for every tensor t of a record, with p = parents[t]: p is None and t has `num_rows` rows, or p
-    names another tensor, of lengths, and t has `sum(tensors[p])` rows. `schema` has the Arrow types of the
-    columns that came from Arrow, `dictionaries` the values behind the codes of dictionary columns, by tensor;
-    both are there for the way back.
+    Every tensor t with p = parents[t] has `num_rows` rows where p is None. Otherwise p names a tensor of lengths,
+    and t has `sum(tensors[p])` rows. `schema` has the Arrow types of the columns that came from Arrow,
+    `dictionaries` the values of dictionary columns by the name of the tensor of codes; to_arrow uses both.
+
+    `len(record)` is an error, because it could count rows or tensors: use `record.num_rows` or
+    `len(record.tensors)`.
     """
 
     tensors: Mapping[str, Tensor]
@@ -45,8 +47,22 @@ class Record(Mapping[str, Tensor]):
     def __iter__(self) -> Iterator[str]:
         return iter(self.tensors)
 
-    def __len__(self) -> int:
-        return len(self.tensors)
+    def keys(self) -> KeysView[str]:
+        return self.tensors.keys()
+
+    def values(self) -> ValuesView[Tensor]:
+        return self.tensors.values()
+
+    def items(self) -> ItemsView[str, Tensor]:
+        return self.tensors.items()
+
+    def __len__(self) -> NoReturn:
+        raise TypeError(
+            "the length of a batch is ambiguous: batch.num_rows counts its rows, len(batch.tensors) its tensors"
+        )
+
+    def __bool__(self) -> NoReturn:
+        raise ValueError("the truth of a batch is ambiguous: ask batch.num_rows > 0, or batch is not None")
 
     def __repr__(self) -> str:
         """The number of rows, then each tensor below the lengths that describe its rows."""

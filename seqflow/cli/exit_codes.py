@@ -33,7 +33,7 @@ class Stopped(BaseException):
 
 
 @contextmanager
-def ending_well() -> Iterator[None]:
+def exit_cleanly() -> Iterator[None]:
     """Exit 2 for a bad job or bad usage, 1 for bad data, 128 + n for signal n; without a traceback."""
     for number in _STOPPING:
         signal.signal(number, _stop)

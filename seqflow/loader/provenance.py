@@ -15,15 +15,15 @@ from seqflow.record import Record, slice_rows
 
 RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 
-OF_ROWS = (LodError, OpError, ShapeError)
+ROW_ERRORS = (LodError, OpError, ShapeError)
 """Errors that rows can cause."""
-OF_NETS: tuple[type[Exception], ...] = (NetError, OpTypeError)
+NET_ERRORS: tuple[type[Exception], ...] = (NetError, OpTypeError)
 """Those among them that no row is to blame for."""
 _SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class RowRange:
     """Rows that follow each other and came from one block."""
 
     block: Block
@@ -32,12 +32,12 @@ class Stretch:
     """Which rows of the block they are; None where `prepare` made them out of others."""
 
     def row(self, number: int) -> str:
-        """Row `number` of the stretch, in words."""
+        """Row `number` of the row_range, in words."""
         place = f"{self.block.origin}, block {self.block.index}"
         return place if self.numbers is None else f"{place}, row {self.numbers[number]}"
 
     def part(self, start: int, stop: int) -> str:
-        """Rows start … stop - 1 of the stretch, in words."""
+        """Rows start … stop - 1 of the row_range, in words."""
         if self.numbers is None or stop - start == 1:
             return self.row(start)
         first, last = self.numbers[start], self.numbers[stop - 1]
@@ -45,37 +45,37 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Origins:
-    """The stretches that rows in the order of the source consist of.
+class Provenance:
+    """The ranges that rows in the order of the source consist of.
 
     The thread that reads adds at the end; the one that makes batches looks up, and forgets at the front.
     """
 
     first: int = 0
     """The number of the first row that is not forgotten."""
-    stretches: deque[Stretch] = field(default_factory=deque)
+    ranges: deque[RowRange] = field(default_factory=deque)
 
-    def add(self, stretch: Stretch) -> None:
-        self.stretches.append(stretch)
+    def add(self, row_range: RowRange) -> None:
+        self.ranges.append(row_range)
 
     def forget_before(self, row: int) -> None:
-        """Drop the stretches that end before a row."""
-        while self.stretches and self.first + self.stretches[0].rows <= row:
-            self.first += self.stretches.popleft().rows
+        """Drop the ranges that end before a row."""
+        while self.ranges and self.first + self.ranges[0].rows <= row:
+            self.first += self.ranges.popleft().rows
 
     def describe(self, start: int, stop: int) -> list[str]:
         """Where the rows start … stop - 1 came from, a part each block."""
         found = []
         position = self.first
-        for stretch in list(self.stretches):
-            low, high = max(start, position), min(stop, position + stretch.rows)
+        for row_range in list(self.ranges):
+            low, high = max(start, position), min(stop, position + row_range.rows)
             if low < high:
-                found.append(stretch.part(low - position, high - position))
-            position += stretch.rows
+                found.append(row_range.part(low - position, high - position))
+            position += row_range.rows
         return found
 
 
-def place_of(origins: Origins, batch: Record, start: int, row: int | None) -> str:
+def describe_rows(provenance: Provenance, batch: Record, start: int, row: int | None) -> str:
     """Where a batch, or one row of it, came from; the first row of the batch is row `start` of the source.
 
     A packed batch says itself which rows its pieces are from.
@@ -83,13 +83,13 @@ def place_of(origins: Origins, batch: Record, start: int, row: int | None) -> st
     if "pieces" in batch and "sources" in batch:
         part = batch if row is None else slice_rows(batch, row, row + 1)
         numbers = np.unique(part["sources"]).tolist()
-        found = [place for number in numbers[:_SHOWN] for place in origins.describe(number, number + 1)]
+        found = [place for number in numbers[:_SHOWN] for place in provenance.describe(number, number + 1)]
         count = len(numbers)
     else:
         found = (
-            origins.describe(start, start + batch.num_rows)
+            provenance.describe(start, start + batch.num_rows)
             if row is None
-            else origins.describe(start + row, start + row + 1)
+            else provenance.describe(start + row, start + row + 1)
         )
         count = len(found)
     more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
@@ -101,7 +101,11 @@ def first_failing_row(run: Callable[[Record], object], record: Record, error: Ex
 
     Halves the record, so that it costs no more than running it twice.
     """
-    if isinstance(error, OF_NETS) or not isinstance(error, OF_ROWS) or _fails(run, slice_rows(record, 0, 0)):
+    if (
+        isinstance(error, NET_ERRORS)
+        or not isinstance(error, ROW_ERRORS)
+        or _fails(run, slice_rows(record, 0, 0))
+    ):
         return None
     start, stop = 0, record.num_rows
     while stop - start > 1:
