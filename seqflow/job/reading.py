@@ -48,10 +48,18 @@ class JobFile:
         folder = str(self.folder)
         if folder == "." or os.path.isabs(path):
             return path
-        return os.path.join(glob.escape(folder) if glob.has_magic(path) else folder, path)
+        if glob.has_magic(path):
+            return os.path.join(glob.escape(folder), path)
+        return _without_parents(os.path.join(folder, path))
 
     def fail(self, name: str, message: str) -> NoReturn:
         raise JobError(f"{self.place(name)}: {message}")
+
+
+def _without_parents(path: str) -> str:
+    """`jobs/../out` as `out`; the path itself where a symbolic link makes these two places."""
+    short = os.path.normpath(path)
+    return short if os.path.realpath(short) == os.path.realpath(path) else path
 
 
 def read_job(path: Path, overrides: Mapping[str, Any]) -> Job:

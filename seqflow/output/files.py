@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 Kind = Literal["parquet", "arrow"]
 Compression = Literal["none", "snappy", "gzip", "brotli", "lz4", "zstd"]
 
+KIND_OF_SUFFIX: Mapping[str, Kind] = {".parquet": "parquet", ".arrow": "arrow"}
 _ARROW_CODECS = ("none", "lz4", "zstd")
 
 

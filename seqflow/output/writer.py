@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from seqflow.errors import JobError, ProviderError, nearest
-from seqflow.output.files import Compression, FileWriter, Format, Kind
+from seqflow.output.files import KIND_OF_SUFFIX, Compression, FileWriter, Format, Kind
 from seqflow.output.folder import OutputFile, Target
 from seqflow.record import Record, to_arrow
 
@@ -163,9 +163,9 @@ def open_output(
     compression: Compression | None = None,
     threads: int = 1,
 ) -> OutputWriter:
-    """An output for `path`: a folder of parts, or one file when it ends in .parquet or .arrow.
+    """An output for `path`: a folder of parts, or one file when the path ends in .parquet or .arrow.
 
-    `kind` follows from the ending, and is "parquet" for a folder; "none" drops the batches. JobError where the
+    `kind` follows from the suffix, and is "parquet" for a folder; "none" drops the batches. JobError where the
     settings contradict each other.
     """
     if kind == "none":
@@ -173,14 +173,13 @@ def open_output(
     if path is None:
         raise JobError('output: there is no path to write to; give one, or kind = "none" to write nothing')
     path = Path(path).expanduser()
-    ending = path.suffix.lower()
-    is_file = ending in (".parquet", ".arrow") and not path.is_dir()
-    if is_file and kind is not None and ending != f".{kind}":
-        raise JobError(f"output: kind is {kind!r}, but the path {str(path)!r} ends in {ending!r}")
+    of_suffix = None if path.is_dir() else KIND_OF_SUFFIX.get(path.suffix.lower())
+    is_file = of_suffix is not None
+    if is_file and kind not in (None, of_suffix):
+        raise JobError(f"output: kind is {kind!r}, but the path {str(path)!r} ends in {path.suffix!r}")
     if is_file and threads > 1:
         raise JobError(f"output: threads is {threads}, but one file is written by one thread; give a folder")
-    of_ending: Kind = "arrow" if ending == ".arrow" else "parquet"
-    form = Format(kind or (of_ending if is_file else "parquet"), compression)
+    form = Format(kind or of_suffix or "parquet", compression)
     return OutputWriter(Target(path, form.kind, is_file), form, columns, threads)
 
 
