@@ -1,4 +1,4 @@
-"""What is in memory already: tables, frames and dicts of arrays."""
+"""Sources in memory: tables, frames and dicts of arrays."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -64,9 +64,8 @@ def table_of(arrays: Mapping[str, Any]) -> pa.Table:
     """A table of arrays by name.
 
     An array may be a NumPy array, a Sequence, a pair `values, lengths` (lengths may be a LoD), an Arrow array, or a
-    list.
-    Names as a record has them (`tokens.values`, `tokens.lengths`) belong together. ProviderError for arrays
-    that don't have equally many rows.
+    list. Tensors of one column under a record's names (`tokens.values`, `tokens.lengths`) become that column.
+    ProviderError for arrays that don't have equally many rows.
     """
     tensors: dict[str, Tensor] = {}
     columns: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Provider: a schema, blocks, and reading a block; what every kind of source looks like from outside."""
+"""Provider: the schema and the blocks of a source of rows, and reading them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +15,9 @@ from seqflow.sequence import Sequence as Lists
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a source that is read at once: row group, record batch or group of text files.
+    """A part of a source that is read at once: a row group, a record batch or a group of text files.
 
-    `origin` names the file, `index` says which of its blocks this is. `nbytes` estimates the columns in memory.
+    `origin` names the file, `index` is the number of the block in it. `nbytes` estimates its size in memory.
     """
 
     origin: str
@@ -27,16 +27,16 @@ class Block:
 
 
 class Source(Protocol):
-    """What a kind of source has to offer; `schema` is always all or part of the schema it was opened with."""
+    """The interface of each kind of source. `schema` is always all or part of the schema it was opened with."""
 
     @property
     def num_rows(self) -> int | None:
-        """Rows in all blocks; None where that is not known before reading."""
+        """The number of rows in all blocks; None where it is not known before reading."""
         ...
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files it reads; none for what is in memory, and for streams."""
+        """The files that are read; empty for sources in memory and streams."""
         ...
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
@@ -46,7 +46,7 @@ class Source(Protocol):
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         """The block's rows with the columns and fields of `schema`.
 
-        A row that can't be read is an error; or null, and added to `bad_rows`, where that is a list.
+        Where `bad_rows` is None, a row that can't be read is an error; else it is null, and added to `bad_rows`.
         """
         ...
 
@@ -56,7 +56,7 @@ class Provider:
     """A source of records: its Arrow `schema`, its blocks in order, and `read(block, columns)`.
 
     `provider["tokens"]` reads a whole column; a column of lists is a Sequence.
-    A provider keeps no state between reads (but a stream's, which can be read once), so threads may share it.
+    Threads may share a provider, because it keeps no state between reads. A stream can be read only once.
     """
 
     kind: str
@@ -72,12 +72,12 @@ class Provider:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that are read; none for what is in memory, and for streams."""
+        """The files that are read; empty for sources in memory and streams."""
         return self.source.paths
 
     @property
     def num_rows(self) -> int | None:
-        """Rows in all blocks, where the source knows them without reading."""
+        """The number of rows in all blocks; None where it is not known before reading."""
         return self.source.num_rows
 
     def blocks(self) -> Iterator[Block]:
@@ -92,8 +92,8 @@ class Provider:
         Raises UnknownColumnError, and ProviderError for a file that is damaged. Where `bad_rows` is a list, a
         row that can't be read (a file that is not text) becomes null and is added to it instead.
 
-        Codes of dictionary columns mean the same in every block. To find all values, the first read of such a
-        column goes through it once; a stream's dictionary grows as it is read.
+        All blocks of a dictionary column share one dictionary. To find its values, the first read of such a column
+        goes through it once; the dictionary of a stream grows as it is read.
         """
         schema = self.schema if columns is None else select_schema(self.schema, columns)
         return self._read(block, schema, bad_rows)

@@ -21,8 +21,8 @@ app.command()(ops.ops)
 app.command()(info.info)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from seqflow import __version__
 
         typer.echo(f"seqflow {__version__}")

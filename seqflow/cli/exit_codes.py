@@ -1,4 +1,4 @@
-"""How the command ends: one clean message and the right exit code."""
+"""Exit codes of the command, and its error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checking a job from its files' schemas and footers alone: no rows are read."""
+"""Check a job from its files' schemas and footers alone, without reading rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Limits = dict[DimensionLike, int]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a job comes to: the tensors of its source, of its nets and of its batches."""
+    """Dtypes and shapes of a job's tensors: those of its source, its nets and its batches."""
 
     source: Specs
     prepare: NetInference | None
@@ -43,7 +43,7 @@ class Check:
 def check(job: Job) -> Check:
     """Infer every tensor of a job; the errors are those of `run`, before any data is read.
 
-    Behind a `prepare` that is a Python function nothing is known, so jobs in Python are checked up to there.
+    Nothing is known of the results of Python functions, so the check of such a job ends there.
     """
     loader = open_loader(job)
     source = source_specs(loader)
@@ -60,7 +60,7 @@ def check(job: Job) -> Check:
 
 
 def source_specs(loader: Loader) -> Specs:
-    """The tensors that blocks of the source become."""
+    """The tensors of a block of the source."""
     empty = loader.source.schema.empty_table()
     record = from_arrow(empty, columns=loader.columns, fill=loader.fill, valid=loader.valid)
     rows = {name: TensorSpec.of(tensor) for name, tensor in record.items()}
@@ -68,9 +68,9 @@ def source_specs(loader: Loader) -> Specs:
 
 
 def batch_specs(rows: Specs, loader: Loader, longest: Mapping[str, int]) -> tuple[Specs, Limits]:
-    """The tensors of a batch of these rows, and what further sizes never exceed.
+    """The tensors of a batch of these rows, and upper bounds of further sizes.
 
-    `longest` has what the lengths of rows are known not to exceed: those of a batch do not either.
+    `longest` has upper bounds of the lengths of rows, which hold for the lengths in a batch, too.
     """
     parents = {
         name: spec.rows.by if isinstance(spec.rows, Described) and spec.rows.by in rows else None
@@ -91,7 +91,7 @@ def batch_specs(rows: Specs, loader: Loader, longest: Mapping[str, int]) -> tupl
 
 
 def _planned(plan: Rows | TokenBudget, own: Dimension, name: str | None) -> Limits:
-    """What a plan says of the lengths that it plans on."""
+    """Upper bounds that a plan sets on its lengths."""
     if name is None or isinstance(plan, Rows):
         return {}
     limits: Limits = {Dimension.sum_of(name): plan.max_tokens}
@@ -99,7 +99,7 @@ def _planned(plan: Rows | TokenBudget, own: Dimension, name: str | None) -> Limi
 
 
 def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Specs:
-    """The specs of a record of such rows, whatever their number."""
+    """The specs of a record of any number of such rows."""
     space = RowSpace("the record")
     return {
         name: TensorSpec(
@@ -112,7 +112,7 @@ def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Sp
 
 
 def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
-    """The sizes of a row: what it is called may differ from batch to batch, its bounds do not."""
+    """The sizes of a row. Unknown ones become symbols with the same bounds, since batches may differ in them."""
     return [
         size
         if size.is_static
@@ -122,7 +122,7 @@ def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
 
 
 def _empty(rows: Specs, parents: Mapping[str, str | None]) -> Record:
-    """A record without rows that has these tensors; sizes that are not known become 0."""
+    """A record without rows that has these tensors; unknown sizes become their least."""
     import numpy as np
 
     tensors = {

@@ -1,4 +1,4 @@
-"""From TOML tables to a Job: known keys, right types, paths in place, and errors that name the line."""
+"""Read a Job from TOML or a dict: check keys and types, locate paths, and name the line in errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHUFFLING = ("order.seed", "order.streams")
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
-    """Where each setting comes from, for error messages and relative paths."""
+    """The file that settings come from, for error messages and relative paths."""
 
     name: str
     text: str
@@ -63,7 +63,7 @@ def _without_parents(path: str) -> str:
 
 
 def read_job(path: Path, overrides: Mapping[str, Any]) -> Job:
-    """The job in a TOML file, with some settings replaced; JobError for whatever cannot be understood."""
+    """The job in a TOML file, with some settings replaced; JobError for a malformed file or setting."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -81,7 +81,7 @@ def read_job(path: Path, overrides: Mapping[str, Any]) -> Job:
 
 
 def job_from_tables(tables: Mapping[str, Any], folder: Path) -> Job:
-    """The job a dict describes; JobError for whatever cannot be understood."""
+    """The job that a dict describes; JobError for a malformed setting."""
     return _job(tables, JobFile("job", "", folder))
 
 
@@ -228,7 +228,7 @@ def _check_known(
 
 
 def _located(value: Any, name: str, job_file: JobFile) -> Any:
-    """The value, in its place where it is a path or several."""
+    """The value; paths are resolved against the job's folder."""
     if name not in _PATHS or value is None:
         return value
     if isinstance(value, tuple):

@@ -25,7 +25,7 @@ Policy = Literal["raise", "skip", "quarantine"]
 
 @dataclass(frozen=True, slots=True)
 class BadRows:
-    """What to do with a row that cannot be used.
+    """The policy for rows that cannot be used.
 
     "raise" stops with an error that names file, block, row, column and reason; "skip" leaves the row out and
     counts it; "quarantine" also writes it, with those five, to the file `path`, in Parquet or Arrow format as its
@@ -49,7 +49,7 @@ class BadRows:
 
 
 class BadRowHandler:
-    """Applies one policy during one run, and counts."""
+    """Applies a policy during one run, and counts the bad rows."""
 
     def __init__(self, policy: BadRows) -> None:
         self.policy = policy
@@ -65,7 +65,7 @@ class BadRowHandler:
     ) -> Array:
         """A mask of the rows to keep; ProviderError for the first bad one where the policy is to raise.
 
-        `numbers` says which rows of the block the rows of `batch` are.
+        `numbers` has the numbers in the block of the rows of `batch`.
         """
         if not self.keeps_going:
             first = bad[0]
@@ -82,7 +82,7 @@ class BadRowHandler:
         return keep
 
     def close(self, *, keep: bool) -> None:
-        """End the run: the quarantined rows get their final name, or are dropped with the run."""
+        """End the run: the quarantine file gets its final name, or is removed where the run failed."""
         if self._file is not None:
             self._file.close(keep=keep)
 

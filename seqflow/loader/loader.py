@@ -1,4 +1,4 @@
-"""Loader: provider → prepare → batching → net, in the order of the source."""
+"""Loader: batches from a provider, through `prepare`, a batch plan and `net`, in the order of the source."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]
 
 @dataclass(slots=True)
 class Stats:
-    """What an iteration has done so far."""
+    """Counts of one iteration so far."""
 
     rows: int = 0
-    """Rows of the source that went in, bad ones left out."""
+    """Rows of the source, without bad ones."""
     tokens: int = 0
-    """Elements of the planned column in the batches handed out."""
+    """Elements of the planned column in the batches so far."""
     cells: int = 0
-    """Elements those batches have once they are dense: packed rows, or rows padded to the longest."""
+    """Elements of these batches when dense: of packed rows, or of rows padded to the longest."""
     batches: int = 0
     bad_rows: int = 0
     seconds_waiting: float = 0.0
-    """How long the consumer waited for data."""
+    """Time for which the consumer waited for data."""
     bytes_in_flight: int = 0
     """Bytes of blocks read ahead or in use, of at most `memory`."""
 
@@ -73,7 +73,8 @@ class Loader:
     use (one block is always let through). `fill` and `valid` say what null values become, `bad_rows` what
     happens to rows that cannot be used.
 
-    Each `iter(loader)` starts anew. A batch is a record: a mapping of tensors, which knows the lengths of each.
+    Each `iter(loader)` starts anew. A batch is a Record: a mapping of names to tensors that knows which
+    lengths describe each. `batch.num_rows` counts its rows.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class Loader:
         return planned_lengths(record, plan.lengths, needed_by)
 
     def stats(self) -> Stats:
-        """What the last iteration has done so far."""
+        """Counts of the last iteration so far."""
         if self._ahead is not None:
             self._stats.seconds_waiting = self._ahead.seconds_waiting
             self._stats.bytes_in_flight = self._ahead.bytes_in_flight
@@ -164,7 +165,7 @@ class Loader:
             handler.close(keep=finished)
 
     def _run_net(self, net: Net | Transform, batch: Record, provenance: Provenance, start: int) -> Record:
-        """What `net` makes of a batch; an error is told where the rows of the batch came from."""
+        """The result of `net` on a batch; an error gets a note with the place of the batch's rows."""
         if not isinstance(self.batch, Packed):
             provenance.forget_before(start)
         try:
@@ -190,7 +191,7 @@ class Loader:
                 stats.bad_rows = handler.count
 
     def _read(self, block: Block, handler: BadRowHandler) -> tuple[Record, RowNumbers]:
-        """The good rows of a block, and which rows of the block they are."""
+        """The good rows of a block, and their row numbers in it."""
         unreadable: list[BadRow] = []
         table = self.source.read(block, self.columns, bad_rows=unreadable if handler.keeps_going else None)
         record, bad = convert(table, fill=self.fill, valid=self.valid)
@@ -204,7 +205,7 @@ class Loader:
     def _prepare(
         self, record: Record, numbers: RowNumbers, block: Block, handler: BadRowHandler
     ) -> Iterator[tuple[Record, RowNumbers | None]]:
-        """What `prepare` makes of rows, and which rows of the block they are where it keeps them."""
+        """The results of `prepare`, and their row numbers in the block where it keeps the rows."""
         if self.prepare is None:
             yield record, numbers
             return
@@ -224,7 +225,7 @@ class Loader:
     def _prepare_halves(
         self, record: Record, numbers: RowNumbers, block: Block, handler: BadRowHandler, error: SeqflowError
     ) -> Iterator[tuple[Record, RowNumbers | None]]:
-        """Find the rows that `prepare` cannot take by halving, and prepare the others."""
+        """Find the rows that `prepare` refuses by halving, and prepare the others."""
         if record.num_rows <= 1:
             reason = str(error).split("\n")[0]
             handler.remove(to_arrow(record), [BadRow(0, ", ".join(record), reason)], numbers, block)
@@ -296,21 +297,21 @@ def _apply(transform: Net | Transform, record: Record) -> Record:
 
 
 def _failing_row(transform: Net | Transform, record: Record, error: Exception) -> int | None:
-    """The row of a record that made a net fail; what a Python function does is not tried again."""
+    """The row of a record that made a net fail. Python functions are not run again, so theirs is None."""
     return (
         first_failing_row(partial(_apply, transform), record, error) if isinstance(transform, Net) else None
     )
 
 
 def record_of(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Record:
-    """A record of plain tensors: `x.lengths` describes `x.values`, everything else is rows."""
+    """A record of tensors by name: `x.lengths` describes `x.values`, all other tensors have a row for each row."""
     parents = parents_by_name(tensors)
     rows = next((len(array) for name, array in tensors.items() if parents[name] is None), 0)
     return Record(dict(tensors), parents, rows)
 
 
 def _one_row_space(record: Record) -> Record:
-    """LodError unless everything that no lengths tensor describes has the same number of rows."""
+    """The record; LodError unless all tensors without a parent have the same number of rows."""
     rows = {name: len(record[name]) for name, parent in record.parents.items() if parent is None}
     if len(set(rows.values())) > 1:
         found = ", ".join(f"{name} has {count}" for name, count in rows.items())

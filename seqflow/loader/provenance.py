@@ -1,4 +1,4 @@
-"""Where the rows of a batch came from: kept while they are on their way, told when something goes wrong."""
+"""Provenance: the blocks that the rows of a batch came from, for error messages."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from seqflow.record import Record, slice_rows
 RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 
 ROW_ERRORS = (LodError, OpError, ShapeError)
-"""Errors that rows can cause."""
+"""Errors that the data of a row can cause."""
 NET_ERRORS: tuple[type[Exception], ...] = (NetError, OpTypeError)
-"""Those among them that no row is to blame for."""
+"""Errors of the net itself, whatever the rows."""
 _SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
 class RowRange:
-    """Rows that follow each other and came from one block."""
+    """Consecutive rows from one block."""
 
     block: Block
     rows: int
     numbers: RowNumbers | None
-    """Which rows of the block they are; None where `prepare` made them out of others."""
+    """Their row numbers in the block; None where `prepare` made new rows."""
 
     def row(self, number: int) -> str:
-        """Row `number` of the row_range, in words."""
+        """The place of row `number` of the range, as text."""
         place = f"{self.block.origin}, block {self.block.index}"
         return place if self.numbers is None else f"{place}, row {self.numbers[number]}"
 
     def part(self, start: int, stop: int) -> str:
-        """Rows start … stop - 1 of the row_range, in words."""
+        """The place of rows start … stop - 1 of the range, as text."""
         if self.numbers is None or stop - start == 1:
             return self.row(start)
         first, last = self.numbers[start], self.numbers[stop - 1]
@@ -46,13 +46,13 @@ class RowRange:
 
 @dataclass(slots=True)
 class Provenance:
-    """The ranges that rows in the order of the source consist of.
+    """The row ranges of the rows on their way from the source to a batch, in order.
 
-    The thread that reads adds at the end; the one that makes batches looks up, and forgets at the front.
+    The thread that reads adds ranges at the end; the thread that makes batches reads them, and drops the first.
     """
 
     first: int = 0
-    """The number of the first row that is not forgotten."""
+    """The number of the first row that is kept."""
     ranges: deque[RowRange] = field(default_factory=deque)
 
     def add(self, row_range: RowRange) -> None:
@@ -64,7 +64,7 @@ class Provenance:
             self.first += self.ranges.popleft().rows
 
     def describe(self, start: int, stop: int) -> list[str]:
-        """Where the rows start … stop - 1 came from, a part each block."""
+        """The places of the rows start … stop - 1, one text per block."""
         found = []
         position = self.first
         for row_range in list(self.ranges):
@@ -76,9 +76,9 @@ class Provenance:
 
 
 def describe_rows(provenance: Provenance, batch: Record, start: int, row: int | None) -> str:
-    """Where a batch, or one row of it, came from; the first row of the batch is row `start` of the source.
+    """The place of a batch, or of one row of it, whose first row is row `start` of the source.
 
-    A packed batch says itself which rows its pieces are from.
+    A packed batch has the numbers of its source rows itself.
     """
     if "pieces" in batch and "sources" in batch:
         part = batch if row is None else slice_rows(batch, row, row + 1)
@@ -97,9 +97,9 @@ def describe_rows(provenance: Provenance, batch: Record, start: int, row: int | 
 
 
 def first_failing_row(run: Callable[[Record], object], record: Record, error: Exception) -> int | None:
-    """The first row of a record that cannot be run by itself; None where no single row is to blame.
+    """The first row of a record that fails when run alone; None where no single row is the cause.
 
-    Halves the record, so that it costs no more than running it twice.
+    The record is halved again and again, which costs no more than running it twice.
     """
     if (
         isinstance(error, NET_ERRORS)

@@ -1,4 +1,4 @@
-"""One file being written: Parquet or Arrow, under a hidden name until it is kept."""
+"""FileWriter: write one Parquet or Arrow file under a temporary name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ARROW_CODECS = ("none", "lz4", "zstd")
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How files are written."""
+    """The kind and the compression of files."""
 
     kind: Kind
     compression: Compression | None = None

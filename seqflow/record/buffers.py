@@ -1,4 +1,4 @@
-"""Arrow buffers as NumPy arrays and back; nothing is copied unless it says so."""
+"""Arrow buffers as NumPy arrays and back, without copies except where a docstring says so."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Record: named tensors that travel together, and which lengths describe which rows."""
+"""Record: named tensors, and the lengths that describe the rows of each."""
 
 from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass, field
@@ -73,7 +73,7 @@ class Record(Mapping[str, Tensor]):
         return "\n".join(lines)
 
     def depth(self, name: str) -> int:
-        """How many levels of lengths stand between the record's rows and the rows of the tensor `name`."""
+        """The number of levels of lengths between the record's rows and the rows of the tensor `name`."""
         levels = 0
         parent = self.parents[name]
         while parent is not None:
@@ -83,7 +83,7 @@ class Record(Mapping[str, Tensor]):
 
 
 def parents_by_name(names: Mapping[str, object]) -> dict[str, str | None]:
-    """The lengths that describe each tensor, told by name: `c.values…` and `c.keys…` belong to `c.lengths`.
+    """The parent of each tensor, by its name: `c.lengths` describes the rows of `c.values…` and `c.keys…`.
 
     >>> parents_by_name({"c.lengths": 0, "c.values.lengths": 0, "c.values.values": 0, "x": 0})
     {'c.lengths': None, 'c.values.lengths': 'c.lengths', 'c.values.values': 'c.values.lengths', 'x': None}
@@ -121,7 +121,7 @@ def _parent_by_name(name: str, names: Mapping[str, object]) -> str | None:
 
 
 def _head(tensor: Tensor) -> str:
-    """The first values of a 1-D tensor, as a small picture."""
+    """The first values of a 1-D tensor as text."""
     if tensor.ndim != 1 or not len(tensor):
         return ""
     shown = ", ".join(str(value) for value in tensor[:4])

@@ -17,7 +17,7 @@ from seqflow.sequence import Sequence as Lists
 
 
 class BadRow(NamedTuple):
-    """A row that can't become tensors: its number in the batch, its column, and why."""
+    """A row that cannot become tensors: its number in the batch, its column, and the reason."""
 
     row: int
     column: str
@@ -71,14 +71,14 @@ def from_arrow(
 
 
 def find_bad_rows(obj: Any, *, fill: Fill = None, valid: bool = False) -> list[BadRow]:
-    """The rows from_arrow would refuse, in order of rows; the first reason per row and column."""
+    """The rows that from_arrow would refuse, in order, with the first reason for each row and column."""
     return convert(as_table(obj), fill=fill, valid=valid)[1]
 
 
 def convert(
     table: pa.RecordBatch | pa.Table, *, fill: Fill = None, valid: bool = False
 ) -> tuple[Record, list[BadRow]]:
-    """What from_arrow gives, and the rows it would refuse, whose null values are 0 here."""
+    """The record of from_arrow, and the rows that it would refuse; null values of these are 0."""
     check_names(table.schema)
     whole = TensorReader(fill, valid)
     bad_rows: list[BadRow] = []
@@ -107,7 +107,7 @@ def _tensors_of_array(array: pa.Array | pa.ChunkedArray, fill: Fill, valid: bool
 def _read_column(
     name: str, field: pa.Field, chunks: Sequence[pa.Array], fill: Fill, valid: bool
 ) -> tuple[TensorReader, list[BadRow]]:
-    """The tensors of one column. Several chunks are put together tensor by tensor, so that none is too long."""
+    """The tensors of one column. Chunks are joined as tensors, because a joined Arrow array could be too long."""
     parts = []
     bad: dict[int, BadRow] = {}
     start = 0

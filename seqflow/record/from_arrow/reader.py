@@ -20,7 +20,7 @@ Fill = Mapping[str, Any] | Any | None
 
 @dataclass(slots=True)
 class TensorReader:
-    """Collects the tensors of a column, and the nulls that nothing was asked to replace."""
+    """Collects the tensors of a column, and the positions of nulls that have neither a fill nor a mask."""
 
     fill: Fill
     valid: bool
@@ -30,13 +30,13 @@ class TensorReader:
     faults: dict[str, Tensor] = field(default_factory=dict)
 
     def update(self, other: "TensorReader") -> None:
-        """Take over what another reader collected."""
+        """Add what another reader collected."""
         self.tensors |= other.tensors
         self.parents |= other.parents
         self.dictionaries |= other.dictionaries
 
     def bad_rows(self) -> Iterator[tuple[str, Tensor]]:
-        """For each tensor with nulls that may not be there: its name, and the column's rows they are in."""
+        """For each tensor with faults: its name, and the rows of the column that have them."""
         for name, positions in self.faults.items():
             rows, parent = positions, self.parents[name]
             while parent is not None:
@@ -49,7 +49,7 @@ class TensorReader:
     ) -> None:
         """Add the tensors of `array`, whose rows are described by `parent`.
 
-        `nulls` says where an enclosing struct is null: there the array is null, whatever it says itself.
+        `nulls` is true where an enclosing struct is null; the array counts as null there, too.
         """
         kind = array.type
         nulls = _either(nulls_of(array), nulls)
@@ -130,7 +130,7 @@ class TensorReader:
     def _read_lengths(
         self, name: str, array: pa.Array, parent: str | None, nullable: bool, nulls: Tensor | None
     ) -> pa.Array:
-        """Add the lengths of a list array; its rows below come back."""
+        """Add the lengths of a list array, and return the rows of its lists."""
         lengths, rows = list_parts(name, array, nulls)
         self._keep(join_names(name, "lengths"), frozen(lengths), parent)
         self._add_mask(name, nulls, lengths.shape, parent, nullable)
@@ -153,7 +153,7 @@ class TensorReader:
     def _add_mask(
         self, name: str, nulls: Tensor | None, shape: tuple[int, ...], parent: str | None, nullable: bool
     ) -> None:
-        """Masks are there for whatever the schema lets be null, so that batches don't differ."""
+        """Add a mask wherever the schema allows nulls, so that all batches have the same tensors."""
         if self.valid and nullable:
             mask = np.ones(shape, np.bool_) if nulls is None else ~nulls
             self._keep(join_names(name, "valid"), frozen(mask), parent)
@@ -184,7 +184,7 @@ def fill_value(fill: Any, dtype: np.dtype[Any], name: str) -> Any:
 def _fixed_values(
     array: pa.Array, nulls: Tensor | None, shape: tuple[int, ...]
 ) -> tuple[Tensor, Tensor | None]:
-    """The values of fixed-size lists (of fixed-size lists …), and where they or what holds them is null."""
+    """The values of fixed-size lists (of fixed-size lists …), and where a value or a list around it is null."""
     num_rows = len(array)
     while types.is_fixed_size_list(array.type):
         size = array.type.list_size

@@ -31,7 +31,7 @@ def list_array(kind: pa.DataType, lengths: Tensor, child: pa.Array, nulls: Tenso
 
 
 def text_array(kind: pa.DataType, lengths: Tensor, values: Tensor, nulls: Tensor | None) -> pa.Array:
-    """Bytes as strings or binary; what was written to since it was read is checked to be UTF-8."""
+    """Bytes as strings or binary. Bytes that may have been written to are checked to be UTF-8."""
     viewed = types.is_string_view(kind) or types.is_binary_view(kind)
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     wide = viewed or types.is_large_string(kind) or types.is_large_binary(kind) or len(values) > INT32_MAX

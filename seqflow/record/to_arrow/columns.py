@@ -74,7 +74,7 @@ def _record_of(sequence: Sequence) -> Record:
 
 
 class _Writer:
-    """Builds arrays from a record's tensors, and remembers which it used."""
+    """Builds arrays from a record's tensors, and keeps the names of those it used."""
 
     def __init__(self, record: Record) -> None:
         self.record = record
@@ -157,7 +157,7 @@ class _Writer:
     def take(
         self, name: str, rows: int, parent: str | None, dtype: np.dtype[Any] | None, shape: tuple[int, ...]
     ) -> Tensor:
-        """The tensor, if it is what is expected; `dtype` None stands for any integer."""
+        """The tensor, or MisfitError where it is not as expected; `dtype` None is any integer."""
         tensor = self.record.tensors.get(name)
         if (
             tensor is None
@@ -170,7 +170,7 @@ class _Writer:
         return tensor
 
     def nulls(self, name: str, rows: int, parent: str | None, shape: tuple[int, ...] = ()) -> Tensor | None:
-        """What the mask `name.valid` says, where there is one for these rows."""
+        """The nulls of a tensor, from its mask `name.valid`; None where it has no mask."""
         mask = self.record.tensors.get(f"{name}.valid")
         if mask is None or mask.dtype != np.bool_ or mask.shape != (rows, *shape):
             return None
@@ -180,7 +180,7 @@ class _Writer:
         return ~mask
 
     def mark_described(self) -> None:
-        """Lengths that describe a tensor come back in that tensor's column, masks in what they mask."""
+        """Mark lengths and masks that become part of the column of another tensor as used."""
         record = self.record
         for name, parent in record.parents.items():
             if name in self.used:
@@ -193,7 +193,7 @@ class _Writer:
                 self.nulls(masked, len(record[name]), parent, record[name].shape[1:])
 
     def derived(self, name: str) -> pa.Array:
-        """One tensor as a column, in a list for each of the lengths above it."""
+        """One tensor as a column, with a level of lists for each of the lengths above it."""
         record = self.record
         tensor, parent = record[name], record.parents[name]
         self.check_rows(name)
@@ -231,7 +231,7 @@ def _codes_fit(codes: pa.Array, dictionary: pa.Array) -> bool:
 
 
 def _free_name(name: str, taken: dict[str, Any]) -> str:
-    """The tensor's name without `.values`, unless another column has that."""
+    """The tensor's name without `.values`, unless another column has this name."""
     short = name
     while short.endswith(".values"):
         short = short.removesuffix(".values")
