@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError
-from seqflow.record.buffers import nulls_of
-from seqflow.record.selection import NUM_BUFFERS, Table
+from seqflow.record.nested_arrays import with_fields, with_values
+from seqflow.record.selection import Table
 
 Path = tuple[str, ...]
 
@@ -57,13 +57,9 @@ class SharedDictionaries:
         if not has_dictionaries(kind):
             return array
         if types.is_struct(kind):
-            nulls = nulls_of(array)
             children = [self._recoded(array.field(at), (*path, part.name)) for at, part in enumerate(kind)]
-            mask = None if nulls is None else pa.array(nulls)
-            return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
-        child = self._recoded(array.values, path)
-        buffers = array.buffers()[: NUM_BUFFERS.get(kind.id, 2)]
-        return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, array.offset, [child])
+            return with_fields(array, kind, children)
+        return with_values(array, kind, self._recoded(array.values, path))
 
 
 def has_dictionaries(kind: pa.DataType) -> bool:

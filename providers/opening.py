@@ -54,8 +54,9 @@ def open(
                 f"kind is {kind!r}{nearest(kind, _FILES)}, but must be one of {', '.join(_FILES)}"
             )
         paths = find_files(source, kind, exclude)
-        opener, known = _FILES[kind or kind_of_files(paths)]
-        return opener(paths, **shared, **_checked(options, known, kind or kind_of_files(paths)))
+        kind = kind or kind_of_files(paths)
+        opener, known = _FILES[kind]
+        return opener(paths, **shared, **_checked(options, known, kind))
     if isinstance(source, Mapping):
         return open_table(table_of(source), **shared, **_checked(options, ("batch_bytes",), "memory"))
     if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "__len__"):

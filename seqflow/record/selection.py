@@ -9,19 +9,10 @@ from pyarrow import types
 
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
 from seqflow.record.arrow_types import LISTS, is_any
-from seqflow.record.buffers import nulls_of
+from seqflow.record.nested_arrays import with_fields, with_values
 
 Table: TypeAlias = "pa.RecordBatch | pa.Table"
 Rename = Mapping[str, str] | Sequence[str]
-
-NUM_BUFFERS = {
-    pa.list_(pa.null()).id: 2,
-    pa.large_list(pa.null()).id: 2,
-    pa.list_view(pa.null()).id: 3,
-    pa.large_list_view(pa.null()).id: 3,
-    pa.list_(pa.null(), 1).id: 1,
-}
-"""The number of buffers of a list array by type id, without those of its child."""
 
 _RESERVED = ("lengths", "values", "valid")
 
@@ -276,12 +267,8 @@ def _prune(array: pa.Array, requested: pa.DataType) -> pa.Array:
         return array
     if types.is_struct(kind):
         children = [_prune(array.field(kind.get_field_index(child.name)), child.type) for child in requested]
-        nulls = nulls_of(array)
-        mask = None if nulls is None else pa.array(nulls)
-        return pa.StructArray.from_arrays(children, fields=list(requested), mask=mask)
-    own_buffers = array.buffers()[: NUM_BUFFERS[kind.id]]
-    child = _prune(array.values, requested.value_type)
-    return pa.Array.from_buffers(requested, len(array), own_buffers, array.null_count, array.offset, [child])
+        return with_fields(array, requested, children)
+    return with_values(array, requested, _prune(array.values, requested.value_type))
 
 
 def _list_like(kind: pa.DataType, child: pa.Field) -> pa.DataType:
