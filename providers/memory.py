@@ -1,6 +1,7 @@
 """Sources in memory: tables, frames and dicts of arrays."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import abc
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow, Record, to_arrow
 from seqflow.record.record import Tensor, list_parents, parents_by_name
 from seqflow.record.selection import Rename, Selection, Table, selection
-from seqflow.sequence import Sequence as Lists
+from seqflow.sequence import Sequence
 
 BLOCK_BYTES = 64 << 20
 
@@ -46,7 +47,7 @@ class MemorySource:
 def open_table(
     table: Table,
     *,
-    columns: Sequence[str] | None = None,
+    columns: abc.Sequence[str] | None = None,
     rename: Rename | None = None,
     batch_bytes: int | None = None,
     origin: str = "memory",
@@ -72,7 +73,7 @@ def table_of(arrays: Mapping[str, Any]) -> pa.Table:
     for name, array in arrays.items():
         if _is_tensor(array):
             tensors[name] = array
-        elif isinstance(array, Lists):
+        elif isinstance(array, Sequence):
             tensors |= _list_tensors(name, array.values, array.lod)
         elif _is_pair(array):
             values, lengths = array

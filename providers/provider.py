@@ -1,6 +1,7 @@
 """Provider: the schema and the blocks of a source of rows, and reading them."""
 
-from collections.abc import Iterator, Sequence
+from collections import abc
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,7 +11,7 @@ from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
 from seqflow.record import BadRow, Record, from_arrow
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Table, select_schema
-from seqflow.sequence import Sequence as Lists
+from seqflow.sequence import Sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class Provider:
         return self.source.blocks(self.schema)
 
     def read(
-        self, block: Block, columns: Sequence[str] | None = None, *, bad_rows: list[BadRow] | None = None
+        self, block: Block, columns: abc.Sequence[str] | None = None, *, bad_rows: list[BadRow] | None = None
     ) -> Table:
         """One block as a record batch or table, with all columns or some, or fields of them (`docs.title`).
 
@@ -98,7 +99,7 @@ class Provider:
         schema = self.schema if columns is None else select_schema(self.schema, columns)
         return self._read(block, schema, bad_rows)
 
-    def __getitem__(self, column: str) -> Lists | Tensor | Record:
+    def __getitem__(self, column: str) -> Sequence | Tensor | Record:
         """The whole column, as `from_arrow` gives it: lists and texts are a Sequence, numbers an array."""
         if not isinstance(column, str):
             raise TypeError(f"a provider is indexed by a column's name, not by {type(column).__name__}")
@@ -108,7 +109,7 @@ class Provider:
         for block in self.source.blocks(schema):
             found = self._read(block, schema, None).column(name)
             chunks += found.chunks if isinstance(found, pa.ChunkedArray) else [found]
-        read: Lists | Tensor | Record = from_arrow(pa.chunked_array(chunks, schema.field(name).type))
+        read: Sequence | Tensor | Record = from_arrow(pa.chunked_array(chunks, schema.field(name).type))
         return read
 
     def _read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
@@ -143,6 +144,6 @@ class Provider:
         return f"Provider of {self.kind}, {self.origin}{rows}{fields}"
 
 
-def origin_of(paths: Sequence[str]) -> str:
+def origin_of(paths: abc.Sequence[str]) -> str:
     """A short name for one file or many."""
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"

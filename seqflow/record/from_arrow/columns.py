@@ -1,6 +1,6 @@
 """`from_arrow`: Arrow columns as named tensors, and the rows that cannot be converted."""
 
-from collections.abc import Sequence
+from collections import abc
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -13,7 +13,7 @@ from seqflow.record.from_arrow.reader import Fill, TensorReader
 from seqflow.record.record import Record, Tensor, list_parents
 from seqflow.record.rows import concat_tensors
 from seqflow.record.selection import Rename, check_names, selection
-from seqflow.sequence import Sequence as Lists
+from seqflow.sequence import Sequence
 
 
 class BadRow(NamedTuple):
@@ -27,7 +27,7 @@ class BadRow(NamedTuple):
 def from_arrow(
     obj: Any,
     *,
-    columns: Sequence[str] | None = None,
+    columns: abc.Sequence[str] | None = None,
     fill: Fill = None,
     valid: bool = False,
     rename: Rename | None = None,
@@ -90,7 +90,9 @@ def convert(
     return record, sorted(bad_rows, key=lambda bad: bad.row)
 
 
-def _tensors_of_array(array: pa.Array | pa.ChunkedArray, fill: Fill, valid: bool) -> Lists | Tensor | Record:
+def _tensors_of_array(
+    array: pa.Array | pa.ChunkedArray, fill: Fill, valid: bool
+) -> Sequence | Tensor | Record:
     """One array: a Sequence of lists, an array of numbers, or a Record of anything else."""
     reader, bad_rows = _read_column("", pa.field("", array.type), _chunks(array), fill, valid)
     if bad_rows:
@@ -100,12 +102,12 @@ def _tensors_of_array(array: pa.Array | pa.ChunkedArray, fill: Fill, valid: bool
         return reader.tensors[last]
     if list(reader.tensors) == list(list_parents("", len(levels))):
         *lengths, values = reader.tensors.values()
-        return Lists(values, LoD(*lengths))
+        return Sequence(values, LoD(*lengths))
     return Record(reader.tensors, reader.parents, len(array), None, reader.dictionaries)
 
 
 def _read_column(
-    name: str, field: pa.Field, chunks: Sequence[pa.Array], fill: Fill, valid: bool
+    name: str, field: pa.Field, chunks: abc.Sequence[pa.Array], fill: Fill, valid: bool
 ) -> tuple[TensorReader, list[BadRow]]:
     """The tensors of one column. Chunks are joined as tensors, because a joined Arrow array could be too long."""
     parts = []
@@ -129,7 +131,7 @@ def _read_column(
     return whole, list(bad.values())
 
 
-def _chunks(array: pa.Array | pa.ChunkedArray) -> Sequence[pa.Array]:
+def _chunks(array: pa.Array | pa.ChunkedArray) -> abc.Sequence[pa.Array]:
     if isinstance(array, pa.ChunkedArray):
         return [chunk for chunk in array.chunks if len(chunk)] or [pa.array([], array.type)]
     return [array]
