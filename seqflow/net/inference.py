@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seqflow.byte_sizes import format_bytes
 from seqflow.errors import NetError, SeqflowError, nearest
 from seqflow.net.bounds import (
     byte_bounds,
@@ -22,7 +23,7 @@ from seqflow.net.step import compute, each, shown
 from seqflow.net.syntax import Constant, Listed
 from seqflow.shape import DimensionLike, Equalities, Guard, PartialShape
 from seqflow.signature import OwnRows
-from seqflow.tensor import TensorSpec, bytes_text
+from seqflow.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from seqflow.net.graph import Net
@@ -51,14 +52,14 @@ class NetInference:
 
     def described(self, name: str) -> str:
         """The spec of a tensor, and the most bytes it can have."""
-        return f"{self.specs[name]} ≤ {bytes_text(self.byte_bounds[name])}"
+        return f"{self.specs[name]} ≤ {format_bytes(self.byte_bounds[name])}"
 
     def _repr_html_(self) -> str:
         from seqflow.net.drawing import html
 
         notes = [f"guard: {guard}" for guard in self.guards]
         specs = {name: self.described(name) for name in self.specs}
-        return html(self.net, specs, [*notes, f"all tensors ≤ {bytes_text(self.byte_bound)}"])
+        return html(self.net, specs, [*notes, f"all tensors ≤ {format_bytes(self.byte_bound)}"])
 
     def __str__(self) -> str:
         lines = [f"# {name}: {self.described(name)}" for name in self.net.inputs]
@@ -70,7 +71,7 @@ class NetInference:
         if self.net.returned:
             lines.append(f"return {', '.join(self.net.returned)}")
         lines += [f"# guard: {guard}" for guard in self.guards]
-        return "\n".join([*lines, f"# all tensors ≤ {bytes_text(self.byte_bound)}"])
+        return "\n".join([*lines, f"# all tensors ≤ {format_bytes(self.byte_bound)}"])
 
 
 def infer_net(

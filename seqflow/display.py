@@ -1,4 +1,4 @@
-"""Sequences as text and as nested blocks for notebooks: how many there are, and the first rows."""
+"""Sequences as text, and as HTML for notebooks: the counts of each level and the first rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROWS = 8
 
 
 def as_text(sequence: Sequence) -> str:
-    """A line on the whole, then a line for each of the first outermost elements."""
+    """A title line, then a line for each of the first outermost elements."""
     shown = min(len(sequence), _SHOWN[0])
     lines = [f"  {_text(sequence[i], 1)}" for i in range(shown)]
     if shown < len(sequence):
@@ -25,7 +25,7 @@ def as_text(sequence: Sequence) -> str:
 
 
 def _title(sequence: Sequence) -> str:
-    """`Sequence of 2 > 5 sequences, 7 rows, float32[4]`: how many each level has."""
+    """The counts of each level: `Sequence of 2 > 5 sequences, 7 rows, float32[4]`."""
     counts = " > ".join(str(len(level)) for level in sequence.lod)
     rows = sequence.lod.num_rows
     shape = list(sequence.values.shape[1:])
@@ -47,7 +47,7 @@ def _text(element: Any, depth: int) -> str:
 
 
 def _row(row: Any) -> str:
-    """A row in few characters."""
+    """A row as short text."""
     if np.ndim(row):
         flat = np.ravel(row)
         inside = ", ".join(map(_row, flat[:3]))

@@ -1,4 +1,4 @@
-"""How the command ends: one clean message and the right exit code."""
+"""Exit codes of the command, and its error messages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Stopped(BaseException):
 
 
 @contextmanager
-def ending_well() -> Iterator[None]:
+def exit_cleanly() -> Iterator[None]:
     """Exit 2 for a bad job or bad usage, 1 for bad data, 128 + n for signal n; without a traceback."""
     for number in _STOPPING:
         signal.signal(number, _stop)

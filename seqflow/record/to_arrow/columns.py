@@ -1,4 +1,4 @@
-"""Named tensors as Arrow columns: what `to_arrow` does."""
+"""`to_arrow`: named tensors as Arrow columns, of their former types where these still fit."""
 
 from typing import Any, overload
 
@@ -8,14 +8,19 @@ from pyarrow import types
 
 from seqflow import kernels
 from seqflow.errors import ProviderError
-from seqflow.record.buffers import INT32_MAX, buffer_of, leaf_array, leaf_dtype, offsets_of, validity
-from seqflow.record.nested import fixed_shape, tensor_order
-from seqflow.record.record import Record, Tensor
+from seqflow.record.arrow_types import fixed_shape, innermost, leaf_dtype, tensor_order
+from seqflow.record.buffers import INT32_MAX, leaf_array, validity
+from seqflow.record.record import Record, Tensor, list_parents
+from seqflow.record.to_arrow.arrays import (
+    MisfitError,
+    fixed_array,
+    list_array,
+    map_array,
+    struct_array,
+    tensor_array,
+    text_array,
+)
 from seqflow.sequence import Sequence
-
-
-class _MisfitError(Exception):
-    """The tensors of a column no longer fit the type it came with."""
 
 
 @overload
@@ -62,20 +67,14 @@ def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
 
 
 def _record_of(sequence: Sequence) -> Record:
-    """The tensors of a column, as from_arrow names them."""
-    tensors: dict[str, Tensor] = {}
-    parents: dict[str, str | None] = {}
-    path, parent = "column", None
-    for lengths in sequence.lod:
-        name = f"{path}.lengths"
-        tensors[name], parents[name] = lengths, parent
-        path, parent = f"{path}.values", name
-    tensors[path], parents[path] = sequence.values, parent
+    """The tensors of a column of lists, as from_arrow names them."""
+    parents = list_parents("column", sequence.num_levels)
+    tensors = dict(zip(parents, (*sequence.lod, sequence.values), strict=True))
     return Record(tensors, parents, len(sequence))
 
 
 class _Writer:
-    """Builds arrays from a record's tensors, and remembers which it used."""
+    """Builds arrays from a record's tensors, and keeps the names of those it used."""
 
     def __init__(self, record: Record) -> None:
         self.record = record
@@ -90,7 +89,7 @@ class _Writer:
         before = set(self.used)
         try:
             array = self.build(field.name, field.type, self.record.num_rows, None)
-        except _MisfitError:
+        except MisfitError:
             array = None
         left = [
             name
@@ -109,20 +108,20 @@ class _Writer:
             return pa.ExtensionArray.from_storage(kind, self.build(name, kind.storage_type, rows, parent))
         if types.is_struct(kind):
             children = [self.build(f"{name}.{child.name}", child.type, rows, parent) for child in kind]
-            return _struct(kind, children, rows)
+            return struct_array(kind, children, rows)
         if types.is_dictionary(kind):
             codes = self.build(name, kind.index_type, rows, parent)
             dictionary = self.record.dictionaries.get(name)
             if dictionary is None or dictionary.type != kind.value_type or not _codes_fit(codes, dictionary):
-                raise _MisfitError
+                raise MisfitError
             return pa.DictionaryArray.from_arrays(codes, dictionary, ordered=kind.ordered)
         dtype = leaf_dtype(kind)
         if dtype is not None:
             return leaf_array(self.take(name, rows, parent, dtype, ()), kind, self.nulls(name, rows, parent))
         shape = fixed_shape(kind)
         if shape is not None:
-            values = self.take(name, rows, parent, leaf_dtype(_innermost(kind)) or np.dtype(np.uint8), shape)
-            return _fixed(kind, values, self.nulls(name, rows, parent, shape))
+            values = self.take(name, rows, parent, leaf_dtype(innermost(kind)) or np.dtype(np.uint8), shape)
+            return fixed_array(kind, values, self.nulls(name, rows, parent, shape))
         return self.build_lists(name, kind, rows, parent)
 
     def build_tensor(self, name: str, kind: pa.DataType, rows: int, parent: str | None) -> pa.Array:
@@ -133,7 +132,7 @@ class _Writer:
         stored = np.ascontiguousarray(values.transpose(np.argsort(order))).reshape(rows, -1)
         if nulls is not None:
             nulls = nulls.transpose(np.argsort(order)).reshape(rows, -1)
-        return pa.ExtensionArray.from_storage(kind, _fixed(kind.storage_type, stored, nulls))
+        return pa.ExtensionArray.from_storage(kind, fixed_array(kind.storage_type, stored, nulls))
 
     def build_lists(self, name: str, kind: pa.DataType, rows: int, parent: str | None) -> pa.Array:
         lengths_name = f"{name}.lengths"
@@ -143,26 +142,22 @@ class _Writer:
         if types.is_map(kind):
             keys = self.build(f"{name}.keys", kind.key_type, total, lengths_name)
             items = self.build(f"{name}.values", kind.item_type, total, lengths_name)
-            if total > INT32_MAX:
-                raise _MisfitError
-            entries = _struct(pa.struct([kind.key_field, kind.item_field]), [keys, items], total)
-            buffers = [validity(nulls), buffer_of(offsets_of(lengths, wide=False))]
-            return pa.Array.from_buffers(kind, rows, buffers, children=[entries])
+            return map_array(kind, lengths, keys, items, nulls)
         if types.is_fixed_size_list(kind):
             if not (lengths == kind.list_size).all():
-                raise _MisfitError
+                raise MisfitError
             child = self.build(f"{name}.values", kind.value_type, total, lengths_name)
             return pa.Array.from_buffers(kind, rows, [validity(nulls)], children=[child])
         if hasattr(kind, "value_field"):
             child = self.build(f"{name}.values", kind.value_type, total, lengths_name)
             return list_array(kind, lengths, child, nulls)
         values = self.take(f"{name}.values", total, lengths_name, np.dtype(np.uint8), ())
-        return _strings(kind, lengths, values, nulls)
+        return text_array(kind, lengths, values, nulls)
 
     def take(
         self, name: str, rows: int, parent: str | None, dtype: np.dtype[Any] | None, shape: tuple[int, ...]
     ) -> Tensor:
-        """The tensor, if it is what is expected; `dtype` None stands for any integer."""
+        """The tensor, or MisfitError where it is not as expected; `dtype` None is any integer."""
         tensor = self.record.tensors.get(name)
         if (
             tensor is None
@@ -170,12 +165,12 @@ class _Writer:
             or tensor.shape != (rows, *shape)
             or (tensor.dtype.kind not in "iu" if dtype is None else tensor.dtype != dtype)
         ):
-            raise _MisfitError
+            raise MisfitError
         self.used.add(name)
         return tensor
 
     def nulls(self, name: str, rows: int, parent: str | None, shape: tuple[int, ...] = ()) -> Tensor | None:
-        """What the mask `name.valid` says, where there is one for these rows."""
+        """The nulls of a tensor, from its mask `name.valid`; None where it has no mask."""
         mask = self.record.tensors.get(f"{name}.valid")
         if mask is None or mask.dtype != np.bool_ or mask.shape != (rows, *shape):
             return None
@@ -185,7 +180,7 @@ class _Writer:
         return ~mask
 
     def mark_described(self) -> None:
-        """Lengths that describe a tensor come back in that tensor's column, masks in what they mask."""
+        """Mark lengths and masks that become part of the column of another tensor as used."""
         record = self.record
         for name, parent in record.parents.items():
             if name in self.used:
@@ -198,11 +193,11 @@ class _Writer:
                 self.nulls(masked, len(record[name]), parent, record[name].shape[1:])
 
     def derived(self, name: str) -> pa.Array:
-        """One tensor as a column, in a list for each of the lengths above it."""
+        """One tensor as a column, with a level of lists for each of the lengths above it."""
         record = self.record
         tensor, parent = record[name], record.parents[name]
         self.check_rows(name)
-        array = _array_of(name, tensor, self.nulls(name, len(tensor), parent, tensor.shape[1:]))
+        array = tensor_array(name, tensor, self.nulls(name, len(tensor), parent, tensor.shape[1:]))
         if name in record.dictionaries and _codes_fit(array, record.dictionaries[name]):
             array = pa.DictionaryArray.from_arrays(array, record.dictionaries[name])
         while parent is not None:
@@ -230,91 +225,13 @@ class _Writer:
             raise ProviderError(f"to_arrow: {name} has {len(tensor)} rows, but {said} {expected}")
 
 
-def list_array(kind: pa.DataType, lengths: Tensor, child: pa.Array, nulls: Tensor | None) -> pa.Array:
-    """Lists of these lengths over `child`; a type with 32-bit offsets becomes large where they don't fit."""
-    field = kind.value_field.with_type(child.type)
-    viewed = types.is_list_view(kind) or types.is_large_list_view(kind)
-    wide = types.is_large_list(kind) or types.is_large_list_view(kind) or len(child) > INT32_MAX
-    offsets = offsets_of(lengths, wide)
-    if viewed:
-        kind = pa.large_list_view(field) if wide else pa.list_view(field)
-        sizes = buffer_of(lengths.astype(offsets.dtype, copy=False))
-        buffers = [validity(nulls), buffer_of(offsets[:-1]), sizes]
-    else:
-        kind = pa.large_list(field) if wide else pa.list_(field)
-        buffers = [validity(nulls), buffer_of(offsets)]
-    return pa.Array.from_buffers(kind, len(lengths), buffers, children=[child])
-
-
-def _strings(kind: pa.DataType, lengths: Tensor, values: Tensor, nulls: Tensor | None) -> pa.Array:
-    """Bytes as strings or binary; what was written to since it was read is checked to be UTF-8."""
-    viewed = types.is_string_view(kind) or types.is_binary_view(kind)
-    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-    wide = viewed or types.is_large_string(kind) or types.is_large_binary(kind) or len(values) > INT32_MAX
-    flat = (
-        (pa.large_string() if wide else pa.string()) if text else (pa.large_binary() if wide else pa.binary())
-    )
-    buffers = [validity(nulls), buffer_of(offsets_of(lengths, wide)), buffer_of(values)]
-    array = pa.Array.from_buffers(flat, len(lengths), buffers)
-    if text and values.flags.writeable:
-        try:
-            array.validate(full=True)
-        except pa.ArrowInvalid:
-            raise _MisfitError from None
-    return array.cast(kind) if viewed else array
-
-
-def _fixed(kind: pa.DataType, values: Tensor, nulls: Tensor | None) -> pa.Array:
-    """A fixed-size list or binary array over values with extra axes; nulls are of the innermost values."""
-    if types.is_fixed_size_binary(kind):
-        rows: Tensor | None = None if nulls is None else np.any(nulls, axis=1)
-        return pa.Array.from_buffers(kind, len(values), [validity(rows), buffer_of(values)])
-    inner = kind.value_type
-    below = values.reshape(len(values) * kind.list_size, *values.shape[2:])
-    nulls_below = None if nulls is None else nulls.reshape(below.shape)
-    if fixed_shape(inner) is not None:
-        child = _fixed(inner, below, nulls_below)
-    else:
-        flat = None if nulls_below is None else nulls_below.reshape(-1)
-        child = leaf_array(below.reshape(-1), inner, flat)
-    return pa.Array.from_buffers(kind, len(values), [None], children=[child])
-
-
-def _array_of(name: str, tensor: Tensor, nulls: Tensor | None) -> pa.Array:
-    """A tensor as an array of the Arrow type of its dtype, extra axes as fixed-size lists."""
-    tensor = tensor.astype(tensor.dtype.newbyteorder("="), copy=False)
-    if tensor.dtype.kind in "Mm" and np.datetime_data(tensor.dtype)[0] not in ("D", "s", "ms", "us", "ns"):
-        tensor = tensor.astype(f"{tensor.dtype.kind}8[s]")
-    if tensor.dtype == np.dtype("m8[D]"):
-        tensor = tensor.astype("m8[s]")
-    if tensor.dtype.kind not in "biufMm" or tensor.dtype.itemsize > 8:
-        raise ProviderError(f"to_arrow: {name} has dtype {tensor.dtype}, which has no Arrow type")
-    kind = pa.from_numpy_dtype(tensor.dtype)
-    if tensor.ndim == 1:
-        return leaf_array(tensor, kind, nulls)
-    for size in reversed(tensor.shape[1:]):
-        kind = pa.list_(kind, size)
-    return _fixed(kind, tensor, nulls)
-
-
-def _struct(kind: pa.DataType, children: list[pa.Array], rows: int) -> pa.Array:
-    fields = [field.with_type(child.type) for field, child in zip(kind, children, strict=True)]
-    return pa.Array.from_buffers(pa.struct(fields), rows, [None], children=children)
-
-
 def _codes_fit(codes: pa.Array, dictionary: pa.Array) -> bool:
     values = np.asarray(codes.drop_null()) if codes.null_count else np.asarray(codes)
     return values.size == 0 or (values.min() >= 0 and values.max() < len(dictionary))
 
 
-def _innermost(kind: pa.DataType) -> pa.DataType:
-    while types.is_fixed_size_list(kind):
-        kind = kind.value_type
-    return kind
-
-
 def _free_name(name: str, taken: dict[str, Any]) -> str:
-    """The tensor's name without `.values`, unless another column has that."""
+    """The tensor's name without `.values`, unless another column has this name."""
     short = name
     while short.endswith(".values"):
         short = short.removesuffix(".values")

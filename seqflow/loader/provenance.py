@@ -1,4 +1,4 @@
-"""Where the rows of a batch came from: kept while they are on their way, told when something goes wrong."""
+"""Provenance: the blocks that the rows of a batch came from, for error messages."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from seqflow.record import Record, slice_rows
 
 RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 
-OF_ROWS = (LodError, OpError, ShapeError)
-"""Errors that rows can cause."""
-OF_NETS: tuple[type[Exception], ...] = (NetError, OpTypeError)
-"""Those among them that no row is to blame for."""
+ROW_ERRORS = (LodError, OpError, ShapeError)
+"""Errors that the data of a row can cause."""
+NET_ERRORS: tuple[type[Exception], ...] = (NetError, OpTypeError)
+"""Errors of the net itself, whatever the rows."""
 _SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Rows that follow each other and came from one block."""
+class RowRange:
+    """Consecutive rows from one block."""
 
     block: Block
     rows: int
     numbers: RowNumbers | None
-    """Which rows of the block they are; None where `prepare` made them out of others."""
+    """Their row numbers in the block; None where `prepare` made new rows."""
 
     def row(self, number: int) -> str:
-        """Row `number` of the stretch, in words."""
+        """The place of row `number` of the range, as text."""
         place = f"{self.block.origin}, block {self.block.index}"
         return place if self.numbers is None else f"{place}, row {self.numbers[number]}"
 
     def part(self, start: int, stop: int) -> str:
-        """Rows start … stop - 1 of the stretch, in words."""
+        """The place of rows start … stop - 1 of the range, as text."""
         if self.numbers is None or stop - start == 1:
             return self.row(start)
         first, last = self.numbers[start], self.numbers[stop - 1]
@@ -45,51 +45,51 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Origins:
-    """The stretches that rows in the order of the source consist of.
+class Provenance:
+    """The row ranges of the rows on their way from the source to a batch, in order.
 
-    The thread that reads adds at the end; the one that makes batches looks up, and forgets at the front.
+    The thread that reads adds ranges at the end; the thread that makes batches reads them, and drops the first.
     """
 
     first: int = 0
-    """The number of the first row that is not forgotten."""
-    stretches: deque[Stretch] = field(default_factory=deque)
+    """The number of the first row that is kept."""
+    ranges: deque[RowRange] = field(default_factory=deque)
 
-    def add(self, stretch: Stretch) -> None:
-        self.stretches.append(stretch)
+    def add(self, row_range: RowRange) -> None:
+        self.ranges.append(row_range)
 
     def forget_before(self, row: int) -> None:
-        """Drop the stretches that end before a row."""
-        while self.stretches and self.first + self.stretches[0].rows <= row:
-            self.first += self.stretches.popleft().rows
+        """Drop the ranges that end before a row."""
+        while self.ranges and self.first + self.ranges[0].rows <= row:
+            self.first += self.ranges.popleft().rows
 
     def describe(self, start: int, stop: int) -> list[str]:
-        """Where the rows start … stop - 1 came from, a part each block."""
+        """The places of the rows start … stop - 1, one text per block."""
         found = []
         position = self.first
-        for stretch in list(self.stretches):
-            low, high = max(start, position), min(stop, position + stretch.rows)
+        for row_range in list(self.ranges):
+            low, high = max(start, position), min(stop, position + row_range.rows)
             if low < high:
-                found.append(stretch.part(low - position, high - position))
-            position += stretch.rows
+                found.append(row_range.part(low - position, high - position))
+            position += row_range.rows
         return found
 
 
-def place_of(origins: Origins, batch: Record, start: int, row: int | None) -> str:
-    """Where a batch, or one row of it, came from; the first row of the batch is row `start` of the source.
+def describe_rows(provenance: Provenance, batch: Record, start: int, row: int | None) -> str:
+    """The place of a batch, or of one row of it, whose first row is row `start` of the source.
 
-    A packed batch says itself which rows its pieces are from.
+    A packed batch has the numbers of its source rows itself.
     """
     if "pieces" in batch and "sources" in batch:
         part = batch if row is None else slice_rows(batch, row, row + 1)
         numbers = np.unique(part["sources"]).tolist()
-        found = [place for number in numbers[:_SHOWN] for place in origins.describe(number, number + 1)]
+        found = [place for number in numbers[:_SHOWN] for place in provenance.describe(number, number + 1)]
         count = len(numbers)
     else:
         found = (
-            origins.describe(start, start + batch.num_rows)
+            provenance.describe(start, start + batch.num_rows)
             if row is None
-            else origins.describe(start + row, start + row + 1)
+            else provenance.describe(start + row, start + row + 1)
         )
         count = len(found)
     more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
@@ -97,11 +97,15 @@ def place_of(origins: Origins, batch: Record, start: int, row: int | None) -> st
 
 
 def first_failing_row(run: Callable[[Record], object], record: Record, error: Exception) -> int | None:
-    """The first row of a record that cannot be run by itself; None where no single row is to blame.
+    """The first row of a record that fails when run alone; None where no single row is the cause.
 
-    Halves the record, so that it costs no more than running it twice.
+    The record is halved again and again, which costs no more than running it twice.
     """
-    if isinstance(error, OF_NETS) or not isinstance(error, OF_ROWS) or _fails(run, slice_rows(record, 0, 0)):
+    if (
+        isinstance(error, NET_ERRORS)
+        or not isinstance(error, ROW_ERRORS)
+        or _fails(run, slice_rows(record, 0, 0))
+    ):
         return None
     start, stop = 0, record.num_rows
     while stop - start > 1:
