@@ -3,6 +3,7 @@
 if __name__ != "seqflow.ops":
     raise ImportError(f"import seqflow.ops, not {__name__}: the folder is part of seqflow")
 
+import builtins
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
@@ -14,7 +15,8 @@ for module in iter_modules(__path__):
         import_module(f"{__name__}.{module.name}")
 
 globals().update({name: registry.get(name).call for name in registry.names()})
-__all__ = registry.names()
+__all__ = [name for name in registry.names() if not hasattr(builtins, name)]
+"""What `from seqflow.ops import *` gives: all ops but those that are called like Python's own, as `max` is."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,16 +1,17 @@
 """Element by element: every function of the expression language, and expressions by their text."""
 
 from collections.abc import Callable, Sequence
-from inspect import Parameter
-from inspect import Signature as PythonSignature
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqflow.errors import ExpressionError, OpError, OpTypeError
-from seqflow.expression import Expression
+from seqflow.expression import Expression, functions
 from seqflow.expression.functions import FAILURES, Function, by_name, table
 from seqflow.registry import OpDef, register
+from seqflow.registry.description import help_text
+from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute, parse
 
 if TYPE_CHECKING:
@@ -23,14 +24,14 @@ _ALPHA = Attribute("alpha", "scalar", default=1)
 _OUT = Attribute("out", "object", default=None)
 _EXPR = Attribute("expr", "object")
 
-_RULES = {
-    "same": "the common dtype of the operands",
-    "number": "the common dtype of the operands; bools count as int64",
-    "floating": "the common dtype of the operands, float64 for integers and bools",
-    "integer": "the common integer dtype of the operands, or bool",
-    "shifted": "the common integer dtype of the operands",
-    "branches": "the common dtype of x and y",
-    "truth": "bool",
+_RULES: dict[functions.Rule, str] = {
+    functions.same: "the common dtype of the operands",
+    functions.number: "the common dtype of the operands; bools count as int64",
+    functions.floating: "the common dtype of the operands, float64 for integers and bools",
+    functions.integer: "the common integer dtype of the operands, or bool",
+    functions.shifted: "the common integer dtype of the operands",
+    functions.branches: "the common dtype of x and y",
+    functions.truth: "bool",
 }
 _ORIGINS = {
     "abs": "Abs", "acos": "Acos", "add": "Add, Sum", "asin": "Asin", "atan": "Atan", "bitwise_and": "BitwiseAnd",
@@ -49,16 +50,29 @@ _ORIGINS = {
 def _declare(row: Function) -> OpDef:
     """A row of the table, as an op."""
     attributes = (_OUT,) if row.alpha is None else (_ALPHA, _OUT)
-    call = _checked(row, attributes)
+    call = _checked(row)
     inputs = ", ".join(f"{parameter}[*_]" for parameter in row.parameters)
     signature = parse(f"{inputs} -> result[*_]")
-    return OpDef(
-        row.name, signature, attributes, call, call, None,
-        caffe2=_ORIGINS.get(row.name), shape=_shape_of(row),
+    return _described(
+        OpDef(
+            row.name, signature, attributes, call, call, None, _docs(row),
+            caffe2=_ORIGINS.get(row.name), shape=_shape_of(row),
+        )
     )  # fmt: skip
 
 
-def _checked(row: Function, attributes: Sequence[Attribute]) -> Call:
+def _described(definition: OpDef) -> OpDef:
+    """The op, whose function says what it takes: as those do that `@op` makes."""
+    call: Any = definition.call
+    call.__name__ = call.__qualname__ = definition.name
+    call.__doc__ = help_text(definition)
+    call.__signature__ = python_signature(
+        definition.signature, definition.attributes, definition.result, variadic=definition.variadic
+    )
+    return definition
+
+
+def _checked(row: Function) -> Call:
     def call(*operands: Any, out: Array | None = None, **named: Any) -> Array:
         alpha = named.pop("alpha", 1) if row.alpha is not None else 1
         values = _in_order(row, operands, named) if named or len(operands) != row.arity else list(operands)
@@ -69,11 +83,6 @@ def _checked(row: Function, attributes: Sequence[Attribute]) -> Call:
         except ExpressionError as error:
             raise OpError(f"{error} ({row})") from None
 
-    call.__name__ = call.__qualname__ = row.name
-    call.__doc__ = _docs(row)
-    positional = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in row.parameters]
-    keywords = [Parameter(a.name, Parameter.KEYWORD_ONLY, default=a.default) for a in attributes]
-    call.__signature__ = PythonSignature(positional + keywords)  # type: ignore[attr-defined]
     return call
 
 
@@ -81,10 +90,10 @@ def _scaled(name: str, value: Any, alpha: Any) -> Array:
     try:
         return by_name["mul"](value, _ALPHA.check(alpha))
     except OpError as error:
-        error.args = (f"{name}: {error}",)
+        error.in_op(name)
         raise
     except ExpressionError as error:
-        raise OpError(f"{name}: alpha is {alpha!r}: {str(error).removeprefix('mul: ')}") from None
+        raise OpError(f"alpha is {alpha!r}: {error.args[0]}").in_op(name) from None
 
 
 def _in_order(row: Function, operands: Sequence[Any], named: dict[str, Any]) -> list[Any]:
@@ -110,11 +119,15 @@ def _docs(row: Function) -> str:
         " y" if row.arity == 2 else "x"
     )  # fmt: skip
     how = f"\n\nIn an expression: {row}{names}" + (f", written `{written}`" if written else "") + "."
-    gives = _RULES.get(row.rule.__name__, row.name)
     return (
-        f"{row.doc}\n\nresult = {row.formula}; its dtype is {gives}. Operands broadcast as in NumPy."
+        f"{row.doc}\n\nresult = {row.formula}; its dtype is {result_dtype(row)}. Operands broadcast as in NumPy."
         f"{how}\n\n>>> {row.name}({', '.join(operands)})\n{result!r}"
     )
+
+
+def result_dtype(row: Function) -> str:
+    """The dtype of the result, in words."""
+    return _RULES.get(row.rule, row.name)
 
 
 def _example(row: Function) -> list[list[Any]]:
@@ -134,7 +147,7 @@ def _shape_of(row: Function) -> Callable[["InferenceContext"], None]:
         try:
             dtype = np.dtype(row.result([known for known in dtypes if known is not None]))
         except FAILURES as failure:
-            raise OpTypeError(row.explain(failure, row.parameters)) from None
+            raise OpTypeError(row.reason(failure, row.parameters)) from None
         result, rows = ctx.broadcast_inputs()
         ctx.set_output(0, result, rows=rows, dtype=dtype)
 
@@ -154,11 +167,13 @@ def _shape_of_expression(ctx: "InferenceContext") -> None:
 
 def _compiled(expr: Any) -> Expression:
     if expr is None:
-        raise OpError("expression: expr is missing, expected the text of an expression: expr='2*x + y'")
+        missing = OpError("expr is missing, expected the text of an expression: expr='2*x + y'")
+        raise missing.in_op("expression")
     if isinstance(expr, Expression):
         return expr
     if not isinstance(expr, str):
-        raise OpTypeError(f"expression: expr is {expr!r} ({type(expr).__name__}), expected text")
+        wrong = OpTypeError(f"expr is {expr!r} ({type(expr).__name__}), expected text")
+        raise wrong.in_op("expression")
     return Expression(expr)
 
 
@@ -177,13 +192,13 @@ def _expression(*operands: Any, expr: Any = None, out: Array | None = None, **na
     return _compiled(expr)(*operands, out=out, **named)
 
 
-_expression.__name__ = _expression.__qualname__ = "expression"
-
 for _row in table:
     register(_declare(_row))
 register(
-    OpDef(
-        "expression", parse("{operands[*_]}+ -> result[*_]"), (_EXPR, _OUT), _expression, _expression, None,
-        shape=_shape_of_expression, variadic=True,
+    _described(
+        OpDef(
+            "expression", parse("{operands[*_]}+ -> result[*_]"), (_EXPR, _OUT), _expression, _expression, None,
+            cleandoc(_expression.__doc__ or ""), shape=_shape_of_expression, variadic=True,
+        )
     )
 )  # fmt: skip

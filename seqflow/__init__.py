@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
+registry.load_on_first_look("seqflow.ops")
+
 __all__ = [
     "BadRows",
     "Dimension",

@@ -1,97 +1,24 @@
-"""What is known of an op, in words; and the page of all ops, `docs/ops.md`, written by `python -m seqflow.docs`."""
+"""The page of all ops, `docs/ops.md`, written by `python -m seqflow.docs`."""
 
-import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 
 from seqflow import registry
-from seqflow.expression.functions import Function, table
+from seqflow.expression.functions import table
+from seqflow.ops.elementwise import result_dtype
 from seqflow.registry import OpDef
-from seqflow.signature import Argument
-from seqflow.signature.arrays import expected_dtype
-from seqflow.signature.language import AtLeast, Sum
+from seqflow.registry.description import describe
 
-PAGE = Path(registry.__file__).parents[1] / "docs" / "ops.md"
-
-
-@dataclass(frozen=True)
-class Description:
-    """An op's documentation in parts."""
-
-    prose: str
-    """The docstring without its example."""
-    example: str
-    empty: str
-    """The sentences about what is empty; "" where there are none."""
-    errors: tuple[tuple[str, str], ...]
-    """Kinds of errors that signature and attributes stand for, and when they come."""
-    origin: str
-    """The operator of Caffe2 it comes from, or ""."""
-
-
-def describe(op: OpDef) -> Description:
-    """An op's documentation in parts, from its docstring, its signature and its attributes."""
-    prose, mark, example = op.doc.partition(">>>")
-    return Description(
-        prose.strip(), (mark + example).strip(), _about_empty(prose), tuple(_errors(op)), op.caffe2 or ""
-    )
-
-
-def _about_empty(prose: str) -> str:
-    clauses = [
-        " ".join(clause.split())
-        for paragraph in prose.split("\n\n")
-        for clause in re.split(r"(?<=[.;:])\s+(?=[A-Za-z`])", paragraph)
-    ]
-    found = [clause for clause in clauses if re.search(r"\b[Ee]mpty\b|ength of 0|No seq", clause)]
-    return " ".join(clause[0].upper() + clause[1:].rstrip(";:.") + "." for clause in found)
-
-
-def _errors(op: OpDef) -> Iterator[tuple[str, str]]:
-    inputs = op.signature.input_arguments
-    for argument in inputs:
-        if argument.is_lengths:
-            described = [
-                a.name
-                for a in inputs
-                if any(isinstance(dim, Sum) and dim.of == argument.name for dim in a.dims)
-            ]
-            sums = f", or do not add up to the rows of {_and(described)}" if described else ""
-            yield "LodError", f"{argument.name} that are negative{sums}"
-    for dtype, group in groupby(sorted(inputs, key=_dtype), key=_dtype):
-        names = [argument.name for argument in group]
-        if dtype:
-            yield "OpTypeError", f"{_and(names)} of another dtype than {dtype}"
-    for argument in inputs:
-        if argument.dtype.word == "index":
-            yield "OpIndexError", f"{argument.name} outside [0, {argument.dtype.of[0]})"
-        for dim in argument.dims:
-            if isinstance(dim, AtLeast):
-                yield "ShapeError", f"{argument.name} with {dim.name} less than {dim.bound}"
-    if sum(len(argument.dims) for argument in inputs) > 1:
-        yield "ShapeError", "ranks and sizes that do not fit the signature"
-    checked = [attribute for attribute in op.attributes if attribute.kind != "object"]
-    if checked:
-        yield "OpError", "attributes that are not what is said above"
-
-
-def _dtype(argument: Argument) -> str:
-    if argument.is_lengths:
-        return "integers"
-    return "" if argument.dtype.word == "any" else expected_dtype(argument)
-
-
-def _and(names: list[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+PAGE = Path(__file__).parents[1] / "docs" / "ops.md"
 
 
 def page() -> str:
     """The text of `docs/ops.md`."""
     ops = [registry.get(name) for name in registry.names()]
-    shipped = [op for op in ops if op.function.__module__.startswith("seqflow.ops.") and not _row_of(op)]
+    rows = {row.name for row in table}
+    shipped = [op for op in ops if op.family is not None and op.name not in rows]
     families = {name: list(members) for name, members in groupby(sorted(shipped, key=_family), key=_family)}
     links = ", ".join(f"[{name}](#{name})" for name in families)
     contents = f"Families: {links}, and [the functions of expressions](#the-functions-of-expressions).\n"
@@ -120,11 +47,7 @@ the argument, what was found and what was expected.
 
 
 def _family(op: OpDef) -> str:
-    return op.function.__module__.rpartition(".")[2]
-
-
-def _row_of(op: OpDef) -> Function | None:
-    return next((row for row in table if row.name == op.name), None)
+    return str(op.family)
 
 
 def _section(family: str, ops: list[OpDef]) -> str:
@@ -150,16 +73,14 @@ def _entry(op: OpDef) -> str:
 def _functions() -> str:
     rows = []
     for row in table:
-        op = registry.get(row.name)
-        rule = re.search(r"its dtype is (.*?)\. Operands", " ".join(op.doc.split()))
         rows.append(
             (
                 f"`{row}`",
                 row.formula,
-                rule[1] if rule else "",
+                result_dtype(row),
                 f"`{row.operator}`" if row.operator else "",
                 ", ".join(f"`{alias}`" for alias in row.aliases),
-                op.caffe2 or "",
+                registry.get(row.name).caffe2 or "",
             )
         )
     header = ("function", "result", "dtype", "operator", "also", "Caffe2")

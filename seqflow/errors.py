@@ -6,13 +6,28 @@ it came from; a second line says what to do, where that helps.
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Self
 
 
 class SeqflowError(Exception):
     """The root of all errors raised by seqflow."""
 
+    ops: tuple[str, ...] = ()
+    """The ops it comes from, outermost first; the message starts with their names."""
+    inputs: str = ""
+    """What the innermost of these ops takes, as its signature says; it ends the first line of the message."""
+
+    def in_op(self, name: str, inputs: str = "") -> Self:
+        """This error, which says from now on that it comes from this op, and what that takes."""
+        if self.ops[:1] != (name,):
+            self.ops = (name, *self.ops)
+        self.inputs = self.inputs or inputs
+        return self
+
     def __str__(self) -> str:  # KeyError would show the repr of the message
-        return "\n".join(str(part) for part in self.args)
+        first, newline, rest = "\n".join(map(str, self.args)).partition("\n")
+        inputs = f" ({self.inputs})" if self.inputs else ""
+        return "".join(f"{name}: " for name in self.ops) + first + inputs + newline + rest
 
 
 class ShapeError(SeqflowError, ValueError):

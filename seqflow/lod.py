@@ -5,9 +5,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from seqflow import kernels
 from seqflow.errors import LodError
-from seqflow.signature.arrays import as_array
+from seqflow.signature.arrays import as_array, total_of
 
 Lengths = np.ndarray[Any, np.dtype[np.integer[Any]]]
 
@@ -166,6 +165,6 @@ def _read_only_lengths(k: int, level: Any) -> Lengths:
 
 def _total(k: int, lengths: Lengths) -> int:
     try:
-        return kernels.check_lengths(lengths)
-    except kernels.KernelError as error:
-        raise LodError(f"LoD: {str(error).replace('lengths', f'lod[{k}]', 1)}") from None
+        return total_of(f"lod[{k}]", lengths)
+    except LodError as error:
+        raise error.in_op("LoD") from None

@@ -15,7 +15,7 @@ _HEAD = '''\
 """The ops, as type checkers see them. Written by `python -m seqflow.stubs`; do not edit."""
 
 import builtins
-from collections.abc import Sequence
+import collections.abc
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -44,10 +44,9 @@ Lengths = Sequence | LoD | ArrayLike
 Carried = Sequence | Array
 """A Sequence where the rows are known to be divided by lengths, else an array."""
 '''
-_TYPES = {
-    "int": "int", "float": "float", "bool": "builtins.bool", "str": "str", "scalar": "Scalar", "object": "Any",
-    "ints": "int | Sequence[int]", "parts": "int | Sequence[int]", "dtype": "DTypeLike",
-}  # fmt: skip
+_INTS = "int | collections.abc.Sequence[int]"
+_TAKEN = {"bool": "builtins.bool", "ints": _INTS, "parts": _INTS}
+"""The types of attributes whose plain names mean something else in a stub: an op, or our Sequence."""
 
 
 def stub() -> str:
@@ -62,7 +61,7 @@ def auto_stub() -> str:
 
 def _shipped() -> list[OpDef]:
     ops = [registry.get(name) for name in registry.names()]
-    return [op for op in ops if op.function.__module__.startswith("seqflow.ops.")]
+    return [op for op in ops if op.family is not None]
 
 
 def _op(op: OpDef) -> str:
@@ -82,7 +81,7 @@ def _parameters(op: OpDef) -> list[str]:
     parameters: list[str] = []
     for item in op.signature.inputs:
         if isinstance(item, Repeated):
-            kind = "*{}: ArrayLike" if op.variadic else "{}: Sequence[ArrayLike]"
+            kind = "*{}: ArrayLike" if op.variadic else "{}: collections.abc.Sequence[ArrayLike]"
             parameters += [kind.format(argument.name) for argument in item.arguments]
         else:
             parameters.append(f"{item.name}: ArrayLike{' | None = None' if item.optional else ''}")
@@ -92,8 +91,9 @@ def _parameters(op: OpDef) -> list[str]:
 
 
 def _attribute(attribute: Attribute) -> str:
-    kind = _TYPES.get(attribute.kind) or f"Literal[{', '.join(map(repr, attribute.choices))}]"
-    kind = f"{kind} | None" if attribute.optional and kind != "Any" else kind
+    kind = attribute.annotation
+    if attribute.kind in _TAKEN:
+        kind = f"{_TAKEN[attribute.kind]}{' | None' if attribute.optional else ''}"
     default = "..." if attribute.default in (math.inf, -math.inf) else repr(attribute.default)
     return f"{attribute.name}: {kind}{'' if attribute.required else f' = {default}'}"
 
@@ -153,13 +153,11 @@ def _auto_parameters(op: OpDef, rows: str | None = None) -> list[str]:
                 positional.append(f"{argument.name}: {kind} | None = None")
             else:
                 positional.append(f"{'*' * op.variadic}{argument.name}: {kind}")
-    keywords += [
-        _attribute(attribute).replace("Sequence[", "collections.abc.Sequence[") for attribute in op.attributes
-    ]
+    keywords += map(_attribute, op.attributes)
     return positional + (["*"] if keywords and not op.variadic else []) + keywords
 
 
 if __name__ == "__main__":
-    root = Path(registry.__file__).parents[1]
+    root = Path(__file__).parents[1]
     root.joinpath("ops", "__init__.pyi").write_text(stub())
     root.joinpath("seqflow", "auto.pyi").write_text(auto_stub())

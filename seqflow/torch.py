@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from seqflow.errors import OpError, OpTypeError, ShapeError
+from seqflow.kernels.arrays import Array
 
-Array = np.ndarray[Any, Any]
 W = TypeVar("W")
 
 

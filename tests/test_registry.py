@@ -1,6 +1,9 @@
 """The registry: declaring ops, looking them up, and how their errors read."""
 
+import builtins
+import inspect
 import pickle
+import traceback
 
 import numpy as np
 import pytest
@@ -20,7 +23,7 @@ def twice():
         return x * factor, np.arange(len(x))
 
     yield twice_of_a_test
-    del registry._ops["twice_of_a_test"]
+    registry.unregister("twice_of_a_test")
 
 
 def test_a_users_op_is_checked_named_and_found(twice):
@@ -99,7 +102,7 @@ def test_the_stub_of_the_ops_is_current():
 
     from seqflow.stubs import auto_stub, stub
 
-    root = Path(registry.__file__).parents[1]
+    root = Path(sf.__file__).parents[1]
     assert (root / "ops" / "__init__.pyi").read_text() == stub(), "run `python -m seqflow.stubs`"
     assert (root / "seqflow" / "auto.pyi").read_text() == auto_stub(), "run `python -m seqflow.stubs`"
 
@@ -124,3 +127,80 @@ def test_results_can_be_pickled():
 def test_sizes_no_array_can_have_are_errors_of_the_op(call):
     with pytest.raises(sf.SeqflowError):
         call()
+
+
+def test_the_python_signature_says_what_is_optional_and_what_the_defaults_are():
+    assert str(inspect.signature(sf.ops.gru)) == (
+        "(x: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, bias_ih: ArrayLike | None = None,"
+        " bias_hh: ArrayLike | None = None, h0: ArrayLike | None = None, *, linear_before_reset: bool = True, reverse: bool = False) -> GruResult"
+    )
+    assert str(inspect.signature(sf.ops.concat)).startswith(
+        "(tensors: Sequence[ArrayLike], *, axis: int = 0)"
+    )
+    assert str(inspect.signature(sf.ops.expression)).startswith("(*operands: ArrayLike, expr: Any")
+    assert str(inspect.signature(sf.ops.add)).startswith("(x: ArrayLike, y: ArrayLike, *, alpha: Scalar = 1")
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_the_python_signature_has_the_inputs_and_attributes_of_the_op(name):
+    op = registry.get(name)
+    parameters = inspect.signature(op.call).parameters.values()
+    assert [p.name for p in parameters] == [
+        *(argument.name for argument in op.signature.input_arguments),
+        *(attribute.name for attribute in op.attributes),
+    ]
+    optional = {argument.name for argument in op.signature.input_arguments if argument.optional}
+    defaults = dict.fromkeys(optional, None) | {a.name: a.default for a in op.attributes if not a.required}
+    assert {p.name: p.default for p in parameters if p.default is not p.empty} == defaults
+
+
+def test_help_has_the_sections_of_numpys():
+    text = inspect.getdoc(sf.ops.pad)
+    titles = ["Parameters\n----------", "Returns\n-------", "Raises\n------", "Examples\n--------"]
+    places = [text.index(title) for title in titles]
+    assert places == sorted(places)
+    assert "data : array, [sum(lengths), *d]" in text
+    assert "value : a number, default 0" in text
+    assert "LodError\n    lengths that are negative" in text
+    assert text.startswith(registry.get("pad").doc.splitlines()[0])
+
+
+def test_a_traceback_is_short_and_shows_the_generated_source():
+    with pytest.raises(sf.LodError) as caught:
+        sf.ops.lengths_sum([1, 2], [3])
+    frames = traceback.extract_tb(caught.tb)
+    assert len(frames) == 3
+    assert frames[1].filename == "<op lengths_sum>"
+    assert frames[1].line == "(data, lengths, empty) = check((data, lengths), (empty,))"
+
+
+def test_an_error_inside_a_users_op_keeps_its_traceback_and_names_both():
+    @sf.op("x[sum(lengths)], lengths[B] -> y[B]")
+    def wrong_of_a_test(x, lengths):
+        """Wrong."""
+        return sf.ops.lengths_sum(x, lengths + 1)
+
+    try:
+        with pytest.raises(
+            sf.LodError, match=r"^wrong_of_a_test: lengths_sum: sum\(lengths\) is 2 but"
+        ) as caught:
+            sf.ops.wrong_of_a_test([1], [1])
+    finally:
+        registry.unregister("wrong_of_a_test")
+    assert __file__ in [frame.filename for frame in traceback.extract_tb(caught.tb)][1:]
+
+
+def test_a_star_import_leaves_pythons_own_names_alone():
+    scope = {}
+    exec("from seqflow.ops import *", scope)
+    assert "lengths_sum" in scope
+    assert not [name for name in scope if hasattr(builtins, name)]
+    assert sf.ops.abs([-1]).tolist() == [1]
+
+
+def test_an_op_that_is_forgotten_can_be_declared_anew(twice):
+    definition = registry.unregister("twice_of_a_test")
+    assert "twice_of_a_test" not in registry.names()
+    registry.register(definition)
+    with pytest.raises(UnknownOpError, match="no op is named 'thrice'"):
+        registry.unregister("thrice")

@@ -51,7 +51,7 @@ class Operator:
                 return self._run_on_strings(arrays, values)
             return self._call(arrays, values)
         except SeqflowError as error:
-            error.args = (f"{name}: {error}",)
+            error.in_op(name)
             raise
         except (ValueError, OverflowError) as error:
             raise OpError(f"{name}: {error}") from error

@@ -17,7 +17,7 @@ def ops(
     name: Annotated[str | None, typer.Argument(help="Show everything about this op.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List the ops, or show one: signature, docs, attributes, empty sequences, errors, example, origin."""
+    """List the ops, or show one: signature, docs, attributes, errors, example, origin."""
     from seqflow import registry
     from seqflow.errors import JobError, UnknownOpError
 
@@ -39,7 +39,7 @@ def ops(
 
 
 def _described(op: OpDef) -> dict[str, Any]:
-    from seqflow.docs import describe
+    from seqflow.registry.description import describe
 
     found = describe(op)
     return {
@@ -54,7 +54,6 @@ def _described(op: OpDef) -> dict[str, Any]:
             for attribute in op.attributes
         },
         "doc": op.doc,
-        "empty": found.empty,
         "errors": [{"kind": kind, "when": when} for kind, when in found.errors],
         "example": found.example,
         "caffe2": op.caffe2,
@@ -62,7 +61,7 @@ def _described(op: OpDef) -> dict[str, Any]:
 
 
 def _print(op: OpDef) -> None:
-    from seqflow.docs import describe
+    from seqflow.registry.description import describe
 
     found = describe(op)
     typer.echo(f"{op.name}  {op.signature}\n\n{found.prose}")
@@ -76,8 +75,6 @@ def _print(op: OpDef) -> None:
             )
             for attribute in op.attributes
         )
-    if found.empty:
-        typer.echo(f"\nempty sequences\n  {found.empty}")
     if found.errors:
         typer.echo("\nerrors")
         print_table((f"  {kind}", when) for kind, when in found.errors)

@@ -165,6 +165,10 @@ class Function:
         return result
 
     def explain(self, failure: Exception, operands: Sequence[str]) -> str:
+        """Why it does not take these operands, after its name."""
+        return f"{self.name}: {self.reason(failure, operands)}"
+
+    def reason(self, failure: Exception, operands: Sequence[str]) -> str:
         """Why it does not take these operands."""
         why = str(failure)
         if isinstance(failure, Refusal):
@@ -174,7 +178,7 @@ class Function:
             why = f"an integer is divided by zero; the divisor is {operands[1]}"
         elif type(failure) is ValueError and self.kernel is np.power:
             why = f"an integer has no negative power; the exponent is {operands[1]}, a float base has such powers"
-        return f"{self.name}: {why}"
+        return why
 
     def __call__(self, *operands: Any, out: Array | None = None) -> Array:
         """The results, in `out` where it is given; ExpressionError for operands it does not take."""
@@ -192,7 +196,7 @@ class Function:
                 self.value(values, out)
             return out
         except FAILURES as failure:
-            raise ExpressionError(self.explain(failure, self.parameters)) from None
+            raise ExpressionError(self.reason(failure, self.parameters)).in_op(self.name) from None
 
 
 def as_operand(name: str, value: Any) -> Value:

@@ -27,7 +27,7 @@ from seqflow.tensor import TensorSpec, bytes_text
 if TYPE_CHECKING:
     from seqflow.net.graph import Net
     from seqflow.net.step import Input, Step
-    from seqflow.registry import Inference
+    from seqflow.registry.inference import Inference
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from seqflow.shape.arithmetic import Comparison
 from seqflow.shape.atoms import Atom, quoted
+from seqflow.shape.context import InferenceContext
 from seqflow.shape.dimension import Dimension, DimensionLike, Rank
 from seqflow.shape.equalities import Equalities
 from seqflow.shape.guards import Guard, Output
-from seqflow.shape.inference import InferenceContext
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
 
 __all__ = [

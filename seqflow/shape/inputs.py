@@ -58,10 +58,10 @@ class InputShapes:
             if key in self.names:
                 return self.names.index(key)
             if key in self.lists:
-                raise OpError(f"{self.op_name}: input {key!r} is a list\n  ask ctx.inputs({key!r})")
-            raise OpError(f"{self.op_name}: there is no input {key!r}{nearest(key, self.names)}")
+                raise self._refusal(f"input {key!r} is a list\n  ask ctx.inputs({key!r})")
+            raise self._refusal(f"there is no input {key!r}{nearest(key, self.names)}")
         if not 0 <= key < len(self.shapes):
-            raise OpError(f"{self.op_name}: there is no input {key}, it has {len(self.shapes)}")
+            raise self._refusal(f"there is no input {key}, it has {len(self.shapes)}")
         return key
 
     def name_of(self, shape: PartialShape) -> str:
@@ -84,8 +84,11 @@ class InputShapes:
         return f"given {given or 'no inputs'}" + (f" where {known}" if known else "")
 
     def error(self, message: str, *lines: str) -> ShapeError:
-        """A ShapeError that starts with the op."""
-        return ShapeError("\n  ".join((f"{self.op_name}: {message}", *lines)))
+        """A ShapeError of this op."""
+        return ShapeError("\n  ".join((message, *lines))).in_op(self.op_name)
+
+    def _refusal(self, message: str) -> OpError:
+        return OpError(message).in_op(self.op_name)
 
 
 def _is_list_of_shapes(value: object) -> TypeGuard[Sequence[ShapeLike]]:

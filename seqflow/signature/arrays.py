@@ -12,6 +12,8 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError, ShapeError
+from seqflow.kernels.arrays import Array
+from seqflow.kernels.error import MAX_INT64, negative, overflow, too_large
 from seqflow.signature.language import (
     Anything,
     Argument,
@@ -33,7 +35,6 @@ from seqflow.signature.language import (
 )
 from seqflow.signature.order import advice_on_order
 
-Array = np.ndarray[Any, Any]
 Known = dict[object, Any]
 
 
@@ -65,7 +66,7 @@ def _bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, 
 
 
 def _scopes(signature: Signature, bound: Sequence[Any]) -> Iterator[list[tuple[Argument, Array]]]:
-    """Arguments that see each other's `sum(…)`: all plain ones, then each repetition of a group."""
+    """Arguments whose sizes may use each other's sums: all plain ones together, then each repetition of a group."""
     pairs = list(zip(signature.inputs, bound, strict=True))
     yield [(item, array) for item, array in pairs if isinstance(item, Argument) and array is not None]
     for item, arrays in pairs:
@@ -75,7 +76,7 @@ def _scopes(signature: Signature, bound: Sequence[Any]) -> Iterator[list[tuple[A
 
 
 def _convert_repeated(group: Repeated, value: Any) -> list[tuple[Any, ...]]:
-    """`value` holds one list an argument of the group; returned are the repetitions."""
+    """The repetitions of a group; `value` holds one list for each of its arguments."""
     for argument, items in zip(group.arguments, value, strict=True):
         if not isinstance(items, (list, tuple, np.ndarray)):
             raise OpTypeError(f"{argument.name} is {type(items).__name__}, expected a list of arrays")
@@ -145,7 +146,7 @@ def _check_rank(argument: Argument, array: Array) -> None:
 def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
     for argument, array in arguments:
         if argument.is_lengths:
-            known[Sum(argument.name)] = _total(argument.name, array)
+            known[Sum(argument.name)] = total_of(argument.name, array)
             known[Max(argument.name)] = kernels.max_length(array)
     origins: dict[object, str] = {}
     later: list[tuple[Argument, int, Dim, int]] = []
@@ -166,11 +167,24 @@ def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
         _check_size(argument, axis, dim, size, known, origins)
 
 
-def _total(name: str, lengths: Array) -> int:
+def total_of(name: str, lengths: Array) -> int:
+    """The sum of lengths that messages call by this name; LodError where one is negative or the sum overflows."""
     try:
         return kernels.check_lengths(lengths)
     except kernels.KernelError as error:
-        raise LodError(str(error).replace("lengths", name, 1)) from None
+        raise LodError(str(_renamed(error, name))) from None
+
+
+def _renamed(error: kernels.KernelError, name: str) -> kernels.KernelError:
+    """What `check_lengths` found, in an argument of another name."""
+    match error:
+        case kernels.KernelError(kind="negative", position=int(at), value=int(value)):
+            return negative(name, at, value)
+        case kernels.KernelError(position=int(at), value=int(value)) if value > MAX_INT64:
+            return too_large(name, at, value)
+        case kernels.KernelError(position=int(at), value=int(value), low=int(low), high=int(high)):
+            return overflow(name, at, value, low, high)
+    raise error
 
 
 def _aligned(argument: Argument, array: Array) -> Iterator[tuple[int, Dim, Any]]:
@@ -268,7 +282,7 @@ def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str 
 def _optional_condition(
     argument: Argument, attributes: Mapping[str, bool], bound: Mapping[object, str]
 ) -> str:
-    """KeyError where it has names that no required argument has."""
+    """The condition of an optional argument; KeyError if it has names that no required argument has."""
     writer = _ConditionWriter(attributes)
     writer.bound = dict(bound)
     writer.kind(argument)

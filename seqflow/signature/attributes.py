@@ -75,6 +75,16 @@ class Attribute:
         }[self.kind]
         return f"{words}, or None" if self.optional else words
 
+    @property
+    def annotation(self) -> str:
+        """The Python type of what it takes."""
+        takes = {
+            "int": "int", "float": "float", "bool": "bool", "str": "str", "scalar": "Scalar", "object": "Any",
+            "ints": "int | Sequence[int]", "parts": "int | Sequence[int]", "dtype": "DTypeLike",
+            "choice": f"Literal[{', '.join(map(repr, self.choices))}]",
+        }[self.kind]  # fmt: skip
+        return f"{takes} | None" if self.optional and self.kind != "object" else takes
+
     def condition(self) -> str:
         """A Python expression that is true for a value that needs no further check."""
         name = self.name

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from seqflow.errors import OpError
@@ -112,7 +113,7 @@ class AtLeast:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """`P=size`: as many rows as `size` says, but other rows."""
+    """`P=size`: `size` rows, which are not the rows of any input."""
 
     name: str
     size: Size
@@ -163,15 +164,15 @@ class Argument:
     is_lengths: bool = False
     optional: bool = False
     rank: int = field(init=False, repr=False, compare=False)
-    """How many dimensions there are beside `*d`."""
+    """The number of dimensions without `*d`."""
     rest: int | None = field(init=False, repr=False, compare=False)
-    """Where `*d` stands among the dimensions."""
+    """The position of `*d` among the dimensions; None without one."""
     kinds: str | None = field(init=False, repr=False, compare=False)
     """The NumPy dtype kinds an input takes, or None where it takes one dtype only."""
     row_name: str | None = field(init=False, repr=False, compare=False)
     """The dimension variable of axis 0, which names a row space; None for all other dimensions."""
     computed: int = field(init=False, repr=False, compare=False)
-    """How many dimensions are computed from others. Those without any are bound first."""
+    """The number of dimensions computed from other sizes. Arguments without any are bound first."""
 
     def __post_init__(self) -> None:
         rests = [i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)]
@@ -205,7 +206,7 @@ class Repeated:
 
     arguments: tuple[Argument, ...]
     count: str | None = None
-    """The attribute that says how many there are: an int, or a list of so many."""
+    """The attribute that gives the number of repetitions: as an int, or as a list of that length."""
 
     def length(self, attributes: Mapping[str, Any]) -> int:
         """How many repetitions of outputs there are."""
@@ -222,6 +223,8 @@ class Signature:
     """The inputs and outputs of an op."""
 
     text: str
+    inputs_text: str
+    """The part of the text before the arrow."""
     inputs: tuple[Argument | Repeated, ...]
     outputs: tuple[Argument | Repeated, ...]
     input_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
@@ -231,9 +234,24 @@ class Signature:
         object.__setattr__(self, "input_arguments", tuple(flatten(self.inputs)))
         object.__setattr__(self, "output_arguments", tuple(flatten(self.outputs)))
 
-    @property
-    def inputs_text(self) -> str:
-        return self.text.split("->")[0].strip()
+    def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
+        """The names of all output tensors, which no input has: those of lists are numbered, `parts.0`, `parts.1`."""
+        return self._numbered([argument.name for argument in self.output_arguments], attributes)
+
+    def result_names(self, attributes: Mapping[str, Any]) -> list[str]:
+        """The same by the names that results and nets use, without primes."""
+        return self._numbered([argument.field for argument in self.output_arguments], attributes)
+
+    def _numbered(self, names: list[str], attributes: Mapping[str, Any]) -> list[str]:
+        remaining = iter(names)
+        found: list[str] = []
+        for item in self.outputs:
+            if isinstance(item, Repeated):
+                count = range(item.length(attributes))
+                found += [f"{name}.{i}" for name in islice(remaining, len(item.arguments)) for i in count]
+            else:
+                found.append(next(remaining))
+        return found
 
     def __str__(self) -> str:
         return self.text
@@ -329,6 +347,11 @@ class _Reader:
             self.fail("a name")
         return self.take()
 
+    def text_before(self) -> str:
+        """The text up to the next token."""
+        end = self.tokens[self.next].position if self.next < len(self.tokens) else len(self.text)
+        return self.text[:end].rstrip()
+
     def fail(self, expected: str, token: _Token | None = None) -> None:
         if token is None:
             end = _Token("the end", len(self.text))
@@ -344,9 +367,10 @@ def parse(text: str) -> Signature:
     """Read a signature; OpError with a caret where it is malformed."""
     reader = _Reader(" ".join(text.split()))
     inputs = _arguments(reader, end="->")
+    inputs_text = reader.text_before()
     reader.take("->")
     outputs = _arguments(reader, end="")
-    signature = Signature(reader.text, inputs, outputs)
+    signature = Signature(reader.text, inputs_text, inputs, outputs)
     _check_names(signature)
     return _mark_lengths(signature)
 
@@ -464,7 +488,7 @@ def _factor(reader: _Reader) -> Size:
 
 
 def _mark_lengths(signature: Signature) -> Signature:
-    """Mark as lengths what is named `lengths` or `lengths'`, and what a `sum(…)` or `max(…)` speaks of."""
+    """Mark as lengths all tensors named `lengths` or `lengths'`, and those used in a `sum(…)` or `max(…)`."""
     arguments = [*flatten(signature.inputs), *flatten(signature.outputs)]
     spoken_of = {
         part.of for argument in arguments for dim in argument.dims for part in parts(dim)

@@ -16,7 +16,7 @@ _serial = count(1)
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Rows that the lengths tensor of this name describes: the first `lengths[0]` are sequence 0, and so on."""
+    """Rows divided by the lengths tensor of this name: the first `lengths[0]` are sequence 0, and so on."""
 
     by: str
 
@@ -61,7 +61,7 @@ def rows_of(
     spaces: Mapping[str, RowSpace],
     origin: str,
 ) -> list[RowSpace | None]:
-    """The same for outputs that have been named."""
+    """`bind_rows` for outputs that have their tensors' names already."""
     names: dict[str, RowSpace | None] = {}
     single: dict[str, str] = {}
     for argument in signature.input_arguments:
@@ -98,11 +98,11 @@ class NamedOutput(NamedTuple):
     """Which repetition of its group it belongs to; 0 where there is no group."""
     tensor: str
     tensors: Mapping[str, str]
-    """What the outputs that it may speak of are called."""
+    """The tensors of the outputs whose sums its sizes may use, by the signature's names."""
 
 
 def name_outputs(signature: Signature, tensors: Sequence[str]) -> list[NamedOutput]:
-    """What is called how among the results.
+    """Maps the outputs to the names of their tensors.
 
     `tensors` are in the order of the results: those of `{a, b}*n` are the n of a, then the n of b. One such group
     can stand in a signature: it takes what the plain outputs leave.

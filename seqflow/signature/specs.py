@@ -46,9 +46,9 @@ def bind_specs(
 ) -> tuple[list[TensorSpec], list[Guard]]:
     """The outputs' specs, and the sizes that were taken to be equal without proof.
 
-    `specs` holds those of the inputs that are given, by the signature's names; `names` the tensors they are, and
-    `results` the tensors the outputs will be: lengths are told apart by these. Where the op takes or gives a list,
-    there is a list. Raises OpTypeError, ShapeError, and LodError where values meet lengths that describe other
+    `specs` maps the signature's names to the specs of the given inputs. `names` maps them to the tensors passed,
+    `results` names the output tensors: two lengths are the same if their tensors are. Where the op takes or gives a
+    list, there is a list. Raises OpTypeError, ShapeError, and LodError where values meet lengths that describe other
     rows; then `equalities` has not changed.
     """
     with equalities.staged():
@@ -80,11 +80,11 @@ class _Input(NamedTuple):
     """What messages call it: `data`, or `data[2]` in a list."""
     tensor: str
     names: Mapping[str, str]
-    """The tensors that its `sum(…)` may speak of, by the signature's names."""
+    """The tensors whose sums its sizes may use, by the signature's names."""
 
 
 def _inputs(signature: Signature, specs: Specs, names: Names, single: Mapping[str, str]) -> list[_Input]:
-    """The inputs that are given, one by one; `single` names those that are no lists."""
+    """The given inputs, those in lists one by one; `single` maps the inputs that are not lists to their tensors."""
     found: list[_Input] = []
     for item in signature.inputs:
         if isinstance(item, Argument):
@@ -133,12 +133,12 @@ def _listed(specs: Specs, name: str) -> list[TensorSpec]:
 
 
 class _Binder:
-    """What is known of one call while its inputs are gone through."""
+    """The sizes, row spaces and guards found so far while the inputs of one call are bound."""
 
     def __init__(self, attributes: Mapping[str, Any], equalities: Equalities) -> None:
         self.attributes = attributes
         self.names: Mapping[str, str] = {}
-        """The tensors that sizes speak of, by the signature's names."""
+        """The tensors whose sums sizes may use, by the signature's names."""
         self.equalities = equalities
         self.guards: list[Guard] = []
         self.sizes: dict[str, Dimension] = {}

@@ -1,40 +1,57 @@
 """What an op makes of specs: dtypes, shapes and rows of its results, before there is data."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from seqflow.registry import Inference, OpDef
-from seqflow.shape import Dimension, Equalities, InferenceContext
-from seqflow.signature import Described
+from seqflow.shape import Dimension, Equalities, Guard, InferenceContext
+from seqflow.signature import Described, Signature
 from seqflow.signature.specs import Names, Specs, bind_specs
 from seqflow.tensor import TensorSpec
 
 
+class Inference(NamedTuple):
+    """What inference says of one call."""
+
+    outputs: list[TensorSpec]
+    guards: list[Guard]
+    """Sizes that were taken to be equal without proof."""
+    requested: frozenset[str] = frozenset()
+    """Inputs whose values, were they known, would say more of the outputs' shapes."""
+
+
 def infer(
-    op: OpDef,
+    op_name: str,
+    signature: Signature,
     specs: Specs,
     attributes: Mapping[str, Any],
+    *,
+    same: tuple[str, str] | None,
+    shape: Callable[[InferenceContext], None] | None,
     values: Mapping[str, Any],
     names: Names | None,
     results: Sequence[str] | None,
     equalities: Equalities | None,
 ) -> Inference:
-    """The outputs' specs: as the signature says, and then as the op's shape function does."""
+    """The outputs' specs: as the signature says, and then as the op's shape function does.
+
+    `attributes` are all attributes; `same` and `shape` are what `OpDef` says, and the rest what `OpDef.infer` does.
+    """
     known = equalities if equalities is not None else Equalities()
-    given = op.complete(attributes)
     called = names if names is not None else _own_names(specs)
-    tensors = [f"{op.name}.{name}" for name in op.result_names(given)] if results is None else list(results)
+    tensor_names = signature.tensor_names(attributes)
+    called_outputs = [f"{op_name}.{name}" for name in signature.result_names(attributes)]
+    tensors = called_outputs if results is None else list(results)
     with known.staged():
-        if op.same is not None:
-            _unify(op, op.same, specs, called, known)
+        if same is not None:
+            _unify(op_name, signature, same, specs, called, known)
         outputs, guards = bind_specs(
-            op.signature, specs, attributes=given, names=called, results=tensors, equalities=known
+            signature, specs, attributes=attributes, names=called, results=tensors, equalities=known
         )
-    if op.shape is None:
+    if shape is None:
         return Inference(outputs, guards)
-    context = _context(op, specs, given, values, outputs, known)
-    context.tensors = _tensors(called) | dict(zip(op.tensor_names(given), tensors, strict=True))
-    found = [TensorSpec(one.dtype, one.shape, one.rows) for one in context.run(op.shape)]
+    context = _context(op_name, specs, attributes, values, outputs, known)
+    context.tensors = _tensors(called) | dict(zip(tensor_names, tensors, strict=True))
+    found = [TensorSpec(one.dtype, one.shape, one.rows) for one in context.run(shape)]
     requested = context.requested_tensors | context.requested_shapes
     return Inference(found, guards + context.guards, frozenset(requested))
 
@@ -48,7 +65,7 @@ def _own_names(specs: Specs) -> Names:
 
 
 def _context(
-    op: OpDef,
+    op_name: str,
     specs: Specs,
     attributes: Mapping[str, Any],
     values: Mapping[str, Any],
@@ -66,7 +83,7 @@ def _context(
             shapes[name] = [one.shape for one in spec]
             rows[name], dtypes[name] = [one.rows for one in spec], [one.dtype for one in spec]
     context = InferenceContext(
-        op.name,
+        op_name,
         shapes,
         attributes=attributes,
         input_values={name: values[name] for name in values if name in specs},
@@ -91,14 +108,21 @@ def _tensors(called: Names) -> dict[str, str]:
     return found
 
 
-def _unify(op: OpDef, same: tuple[str, str], specs: Specs, names: Names, known: Equalities) -> None:
+def _unify(
+    op_name: str,
+    signature: Signature,
+    same: tuple[str, str],
+    specs: Specs,
+    names: Names,
+    known: Equalities,
+) -> None:
     """Take two lengths tensors to have the same values, two others to have the same rows."""
-    if not all(argument.is_lengths for argument in op.signature.input_arguments):
+    if not all(argument.is_lengths for argument in signature.input_arguments):
         spaces = [spec.rows for name in same if isinstance(spec := specs[name], TensorSpec)]
         if len(spaces) == 2 and None not in spaces:
             known.unify_rows(*spaces)
         return
     one, other = (str(names[name]) for name in same)
     known.unify_rows(Described(one), Described(other))
-    known.equate(Dimension.sum_of(one), Dimension.sum_of(other), op.name)
-    known.equate(Dimension.max_of(one), Dimension.max_of(other), op.name)
+    known.equate(Dimension.sum_of(one), Dimension.sum_of(other), op_name)
+    known.equate(Dimension.max_of(one), Dimension.max_of(other), op_name)

@@ -6,6 +6,7 @@ from typing import Any, overload
 import numpy as np
 
 from seqflow.errors import LodError, OpError, SeqflowError, ShapeError, nearest
+from seqflow.kernels.arrays import Array
 from seqflow.shape.broadcasting import broadcast_shapes
 from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
@@ -13,8 +14,6 @@ from seqflow.shape.guards import Guard, Output
 from seqflow.shape.inputs import Inputs, InputShapes, Key
 from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
-
-Array = np.ndarray[Any, Any]
 
 
 class InferenceContext:
@@ -98,7 +97,8 @@ class InferenceContext:
     def attr(self, name: str) -> Any:
         """An attribute of the op; OpError where it has none of this name."""
         if name not in self.attributes:
-            raise OpError(f"{self.op_name}: there is no attribute {name!r}{nearest(name, self.attributes)}")
+            guess = nearest(name, self.attributes)
+            raise OpError(f"there is no attribute {name!r}{guess}").in_op(self.op_name)
         return self.attributes[name]
 
     def set_output(
@@ -130,7 +130,7 @@ class InferenceContext:
 
     def _check_output(self, i: int) -> None:
         if not 0 <= i < self.num_outputs:
-            raise OpError(f"{self.op_name}: there is no output {i}, it has {self.num_outputs}")
+            raise OpError(f"there is no output {i}, it has {self.num_outputs}").in_op(self.op_name)
 
     def run(self, shape_function: Callable[["InferenceContext"], object]) -> list[Output]:
         """Call the shape function and return the outputs.
@@ -143,8 +143,7 @@ class InferenceContext:
                 shape_function(self)
                 return self.outputs
         except SeqflowError as error:
-            prefix = "" if str(error).startswith(f"{self.op_name}: ") else f"{self.op_name}: "
-            error.args = (f"{prefix}{error}\n  {self.described}",)
+            error.in_op(self.op_name).args += (f"  {self.described}",)
             raise
         except Exception as error:
             error.add_note(f"in the shape function of {self.op_name}, {self.described}")
@@ -319,9 +318,9 @@ class InferenceContext:
                 names = self._inputs.names
                 first, second = (names[self._inputs.position(one)] for one in (known[0][0], key))
                 raise LodError(
-                    f"{self.op_name}: {first} holds the rows of {known[0][1]} but {second} those of {rows}\n"
+                    f"{first} holds the rows of {known[0][1]} but {second} those of {rows}\n"
                     "  where they belong together, say so with same_lengths(…, …)"
-                )
+                ).in_op(self.op_name)
         return known[0][1] if known else None
 
     def broadcast_inputs(self, *keys: Key) -> tuple[PartialShape, Hashable | None]:

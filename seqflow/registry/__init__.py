@@ -1,0 +1,7 @@
+"""The ops: `@op` declares one, `get` looks one up by its name."""
+
+from seqflow.registry.declaring import op
+from seqflow.registry.definition import OpDef, ShapeFunction
+from seqflow.registry.lookup import get, load_on_first_look, names, register, unregister
+
+__all__ = ["OpDef", "ShapeFunction", "get", "load_on_first_look", "names", "op", "register", "unregister"]

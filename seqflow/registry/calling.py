@@ -1,0 +1,120 @@
+"""The op as users call it: a Python function, generated once, that checks its inputs and runs the body."""
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError, SeqflowError
+from seqflow.registry.errors import explain, name_op
+from seqflow.registry.python_signature import python_signature
+from seqflow.signature import Attribute, Repeated, Signature, bind, fast_condition
+from seqflow.signature.language import CONCRETE_DTYPES
+
+_TEMPLATE = """\
+def {name}({parameters}):
+    try:
+        fits = {condition}
+    except (KernelError, TypeError, ValueError):
+        fits = False
+    try:
+        if not fits:
+            {names} = check({inputs}, {attributes})
+        return {call}
+    except KernelError as error:
+        raise explain(error) from None
+    except SeqflowError as error:
+        name_op(error)
+        raise
+    except (ValueError, OverflowError) as error:
+        raise OpError(f"{name}: {{error}}") from error
+"""
+
+
+def compile_call(
+    function: Callable[..., Any], signature: Signature, attributes: tuple[Attribute, ...], result: type | None
+) -> Callable[..., Any]:
+    """The checked op: the common case costs one expression, everything else goes to `bind`."""
+    name = function.__name__
+    inputs = [argument.name for argument in signature.input_arguments]
+    named = [attribute.name for attribute in attributes]
+    conditions = [fast_condition(signature, {a.name: a.optional for a in attributes}) or "False"]
+    conditions += filter(None, (attribute.condition() for attribute in attributes))
+    call = f"function({', '.join(inputs + [f'{n}={n}' for n in named])})"
+    source = _TEMPLATE.format(
+        name=name,
+        parameters=", ".join(
+            [f"{a.name}=None" if a.optional else a.name for a in signature.input_arguments]
+            + (["*"] if attributes else [])
+            + [a.name if a.required else f"{a.name}=default_{a.name}" for a in attributes]
+        ),
+        condition=" and ".join(conditions),
+        names=_tuple(inputs + named),
+        inputs=_tuple(inputs),
+        attributes=_tuple(named),
+        call=f"result(*{call})" if result else call,
+    )
+    scope = {f"default_{a.name}": a.default for a in attributes} | {
+        **{word: np.dtype(word) for word in CONCRETE_DTYPES},
+        "ndarray": np.ndarray,
+        "dtype_class": np.dtype,
+        "check_lengths": kernels.quick_check_lengths,
+        "max_length": kernels.max_length,
+        "KernelError": kernels.KernelError,
+        "SeqflowError": SeqflowError,
+        "OpError": OpError,
+        "function": function,
+        "result": result,
+        "check": _checker(name, signature, attributes),
+        "explain": lambda error: explain(name, signature, error),
+        "name_op": lambda error: name_op(name, signature, error),
+    }
+    file = f"<op {name}>"
+    exec(compile(source, file, "exec"), scope)
+    linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
+    call_checked: Callable[..., Any] = scope[name]
+    call_checked.__module__ = function.__module__
+    call_checked.__wrapped__ = function  # type: ignore[attr-defined]
+    call_checked.__signature__ = python_signature(signature, attributes, result)  # type: ignore[attr-defined]
+    return call_checked
+
+
+def _tuple(names: list[str]) -> str:
+    return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+
+
+def _checker(name: str, signature: Signature, attributes: tuple[Attribute, ...]) -> Callable[..., Any]:
+    """The slow form of the check: attributes, then inputs; the values the body will get."""
+
+    def check(values: tuple[Any, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
+        try:
+            checked = [attribute.check(value) for attribute, value in zip(attributes, given, strict=True)]
+            known = {attribute.name: value for attribute, value in zip(attributes, checked, strict=True)}
+            bound = bind(signature, _regroup(signature, values), known)
+            return (*_ungroup(signature, bound), *checked)
+        except SeqflowError as error:  # a short traceback: how the check works is of no use to the caller
+            raise name_op(name, signature, error).with_traceback(None) from None
+
+    return check
+
+
+def _regroup(signature: Signature, values: tuple[Any, ...]) -> list[Any]:
+    """Positional arguments as `bind` takes them: those of one repetition together."""
+    remaining = iter(values)
+    return [
+        [next(remaining) for _ in item.arguments] if isinstance(item, Repeated) else next(remaining)
+        for item in signature.inputs
+    ]
+
+
+def _ungroup(signature: Signature, bound: tuple[Any, ...]) -> list[Any]:
+    """The inverse: a repetition becomes one list for each of its arguments."""
+    arguments: list[Any] = []
+    for item, value in zip(signature.inputs, bound, strict=True):
+        if isinstance(item, Repeated):
+            arguments += [list(column) for column in zip(*value, strict=True)]
+        else:
+            arguments.append(value)
+    return arguments

@@ -1,0 +1,58 @@
+"""`@op`: a function, its signature and what else is known of it become an op."""
+
+import inspect
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from seqflow.errors import OpError
+from seqflow.registry.calling import compile_call
+from seqflow.registry.definition import OpDef, ShapeFunction
+from seqflow.registry.description import help_text
+from seqflow.registry.lookup import register
+from seqflow.signature import Signature, parse, read_attributes
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def op(
+    signature: str,
+    *,
+    caffe2: str | None = None,
+    same: tuple[str, str] | None = None,
+    shape: ShapeFunction | None = None,
+) -> Callable[[F], F]:
+    """Declare a function as an op under its own name.
+
+    Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. `caffe2`
+    names the operator it comes from, or several, separated by commas; `same` two lengths inputs that it declares
+    to be equal; `shape` is a shape function for what the signature cannot say.
+    """
+
+    def declare(function: F) -> F:
+        definition = _define(function, parse(signature), caffe2=caffe2, same=same, shape=shape)
+        definition.call.__doc__ = help_text(definition)
+        register(definition)
+        return definition.call  # type: ignore[return-value]
+
+    return declare
+
+
+def _define(function: Callable[..., Any], signature: Signature, **facts: Any) -> OpDef:
+    name = function.__name__
+    _check_parameters(name, function, signature)
+    attributes = read_attributes(function)
+    outputs = [argument.field for argument in signature.output_arguments]
+    title = name.title().replace("_", "") + "Result"
+    result = namedtuple(title, outputs, module="seqflow.ops") if len(outputs) > 1 else None
+    call = compile_call(function, signature, attributes, result)
+    doc = inspect.cleandoc(function.__doc__ or "")
+    return OpDef(name, signature, attributes, function, call, result, doc, **facts)
+
+
+def _check_parameters(name: str, function: Callable[..., Any], signature: Signature) -> None:
+    parameters = inspect.signature(function).parameters.values()
+    found = [parameter.name for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
+    expected = [argument.name for argument in signature.input_arguments]
+    if found != expected:
+        raise OpError(f"{name}: the function takes {found}, its signature says {expected}\n  {signature}")

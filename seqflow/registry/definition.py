@@ -1,0 +1,100 @@
+"""OpDef: what is known of an op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from seqflow.errors import SeqflowError
+from seqflow.registry.errors import name_op
+from seqflow.signature import Attribute, Signature
+
+if TYPE_CHECKING:  # inference is imported when it is asked for: calling ops does without
+    from seqflow.registry.inference import Inference
+    from seqflow.shape import Equalities, InferenceContext
+    from seqflow.signature.specs import Names, Specs
+
+ShapeFunction = Callable[["InferenceContext"], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OpDef:
+    """What is known of an op: all that is declared, and the functions that run it."""
+
+    name: str
+    signature: Signature
+    attributes: tuple[Attribute, ...]
+    function: Callable[..., Any]
+    """The op's body: no checks; arrays in, one array or a tuple of arrays out."""
+    call: Callable[..., Any]
+    """The op itself: checks its inputs, then runs the body."""
+    result: type | None
+    """The NamedTuple of an op with several outputs."""
+    doc: str
+    """What it does: first in one sentence, at the end in an example."""
+    caffe2: str | None = None
+    """The operator of Caffe2 it comes from; several are separated by commas."""
+    same: tuple[str, str] | None = None
+    """Two lengths inputs that the op declares to be equal, and so the rows they describe."""
+    shape: ShapeFunction | None = None
+    """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
+    variadic: bool = False
+    """It takes its one list of inputs as `*args`."""
+
+    @property
+    def family(self) -> str | None:
+        """The module of `seqflow.ops` that declares it; None for an op of a user's own."""
+        package, _, module = self.function.__module__.rpartition(".")
+        return module if package == "seqflow.ops" else None
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """The fields of the result."""
+        return tuple(argument.field for argument in self.signature.output_arguments)
+
+    def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
+        """The names of all output tensors, which no input has: those of lists are numbered, `parts.0`, `parts.1`."""
+        return self.signature.tensor_names(self.complete(attributes))
+
+    def result_names(self, attributes: Mapping[str, Any]) -> list[str]:
+        """The same by the names that results and nets use: without the prime of `lengths'`."""
+        return self.signature.result_names(self.complete(attributes))
+
+    def complete(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """The attributes with their defaults."""
+        return {attribute.name: attribute.default for attribute in self.attributes} | dict(attributes)
+
+    def infer(
+        self,
+        specs: Specs,
+        attributes: Mapping[str, Any] | None = None,
+        *,
+        values: Mapping[str, Any] | None = None,
+        names: Names | None = None,
+        results: Sequence[str] | None = None,
+        equalities: Equalities | None = None,
+    ) -> Inference:
+        """The outputs' specs for inputs of these specs; no data is needed.
+
+        Where the op takes a list of tensors, `specs` has a list. `values` are those inputs that are known as
+        arrays: a shape to reshape to, for instance. `names` and `results` say which tensors of a net the inputs
+        and outputs are (by default they have the signature's own names), `equalities` what is known to be equal
+        in it. Raises OpTypeError, ShapeError, and LodError where values meet lengths of other rows.
+
+        >>> data, lengths = TensorSpec("float32", "{7,4}"), TensorSpec("int64", "{3}")
+        >>> print(*registry.get("lengths_sum").infer({"data": data, "lengths": lengths}).outputs)
+        float32{3,4}
+        """
+        from seqflow.registry.inference import infer
+
+        try:
+            return infer(
+                self.name, self.signature, specs, self.complete(attributes or {}), same=self.same,
+                shape=self.shape, values=values or {}, names=names, results=results, equalities=equalities,
+            )  # fmt: skip
+        except SeqflowError as error:
+            raise name_op(self.name, self.signature, error) from error.__cause__
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}: {self.signature}>"

@@ -1,0 +1,113 @@
+"""What is known of an op, in words: for `help`, for `seqflow ops NAME` and for the page of all ops."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from textwrap import indent
+
+from seqflow.registry.definition import OpDef
+from seqflow.signature import Argument, Repeated
+from seqflow.signature.arrays import expected_dtype
+from seqflow.signature.language import AtLeast, Sum
+
+
+@dataclass(frozen=True)
+class Description:
+    """An op's documentation in parts."""
+
+    prose: str
+    """The docstring without its example."""
+    example: str
+    errors: tuple[tuple[str, str], ...]
+    """Kinds of errors that signature and attributes stand for, and when they come."""
+    origin: str
+    """The operator of Caffe2 it comes from, or ""."""
+
+
+def describe(op: OpDef) -> Description:
+    """An op's documentation in parts, from its docstring, its signature and its attributes."""
+    prose, mark, example = op.doc.partition(">>>")
+    return Description(prose.strip(), (mark + example).strip(), tuple(_errors(op)), op.caffe2 or "")
+
+
+def help_text(op: OpDef) -> str:
+    """The same as one docstring with the sections that NumPy's docstrings have."""
+    found = describe(op)
+    sections = [
+        ("Parameters", _items([*_inputs(op), *_attributes(op)])),
+        ("Returns", _items(_outputs(op))),
+        ("Raises", "\n".join(f"{kind}\n    {when}" for kind, when in found.errors)),
+        ("Notes", f"From Caffe2's {found.origin}." if found.origin else ""),
+        ("Examples", found.example),
+    ]
+    written = [f"{title}\n{'-' * len(title)}\n{text}" for title, text in sections if text]
+    return "\n\n".join([found.prose, indent(str(op.signature), "    "), *written]).strip() + "\n"
+
+
+def _items(items: Iterable[tuple[str, str]]) -> str:
+    return "\n".join(f"{name} : {what}" for name, what in items)
+
+
+def _inputs(op: OpDef) -> Iterator[tuple[str, str]]:
+    for item in op.signature.inputs:
+        for argument in item.arguments if isinstance(item, Repeated) else (item,):
+            dtype = f" of {_dtype(argument)}" if _dtype(argument) else ""
+            name = f"*{argument.name}" if op.variadic else argument.name
+            many = "arrays" if op.variadic else "list of arrays" if isinstance(item, Repeated) else "array"
+            yield name, f"{many}{dtype}, {_shape(argument)}{', optional' if argument.optional else ''}"
+
+
+def _attributes(op: OpDef) -> Iterator[tuple[str, str]]:
+    for attribute in op.attributes:
+        default = "" if attribute.required else f", default {attribute.default!r}"
+        yield attribute.name, f"{attribute.expected}{default}"
+
+
+def _outputs(op: OpDef) -> Iterator[tuple[str, str]]:
+    for item in op.signature.outputs:
+        for argument in item.arguments if isinstance(item, Repeated) else (item,):
+            many = "list of arrays" if isinstance(item, Repeated) else "array"
+            yield argument.name, f"{many}, {_shape(argument)}"
+
+
+def _shape(argument: Argument) -> str:
+    return f"[{', '.join(map(str, argument.dims))}]"
+
+
+def _errors(op: OpDef) -> Iterator[tuple[str, str]]:
+    inputs = op.signature.input_arguments
+    for argument in inputs:
+        if argument.is_lengths:
+            described = [
+                a.name
+                for a in inputs
+                if any(isinstance(dim, Sum) and dim.of == argument.name for dim in a.dims)
+            ]
+            sums = f", or do not add up to the rows of {_and(described)}" if described else ""
+            yield "LodError", f"{argument.name} that are negative{sums}"
+    for dtype, group in groupby(sorted(inputs, key=_dtype), key=_dtype):
+        names = [argument.name for argument in group]
+        if dtype:
+            yield "OpTypeError", f"{_and(names)} of another dtype than {dtype}"
+    for argument in inputs:
+        if argument.dtype.word == "index":
+            yield "OpIndexError", f"{argument.name} outside [0, {argument.dtype.of[0]})"
+        for dim in argument.dims:
+            if isinstance(dim, AtLeast):
+                yield "ShapeError", f"{argument.name} with {dim.name} less than {dim.bound}"
+    if sum(len(argument.dims) for argument in inputs) > 1:
+        yield "ShapeError", "ranks and sizes that do not fit the signature"
+    checked = [attribute for attribute in op.attributes if attribute.kind != "object"]
+    if checked:
+        yield "OpError", "attributes that are not what is said above"
+
+
+def _dtype(argument: Argument) -> str:
+    """The dtypes an input takes, in words; "" where it takes all."""
+    if argument.is_lengths:
+        return "integers"
+    return "" if argument.dtype.word == "any" else expected_dtype(argument)
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

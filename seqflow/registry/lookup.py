@@ -1,0 +1,50 @@
+"""The ops by name."""
+
+from importlib import import_module
+
+from seqflow.errors import OpError, UnknownOpError, nearest
+from seqflow.registry.definition import OpDef
+
+_ops: dict[str, OpDef] = {}
+_modules: list[str] = []
+
+
+def load_on_first_look(module: str) -> None:
+    """Import a module that declares ops when an op is first looked up or registered."""
+    _modules.append(module)
+
+
+def names() -> list[str]:
+    """The names of all registered ops, sorted."""
+    _load()
+    return sorted(_ops)
+
+
+def get(name: str) -> OpDef:
+    """The op of that name; UnknownOpError, with the nearest name, where there is none."""
+    if name not in _ops:
+        _load()
+    if name not in _ops:
+        raise UnknownOpError(f"no op is named {name!r}{nearest(name, _ops)}\n  `seqflow ops` lists them")
+    return _ops[name]
+
+
+def register(definition: OpDef) -> None:
+    """Make an op known by its name; OpError where there is one of that name."""
+    _load()
+    if definition.name in _ops:
+        raise OpError(f"{definition.name}: an op of that name is registered already")
+    _ops[definition.name] = definition
+
+
+def unregister(name: str) -> OpDef:
+    """Forget an op, to declare it anew (in a notebook, say), and return it; UnknownOpError where there is none."""
+    definition = get(name)
+    del _ops[name]
+    return definition
+
+
+def _load() -> None:
+    """Import the modules that declare ops, once: they are forgotten first, since they register ops themselves."""
+    while _modules:
+        import_module(_modules.pop())
