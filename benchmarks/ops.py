@@ -177,13 +177,11 @@ def softmaxes() -> Iterator[Row]:
         return largest + np.log(np.add.reduceat(np.exp(data - np.repeat(largest, lengths)), starts))
 
     by_reduceat = {"reduceat": softmax_by_reduceat}
+    yield Row("softmax_within 4M", lambda: ops.softmax_within(data, lengths), by_reduceat, {"reduceat": 0.9})
+    yield scaling("softmax_within 4M", lambda: ops.softmax_within(data, lengths), 0.63)
     yield Row(
-        "lengths_softmax 4M", lambda: ops.lengths_softmax(data, lengths), by_reduceat, {"reduceat": 0.9}
-    )
-    yield scaling("lengths_softmax 4M", lambda: ops.lengths_softmax(data, lengths), 0.63)
-    yield Row(
-        "lengths_log_softmax 4M",
-        lambda: ops.lengths_log_softmax(data, lengths),
+        "log_softmax_within 4M",
+        lambda: ops.log_softmax_within(data, lengths),
         by_reduceat,
         {"reduceat": 0.9},
     )
@@ -198,7 +196,7 @@ def softmaxes() -> Iterator[Row]:
         return (sums - np.repeat(sums[starts] - data[starts], lengths)).astype(np.float32)
 
     yield Row(
-        "lengths_cumsum 4M", lambda: ops.lengths_cumsum(data, lengths), {"cumsum less its start": cumsum_over_all},
+        "cumsum_within 4M", lambda: ops.cumsum_within(data, lengths), {"cumsum less its start": cumsum_over_all},
         {"cumsum less its start": 1.0},
     )  # fmt: skip
 

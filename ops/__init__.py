@@ -1,4 +1,4 @@
-"""The ops, one module a family. Each is a pure function: arrays and lengths in, arrays and lengths out."""
+"""The ops, one module for each family. Each is a pure function: arrays and lengths in, arrays and lengths out."""
 
 if __name__ != "seqflow.ops":
     raise ImportError(f"import seqflow.ops, not {__name__}: the folder is part of seqflow")
@@ -11,7 +11,8 @@ from typing import Any
 from seqflow import registry
 
 for module in iter_modules(__path__):
-    import_module(f"{__name__}.{module.name}")
+    if not module.ispkg:  # `shared` declares no ops
+        import_module(f"{__name__}.{module.name}")
 
 globals().update({name: registry.get(name).call for name in registry.names()})
 __all__ = [name for name in registry.names() if not hasattr(builtins, name)]

@@ -21,14 +21,14 @@ def acosh(x: ArrayLike, *, out: Any = None) -> Array: ...
 def add(x: ArrayLike, y: ArrayLike, *, alpha: Scalar = 1, out: Any = None) -> Array: ...
 
 class AddPaddingResult(NamedTuple):
-    rows: Array
-    longer: Array
+    values: Array
+    lengths: Array
 
 def add_padding(data: ArrayLike, lengths: ArrayLike, start: ArrayLike | None = None, end: ArrayLike | None = None, *, before: int = 1, after: int | None = None) -> AddPaddingResult: ...
 
 class AppendTokenResult(NamedTuple):
-    rows: Array
-    longer: Array
+    values: Array
+    lengths: Array
 
 def append_token(data: ArrayLike, lengths: ArrayLike, *, token: Scalar) -> AppendTokenResult: ...
 
@@ -84,8 +84,8 @@ def boolean_mask_lengths(mask: ArrayLike, lengths: ArrayLike) -> Array: ...
 def boolean_unmask(values: collections.abc.Sequence[ArrayLike], mask: collections.abc.Sequence[ArrayLike], *, fill: Scalar | None = None) -> Array: ...
 
 class BytesToTokensResult(NamedTuple):
-    tokens: Array
-    sizes: Array
+    values: Array
+    lengths: Array
 
 def bytes_to_tokens(data: ArrayLike, lengths: ArrayLike, *, offset: int = 0, begin: int | None = None, end: int | None = None) -> BytesToTokensResult: ...
 
@@ -100,8 +100,8 @@ def collapse_lengths(inner: ArrayLike, outer: ArrayLike) -> Array: ...
 def concat(tensors: collections.abc.Sequence[ArrayLike], *, axis: int = 0) -> Array: ...
 
 class ConcatSequencesResult(NamedTuple):
-    rows: Array
-    joined: Array
+    values: Array
+    lengths: Array
 
 def concat_sequences(data: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike]) -> ConcatSequencesResult: ...
 
@@ -112,14 +112,16 @@ def cos(x: ArrayLike, *, out: Any = None) -> Array: ...
 def cosh(x: ArrayLike, *, out: Any = None) -> Array: ...
 
 class CtcGreedyDecodeResult(NamedTuple):
-    labels: Array
-    counts: Array
+    values: Array
+    lengths: Array
 
 def ctc_greedy_decode(scores: ArrayLike, lengths: ArrayLike, *, blank: int = 0, merge_repeated: builtins.bool = True) -> CtcGreedyDecodeResult: ...
 
+def cumsum_within(data: ArrayLike, lengths: ArrayLike, *, reverse: builtins.bool = False, exclusive: builtins.bool = False) -> Array: ...
+
 class DecodeResult(NamedTuple):
-    data: Array
-    sizes: Array
+    values: Array
+    lengths: Array
 
 def decode(tokens: ArrayLike, lengths: ArrayLike, *, tokenizer: Any, special_tokens: builtins.bool = False) -> DecodeResult: ...
 
@@ -134,16 +136,16 @@ def dropout(x: ArrayLike, *, ratio: float = 0.5, seed: int) -> DropoutResult: ..
 def dropout_ids(data: ArrayLike, lengths: ArrayLike, *, ratio: float, replacement: Scalar = 0, seed: int) -> Array: ...
 
 class DropoutSequencesResult(NamedTuple):
-    rows: Array
-    kept: Array
+    values: Array
+    lengths: Array
 
 def dropout_sequences(data: ArrayLike, lengths: ArrayLike, *, ratio: float, replacement: Scalar = 0, seed: int) -> DropoutSequencesResult: ...
 
 def equal(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
 class EraseTokensResult(NamedTuple):
-    rows: Array
-    kept: Array
+    values: Array
+    lengths: Array
 
 def erase_tokens(data: ArrayLike, lengths: ArrayLike, *, tokens: Any) -> EraseTokensResult: ...
 
@@ -162,8 +164,8 @@ def expression(*operands: ArrayLike, expr: Any, out: Any = None) -> Array: ...
 def fc(x: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None) -> Array: ...
 
 class FilterSequencesResult(NamedTuple):
-    rows: Array
-    kept: Array
+    values: Array
+    lengths: Array
 
 def filter_sequences(data: ArrayLike, keep: ArrayLike, lengths: ArrayLike) -> FilterSequencesResult: ...
 
@@ -190,8 +192,8 @@ class GatherPaddingResult(NamedTuple):
 def gather_padding(data: ArrayLike, lengths: ArrayLike, *, before: int = 1, after: int | None = None) -> GatherPaddingResult: ...
 
 class GatherSequencesResult(NamedTuple):
-    rows: Array
-    picked: Array
+    values: Array
+    lengths: Array
 
 def gather_sequences(data: ArrayLike, indices: ArrayLike, lengths: ArrayLike, *, out: Any = None) -> GatherSequencesResult: ...
 
@@ -214,8 +216,8 @@ def int64(x: ArrayLike, *, out: Any = None) -> Array: ...
 def int8(x: ArrayLike, *, out: Any = None) -> Array: ...
 
 class InterleaveResult(NamedTuple):
-    rows: Array
-    joined: Array
+    values: Array
+    lengths: Array
 
 def interleave(data: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike]) -> InterleaveResult: ...
 
@@ -233,13 +235,9 @@ def lengths_argmax(data: ArrayLike, lengths: ArrayLike) -> Array: ...
 
 def lengths_argmin(data: ArrayLike, lengths: ArrayLike) -> Array: ...
 
-def lengths_cumsum(data: ArrayLike, lengths: ArrayLike, *, reverse: builtins.bool = False, exclusive: builtins.bool = False) -> Array: ...
-
 def lengths_first(data: ArrayLike, lengths: ArrayLike, *, empty: Scalar = 0) -> Array: ...
 
 def lengths_last(data: ArrayLike, lengths: ArrayLike, *, empty: Scalar = 0) -> Array: ...
-
-def lengths_log_softmax(data: ArrayLike, lengths: ArrayLike) -> Array: ...
 
 def lengths_logsumexp(data: ArrayLike, lengths: ArrayLike, *, empty: Scalar = 0) -> Array: ...
 
@@ -249,13 +247,7 @@ def lengths_mean(data: ArrayLike, lengths: ArrayLike, *, empty: Scalar = 0) -> A
 
 def lengths_min(data: ArrayLike, lengths: ArrayLike, *, empty: Scalar = 0) -> Array: ...
 
-def lengths_normalize(data: ArrayLike, lengths: ArrayLike, *, norm: Literal['l1', 'l2'] = 'l2') -> Array: ...
-
 def lengths_prod(data: ArrayLike, lengths: ArrayLike, *, empty: Scalar = 0) -> Array: ...
-
-def lengths_rank(data: ArrayLike, lengths: ArrayLike, *, ties: Literal['first', 'min', 'max', 'dense'] = 'first', descending: builtins.bool = False) -> Array: ...
-
-def lengths_softmax(data: ArrayLike, lengths: ArrayLike) -> Array: ...
 
 def lengths_split(lengths: ArrayLike, *, n: int) -> Array: ...
 
@@ -301,6 +293,8 @@ def log10(x: ArrayLike, *, out: Any = None) -> Array: ...
 
 def log1p(x: ArrayLike, *, out: Any = None) -> Array: ...
 
+def log_softmax_within(data: ArrayLike, lengths: ArrayLike) -> Array: ...
+
 def logaddexp(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
 def logical_and(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
@@ -312,8 +306,8 @@ def logical_or(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 def logical_xor(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
 class LowerResult(NamedTuple):
-    lowered: Array
-    sizes: Array
+    values: Array
+    lengths: Array
 
 def lower(data: ArrayLike, lengths: ArrayLike, *, errors: Literal['strict', 'replace'] = 'strict') -> LowerResult: ...
 
@@ -327,8 +321,8 @@ class LstmResult(NamedTuple):
 def lstm(x: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, bias: ArrayLike | None = None, h0: ArrayLike | None = None, c0: ArrayLike | None = None, *, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, reverse: builtins.bool = False) -> LstmResult: ...
 
 class MaskSequencesResult(NamedTuple):
-    rows: Array
-    kept: Array
+    values: Array
+    lengths: Array
 
 def mask_sequences(data: ArrayLike, mask: ArrayLike, lengths: ArrayLike) -> MaskSequencesResult: ...
 
@@ -345,10 +339,12 @@ def neg(x: ArrayLike, *, out: Any = None) -> Array: ...
 def ngrams(data: ArrayLike, lengths: ArrayLike, *, n: int, fill: Scalar = 0) -> Array: ...
 
 class NormalizeResult(NamedTuple):
-    normal: Array
-    sizes: Array
+    values: Array
+    lengths: Array
 
 def normalize(data: ArrayLike, lengths: ArrayLike, *, form: Literal['NFC', 'NFKC', 'NFD', 'NFKD'] = 'NFC', errors: Literal['strict', 'replace'] = 'strict') -> NormalizeResult: ...
+
+def normalize_within(data: ArrayLike, lengths: ArrayLike, *, norm: Literal['l1', 'l2'] = 'l2') -> Array: ...
 
 def not_equal(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -367,8 +363,8 @@ class PackRowsResult(NamedTuple):
 def pack_rows(data: ArrayLike, lengths: ArrayLike, *, capacity: int, strategy: Literal['best_fit', 'first_fit', 'concat'] = 'best_fit', value: Scalar = 0) -> PackRowsResult: ...
 
 class PackSequenceResult(NamedTuple):
-    rows: Array
-    batch_sizes: Array
+    values: Array
+    lengths: Array
     order: Array
 
 def pack_sequence(data: ArrayLike, lengths: ArrayLike) -> PackSequenceResult: ...
@@ -382,8 +378,8 @@ class PadResult(NamedTuple):
 def pad(data: ArrayLike, lengths: ArrayLike, *, max_length: int | None = None, value: Scalar = 0, side: Literal['right', 'left'] = 'right', truncate: builtins.bool = False, multiple_of: int = 1, out: Any = None) -> PadResult: ...
 
 class PadEmptyResult(NamedTuple):
-    rows: Array
-    filled: Array
+    values: Array
+    lengths: Array
 
 def pad_empty(data: ArrayLike, lengths: ArrayLike, *, value: Scalar = 0) -> PadEmptyResult: ...
 
@@ -392,10 +388,12 @@ def pad_lengths(data: ArrayLike, lengths: ArrayLike, *, target_length: int, valu
 def pow(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
 class PrependTokenResult(NamedTuple):
-    rows: Array
-    longer: Array
+    values: Array
+    lengths: Array
 
 def prepend_token(data: ArrayLike, lengths: ArrayLike, *, token: Scalar) -> PrependTokenResult: ...
+
+def rank_within(data: ArrayLike, lengths: ArrayLike, *, ties: Literal['first', 'min', 'max', 'dense'] = 'first', descending: builtins.bool = False) -> Array: ...
 
 def reciprocal(x: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -410,22 +408,22 @@ def relu(x: ArrayLike, *, out: Any = None) -> Array: ...
 def remainder(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
 class RemovePaddingResult(NamedTuple):
-    rows: Array
-    kept: Array
+    values: Array
+    lengths: Array
 
 def remove_padding(data: ArrayLike, lengths: ArrayLike, *, before: int = 1, after: int | None = None) -> RemovePaddingResult: ...
 
 class RepeatSequencesResult(NamedTuple):
-    rows: Array
-    sizes: Array
+    values: Array
+    lengths: Array
 
 def repeat_sequences(data: ArrayLike, repeats: ArrayLike, lengths: ArrayLike) -> RepeatSequencesResult: ...
 
 def reshape(x: ArrayLike, shape: ArrayLike) -> Array: ...
 
 class ReshapeSequencesResult(NamedTuple):
-    rows: Array
-    reshaped: Array
+    values: Array
+    lengths: Array
 
 def reshape_sequences(data: ArrayLike, lengths: ArrayLike, *, width: int) -> ReshapeSequencesResult: ...
 
@@ -474,12 +472,14 @@ def sinh(x: ArrayLike, *, out: Any = None) -> Array: ...
 def slice_axes(x: ArrayLike, *, starts: int | collections.abc.Sequence[int], stops: int | collections.abc.Sequence[int], steps: int | collections.abc.Sequence[int] | None = None, axes: int | collections.abc.Sequence[int] | None = None) -> Array: ...
 
 class SliceSequencesResult(NamedTuple):
-    rows: Array
-    kept: Array
+    values: Array
+    lengths: Array
 
 def slice_sequences(data: ArrayLike, starts: ArrayLike, sizes: ArrayLike, lengths: ArrayLike, *, clip: builtins.bool = False) -> SliceSequencesResult: ...
 
 def softmax(x: ArrayLike) -> Array: ...
+
+def softmax_within(data: ArrayLike, lengths: ArrayLike) -> Array: ...
 
 def sort_within(data: ArrayLike, lengths: ArrayLike, *, descending: builtins.bool = False) -> Array: ...
 
@@ -504,15 +504,15 @@ def sparse_lengths_sum(table: ArrayLike, indices: ArrayLike, lengths: ArrayLike,
 def split(x: ArrayLike, *, parts: int | collections.abc.Sequence[int], axis: int = 0) -> list[Array]: ...
 
 class SplitSequencesResult(NamedTuple):
-    rows: Array
-    pieces: Array
+    values: Array
+    lengths: Array
     counts: Array
 
 def split_sequences(data: ArrayLike, lengths: ArrayLike, *, chunk: int, stride: int | None = None) -> SplitSequencesResult: ...
 
 class SplitWordsResult(NamedTuple):
-    words: Array
-    sizes: Array
+    values: Array
+    lengths: Array
     counts: Array
 
 def split_words(data: ArrayLike, lengths: ArrayLike, *, pattern: str | None = None, errors: Literal['strict', 'replace'] = 'strict') -> SplitWordsResult: ...
@@ -534,14 +534,14 @@ def tanh(x: ArrayLike, *, out: Any = None) -> Array: ...
 def tile(x: ArrayLike, *, repeats: int | collections.abc.Sequence[int]) -> Array: ...
 
 class TokenizeResult(NamedTuple):
-    tokens: Array
-    sizes: Array
+    values: Array
+    lengths: Array
 
 def tokenize(data: ArrayLike, lengths: ArrayLike, *, tokenizer: Any, special_tokens: builtins.bool = True, errors: Literal['strict', 'replace'] = 'strict') -> TokenizeResult: ...
 
 class TokensToBytesResult(NamedTuple):
-    data: Array
-    sizes: Array
+    values: Array
+    lengths: Array
 
 def tokens_to_bytes(tokens: ArrayLike, lengths: ArrayLike, *, offset: int = 0) -> TokensToBytesResult: ...
 
@@ -550,16 +550,16 @@ def train_tokenizer(data: ArrayLike, lengths: ArrayLike, *, vocabulary_size: int
 def transpose(x: ArrayLike, *, perm: int | collections.abc.Sequence[int] | None = None) -> Array: ...
 
 class TrimDatasetResult(NamedTuple):
-    rows: Array
-    kept: Array
+    values: Array
+    lengths: Array
 
 def trim_dataset(data: ArrayLike, lengths: ArrayLike, *, multiple_of: int) -> TrimDatasetResult: ...
 
 def trunc(x: ArrayLike, *, out: Any = None) -> Array: ...
 
 class TruncateResult(NamedTuple):
-    rows: Array
-    kept: Array
+    values: Array
+    lengths: Array
 
 def truncate(data: ArrayLike, lengths: ArrayLike, *, max_length: int, keep: Literal['head', 'tail'] = 'head') -> TruncateResult: ...
 
@@ -572,25 +572,25 @@ def uint64(x: ArrayLike, *, out: Any = None) -> Array: ...
 def uint8(x: ArrayLike, *, out: Any = None) -> Array: ...
 
 class UniqueWithinResult(NamedTuple):
-    rows: Array
+    values: Array
+    lengths: Array
     counts: Array
-    kept: Array
 
 def unique_within(data: ArrayLike, lengths: ArrayLike, *, order: Literal['sorted', 'first'] = 'sorted') -> UniqueWithinResult: ...
 
 def unpack_by_time(packed: ArrayLike, lengths: ArrayLike, *, out: Any = None) -> Array: ...
 
 class UnpackRowsResult(NamedTuple):
-    data: Array
+    values: Array
     lengths: Array
 
 def unpack_rows(packed: ArrayLike, sources: ArrayLike, piece_lengths: ArrayLike, pieces: ArrayLike, *, num_sequences: int | None = None) -> UnpackRowsResult: ...
 
 class UnpackSequenceResult(NamedTuple):
-    data: Array
+    values: Array
     lengths: Array
 
-def unpack_sequence(rows: ArrayLike, batch_sizes: ArrayLike, order: ArrayLike) -> UnpackSequenceResult: ...
+def unpack_sequence(data: ArrayLike, order: ArrayLike, lengths: ArrayLike) -> UnpackSequenceResult: ...
 
 def unpad(padded: ArrayLike, lengths: ArrayLike, *, side: Literal['right', 'left'] = 'right', out: Any = None) -> Array: ...
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, OpTypeError, ShapeError
-from seqflow.ops.axes import check_distinct, positive_axes, positive_axis
+from seqflow.ops.shared.axes import check_distinct, positive_axes, positive_axis
 from seqflow.registry import op
 from seqflow.signature import CountOrSizes, Ints, Sizes
 
@@ -61,7 +61,7 @@ def _check_rank(i: int, rank: int, first: int, expected: int) -> None:
 
 @op("{tensors[*_]}+ -> joined[*e]", caffe2="Concat", shape=_infer_concat)
 def concat(tensors: list[Array], *, axis: int = 0) -> Array:
-    """The tensors one after another along an axis; they agree in all others, and in dtype.
+    """Join tensors along an axis; they must agree in all other axes, and in dtype.
 
     Along another axis than 0 the rows stay rows, and lengths that describe them describe those of the result.
     For sequences, joined one by one, see `concat_sequences`. (NumPy casts to a common dtype: say so with `cast`.)
@@ -115,7 +115,7 @@ def _wrong_parts(axis: int, size: Any, parts: int | tuple[int, ...]) -> ShapeErr
 
 @op("x[*d] -> {pieces[*_]}*parts", caffe2="Split", shape=_infer_split)
 def split(x: Array, *, parts: CountOrSizes, axis: int = 0) -> list[Array]:
-    """`x` cut along an axis: into so many equal parts, or into parts of these sizes; the inverse of `concat`.
+    """Cut `x` along an axis into equal parts, or into parts of given sizes; the inverse of `concat`.
 
     ShapeError where the parts do not make up the axis. Along another axis than 0 the rows stay rows. The pieces
     share the memory of `x`. To cut sequences, see `split_sequences`. (NumPy takes positions in place of sizes.)
@@ -146,7 +146,7 @@ def _infer_tile(ctx: "InferenceContext") -> None:
 
 @op("x[*d] -> tiled[*e]", caffe2="Tile", shape=_infer_tile)
 def tile(x: Array, *, repeats: Sizes) -> Array:
-    """`x` repeated along its axes, `repeats[i]` times along axis i; 0 times gives an empty axis.
+    """Repeat `x` along its axes, `repeats[i]` times along axis i; 0 times gives an empty axis.
 
     As in NumPy both are aligned at the last axis: too few repeats leave the first axes alone, too many add axes
     at the front. To repeat each row, see `expand`.
@@ -226,7 +226,7 @@ def _slices(
     steps: tuple[int, ...] | None,
     axes: tuple[int, ...] | None,
 ) -> list[tuple[int, slice]]:
-    """The slice for each axis; for an unknown rank only what can be checked without it."""
+    """The slice for each axis; for an unknown rank, check what can be checked without it."""
     steps = (1,) * len(starts) if steps is None else steps
     for name, given in (("stops", stops), ("steps", steps), ("axes", axes)):
         if given is not None and len(given) != len(starts):
@@ -246,12 +246,11 @@ def _slices(
 def slice_axes(
     x: Array, *, starts: Ints, stops: Ints, steps: Ints | None = None, axes: Ints | None = None
 ) -> Array:
-    """Part of `x` along its first axes, or along `axes`: from each start to before its stop, by each step.
+    """Take a slice of `x` along its first axes, or along `axes`: from each start up to its stop, by each step.
 
     As in NumPy negative positions count from the end, positions beyond an end stand for the end, and a negative
-    step goes backwards. A large stop means up to the last element: `stops=2**63 - 1`. (Caffe2 counts a negative
-    stop one further, -1 being the end.) The result shares the memory of `x`. To cut sequences, see
-    `slice_sequences`.
+    step goes backwards. A large stop means up to the last element: `stops=2**63 - 1`. The result
+    shares the memory of `x`. To cut sequences, see `slice_sequences`.
 
     >>> slice_axes(np.arange(12).reshape(3, 4), starts=[0, -2], stops=[2, 4])
     array([[2, 3],
@@ -280,7 +279,7 @@ def _infer_gather_axis(ctx: "InferenceContext") -> None:
     shape=_infer_gather_axis,
 )
 def gather_axis(data: Array, indices: Array, *, axis: int, wrap: bool = False) -> Array:
-    """The parts of `data` at `indices` along an axis, in the place of that axis.
+    """Take the slices of `data` at `indices` along an axis.
 
     `axis` may count from the end. With `wrap` so may indices; every index outside the axis is an OpIndexError.
     Along axis 0 this is `gather`. (NumPy's `take` wraps without being asked.)

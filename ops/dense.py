@@ -1,4 +1,4 @@
-"""Arithmetic on dense tensors, row by row: what stands between ops on sequences.
+"""Arithmetic on dense tensors, row by row.
 
 These ops know nothing of lengths. Where row i of the result belongs to row i of the input, lengths that describe
 the input's rows describe those of the result.
@@ -11,7 +11,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, ShapeError
-from seqflow.ops.random_bits import sequence_bits, uniform
+from seqflow.ops.shared.random_bits import sequence_bits, uniform
 from seqflow.registry import op
 from seqflow.signature import Dtype, NonNegative
 
@@ -105,10 +105,10 @@ def _at_least_float32(x: Array) -> Array:
 
 @op("float x[N, *e, K] -> y[N, *e, K]", caffe2="Softmax")
 def softmax(x: Array) -> Array:
-    """Along the last axis, `exp(x) / sum(exp(x))`: each row adds up to 1.
+    """Compute `exp(x) / sum(exp(x))` along the last axis, so that each row adds up to 1.
 
     Computed without overflow, float16 in float32. A row of nothing but `-inf` has no answer and gives nan. For
-    the segments of flat data see `lengths_softmax`.
+    the segments of flat data see `softmax_within`.
 
     >>> softmax(np.array([[0.0, 0.0], [0.0, -np.inf]]))
     array([[0.5, 0.5],
@@ -126,10 +126,10 @@ def softmax(x: Array) -> Array:
 def layer_norm(
     x: Array, weight: Array | None = None, bias: Array | None = None, *, epsilon: float = 1e-5
 ) -> Array:
-    """Each row less its mean, divided by its standard deviation; then times `weight`, plus `bias`.
+    """Subtract its mean from each row and divide by its standard deviation; then multiply by `weight`, add `bias`.
 
     The last axis is a row; `epsilon` is added to the variance, which is that of all K elements (`ddof` 0).
-    float16 is computed in float32. (Caffe2 normalises over all axes after `axis` and also gives mean and std.)
+    float16 is computed in float32.
 
     >>> layer_norm(np.array([[1.0, 3.0]]), epsilon=0.0)
     array([[-1.,  1.]])
@@ -155,7 +155,7 @@ def layer_norm(
     caffe2="SquareRootDivide",
 )
 def square_root_divide(data: Array, scale: Array) -> Array:
-    """Each row divided by the square root of its scale; a scale of 0 leaves the row as it is.
+    """Divide each row by the square root of its scale; a scale of 0 leaves the row as it is.
 
     With lengths as the scale it turns sums into Paddle's `sqrt` pool. OpError for a negative scale.
 
@@ -176,10 +176,10 @@ def square_root_divide(data: Array, scale: Array) -> Array:
 
 @op("float x[N, *d] -> y[N, *d], bool kept[N, *d]", caffe2="Dropout")
 def dropout(x: Array, *, ratio: float = 0.5, seed: NonNegative) -> tuple[Array, Array]:
-    """Each element is 0 with probability `ratio`, else divided by `1 - ratio`; and which were kept.
+    """Set each element to 0 with probability `ratio`, else divide it by `1 - ratio`; also say which were kept.
 
     The same seed drops the same places on every machine: element i, counted in C order, is dropped where
-    `uniform(seed, i) < ratio`; the numbers are defined in `seqflow.ops.random_bits`.
+    `uniform(seed, i) < ratio`; the numbers are defined in `seqflow.ops.shared.random_bits`.
 
     >>> dropout(np.ones(4), ratio=0.5, seed=3).kept.shape
     (4,)
@@ -201,7 +201,7 @@ def _infer_cast(ctx: "InferenceContext") -> None:
 
 @op("x[*d] -> dtype y[*d]", caffe2="Cast", shape=_infer_cast)
 def cast(x: Array, *, dtype: Dtype) -> Array:
-    """The same values in another dtype; `x` itself where it has that dtype.
+    """Convert `x` to another dtype; gives `x` itself where it has that dtype.
 
     Floats become integers by dropping the fraction, and anything but 0 is true. A value that the dtype cannot
     hold is an OpError: an integer outside its range, nan or infinity as an integer (NumPy wraps around). Floats

@@ -6,11 +6,10 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpTypeError
-from seqflow.ops.bounds import never_empty, never_longer
-from seqflow.ops.random_bits import random_bits, sequence_bits, uniform
-from seqflow.ops.scalars import cast_scalar
-from seqflow.ops.slices import int64, starts_of
-from seqflow.ops.sparse import move_sequences
+from seqflow.ops.shared.bounds import never_empty, never_longer
+from seqflow.ops.shared.random_bits import random_bits, sequence_bits, uniform
+from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
@@ -22,7 +21,7 @@ Array = np.ndarray[Any, Any]
 
 @op("data[N, *d], bool mask[N] -> rows[K, *d], int64 positions[K]", caffe2="BooleanMask")
 def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
-    """The rows where `mask` is true, and where they were.
+    """Select the rows where `mask` is true; also gives their positions.
 
     >>> boolean_mask(np.array([10, 20, 30]), np.array([True, False, True]))
     BooleanMaskResult(rows=array([10, 30]), positions=array([0, 2]))
@@ -66,9 +65,9 @@ def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | Non
     return data
 
 
-@op("bool mask[sum(lengths)], lengths[B] -> int64 kept[B]", caffe2="BooleanMaskLengths")
+@op("bool mask[sum(lengths)], lengths[B] -> int64 lengths'[B]", caffe2="BooleanMaskLengths")
 def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
-    """How many rows of each sequence a mask keeps: the lengths that go with `boolean_mask` of the rows.
+    """Count the rows of each sequence that a mask keeps: the lengths that go with `boolean_mask` of the rows.
 
     An empty sequence keeps 0.
 
@@ -79,14 +78,14 @@ def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
 
 
 @op(
-    "data[sum(lengths), *d], bool mask[sum(lengths)], lengths[B] -> rows[sum(kept), *d], int64 kept[B]",
-    shape=never_longer("kept"),
+    "data[sum(lengths), *d], bool mask[sum(lengths)], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
+    shape=never_longer,
 )
 def mask_sequences(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
-    """The rows of each sequence where `mask` is true; a sequence may become empty, but stays.
+    """Select the rows of each sequence where `mask` is true; a sequence may become empty, but stays.
 
     >>> mask_sequences(np.array([1, 2, 3]), np.array([True, False, True]), np.array([2, 0, 1]))
-    MaskSequencesResult(rows=array([1, 3]), kept=array([1, 0, 1]))
+    MaskSequencesResult(values=array([1, 3]), lengths=array([1, 0, 1]))
     """
     return _masked(data, mask, lengths)
 
@@ -96,14 +95,14 @@ def _masked(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
     return kernels.gather(data, np.flatnonzero(mask)), kept
 
 
-@op("int data[sum(lengths)], lengths[B] -> rows[sum(kept)], int64 kept[B]", shape=never_longer("kept"))
+@op("int data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B]", shape=never_longer)
 def erase_tokens(data: Array, lengths: Array, *, tokens: Any) -> tuple[Array, Array]:
     """Drop every id that is one of `tokens`, an id or a list of ids; a sequence may become empty, but stays.
 
     This is Paddle's sequence_erase.
 
     >>> erase_tokens(np.array([1, 2, 3, 2]), np.array([3, 0, 1]), tokens=[2, 7])
-    EraseTokensResult(rows=array([1, 3]), kept=array([2, 0, 0]))
+    EraseTokensResult(values=array([1, 3]), lengths=array([2, 0, 0]))
     """
     return _masked(data, ~np.isin(data, _ids(tokens, data.dtype)), lengths)
 
@@ -118,19 +117,19 @@ def _ids(tokens: Any, dtype: np.dtype[Any]) -> Array:
 
 
 def _bound_filtered(ctx: "InferenceContext") -> None:
-    never_longer("kept")(ctx)
+    never_longer(ctx)
     ctx.limit(ctx.dim(ctx.output(1), 0), ctx.dim(ctx.input("lengths"), 0))
 
 
 @op(
-    "data[sum(lengths), *d], bool keep[B], lengths[B] -> rows[sum(kept), *d], int64 kept[K]",
+    "data[sum(lengths), *d], bool keep[B], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[K]",
     shape=_bound_filtered,
 )
 def filter_sequences(data: Array, keep: Array, lengths: Array) -> tuple[Array, Array]:
-    """The whole sequences where `keep` is true, empty ones included.
+    """Select the sequences where `keep` is true, empty ones included.
 
     >>> filter_sequences(np.array([1, 2, 3]), np.array([False, True, True]), np.array([2, 0, 1]))
-    FilterSequencesResult(rows=array([3]), kept=array([0, 1]))
+    FilterSequencesResult(values=array([3]), lengths=array([0, 1]))
     """
     kept = int64(lengths)[keep]
     return move_sequences(data, starts_of(lengths)[keep], kept), kept
@@ -146,8 +145,8 @@ def dropout_ids(
     """Replace each id by `replacement` with probability `ratio`; lengths stay as they are.
 
     The same seed drops the same places on every machine: those whose random number is below `ratio`. It depends
-    on the seed, the place of the sequence among the sequences, and the position in it; `seqflow.ops.random_bits`
-    defines it. An empty sequence stays empty.
+    on the seed, the place of the sequence among the sequences, and the position in it;
+    `seqflow.ops.shared.random_bits` defines it. An empty sequence stays empty.
 
     >>> dropout_ids(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), ratio=0.5, seed=2)
     array([0, 2, 3, 0])
@@ -159,21 +158,21 @@ def dropout_ids(
 
 
 @op(
-    "int data[sum(lengths)], lengths[B] -> rows[sum(kept)], int64 kept[B]",
+    "int data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B]",
     caffe2="SparseDropoutWithReplacement",
-    shape=never_empty("kept"),
+    shape=never_empty,
 )
 def dropout_sequences(
     data: Array, lengths: Array, *, ratio: float, replacement: Scalar = 0, seed: NonNegative
 ) -> tuple[Array, Array]:
     """Replace each whole sequence by the one id `replacement` with probability `ratio`.
 
-    As in Caffe2 a replaced sequence has length 1, also where it was empty. The same seed drops the same
+    A replaced sequence has length 1, also where it was empty. The same seed drops the same
     sequences on every machine: those whose random number is below `ratio`. It depends on the seed and the place
-    of the sequence among the sequences; `seqflow.ops.random_bits` defines it.
+    of the sequence among the sequences; `seqflow.ops.shared.random_bits` defines it.
 
     >>> dropout_sequences(np.array([1, 2, 3]), np.array([2, 0, 1]), ratio=0.5, seed=2)
-    DropoutSequencesResult(rows=array([0, 0, 3]), kept=array([1, 1, 1]))
+    DropoutSequencesResult(values=array([0, 0, 3]), lengths=array([1, 1, 1]))
     """
     value = cast_scalar("replacement", replacement, data.dtype)
     dropped = uniform(sequence_bits(seed, len(lengths))) < _probability(ratio)

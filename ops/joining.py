@@ -1,4 +1,4 @@
-"""Several columns of sequences in, one out: sequence by sequence, row by row."""
+"""Joining several columns of sequences into one, sequence by sequence or row by row."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpTypeError
-from seqflow.ops.slices import int64, slice_positions, starts_of
+from seqflow.ops.shared.slices import int64, slice_positions, starts_of
 from seqflow.registry import op
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ def _infer_joined(ctx: "InferenceContext") -> None:
     """All data have the dtype of the first, which the signature leaves open; the lengths add up."""
     parts = range(len(ctx.inputs("lengths")))
     _check_dtypes([ctx.dtype(f"data[{i}]") for i in parts])
-    ctx.limit(ctx.max_of("joined"), sum(ctx.max_of(f"lengths[{i}]") for i in parts))
-    ctx.limit(ctx.sum_of("joined"), sum(ctx.sum_of(f"lengths[{i}]") for i in parts))
+    ctx.limit(ctx.max_of("lengths'"), sum(ctx.max_of(f"lengths[{i}]") for i in parts))
+    ctx.limit(ctx.sum_of("lengths'"), sum(ctx.sum_of(f"lengths[{i}]") for i in parts))
 
 
 def _check_dtypes(dtypes: list[Any]) -> None:
@@ -30,16 +30,16 @@ def _check_dtypes(dtypes: list[Any]) -> None:
 
 
 @op(
-    "{data[sum(lengths), *d], lengths[B]}+ -> rows[sum(joined), *d], int64 joined[B]",
+    "{data[sum(lengths), *d], lengths[B]}+ -> values[sum(lengths'), *d], int64 lengths'[B]",
     shape=_infer_joined,
 )
 def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
-    """Sequence by sequence, those of all inputs one after another: a title, then its text.
+    """Join sequence i of every input into one sequence: a title, then its text.
 
     All data have one dtype. An empty sequence adds nothing.
 
     >>> concat_sequences([np.array([1, 2, 3]), np.array([7, 8])], [np.array([2, 1]), np.array([0, 2])])
-    ConcatSequencesResult(rows=array([1, 2, 3, 7, 8]), joined=array([2, 3]))
+    ConcatSequencesResult(values=array([1, 2, 3, 7, 8]), lengths=array([2, 3]))
     """
     _check_dtypes([one.dtype for one in data])
     joined = _added(lengths)
@@ -53,17 +53,17 @@ def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Ar
 
 
 @op(
-    "{data[sum(lengths), *d], lengths[B]}+ -> rows[sum(joined), *d], int64 joined[B]",
+    "{data[sum(lengths), *d], lengths[B]}+ -> values[sum(lengths'), *d], int64 lengths'[B]",
     shape=_infer_joined,
 )
 def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
-    """Sequence by sequence, the rows of all inputs in turn: first rows, second rows, and so on.
+    """Join sequence i of every input, taking rows in turn: first rows, second rows, and so on.
 
     An input whose sequence has come to its end is passed over, so no row is lost, and an empty one adds
     nothing. All data have one dtype.
 
     >>> interleave([np.array([1, 2, 3]), np.array([7])], [np.array([2, 1]), np.array([1, 0])])
-    InterleaveResult(rows=array([1, 7, 2, 3]), joined=array([3, 1]))
+    InterleaveResult(values=array([1, 7, 2, 3]), lengths=array([3, 1]))
     """
     _check_dtypes([one.dtype for one in data])
     all_sizes = [int64(one) for one in lengths]

@@ -7,7 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, ShapeError
 from seqflow.kernels.arrays import integers
-from seqflow.ops.slices import starts_of
+from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive
 
@@ -22,8 +22,7 @@ MAX_INT32 = np.iinfo(np.int32).max
 def lengths_to_offsets(lengths: Array) -> Array:
     """Where each sequence starts, with the total at the end (Arrow's offsets, `cu_seqlens`).
 
-    An empty sequence starts where the next one does. Caffe2 leaves the total out unless `include_last_offset` is
-    set.
+    An empty sequence starts where the next one does.
 
     >>> lengths_to_offsets(np.array([2, 0, 1]))
     array([0, 2, 2, 3])
@@ -33,7 +32,7 @@ def lengths_to_offsets(lengths: Array) -> Array:
 
 @op("int offsets[B+1] -> int64 lengths[B]")
 def offsets_to_lengths(offsets: Array) -> Array:
-    """How long each sequence is: the differences of neighbouring offsets.
+    """The length of each sequence: the differences of neighbouring offsets.
 
     Offsets must not decrease. The first may be above 0, as in a slice of an Arrow array; below 0 it is an error.
 
@@ -54,7 +53,7 @@ def offsets_to_lengths(offsets: Array) -> Array:
 
 @op("lengths[B] -> int32 cu_seqlens[B+1]")
 def lengths_to_cu_seqlens(lengths: Array) -> Array:
-    """Offsets in int32, as kernels for variable-length attention want them.
+    """Offsets in int32, as kernels for variable-length attention take them.
 
     An empty sequence starts where the next one does. A total above what int32 holds is an error.
 
@@ -107,7 +106,7 @@ def lengths_to_ranges(lengths: Array) -> Array:
 def segment_ids_to_ranges(ids: Array, *, num_segments: NonNegative | None = None) -> Array:
     """The first row and the number of rows of each segment; see `segment_ids_to_lengths` for the ids.
 
-    An empty segment starts where the next one does. Caffe2 gives (0, 0) for those behind the last id.
+    An empty segment starts where the next one does.
 
     >>> segment_ids_to_ranges(np.array([0, 0, 2]))
     array([[0, 2],
@@ -130,7 +129,7 @@ def lengths_to_positions(lengths: Array) -> Array:
 
 @op("lengths[B] -> float32 weights[sum(lengths)]", caffe2="LengthsToWeights")
 def lengths_to_weights(lengths: Array, *, power: float = 0.5) -> Array:
-    """For each row `1 / length**power` of its sequence; an empty sequence does not appear.
+    """A weight of `1 / length**power` for each row of a sequence; an empty sequence does not appear.
 
     >>> lengths_to_weights(np.array([4, 0, 1]))
     array([0.5, 0.5, 0.5, 0.5, 1. ], dtype=float32)
@@ -158,7 +157,7 @@ def lengths_to_shape(lengths: Array) -> Array:
 
 @op("lengths[B] -> int64 parts[n*B]", caffe2="LengthsSplit")
 def lengths_split(lengths: Array, *, n: Positive) -> Array:
-    """Each length as `n` lengths that add up to it: nearly equal, the larger ones first, zeros last.
+    """Split each length into `n` lengths that add up to it: nearly equal, the larger ones first, zeros last.
 
     An empty sequence gives `n` zeros.
 
@@ -170,9 +169,9 @@ def lengths_split(lengths: Array, *, n: Positive) -> Array:
     return parts
 
 
-@op("lens inner[sum(outer)], outer[B] -> int64 rows[B]")
+@op("lens inner[sum(outer)], outer[B] -> int64 lengths[B]")
 def collapse_lengths(inner: Array, outer: Array) -> Array:
-    """Two levels as one: how many rows each outer sequence has; an empty outer sequence has none.
+    """The number of rows of each outer sequence: two levels become one. An empty outer sequence has 0.
 
     >>> collapse_lengths(np.array([2, 0, 1]), np.array([2, 0, 1]))
     array([2, 0, 1])
@@ -182,7 +181,7 @@ def collapse_lengths(inner: Array, outer: Array) -> Array:
 
 @op("lengths[B], lens other[B] ->", same=("lengths", "other"))
 def same_lengths(lengths: Array, other: Array) -> None:
-    """Say that two columns have the same lengths, row by row: tokens and their labels.
+    """Declare that two columns have the same lengths, row by row: tokens and their labels.
 
     In a net it makes their rows the same for inference; when it runs, LodError names the first row where the
     lengths differ; an empty sequence is the same as an empty one. It has no output.
@@ -206,7 +205,7 @@ def _unify_rows(ctx: "InferenceContext") -> None:
 
 @op("data[N, *d], other[M, *e] ->", shape=_unify_rows)
 def same_rows(data: Array, other: Array) -> None:
-    """Say that row i of one tensor belongs to row i of the other, though they come from different places.
+    """Declare that row i of one tensor belongs to row i of the other, though they come from different places.
 
     In a net it makes their rows the same for inference; when it runs, as many rows on both sides are all that can
     be checked. It has no output.

@@ -7,7 +7,7 @@ import numpy as np
 
 from seqflow.errors import LodError, OpError, ShapeError
 from seqflow.kernels.arrays import integers
-from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
@@ -19,7 +19,7 @@ TRIANGLES = {
     "upper_diagonal": np.greater_equal,
     "lower_diagonal": np.less_equal,
 }
-"""What column and row of a masked place have to do with each other."""
+"""How the column and row of a masked place are related."""
 Mode = Literal["sequence", "window", "upper", "lower", "upper_diagonal", "lower_diagonal"]
 
 
@@ -27,7 +27,7 @@ Mode = Literal["sequence", "window", "upper", "lower", "upper_diagonal", "lower_
 def lengths_to_mask(
     lengths: Array, *, max_length: NonNegative | None = None, side: Literal["right", "left"] = "right"
 ) -> Array:
-    """One row a sequence, true where it has data: the mask of `pad` with the same `side`.
+    """One row for each sequence, true where it has data: the mask of `pad` with the same `side`.
 
     An empty sequence is a row of False. A sequence longer than `max_length` fills its row.
 
@@ -46,7 +46,7 @@ def lengths_to_mask(
 
 @op("x[T>=max(lengths), B, *d], lengths[B] -> y[P=T, B, *d]", caffe2="VariableLengthSequencePadding")
 def zero_after_length(x: Array, lengths: Array) -> Array:
-    """Time-major data with 0 at every step from the length of each sequence on, whatever was there.
+    """Set time-major data to 0 at every step from the length of each sequence on.
 
     The column of an empty sequence is all 0.
 
@@ -71,15 +71,14 @@ def sequence_mask(
     radius: NonNegative = 10,
     fill: Scalar | None = None,
 ) -> Array:
-    """`x` with `fill`, by default -inf, at the places that `mode` masks, as in attention scores.
+    """Replace `x` by `fill`, by default -inf, where `mode` masks it, as in attention scores.
 
     Each matrix has as rows the axes before `axis`, as columns those from it on. With `batch` the axes up to it
     count matrices that are masked alike; with `repeat_from_axis` the axes from it on share their column's fate.
 
     `sequence` masks column >= bounds[row], `window` what is farther than `radius` from column bounds[row]; there is
     one bound a row. `upper` masks column > row, `lower` column < row, `upper_diagonal` and `lower_diagonal` the
-    diagonal, too: so does Caffe2, whose documentation says the opposite. A `fill` that the dtype cannot hold is an
-    error: integers have no -inf, so they need one.
+    diagonal, too. A `fill` that the dtype cannot hold is an error: integers have no -inf, so they need one.
 
     >>> sequence_mask(np.array([[1.0, 2.0], [3.0, 4.0]]), mode="upper")
     array([[  1., -inf],

@@ -1,13 +1,13 @@
-"""Sequences in another order inside: sorted, distinct, shuffled."""
+"""The rows of each sequence in another order: sorted, distinct, shuffled."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.ops.bounds import never_longer
-from seqflow.ops.random_bits import random_bits
-from seqflow.ops.slices import starts_of
+from seqflow.ops.shared.bounds import never_longer
+from seqflow.ops.shared.random_bits import random_bits
+from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative
 
@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 
 @op("ordered data[sum(lengths), *d], lengths[B] -> sorted[sum(lengths), *d]")
 def sort_within(data: Array, lengths: Array, *, descending: bool = False) -> Array:
-    """The values of each sequence in ascending order, or descending, each column by itself.
+    """Sort the values of each sequence in ascending order, or descending, each column by itself.
 
     NaN and NaT count as larger than all else: last when ascending, as in NumPy, first when descending. An empty
     sequence stays empty.
@@ -32,7 +32,7 @@ def sort_within(data: Array, lengths: Array, *, descending: bool = False) -> Arr
 
 @op("ordered data[sum(lengths), *d], lengths[B] -> int64 positions[sum(lengths), *d]")
 def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> Array:
-    """Where the values of `sort_within` were, counted inside their sequence; equal values keep their order.
+    """The positions inside its sequence that sort it as `sort_within` does; equal values keep their order.
 
     An empty sequence stays empty.
 
@@ -43,24 +43,24 @@ def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> 
 
 
 def _bound_unique(ctx: "InferenceContext") -> None:
-    never_longer("kept")(ctx)
+    never_longer(ctx)
     ctx.limit(ctx.max_of("counts"), ctx.max_of("lengths"))
 
 
 @op(
-    "ordered data[sum(lengths)], lengths[B] -> rows[sum(kept)], int64 counts[sum(kept)], int64 kept[B]",
+    "ordered data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B], int64 counts[sum(lengths')]",
     shape=_bound_unique,
 )
 def unique_within(
     data: Array, lengths: Array, *, order: Literal["sorted", "first"] = "sorted"
 ) -> tuple[Array, Array, Array]:
-    """The distinct values of each sequence, and how often each is there; an empty sequence stays empty.
+    """The distinct values of each sequence, and the count of each; an empty sequence stays empty.
 
     They come in ascending order, or with `order="first"` in the order they are first seen. All NaN are one value,
     and so are all NaT.
 
     >>> unique_within(np.array([3, 1, 3, 5]), np.array([3, 0, 1]))
-    UniqueWithinResult(rows=array([1, 3, 5]), counts=array([1, 2, 1]), kept=array([2, 0, 1]))
+    UniqueWithinResult(values=array([1, 3, 5]), lengths=array([2, 0, 1]), counts=array([1, 2, 1]))
     """
     positions = None if order == "sorted" else _ascending(data, lengths)
     ordered = kernels.sort_within(data, lengths) if positions is None else kernels.gather(data, positions)
@@ -69,14 +69,14 @@ def unique_within(
     counts = np.diff(first, append=len(data))
     kept = kernels.segment_reduce("sum", opens, lengths)
     if positions is None:
-        return ordered[first], counts, kept
+        return ordered[first], kept, counts
     seen = positions[first]
     by_place = np.argsort(seen)
-    return data[seen[by_place]], counts[by_place], kept
+    return data[seen[by_place]], kept, counts[by_place]
 
 
 def _opens_run(ordered: Array, lengths: Array) -> Array:
-    """Where a sorted sequence has a value for the first time."""
+    """True where a value of a sorted sequence occurs for the first time."""
     opens = np.ones(len(ordered), bool)
     same = ordered[1:] == ordered[:-1]
     if ordered.dtype.kind in "fmM":
@@ -90,11 +90,11 @@ def _opens_run(ordered: Array, lengths: Array) -> Array:
 
 @op("data[sum(lengths), *d], lengths[B] -> shuffled[sum(lengths), *d]")
 def shuffle_within(data: Array, lengths: Array, *, seed: NonNegative) -> Array:
-    """The rows of each sequence in random order, every order equally likely; an empty sequence stays empty.
+    """Shuffle the rows of each sequence, every order equally likely; an empty sequence stays empty.
 
     The same seed gives the same order on every machine: the rows are sorted by their random numbers, which are
-    defined in `seqflow.ops.random_bits`, equal ones by position. What happens to a sequence depends on its place
-    among the sequences and its length, not on the others.
+    defined in `seqflow.ops.shared.random_bits`, equal ones by position. What happens to a sequence depends on its
+    place among the sequences and its length, not on the others.
 
     >>> shuffle_within(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), seed=7)
     array([2, 1, 3, 4])
@@ -103,5 +103,5 @@ def shuffle_within(data: Array, lengths: Array, *, seed: NonNegative) -> Array:
 
 
 def _ascending(values: Array, lengths: Array) -> Array:
-    """The rows in the order that sorts the values of each sequence; equal values keep their order."""
+    """The row indices that sort the values of each sequence; equal values keep their order."""
     return kernels.argsort_within(values, lengths) + kernels.expand(starts_of(lengths), lengths)

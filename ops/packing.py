@@ -1,4 +1,4 @@
-"""Rows packed full: several sequences in each, for training without padding waste."""
+"""Packing several sequences into each row, for training without padding waste."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -7,9 +7,8 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError
 from seqflow.kernels.arrays import integers
-from seqflow.ops.lengths import MAX_INT32
-from seqflow.ops.scalars import cast_scalar
-from seqflow.ops.slices import starts_of
+from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
 Array = np.ndarray[Any, Any]
+MAX_INT32 = np.iinfo(np.int32).max
 
 
 def _bound_packed(ctx: "InferenceContext") -> None:
@@ -43,7 +43,7 @@ def pack_rows(
     strategy: Literal["best_fit", "first_fit", "concat"] = "best_fit",
     value: Scalar = 0,
 ) -> tuple[Array, ...]:
-    """Several sequences in each row of `capacity`, for training without padding waste.
+    """Pack several sequences into each row of `capacity`, for training without padding waste.
 
     `best_fit` places the longest first, each where it leaves the least room; `first_fit` keeps the input's
     order and takes the first row with room; `concat` cuts the stream of all sequences every `capacity`. A
@@ -70,7 +70,7 @@ def pack_rows(
 
 @op(
     "packed[R, C, *d], int sources[sum(pieces)], lens piece_lengths[sum(pieces)], pieces[R]"
-    " -> data[sum(lengths), *d], int64 lengths[num_sequences|B]",
+    " -> values[sum(lengths), *d], int64 lengths[num_sequences|B]",
 )
 def unpack_rows(
     packed: Array,
@@ -80,14 +80,14 @@ def unpack_rows(
     *,
     num_sequences: NonNegative | None = None,
 ) -> tuple[Array, Array]:
-    """The sequences that `pack_rows` packed, in their old order, and their lengths.
+    """Restore the sequences that `pack_rows` packed, in their old order.
 
     `num_sequences` counts empty sequences at the end, which have no piece; without it the last source is the
     last sequence.
 
     >>> packed = pack_rows(np.array([1, 2, 3, 4, 5, 6]), np.array([2, 3, 1]), capacity=3)
     >>> unpack_rows(packed.packed, packed.sources, packed.piece_lengths, packed.pieces)
-    UnpackRowsResult(data=array([1, 2, 3, 4, 5, 6]), lengths=array([2, 3, 1]))
+    UnpackRowsResult(values=array([1, 2, 3, 4, 5, 6]), lengths=array([2, 3, 1]))
     """
     sizes = piece_lengths.astype(np.int64, copy=False)
     sources = integers(sources, "sources")
@@ -102,7 +102,7 @@ def unpack_rows(
 
 @op("lens piece_lengths[sum(pieces)], pieces[R] -> int32 cu_seqlens[S]")
 def packed_cu_seqlens(piece_lengths: Array, pieces: Array, *, capacity: Positive) -> Array:
-    """Where each piece of packed rows starts, for variable-length attention over all rows laid end to end.
+    """The offsets of the pieces of packed rows, for variable-length attention over all rows laid end to end.
 
     The padding of a row, where there is any, is its last segment, so that the last entry is `R*capacity`. An empty
     piece starts where the next one does. More than int32 holds is an error.
@@ -131,7 +131,7 @@ def _source_lengths(sources: Array, sizes: Array, num_sequences: int | None) -> 
 
 
 def _piece_starts(sizes: Array, pieces: Array, capacity: int) -> Array:
-    """Where each piece starts among all elements of all rows."""
+    """The offset of each piece among all elements of all rows."""
     ends, first = kernels.lengths_to_offsets(sizes), kernels.lengths_to_offsets(pieces)
     _used(ends, first, capacity)
     row = kernels.lengths_to_segment_ids(pieces)
@@ -140,7 +140,7 @@ def _piece_starts(sizes: Array, pieces: Array, capacity: int) -> Array:
 
 
 def _used(ends: Array, first: Array, capacity: int) -> Array:
-    """How many elements the pieces of each row have; LodError where they are more than `capacity`."""
+    """The number of elements in the pieces of each row; LodError where it is more than `capacity`."""
     used: Array = ends[first[1:]] - ends[first[:-1]]
     over = np.flatnonzero(used > capacity)
     if len(over):

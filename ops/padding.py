@@ -1,4 +1,4 @@
-"""Between flat and dense, and rows of padding between sequences."""
+"""Padding sequences to a dense array and back, and rows of padding between sequences."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -6,10 +6,9 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpTypeError
-from seqflow.ops.bounds import longer_by, never_empty, never_longer
-from seqflow.ops.scalars import cast_scalar
-from seqflow.ops.slices import starts_of
-from seqflow.ops.sparse import move_sequences
+from seqflow.ops.shared.bounds import longer_by, never_empty, never_longer
+from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.slices import move_sequences, starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
 
@@ -21,7 +20,7 @@ Side = Literal["right", "left"]
 
 
 def _round_width_up(ctx: "InferenceContext") -> None:
-    """`multiple_of`, which the signature leaves out."""
+    """Apply `multiple_of`, of which the signature says nothing."""
     multiple = ctx.attr("multiple_of")
     if multiple == 1:
         return
@@ -49,12 +48,12 @@ def pad(
     multiple_of: Positive = 1,
     out: Array | tuple[Array, Array] | None = None,
 ) -> tuple[Array, Array]:
-    """One row of `max_length` a sequence, filled up with `value`; and a mask, true where data are.
+    """Lay out each sequence as one row of `max_length`, filled up with `value`; and a mask, true where data are.
 
     Without `max_length` the longest sequence decides; `multiple_of` rounds the width up, that of `max_length`
     too. `side` is where the padding goes. A longer sequence is an error, unless `truncate` cuts it (at its end;
     with `side="left"` at its start). `out` is an array for the padded rows, or a pair with one for the mask. An
-    empty sequence is a row of padding. Caffe2 truncates without being asked.
+    empty sequence is a row of padding.
 
     >>> pad(np.array([1, 2, 3]), np.array([2, 0, 1])).padded
     array([[1, 2],
@@ -70,7 +69,7 @@ def pad(
 
 @op("padded[B, T>=max(lengths), *d], lengths[B] -> data[sum(lengths), *d]", caffe2="UnpackSegments")
 def unpad(padded: Array, lengths: Array, *, side: Side = "right", out: Array | None = None) -> Array:
-    """The data of a padded array, flat again: the inverse of `pad` with the same `side`.
+    """Flatten a padded array, without its padding: the inverse of `pad` with the same `side`.
 
     An empty sequence has no rows, whatever its row of `padded` holds. `out` is an array for the result.
 
@@ -85,7 +84,7 @@ def unpad(padded: Array, lengths: Array, *, side: Side = "right", out: Array | N
     caffe2="LengthsPad",
 )
 def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, value: Scalar = 0) -> Array:
-    """`pad` to `target_length`, laid flat: each sequence, then rows of `value` up to that length.
+    """Extend each sequence to `target_length` by rows of `value`; the result is flat.
 
     A longer sequence is an error; an empty one is `target_length` rows of padding.
 
@@ -98,15 +97,15 @@ def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, valu
 
 
 @op(
-    "data[sum(lengths), *d], lengths[B] -> rows[sum(filled), *d], int64 filled[B]",
+    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
     caffe2="PadEmptySamples",
-    shape=never_empty("filled"),
+    shape=never_empty,
 )
 def pad_empty(data: Array, lengths: Array, *, value: Scalar = 0) -> tuple[Array, Array]:
-    """One row of `value` in the place of each empty sequence; all others stay as they are.
+    """Give each empty sequence one row of `value`; all others stay as they are.
 
     >>> pad_empty(np.array([1, 2, 3]), np.array([2, 0, 1]), value=9)
-    PadEmptyResult(rows=array([1, 2, 9, 3]), filled=array([2, 1, 1]))
+    PadEmptyResult(values=array([1, 2, 9, 3]), lengths=array([2, 1, 1]))
     """
     fill = cast_scalar("value", value, data.dtype)
     sizes = lengths.astype(np.int64, copy=False)
@@ -119,11 +118,11 @@ def pad_empty(data: Array, lengths: Array, *, value: Scalar = 0) -> tuple[Array,
 
 def _bound_padded(ctx: "InferenceContext") -> None:
     before, after = ctx.attr("before"), ctx.attr("after")
-    longer_by(ctx, "longer", before + (before if after is None else after))
+    longer_by(ctx, before + (before if after is None else after))
 
 
 @op(
-    "data[sum(lengths), *d], lengths[B], start[*d]?, end[*d]? -> rows[sum(longer), *d], int64 longer[B]",
+    "data[sum(lengths), *d], lengths[B], start[*d]?, end[*d]? -> values[sum(lengths'), *d], int64 lengths'[B]",
     caffe2="AddPadding",
     shape=_bound_padded,
 )
@@ -136,13 +135,13 @@ def add_padding(
     before: NonNegative = 1,
     after: NonNegative | None = None,
 ) -> tuple[Array, Array]:
-    """`before` more rows in front of each sequence, `after` more behind it; and the new lengths.
+    """Add `before` rows in front of each sequence and `after` rows behind it.
 
     An empty sequence gets them, too. Without `after` there are as many behind as before. The rows in front are
     copies of `start`, those behind of `end`; without `end` they are like those in front, without both they are 0.
 
     >>> add_padding(np.array([1, 2, 3]), np.array([2, 0, 1]), before=1, after=0)
-    AddPaddingResult(rows=array([0, 1, 2, 0, 0, 3]), longer=array([3, 1, 2]))
+    AddPaddingResult(values=array([0, 1, 2, 0, 0, 3]), lengths=array([3, 1, 2]))
     """
     after = before if after is None else after
     start = np.zeros(data.shape[1:], data.dtype) if start is None else _like(data, "start", start)
@@ -157,20 +156,20 @@ def add_padding(
 
 
 @op(
-    "data[sum(lengths), *d], lengths[B] -> rows[sum(kept), *d], int64 kept[B]",
+    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
     caffe2="RemovePadding",
-    shape=never_longer("kept"),
+    shape=never_longer,
 )
 def remove_padding(
     data: Array, lengths: Array, *, before: NonNegative = 1, after: NonNegative | None = None
 ) -> tuple[Array, Array]:
-    """The inverse of `add_padding`: each sequence without its first `before` and its last `after` rows.
+    """Remove the first `before` and the last `after` rows of each sequence: the inverse of `add_padding`.
 
     Without `after` as many are taken away behind as before. A sequence with fewer rows than that is an error, so
-    an empty sequence is one unless both are 0. (Caffe2 writes outside its memory.)
+    an empty sequence is one unless both are 0.
 
     >>> remove_padding(np.array([0, 1, 2, 0, 0, 3]), np.array([3, 1, 2]), before=1, after=0)
-    RemovePaddingResult(rows=array([1, 2, 3]), kept=array([2, 0, 1]))
+    RemovePaddingResult(values=array([1, 2, 3]), lengths=array([2, 0, 1]))
     """
     after = before if after is None else after
     starts, kept = _inside(lengths, before, after)
@@ -199,7 +198,7 @@ def gather_padding(
 
 
 def _inside(lengths: Array, before: int, after: int) -> tuple[Array, Array]:
-    """Where each sequence starts behind its padding, and its length without."""
+    """The start of each sequence behind its padding, and its length without the padding."""
     sizes = lengths.astype(np.int64, copy=False)
     short = np.flatnonzero(sizes < before + after)
     if len(short):

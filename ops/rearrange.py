@@ -1,4 +1,4 @@
-"""Sequences in, sequences out: cut, reordered, repeated. The new lengths are the last output."""
+"""Sequences cut, reordered, extended, repeated."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -6,10 +6,9 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError
-from seqflow.ops.bounds import never_longer, one_longer
-from seqflow.ops.scalars import cast_scalar
-from seqflow.ops.slices import int64, slice_positions, starts_of
-from seqflow.ops.sparse import move_sequences
+from seqflow.ops.shared.bounds import never_longer, one_longer
+from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.slices import int64, move_sequences, slice_positions, starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
 
@@ -20,18 +19,18 @@ Array = np.ndarray[Any, Any]
 
 
 def _bound_kept(ctx: "InferenceContext") -> None:
-    never_longer("kept")(ctx)
-    ctx.limit(ctx.max_of("kept"), ctx.attr("max_length"))
+    never_longer(ctx)
+    ctx.limit(ctx.max_of("lengths'"), ctx.attr("max_length"))
 
 
-@op("data[sum(lengths), *d], lengths[B] -> rows[sum(kept), *d], int64 kept[B]", shape=_bound_kept)
+@op("data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]", shape=_bound_kept)
 def truncate(
     data: Array, lengths: Array, *, max_length: NonNegative, keep: Literal["head", "tail"] = "head"
 ) -> tuple[Array, Array]:
     """Cut each sequence to at most `max_length` rows, its first ones or its last; an empty one stays empty.
 
     >>> truncate(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), max_length=2)
-    TruncateResult(rows=array([1, 2, 4]), kept=array([2, 0, 1]))
+    TruncateResult(values=array([1, 2, 4]), lengths=array([2, 0, 1]))
     """
     sizes = int64(lengths)
     kept = np.minimum(sizes, min(max_length, kernels.max_length(sizes)))
@@ -42,19 +41,19 @@ def truncate(
 
 
 @op(
-    "data[sum(lengths), *d], int starts[B], int sizes[B], lengths[B] -> rows[sum(kept), *d], int64 kept[B]",
-    shape=never_longer("kept"),
+    "data[sum(lengths), *d], int starts[B], int sizes[B], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
+    shape=never_longer,
 )
 def slice_sequences(
     data: Array, starts: Array, sizes: Array, lengths: Array, *, clip: bool = False
 ) -> tuple[Array, Array]:
-    """Of each sequence the rows `start` to `start + size`, counted inside the sequence.
+    """Take the rows `start` to `start + size` of each sequence, counted inside the sequence.
 
     A slice that leaves its sequence is an error, unless `clip` cuts it there. An empty slice is fine, also at
     the end of its sequence. Negative starts and sizes are errors. This is Paddle's sequence_slice.
 
     >>> slice_sequences(np.array([1, 2, 3, 4]), np.array([1, 0, 0]), np.array([2, 0, 1]), np.array([3, 0, 1]))
-    SliceSequencesResult(rows=array([2, 3, 4]), kept=array([2, 0, 1]))
+    SliceSequencesResult(values=array([2, 3, 4]), lengths=array([2, 0, 1]))
     """
     rows = int64(lengths)
     if clip:
@@ -83,14 +82,14 @@ def _bound_pieces(ctx: "InferenceContext") -> None:
     """Each piece begins `stride` rows after the last and ends with a row that no piece before it has."""
     chunk, stride = ctx.attr("chunk"), ctx.attr("stride") or ctx.attr("chunk")
     total, sequences = ctx.sum_of("lengths"), ctx.dim(ctx.input("lengths"), 0)
-    ctx.limit(ctx.max_of("pieces"), ctx.max_of("lengths").minimum(chunk))
-    ctx.limit(ctx.sum_of("pieces"), total * -(-chunk // stride))
+    ctx.limit(ctx.max_of("lengths'"), ctx.max_of("lengths").minimum(chunk))
+    ctx.limit(ctx.sum_of("lengths'"), total * -(-chunk // stride))
     ctx.limit(ctx.max_of("counts"), (ctx.max_of("lengths") // stride + 1).minimum(ctx.max_of("lengths")))
     ctx.limit(ctx.sum_of("counts"), (total // stride + sequences).minimum(total))
 
 
 @op(
-    "data[sum(lengths), *d], lengths[B] -> rows[sum(pieces), *d], int64 pieces[sum(counts)], int64 counts[B]",
+    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[sum(counts)], int64 counts[B]",
     shape=_bound_pieces,
 )
 def split_sequences(
@@ -98,11 +97,12 @@ def split_sequences(
 ) -> tuple[Array, Array, Array]:
     """Cut each sequence into pieces of `chunk` rows, the last one shorter: one more level.
 
-    With a `stride` below `chunk` the pieces overlap: one starts every `stride` rows, until the end is covered.
-    An empty sequence has no pieces. Without overlap `rows` is `data` itself, not a copy.
+    `counts` is the number of pieces of each sequence; an empty sequence has none. With a `stride` below `chunk` the
+    pieces overlap: one starts every `stride` rows, until the end is covered. Without overlap `values` are `data`
+    itself, not a copy.
 
     >>> split_sequences(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), chunk=2)
-    SplitSequencesResult(rows=array([1, 2, 3, 4]), pieces=array([2, 1, 1]), counts=array([2, 0, 1]))
+    SplitSequencesResult(values=array([1, 2, 3, 4]), lengths=array([2, 1, 1]), counts=array([2, 0, 1]))
     """
     step = chunk if stride is None else stride
     if step > chunk:
@@ -121,7 +121,7 @@ def split_sequences(
 
 @op("data[sum(lengths), *d], lengths[B] -> reversed[sum(lengths), *d]")
 def reverse_sequences(data: Array, lengths: Array) -> Array:
-    """The rows of each sequence in reverse order; an empty sequence stays empty.
+    """Reverse the rows of each sequence; an empty sequence stays empty.
 
     >>> reverse_sequences(np.array([1, 2, 3]), np.array([2, 0, 1]))
     array([2, 1, 3])
@@ -134,7 +134,7 @@ def reverse_sequences(data: Array, lengths: Array) -> Array:
 
 @op("data[T>=max(lengths), B, *d], lengths[B] -> reversed[P=T, B, *d]", caffe2="ReversePackedSegs")
 def reverse_packed(data: Array, lengths: Array) -> Array:
-    """The first `lengths[b]` steps of each column b of a dense batch in reverse order; padding stays in place.
+    """Reverse the first `lengths[b]` steps of each column b of a dense batch; padding stays in place.
 
     The batch is time first. An empty sequence is all padding.
 
@@ -153,7 +153,7 @@ def reverse_packed(data: Array, lengths: Array) -> Array:
 
 @op("data[sum(lengths), *d], lengths[B] -> shifted[sum(lengths), *d]")
 def shift(data: Array, lengths: Array, *, by: int, fill: Scalar = 0) -> Array:
-    """Move the rows of each sequence `by` places to its end (to its start where `by` is negative).
+    """Move the rows of each sequence `by` places towards its end (towards its start where `by` is negative).
 
     Rows pushed out of their sequence are dropped, `fill` takes the places left free, and no row enters another
     sequence. An empty sequence stays empty. `shift(tokens, lengths, by=-1)` gives the next token of each.
@@ -174,26 +174,22 @@ def shift(data: Array, lengths: Array, *, by: int, fill: Scalar = 0) -> Array:
     return shifted
 
 
-@op(
-    "data[sum(lengths), *d], lengths[B] -> rows[sum(longer), *d], int64 longer[B]", shape=one_longer("longer")
-)
+@op("data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]", shape=one_longer)
 def append_token(data: Array, lengths: Array, *, token: Scalar) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the end of each sequence, empty ones included.
 
     >>> append_token(np.array([1, 2, 3]), np.array([2, 0, 1]), token=9)
-    AppendTokenResult(rows=array([1, 2, 9, 9, 3, 9]), longer=array([3, 1, 2]))
+    AppendTokenResult(values=array([1, 2, 9, 9, 3, 9]), lengths=array([3, 1, 2]))
     """
     return _add_row(data, lengths, cast_scalar("token", token, data.dtype), at_end=True)
 
 
-@op(
-    "data[sum(lengths), *d], lengths[B] -> rows[sum(longer), *d], int64 longer[B]", shape=one_longer("longer")
-)
+@op("data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]", shape=one_longer)
 def prepend_token(data: Array, lengths: Array, *, token: Scalar) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the start of each sequence, empty ones included.
 
     >>> prepend_token(np.array([1, 2, 3]), np.array([2, 0, 1]), token=9)
-    PrependTokenResult(rows=array([9, 1, 2, 9, 9, 3]), longer=array([3, 1, 2]))
+    PrependTokenResult(values=array([9, 1, 2, 9, 9, 3]), lengths=array([3, 1, 2]))
     """
     return _add_row(data, lengths, cast_scalar("token", token, data.dtype), at_end=False)
 
@@ -210,7 +206,7 @@ def _add_row(data: Array, lengths: Array, fill: Any, at_end: bool) -> tuple[Arra
 
 @op("x[B, *d], lengths[B] -> rows[sum(lengths), *d]", caffe2="LengthsTile")
 def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
-    """Each row of `x` as many times as its length says: one value a sequence, for all rows of the sequence.
+    """Repeat row i of `x` `lengths[i]` times: a value for each sequence becomes one for each of its rows.
 
     A length of 0 leaves its row out. `out` is an array for the result.
 
@@ -220,28 +216,30 @@ def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
     return kernels.expand(x, lengths, out=out)
 
 
-@op("data[sum(lengths), *d], int repeats[B], lengths[B] -> rows[sum(sizes), *d], int64 sizes[sum(repeats)]")
+@op(
+    "data[sum(lengths), *d], int repeats[B], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[sum(repeats)]"
+)
 def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array, Array]:
-    """Each whole sequence `repeats` times in a row, and the length of each copy.
+    """Repeat each whole sequence `repeats` times in a row.
 
     0 repeats leave a sequence out; an empty sequence gives as many empty copies. This is Paddle's
     sequence_expand, with `repeats` the lengths of its `y`.
 
     >>> repeat_sequences(np.array([1, 2, 3]), np.array([2, 1, 0]), np.array([2, 0, 1]))
-    RepeatSequencesResult(rows=array([1, 2, 1, 2]), sizes=array([2, 2, 0]))
+    RepeatSequencesResult(values=array([1, 2, 1, 2]), lengths=array([2, 2, 0]))
     """
     sizes = kernels.expand(int64(lengths), repeats)
     return move_sequences(data, kernels.expand(starts_of(lengths), repeats), sizes), sizes
 
 
-@op("data[sum(lengths), *d], lengths[B] -> rows[sum(reshaped), width], int64 reshaped[B]")
+@op("data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), width], int64 lengths'[B]")
 def reshape_sequences(data: Array, lengths: Array, *, width: Positive) -> tuple[Array, Array]:
-    """The elements of each sequence in rows of `width`: more rows or fewer, the same elements.
+    """Arrange the elements of each sequence in rows of `width`: more rows or fewer, the same elements.
 
     An empty sequence stays empty. A sequence whose elements do not fill whole rows is an error. Contiguous data
     are not copied. This is Paddle's sequence_reshape.
 
-    >>> reshape_sequences(np.array([[1, 2], [3, 4], [5, 6]]), np.array([2, 1]), width=1).reshaped
+    >>> reshape_sequences(np.array([[1, 2], [3, 4], [5, 6]]), np.array([2, 1]), width=1).lengths
     array([4, 2])
     """
     row = int(np.prod(data.shape[1:], dtype=np.int64))
@@ -260,7 +258,7 @@ def reshape_sequences(data: Array, lengths: Array, *, width: Positive) -> tuple[
     " -> scattered[B, W, *d]",
 )
 def scatter_sequences(x: Array, updates: Array, indices: Array, lengths: Array) -> Array:
-    """A copy of `x` with the updates of sequence b added to row b, each at its index.
+    """Add the updates of sequence b to row b of a copy of `x`, each at its index.
 
     Indices that repeat add up, in order; for bool, adding means "or". An empty sequence leaves its row as it
     is. The updates must fit the dtype of `x`. This is Paddle's sequence_scatter.
@@ -287,26 +285,26 @@ def _check_updates(x: Array, updates: Array, indices: Array) -> None:
 
 
 def _whole_multiple(ctx: "InferenceContext") -> None:
-    """How many sequences are left, which the signature leaves open."""
+    """The number of sequences that are left, of which the signature says nothing."""
     lengths, multiple = ctx.input("lengths"), ctx.attr("multiple_of")
     if lengths.rank.is_static:
         kept = lengths[0] // multiple * multiple
         ctx.set_output(1, ctx.make_shape([kept]))
-    never_longer("kept")(ctx)
+    never_longer(ctx)
 
 
 @op(
-    "data[sum(lengths), *d], lengths[B] -> rows[sum(kept), *d], int64 kept[K]",
+    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[K]",
     caffe2="TrimDataset",
     shape=_whole_multiple,
 )
 def trim_dataset(data: Array, lengths: Array, *, multiple_of: Positive) -> tuple[Array, Array]:
-    """The first sequences, as many as make a multiple of `multiple_of`; up to `multiple_of - 1` are dropped.
+    """Drop sequences from the end, so that their number is a multiple of `multiple_of`.
 
-    An empty sequence counts like any other. `rows` are a part of `data`, not a copy.
+    An empty sequence counts like any other. `values` are a part of `data`, not a copy.
 
     >>> trim_dataset(np.array([1, 2, 3, 4]), np.array([2, 0, 1, 1, 0]), multiple_of=2)
-    TrimDatasetResult(rows=array([1, 2, 3, 4]), kept=array([2, 0, 1, 1]))
+    TrimDatasetResult(values=array([1, 2, 3, 4]), lengths=array([2, 0, 1, 1]))
     """
     kept = lengths[: len(lengths) // multiple_of * multiple_of].astype(np.int64)
     return data[: int(kept.sum())], kept

@@ -1,4 +1,4 @@
-"""Recurrent cells along sequences of different lengths, without padding, and what is read off their outputs.
+"""Recurrent cells along sequences of different lengths, without padding, and decoding of their outputs.
 
 Sequences are run longest first; each step is one matrix product over those that are still alive. Weights are
 laid out as in PyTorch, so that those of `torch.nn.LSTM`, `GRU` and `RNN` fit as they are (`seqflow.torch` loads
@@ -11,7 +11,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpTypeError
-from seqflow.ops.bounds import never_longer
+from seqflow.ops.shared.bounds import never_longer
 from seqflow.registry import op
 from seqflow.signature import NonNegative
 
@@ -245,21 +245,21 @@ def bidirectional_lstm(
 
 
 @op(
-    "number scores[sum(lengths), K], lengths[B] -> int64 labels[sum(counts)], int64 counts[B]",
+    "number scores[sum(lengths), K], lengths[B] -> int64 values[sum(lengths')], int64 lengths'[B]",
     caffe2="CTCGreedyDecoder",
-    shape=never_longer("counts"),
+    shape=never_longer,
 )
 def ctc_greedy_decode(
     scores: Array, lengths: Array, *, blank: NonNegative = 0, merge_repeated: bool = True
 ) -> tuple[Array, Array]:
-    """The best label of every row, without repeats of the label before and without blanks; and how many each has.
+    """The best label of every row, without blanks and without repeats of the label before.
 
     Of equal scores the first label wins, as in NumPy, and NaN wins over all. A blank between two equal labels
-    keeps both. An empty sequence has no labels. Caffe2 gives the counts first.
+    keeps both. An empty sequence has no labels.
 
     >>> best = np.eye(3)[[1, 1, 0, 1, 2, 2]]
     >>> ctc_greedy_decode(best, np.array([5, 0, 1]))
-    CtcGreedyDecodeResult(labels=array([1, 1, 2, 2]), counts=array([3, 0, 1]))
+    CtcGreedyDecodeResult(values=array([1, 1, 2, 2]), lengths=array([3, 0, 1]))
     """
     num_labels = scores.shape[1]
     if blank >= num_labels and len(scores):
@@ -286,7 +286,7 @@ def _run_both(
     backward: Weights,
     states: Weights,
 ) -> tuple[Array, ...]:
-    """Both directions side by side: in the results as in the initial states."""
+    """Run both directions; results and initial states hold them side by side along the last axis."""
     halves = [(None, None) if state is None else np.split(state, 2, axis=1) for state in states]
     found = [
         _run(cell, x, lengths, weights, tuple(half[k] for half in halves), k == 1)
@@ -303,7 +303,7 @@ def _run(
     states: Weights,
     reverse: bool,
 ) -> tuple[Array, ...]:
-    """The kernel's results, in the dtype of x."""
+    """Run the kernel; its results in the dtype of x."""
     floats: list[Any] = [x, *weights, *states]
     if x.dtype == np.float16:
         floats = [None if array is None else array.astype(np.float32) for array in floats]

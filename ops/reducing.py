@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqflow import kernels
-from seqflow.ops.axes import check_distinct, positive_axes
-from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.shared.axes import check_distinct, positive_axes
+from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import Ints, Scalar
 

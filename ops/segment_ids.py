@@ -1,4 +1,4 @@
-"""Reducing rows that say by an id which segment they belong to.
+"""Reducing rows that are assigned to segments by ids.
 
 `sorted_segment_…` take ids that count up from 0 without gaps: the rows of a segment follow one another.
 `unsorted_segment_…` take the rows in any order; a segment may have none.
@@ -10,8 +10,8 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
-from seqflow.ops.scalars import cast_scalar
-from seqflow.ops.segments import beside, weighted, weighted_dtype
+from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.weights import expand_trailing, weighted
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
@@ -124,7 +124,7 @@ def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
     """
     lengths = _lengths(ids)
     logs = kernels.segment_logsumexp(data, lengths)
-    logs -= beside(np.log(lengths).astype(logs.dtype), logs)
+    logs -= expand_trailing(np.log(lengths).astype(logs.dtype), logs)
     return logs
 
 
@@ -142,8 +142,7 @@ def unsorted_segment_sum(
     >>> unsorted_segment_sum(np.array([1, 2, 3]), np.array([2, 0, 2]))
     array([2, 0, 4])
     """
-    value = cast_scalar("empty", empty, kernels.sum_dtype(data.dtype))
-    return _reduce_by_id("sum", data, ids, num_segments, value)
+    return _reduce_by_id("sum", data, ids, num_segments, empty)
 
 
 @op(
@@ -160,8 +159,7 @@ def unsorted_segment_mean(
     >>> unsorted_segment_mean(np.array([1, 2, 3]), np.array([2, 0, 2]))
     array([2., 0., 2.])
     """
-    value = cast_scalar("empty", empty, kernels.mean_dtype(data.dtype))
-    return _reduce_by_id("mean", data, ids, num_segments, value)
+    return _reduce_by_id("mean", data, ids, num_segments, empty)
 
 
 @op("ordered data[N, *d], int ids[N] -> largest[num_segments|S, *d]")
@@ -175,7 +173,7 @@ def unsorted_segment_max(
     >>> unsorted_segment_max(np.array([1, 2, 3]), np.array([2, 0, 2]))
     array([2, 0, 3])
     """
-    return _reduce_by_id("max", data, ids, num_segments, cast_scalar("empty", empty, data.dtype))
+    return _reduce_by_id("max", data, ids, num_segments, empty)
 
 
 @op("ordered data[N, *d], int ids[N] -> smallest[num_segments|S, *d]")
@@ -189,7 +187,7 @@ def unsorted_segment_min(
     >>> unsorted_segment_min(np.array([1, 2, 3]), np.array([2, 0, 2]))
     array([2, 0, 1])
     """
-    return _reduce_by_id("min", data, ids, num_segments, cast_scalar("empty", empty, data.dtype))
+    return _reduce_by_id("min", data, ids, num_segments, empty)
 
 
 @op(
@@ -206,8 +204,7 @@ def unsorted_segment_weighted_sum(
     >>> unsorted_segment_weighted_sum(np.array([1, 2, 3]), np.array([0.5, 1.0, 2.0]), np.array([2, 0, 2]))
     array([2. , 0. , 6.5])
     """
-    value = cast_scalar("empty", empty, weighted_dtype(data, weights))
-    return _reduce_by_id("sum", weighted(data, weights), ids, num_segments, value)
+    return _reduce_by_id("sum", weighted(data, weights), ids, num_segments, empty)
 
 
 def _lengths(ids: Array) -> Array:
@@ -223,7 +220,13 @@ def _lengths(ids: Array) -> Array:
     return np.bincount(signed)
 
 
-def _reduce_by_id(kind: str, data: Array, ids: Array, num_segments: int | None, empty: Any) -> Array:
+_RESULT_DTYPES = {"sum": kernels.sum_dtype, "mean": kernels.mean_dtype}
+"""The dtype of a reduction, where it is not that of the data."""
+
+
+def _reduce_by_id(kind: str, data: Array, ids: Array, num_segments: int | None, empty: Scalar) -> Array:
+    rule = _RESULT_DTYPES.get(kind)
+    value = cast_scalar("empty", empty, data.dtype if rule is None else rule(data.dtype))
     lowest, highest = (int(ids.min()), int(ids.max())) if len(ids) else (0, -1)
     if num_segments is None:
         num_segments = max(highest + 1, 0)
@@ -235,9 +238,9 @@ def _reduce_by_id(kind: str, data: Array, ids: Array, num_segments: int | None, 
         and data.dtype.kind == "f"
         and data.dtype.itemsize <= 8
     ):
-        return _add_up(kind, data, ids, num_segments, empty)
+        return _add_up(kind, data, ids, num_segments, value)
     order, lengths = kernels.group_rows(ids, num_segments)
-    return kernels.gather_segment_reduce(kind, data, order, lengths, empty)
+    return kernels.gather_segment_reduce(kind, data, order, lengths, value)
 
 
 def _add_up(kind: str, column: Array, ids: Array, num_segments: int, empty: Any) -> Array:
@@ -250,7 +253,6 @@ def _add_up(kind: str, column: Array, ids: Array, num_segments: int, empty: Any)
         counts = np.bincount(places, minlength=num_segments)
         if kind == "mean":
             sums /= np.maximum(counts, 1)
-        rule = kernels.sum_dtype if kind == "sum" else kernels.mean_dtype
-        result = sums.astype(rule(column.dtype), copy=False)
+        result = sums.astype(_RESULT_DTYPES[kind](column.dtype), copy=False)
     result[counts == 0] = empty
     return result

@@ -1,4 +1,4 @@
-"""Where in each segment something is: its largest, its smallest, its k largest."""
+"""Positions inside each segment: of its largest element, its smallest, its k largest."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ Array = np.ndarray[Any, Any]
 
 @op("ordered data[sum(lengths), *d], lengths[B] -> int64 positions[B, *d]")
 def lengths_argmax(data: Array, lengths: Array) -> Array:
-    """Where in each segment the largest element is, column by column, counted from its start.
+    """The position of the largest element inside each segment, column by column.
 
     Of equal ones the first. NaN and NaT count as the largest, as in `np.argmax`. An empty segment gives -1.
 
@@ -25,7 +25,7 @@ def lengths_argmax(data: Array, lengths: Array) -> Array:
 
 @op("ordered data[sum(lengths), *d], lengths[B] -> int64 positions[B, *d]")
 def lengths_argmin(data: Array, lengths: Array) -> Array:
-    """Where in each segment the smallest element is, column by column, counted from its start.
+    """The position of the smallest element inside each segment, column by column.
 
     Of equal ones the first. NaN and NaT count as the smallest, as in `np.argmin`. An empty segment gives -1.
 
@@ -40,11 +40,11 @@ def lengths_argmin(data: Array, lengths: Array) -> Array:
     caffe2="LengthsTopK",
 )
 def lengths_topk(data: Array, lengths: Array, *, k: Positive) -> tuple[Array, Array]:
-    """The `k` largest elements of each segment in descending order, and where in the segment they are.
+    """The `k` largest elements of each segment in descending order, and their positions in it.
 
     Of equal ones those at lower positions come first. NaN and NaT count as larger than everything else, as in
     torch. A segment with fewer than `k` elements is filled up with value 0 and position -1, an empty segment
-    wholly. Caffe2 gives int32 positions.
+    wholly.
 
     >>> lengths_topk(np.array([1, 3, 2, 5]), np.array([3, 0, 1]), k=2)
     LengthsTopkResult(values=array([[3, 2],

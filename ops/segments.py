@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from seqflow import kernels
-from seqflow.ops.scalars import cast_scalar
-from seqflow.ops.slices import starts_of
+from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.slices import starts_of
+from seqflow.ops.shared.weights import expand_trailing, weighted, weighted_dtype
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
@@ -95,7 +96,7 @@ def lengths_sqrt_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array
     """
     means = kernels.segment_reduce("mean", data, lengths, cast_scalar("empty", empty, _mean_dtype(data)))
     factors = np.sqrt(np.maximum(lengths, 1)).astype(means.dtype, copy=False)
-    means *= beside(factors, means)
+    means *= expand_trailing(factors, means)
     return means
 
 
@@ -208,31 +209,14 @@ def _variances(data: Array, lengths: Array, ddof: int, empty: Any) -> Array:
 
 
 def _picked(data: Array, lengths: Array, places: Array, empty: Any) -> Array:
-    """One row a segment; `places` of empty segments stand for nothing."""
+    """One row for each segment: the row at its place; `places` of empty segments are not looked at."""
     value = cast_scalar("empty", empty, data.dtype)
-    hollow = lengths == 0
-    rows = kernels.gather(data, np.where(hollow, -1, places), ignore_index=-1)
+    is_empty = lengths == 0
+    rows = kernels.gather(data, np.where(is_empty, -1, places), ignore_index=-1)
     if empty != 0:
-        rows[hollow] = value
+        rows[is_empty] = value
     return rows
 
 
 def _mean_dtype(data: Array) -> np.dtype[Any]:
     return kernels.mean_dtype(data.dtype)
-
-
-def weighted_dtype(data: Array, weights: Array) -> np.dtype[Any]:
-    """The dtype of sums of data times weights."""
-    return np.result_type(kernels.sum_dtype(data.dtype), kernels.sum_dtype(weights.dtype))
-
-
-def weighted(data: Array, weights: Array) -> Array:
-    """Each row of data times its weight."""
-    dtype = weighted_dtype(data, weights)
-    with np.errstate(all="ignore"):
-        return np.multiply(data, beside(weights, data), dtype=dtype)
-
-
-def beside(column: Array, rows: Array) -> Array:
-    """A column with as many axes as rows, so that it goes with each of their columns."""
-    return column.reshape(-1, *[1] * (rows.ndim - 1))

@@ -1,4 +1,4 @@
-"""Other shapes for the same elements.
+"""Changing the shape, not the elements.
 
 The ops here know nothing of lengths. Where row i of the result is still row i of the input, inference says so,
 and lengths that describe the input's rows describe those of the result.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqflow.errors import ShapeError
-from seqflow.ops.axes import check_distinct, positive_axes
+from seqflow.ops.shared.axes import check_distinct, positive_axes
 from seqflow.registry import op
 from seqflow.signature import Ints
 
@@ -59,7 +59,7 @@ def _check_elements(
 def _left_over(
     ctx: "InferenceContext", x: "PartialShape", total: "Dimension", shape: "PartialShape", known: "Dimension"
 ) -> "Dimension":
-    """The size of what was left open."""
+    """The size that was left open, from the total."""
     try:
         return ctx.divide(total, known, evenly=True)
     except ShapeError:
@@ -104,11 +104,10 @@ def _solved(x: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 @op("x[*d], int shape[K] -> reshaped[*e]", caffe2="Reshape", shape=_infer_reshape)
 def reshape(x: Array, shape: Array) -> Array:
-    """The same elements, in the same order, in another shape; one size may be -1, for what is left.
+    """Give the same elements, in the same order, another shape; one size may be -1, for what is left.
 
     Where the first size stays, the rows stay rows. The result shares the memory of `x` where it can. A 0 is a
-    size of 0 (Caffe2: the size of the input). ShapeError where the sizes do not fit, and for a -1 beside a 0,
-    which any size would fit.
+    size of 0. ShapeError where the sizes do not fit, and for a -1 beside a 0, which any size would fit.
 
     >>> reshape(np.arange(6), [2, -1])
     array([[0, 1, 2],
@@ -144,7 +143,7 @@ def _permutation(perm: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
 
 @op("x[*d] -> transposed[*e]", caffe2="Transpose", shape=_infer_transpose)
 def transpose(x: Array, *, perm: Ints | None = None) -> Array:
-    """The axes in another order: axis i of the result is axis `perm[i]` of `x`; without `perm`, reversed.
+    """Permute the axes: axis i of the result is axis `perm[i]` of `x`; without `perm`, reverse them.
 
     `perm` names each axis once, else OpError. Only where axis 0 stays do the rows stay rows. The result shares
     the memory of `x`.
@@ -171,7 +170,7 @@ def _infer_expand_dims(ctx: "InferenceContext") -> None:
 
 @op("x[*d] -> expanded[*e]", caffe2="ExpandDims", shape=_infer_expand_dims)
 def expand_dims(x: Array, *, axis: Ints) -> Array:
-    """The same elements with axes of size 1 added; `axis` says where in the result they stand.
+    """Insert axes of size 1; `axis` says where they are in the result.
 
     Several axes are given as a list, and none twice. The result shares the memory of `x`.
 
@@ -210,7 +209,7 @@ def _check_one(axis: int, size: "int | Dimension") -> None:
 
 @op("x[*d] -> squeezed[*e]", caffe2="Squeeze", shape=_infer_squeeze)
 def squeeze(x: Array, *, axis: Ints | None = None) -> Array:
-    """The same elements without axes of size 1: without those in `axis`, or without any.
+    """Remove axes of size 1: those in `axis`, or all.
 
     Without `axis` a batch of one row loses its rows, so say which. ShapeError for an axis of another size. The
     result shares the memory of `x`.

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqflow import kernels
-from seqflow.ops.scalars import cast_scalar
-from seqflow.ops.slices import starts_of
+from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.registry import op
 from seqflow.signature import Scalar
 
@@ -25,9 +25,9 @@ def gather(
     ignore_index: int | None = None,
     out: Array | None = None,
 ) -> Array:
-    """The rows of `data` at `indices`; repeats and any order are fine.
+    """Gather the rows of `data` at `indices`; repeats and any order are fine.
 
-    With `wrap` negative indices count from the end, as in NumPy and Caffe2; without it they are errors, and so
+    With `wrap` negative indices count from the end, as in NumPy; without it they are errors, and so
     is every index outside `[0, R)`. `ignore_index` is an index that gives a row of zeros. `out` is an array for
     the result.
 
@@ -44,7 +44,7 @@ def gather(
 def sparse_lengths_sum(
     table: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None, empty: Scalar = 0
 ) -> Array:
-    """For each segment of `indices`, the sum of the rows of `table` they point at.
+    """Sum the rows of `table` at the indices of each segment.
 
     The same as `lengths_sum(gather(table, indices), lengths)`, without the gathered rows in between. An
     empty segment gives `empty`. `ignore_index` is an index that counts for nothing.
@@ -58,33 +58,24 @@ def sparse_lengths_sum(
 
 
 def _bound_picked(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.max_of("picked"), ctx.max_of("lengths"))
+    ctx.limit(ctx.max_of("lengths'"), ctx.max_of("lengths"))
 
 
 @op(
-    "data[sum(lengths), *d], index(B) indices[K], lengths[B] -> rows[sum(picked), *d], int64 picked[K]",
+    "data[sum(lengths), *d], index(B) indices[K], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[K]",
     caffe2="LengthsGather",
     shape=_bound_picked,
 )
 def gather_sequences(
     data: Array, indices: Array, lengths: Array, *, out: Array | None = None
 ) -> tuple[Array, Array]:
-    """Whole sequences, in the order of `indices`, with repeats; and their lengths, which Caffe2 leaves out.
+    """Gather whole sequences, in the order of `indices`; repeats are fine.
 
-    An empty sequence stays empty, wherever it is put. `out` is an array for the rows.
+    An empty sequence stays empty, wherever it is put. `out` is an array for the values.
 
     >>> gather_sequences(np.array([1, 2, 3]), np.array([2, 0]), np.array([2, 0, 1]))
-    GatherSequencesResult(rows=array([3, 1, 2]), picked=array([1, 2]))
+    GatherSequencesResult(values=array([3, 1, 2]), lengths=array([1, 2]))
     """
-    sizes = kernels.gather(lengths, indices).astype(np.int64, copy=False)
+    sizes = int64(kernels.gather(lengths, indices))
     starts = kernels.gather(starts_of(lengths), indices)
     return move_sequences(data, starts, sizes, out), sizes
-
-
-def move_sequences(data: Array, starts: Array, sizes: Array, out: Array | None = None) -> Array:
-    """The slices `data[start : start + size]`, one after another."""
-    offsets = kernels.lengths_to_offsets(sizes)
-    shape = (int(offsets[-1]), *data.shape[1:])
-    rows = np.empty(shape, data.dtype) if out is None else kernels.check_out(out, shape, data.dtype)
-    kernels.move_slices(data, starts, sizes, rows, offsets[:-1])
-    return rows

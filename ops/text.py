@@ -6,10 +6,10 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
-from seqflow.ops.bounds import longer_by
-from seqflow.ops.scalars import cast_scalar
-from seqflow.ops.slices import starts_of
-from seqflow.ops.strings import Errors, from_strings, to_strings
+from seqflow.ops.shared.bounds import longer_by
+from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.slices import starts_of
+from seqflow.ops.shared.strings import Errors, from_strings, to_strings
 from seqflow.registry import op
 from seqflow.signature import NonNegative
 
@@ -20,11 +20,11 @@ Array = np.ndarray[Any, Any]
 
 
 def _bound_sizes(ctx: "InferenceContext") -> None:
-    longer_by(ctx, "sizes", sum(ctx.attr(token) is not None for token in ("begin", "end")))
+    longer_by(ctx, sum(ctx.attr(token) is not None for token in ("begin", "end")))
 
 
 @op(
-    "uint8 data[sum(lengths)], lengths[B] -> int32 tokens[sum(sizes)], int64 sizes[B]",
+    "uint8 data[sum(lengths)], lengths[B] -> int32 values[sum(lengths')], int64 lengths'[B]",
     shape=_bound_sizes,
 )
 def bytes_to_tokens(
@@ -35,13 +35,13 @@ def bytes_to_tokens(
     begin: NonNegative | None = None,
     end: NonNegative | None = None,
 ) -> tuple[Array, Array]:
-    """Each byte as a token id, plus `offset`; with special tokens before and after each sequence.
+    """Convert each byte to a token id, plus `offset`, with special tokens before and after each sequence.
 
     With `offset=0` bytes keep their values and 256 and up are free for specials; ByT5 puts its specials first
     (`offset=3, end=1`). `begin` and `end` are the ids of the tokens to add, to empty sequences too.
 
     >>> bytes_to_tokens(np.frombuffer(b"abc", np.uint8), np.array([2, 1]), end=256)
-    BytesToTokensResult(tokens=array([ 97,  98, 256,  99, 256], dtype=int32), sizes=array([3, 2]))
+    BytesToTokensResult(values=array([ 97,  98, 256,  99, 256], dtype=int32), lengths=array([3, 2]))
     """
     _check_offset(offset)
     begin, end = (
@@ -72,15 +72,15 @@ def _check_offset(offset: int) -> None:
         raise OpError(f"offset is {offset}, expected at most {most}: ids are int32")
 
 
-@op("int tokens[sum(lengths)], lengths[B] -> uint8 data[sum(sizes)], int64 sizes[B]")
+@op("int tokens[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]")
 def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -> tuple[Array, Array]:
-    """The bytes that `bytes_to_tokens` turned into ids: its inverse, with the same `offset`.
+    """Convert ids back to bytes: the inverse of `bytes_to_tokens` with the same `offset`.
 
     Ids that stand for no byte, those below `offset` and from `offset + 256` on, are specials and are dropped. An
     empty sequence gives an empty one.
 
     >>> tokens_to_bytes(np.array([97, 98, 256, 99, 256]), np.array([3, 2]))
-    TokensToBytesResult(data=array([97, 98, 99], dtype=uint8), sizes=array([2, 1]))
+    TokensToBytesResult(values=array([97, 98, 99], dtype=uint8), lengths=array([2, 1]))
     """
     _check_offset(offset)
     is_byte = (tokens >= offset) & (tokens < offset + 256)
@@ -88,14 +88,14 @@ def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -
     return data, kernels.segment_reduce("sum", is_byte, lengths)
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> uint8 lowered[sum(sizes)], int64 sizes[B]")
+@op("uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]")
 def lower(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Array, Array]:
-    """UTF-8 text in lower case, every character by itself (so a final sigma is as any sigma); lengths may change.
+    """Convert UTF-8 text to lower case, character by character (a final sigma becomes σ); lengths may change.
 
     Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"` puts U+FFFD in their
     place. An empty string stays empty.
 
-    >>> lower(np.frombuffer("AÉb".encode(), np.uint8), np.array([3, 1])).lowered.tobytes().decode()
+    >>> lower(np.frombuffer("AÉb".encode(), np.uint8), np.array([3, 1])).values.tobytes().decode()
     'aéb'
     """
     import pyarrow.compute as pc
@@ -103,7 +103,7 @@ def lower(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Ar
     return from_strings(pc.utf8_lower(to_strings(data, lengths, errors)))
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> uint8 normal[sum(sizes)], int64 sizes[B]")
+@op("uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]")
 def normalize(
     data: Array,
     lengths: Array,
@@ -111,12 +111,12 @@ def normalize(
     form: Literal["NFC", "NFKC", "NFD", "NFKD"] = "NFC",
     errors: Errors = "strict",
 ) -> tuple[Array, Array]:
-    """UTF-8 text in a Unicode normal form, string by string; lengths may change.
+    """Convert UTF-8 text to a Unicode normal form, string by string; lengths may change.
 
     Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"` puts U+FFFD in their
     place. An empty string stays empty.
 
-    >>> normalize(np.frombuffer("e\u0301".encode(), np.uint8), np.array([3])).normal.tobytes().decode()
+    >>> normalize(np.frombuffer("e\u0301".encode(), np.uint8), np.array([3])).values.tobytes().decode()
     'é'
     """
     import pyarrow.compute as pc
@@ -126,18 +126,18 @@ def normalize(
 
 @op(
     "uint8 data[sum(lengths)], lengths[B]"
-    " -> uint8 words[sum(sizes)], int64 sizes[sum(counts)], int64 counts[B]",
+    " -> uint8 values[sum(lengths')], int64 lengths'[sum(counts)], int64 counts[B]",
 )
 def split_words(
     data: Array, lengths: Array, *, pattern: str | None = None, errors: Errors = "strict"
 ) -> tuple[Array, Array, Array]:
-    """Cut UTF-8 text at white space (Unicode's), or wherever `pattern` matches: one more level.
+    """Split UTF-8 text at white space (Unicode's), or wherever `pattern` matches: one more level.
 
     `pattern` is a regular expression (RE2) for what is between words. Words are never empty, so text without any
     has a count of 0. Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"` puts
     U+FFFD in their place.
 
-    >>> split_words(np.frombuffer(b"to be  or", np.uint8), np.array([5, 4])).sizes
+    >>> split_words(np.frombuffer(b"to be  or", np.uint8), np.array([5, 4])).lengths
     array([2, 2, 2])
     """
     import pyarrow.compute as pc

@@ -1,4 +1,4 @@
-"""Time first: sequences side by side, one row a time step, padded or packed without padding."""
+"""Time as the first axis: sequences side by side, padded, or packed without padding."""
 
 from typing import Any
 
@@ -7,7 +7,8 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError
 from seqflow.kernels.arrays import integers
-from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.slices import int64
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
@@ -26,7 +27,7 @@ def pack_by_time(
     value: Scalar = 0,
     out: Array | None = None,
 ) -> Array:
-    """`pad` with time as the first axis: step t of all sequences side by side, `value` behind their ends.
+    """Pad with time as the first axis: step t of all sequences side by side, `value` behind their ends.
 
     Without `max_length` the longest sequence decides; a longer one is an error. An empty sequence is a column of
     padding. `out` is an array for the result.
@@ -41,7 +42,7 @@ def pack_by_time(
 
 @op("packed[T>=max(lengths), B, *d], lengths[B] -> data[sum(lengths), *d]", caffe2="UnpackRNNSequence")
 def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -> Array:
-    """The data of a time-major array, flat again: the inverse of `pack_by_time`.
+    """Flatten a time-major array, without its padding: the inverse of `pack_by_time`.
 
     An empty sequence has no rows, whatever its column holds. `out` is an array for the result.
 
@@ -53,18 +54,19 @@ def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -
 
 @op(
     "data[sum(lengths), *d], lengths[B]"
-    " -> rows[sum(batch_sizes), *d], int64 batch_sizes[max(lengths)], int64 order[P=B]"
+    " -> values[sum(lengths'), *d], int64 lengths'[max(lengths)], int64 order[P=B]"
 )
 def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
-    """The layout of torch's PackedSequence: all first rows, then all second rows …, longest sequence first.
+    """Pack sequences as torch's PackedSequence does: all first rows, then all second rows …, longest first.
 
-    `batch_sizes` says how many sequences reach each time step, `order` which they are: torch's `sorted_indices`;
-    equal lengths keep their order. Empty sequences, which torch refuses, come last in `order` and have no rows.
+    The new lengths say how many sequences reach each time step: torch's `batch_sizes`. `order` says which they
+    are: torch's `sorted_indices`; equal lengths keep their order. Empty sequences, which torch refuses, come last
+    in `order` and have no rows.
 
     >>> pack_sequence(np.array([1, 2, 3, 4, 5]), np.array([2, 0, 3]))
-    PackSequenceResult(rows=array([3, 1, 4, 2, 5]), batch_sizes=array([2, 2, 1]), order=array([2, 0, 1]))
+    PackSequenceResult(values=array([3, 1, 4, 2, 5]), lengths=array([2, 2, 1]), order=array([2, 0, 1]))
     """
-    sizes = lengths.astype(np.int64, copy=False)
+    sizes = int64(lengths)
     order = np.argsort(-sizes, kind="stable")
     batch_sizes = len(sizes) - np.cumsum(np.bincount(sizes))[:-1] if len(sizes) else sizes
     starts = kernels.lengths_to_offsets(sizes)[order]
@@ -73,26 +75,25 @@ def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
 
 
 @op(
-    "rows[sum(batch_sizes), *d], batch_sizes[T], index(B) order[B]"
-    " -> data[sum(lengths), *d], int64 lengths[P=B]",
+    "data[sum(lengths), *d], index(B) order[B], lengths[T] -> values[sum(lengths'), *d], int64 lengths'[P=B]",
 )
-def unpack_sequence(rows: Array, batch_sizes: Array, order: Array) -> tuple[Array, Array]:
-    """The sequences that `pack_sequence`, or torch, packed, in their old order, and their lengths.
+def unpack_sequence(data: Array, order: Array, lengths: Array) -> tuple[Array, Array]:
+    """Restore the sequences that `pack_sequence`, or torch, packed, in their old order.
 
-    `batch_sizes` must not increase, nor begin with more than there are sequences in `order`, which holds each
-    sequence once. Those that no step reaches are empty.
+    `lengths` are those of the time steps, torch's `batch_sizes`: they must not increase, nor begin with more than
+    there are sequences in `order`, which holds each sequence once. Sequences that no step reaches are empty.
 
-    >>> unpack_sequence(np.array([3, 1, 4, 2, 5]), np.array([2, 2, 1]), np.array([2, 0, 1]))
-    UnpackSequenceResult(data=array([1, 2, 3, 4, 5]), lengths=array([2, 0, 3]))
+    >>> unpack_sequence(np.array([3, 1, 4, 2, 5]), np.array([2, 0, 1]), np.array([2, 2, 1]))
+    UnpackSequenceResult(values=array([1, 2, 3, 4, 5]), lengths=array([2, 0, 3]))
     """
-    batch_sizes = batch_sizes.astype(np.int64, copy=False)
+    batch_sizes = int64(lengths)
     rank = _ranks(integers(order, "order"))
     _check_batch_sizes(batch_sizes, len(order))
     by_rank = np.searchsorted(-batch_sizes, -np.arange(len(order)))
-    lengths = by_rank[rank]
+    sizes = by_rank[rank]
     step_starts = kernels.lengths_to_offsets(batch_sizes)
-    positions = kernels.lengths_to_positions(lengths)
-    return kernels.gather(rows, step_starts[positions] + np.repeat(rank, lengths)), lengths
+    positions = kernels.lengths_to_positions(sizes)
+    return kernels.gather(data, step_starts[positions] + np.repeat(rank, sizes)), sizes
 
 
 def _ranks(order: Array) -> Array:
@@ -112,5 +113,5 @@ def _check_batch_sizes(batch_sizes: Array, count: int) -> None:
     rises = np.flatnonzero(np.diff(batch_sizes, prepend=count) > 0)
     if len(rises):
         t = rises[0]
-        found = f"there are {count} sequences" if t == 0 else f"batch_sizes[{t - 1}] is {batch_sizes[t - 1]}"
-        raise LodError(f"batch_sizes[{t}] is {batch_sizes[t]} but {found}, expected no more")
+        found = f"there are {count} sequences" if t == 0 else f"lengths[{t - 1}] is {batch_sizes[t - 1]}"
+        raise LodError(f"lengths[{t}] is {batch_sizes[t]} but {found}, expected no more")

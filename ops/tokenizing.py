@@ -11,7 +11,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, OpTypeError
-from seqflow.ops.strings import Errors, join, to_strings
+from seqflow.ops.shared.strings import Errors, join, to_strings
 from seqflow.registry import op
 from seqflow.signature import Positive
 
@@ -21,11 +21,13 @@ _BYTES_AT_ONCE = 1 << 22
 """How much text is in Python strings and encodings at a time."""
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> int32 tokens[sum(sizes)], int64 sizes[B]")
+@op(
+    "uint8 data[sum(lengths)], lengths[B] -> int32 values[sum(lengths')], int64 lengths'[B]",
+)
 def tokenize(
     data: Array, lengths: Array, *, tokenizer: Any, special_tokens: bool = True, errors: Errors = "strict"
 ) -> tuple[Array, Array]:
-    """UTF-8 text as the ids of a Hugging Face tokenizer.
+    """Convert UTF-8 text to the ids of a Hugging Face tokenizer.
 
     `tokenizer` is the path of a `tokenizer.json`, what `train_tokenizer` gives, or a `tokenizers.Tokenizer`. Of a
     file the padding and truncation settings are left out (`pad` and `truncate` do that); a Tokenizer object is
@@ -35,7 +37,7 @@ def tokenize(
 
     >>> text, lengths = np.frombuffer(b"low lower", np.uint8), np.array([3, 6])
     >>> tokenizer = train_tokenizer(text, lengths, vocabulary_size=258)
-    >>> tokenize(text, lengths, tokenizer=tokenizer).sizes
+    >>> tokenize(text, lengths, tokenizer=tokenizer).lengths
     array([1, 4])
     """
     encoder = _tokenizer(tokenizer)
@@ -51,18 +53,20 @@ def tokenize(
     return np.concatenate(ids), sizes
 
 
-@op("int tokens[sum(lengths)], lengths[B] -> uint8 data[sum(sizes)], int64 sizes[B]")
+@op(
+    "int tokens[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
+)
 def decode(
     tokens: Array, lengths: Array, *, tokenizer: Any, special_tokens: bool = False
 ) -> tuple[Array, Array]:
-    """The ids of a Hugging Face tokenizer as UTF-8 text, without its special tokens unless they are asked for.
+    """Convert the ids of a Hugging Face tokenizer to UTF-8 text, without special tokens unless asked for.
 
     `tokenizer` is as in `tokenize`. An id it does not know is an error. An empty sequence gives an empty string.
 
     >>> text, lengths = np.frombuffer(b"low lower", np.uint8), np.array([3, 6])
     >>> tokenizer = train_tokenizer(text, lengths, vocabulary_size=258)
     >>> tokens = tokenize(text, lengths, tokenizer=tokenizer)
-    >>> decode(tokens.tokens, tokens.sizes, tokenizer=tokenizer).data.tobytes()
+    >>> decode(tokens.values, tokens.lengths, tokenizer=tokenizer).values.tobytes()
     b'low lower'
     """
     decoder = _tokenizer(tokenizer)
@@ -115,7 +119,7 @@ def train_tokenizer(
 
 
 def _most_ids(data: Array, specials: list[str]) -> int:
-    """More ids than text can teach: each one learnt stands for two symbols that were apart before.
+    """An upper bound on the ids that can be learnt: each new one joins two symbols of the text.
 
     The trainer reserves memory for as many ids as it is told.
     """
@@ -132,7 +136,7 @@ def _texts(special_tokens: Any) -> list[str]:
 
 
 def _portions(strings: Any) -> Iterator[tuple[int, int]]:
-    """Where to cut an array of strings so that each portion has a bounded number of bytes, or one string."""
+    """Start and stop of portions of an array of strings, each of a bounded number of bytes, or one string."""
     offsets = np.frombuffer(strings.buffers()[1], np.int64) if len(strings) else np.zeros(1, np.int64)
     start, count = 0, len(strings)
     while start < count:

@@ -1,11 +1,11 @@
-"""The rows around each row: n-grams and the windows of a convolution over sequences."""
+"""Windows around each row: n-grams, and the windows of a convolution over sequences."""
 
 from typing import Any
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
 

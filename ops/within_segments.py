@@ -1,51 +1,51 @@
-"""One row for each row, worked out from its whole segment: softmax, norms, running sums, ranks."""
+"""Functions of a whole segment that keep its rows: softmax, norms, running sums, ranks."""
 
 from typing import Any, Literal
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.ops.slices import starts_of
+from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
 
 Array = np.ndarray[Any, Any]
 
 
 @op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]")
-def lengths_softmax(data: Array, lengths: Array) -> Array:
-    """exp(data) divided by its sum over the segment, column by column, without overflow.
+def softmax_within(data: Array, lengths: Array) -> Array:
+    """Compute `exp(data) / sum(exp(data))` within each segment, column by column, without overflow.
 
     Each segment sums to 1. One that holds NaN or +inf, or nothing but -inf, gives NaN, as in torch and SciPy.
     float32 and float64 keep their dtype, everything else gives float64. An empty segment has no rows.
 
-    >>> lengths_softmax(np.array([0.0, 0.0, 7.0]), np.array([2, 0, 1]))
+    >>> softmax_within(np.array([0.0, 0.0, 7.0]), np.array([2, 0, 1]))
     array([0.5, 0.5, 1. ])
     """
     return kernels.softmax_within(data, lengths)
 
 
 @op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]")
-def lengths_log_softmax(data: Array, lengths: Array) -> Array:
-    """The logarithm of `lengths_softmax`, exact where the softmax itself is too small for its dtype.
+def log_softmax_within(data: Array, lengths: Array) -> Array:
+    """The logarithm of `softmax_within`, exact where the softmax itself is too small for its dtype.
 
-    An empty segment has no rows here either. The dtypes are those of `lengths_softmax`.
+    An empty segment has no rows here either. The dtypes are those of `softmax_within`.
 
-    >>> lengths_log_softmax(np.array([-1000.0, 0.0, 7.0]), np.array([2, 0, 1]))
+    >>> log_softmax_within(np.array([-1000.0, 0.0, 7.0]), np.array([2, 0, 1]))
     array([-1000.,     0.,     0.])
     """
     return kernels.softmax_within(data, lengths, log=True)
 
 
 @op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]")
-def lengths_normalize(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] = "l2") -> Array:
-    """Each segment divided by its norm, column by column: the sum of magnitudes, or the root of the sum of squares.
+def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] = "l2") -> Array:
+    """Divide each segment by its norm, column by column: the sum of magnitudes, or the root of the sum of squares.
 
     A segment whose norm is 0 stays as it is, and an empty segment stays empty. float32 and float64 keep their
     dtype, everything else gives float64.
 
-    >>> lengths_normalize(np.array([3.0, 4.0, 0.0]), np.array([2, 1]))
+    >>> normalize_within(np.array([3.0, 4.0, 0.0]), np.array([2, 1]))
     array([0.6, 0.8, 0. ])
-    >>> lengths_normalize(np.array([1.0, -3.0]), np.array([2]), norm="l1")
+    >>> normalize_within(np.array([1.0, -3.0]), np.array([2]), norm="l1")
     array([ 0.25, -0.75])
     """
     dtype = kernels.mean_dtype(data.dtype)
@@ -61,29 +61,29 @@ def lengths_normalize(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] 
 
 
 @op("number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[sum(lengths), *d]")
-def lengths_cumsum(data: Array, lengths: Array, *, reverse: bool = False, exclusive: bool = False) -> Array:
+def cumsum_within(data: Array, lengths: Array, *, reverse: bool = False, exclusive: bool = False) -> Array:
     """The sum of each row and all rows before it in its segment; an empty segment stays empty.
 
     `reverse` adds up from the end of the segment instead, `exclusive` leaves out the row itself. The dtypes are
     those of `lengths_sum`; floats are added up in float64, integers wrap around.
 
-    >>> lengths_cumsum(np.array([1, 2, 3]), np.array([2, 0, 1]))
+    >>> cumsum_within(np.array([1, 2, 3]), np.array([2, 0, 1]))
     array([1, 3, 3])
-    >>> lengths_cumsum(np.array([1, 2, 3]), np.array([3]), reverse=True, exclusive=True)
+    >>> cumsum_within(np.array([1, 2, 3]), np.array([3]), reverse=True, exclusive=True)
     array([5, 3, 0])
     """
     return kernels.cumsum_within(data, lengths, reverse, exclusive)
 
 
 @op("ordered data[sum(lengths), *d], lengths[B] -> int64 ranks[sum(lengths), *d]")
-def lengths_rank(
+def rank_within(
     data: Array,
     lengths: Array,
     *,
     ties: Literal["first", "min", "max", "dense"] = "first",
     descending: bool = False,
 ) -> Array:
-    """How many elements of the segment come before each one in sorted order, column by column.
+    """The rank of each element: how many of its segment come before it in sorted order, column by column.
 
     An empty segment has no ranks.
 
@@ -91,9 +91,9 @@ def lengths_rank(
     among them (`"min"`, `"max"`), or the ranks count distinct values (`"dense"`). NaN and NaT are larger than
     everything else and equal to each other. Ranks count from 0.
 
-    >>> lengths_rank(np.array([30, 10, 20, 10, 5]), np.array([4, 1]))
+    >>> rank_within(np.array([30, 10, 20, 10, 5]), np.array([4, 1]))
     array([3, 0, 2, 1, 0])
-    >>> lengths_rank(np.array([30, 10, 20, 10, 5]), np.array([4, 1]), ties="dense")
+    >>> rank_within(np.array([30, 10, 20, 10, 5]), np.array([4, 1]), ties="dense")
     array([2, 0, 1, 0, 0])
     """
     order = kernels.argsort_within(data, lengths, descending)

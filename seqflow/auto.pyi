@@ -26,14 +26,14 @@ def acosh(x: Rows, *, out: Any = None) -> Carried: ...
 def add(x: Rows, y: Rows, *, alpha: Scalar = 1, out: Any = None) -> Carried: ...
 
 class AddPaddingResult(NamedTuple):
-    rows: Sequence
-    longer: Carried
+    values: Sequence
+    lengths: Carried
 
 def add_padding(data: Rows, start: Rows | None = None, end: Rows | None = None, *, lengths: Lengths | None = None, before: int = 1, after: int | None = None) -> AddPaddingResult: ...
 
 class AppendTokenResult(NamedTuple):
-    rows: Sequence
-    longer: Carried
+    values: Sequence
+    lengths: Carried
 
 def append_token(data: Rows, *, lengths: Lengths | None = None, token: Scalar) -> AppendTokenResult: ...
 
@@ -89,8 +89,8 @@ def boolean_mask_lengths(mask: Rows, *, lengths: Lengths | None = None) -> Carri
 def boolean_unmask(values: collections.abc.Sequence[Rows], mask: collections.abc.Sequence[Rows], *, fill: Scalar | None = None) -> Carried: ...
 
 class BytesToTokensResult(NamedTuple):
-    tokens: Sequence
-    sizes: Carried
+    values: Sequence
+    lengths: Carried
 
 def bytes_to_tokens(data: Rows, *, lengths: Lengths | None = None, offset: int = 0, begin: int | None = None, end: int | None = None) -> BytesToTokensResult: ...
 
@@ -108,8 +108,8 @@ def collapse_lengths(inner: Lengths, *, outer: Lengths | None = None) -> Carried
 def concat(tensors: collections.abc.Sequence[Rows], *, axis: int = 0) -> Carried: ...
 
 class ConcatSequencesResult(NamedTuple):
-    rows: Sequence
-    joined: Carried
+    values: Sequence
+    lengths: Carried
 
 def concat_sequences(data: collections.abc.Sequence[Rows], *, lengths: collections.abc.Sequence[Lengths] | None = None) -> ConcatSequencesResult: ...
 
@@ -120,14 +120,16 @@ def cos(x: Rows, *, out: Any = None) -> Carried: ...
 def cosh(x: Rows, *, out: Any = None) -> Carried: ...
 
 class CtcGreedyDecodeResult(NamedTuple):
-    labels: Sequence
-    counts: Carried
+    values: Sequence
+    lengths: Carried
 
 def ctc_greedy_decode(scores: Rows, *, lengths: Lengths | None = None, blank: int = 0, merge_repeated: builtins.bool = True) -> CtcGreedyDecodeResult: ...
 
+def cumsum_within(data: Rows, *, lengths: Lengths | None = None, reverse: builtins.bool = False, exclusive: builtins.bool = False) -> Sequence: ...
+
 class DecodeResult(NamedTuple):
-    data: Sequence
-    sizes: Carried
+    values: Sequence
+    lengths: Carried
 
 def decode(tokens: Rows, *, lengths: Lengths | None = None, tokenizer: Any, special_tokens: builtins.bool = False) -> DecodeResult: ...
 
@@ -142,16 +144,16 @@ def dropout(x: Rows, *, ratio: float = 0.5, seed: int) -> DropoutResult: ...
 def dropout_ids(data: Rows, *, lengths: Lengths | None = None, ratio: float, replacement: Scalar = 0, seed: int) -> Sequence: ...
 
 class DropoutSequencesResult(NamedTuple):
-    rows: Sequence
-    kept: Carried
+    values: Sequence
+    lengths: Carried
 
 def dropout_sequences(data: Rows, *, lengths: Lengths | None = None, ratio: float, replacement: Scalar = 0, seed: int) -> DropoutSequencesResult: ...
 
 def equal(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
 
 class EraseTokensResult(NamedTuple):
-    rows: Sequence
-    kept: Carried
+    values: Sequence
+    lengths: Carried
 
 def erase_tokens(data: Rows, *, lengths: Lengths | None = None, tokens: Any) -> EraseTokensResult: ...
 
@@ -173,8 +175,8 @@ def fc(x: Sequence, weight: Rows, bias: Rows | None = None) -> Sequence: ...
 def fc(x: Rows, weight: Rows, bias: Rows | None = None) -> Carried: ...
 
 class FilterSequencesResult(NamedTuple):
-    rows: Sequence
-    kept: Carried
+    values: Sequence
+    lengths: Carried
 
 def filter_sequences(data: Rows, keep: Rows, *, lengths: Lengths | None = None) -> FilterSequencesResult: ...
 
@@ -204,8 +206,8 @@ class GatherPaddingResult(NamedTuple):
 def gather_padding(data: Rows, *, lengths: Lengths | None = None, before: int = 1, after: int | None = None) -> GatherPaddingResult: ...
 
 class GatherSequencesResult(NamedTuple):
-    rows: Sequence
-    picked: Carried
+    values: Sequence
+    lengths: Carried
 
 def gather_sequences(data: Rows, indices: Rows, *, lengths: Lengths | None = None, out: Any = None) -> GatherSequencesResult: ...
 
@@ -228,8 +230,8 @@ def int64(x: Rows, *, out: Any = None) -> Carried: ...
 def int8(x: Rows, *, out: Any = None) -> Carried: ...
 
 class InterleaveResult(NamedTuple):
-    rows: Sequence
-    joined: Carried
+    values: Sequence
+    lengths: Carried
 
 def interleave(data: collections.abc.Sequence[Rows], *, lengths: collections.abc.Sequence[Lengths] | None = None) -> InterleaveResult: ...
 
@@ -250,13 +252,9 @@ def lengths_argmax(data: Rows, *, lengths: Lengths | None = None) -> Carried: ..
 
 def lengths_argmin(data: Rows, *, lengths: Lengths | None = None) -> Carried: ...
 
-def lengths_cumsum(data: Rows, *, lengths: Lengths | None = None, reverse: builtins.bool = False, exclusive: builtins.bool = False) -> Sequence: ...
-
 def lengths_first(data: Rows, *, lengths: Lengths | None = None, empty: Scalar = 0) -> Carried: ...
 
 def lengths_last(data: Rows, *, lengths: Lengths | None = None, empty: Scalar = 0) -> Carried: ...
-
-def lengths_log_softmax(data: Rows, *, lengths: Lengths | None = None) -> Sequence: ...
 
 def lengths_logsumexp(data: Rows, *, lengths: Lengths | None = None, empty: Scalar = 0) -> Carried: ...
 
@@ -266,13 +264,7 @@ def lengths_mean(data: Rows, *, lengths: Lengths | None = None, empty: Scalar = 
 
 def lengths_min(data: Rows, *, lengths: Lengths | None = None, empty: Scalar = 0) -> Carried: ...
 
-def lengths_normalize(data: Rows, *, lengths: Lengths | None = None, norm: Literal['l1', 'l2'] = 'l2') -> Sequence: ...
-
 def lengths_prod(data: Rows, *, lengths: Lengths | None = None, empty: Scalar = 0) -> Carried: ...
-
-def lengths_rank(data: Rows, *, lengths: Lengths | None = None, ties: Literal['first', 'min', 'max', 'dense'] = 'first', descending: builtins.bool = False) -> Sequence: ...
-
-def lengths_softmax(data: Rows, *, lengths: Lengths | None = None) -> Sequence: ...
 
 def lengths_split(lengths: Lengths, *, n: int) -> Carried: ...
 
@@ -318,6 +310,8 @@ def log10(x: Rows, *, out: Any = None) -> Carried: ...
 
 def log1p(x: Rows, *, out: Any = None) -> Carried: ...
 
+def log_softmax_within(data: Rows, *, lengths: Lengths | None = None) -> Sequence: ...
+
 def logaddexp(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
 
 def logical_and(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
@@ -329,8 +323,8 @@ def logical_or(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
 def logical_xor(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
 
 class LowerResult(NamedTuple):
-    lowered: Sequence
-    sizes: Carried
+    values: Sequence
+    lengths: Carried
 
 def lower(data: Rows, *, lengths: Lengths | None = None, errors: Literal['strict', 'replace'] = 'strict') -> LowerResult: ...
 
@@ -344,8 +338,8 @@ class LstmResult(NamedTuple):
 def lstm(x: Rows, w_ih: Rows, w_hh: Rows, bias: Rows | None = None, h0: Rows | None = None, c0: Rows | None = None, *, lengths: Lengths | None = None, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, reverse: builtins.bool = False) -> LstmResult: ...
 
 class MaskSequencesResult(NamedTuple):
-    rows: Sequence
-    kept: Carried
+    values: Sequence
+    lengths: Carried
 
 def mask_sequences(data: Rows, mask: Rows, *, lengths: Lengths | None = None) -> MaskSequencesResult: ...
 
@@ -362,10 +356,12 @@ def neg(x: Rows, *, out: Any = None) -> Carried: ...
 def ngrams(data: Rows, *, lengths: Lengths | None = None, n: int, fill: Scalar = 0) -> Sequence: ...
 
 class NormalizeResult(NamedTuple):
-    normal: Sequence
-    sizes: Carried
+    values: Sequence
+    lengths: Carried
 
 def normalize(data: Rows, *, lengths: Lengths | None = None, form: Literal['NFC', 'NFKC', 'NFD', 'NFKD'] = 'NFC', errors: Literal['strict', 'replace'] = 'strict') -> NormalizeResult: ...
+
+def normalize_within(data: Rows, *, lengths: Lengths | None = None, norm: Literal['l1', 'l2'] = 'l2') -> Sequence: ...
 
 def not_equal(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
 
@@ -384,8 +380,8 @@ class PackRowsResult(NamedTuple):
 def pack_rows(data: Rows, *, lengths: Lengths | None = None, capacity: int, strategy: Literal['best_fit', 'first_fit', 'concat'] = 'best_fit', value: Scalar = 0) -> PackRowsResult: ...
 
 class PackSequenceResult(NamedTuple):
-    rows: Sequence
-    batch_sizes: Carried
+    values: Sequence
+    lengths: Carried
     order: Carried
 
 def pack_sequence(data: Rows, *, lengths: Lengths | None = None) -> PackSequenceResult: ...
@@ -399,8 +395,8 @@ class PadResult(NamedTuple):
 def pad(data: Rows, *, lengths: Lengths | None = None, max_length: int | None = None, value: Scalar = 0, side: Literal['right', 'left'] = 'right', truncate: builtins.bool = False, multiple_of: int = 1, out: Any = None) -> PadResult: ...
 
 class PadEmptyResult(NamedTuple):
-    rows: Sequence
-    filled: Carried
+    values: Sequence
+    lengths: Carried
 
 def pad_empty(data: Rows, *, lengths: Lengths | None = None, value: Scalar = 0) -> PadEmptyResult: ...
 
@@ -409,10 +405,12 @@ def pad_lengths(data: Rows, *, lengths: Lengths | None = None, target_length: in
 def pow(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
 
 class PrependTokenResult(NamedTuple):
-    rows: Sequence
-    longer: Carried
+    values: Sequence
+    lengths: Carried
 
 def prepend_token(data: Rows, *, lengths: Lengths | None = None, token: Scalar) -> PrependTokenResult: ...
+
+def rank_within(data: Rows, *, lengths: Lengths | None = None, ties: Literal['first', 'min', 'max', 'dense'] = 'first', descending: builtins.bool = False) -> Sequence: ...
 
 def reciprocal(x: Rows, *, out: Any = None) -> Carried: ...
 
@@ -427,22 +425,22 @@ def relu(x: Rows, *, out: Any = None) -> Carried: ...
 def remainder(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
 
 class RemovePaddingResult(NamedTuple):
-    rows: Sequence
-    kept: Carried
+    values: Sequence
+    lengths: Carried
 
 def remove_padding(data: Rows, *, lengths: Lengths | None = None, before: int = 1, after: int | None = None) -> RemovePaddingResult: ...
 
 class RepeatSequencesResult(NamedTuple):
-    rows: Sequence
-    sizes: Sequence
+    values: Sequence
+    lengths: Sequence
 
 def repeat_sequences(data: Rows, repeats: Lengths, *, lengths: Lengths | None = None) -> RepeatSequencesResult: ...
 
 def reshape(x: Rows, shape: Rows) -> Carried: ...
 
 class ReshapeSequencesResult(NamedTuple):
-    rows: Sequence
-    reshaped: Carried
+    values: Sequence
+    lengths: Carried
 
 def reshape_sequences(data: Rows, *, lengths: Lengths | None = None, width: int) -> ReshapeSequencesResult: ...
 
@@ -494,8 +492,8 @@ def sinh(x: Rows, *, out: Any = None) -> Carried: ...
 def slice_axes(x: Rows, *, starts: int | collections.abc.Sequence[int], stops: int | collections.abc.Sequence[int], steps: int | collections.abc.Sequence[int] | None = None, axes: int | collections.abc.Sequence[int] | None = None) -> Carried: ...
 
 class SliceSequencesResult(NamedTuple):
-    rows: Sequence
-    kept: Carried
+    values: Sequence
+    lengths: Carried
 
 def slice_sequences(data: Rows, starts: Rows, sizes: Rows, *, lengths: Lengths | None = None, clip: builtins.bool = False) -> SliceSequencesResult: ...
 
@@ -503,6 +501,8 @@ def slice_sequences(data: Rows, starts: Rows, sizes: Rows, *, lengths: Lengths |
 def softmax(x: Sequence) -> Sequence: ...
 @overload
 def softmax(x: Rows) -> Carried: ...
+
+def softmax_within(data: Rows, *, lengths: Lengths | None = None) -> Sequence: ...
 
 def sort_within(data: Rows, *, lengths: Lengths | None = None, descending: builtins.bool = False) -> Sequence: ...
 
@@ -527,15 +527,15 @@ def sparse_lengths_sum(table: Rows, indices: Rows, *, lengths: Lengths | None = 
 def split(x: Rows, *, parts: int | collections.abc.Sequence[int], axis: int = 0) -> list[Carried]: ...
 
 class SplitSequencesResult(NamedTuple):
-    rows: Sequence
-    pieces: Sequence
+    values: Sequence
+    lengths: Sequence
     counts: Carried
 
 def split_sequences(data: Rows, *, lengths: Lengths | None = None, chunk: int, stride: int | None = None) -> SplitSequencesResult: ...
 
 class SplitWordsResult(NamedTuple):
-    words: Sequence
-    sizes: Sequence
+    values: Sequence
+    lengths: Sequence
     counts: Carried
 
 def split_words(data: Rows, *, lengths: Lengths | None = None, pattern: str | None = None, errors: Literal['strict', 'replace'] = 'strict') -> SplitWordsResult: ...
@@ -560,14 +560,14 @@ def tanh(x: Rows, *, out: Any = None) -> Carried: ...
 def tile(x: Rows, *, repeats: int | collections.abc.Sequence[int]) -> Carried: ...
 
 class TokenizeResult(NamedTuple):
-    tokens: Sequence
-    sizes: Carried
+    values: Sequence
+    lengths: Carried
 
 def tokenize(data: Rows, *, lengths: Lengths | None = None, tokenizer: Any, special_tokens: builtins.bool = True, errors: Literal['strict', 'replace'] = 'strict') -> TokenizeResult: ...
 
 class TokensToBytesResult(NamedTuple):
-    data: Sequence
-    sizes: Carried
+    values: Sequence
+    lengths: Carried
 
 def tokens_to_bytes(tokens: Rows, *, lengths: Lengths | None = None, offset: int = 0) -> TokensToBytesResult: ...
 
@@ -576,16 +576,16 @@ def train_tokenizer(data: Rows, *, lengths: Lengths | None = None, vocabulary_si
 def transpose(x: Rows, *, perm: int | collections.abc.Sequence[int] | None = None) -> Carried: ...
 
 class TrimDatasetResult(NamedTuple):
-    rows: Sequence
-    kept: Carried
+    values: Sequence
+    lengths: Carried
 
 def trim_dataset(data: Rows, *, lengths: Lengths | None = None, multiple_of: int) -> TrimDatasetResult: ...
 
 def trunc(x: Rows, *, out: Any = None) -> Carried: ...
 
 class TruncateResult(NamedTuple):
-    rows: Sequence
-    kept: Carried
+    values: Sequence
+    lengths: Carried
 
 def truncate(data: Rows, *, lengths: Lengths | None = None, max_length: int, keep: Literal['head', 'tail'] = 'head') -> TruncateResult: ...
 
@@ -598,25 +598,25 @@ def uint64(x: Rows, *, out: Any = None) -> Carried: ...
 def uint8(x: Rows, *, out: Any = None) -> Carried: ...
 
 class UniqueWithinResult(NamedTuple):
-    rows: Sequence
+    values: Sequence
+    lengths: Carried
     counts: Sequence
-    kept: Carried
 
 def unique_within(data: Rows, *, lengths: Lengths | None = None, order: Literal['sorted', 'first'] = 'sorted') -> UniqueWithinResult: ...
 
 def unpack_by_time(packed: Rows, lengths: Lengths, *, out: Any = None) -> Sequence: ...
 
 class UnpackRowsResult(NamedTuple):
-    data: Sequence
+    values: Sequence
     lengths: Carried
 
 def unpack_rows(packed: Rows, sources: Rows, piece_lengths: Lengths, *, pieces: Lengths | None = None, num_sequences: int | None = None) -> UnpackRowsResult: ...
 
 class UnpackSequenceResult(NamedTuple):
-    data: Sequence
+    values: Sequence
     lengths: Carried
 
-def unpack_sequence(rows: Rows, order: Rows, *, batch_sizes: Lengths | None = None) -> UnpackSequenceResult: ...
+def unpack_sequence(data: Rows, order: Rows, *, lengths: Lengths | None = None) -> UnpackSequenceResult: ...
 
 def unpad(padded: Rows, lengths: Lengths, *, side: Literal['right', 'left'] = 'right', out: Any = None) -> Sequence: ...
 

@@ -65,7 +65,9 @@ def _shipped() -> list[OpDef]:
 
 
 def _op(op: OpDef) -> str:
-    repeated = {a.name for item in op.signature.outputs if isinstance(item, Repeated) for a in item.arguments}
+    repeated = {
+        a.field for item in op.signature.outputs if isinstance(item, Repeated) for a in item.arguments
+    }
     kinds = {name: "list[Array]" if name in repeated else "Array" for name in op.output_names}
     returns, result = next(iter(kinds.values()), "None"), ""
     if op.result is not None:
@@ -131,7 +133,7 @@ def _auto_outputs(op: OpDef) -> list[tuple[str, str]]:
         for argument in item.arguments if isinstance(item, Repeated) else (item,):
             divided = bool(argument.dims) and isinstance(argument.dims[0], Sum)
             kind = "Sequence" if divided else "Carried"
-            found.append((argument.name, f"list[{kind}]" if repeated else kind))
+            found.append((argument.field, f"list[{kind}]" if repeated else kind))
     return found
 
 

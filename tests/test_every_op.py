@@ -5,9 +5,9 @@ import re
 
 import numpy as np
 import pytest
-from drawing import STRATEGIES, calls
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies.calls import STRATEGIES, calls
 
 import seqflow as sf
 from seqflow import PartialShape, TensorSpec, kernels, registry
@@ -95,7 +95,7 @@ def test_inference_on_known_shapes_gives_the_real_shapes_and_dtypes(op, data):
     found = results(op, inputs, attributes)
     inferred = op.infer(each(inputs, TensorSpec.of), attributes, values=inputs)
     values = {}
-    own = dict(zip((f"{op.name}.{name}" for name in op.tensor_names(attributes)), found, strict=True))
+    own = dict(zip((f"{op.name}.{name}" for name in op.result_names(attributes)), found, strict=True))
     for name, array in {**dict(flat(inputs)), **own}.items():
         if array.ndim == 1 and array.dtype.kind in "iu":
             values |= {
@@ -258,6 +258,41 @@ def test_the_docs_say_what_becomes_of_empty_sequences(op):
         )
     if any(attribute.name == "empty" for attribute in op.attributes):
         assert "empty segment gives" in prose
+
+
+@every_op
+def test_arguments_come_in_one_order(op):
+    """Data, what selects, the lengths of the data, outer lengths; then learned parameters and what is optional."""
+    arguments = op.signature.input_arguments
+    names = [argument.name for argument in arguments]
+    stop = 1 + max((i for i, argument in enumerate(arguments) if argument.is_lengths), default=-1)
+    first, last = arguments[:stop], arguments[stop:]
+    selecting = ("int", "index", "bool")
+    kinds = [2 if a.is_lengths else 1 if a.dtype.word in selecting else 0 for a in first]
+    assert kinds == sorted(kinds)
+    if first:
+        assert all(argument.optional or argument.dtype.word == "float" for argument in last)
+    for i, argument in enumerate(arguments):
+        described_by = [dim.of for dim in argument.dims[:1] if isinstance(dim, Sum)]
+        assert all(names.index(lengths) > i for lengths in described_by)
+
+
+@every_op
+def test_sequences_that_come_out_are_values_and_lengths(op):
+    """Whatever the op is called; extra outputs come after them."""
+    outputs = op.signature.output_arguments
+    if outputs and {Sum(argument.name) for argument in outputs}.intersection(outputs[0].dims[:1]):
+        assert op.output_names[:2] == ("values", "lengths")
+        assert outputs[0].dims[0] == Sum(outputs[1].name)
+
+
+@every_op
+def test_lengths_x_gives_a_row_for_each_sequence_and_x_within_keeps_the_rows(op):
+    inputs, outputs = op.signature.inputs, op.signature.outputs
+    if op.name.startswith("lengths_") and not inputs[0].is_lengths:
+        assert all(output.row_name == "B" for output in outputs)
+    if op.name.endswith("_within") and len(outputs) == 1:
+        assert outputs[0].dims == inputs[0].dims
 
 
 def sizes(op, inputs, attributes):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from drawing import calls
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies.calls import calls
 from test_every_op import OPS, results
 
 from seqflow import LoD, Sequence, TensorSpec, auto

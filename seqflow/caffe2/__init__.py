@@ -1,8 +1,9 @@
 """Caffe2's operators by their own names: its calls replayed unchanged, on seqflow's ops.
 
-A row of the tables says which op an operator is, and a small function brings its inputs and arguments into that
-op's order, and the results into Caffe2's: every output it declares, lengths and indices in its int32. What Caffe2
-does on purpose, however surprising, is kept and named in the docstring of the row's function. Where it reads or
+An op declares which operators it is. Where a call of an operator differs from a call of the op, a small function
+brings its inputs and arguments into the op's order, and the results into Caffe2's: every output it declares, lengths
+and indices in its int32. What Caffe2 does on purpose, however surprising, is kept and named in the docstring of that
+function. Where it reads or
 writes outside its memory, leaves results unset, wraps around, or takes lengths that do not add up, there is an
 error. More dtypes are taken than Caffe2 takes.
 """
@@ -13,20 +14,21 @@ from typing import Any
 import numpy as np
 
 from seqflow.caffe2 import dense, elementwise, lengths, padding, rearrange, segments, sparse
-from seqflow.caffe2.adapter import Adapter
+from seqflow.caffe2.adapter import Adapter, Operator, origins
 from seqflow.errors import UnknownOpError, nearest
 
 __all__ = ["TABLE", "names", "run"]
 
-TABLE: dict[str, Adapter] = {
-    **lengths.TABLE,
-    **segments.TABLE,
-    **sparse.TABLE,
-    **padding.TABLE,
-    **rearrange.TABLE,
-    **dense.TABLE,
-    **elementwise.TABLE,
+_ADAPTERS: dict[str, Adapter] = {
+    **lengths.ADAPTERS,
+    **segments.ADAPTERS,
+    **sparse.ADAPTERS,
+    **padding.ADAPTERS,
+    **rearrange.ADAPTERS,
+    **dense.ADAPTERS,
+    **elementwise.ADAPTERS,
 }
+TABLE = {name: Operator(op, *_ADAPTERS.get(name, Adapter())) for name, op in origins().items()}
 """Every operator that is covered, by Caffe2's name."""
 
 

@@ -1,33 +1,46 @@
-"""A row of the tables: one operator, checked and called."""
+"""An operator, checked and called."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from seqflow import registry
 from seqflow.errors import OpError, OpTypeError, SeqflowError, nearest
+from seqflow.registry import OpDef
 from seqflow.signature import Attribute, read_attributes
 from seqflow.signature.arrays import as_array
 
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
-class Adapter:
-    """The op that an operator is, and how it is called.
+class Adapter(NamedTuple):
+    """How a call of an operator differs from a call of its op."""
 
-    `call` has the operator's inputs as positional parameters, its arguments as keyword-only ones, and returns one
-    array or several. Without `call` the operator is the op itself: the same inputs in the same order, no arguments.
-    """
-
-    op: str
     call: Callable[..., Any] | None = None
+    """It has the operator's inputs as positional parameters, its arguments as keyword-only ones, and returns one
+    array or several. Without it the operator is the op itself: the same inputs in the same order, no arguments.
+    """
     strings: bool = False
     """It only moves elements, so it takes strings as well."""
+
+
+def origins() -> dict[str, OpDef]:
+    """The op that each operator is, as the ops declare it."""
+    ops = map(registry.get, registry.names())
+    return {name: op for op in ops if op.caffe2 for name in op.caffe2.split(", ")}
+
+
+@dataclass(frozen=True)
+class Operator:
+    """The op that an operator is, and how it is called."""
+
+    op: OpDef
+    call: Callable[..., Any] | None
+    strings: bool
 
     def run(self, name: str, inputs: Sequence[Any], arguments: Mapping[str, Any]) -> list[Array]:
         """The operator's outputs; every error begins with its name."""
@@ -50,8 +63,7 @@ class Adapter:
 
     @cached_property
     def _parameters(self) -> list[inspect.Parameter]:
-        op = registry.get(self.op)
-        parameters = inspect.signature(self.call or op.function).parameters.values()
+        parameters = inspect.signature(self.call or self.op.function).parameters.values()
         return [parameter for parameter in parameters if parameter.kind is not parameter.KEYWORD_ONLY]
 
     @property
@@ -83,7 +95,7 @@ class Adapter:
         return {name: known[name].check(_plain(known[name], value)) for name, value in arguments.items()}
 
     def _call(self, arrays: Sequence[Array], arguments: Mapping[str, Any]) -> list[Array]:
-        call = self.call or registry.get(self.op).call
+        call = self.call or self.op.call
         found = call(*arrays, **arguments)
         return [found] if isinstance(found, np.ndarray) else list(found)
 

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from seqflow import ops, registry
-from seqflow.caffe2.adapter import Adapter
+from seqflow import ops
+from seqflow.caffe2.adapter import Adapter, origins
 from seqflow.errors import OpError, ShapeError
 
 Array = np.ndarray[Any, Any]
@@ -95,39 +95,25 @@ def where(condition: Array, x: Array, y: Array, *, broadcast_on_rows: bool = Fal
     return ops.where(condition, x, y)
 
 
-def _unary(op: str) -> Callable[[Array], Array]:
-    call = registry.get(op).call
-    return lambda x: call(x)
-
-
 def _all_inputs(function: Binary) -> Callable[..., Array]:
     """An operator on one tensor or more, from left to right."""
     return lambda *inputs: reduce(function, inputs)
 
 
-_UNARY = {
-    "Abs": "abs", "Negative": "neg", "Sign": "sign", "Sqrt": "sqrt", "Rsqrt": "rsqrt", "Sqr": "square",
-    "Exp": "exp", "Log": "log", "Log1p": "log1p", "Erf": "erf", "Reciprocal": "reciprocal",
-    "Sin": "sin", "Cos": "cos", "Tan": "tan", "Asin": "asin", "Acos": "acos", "Atan": "atan",
-    "Sinh": "sinh", "Cosh": "cosh", "Tanh": "tanh", "Floor": "floor", "Ceil": "ceil",
-    "Sigmoid": "sigmoid", "Relu": "relu", "Not": "logical_not",
-}  # fmt: skip
-_BINARY = {
-    "Add": "add", "Sub": "sub", "Mul": "mul",
-    "EQ": "equal", "NE": "not_equal", "LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal",
-    "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor",
-    "BitwiseAnd": "bitwise_and", "BitwiseOr": "bitwise_or", "BitwiseXor": "bitwise_xor",
-}  # fmt: skip
+_BROADCASTING = (
+    "Add", "Sub", "Mul", "EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or", "Xor",
+    "BitwiseAnd", "BitwiseOr", "BitwiseXor",
+)  # fmt: skip
+_OPS = origins()
 
-TABLE = {
-    **{name: Adapter(op, _unary(op)) for name, op in _UNARY.items()},
-    **{name: Adapter(op, _broadcasting(registry.get(op).call)) for name, op in _BINARY.items()},
-    "Div": Adapter("div", _broadcasting(_divide)),
-    "Pow": Adapter("pow", power),
-    "Mod": Adapter("fmod", modulo),
-    "Clip": Adapter("clip", clip),
-    "Where": Adapter("where", where, strings=True),
-    "Sum": Adapter("add", _all_inputs(ops.add)),
-    "Max": Adapter("maximum", _all_inputs(ops.maximum)),
-    "Min": Adapter("minimum", _all_inputs(ops.minimum)),
+ADAPTERS = {
+    **{name: Adapter(_broadcasting(_OPS[name].call)) for name in _BROADCASTING},
+    "Div": Adapter(_broadcasting(_divide)),
+    "Pow": Adapter(power),
+    "Mod": Adapter(modulo),
+    "Clip": Adapter(clip),
+    "Where": Adapter(where, strings=True),
+    "Sum": Adapter(_all_inputs(ops.add)),
+    "Max": Adapter(_all_inputs(ops.maximum)),
+    "Min": Adapter(_all_inputs(ops.minimum)),
 }

@@ -52,18 +52,14 @@ def _num_rows(data: Array | None) -> int | None:
     return None if data is None else len(data)
 
 
-TABLE = {
-    "LengthsToOffsets": Adapter("lengths_to_offsets", lengths_to_offsets),
-    "LengthsToRanges": Adapter("lengths_to_ranges", lambda lengths: int32(ops.lengths_to_ranges(lengths))),
-    "LengthsToSegmentIds": Adapter(
-        "lengths_to_segment_ids", lambda lengths: int32(ops.lengths_to_segment_ids(lengths))
-    ),
-    "LengthsRangeFill": Adapter(
-        "lengths_to_positions", lambda lengths: int32(ops.lengths_to_positions(lengths))
-    ),
-    "LengthsToShape": Adapter("lengths_to_shape", lambda lengths: int32(ops.lengths_to_shape(lengths))),
-    "LengthsToWeights": Adapter("lengths_to_weights", lengths_to_weights),
-    "LengthsSplit": Adapter("lengths_split", lengths_split),
-    "SegmentIdsToLengths": Adapter("segment_ids_to_lengths", segment_ids_to_lengths),
-    "SegmentIdsToRanges": Adapter("segment_ids_to_ranges", segment_ids_to_ranges),
+ADAPTERS = {
+    "LengthsToOffsets": Adapter(lengths_to_offsets),
+    "LengthsToRanges": Adapter(lambda lengths: int32(ops.lengths_to_ranges(lengths))),
+    "LengthsToSegmentIds": Adapter(lambda lengths: int32(ops.lengths_to_segment_ids(lengths))),
+    "LengthsRangeFill": Adapter(lambda lengths: int32(ops.lengths_to_positions(lengths))),
+    "LengthsToShape": Adapter(lambda lengths: int32(ops.lengths_to_shape(lengths))),
+    "LengthsToWeights": Adapter(lengths_to_weights),
+    "LengthsSplit": Adapter(lengths_split),
+    "SegmentIdsToLengths": Adapter(segment_ids_to_lengths),
+    "SegmentIdsToRanges": Adapter(segment_ids_to_ranges),
 }

@@ -45,7 +45,7 @@ def add_padding(
     padding_width: NonNegative = 1,
     end_padding_width: int = -1,
 ) -> tuple[Array, Array]:
-    """Without lengths all rows are one segment. `end` is like `start` unless given."""
+    """Without lengths all rows are one segment."""
     start, end = (None if row is None else _row_of(data, row) for row in (start, end))
     rows, longer = ops.add_padding(
         data, _lengths(data, lengths), start, end, before=padding_width, after=chosen(end_padding_width)
@@ -56,7 +56,7 @@ def add_padding(
 def remove_padding(
     data: Array, lengths: Array | None = None, *, padding_width: NonNegative = 1, end_padding_width: int = -1
 ) -> tuple[Array, Array]:
-    """Without lengths all rows are one segment. A segment shorter than its padding is an error."""
+    """Without lengths all rows are one segment."""
     rows, kept = ops.remove_padding(
         data, _lengths(data, lengths), before=padding_width, after=chosen(end_padding_width)
     )
@@ -90,7 +90,7 @@ def pad_empty_samples(lengths: Array, *features: Array) -> list[Array]:
     if not features:
         return [int32(np.maximum(np.diff(ops.lengths_to_offsets(lengths)), 1))]
     padded = [ops.pad_empty(feature, lengths) for feature in features]
-    return [int32(padded[0].filled), *(one.rows for one in padded)]
+    return [int32(padded[0].lengths), *(one.values for one in padded)]
 
 
 Mode = Literal["sequence", "window", "upper", "lower", "upperdiag", "lowerdiag"]
@@ -130,16 +130,15 @@ def sequence_mask(
     )
 
 
-TABLE = {
-    "PackSegments": Adapter("pad", pack_segments, strings=True),
-    "UnpackSegments": Adapter("unpad", unpack_segments, strings=True),
-    "PackRNNSequence": Adapter("pack_by_time", strings=True),
-    "UnpackRNNSequence": Adapter("unpack_by_time", strings=True),
-    "AddPadding": Adapter("add_padding", add_padding),
-    "RemovePadding": Adapter("remove_padding", remove_padding),
-    "GatherPadding": Adapter("gather_padding", gather_padding),
-    "LengthsPad": Adapter("pad_lengths", lengths_pad),
-    "PadEmptySamples": Adapter("pad_empty", pad_empty_samples, strings=True),
-    "SequenceMask": Adapter("sequence_mask", sequence_mask),
-    "VariableLengthSequencePadding": Adapter("zero_after_length"),
+ADAPTERS = {
+    "PackSegments": Adapter(pack_segments, strings=True),
+    "UnpackSegments": Adapter(unpack_segments, strings=True),
+    "PackRNNSequence": Adapter(strings=True),
+    "UnpackRNNSequence": Adapter(strings=True),
+    "AddPadding": Adapter(add_padding),
+    "RemovePadding": Adapter(remove_padding),
+    "GatherPadding": Adapter(gather_padding),
+    "LengthsPad": Adapter(lengths_pad),
+    "PadEmptySamples": Adapter(pad_empty_samples, strings=True),
+    "SequenceMask": Adapter(sequence_mask),
 }

@@ -18,7 +18,7 @@ def boolean_mask_lengths(lengths: Array, mask: Array) -> Array:
 
 
 def boolean_unmask(*masks_and_values: Array) -> Array:
-    """Masks and their values take turns; where masks overlap the first one wins."""
+    """Masks and their values take turns."""
     if len(masks_and_values) % 2:
         raise OpError(f"found {len(masks_and_values)} inputs, expected a mask and its values by turns")
     return ops.boolean_unmask(masks_and_values[1::2], masks_and_values[::2])
@@ -32,7 +32,6 @@ def sparse_dropout_with_replacement(
     replacement_value: int = 0,
     random_seed: NonNegative | None = None,
 ) -> tuple[Array, Array]:
-    """A whole example becomes the one value, with length 1, also where it was empty."""
     rows, kept = ops.dropout_sequences(
         x, lengths, ratio=ratio, replacement=replacement_value, seed=seed_of(random_seed)
     )
@@ -95,7 +94,9 @@ def _domain(name: str, before: list[str]) -> str:
 def ctc_greedy_decoder(
     inputs: Array, seq_len: Array | None = None, *, merge_repeated: bool = True
 ) -> tuple[Array, Array]:
-    """Time is the first axis of the inputs; label 0 is the blank. Without lengths all steps count."""
+    """Time is the first axis of the inputs; label 0 is the blank. Without lengths all steps count. The number of
+    labels of each sequence comes first.
+    """
     if inputs.ndim != 3:
         raise ShapeError(f"inputs has {inputs.ndim} dimensions {inputs.shape}, expected 3")
     lengths = np.full(inputs.shape[1], inputs.shape[0]) if seq_len is None else seq_len
@@ -104,14 +105,14 @@ def ctc_greedy_decoder(
     return int32(counts), int32(labels)
 
 
-TABLE = {
-    "LengthsTile": Adapter("expand", strings=True),
-    "ReversePackedSegs": Adapter("reverse_packed", strings=True),
-    "BooleanMask": Adapter("boolean_mask", strings=True),
-    "BooleanMaskLengths": Adapter("boolean_mask_lengths", boolean_mask_lengths),
-    "BooleanUnmask": Adapter("boolean_unmask", boolean_unmask, strings=True),
-    "SparseDropoutWithReplacement": Adapter("dropout_sequences", sparse_dropout_with_replacement),
-    "SparseItemwiseDropoutWithReplacement": Adapter("dropout_ids", sparse_itemwise_dropout_with_replacement),
-    "TrimDataset": Adapter("trim_dataset", trim_dataset, strings=True),
-    "CTCGreedyDecoder": Adapter("ctc_greedy_decode", ctc_greedy_decoder),
+ADAPTERS = {
+    "LengthsTile": Adapter(strings=True),
+    "ReversePackedSegs": Adapter(strings=True),
+    "BooleanMask": Adapter(strings=True),
+    "BooleanMaskLengths": Adapter(boolean_mask_lengths),
+    "BooleanUnmask": Adapter(boolean_unmask, strings=True),
+    "SparseDropoutWithReplacement": Adapter(sparse_dropout_with_replacement),
+    "SparseItemwiseDropoutWithReplacement": Adapter(sparse_itemwise_dropout_with_replacement),
+    "TrimDataset": Adapter(trim_dataset, strings=True),
+    "CTCGreedyDecoder": Adapter(ctc_greedy_decoder),
 }

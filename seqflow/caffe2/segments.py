@@ -1,4 +1,4 @@
-"""Segment reducers, by lengths and by ids. An empty segment gives 0, in LengthsMax as well.
+"""Segment reducers, by lengths and by ids.
 
 LengthsMax passes over a NaN that is not the first of its segment in Caffe2; here NaN wins, as in its op.
 """
@@ -22,7 +22,6 @@ def lengths_weighted_sum(
 
 
 def lengths_topk(data: Array, lengths: Array, *, k: Positive) -> tuple[Array, Array]:
-    """Short segments are filled up with value 0 and index -1; ties go to the lower index."""
     values, positions = ops.lengths_topk(data, lengths, k=k)
     return values, int32(positions)
 
@@ -41,21 +40,10 @@ def unsorted_segment_weighted_sum(
     return ops.unsorted_segment_weighted_sum(data, scalars, segment_ids, num_segments=chosen(num_segments))
 
 
-TABLE = {
-    "LengthsSum": Adapter("lengths_sum"),
-    "LengthsMean": Adapter("lengths_mean"),
-    "LengthsMax": Adapter("lengths_max"),
-    "LengthsWeightedSum": Adapter("lengths_weighted_sum", lengths_weighted_sum),
-    "LengthsTopK": Adapter("lengths_topk", lengths_topk),
-    "SortedSegmentSum": Adapter("sorted_segment_sum"),
-    "SortedSegmentMean": Adapter("sorted_segment_mean"),
-    "SortedSegmentWeightedSum": Adapter("sorted_segment_weighted_sum"),
-    "SortedSegmentRangeSum": Adapter("sorted_segment_sum"),
-    "SortedSegmentRangeMean": Adapter("sorted_segment_mean"),
-    "SortedSegmentRangeMax": Adapter("sorted_segment_max"),
-    "SortedSegmentRangeLogSumExp": Adapter("sorted_segment_logsumexp"),
-    "SortedSegmentRangeLogMeanExp": Adapter("sorted_segment_logmeanexp"),
-    "UnsortedSegmentSum": Adapter("unsorted_segment_sum", unsorted_segment_sum),
-    "UnsortedSegmentMean": Adapter("unsorted_segment_mean", unsorted_segment_mean),
-    "UnsortedSegmentWeightedSum": Adapter("unsorted_segment_weighted_sum", unsorted_segment_weighted_sum),
+ADAPTERS = {
+    "LengthsWeightedSum": Adapter(lengths_weighted_sum),
+    "LengthsTopK": Adapter(lengths_topk),
+    "UnsortedSegmentSum": Adapter(unsorted_segment_sum),
+    "UnsortedSegmentMean": Adapter(unsorted_segment_mean),
+    "UnsortedSegmentWeightedSum": Adapter(unsorted_segment_weighted_sum),
 }

@@ -66,12 +66,11 @@ def _gather_matching(data: Array, indices: Array, axis: int, wrap: bool) -> Arra
 
 def lengths_gather(items: Array, lengths: Array, indices: Array) -> Array:
     """The new lengths are no output: gather the lengths, too. Negative indices are errors."""
-    return ops.gather_sequences(items, indices, lengths).rows
+    return ops.gather_sequences(items, indices, lengths).values
 
 
-TABLE = {
-    "Gather": Adapter("gather", gather, strings=True),
-    "BatchGather": Adapter("gather_axis", batch_gather, strings=True),
-    "LengthsGather": Adapter("gather_sequences", lengths_gather, strings=True),
-    "SparseLengthsSum": Adapter("sparse_lengths_sum"),
+ADAPTERS = {
+    "Gather": Adapter(gather, strings=True),
+    "BatchGather": Adapter(batch_gather, strings=True),
+    "LengthsGather": Adapter(lengths_gather, strings=True),
 }

@@ -12,7 +12,7 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpError
 from seqflow.kernels import PackingPlan
 from seqflow.loader.batching import Rows, at_least_one, batches
-from seqflow.ops.scalars import cast_scalar
+from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record, concat_records, nbytes, take_rows
 
 Array = np.ndarray[Any, Any]

@@ -253,10 +253,12 @@ def _op(call: Call) -> OpDef | None:
 
 def _results(op: OpDef, call: Call, targets: list[str]) -> dict[str, str]:
     """The tensors that the op's outputs will be; lists of outputs are left out."""
-    outputs = op.output_names
+    outputs = op.signature.output_arguments
     if len(targets) == 1 and len(outputs) > 1:
-        return {name: f"{targets[0]}.{name}" for name in outputs}
-    return dict(zip(outputs, targets, strict=True)) if len(outputs) == len(targets) else {}
+        return {argument.name: f"{targets[0]}.{argument.field}" for argument in outputs}
+    if len(outputs) != len(targets):
+        return {}
+    return {argument.name: target for argument, target in zip(outputs, targets, strict=True)}
 
 
 def _producers_first(statements: list[Statement]) -> list[Statement]:

@@ -26,7 +26,7 @@ class Net:
     Each statement calls an op, or computes an expression: `score = sqrt(x) * lengths_sum(y, n)`. Operands are
     names, literals, expressions, calls with one output, and lists of these where an op takes one. Names are
     assigned once; `_` throws a result away; one name for several outputs binds a group (`t = truncate(…)`, then
-    `t.rows`, `t.kept`; of a list, `parts.0`, `parts.1`). Statements may stand in any order: they run in
+    `t.values`, `t.lengths`; of a list, `parts.0`, `parts.1`). Statements may stand in any order: they run in
     topological order. Free names are the inputs. `return` names the outputs; without it they are all names the
     net assigns and all tensors of the record that nothing consumed.
 

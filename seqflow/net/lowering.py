@@ -134,7 +134,7 @@ class Lowering:
         targets: tuple[Reference, ...] | None,
     ) -> tuple[str, ...]:
         """The names of the tensors the step makes."""
-        outputs = op.tensor_names(attributes)
+        outputs = op.result_names(attributes)
         what = f"{op.name} has {len(outputs)} output{'s' * (len(outputs) != 1)} ({', '.join(outputs)})"
         if targets is None:
             if len(outputs) != 1:

@@ -42,7 +42,7 @@ def _define(function: Callable[..., Any], signature: Signature, **facts: Any) ->
     name = function.__name__
     _check_parameters(name, function, signature)
     attributes = read_attributes(function)
-    outputs = [argument.name for argument in signature.output_arguments]
+    outputs = [argument.field for argument in signature.output_arguments]
     title = name.title().replace("_", "") + "Result"
     result = namedtuple(title, outputs, module="seqflow.ops") if len(outputs) > 1 else None
     call = compile_call(function, signature, attributes, result)

@@ -50,11 +50,16 @@ class OpDef:
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        return tuple(argument.name for argument in self.signature.output_arguments)
+        """The fields of the result."""
+        return tuple(argument.field for argument in self.signature.output_arguments)
 
     def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
-        """The names of all output tensors: those of lists are numbered, `parts.0`, `parts.1`."""
+        """The names of all output tensors, which no input has: those of lists are numbered, `parts.0`, `parts.1`."""
         return self.signature.tensor_names(self.complete(attributes))
+
+    def result_names(self, attributes: Mapping[str, Any]) -> list[str]:
+        """The same by the names that results and nets use: without the prime of `lengths'`."""
+        return self.signature.result_names(self.complete(attributes))
 
     def complete(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """The attributes with their defaults."""

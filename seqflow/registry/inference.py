@@ -38,8 +38,9 @@ def infer(
     """
     known = equalities if equalities is not None else Equalities()
     called = names if names is not None else _own_names(specs)
-    outputs_named = signature.tensor_names(attributes)
-    tensors = [f"{op_name}.{name}" for name in outputs_named] if results is None else list(results)
+    tensor_names = signature.tensor_names(attributes)
+    called_outputs = [f"{op_name}.{name}" for name in signature.result_names(attributes)]
+    tensors = called_outputs if results is None else list(results)
     with known.staged():
         if same is not None:
             _unify(op_name, signature, same, specs, called, known)
@@ -49,7 +50,7 @@ def infer(
     if shape is None:
         return Inference(outputs, guards)
     context = _context(op_name, specs, attributes, values, outputs, known)
-    context.tensors = _tensors(called) | dict(zip(outputs_named, tensors, strict=True))
+    context.tensors = _tensors(called) | dict(zip(tensor_names, tensors, strict=True))
     found = [TensorSpec(one.dtype, one.shape, one.rows) for one in context.run(shape)]
     requested = context.requested_tensors | context.requested_shapes
     return Inference(found, guards + context.guards, frozenset(requested))

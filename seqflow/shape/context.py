@@ -231,7 +231,7 @@ class InferenceContext:
         """Say that a size of an output is never above the largest that `most` can be.
 
         >>> def truncate(ctx):
-        ...     ctx.limit(ctx.max_of("kept"), ctx.max_of("lengths").minimum(ctx.attr("max_length")))
+        ...     ctx.limit(ctx.max_of("lengths'"), ctx.max_of("lengths").minimum(ctx.attr("max_length")))
         """
         self.equalities.limit(Dimension.of(size), most, self.op_name)
 

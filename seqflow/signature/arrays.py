@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
+from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.error import MAX_INT64, negative, overflow, too_large
 from seqflow.signature.language import (
@@ -33,6 +33,7 @@ from seqflow.signature.language import (
     evaluate,
     parts,
 )
+from seqflow.signature.order import advice_on_order
 
 Known = dict[object, Any]
 
@@ -41,8 +42,19 @@ def bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, A
     """The inputs as arrays that fit the signature.
 
     Raises OpTypeError for a dtype the signature does not take, ShapeError for ranks and dimensions that do not
-    agree, LodError for lengths that are negative or do not add up.
+    agree, LodError for lengths that are negative or do not add up. Where the values would fit in another order, the
+    message says so.
     """
+    try:
+        return _bind(signature, values, attributes)
+    except SeqflowError as error:
+        advice = advice_on_order(signature, values, lambda moved: _bind(signature, moved, attributes))
+        if advice:
+            error.args = (f"{error}\n  {advice}",)
+        raise
+
+
+def _bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[Any, ...]:
     bound = [
         _convert_repeated(item, value) if isinstance(item, Repeated) else _convert(item, value)
         for item, value in zip(signature.inputs, values, strict=True)

@@ -2,12 +2,16 @@
 
 A signature is read once, when an op is registered, into the dataclasses below. Sizes are small syntax trees,
 evaluated against a dictionary of what is known: `{"B": 3, Sum("lengths"): 7}`.
+
+A prime marks an output that is called like an input: `lengths'` are new lengths. It is part of the name wherever the
+signature speaks of the output; in results and nets the prime is dropped.
 """
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from seqflow.errors import OpError
@@ -181,10 +185,15 @@ class Argument:
         object.__setattr__(self, "rest", rests[0] if rests else None)
         object.__setattr__(self, "computed", len(self.dims) - plain)
 
+    @property
+    def field(self) -> str:
+        """The name in results and in nets: without the prime of `lengths'`."""
+        return self.name.removesuffix("'")
+
     def __str__(self) -> str:
-        word = "lens" if self.is_lengths and self.name != "lengths" else str(self.dtype)
-        implied = self.dtype.word == "any" or (self.is_lengths and word == "int") or self.name == "lengths"
-        prefix = "" if implied and word != "lens" else f"{word} "
+        is_plain = self.dtype.word == ("int" if self.is_lengths else "any")
+        lens = self.is_lengths and is_plain and self.field != "lengths"
+        prefix = "lens " if lens else "" if is_plain else f"{self.dtype} "
         return f"{prefix}{self.name}[{', '.join(map(str, self.dims))}]{'?' if self.optional else ''}"
 
 
@@ -226,14 +235,22 @@ class Signature:
         object.__setattr__(self, "output_arguments", tuple(flatten(self.outputs)))
 
     def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
-        """The names of all output tensors: those of lists are numbered, `parts.0`, `parts.1`."""
+        """The names of all output tensors, which no input has: those of lists are numbered, `parts.0`, `parts.1`."""
+        return self._numbered([argument.name for argument in self.output_arguments], attributes)
+
+    def result_names(self, attributes: Mapping[str, Any]) -> list[str]:
+        """The same by the names that results and nets use, without primes."""
+        return self._numbered([argument.field for argument in self.output_arguments], attributes)
+
+    def _numbered(self, names: list[str], attributes: Mapping[str, Any]) -> list[str]:
+        remaining = iter(names)
         found: list[str] = []
         for item in self.outputs:
             if isinstance(item, Repeated):
-                count = item.length(attributes)
-                found += [f"{argument.name}.{i}" for argument in item.arguments for i in range(count)]
+                count = range(item.length(attributes))
+                found += [f"{name}.{i}" for name in islice(remaining, len(item.arguments)) for i in count]
             else:
-                found.append(item.name)
+                found.append(next(remaining))
         return found
 
     def __str__(self) -> str:
@@ -287,7 +304,7 @@ class _Token(NamedTuple):
     position: int
 
 
-_TOKEN = re.compile(r"\s*(?:(->|>=|[A-Za-z_]\w*|\d+|[\[\](){},+*|=?-])|(\S))")
+_TOKEN = re.compile(r"\s*(?:(->|>=|[A-Za-z_]\w*'?|\d+|[\[\](){},+*|=?-])|(\S))")
 
 
 class _Reader:
@@ -320,6 +337,12 @@ class _Reader:
         return False
 
     def name(self) -> str:
+        if self.peek().endswith("'"):
+            self.fail("a name without a prime: it marks outputs, as in lengths'")
+        return self.tensor()
+
+    def tensor(self) -> str:
+        """A name that may have a prime."""
         if not re.match(r"[A-Za-z_]", self.peek()):
             self.fail("a name")
         return self.take()
@@ -348,11 +371,20 @@ def parse(text: str) -> Signature:
     reader.take("->")
     outputs = _arguments(reader, end="")
     signature = Signature(reader.text, inputs_text, inputs, outputs)
-    names = [argument.name for argument in flatten(inputs + outputs)]
-    repeated = {name for name in names if names.count(name) > 1}
-    if repeated:
-        raise OpError(f"signature: the name {repeated.pop()!r} stands for two tensors\n  {reader.text}")
+    _check_names(signature)
     return _mark_lengths(signature)
+
+
+def _check_names(signature: Signature) -> None:
+    """One name for each tensor; of the outputs also without primes, which results drop."""
+    primed = next((a.name for a in signature.input_arguments if a.name != a.field), None)
+    if primed is not None:
+        raise OpError(f"signature: the input {primed} has a prime, which marks outputs\n  {signature.text}")
+    names = [a.name for a in (*signature.input_arguments, *signature.output_arguments)]
+    for group in (names, [a.field for a in signature.output_arguments]):
+        repeated = next((name for name in group if group.count(name) > 1), None)
+        if repeated is not None:
+            raise OpError(f"signature: the name {repeated!r} stands for two tensors\n  {signature.text}")
 
 
 def _arguments(reader: _Reader, end: str) -> tuple[Argument | Repeated, ...]:
@@ -377,12 +409,12 @@ def _repeated(reader: _Reader) -> Repeated:
 
 
 def _argument(reader: _Reader) -> Argument:
-    word = reader.name()
+    word = reader.tensor()
     dtype, is_lengths = DtypeRule("any"), False
     if reader.peek() != "[":
         is_lengths = word == "lens"
         dtype = DtypeRule("int") if is_lengths else _dtype(reader, word)
-        word = reader.name()
+        word = reader.tensor()
     reader.take("[")
     dims: list[Dim] = []
     while not reader.accept("]"):
@@ -449,14 +481,14 @@ def _factor(reader: _Reader) -> Size:
         return Literal(int(reader.take()))
     name = reader.name()
     if name in ("sum", "max") and reader.accept("("):
-        of = reader.name()
+        of = reader.tensor()
         reader.take(")")
         return Sum(of) if name == "sum" else Max(of)
     return Name(name)
 
 
 def _mark_lengths(signature: Signature) -> Signature:
-    """Mark as lengths all tensors named `lengths`, and those used in a `sum(…)` or `max(…)`."""
+    """Mark as lengths all tensors named `lengths` or `lengths'`, and those used in a `sum(…)` or `max(…)`."""
     arguments = [*flatten(signature.inputs), *flatten(signature.outputs)]
     spoken_of = {
         part.of for argument in arguments for dim in argument.dims for part in parts(dim)
@@ -469,7 +501,7 @@ def _mark_lengths(signature: Signature) -> Signature:
         )
 
     def mark(argument: Argument) -> Argument:
-        if not (argument.is_lengths or argument.name == "lengths" or argument.name in spoken_of):
+        if not (argument.is_lengths or argument.field == "lengths" or argument.name in spoken_of):
             return argument
         dtype = DtypeRule("int") if argument.dtype.word == "any" else argument.dtype
         return replace(argument, is_lengths=True, dtype=dtype)

@@ -12,8 +12,8 @@ from seqflow.job import Job, run
 EMPTY_JOBS = {
     "as they come": {},
     "with nets": {
-        "prepare": {"net": "t = truncate(tokens.values, tokens.lengths, max_length=2)\nreturn t.rows, t.kept, label"},
-        "net": {"net": "x, mask = pad(t.rows, t.kept, max_length=2)\nreturn x, mask, label"},
+        "prepare": {"net": "t = truncate(tokens.values, tokens.lengths, max_length=2)\nreturn t.values, t.lengths, label"},
+        "net": {"net": "x, mask = pad(t.values, t.lengths, max_length=2)\nreturn x, mask, label"},
     },
     "by tokens": {"batch": {"kind": "tokens", "max_tokens": 8}},
     "packed": {"batch": {"kind": "packed", "capacity": 8}},

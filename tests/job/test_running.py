@@ -41,9 +41,9 @@ def test_a_job_with_prepare_constants_and_net(folder: Path) -> None:
         {
             "source": {"paths": "docs.parquet", "columns": ["tokens"]},
             "prepare": {
-                "net": "t = truncate(tokens.values, tokens.lengths, max_length=2)\nreturn t.rows, t.kept"
+                "net": "t = truncate(tokens.values, tokens.lengths, max_length=2)\nreturn t.values, t.lengths"
             },
-            "net": {"net": "x = sparse_lengths_sum(table, t.rows, t.kept)\nreturn x"},
+            "net": {"net": "x = sparse_lengths_sum(table, t.values, t.lengths)\nreturn x"},
             "constants": {"table": "table.npy"},
             "output": {"path": "out.parquet"},
         },

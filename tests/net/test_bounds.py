@@ -74,7 +74,7 @@ NETS = [
     "y, k = add_padding(x, n, before={small}, after={large})\nz, j = pad_empty(x, n)",
     "y, k = mask_sequences(x, x > 3, n)\nz, j = filter_sequences(x, n > {small}, n)",
     "y, k = erase_tokens(x, n, tokens=[0, 1])\nz, j = dropout_sequences(x, n, ratio=0.5, seed={large})",
-    "y, c, k = unique_within(x, n)\no = lengths_to_segment_ids(c)",
+    "y, k, c = unique_within(x, n)\no = lengths_to_segment_ids(c)",
     "y, k = concat_sequences([x, x], [n, n])\nz, j = interleave([x, y], [n, k])",
     "y, k = trim_dataset(x, n, multiple_of={small})\nz, j = slice_sequences(x, n - n, minimum(n, {small}), n)",
     "y, k = truncate(x, n, max_length={small})",

@@ -21,8 +21,8 @@ LEVELS = "words = sequence(doc.values.values, doc.lengths, doc.values.lengths)\n
         ),
         (WORDS + "h = lstm(words, words.lengths, w, v)", "h = lstm(doc.values, doc.lengths, w, v)"),
         (WORDS + "h = lstm(words, w, v, lengths=n)", "h = lstm(doc.values, n, w, v)"),
-        (WORDS + "t = truncate(words, max_length=2)\ns = lengths_sum(t.rows)",
-         "t = truncate(doc.values, doc.lengths, max_length=2)\ns = lengths_sum(t.rows, t.kept)"),
+        (WORDS + "t = truncate(words, max_length=2)\ns = lengths_sum(t.values)",
+         "t = truncate(doc.values, doc.lengths, max_length=2)\ns = lengths_sum(t.values, t.lengths)"),
         (WORDS + "s = lengths_sum(tanh(words * 2) + 1)", "s = lengths_sum(tanh(doc.values * 2) + 1, doc.lengths)"),
         (WORDS + "s = 1 + lengths_sum(words)", "s = 1 + lengths_sum(doc.values, doc.lengths)"),
         (WORDS + "x, n = concat_sequences([words, words])",
@@ -44,9 +44,9 @@ def test_lengths_are_filled_in(carried, explicit):
 
 def test_both_styles_give_the_same():
     tensors = {"doc.values": np.arange(5.0), "doc.lengths": np.array([2, 0, 3])}
-    carried = sf.run(WORDS + "s = lengths_softmax(words)\nt = lengths_sum(s * words)\nreturn t", tensors)
+    carried = sf.run(WORDS + "s = softmax_within(words)\nt = lengths_sum(s * words)\nreturn t", tensors)
     explicit = sf.run(
-        "s = lengths_softmax(doc.values, doc.lengths)\nt = lengths_sum(s * doc.values, doc.lengths)\nreturn t",
+        "s = softmax_within(doc.values, doc.lengths)\nt = lengths_sum(s * doc.values, doc.lengths)\nreturn t",
         tensors,
     )
     np.testing.assert_array_equal(carried["t"], explicit["t"])

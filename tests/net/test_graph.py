@@ -30,8 +30,8 @@ def test_statements_run_in_topological_order_and_as_written_otherwise():
 
 
 def test_one_name_for_several_outputs_binds_a_group():
-    net = Net("t = truncate(x, n, max_length=2)\ny = lengths_sum(t.rows, t.kept)")
-    assert net.steps[0].results == ("t.rows", "t.kept")
+    net = Net("t = truncate(x, n, max_length=2)\ny = lengths_sum(t.values, t.lengths)")
+    assert net.steps[0].results == ("t.values", "t.lengths")
     assert net.inputs == ("x", "n")
 
 
@@ -86,7 +86,7 @@ def test_every_function_of_an_expression_is_an_op():
         ("x, y, z = pad(a, n)", "pad has 2 outputs (padded, mask), found 3 names"),
         ("lengths_sum(a, n)", "lengths_sum has 1 output (sums), found 0 names"),
         ("x = lengths_sum([a, b], n)", "lengths_sum: data is [a, b], expected one tensor"),
-        ("x = 2 * truncate(a, n, max_length=2)", "truncate has 2 outputs (rows, kept), expected an operand with one"),
+        ("x = 2 * truncate(a, n, max_length=2)", "truncate has 2 outputs (values, lengths), expected an operand with one"),
         ("x = a + nonsense(b)", "line 1, column 9: no op is named 'nonsense'"),
         ("x = lengths_sum(a, n)\nx = lengths_sum(b, n)", "line 2, column 1: x is assigned already, in line 1"),
         ("x = lengths_sum(y, n)\ny = lengths_sum(x, n)", "needs its own result (x, y)"),

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from drawing_shaping import SHAPING
 from hypothesis import given
 from hypothesis import strategies as st
 from inferring import OTHER, ROWS, check_kept, check_lost, check_refused, infer, rows, shape, spec
+from strategies.shaping import SHAPING
 
 from seqflow import Dimension, ops
 from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError, ShapeError

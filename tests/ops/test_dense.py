@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from drawing_shaping import SHAPING
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from strategies.shaping import SHAPING
 
 from seqflow import TensorSpec, ops, registry
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError

@@ -35,8 +35,8 @@ def test_masked_sequences_stay_apart(sequences, draw):
     result = ops.mask_sequences(data, mask, lengths)
     expected = [s[m] for s, m in zip(cut(data, lengths), cut(mask, lengths), strict=True)]
     assert_sequences(*result, expected, data)
-    assert_same(ops.boolean_mask_lengths(mask, lengths), result.kept)
-    assert_same(ops.boolean_mask(data, mask).rows, result.rows)
+    assert_same(ops.boolean_mask_lengths(mask, lengths), result.lengths)
+    assert_same(ops.boolean_mask(data, mask).rows, result.values)
 
 
 def test_a_mask_is_bool():
@@ -54,15 +54,15 @@ def test_erased_tokens_are_gone_and_all_others_stay(sequences, tokens):
 
 @pytest.mark.parametrize("tokens", [2, np.int8(2), [2], (2,), np.array([2], np.uint64), [2, 2**63 - 1]])
 def test_tokens_to_erase_are_one_id_or_several(tokens):
-    assert ops.erase_tokens([1, 2, 3], [3], tokens=tokens).rows.tolist() == [1, 3]
+    assert ops.erase_tokens([1, 2, 3], [3], tokens=tokens).values.tolist() == [1, 3]
 
 
 def test_large_ids_are_told_apart():
     data = np.array([2**63, 2**63 + 1], np.uint64)
-    assert ops.erase_tokens(data, [2], tokens=[2**63 + 1]).rows.tolist() == [2**63]
+    assert ops.erase_tokens(data, [2], tokens=[2**63 + 1]).values.tolist() == [2**63]
     assert ops.erase_tokens(
         np.array([2**53, 2**53 + 1]), [2], tokens=[2**53, 2**64 - 1, 2**70]
-    ).rows.tolist() == [2**53 + 1]
+    ).values.tolist() == [2**53 + 1]
 
 
 @pytest.mark.parametrize("tokens", ["a", [1.5], [[1]], None, [None], [True], [[1], [1, 2]]])
@@ -101,10 +101,10 @@ def test_dropout_of_ids_at_0_and_1_keeps_all_and_none(sequences, seed):
 def test_dropout_of_sequences_replaces_whole_ones_by_one_id(sequences, seed, ratio):
     data, lengths = sequences
     result = ops.dropout_sequences(data, lengths, ratio=ratio, replacement=99, seed=seed)
-    for found, sequence in zip(cut(result.rows, result.kept), cut(data, lengths), strict=True):
+    for found, sequence in zip(cut(result.values, result.lengths), cut(data, lengths), strict=True):
         assert found.tolist() in ([99], sequence.tolist())
     everything = ops.dropout_sequences(data, lengths, ratio=1, replacement=99, seed=seed)
-    assert everything.rows.tolist() == [99] * len(lengths)
+    assert everything.values.tolist() == [99] * len(lengths)
     assert_sequences(*ops.dropout_sequences(data, lengths, ratio=0, seed=seed), cut(data, lengths), data)
 
 

@@ -4,15 +4,15 @@ from itertools import chain, zip_longest
 
 import numpy as np
 import pytest
-from drawing_sequences import SEQUENCES
 from hypothesis import given
 from per_sequence import assert_same, assert_sequences, cut
+from strategies.sequences import SEQUENCES
 
 import seqflow as sf
 from seqflow import TensorSpec, ops, registry
 from seqflow.errors import OpTypeError
 
-COLUMNS = SEQUENCES["interleave"]().map(lambda call: (call[0]["data"], call[0]["lengths"]))
+COLUMNS = SEQUENCES["concat_sequences"]().map(lambda call: (call[0]["data"], call[0]["lengths"]))
 
 
 def side_by_side(data, lengths):
@@ -53,7 +53,7 @@ def test_interleave_takes_rows_in_turn(inputs):
 def test_one_column_alone_stays_as_it_is(inputs):
     data, lengths = inputs
     for op in (ops.concat_sequences, ops.interleave):
-        assert_same(op(data[:1], lengths[:1]).rows, np.ascontiguousarray(data[0]))
+        assert_same(op(data[:1], lengths[:1]).values, np.ascontiguousarray(data[0]))
 
 
 @pytest.mark.parametrize("op", [ops.concat_sequences, ops.interleave], ids=lambda op: op.__name__)

@@ -10,7 +10,7 @@ from per_sequence import assert_same, assert_sequences, cut, join, lengths_array
 
 import seqflow as sf
 from seqflow import ops
-from seqflow.ops.random_bits import output, random_bits, sequence_bits, uniform
+from seqflow.ops.shared.random_bits import output, random_bits, sequence_bits, uniform
 
 
 @st.composite
@@ -58,7 +58,7 @@ def test_unique_gives_the_distinct_values_of_each_sequence_and_their_counts(sequ
     data, lengths = sequences
     result = ops.unique_within(data, lengths)
     expected = [np.unique(s, return_counts=True) for s in cut(data, lengths)]
-    assert_sequences(result.rows, result.kept, [distinct for distinct, _ in expected], data)
+    assert_sequences(result.values, result.lengths, [distinct for distinct, _ in expected], data)
     assert_same(result.counts, join([counts for _, counts in expected], result.counts))
 
 
@@ -67,13 +67,13 @@ def test_unique_in_the_order_values_are_first_seen(sequences):
     data, lengths = sequences
     result = ops.unique_within(data, lengths, order="first")
     expected = [Counter(s.tolist()) for s in cut(data, lengths)]
-    assert_sequences(result.rows, result.kept, [list(counter) for counter in expected], data)
+    assert_sequences(result.values, result.lengths, [list(counter) for counter in expected], data)
     assert result.counts.tolist() == [count for counter in expected for count in counter.values()]
 
 
 def test_what_missing_values_are_first_seen_counts_as_one():
     result = ops.unique_within([np.nan, 1.0, np.nan], [3], order="first")
-    np.testing.assert_array_equal(result.rows, [np.nan, 1.0])
+    np.testing.assert_array_equal(result.values, [np.nan, 1.0])
     assert result.counts.tolist() == [2, 1]
 
 

@@ -20,7 +20,7 @@ def test_unpack_rows_is_the_inverse_of_pack_rows(lengths, capacity, strategy, ex
     found = ops.unpack_rows(
         packed.packed, packed.sources, packed.piece_lengths, packed.pieces, num_sequences=len(lengths)
     )
-    np.testing.assert_array_equal(found.data, data)
+    np.testing.assert_array_equal(found.values, data)
     np.testing.assert_array_equal(found.lengths, lengths)
 
 
@@ -69,7 +69,7 @@ def test_every_row_of_data_is_in_a_piece_of_its_sequence(sequences, capacity, st
     for parts, rows in zip(gathered, cut(data, lengths), strict=True):
         np.testing.assert_array_equal(np.concatenate([rows[:0], *parts]), rows)
     found = ops.unpack_rows(*packed[:1], *packed[3:], num_sequences=len(lengths))
-    np.testing.assert_array_equal(found.data, data)
+    np.testing.assert_array_equal(found.values, data)
     np.testing.assert_array_equal(found.lengths, lengths)
 
 
@@ -107,5 +107,5 @@ def test_what_does_not_fit_is_named(call, error, message):
 
 def test_sources_may_be_of_any_integer_dtype():
     found = ops.unpack_rows([[1, 2, 3]], np.array([1, 0], np.uint64), [2, 1], [2])
-    assert found.data.tolist() == [3, 1, 2]
+    assert found.values.tolist() == [3, 1, 2]
     assert found.lengths.tolist() == [1, 2]

@@ -82,9 +82,9 @@ def test_an_empty_sequence_gets_one_row(sequences):
     data, lengths = sequences
     found = ops.pad_empty(data, lengths)
     one = np.zeros((1, *data.shape[1:]), data.dtype)
-    np.testing.assert_array_equal(found.filled, np.maximum(lengths, 1))
+    np.testing.assert_array_equal(found.lengths, np.maximum(lengths, 1))
     expected = [rows if len(rows) else one for rows in cut(data, lengths)]
-    np.testing.assert_array_equal(found.rows, np.concatenate([one[:0], *expected]))
+    np.testing.assert_array_equal(found.values, np.concatenate([one[:0], *expected]))
 
 
 @given(SEQUENCES, st.integers(0, 3), st.integers(0, 3) | st.none())
@@ -96,12 +96,12 @@ def test_padding_comes_before_and_after_and_goes_again(sequences, before, after)
     expected = [
         part for rows in cut(data, lengths) for part in ([start] * before, rows, [end] * behind) if len(part)
     ]  # fmt: skip
-    np.testing.assert_array_equal(found.rows, np.concatenate([data[:0], *expected]))
-    np.testing.assert_array_equal(found.longer, lengths + before + behind)
-    assert found.rows.dtype == data.dtype
-    removed = ops.remove_padding(found.rows, found.longer, before=before, after=after)
-    np.testing.assert_array_equal(removed.rows, data)
-    np.testing.assert_array_equal(removed.kept, lengths)
+    np.testing.assert_array_equal(found.values, np.concatenate([data[:0], *expected]))
+    np.testing.assert_array_equal(found.lengths, lengths + before + behind)
+    assert found.values.dtype == data.dtype
+    removed = ops.remove_padding(found.values, found.lengths, before=before, after=after)
+    np.testing.assert_array_equal(removed.values, data)
+    np.testing.assert_array_equal(removed.lengths, lengths)
 
 
 @given(st.data(), st.integers(0, 2), st.integers(0, 2))
@@ -123,11 +123,11 @@ def test_gathered_padding_is_the_sum_of_its_rows(draw, before, after):
 
 
 def test_without_rows_of_their_own_padding_is_0_and_the_end_is_as_the_start():
-    assert ops.add_padding([1, 2], [2, 0]).rows.tolist() == [0, 1, 2, 0, 0, 0]
-    assert ops.add_padding([1, 2], [2, 0], 7).rows.tolist() == [7, 1, 2, 7, 7, 7]
-    assert ops.add_padding([1, 2], [2, 0], None, 8, before=0, after=1).rows.tolist() == [1, 2, 8, 8]
-    assert ops.add_padding(np.array([True]), [1], before=0).rows.tolist() == [True]
-    assert ops.add_padding(np.array([1.5], np.float16), [1], 2).rows.dtype == np.float16
+    assert ops.add_padding([1, 2], [2, 0]).values.tolist() == [0, 1, 2, 0, 0, 0]
+    assert ops.add_padding([1, 2], [2, 0], 7).values.tolist() == [7, 1, 2, 7, 7, 7]
+    assert ops.add_padding([1, 2], [2, 0], None, 8, before=0, after=1).values.tolist() == [1, 2, 8, 8]
+    assert ops.add_padding(np.array([True]), [1], before=0).values.tolist() == [True]
+    assert ops.add_padding(np.array([1.5], np.float16), [1], 2).values.dtype == np.float16
 
 
 @pytest.mark.parametrize(

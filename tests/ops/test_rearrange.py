@@ -21,7 +21,7 @@ def test_truncate_keeps_the_head_or_the_tail(sequences, limit, keep):
 
 
 def test_truncate_to_more_than_an_int64_keeps_all():
-    assert ops.truncate([1, 2], [2], max_length=10**30).rows.tolist() == [1, 2]
+    assert ops.truncate([1, 2], [2], max_length=10**30).values.tolist() == [1, 2]
 
 
 @given(ragged(), st.data())
@@ -48,7 +48,7 @@ def test_a_clipped_slice_takes_what_python_takes(sequences, draw):
 
 def test_a_clipped_slice_may_ask_for_all_there_is():
     most = np.full(2, 2**63 - 1)
-    assert ops.slice_sequences([1, 2, 3], [1, 0], most, [2, 1], clip=True).rows.tolist() == [2, 3]
+    assert ops.slice_sequences([1, 2, 3], [1, 0], most, [2, 1], clip=True).values.tolist() == [2, 3]
 
 
 @pytest.mark.parametrize(
@@ -80,21 +80,21 @@ def test_split_covers_every_row_with_windows_of_at_most_chunk(sequences, chunk, 
             start += stride or chunk
         expected.append([sequence[piece] for piece in pieces])
     assert result.counts.tolist() == [len(pieces) for pieces in expected]
-    assert_sequences(result.rows, result.pieces, [piece for pieces in expected for piece in pieces], data)
+    assert_sequences(result.values, result.lengths, [piece for pieces in expected for piece in pieces], data)
 
 
 @given(ragged(), st.integers(1, 6))
 def test_splitting_without_overlap_and_joining_the_pieces_is_the_identity(sequences, chunk):
     data, lengths = sequences
     result = ops.split_sequences(data, lengths, chunk=chunk)
-    assert result.rows is data
-    assert [int(pieces.sum()) for pieces in cut(result.pieces, result.counts)] == lengths.tolist()
+    assert result.values is data
+    assert [int(pieces.sum()) for pieces in cut(result.lengths, result.counts)] == lengths.tolist()
 
 
 @pytest.mark.parametrize("stride", [None, 2, 10**30])
 def test_one_chunk_may_be_longer_than_an_int64(stride):
     result = ops.split_sequences([1, 2, 3], [3, 0], chunk=10**30, stride=stride)
-    assert result.pieces.tolist() == [3]
+    assert result.lengths.tolist() == [3]
     assert result.counts.tolist() == [1, 0]
 
 
@@ -169,7 +169,7 @@ def test_append_and_prepend_add_one_row_to_every_sequence(sequences):
 
 def test_an_appended_row_has_the_shape_of_the_others():
     result = ops.append_token(np.ones((2, 3), np.float32), [2], token=0.5)
-    np.testing.assert_array_equal(result.rows[-1], [0.5, 0.5, 0.5])
+    np.testing.assert_array_equal(result.values[-1], [0.5, 0.5, 0.5])
 
 
 def test_a_token_that_the_dtype_cannot_hold_is_an_error():
@@ -215,7 +215,7 @@ def test_reshape_regroups_the_elements_of_each_sequence(width, lengths, row, dra
     result = ops.reshape_sequences(data, lengths, width=width)
     expected = [s.reshape(-1, width) for s in cut(data, lengths)]
     assert_sequences(*result, expected, data.reshape(-1, width))
-    assert np.shares_memory(result.rows, data) or not data.size
+    assert np.shares_memory(result.values, data) or not data.size
 
 
 @pytest.mark.parametrize("width", [3, 4, 6, 10**30])
@@ -262,4 +262,4 @@ def test_trim_keeps_the_first_sequences(sequences, multiple):
 
 
 def test_trim_to_a_multiple_above_the_count_keeps_nothing():
-    assert ops.trim_dataset([1, 2], [2], multiple_of=10**30).kept.tolist() == []
+    assert ops.trim_dataset([1, 2], [2], multiple_of=10**30).lengths.tolist() == []

@@ -361,12 +361,12 @@ def test_ctc_decoding_merges_repeats_and_drops_blanks(data):
             before = label
         expected.append(best)
     found = ops.ctc_greedy_decode(scores, lengths, blank=blank, merge_repeated=merge)
-    assert found.labels.tolist() == [label for sequence in expected for label in sequence]
-    assert found.counts.tolist() == [len(sequence) for sequence in expected]
+    assert found.values.tolist() == [label for sequence in expected for label in sequence]
+    assert found.lengths.tolist() == [len(sequence) for sequence in expected]
 
 
 def test_the_first_of_equal_scores_is_the_best_label():
-    assert ops.ctc_greedy_decode(np.array([[0, 2, 2], [1, 1, 1]]), np.array([2])).labels.tolist() == [1]
+    assert ops.ctc_greedy_decode(np.array([[0, 2, 2], [1, 1, 1]]), np.array([2])).values.tolist() == [1]
 
 
 def test_a_blank_is_one_of_the_labels():

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from drawing_shaping import SHAPING
 from hypothesis import given
 from inferring import check_kept, check_lost, check_refused
+from strategies.shaping import SHAPING
 
 from seqflow import ops
 from seqflow.errors import OpError, ShapeError

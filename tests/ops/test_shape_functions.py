@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from drawing_shaping import SHAPING
 from hypothesis import given
 from hypothesis import strategies as st
 from inferring import ROWS
+from strategies.shaping import SHAPING
 
 from seqflow import Dimension, PartialShape, TensorSpec, registry
 
@@ -16,7 +16,7 @@ NAMES = [name for name in registry.names() if name in SHAPING and registry.get(n
 @given(data=st.data())
 def test_rows_said_to_be_kept_move_with_the_input(name, data):
     op = registry.get(name)
-    inputs, attributes = data.draw(SHAPING[op.name]())
+    inputs, attributes = data.draw(SHAPING[name]())
     moved = data.draw(st.sampled_from([key for key in inputs if key != "shape"]))
     specs = {key: specs_of(array, ROWS if key == moved else None) for key, array in inputs.items()}
     count = min((len(one) for one in as_list(inputs[moved]) if one.ndim), default=0)
@@ -57,7 +57,7 @@ def specs_of(value, rows):
 @given(data=st.data())
 def test_a_shape_known_in_part_still_holds_the_real_one(name, data):
     op = registry.get(name)
-    inputs, attributes = data.draw(SHAPING[op.name]())
+    inputs, attributes = data.draw(SHAPING[name]())
     named = {key: blurred(data, key, value) for key, value in inputs.items()}
     values = inputs if data.draw(st.booleans()) else {}
     inferred = op.infer(named, attributes, values=values)

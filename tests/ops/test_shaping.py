@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from drawing_shaping import SHAPING
 from hypothesis import given
 from inferring import X, check_kept, check_lost, check_refused, infer, shape, spec
+from strategies.shaping import SHAPING
 
 from seqflow import Dimension, ops, registry
 from seqflow.errors import OpError, ShapeError

@@ -59,5 +59,5 @@ def test_whole_sequences_are_gathered_in_any_order(lengths, data):
     values = np.arange(lengths.sum() * 2).reshape(-1, 2)
     parts = np.split(values, np.cumsum(lengths)[:-1])
     result = ops.gather_sequences(values, indices, lengths)
-    assert result.picked.tolist() == [len(parts[i]) for i in indices]
-    np.testing.assert_array_equal(result.rows, np.concatenate([values[:0], *(parts[i] for i in indices)]))
+    assert result.lengths.tolist() == [len(parts[i]) for i in indices]
+    np.testing.assert_array_equal(result.values, np.concatenate([values[:0], *(parts[i] for i in indices)]))

@@ -5,10 +5,10 @@ import unicodedata
 
 import numpy as np
 import pytest
-from drawing_text import TEXTS, text_arrays
 from hypothesis import given
 from hypothesis import strategies as st
 from per_sequence import assert_same, assert_sequences, cut, ragged
+from strategies.text import TEXTS, text_arrays
 
 import seqflow as sf
 from seqflow import ops
@@ -25,14 +25,14 @@ def test_bytes_keep_their_values_unless_an_offset_makes_room_for_specials():
     assert tokens.dtype == np.int32
     assert tokens.tolist() == [104, 195, 169, 106]
     assert sizes.tolist() == [3, 1]
-    assert ops.bytes_to_tokens(BYTES, [4], offset=3).tokens.tolist() == [107, 198, 172, 109]
+    assert ops.bytes_to_tokens(BYTES, [4], offset=3).values.tolist() == [107, 198, 172, 109]
 
 
 def test_specials_go_around_every_sequence_empty_ones_too():
     tokens, sizes = ops.bytes_to_tokens(BYTES, [3, 0, 1], begin=300, end=256)
     assert tokens.tolist() == [300, 104, 195, 169, 256, 300, 256, 300, 106, 256]
     assert sizes.tolist() == [5, 2, 3]
-    assert ops.bytes_to_tokens(BYTES, [4], begin=300).tokens.tolist()[0] == 300
+    assert ops.bytes_to_tokens(BYTES, [4], begin=300).values.tolist()[0] == 300
 
 
 def test_only_bytes_are_taken():
@@ -49,8 +49,8 @@ def test_tokens_to_bytes_undoes_bytes_to_tokens(sequences, offset):
 
 def test_tokens_to_bytes_drops_what_is_no_byte():
     tokens = np.array([2, 3, 258, 259, -1, 2**62])
-    assert ops.tokens_to_bytes(tokens, [2, 4], offset=3).data.tolist() == [0, 255]
-    assert ops.tokens_to_bytes(np.array([2, 255], np.uint8), [2], offset=300).sizes.tolist() == [0]
+    assert ops.tokens_to_bytes(tokens, [2, 4], offset=3).values.tolist() == [0, 255]
+    assert ops.tokens_to_bytes(np.array([2, 255], np.uint8), [2], offset=300).lengths.tolist() == [0]
 
 
 def test_an_offset_leaves_room_for_all_bytes():
@@ -64,23 +64,23 @@ def test_an_offset_leaves_room_for_all_bytes():
 @given(TEXTS)
 def test_lower_makes_each_string_lower_case(texts):
     result = ops.lower(**text_arrays(texts))
-    assert strings(result.lowered, result.sizes) == [text.lower() for text in texts]
+    assert strings(result.values, result.lengths) == [text.lower() for text in texts]
 
 
 def test_lower_may_change_the_number_of_bytes():
-    assert ops.lower(**text_arrays(["Ⱥ"])).sizes.tolist() == [len("ⱥ".encode())] == [3]
+    assert ops.lower(**text_arrays(["Ⱥ"])).lengths.tolist() == [len("ⱥ".encode())] == [3]
 
 
 @given(TEXTS, st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
 def test_normalize_gives_each_string_its_normal_form(texts, form):
     result = ops.normalize(**text_arrays(texts), form=form)
-    assert strings(result.normal, result.sizes) == [unicodedata.normalize(form, text) for text in texts]
+    assert strings(result.values, result.lengths) == [unicodedata.normalize(form, text) for text in texts]
 
 
 @given(TEXTS)
 def test_split_words_splits_as_python_does(texts):
     result = ops.split_words(**text_arrays(texts))
-    words = strings(result.words, result.sizes)
+    words = strings(result.values, result.lengths)
     assert result.counts.tolist() == [len(text.split()) for text in texts]
     assert words == [word for text in texts for word in text.split()]
 
@@ -88,7 +88,7 @@ def test_split_words_splits_as_python_does(texts):
 @pytest.mark.parametrize("after", [b"\xc3", b"\xff", b"a", b" "])
 def test_what_is_in_memory_behind_the_text_does_not_matter(after):
     data = np.frombuffer("é ".encode() + after, np.uint8)[:-1]
-    assert ops.split_words(data, [3]).sizes.tolist() == [2]
+    assert ops.split_words(data, [3]).lengths.tolist() == [2]
 
 
 def test_the_white_space_of_split_words_is_that_of_unicode():
@@ -101,7 +101,7 @@ def test_split_words_at_a_pattern(texts):
     result = ops.split_words(**text_arrays(texts), pattern="[aé]+")
     expected = [[word for word in re.split("[aé]+", text) if word] for text in texts]
     assert result.counts.tolist() == [len(words) for words in expected]
-    assert strings(result.words, result.sizes) == [word for words in expected for word in words]
+    assert strings(result.values, result.lengths) == [word for words in expected for word in words]
 
 
 @pytest.mark.parametrize("pattern", ["", "b*", "$", "^", r"\b", r"\B", "(?:)", "b?", "[^b]*"])
@@ -110,7 +110,7 @@ def test_a_pattern_may_match_the_empty_string(pattern):
     result = ops.split_words(**text_arrays(texts), pattern=pattern)
     expected = [[word for word in re.split(pattern, text) if word] for text in texts]
     assert [len(words) for words in expected] == result.counts.tolist()
-    assert strings(result.words, result.sizes) == [word for words in expected for word in words]
+    assert strings(result.values, result.lengths) == [word for words in expected for word in words]
 
 
 def test_noncharacters_stay_in_words():

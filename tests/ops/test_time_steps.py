@@ -51,18 +51,18 @@ def test_packed_sequences_are_the_longest_first_step_by_step(sequences):
     order = sorted(range(len(lengths)), key=lambda i: -int(lengths[i]))
     steps = [[pieces[i][t] for i in order if t < lengths[i]] for t in range(int(lengths.max(initial=0)))]
     assert packed.order.tolist() == order
-    assert packed.batch_sizes.tolist() == [len(step) for step in steps]
+    assert packed.lengths.tolist() == [len(step) for step in steps]
     expected = np.array([row for step in steps for row in step], data.dtype).reshape(data.shape)
-    np.testing.assert_array_equal(packed.rows, expected)
-    found = ops.unpack_sequence(*packed)
-    np.testing.assert_array_equal(found.data, data)
+    np.testing.assert_array_equal(packed.values, expected)
+    found = ops.unpack_sequence(packed.values, packed.order, packed.lengths)
+    np.testing.assert_array_equal(found.values, data)
     np.testing.assert_array_equal(found.lengths, lengths)
     assert found.lengths.dtype == np.int64
 
 
 def test_sequences_of_equal_length_may_have_been_packed_in_any_order():
-    found = ops.unpack_sequence([3, 1, 4, 2], np.array([2, 2, 0], np.int32), np.array([1, 0], np.uint8))
-    assert found.data.tolist() == [1, 2, 3, 4]
+    found = ops.unpack_sequence([3, 1, 4, 2], np.array([1, 0], np.uint8), np.array([2, 2, 0], np.int32))
+    assert found.values.tolist() == [1, 2, 3, 4]
     assert found.lengths.tolist() == [2, 2]
 
 
@@ -76,11 +76,11 @@ def test_sequences_of_equal_length_may_have_been_packed_in_any_order():
         (lambda: ops.unpack_by_time([[1, 2]], [1]), ShapeError, r"unpack_by_time: .*shape"),
         (lambda: ops.unpack_by_time([1], [1]), ShapeError, "packed has 1 dimensions"),
         (lambda: ops.unpack_sequence([1], [1], [1]), OpIndexError, r"order\[0\] = 1 is outside \[0, 1\)"),
-        (lambda: ops.unpack_sequence([1, 2], [2], [0, 0]), OpError, "order does not hold 1, expected each of 0 to 1 once"),
-        (lambda: ops.unpack_sequence([1, 2, 3], [1, 2], [0, 1]), LodError, r"batch_sizes\[1\] is 2 but batch_sizes\[0\] is 1"),
-        (lambda: ops.unpack_sequence([1, 2], [2], [0]), LodError, r"batch_sizes\[0\] is 2 but there are 1 sequences"),
-        (lambda: ops.unpack_sequence([1, 2], [1], [0]), LodError, r"sum\(batch_sizes\) is 1 but rows has 2 rows"),
-        (lambda: ops.unpack_sequence([1], [2, -1], [0, 1]), LodError, r"batch_sizes\[1\] = -1 is negative"),
+        (lambda: ops.unpack_sequence([1, 2], [0, 0], [2]), OpError, "order does not hold 1, expected each of 0 to 1 once"),
+        (lambda: ops.unpack_sequence([1, 2, 3], [0, 1], [1, 2]), LodError, r"lengths\[1\] is 2 but lengths\[0\] is 1"),
+        (lambda: ops.unpack_sequence([1, 2], [0], [2]), LodError, r"lengths\[0\] is 2 but there are 1 sequences"),
+        (lambda: ops.unpack_sequence([1, 2], [0], [1]), LodError, r"sum\(lengths\) is 1 but data has 2 rows"),
+        (lambda: ops.unpack_sequence([1], [0, 1], [2, -1]), LodError, r"lengths\[1\] = -1 is negative"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_is_named(call, error, message):

@@ -4,9 +4,9 @@ import sys
 
 import numpy as np
 import pytest
-from drawing_text import TEXTS, text_arrays
 from hypothesis import given
 from per_sequence import assert_same, cut
+from strategies.text import TEXTS, text_arrays
 
 import seqflow as sf
 from seqflow import ops
@@ -36,21 +36,21 @@ def test_decode_undoes_tokenize(texts):
     inputs = text_arrays(texts)
     tokens = ops.tokenize(**inputs, tokenizer=TOKENIZER)
     result = ops.decode(*tokens, tokenizer=TOKENIZER)
-    assert strings(result.data, result.sizes) == texts
-    assert result.sizes.tolist() == inputs["lengths"].tolist()
+    assert strings(result.values, result.lengths) == texts
+    assert result.lengths.tolist() == inputs["lengths"].tolist()
 
 
 @given(TEXTS)
 def test_each_string_gets_the_ids_it_has_alone(texts):
     plain = tokenizers.Tokenizer.from_str(TOKENIZER.tobytes().decode())
     tokens = ops.tokenize(**text_arrays(texts), tokenizer=TOKENIZER)
-    assert tokens.tokens.dtype == np.int32
-    found = [piece.tolist() for piece in cut(tokens.tokens, tokens.sizes)]
+    assert tokens.values.dtype == np.int32
+    found = [piece.tolist() for piece in cut(tokens.values, tokens.lengths)]
     assert found == [plain.encode(text).ids for text in texts]
 
 
 def test_learned_pairs_make_text_shorter():
-    sizes = ops.tokenize(**LEARNED_FROM, tokenizer=TOKENIZER).sizes
+    sizes = ops.tokenize(**LEARNED_FROM, tokenizer=TOKENIZER).lengths
     assert (sizes < LEARNED_FROM["lengths"]).all()
 
 
@@ -60,23 +60,25 @@ def test_a_tokenizer_is_a_file_an_array_or_an_object(tmp_path):
     given_as = [TOKENIZER, path, str(path), tokenizers.Tokenizer.from_file(str(path))]
     first, *others = (ops.tokenize(**LEARNED_FROM, tokenizer=tokenizer) for tokenizer in given_as)
     for other in others:
-        assert_same(other.tokens, first.tokens)
+        assert_same(other.values, first.values)
 
 
 def test_a_changed_file_is_read_again(tmp_path):
     path = tmp_path / "tokenizer.json"
     TOKENIZER.tofile(path)
-    before = ops.tokenize(**LEARNED_FROM, tokenizer=path).sizes.sum()
+    before = ops.tokenize(**LEARNED_FROM, tokenizer=path).lengths.sum()
     ops.train_tokenizer(**LEARNED_FROM, vocabulary_size=256).tofile(path)
-    assert ops.tokenize(**LEARNED_FROM, tokenizer=path).sizes.sum() == LEARNED_FROM["lengths"].sum() > before
+    assert (
+        ops.tokenize(**LEARNED_FROM, tokenizer=path).lengths.sum() == LEARNED_FROM["lengths"].sum() > before
+    )
 
 
 def test_special_tokens_come_and_go_as_asked():
     tokenizer, inputs = with_template(), text_arrays(["low", ""])
     tokens = ops.tokenize(**inputs, tokenizer=tokenizer)
-    assert [piece[[0, -1]].tolist() for piece in cut(tokens.tokens, tokens.sizes)] == [[0, 1], [0, 1]]
-    assert tokens.sizes.tolist()[1] == 2
-    assert ops.tokenize(**inputs, tokenizer=tokenizer, special_tokens=False).sizes.tolist()[1] == 0
+    assert [piece[[0, -1]].tolist() for piece in cut(tokens.values, tokens.lengths)] == [[0, 1], [0, 1]]
+    assert tokens.lengths.tolist()[1] == 2
+    assert ops.tokenize(**inputs, tokenizer=tokenizer, special_tokens=False).lengths.tolist()[1] == 0
     assert strings(*ops.decode(*tokens, tokenizer=tokenizer)) == ["low", ""]
     assert strings(*ops.decode(*tokens, tokenizer=tokenizer, special_tokens=True)) == [
         "<s>low</s>",
@@ -91,7 +93,7 @@ def test_the_padding_and_truncation_of_a_file_are_left_out(tmp_path):
     path = tmp_path / "tokenizer.json"
     tokenizer.save(str(path))
     expected = ops.tokenize(**LEARNED_FROM, tokenizer=with_template())
-    assert_same(ops.tokenize(**LEARNED_FROM, tokenizer=path).tokens, expected.tokens)
+    assert_same(ops.tokenize(**LEARNED_FROM, tokenizer=path).values, expected.values)
     with pytest.raises(sf.OpError, match=r"^tokenize: tokenizer pads its output"):
         ops.tokenize(**LEARNED_FROM, tokenizer=tokenizer)
 
@@ -99,8 +101,8 @@ def test_the_padding_and_truncation_of_a_file_are_left_out(tmp_path):
 def test_much_text_is_tokenised_in_portions():
     texts = ["low " * 1_000, "", "new", "lower " * 1_000_000, "x"]
     tokens = ops.tokenize(**text_arrays(texts), tokenizer=TOKENIZER)
-    expected = [ops.tokenize(**text_arrays([text]), tokenizer=TOKENIZER).tokens for text in texts]
-    for found, alone in zip(cut(tokens.tokens, tokens.sizes), expected, strict=True):
+    expected = [ops.tokenize(**text_arrays([text]), tokenizer=TOKENIZER).values for text in texts]
+    for found, alone in zip(cut(tokens.values, tokens.lengths), expected, strict=True):
         assert_same(found, alone)
 
 

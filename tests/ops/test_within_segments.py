@@ -19,7 +19,7 @@ def softmax(rows):
 @given(segmented(NUMBERS + FLOATS))
 def test_a_softmax_is_that_of_each_segment(drawn):
     data, lengths = drawn
-    found, logs = ops.lengths_softmax(data, lengths), ops.lengths_log_softmax(data, lengths)
+    found, logs = ops.softmax_within(data, lengths), ops.log_softmax_within(data, lengths)
     assert found.dtype == logs.dtype == kernels.mean_dtype(data.dtype)
     expected = joined([softmax(rows) for rows in pieces(data.astype(float), lengths)], found)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
@@ -31,7 +31,7 @@ def test_a_softmax_is_that_of_each_segment(drawn):
 def test_a_softmax_sums_to_1_wherever_data_are(drawn, shift):
     data, lengths = drawn
     for moved in (data + data.dtype.type(shift), data * 1000):
-        sums = ops.lengths_sum(ops.lengths_softmax(moved, lengths), lengths, empty=1)
+        sums = ops.lengths_sum(ops.softmax_within(moved, lengths), lengths, empty=1)
         np.testing.assert_allclose(sums, np.ones_like(sums), rtol=1e-6)
 
 
@@ -39,16 +39,16 @@ def test_a_softmax_sums_to_1_wherever_data_are(drawn, shift):
 def test_softmax_is_stable_far_from_0_and_nan_where_there_is_no_answer(dtype):
     inf = np.inf
     data = np.array([1000, 1000, -1000, -inf, -inf, -inf, inf, 0, np.nan, 0, 0, 0], dtype)
-    found = ops.lengths_softmax(data, [2, 2, 2, 2, 4])
+    found = ops.softmax_within(data, [2, 2, 2, 2, 4])
     np.testing.assert_allclose(found, [0.5, 0.5, 1, 0, *[np.nan] * 8])
-    logs = ops.lengths_log_softmax(np.array([-1000, 0], dtype), [2])
+    logs = ops.log_softmax_within(np.array([-1000, 0], dtype), [2])
     np.testing.assert_allclose(logs, [-1000, 0])
 
 
 @given(segmented(NUMBERS + FLOATS, special=False), st.sampled_from(["l1", "l2"]))
 def test_each_segment_is_divided_by_its_norm(drawn, norm):
     data, lengths = drawn
-    found = ops.lengths_normalize(data, lengths, norm=norm)
+    found = ops.normalize_within(data, lengths, norm=norm)
     assert found.dtype == kernels.mean_dtype(data.dtype)
     expected = []
     for rows in pieces(data.astype(float), lengths):
@@ -58,15 +58,13 @@ def test_each_segment_is_divided_by_its_norm(drawn, norm):
 
 
 def test_large_float32_have_a_norm():
-    assert ops.lengths_normalize(np.array([3e30, 4e30], np.float32), [2]).tolist() == pytest.approx(
-        [0.6, 0.8]
-    )
+    assert ops.normalize_within(np.array([3e30, 4e30], np.float32), [2]).tolist() == pytest.approx([0.6, 0.8])
 
 
 @given(segmented(NUMBERS + FLOATS), st.booleans(), st.booleans())
 def test_running_sums_are_those_of_each_segment(drawn, reverse, exclusive):
     data, lengths = drawn
-    found = ops.lengths_cumsum(data, lengths, reverse=reverse, exclusive=exclusive)
+    found = ops.cumsum_within(data, lengths, reverse=reverse, exclusive=exclusive)
     assert found.dtype == kernels.sum_dtype(data.dtype)
     expected = []
     for rows in pieces(data.astype(float) if data.dtype.kind == "f" else data.astype(found.dtype), lengths):
@@ -80,13 +78,13 @@ def test_running_sums_are_those_of_each_segment(drawn, reverse, exclusive):
 
 
 def test_running_sums_of_integers_wrap_around():
-    assert ops.lengths_cumsum(np.array([2**63 - 1, 1, 5]), [2, 1]).tolist() == [2**63 - 1, -(2**63), 5]
+    assert ops.cumsum_within(np.array([2**63 - 1, 1, 5]), [2, 1]).tolist() == [2**63 - 1, -(2**63), 5]
 
 
 @given(segmented(NUMBERS + FLOATS + TIMES), st.sampled_from(["first", "min", "max", "dense"]), st.booleans())
 def test_a_rank_counts_what_comes_before_in_the_segment(drawn, ties, descending):
     data, lengths = drawn
-    found = ops.lengths_rank(data, lengths, ties=ties, descending=descending)
+    found = ops.rank_within(data, lengths, ties=ties, descending=descending)
     expected = []
     for rows in pieces(data, lengths):
         columns = rows.reshape(len(rows), int(np.prod(data.shape[1:])))
@@ -109,5 +107,5 @@ def ranked(column, ties, descending):
 
 
 def test_a_misspelt_norm_is_an_error():
-    with pytest.raises(sf.OpError, match=r"^lengths_normalize: norm is 'l3', expected 'l1' or 'l2'"):
-        ops.lengths_normalize(np.ones(1), [1], norm="l3")
+    with pytest.raises(sf.OpError, match=r"^normalize_within: norm is 'l3', expected 'l1' or 'l2'"):
+        ops.normalize_within(np.ones(1), [1], norm="l3")

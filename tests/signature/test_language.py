@@ -23,14 +23,14 @@ SIGNATURES = [
     "data[sum(lengths), *d], lengths[B] -> padded[B, max_length|max(lengths), *d], bool mask[B, max_length|max(lengths)]",
     "padded[B, T>=max(lengths), *d], lengths[B] -> data[sum(lengths), *d]",
     "table[R, *d], weights[P>=max(lengths)], index(R) indices[sum(lengths)], lengths[B] -> out[B, *d]",
-    "data[sum(lengths), *d], lengths[B] -> rows[sum(pieces), *d], int64 pieces[sum(counts)], int64 counts[B]",
-    "{data[sum(lengths), *d], lengths[B]}+ -> rows[sum(joined), *d], int64 joined[B]",
+    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[sum(counts)], int64 counts[B]",
+    "{data[sum(lengths), *d], lengths[B]}+ -> values[sum(lengths'), *d], int64 lengths'[B]",
     "float x[N, *e, K], float weight[M, K], float bias[M]? -> y[N, *e, M]",
     "float x[sum(lengths), K], lengths[B], w_ih[4*H, K], w_hh[4*H, H], bias[4*H]? -> h[sum(lengths), H]",
     "data[N, *d] -> sorted[P=N, *d]",
     "x[N] -> unique[U], int64 inverse[N], int64 counts[U]",
     "lengths[B], lens other[B] -> ",
-    "int keys[sum(lengths)], lengths[B] -> {int64 shard[sum(kept)], int64 kept[B]}*parts",
+    "int keys[sum(lengths)], lengths[B] -> {int64 values[sum(lengths')], int64 lengths'[B]}*parts",
     "lengths[B] -> int64 offsets[B+1]",
     "lengths[B] -> int64 parts[n*B]",
 ]
@@ -68,6 +68,22 @@ def test_outputs_may_be_lengths_too():
     assert kept.is_lengths
 
 
+def test_a_prime_tells_new_lengths_from_those_that_come_in():
+    signature = parse(
+        "data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[max(lengths')]"
+    )
+    values, lengths = signature.outputs
+    assert values.dims == (Sum("lengths'"),)
+    assert lengths.dims == (Max("lengths'"),)
+    assert lengths.is_lengths
+    assert (values.field, lengths.field) == ("values", "lengths")
+    assert [argument.field for argument in signature.inputs] == ["data", "lengths"]
+
+
+def test_new_lengths_are_lengths_though_no_sum_speaks_of_them():
+    assert parse("lengths[B] -> int64 lengths'[B]").outputs[0].is_lengths
+
+
 def test_a_group_keeps_its_arguments_together():
     (group,) = parse(SIGNATURES[5]).inputs
     assert isinstance(group, Repeated)
@@ -80,6 +96,8 @@ def test_arguments_print_as_they_are_written():
         "float x[N, *e, K]", "int ids[N]", "lens inner[B]", "float bias[M]?",
     ]  # fmt: skip
     assert str(signature.outputs[0]) == "sum_of(x) y[N]"
+    new = parse("lengths[B] -> values[sum(lengths')], int64 lengths'[B]")
+    assert [str(argument) for argument in new.outputs] == ["values[sum(lengths')]", "int64 lengths'[B]"]
 
 
 def test_sizes_are_evaluated_against_what_is_known():
@@ -102,6 +120,10 @@ def test_sizes_are_evaluated_against_what_is_known():
         ("int(R) x[N] -> y[N]", "expected a dtype word"),
         ("x[N] -> y[sum(z)]", "'z', which it does not name"),
         ("x[N] -> x[N]", "stands for two tensors"),
+        ("x[N] -> y[N], y'[N]", "the name 'y' stands for two tensors"),
+        ("lengths'[B] -> y[B]", "the input lengths' has a prime, which marks outputs"),
+        ("lengths[B'] -> y[B']", 'found "B\'" at column 9, expected a name without a prime'),
+        ("lengths[B] -> y[sum(lengths')]", '"lengths\'", which it does not name'),
         ("x[N]; -> y[N]", "found ';' at column 5"),
         ("x[*] ->", "expected a name"),
         ("{x[N] -> y[N]", "expected '}'"),

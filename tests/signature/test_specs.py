@@ -32,12 +32,12 @@ def test_names_sums_and_attributes_become_sizes():
 
 
 def test_output_lengths_describe_output_rows():
-    rows, pieces, counts = infer(
+    values, lengths, counts = infer(
         "split_sequences", {"chunk": 4}, data=spec("uint8{?}"), lengths=spec("int64{B}", RECORD)
     ).outputs
-    assert str(rows) == "uint8{sum(split_sequences.pieces)}"
-    assert rows.rows == Described("split_sequences.pieces")
-    assert pieces.rows == Described("split_sequences.counts")
+    assert str(values) == "uint8{sum(split_sequences.lengths)}"
+    assert values.rows == Described("split_sequences.lengths")
+    assert lengths.rows == Described("split_sequences.counts")
     assert counts.rows is RECORD
 
 

@@ -4,11 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from drawing_recurrent import RECURRENT
-from drawing_segments import SEGMENTS
-from drawing_sequences import SEQUENCES
-from drawing_shaping import SHAPING
-from drawing_text import TEXT
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -17,6 +12,11 @@ from seqflow.expression.functions import by_name, table
 from seqflow.registry import OpDef
 from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum, evaluate
+from strategies.recurrent import RECURRENT
+from strategies.segments import SEGMENTS
+from strategies.sequences import SEQUENCES
+from strategies.shaping import SHAPING
+from strategies.text import TEXT
 
 DTYPES = {
     "any": ["float32", "float64", "int32", "int64", "uint8", "bool", "datetime64[s]"],
@@ -218,7 +218,8 @@ def _pieces(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
 def _packed_sequence(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     """What `pack_sequence` makes."""
     inputs, _ = draw(calls(registry.get("pack_sequence")))
-    return registry.get("pack_sequence").call(**inputs)._asdict(), {}
+    packed = registry.get("pack_sequence").call(**inputs)
+    return {"data": packed.values, "order": packed.order, "lengths": packed.lengths}, {}
 
 
 @st.composite

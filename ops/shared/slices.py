@@ -1,4 +1,4 @@
-"""Slices of the rows of an array: which rows they are."""
+"""Slices of the rows of an array: where they start, which rows they hold, and moving them."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def int64(lengths: Array) -> Array:
 
 
 def starts_of(lengths: Array) -> Array:
-    """Where each sequence starts."""
+    """The first row of each sequence."""
     return kernels.lengths_to_offsets(lengths)[:-1]
 
 
@@ -25,3 +25,12 @@ def slice_positions(starts: Array, sizes: Array) -> Array:
     positions: Array = kernels.expand(starts - offsets[:-1], sizes)
     positions += np.arange(len(positions))
     return positions
+
+
+def move_sequences(data: Array, starts: Array, sizes: Array, out: Array | None = None) -> Array:
+    """Concatenate the slices `data[start : start + size]`."""
+    offsets = kernels.lengths_to_offsets(sizes)
+    shape = (int(offsets[-1]), *data.shape[1:])
+    rows = np.empty(shape, data.dtype) if out is None else kernels.check_out(out, shape, data.dtype)
+    kernels.move_slices(data, starts, sizes, rows, offsets[:-1])
+    return rows

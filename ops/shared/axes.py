@@ -26,7 +26,7 @@ def positive_axes(name: str, axes: Sequence[int], rank: int, of: str = "x") -> t
 
 
 def check_distinct(name: str, axes: Sequence[int]) -> None:
-    """What can be said against axes while the rank is not known."""
+    """Check axes as far as that is possible while the rank is not known."""
     for i, axis in enumerate(axes):
         if axis in axes[:i]:
             raise OpError(f"{name}[{i}] is {axis}, the same axis as {name}[{axes.index(axis)}] = {axis}")

@@ -1,4 +1,4 @@
-"""Random numbers that depend on nothing but a seed and a place: the same on every machine.
+"""Random numbers that depend on a seed and a place alone: the same on every machine.
 
 `random_bits(seed, sequence, position)` is defined by SplitMix64 (Steele, Lea and Flood, 2014). All arithmetic is
 modulo 2**64:
@@ -17,7 +17,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
-from seqflow.ops.slices import starts_of
+from seqflow.ops.shared.slices import starts_of
 
 Array = np.ndarray[Any, Any]
 

@@ -1,0 +1,1 @@
+"""What families of ops share: slices of rows, bounds for inference, scalars, axes, strings, random bits. No ops."""

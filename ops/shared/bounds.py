@@ -1,0 +1,29 @@
+"""Shape functions that bound the new lengths of an op."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
+
+def never_longer(ctx: "InferenceContext") -> None:
+    """For an op that only leaves rows out."""
+    ctx.limit(ctx.max_of("lengths'"), ctx.max_of("lengths"))
+    ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("lengths"))
+
+
+def never_empty(ctx: "InferenceContext") -> None:
+    """For an op that leaves rows out, or gives an empty sequence one."""
+    ctx.limit(ctx.max_of("lengths'"), ctx.max_of("lengths").maximum(1))
+    ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("lengths") + ctx.dim(ctx.input("lengths"), 0))
+
+
+def longer_by(ctx: "InferenceContext", rows: int) -> None:
+    """Each sequence has this many more rows."""
+    ctx.limit(ctx.max_of("lengths'"), ctx.max_of("lengths") + rows)
+    ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("lengths") + rows * ctx.dim(ctx.input("lengths"), 0))
+
+
+def one_longer(ctx: "InferenceContext") -> None:
+    """For an op that adds a row to each sequence."""
+    longer_by(ctx, 1)

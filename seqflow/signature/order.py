@@ -1,0 +1,69 @@
+"""Arguments in a wrong order: whether they would fit in another one, for the message of the error."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, permutations
+from typing import Any
+
+from seqflow.errors import SeqflowError
+from seqflow.signature.language import Argument, Repeated, Signature
+
+Bind = Callable[[Sequence[Any]], Sequence[Any]]
+_MOST_PERMUTED = 4
+"""With more arguments than this only two are swapped."""
+
+
+def advice_on_order(signature: Signature, values: Sequence[Any], bind: Bind) -> str:
+    """What to do where `bind` refuses the values but takes them in another order; "" where there is none.
+
+    `values` has one value for each input, and for a group a list with one list for each of its arguments.
+    """
+    flat: list[Any] = []
+    for item, value in zip(signature.inputs, values, strict=True):
+        flat += value if isinstance(item, Repeated) else [value]
+    names = [argument.name for argument in signature.input_arguments]
+    given = [i for i, value in enumerate(flat) if value is not None]
+    for order in _orders(given):
+        moved = list(flat)
+        for place, source in zip(given, order, strict=True):
+            moved[place] = flat[source]
+        if _fits(signature, moved, bind):
+            return _advice([(names[a], names[b]) for a, b in zip(given, order, strict=True) if a != b])
+    return ""
+
+
+def _orders(given: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Two arguments swapped, then all other orders where these are few."""
+    for one, other in combinations(given, 2):
+        yield tuple(other if i == one else one if i == other else i for i in given)
+    if len(given) <= _MOST_PERMUTED:
+        for order in permutations(given):
+            if sum(a != b for a, b in zip(order, given, strict=True)) > 2:
+                yield order
+
+
+def _fits(signature: Signature, flat: Sequence[Any], bind: Bind) -> bool:
+    """Whether the values bind, and indices are inside their tables."""
+    remaining = iter(flat)
+    values = [
+        [next(remaining) for _ in item.arguments] if isinstance(item, Repeated) else next(remaining)
+        for item in signature.inputs
+    ]
+    try:
+        bound = bind(values)
+    except (SeqflowError, ValueError, OverflowError):
+        return False
+    plain = [(a, array) for a, array in zip(signature.inputs, bound, strict=True) if isinstance(a, Argument)]
+    rows = {
+        argument.row_name: len(array) for argument, array in plain if argument.row_name and array is not None
+    }
+    for argument, indices in plain:
+        size = rows.get(argument.dtype.of[0]) if argument.dtype.word == "index" else None
+        if size is not None and indices.size and not 0 <= indices.min() <= indices.max() < size:
+            return False
+    return True
+
+
+def _advice(moved: Sequence[tuple[str, str]]) -> str:
+    if len(moved) == 2:
+        return f"{moved[0][0]} and {moved[1][0]} would fit the other way round"
+    return "they would fit in another order: " + ", ".join(f"{given} as {place}" for place, given in moved)

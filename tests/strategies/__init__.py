@@ -1,0 +1,1 @@
+"""Hypothesis strategies for the inputs and attributes of ops."""
