@@ -352,9 +352,8 @@ def _lifted(op: OpDef) -> Lifted:
 
 def _operate(symbol: str, *operands: Any) -> Sequence:
     """The result of an operator; NotImplemented for operands that are no numbers at all."""
-    if not all(isinstance(one, _OPERANDS) for one in operands):
-        return NotImplemented
-    result: Sequence = _operator(symbol, len(operands))(*operands)
+    numbers = all(isinstance(one, _OPERANDS) for one in operands)
+    result: Sequence = _operator(symbol, len(operands))(*operands) if numbers else NotImplemented
     return result
 
 

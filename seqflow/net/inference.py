@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqflow.errors import NetError, SeqflowError, nearest
+from seqflow.errors import SeqflowError
 from seqflow.net.bounds import (
     byte_bounds,
     longest_lengths,
@@ -77,6 +77,7 @@ def infer_net(
     net: Net, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None
 ) -> NetInference:
     """Go through the steps in order; an error keeps its type and gains a note with the statement."""
+    net.require(specs)
     inference = _Inference(net, specs)
     note_bounds(inference.specs, limits or {}, inference.equalities)
     return inference.run()
@@ -140,13 +141,7 @@ class _Inference:
     def spec(self, operand: Input) -> TensorSpec:
         if isinstance(operand, Constant):
             return TensorSpec.of(np.asarray(operand.value))
-        name = str(operand)
-        if name not in self.specs:
-            raise NetError(
-                f"net: nothing assigns {name!r} and no spec was given for it{nearest(name, self.specs)}\n"
-                f"  given are {', '.join(self.specs)}"
-            )
-        return self.specs[name]
+        return self.specs[str(operand)]
 
     def known(self, operand: Input) -> Any | None:
         """The value of a literal or a constant."""

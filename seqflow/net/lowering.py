@@ -211,7 +211,7 @@ class _Lowering:
             self.fail(call.place, f"{op.name} needs {missing!r}", str(op.signature))
 
     def inputs(self, call: Call, op: OpDef) -> dict[str, Input]:
-        """The inputs that a call is given, by name."""
+        """The inputs that a call is given, in the order of the signature."""
         names = [argument.name for argument in op.signature.input_arguments]
         if len(call.arguments) > len(names):
             place = call.arguments[len(names)].place
@@ -236,7 +236,7 @@ class _Lowering:
                 what = f"{op.name}: {name} is {self.written(operand)}"
                 wanted = "a list of tensors: [a, b]" if name in lists else "one tensor"
                 self.fail(operand.place, f"{what}, expected {wanted}", str(op.signature))
-        return given
+        return {name: given[name] for name in names if name in given}
 
     def call(self, call: Call, op: OpDef, inputs: Mapping[str, Input]) -> Call:
         """The call as it is printed: inputs by position up to the first that is left out, then by keyword."""
