@@ -1,4 +1,4 @@
-"""What a net comes to before there is data: dtype, shape and rows of every tensor, and what stays to be checked."""
+"""Inference over a net: dtype, shape and rows of every tensor, and the checks that need data."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def infer_net(
 
 
 class _Inference:
-    """What is known while the steps are gone through."""
+    """The state of inference over the steps of one net."""
 
     def __init__(self, net: Net, specs: Mapping[str, TensorSpec]) -> None:
         self.net = net

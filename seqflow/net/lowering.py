@@ -95,7 +95,8 @@ class _Lowering:
             self.sequence(statement)
             return Draft(statement, (statement.targets[0].name,), declares=True)
         op = _expression() if isinstance(value, Formula) else self.op(value)
-        attributes = {} if isinstance(value, Formula) else self.attributes(value, op)
+        lists = any(isinstance(item, Repeated) for item in op.signature.outputs)
+        attributes = self.attributes(value, op) if lists and isinstance(value, Call) else {}
         return Draft(statement, self.results(value, op, attributes, statement.targets))
 
     def sequence(self, statement: Statement) -> list[Reference]:

@@ -1,4 +1,4 @@
-"""What a shape function found, as data: the outputs, and what has to be checked when sizes are known."""
+"""The results of a shape function: the outputs, and the sizes to check when they are known."""
 
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ def _dimensions(side: Dimension | PartialShape) -> Iterable[Dimension]:
 
 
 class InferredOutput(NamedTuple):
-    """What a shape function said of one output."""
+    """One output, as a shape function inferred it."""
 
     shape: PartialShape
     rows: Hashable | None
