@@ -13,14 +13,14 @@ else a plain array. Plain arrays are taken wherever the op takes them.
 from typing import Any as _Any
 
 from seqflow import registry as _registry
-from seqflow.carrying import carried as _carried
+from seqflow.sequence import lifted as _lifted
 
 
 def __getattr__(name: str) -> _Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'seqflow.auto' has no attribute {name!r}")
     try:
-        call = _carried(name)
+        call = _lifted(name)
     except KeyError as error:
         raise AttributeError(str(error)) from None
     globals()[name] = call

@@ -55,7 +55,10 @@ class UnknownOpError(OpError, KeyError):
 
 
 class ExpressionError(SeqflowError, ValueError):
-    """A malformed expression."""
+    """A malformed expression, or operands that it does not take."""
+
+    fault: tuple[int, str, str] | None = None
+    """Of a malformed text: the position, what is wrong there, and advice, which may be empty."""
 
 
 class NetError(SeqflowError, ValueError):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from threading import Lock
 from time import perf_counter
 from typing import Any, NamedTuple, overload
@@ -13,12 +12,12 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import NetError, OpError, ShapeError, nearest
+from seqflow.errors import OpError, ShapeError
 from seqflow.net import Net, Step
 from seqflow.net.step import compute, shown
 from seqflow.record import Record
 from seqflow.record.record import parents_by_name
-from seqflow.shape import Dimension, Guard, PartialShape
+from seqflow.shape import Atom, Dimension, Guard, PartialShape
 from seqflow.signature import Described, OwnRows
 from seqflow.signature.arrays import as_array
 from seqflow.tensor import TensorSpec
@@ -60,8 +59,9 @@ def run(
 
 def _execute(
     net: Net, given: dict[str, Array], parents: Mapping[str, Any], profile: Profile | None
-) -> tuple[Plan, dict[str, Array]]:
-    tensors = _inputs(net, given)
+) -> tuple[NetPlan, dict[str, Array]]:
+    net.require(given)
+    tensors = {**given, **net.constants}
     plan = _plan(net, _structure(given, parents))
     for step, guards, dead in zip(net.steps, plan.guards, plan.dead, strict=True):
         for guard in guards:
@@ -82,8 +82,8 @@ def keeps_rows(net: Net, record: Record) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What running a net on records of one structure comes to."""
+class NetPlan:
+    """How a net runs on records whose tensors have the same dtypes, ranks and parents."""
 
     guards: tuple[tuple[Guard, ...], ...]
     """For each step, the sizes that have to be equal."""
@@ -103,7 +103,7 @@ def _structure(tensors: Mapping[str, Array], parents: Mapping[str, Any]) -> Stru
 
 
 @lru_cache(maxsize=128)
-def _plan(net: Net, structure: Structure) -> Plan:
+def _plan(net: Net, structure: Structure) -> NetPlan:
     own = OwnRows("the record")
     specs = {}
     for name, dtype, rank, parent in structure:
@@ -123,7 +123,7 @@ def _plan(net: Net, structure: Structure) -> Plan:
     rows = {name: inferred.specs[name].rows for name in outputs}
     by = {name: space.by if isinstance(space, Described) else None for name, space in rows.items()}
     parents = {name: parent if parent in outputs else None for name, parent in by.items()}
-    return Plan(
+    return NetPlan(
         tuple(guards),
         tuple(_last_uses(net, guards, outputs)),
         parents,
@@ -175,8 +175,7 @@ class ProfileRow(NamedTuple):
 
 def _check(guard: Guard, step: Step, tensors: Mapping[str, Array]) -> None:
     """ShapeError where two sizes are known by now and different."""
-    sizes = _Sizes(tensors)
-    left, right = (_evaluated(side, sizes) for side in (guard.left, guard.right))
+    left, right = (_evaluated(side, tensors) for side in (guard.left, guard.right))
     if left is not None and right is not None and left != right:
         error = ShapeError(
             f"{step.op.name}: {guard.left} is {left} but {guard.right} is {right}, expected equal sizes "
@@ -186,63 +185,38 @@ def _check(guard: Guard, step: Step, tensors: Mapping[str, Array]) -> None:
         raise error
 
 
-def _evaluated(side: Dimension | PartialShape, sizes: Mapping[str, int]) -> object:
+def _evaluated(side: Dimension | PartialShape, tensors: Mapping[str, Array]) -> object:
+    """A size, or the sizes of a shape, read off the tensors; None where one is not known."""
+    size_of = partial(_size_of, tensors=tensors)
     if isinstance(side, Dimension):
-        return side.evaluate(sizes)
+        return side.computed(size_of)
     if side.dimensions is None:
         return None
-    found = tuple(dimension.evaluate(sizes) for dimension in side.dimensions)
+    found = tuple(dimension.computed(size_of) for dimension in side.dimensions)
     return None if None in found else found
 
 
-_SIZE = re.compile(r"(?P<what>sum|max|len)\((?P<lengths>.+)\)|(?P<tensor>.+)\.shape\[(?P<axis>\d+)\]")
+_READ = {"sum": kernels.check_lengths, "max": kernels.max_length, "len": len}
 
 
-class _Sizes(dict[str, int]):
-    """The sizes that dimensions speak of, by their text, read off the tensors when they are asked for."""
-
-    def __init__(self, tensors: Mapping[str, Array]) -> None:
-        self.tensors = tensors
-
-    def get(self, text: str, default: Any = None) -> Any:
-        match = _SIZE.fullmatch(text)
-        tensor = self.tensors.get(_tensor_of(match)) if match else None
-        if match is None or tensor is None:
-            return default
-        if match["axis"]:
-            return tensor.shape[int(match["axis"])]
-        read = {"sum": kernels.check_lengths, "max": kernels.max_length, "len": len}[match["what"]]
-        try:
-            return read(tensor)
-        except (kernels.KernelError, TypeError, ValueError):  # no lengths at all: the op says what is wrong
-            return default
-
-
-def _tensors_of(guard: Guard) -> list[str]:
-    """The tensors whose sizes a guard speaks of."""
-    matches = map(_SIZE.fullmatch, guard.atoms)
-    return [_tensor_of(match) for match in matches if match]
-
-
-def _tensor_of(size: re.Match[str]) -> str:
-    name: str = size["lengths"] or size["tensor"]
-    return name.strip("`")
-
-
-def _inputs(net: Net, given: Mapping[str, Array]) -> dict[str, Array]:
-    missing = next((name for name in net.inputs if name not in given), None)
-    if missing is not None:
-        guess = nearest(missing, list(given))
-        raise NetError(f"net: nothing assigns {missing!r} and the record has no such tensor{guess}\n"
-                       f"  it has {', '.join(given)}")  # fmt: skip
-    return {**given, **net.constants}
+def _size_of(atom: Atom, tensors: Mapping[str, Array]) -> int | None:
+    """The size that an atom names, read off the tensor it speaks of."""
+    tensor = None if atom.tensor is None else tensors.get(atom.tensor)
+    if tensor is None:
+        return None
+    if atom.axis is not None:
+        return int(tensor.shape[atom.axis])
+    try:
+        return int(_READ[atom.kind](tensor))
+    except (kernels.KernelError, TypeError, ValueError):  # no lengths at all: the op says what is wrong
+        return None
 
 
 def _last_uses(net: Net, guards: Sequence[Iterable[Guard]], outputs: Iterable[str]) -> list[tuple[str, ...]]:
     kept = set(outputs)
     dead: list[tuple[str, ...]] = []
     for step, checked in zip(reversed(net.steps), reversed(guards), strict=True):
-        uses = [*step.uses, *(name for guard in checked for name in _tensors_of(guard)), *step.results]
+        uses = [*step.uses, *(name for guard in checked for name in guard.tensors()), *step.results]
         last = tuple(name for name in dict.fromkeys(uses) if name not in kept)
         kept.update(last)
         dead.append(last)

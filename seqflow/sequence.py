@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import chain
 from typing import Any, NoReturn, SupportsIndex, overload
 
 import numpy as np
 
-from seqflow import kernels
+from seqflow import kernels, registry
+from seqflow.carrying import Carrier, Lifted
+from seqflow.carrying.arithmetic import name_of_operator, name_of_ufunc
 from seqflow.errors import LodError
 from seqflow.lod import Lengths, LoD
+from seqflow.registry import OpDef
 from seqflow.signature.arrays import as_array
 
 Array = np.ndarray[Any, Any]
 
 
-class Sequence:
+class Sequence(Carrier):
     """Values and their LoD, checked once to belong together.
 
     `lod` is a LoD, the lengths alone where there is one level, or a list of the lengths of each level, outermost
@@ -220,9 +224,7 @@ class Sequence:
         return np.array(self._values, dtype, copy=copy) if copy is not None or dtype else self._values
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **options: Any) -> Any:
-        from seqflow.carrying import call_ufunc
-
-        return call_ufunc(ufunc, method, operands, options)
+        return lifted(name_of_ufunc(ufunc, method, options))(*operands)
 
     def __array_function__(self, function: Any, *_: Any) -> NoReturn:
         raise TypeError(
@@ -344,17 +346,33 @@ class Sequence:
         return _operate("~", self)
 
     def __abs__(self) -> Sequence:
-        from seqflow.carrying import carried
-
-        result: Sequence = carried("abs")(self)
+        result: Sequence = lifted("abs")(self)
         return result
 
 
-def _operate(operator: str, *operands: Any) -> Sequence:
-    from seqflow.carrying import call_operator
+def lifted(name: str) -> Callable[..., Any]:
+    """The op of that name for Sequences; UnknownOpError where there is none."""
+    return _lifted(registry.get(name))
 
-    result: Sequence = call_operator(operator, operands)
+
+@cache
+def _lifted(op: OpDef) -> Lifted:
+    return Lifted(op, Sequence)
+
+
+def _operate(symbol: str, *operands: Any) -> Sequence:
+    """The result of an operator; NotImplemented for operands that are no numbers at all."""
+    numbers = all(isinstance(one, _OPERANDS) for one in operands)
+    result: Sequence = _operator(symbol, len(operands))(*operands) if numbers else NotImplemented
     return result
+
+
+_OPERANDS = (Sequence, LoD, bool, int, float, list, np.ndarray, np.generic)
+
+
+@cache
+def _operator(symbol: str, arity: int) -> Callable[..., Any]:
+    return lifted(name_of_operator(symbol, arity))
 
 
 def _as_lod(lod: Any) -> LoD:

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 from seqflow import ops, registry
-from seqflow.carrying.rule import brought_lengths
+from seqflow.carrying.rule import brought_lengths, gives_sequence
 from seqflow.registry import OpDef
 from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import Rest, Sum
@@ -100,7 +100,9 @@ def _attribute(attribute: Attribute) -> str:
 
 def _auto_op(op: OpDef) -> str:
     result = ""
-    if op.result is not None:
+    if gives_sequence(op):
+        returns = "Sequence"
+    elif op.result is not None:
         fields = [f"    {name}: {kind}" for name, kind in _auto_outputs(op)]
         result = f"class {op.result.__name__}(NamedTuple):\n" + "\n".join(fields) + "\n\n"
         returns = op.result.__name__

@@ -44,15 +44,15 @@ RULE = [
     ("pad of one level", lambda: auto.pad(ONE).padded, None),
     ("unpad an array", lambda: auto.unpad(np.zeros((3, 3)), SENTENCES), [S]),
     ("unpad a Sequence", lambda: auto.unpad(auto.pad(WORDS).padded, SENTENCES), [D, S]),
-    ("truncate", lambda: auto.truncate(WORDS, max_length=2).values, [D, [2, 0, 2]]),
+    ("truncate", lambda: auto.truncate(WORDS, max_length=2), [D, [2, 0, 2]]),
     ("split_sequences", lambda: auto.split_sequences(ONE, chunk=2).values, [[2, 0, 1], [2, 1, 2]]),
     ("expand an array", lambda: auto.expand(np.arange(3), WORDS), [D, S]),
     ("expand a Sequence", lambda: auto.expand(PER_SENTENCE, WORDS), [D, S]),
     ("gather", lambda: auto.gather(TABLE, IDS), [D, S]),
-    ("gather_sequences", lambda: auto.gather_sequences(WORDS, np.array([2, 0])).values, [[3, 2]]),
+    ("gather_sequences", lambda: auto.gather_sequences(WORDS, np.array([2, 0])), [[3, 2]]),
     ("weighted sum", lambda: auto.sparse_lengths_weighted_sum(TABLE, np.ones(5, "f4"), IDS), [D]),
     ("weighted sum, Sequence", lambda: auto.sparse_lengths_weighted_sum(TABLE, IDS * 0.5, IDS), [D]),
-    ("concat_sequences", lambda: auto.concat_sequences([ONE, ONE]).values, [[6, 0, 4]]),
+    ("concat_sequences", lambda: auto.concat_sequences([ONE, ONE]), [[6, 0, 4]]),
     ("pack_rows", lambda: auto.pack_rows(ONE, capacity=4).packed, None),
     ("sort_rows", lambda: auto.sort_rows(ONE), None),
     ("unique", lambda: auto.unique(ONE).unique, None),
@@ -100,21 +100,26 @@ def test_chains_keep_the_very_lengths():
     assert auto.lengths_sum(hidden).lengths is WORDS.lod[0]
 
 
-def test_all_fields_come_back_lengths_outputs_included():
-    result = auto.truncate(WORDS, max_length=2)
-    assert type(result) is type(ops.truncate([1], [1], max_length=1))
-    assert lod_of(result.lengths) == [D]
-    assert result.lengths.values.tolist() == [2, 0, 2]
-    assert lod_of(auto.truncate(ONE, max_length=2).lengths) is None
+def test_values_and_their_lengths_come_back_as_the_sequence():
+    result = auto.truncate(ONE, max_length=2)
+    assert isinstance(result, Sequence)
+    assert result.to_lists() == [[1, 2], [], [4, 5]]
+    assert auto.truncate([1, 2, 3], lengths=[2, 1], max_length=1).to_lists() == [[1], [3]]
+
+
+def test_all_fields_come_back_where_there_are_more():
+    result = auto.split_sequences(ONE, chunk=2)
+    assert type(result) is type(ops.split_sequences([1], [1], chunk=2))
+    assert lod_of(result[0]) == [[2, 0, 1], [2, 1, 2]]
 
 
 def test_lengths_that_an_op_gave_stand_for_themselves():
-    lengths = auto.truncate(WORDS, max_length=2).lengths
-    assert lengths.holds_lengths
-    assert lod_of(auto.expand(np.arange(3), lengths)) == [D, [2, 0, 2]]
-    assert not (lengths + 0).holds_lengths
+    pieces = auto.split_sequences(ONE, chunk=2)[1]
+    assert pieces.holds_lengths
+    assert lod_of(auto.expand(np.arange(3), pieces)) == [[2, 0, 1], [2, 1, 2]]
+    assert not (pieces + 0).holds_lengths
     packed = auto.pack_rows(ONE, capacity=4)
-    data = auto.unpack_rows(packed.packed, packed.sources, packed.piece_lengths, num_sequences=3).values
+    data = auto.unpack_rows(packed.packed, packed.sources, packed.piece_lengths, num_sequences=3)
     np.testing.assert_array_equal(data.values, ONE.values)
 
 
@@ -139,7 +144,7 @@ def test_equal_lengths_built_apart_agree_and_are_compared_once():
 
 def test_mixed_lists_of_sequences_and_a_list_of_lengths():
     explicit = auto.concat_sequences([np.array([1, 2]), np.array([3])], lengths=[[1, 1], [1, 0]])
-    assert explicit.values.to_lists() == [[1, 3], [2]]
+    assert explicit.to_lists() == [[1, 3], [2]]
     assert auto.expression(ONE, 2, expr="x ** y").to_lists() == [[1, 4, 9], [], [16, 25]]
     pieces = auto.split(WORDS, parts=2, axis=1)
     assert [lod_of(piece) for piece in pieces] == [[D, S], [D, S]]

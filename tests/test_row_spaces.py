@@ -8,7 +8,7 @@ from strategies.calls import calls
 from test_every_op import OPS, results
 
 from seqflow import LoD, Sequence, TensorSpec, auto
-from seqflow.carrying.rule import brought_lengths
+from seqflow.carrying.rule import brought_lengths, gives_sequence
 from seqflow.signature import Described, OwnRows, Repeated
 from seqflow.signature.language import AtLeast, Name, Rest, Sum
 
@@ -185,6 +185,9 @@ def call(op, inputs, attributes):
         if op.variadic
         else function(**inputs, **attributes)
     )
+    if gives_sequence(op):
+        outer = result.lod[:-1]
+        return [result, Sequence(result.lengths, LoD(*outer)) if outer else result.lengths]
     found = tuple(result) if op.result else (result,) if op.output_names else ()
     return [one for item in found for one in (item if isinstance(item, list) else [item])]
 

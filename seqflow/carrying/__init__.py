@@ -1,6 +1,5 @@
-"""How LoD rides along through ops that know nothing of it."""
+"""LoD propagation: how the lengths of Sequences pass through ops that know nothing of them."""
 
-from seqflow.carrying.arithmetic import call_operator, call_ufunc
-from seqflow.carrying.call import Carried, carried
+from seqflow.carrying.call import Carrier, Lifted
 
-__all__ = ["Carried", "call_operator", "call_ufunc", "carried"]
+__all__ = ["Carrier", "Lifted"]

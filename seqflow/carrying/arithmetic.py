@@ -1,33 +1,20 @@
-"""Arithmetic on Sequences: Python's operators and NumPy's ufuncs, as functions of the expression table."""
+"""Arithmetic on Sequences: which function of the expression table an operator or a ufunc of NumPy is."""
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from seqflow.carrying.call import carried
 from seqflow.expression.functions import binary_operators, table, unary_operators
 
 
-def call_operator(symbol: str, operands: tuple[Any, ...]) -> Any:
-    """The result of an operator, `+` or `==`; NotImplemented for operands that are no numbers at all."""
-    if not all(_is_operand(one) for one in operands):
-        return NotImplemented
-    return _operator(symbol, len(operands))(*operands)
+def name_of_operator(symbol: str, arity: int) -> str:
+    """The function that an operator, `+` or `==`, stands for."""
+    return (unary_operators if arity == 1 else binary_operators)[symbol].name
 
 
-def _is_operand(value: Any) -> bool:
-    return isinstance(value, (bool, int, float, np.ndarray, np.generic, list)) or hasattr(value, "lod")
-
-
-@cache
-def _operator(symbol: str, arity: int) -> Callable[..., Any]:
-    return carried((unary_operators if arity == 1 else binary_operators)[symbol].name)
-
-
-def call_ufunc(ufunc: np.ufunc, method: str, operands: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """What `np.sqrt(sequence)` gives; TypeError for ufuncs, methods and options the table has nothing for."""
+def name_of_ufunc(ufunc: np.ufunc, method: str, options: dict[str, Any]) -> str:
+    """The function that a ufunc is; TypeError for ufuncs, methods and options the table has nothing for."""
     name = _by_ufunc().get(ufunc)
     if name is None:
         raise TypeError(
@@ -39,7 +26,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, operands: tuple[Any, ...], options:
         raise TypeError(
             f"np.{ufunc.__name__}{asked} does not take a Sequence\n  use sequence.values, or seqflow.auto.{name}"
         )
-    return carried(name)(*operands)
+    return name
 
 
 @cache

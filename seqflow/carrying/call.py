@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Mapping, Sequence
 from inspect import Parameter
 from inspect import Signature as PythonSignature
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from seqflow import registry
 from seqflow.carrying.dropped import reason_for, remember
 from seqflow.carrying.rule import (
+    CallPlan,
     Details,
     Feed,
     Kind,
-    Output,
+    OutputRule,
     Part,
-    Plan,
     Slot,
     Stack,
     brought_lengths,
+    gives_sequence,
     label,
     make_plan,
     name_of,
@@ -29,7 +28,6 @@ from seqflow.carrying.rule import (
 from seqflow.errors import LodError, OpTypeError
 from seqflow.lod import LoD
 from seqflow.registry import OpDef
-from seqflow.sequence import Sequence
 from seqflow.signature import Repeated
 
 Array = np.ndarray[Any, Any]
@@ -39,11 +37,39 @@ _LONGEST_VALUE = 64
 """Larger arrays are no shapes that inference may ask for."""
 
 
-class Carried:
-    """An op for Sequences. Lengths that come with them are left out, or given by keyword and then the same."""
+class Carrier:
+    """Values with the LoD that divides their rows. `Sequence` is the one that users meet."""
 
-    def __init__(self, op: OpDef) -> None:
+    __slots__ = ()
+
+    @property
+    def values(self) -> Array:
+        raise NotImplementedError
+
+    @property
+    def lod(self) -> LoD:
+        raise NotImplementedError
+
+    @property
+    def holds_lengths(self) -> bool:
+        raise NotImplementedError
+
+    @classmethod
+    def from_checked(cls, values: Array, lod: LoD, holds_lengths: bool = False) -> Self:
+        """Values and a LoD that are known to fit."""
+        raise NotImplementedError
+
+
+class Lifted:
+    """An op for Sequences. Lengths that come with them are left out, or given by keyword and then the same.
+
+    Results whose rows are known to be divided are of the class `carrier`.
+    """
+
+    def __init__(self, op: OpDef, carrier: type[Carrier]) -> None:
         self.op = op
+        self.carrier = carrier
+        self.gives_sequence = gives_sequence(op)
         arguments = op.signature.input_arguments
         self.brought = brought_lengths(op)
         self.positional = tuple(a.name for a in arguments if a.name not in self.brought)
@@ -54,7 +80,7 @@ class Carried:
         self.required = tuple(a.name for a in arguments if not a.optional and a.name not in self.brought)
         self.detailed = op.shape is not None
         self.many_outputs = any(isinstance(item, Repeated) for item in op.signature.outputs)
-        self.plans: dict[Any, Plan] = {}
+        self.plans: dict[Any, CallPlan] = {}
         self.__name__ = self.__qualname__ = op.name
         self.__doc__ = op.doc
         self.__signature__ = _python_signature(self)
@@ -118,15 +144,15 @@ class Carried:
 
     # Planning
 
-    def _plan(self, slots: dict[Slot, Any], lods: dict[Slot, LoD], attributes: dict[str, Any]) -> Plan:
+    def _plan(self, slots: dict[Slot, Any], lods: dict[Slot, LoD], attributes: dict[str, Any]) -> CallPlan:
         """The plan for a call of this kind; fills in the LoDs that were given."""
-        detailed = self.detailed
+        detailed, carrier = self.detailed, self.carrier
         parts: list[Any] = []
         for slot, value in slots.items():
             parts.append(slot)
-            if type(value) is Sequence:
-                lods[slot] = value.lod
-                parts.append((value.num_levels, value.holds_lengths))
+            if type(value) is carrier:
+                lod = lods[slot] = value.lod
+                parts.append((lod.num_levels, value.holds_lengths))
                 value = value.values
             elif type(value) is LoD:
                 lods[slot] = value
@@ -146,12 +172,12 @@ class Carried:
 
     def _settled(
         self,
-        plan: Plan,
+        plan: CallPlan,
         key: Any,
         slots: dict[Slot, Any],
         attributes: dict[str, Any],
         classes: dict[Slot, Slot],
-    ) -> Plan:
+    ) -> CallPlan:
         """A plan that knows of values, and then of sizes, where these may prove more."""
         values: dict[str, Any] = {}
         if plan.requested:
@@ -168,7 +194,7 @@ class Carried:
 
     def _kept(
         self, key: Any, slots: dict[Slot, Any], attributes: dict[str, Any], details: Details | None = None
-    ) -> Plan:
+    ) -> CallPlan:
         try:
             plan = self.plans.get(key)
         except TypeError:  # an attribute is a list or an array
@@ -203,7 +229,7 @@ class Carried:
             why = f"{label(needing)} is {kind}, expected a Sequence\n  or give {name_of(lengths)}= by keyword"
         return LodError(f"{self.op.name}: {label(lengths)} are missing: {why}")
 
-    def _check(self, plan: Plan, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> None:
+    def _check(self, plan: CallPlan, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> None:
         """LodError where what has to be the same lengths is not."""
         for one, other in plan.equal:
             self._agree(label(one.source), _part(one, lods), label(other.source), _part(other, lods))
@@ -226,32 +252,36 @@ class Carried:
 
     # Results
 
-    def _with_lods(self, result: Any, plan: Plan, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> Any:
+    def _with_lods(
+        self, result: Any, plan: CallPlan, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]
+    ) -> Any:
         """The result with a Sequence in the place of every array whose rows are known to be divided."""
         if len(plan.outputs) == 1 and type(result) is np.ndarray:
             return self._carry(result, plan.outputs[0], slots, lods, [result], {})
+        if self.gives_sequence:
+            return self._carry(result[0], plan.outputs[0], slots, lods, result, {})
         fields = result if self.op.result is not None else (result,)
         tensors = [tensor for field in fields for tensor in (field if isinstance(field, list) else (field,))]
         made: dict[Stack, LoD] = {}
-        carried = [
+        results = [
             self._carry(tensor, output, slots, lods, tensors, made)
             for tensor, output in zip(tensors, plan.outputs, strict=True)
         ]
         if len(fields) < len(tensors) or isinstance(fields[0], list):
-            remaining = iter(carried)
-            carried = [
+            remaining = iter(results)
+            results = [
                 [next(remaining) for _ in field] if isinstance(field, list) else next(remaining)
                 for field in fields
             ]
-        return carried[0] if self.op.result is None else self.op.result(*carried)
+        return results[0] if self.op.result is None else self.op.result(*results)
 
     def _carry(
         self,
         tensor: Array,
-        output: Output,
+        output: OutputRule,
         slots: Mapping[Slot, Any],
         lods: Mapping[Slot, LoD],
-        tensors: list[Array],
+        tensors: Sequence[Array],
         made: dict[Stack, LoD],
     ) -> Any:
         argument, stack, reason = output
@@ -269,7 +299,7 @@ class Carried:
                 f"{self.op.name}: {argument.name} has shape {tensor.shape}, but the lengths describe "
                 f"{lod.num_rows} rows: rows do not broadcast"
             )
-        return Sequence.from_checked(tensor, lod, argument.is_lengths)
+        return self.carrier.from_checked(tensor, lod, argument.is_lengths)
 
     def _note(self, tensor: Array, reason: str, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> None:
         """Remember why an output has no lengths, where somebody dropped them."""
@@ -283,11 +313,11 @@ def _fed(feed: Feed, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> Any
     if part is not None:
         return lods[part.source].levels[part.levels - 1]
     value = slots.get(slot)
-    return value.values if type(value) is Sequence else value
+    return value.values if isinstance(value, Carrier) else value
 
 
 def _new_lod(
-    stack: Stack, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD], tensors: list[Array], rows: Array
+    stack: Stack, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD], tensors: Sequence[Array], rows: Array
 ) -> LoD:
     """A LoD that ends with lengths an op was given, or gave."""
     levels = [] if stack.outer is None else list(_part(stack.outer, lods).levels)
@@ -298,7 +328,7 @@ def _new_lod(
 
 
 def _values(value: Any) -> Any:
-    return value.values if type(value) is Sequence else value
+    return value.values if isinstance(value, Carrier) else value
 
 
 def _part(part: Part, lods: Mapping[Slot, LoD]) -> LoD:
@@ -309,8 +339,8 @@ def _part(part: Part, lods: Mapping[Slot, LoD]) -> LoD:
 def _kind(value: Any) -> Kind:
     if isinstance(value, LoD):
         return Kind(value.num_levels, True, False, np.dtype(np.int64), 1)
-    if isinstance(value, Sequence):
-        return Kind(value.num_levels, False, value.holds_lengths, value.dtype, value.values.ndim)
+    if isinstance(value, Carrier):
+        return Kind(value.lod.num_levels, False, value.holds_lengths, value.values.dtype, value.values.ndim)
     if type(value) in (bool, int, float):
         return Kind(0, False, False, type(value), 0)
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
@@ -340,30 +370,20 @@ def _frozen(value: Any) -> Any:
     return value
 
 
-def _python_signature(carried: Carried) -> PythonSignature:
+def _python_signature(lifted: Lifted) -> PythonSignature:
     """As the explicit op's, with the lengths that come with Sequences by keyword only."""
-    op = carried.op
+    op = lifted.op
     if op.variadic:
-        positional = [Parameter(carried.positional[0], Parameter.VAR_POSITIONAL)]
+        positional = [Parameter(lifted.positional[0], Parameter.VAR_POSITIONAL)]
     else:
         optional = {a.name for a in op.signature.input_arguments if a.optional}
         positional = [
             Parameter(
                 name, Parameter.POSITIONAL_OR_KEYWORD, default=None if name in optional else Parameter.empty
             )
-            for name in carried.positional
+            for name in lifted.positional
         ]
-    brought = [name for name in (a.name for a in op.signature.input_arguments) if name in carried.brought]
+    brought = [name for name in (a.name for a in op.signature.input_arguments) if name in lifted.brought]
     keywords = [Parameter(name, Parameter.KEYWORD_ONLY, default=None) for name in brought]
     keywords += [Parameter(a.name, Parameter.KEYWORD_ONLY, default=a.default) for a in op.attributes]
     return PythonSignature([*positional, *keywords])
-
-
-@cache
-def _carried(op: OpDef) -> Carried:
-    return Carried(op)
-
-
-def carried(name: str) -> Callable[..., Any]:
-    """The op of that name for Sequences; UnknownOpError where there is none."""
-    return _carried(registry.get(name))

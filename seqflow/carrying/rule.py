@@ -18,7 +18,8 @@ import numpy as np
 from seqflow.errors import LodError, SeqflowError
 from seqflow.registry import OpDef
 from seqflow.signature import Argument, Described, Repeated, bind_rows
-from seqflow.signature.language import AtLeast, Name, Rest, Sum
+from seqflow.signature.language import Name
+from seqflow.signature.rows import dividing
 
 Slot = str | tuple[str, int]
 """An input: its name; with its place in the list where the op takes a list."""
@@ -59,19 +60,19 @@ class Feed(NamedTuple):
     part: Part | None
 
 
-class Output(NamedTuple):
-    """What becomes of a tensor of the results."""
+class OutputRule(NamedTuple):
+    """How an output gets its LoD."""
 
     argument: Argument
     stack: Stack | None
     """None for a plain array."""
     reason: str
-    """Why it would have no lengths."""
+    """The reason why it has no lengths, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to do for every call of one kind."""
+class CallPlan:
+    """How to call an op with inputs of one kind: where its lengths come from, and the LoD of its outputs."""
 
     supplied: Mapping[Slot, Part]
     """Lengths that come with other inputs: the innermost of the part."""
@@ -83,7 +84,7 @@ class Plan:
     """Lengths that were given although they came with another input."""
     inputs: tuple[Feed | tuple[Feed, ...], ...] = ()
     """What the op is given, in its order; where it takes a list, for each place."""
-    outputs: tuple[Output, ...] = ()
+    outputs: tuple[OutputRule, ...] = ()
     """The tensors of the results."""
     differing: tuple[Slot, Slot] | None = None
     """Inputs that met with different LoDs."""
@@ -96,7 +97,7 @@ class Plan:
 
 
 class Details(NamedTuple):
-    """What inference is told where the signature alone does not say whose rows an output has."""
+    """Facts for inference, for ops whose signature alone does not say whose rows an output has."""
 
     classes: Mapping[Slot, Slot]
     """For each input that brings a LoD the first one with the same LoD."""
@@ -121,12 +122,12 @@ def _tensor(slot: Slot) -> str:
 
 def make_plan(
     op: OpDef, kinds: Mapping[Slot, Kind], attributes: Mapping[str, Any], details: Details | None
-) -> Plan:
+) -> CallPlan:
     """The plan for calls of this kind; LodError for levels that cannot go where they were given."""
     rule = _Rule(op, kinds)
     rule.give_all()
     missing = tuple(rule.missing())
-    plan = Plan(rule.supplied, missing, tuple(rule.equal), tuple(rule.compared.items()), rule.feeds())
+    plan = CallPlan(rule.supplied, missing, tuple(rule.equal), tuple(rule.compared.items()), rule.feeds())
     return plan if missing else _with_outputs(plan, rule, attributes, details)
 
 
@@ -164,10 +165,9 @@ class _Rule:
 
     def lengths_of(self, slot: Slot) -> Slot | None:
         """The lengths that describe axis 0 of an input."""
-        dims = self.arguments[name_of(slot)].dims
-        if not dims or not isinstance(dims[0], Sum) or dims[0].of not in self.arguments:
+        of = dividing(self.arguments[name_of(slot)])
+        if of not in self.arguments:
             return None
-        of = dims[0].of
         return (of, slot[1]) if of in self.listed and not isinstance(slot, str) else of
 
     def give(self, slot: Slot, part: Part) -> None:
@@ -179,17 +179,16 @@ class _Rule:
             self.supply(lengths, part)
             return
         argument = self.arguments[name_of(slot)]
-        match argument.dims[:1]:
-            case (Name(name=name),) | (AtLeast(name=name),):
-                self.agree(self.named.setdefault(name, part), part)
-                self.rows[slot] = self.named[name]
-            case (Rest(),):
-                self.rows[slot] = part
-            case _ if argument.is_lengths:
-                raise LodError(
-                    f"{self.op.name}: {label(part.source)} has more levels of lengths than the op has places for"
-                    f"\n  {self.op.signature}"
-                )
+        if argument.row_name is not None:
+            self.agree(self.named.setdefault(argument.row_name, part), part)
+            self.rows[slot] = self.named[argument.row_name]
+        elif _has_any_shape(argument):
+            self.rows[slot] = part
+        elif argument.is_lengths:
+            raise LodError(
+                f"{self.op.name}: {label(part.source)} has more levels of lengths than the op has places for"
+                f"\n  {self.op.signature}"
+            )
 
     def supply(self, lengths: Slot, part: Part) -> None:
         """Say that the innermost level of a part is these lengths; the others describe their rows."""
@@ -221,7 +220,7 @@ class _Rule:
         return dict(sorted(found.items(), key=lambda pair: -1 if isinstance(pair[0], str) else pair[0][1]))
 
     def by_name(self, values: Mapping[Slot, Any]) -> dict[str, Any]:
-        """What is said of each input, in a list where the op takes a list."""
+        """Groups what is known of each slot by input; the result is a list where the op takes a list."""
         found: dict[str, Any] = {}
         for slot, value in values.items():
             if isinstance(slot, str):
@@ -237,7 +236,9 @@ class _Rule:
         return tuple(tuple(feed) if isinstance(feed, list) else feed for feed in feeds)
 
 
-def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], details: Details | None) -> Plan:
+def _with_outputs(
+    plan: CallPlan, rule: _Rule, attributes: Mapping[str, Any], details: Details | None
+) -> CallPlan:
     op = rule.op
     tensors = op.tensor_names(attributes)
     names = rule.by_name({slot: _tensor(slot) for slot in rule.slots})
@@ -245,6 +246,14 @@ def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], detail
     if details is None:
         known = {_tensor(slot): part for slot, part in rule.rows.items()}
         rows: Sequence[Any] = bind_rows(op.signature, names, tensors, known, op.name)  # type: ignore[arg-type]
+        if (
+            op.shape is not None
+        ):  # it is not asked: the rows of the deepest input may well be those of the result
+            deepest = max(rule.rows.values(), key=lambda part: part.levels, default=None)
+            rows = [
+                deepest if _has_any_shape(argument) else space
+                for argument, space in zip(_flat_outputs(op, attributes), rows, strict=True)
+            ]
     else:
         try:
             inference = op.infer(
@@ -262,7 +271,7 @@ def _with_outputs(plan: Plan, rule: _Rule, attributes: Mapping[str, Any], detail
     stacks = _Stacks(rule, tensors, rows)
     unsettled = details is not None and None in rows and bool(rule.rows or rule.supplied)
     outputs = tuple(
-        Output(argument, stacks.of_rows(space), _reason(op, argument))
+        OutputRule(argument, stacks.of_rows(space), _reason(op, argument))
         for argument, space in zip(_flat_outputs(op, attributes), rows, strict=True)
     )
     return _replace(plan, outputs=outputs, unsettled=unsettled, requested=requested)
@@ -277,12 +286,12 @@ def _reason(op: OpDef, argument: Argument) -> str:
     )
 
 
-def _replace(plan: Plan, **changes: Any) -> Plan:
-    return Plan(plan.supplied, plan.missing, plan.equal, plan.compared, plan.inputs, **changes)
+def _replace(plan: CallPlan, **changes: Any) -> CallPlan:
+    return CallPlan(plan.supplied, plan.missing, plan.equal, plan.compared, plan.inputs, **changes)
 
 
 class _Stacks:
-    """Row spaces as LoDs."""
+    """Maps row spaces to LoDs."""
 
     def __init__(self, rule: _Rule, tensors: Sequence[str], rows: Sequence[Any]) -> None:
         self.rule = rule
@@ -309,10 +318,8 @@ class _Stacks:
 
     def of_axis(self, slot: Slot) -> Stack | None:
         """The stack of a name that another input may have set."""
-        match self.rule.arguments[name_of(slot)].dims[:1]:
-            case (Name(name=name),) | (AtLeast(name=name),) if name in self.rule.named:
-                return Stack(self.rule.named[name])
-        return None
+        part = self.rule.named.get(str(self.rule.arguments[name_of(slot)].row_name))
+        return None if part is None else Stack(part)
 
 
 def _appended(stack: Stack | None, lengths: Slot | int) -> Stack:
@@ -353,14 +360,29 @@ def _rows(rule: _Rule, slot: Slot, classes: Mapping[Slot, Slot]) -> Any:
     return None if part is None else Part(classes.get(part.source, part.source), part.levels)
 
 
-def brought_lengths(op: OpDef) -> frozenset[str]:
-    """The lengths inputs that come with a Sequence: those that describe axis 0 of some input."""
-    named = {argument.name for argument in op.signature.input_arguments}
-    return frozenset(
-        argument.dims[0].of
-        for argument in op.signature.input_arguments
-        if argument.dims and isinstance(argument.dims[0], Sum) and argument.dims[0].of in named
-    )
+def brought_lengths(op: OpDef) -> dict[str, str]:
+    """The lengths inputs that come with a Sequence, and the first input whose rows they divide."""
+    names = {argument.name for argument in op.signature.input_arguments}
+    found: dict[str, str] = {}
+    for argument in op.signature.input_arguments:
+        lengths = dividing(argument)
+        if lengths in names:
+            found.setdefault(str(lengths), argument.name)
+    return found
+
+
+def gives_sequence(op: OpDef) -> bool:
+    """Whether the results of an op are values and the lengths that divide their rows, and nothing else."""
+    outputs = op.signature.outputs
+    if len(outputs) != 2 or any(isinstance(item, Repeated) for item in outputs):
+        return False
+    values, lengths = op.signature.output_arguments
+    return lengths.is_lengths and dividing(values) == lengths.name
+
+
+def _has_any_shape(argument: Argument) -> bool:
+    """Whether a shape function has to say which axis of the argument is which: `x[*d]`."""
+    return argument.rest == 0
 
 
 def _flat_outputs(op: OpDef, attributes: Mapping[str, Any]) -> list[Argument]:

@@ -9,7 +9,8 @@ import numpy as np
 from seqflow.errors import ExpressionError, nearest
 from seqflow.expression.functions import Array, DType
 from seqflow.expression.lexer import Token
-from seqflow.expression.parser import Call, Node, Parsed, canonical, parse, postorder, word
+from seqflow.expression.parser import Call, Node, Parsed, canonical, parse, postorder, with_inputs, word
+from seqflow.expression.printer import infix
 from seqflow.expression.program import Program, compile_tree, run
 
 _LONGEST_CACHED = 4_096
@@ -37,14 +38,20 @@ class Expression:
         short = isinstance(text, str) and len(text) <= _LONGEST_CACHED
         self._parsed, self._program = _cached(text) if short else _compiled(text)
         self.text = text
-        """The text as it was given."""
+        """The text as it was given; written anew for an expression that stands in a longer text."""
 
     @classmethod
-    def from_parsed(cls, parsed: Parsed, text: str) -> "Expression":
+    def from_parsed(cls, parsed: Parsed) -> "Expression":
         """An expression that was read as part of a longer text, in which its errors point out the place."""
         self = cls.__new__(cls)
-        self._parsed, self._program, self.text = parsed, compile_tree(parsed), text
+        self._parsed, self._program = parsed, compile_tree(parsed)
+        self.text = infix(parsed.tree, parsed.inputs)
         return self
+
+    def with_inputs(self, names: Sequence[str]) -> "Expression":
+        """The same expression of other inputs, one name for each; equal names are one input."""
+        parsed = with_inputs(self._parsed, names)
+        return self if parsed is self._parsed else Expression.from_parsed(parsed)
 
     @property
     def tokens(self) -> tuple[Token, ...]:

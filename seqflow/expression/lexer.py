@@ -75,7 +75,9 @@ def fail(text: str, position: int, message: str, advice: str = "") -> NoReturn:
     after = text[position:end] + ("…" if end < line_end else "")
     line = f"line {text.count(chr(10), 0, position) + 1}, " if "\n" in text else ""
     blanks = "".join("\t" if character == "\t" else " " for character in before)
-    raise ExpressionError(
+    error = ExpressionError(
         f"expression, {line}column {position - line_start + 1}: {message}\n  {before}{after}\n  {blanks}^"
         + (f"\n  {advice}" if advice else "")
     )
+    error.fault = position, message, advice
+    raise error

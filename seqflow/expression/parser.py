@@ -4,7 +4,7 @@ Operators bind as in Python. Anything else is a call: `where(x > 0, x, 0)`, `add
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -70,9 +70,9 @@ _LEVELS = (
     ("+", "-"),
     ("*", "/", "//", "%"),
 )
-_BINDING = {symbol: level for level, symbols in enumerate(_LEVELS) for symbol in symbols}
-_COMPARISON, _UNARY, _POWER = 0, len(_LEVELS), len(_LEVELS) + 1
-_BINDING["**"] = _POWER
+COMPARISON, UNARY, POWER, ATOM = 0, len(_LEVELS), len(_LEVELS) + 1, len(_LEVELS) + 2
+BINDING = {symbol: level for level, symbols in enumerate(_LEVELS) for symbol in symbols} | {"**": POWER}
+"""How strongly each operator between two operands binds."""
 _PYTHON = {
     "and": "combine bools with & and brackets, or with logical_and(x, y)",
     "or": "combine bools with | and brackets, or with logical_or(x, y)",
@@ -95,9 +95,30 @@ def parse(text: str) -> Parsed:
     return parse_tokens(text, tokenize(text))
 
 
-def parse_tokens(text: str, tokens: list[Token]) -> Parsed:
-    """Read an expression from tokens that stand in a longer text; the last one is of kind `end`."""
-    return _Parser(text, tokens).parse()
+def parse_tokens(text: str, tokens: list[Token], ending: str = "an operator or the end") -> Parsed:
+    """Read an expression from tokens that stand in a longer text; the last one is of kind `end`.
+
+    `ending` says what may follow a complete expression.
+    """
+    return _Parser(text, tokens, ending).parse()
+
+
+def with_inputs(parsed: Parsed, names: Sequence[str]) -> Parsed:
+    """The same expression of other inputs, one name for each; equal names are one input."""
+    inputs = tuple(dict.fromkeys(names))
+    if inputs == parsed.inputs:
+        return parsed
+    built: list[Node] = []
+    for node in postorder(parsed.tree):
+        match node:
+            case Operand(token=token, index=index):
+                built.append(Operand(token, inputs.index(names[index])))
+            case Call(token=token, function=function):
+                arguments = tuple(built[-function.arity :])
+                built[-function.arity :] = [Call(token, function, arguments)]
+            case _:
+                built.append(node)
+    return Parsed(parsed.text, parsed.tokens, built.pop(), inputs)
 
 
 def postorder(tree: Node) -> Iterator[Node]:
@@ -158,6 +179,8 @@ class _Pending:
 class _Parser:
     text: str
     tokens: list[Token]
+    ending: str
+    """What may follow a complete expression."""
     next: int = 0
     nodes: list[Node] = field(default_factory=list)
     pending: list[_Pending] = field(default_factory=list)
@@ -203,7 +226,7 @@ class _Parser:
             elif token.text == "(":
                 self.pending.append(_Pending(token))
             elif token.text == "+" or token.text in unary_operators:
-                self.pending.append(_Pending(token, _UNARY, unary_operators.get(token.text)))
+                self.pending.append(_Pending(token, UNARY, unary_operators.get(token.text)))
             else:
                 self.expected(token, "a number, a name, a function or '('")
 
@@ -219,21 +242,19 @@ class _Parser:
         if token.text == ",":
             self.reduce(-1)
             if not self.pending or self.pending[-1].function is None:
-                self.fail(
-                    token, "found ',' outside of a function's brackets, expected an operator or the end"
-                )
+                self.fail(token, f"found ',' outside of a function's brackets, expected {self.ending}")
             return True
         if token.kind != "mark" or token.text not in binary_operators:
             bracket = next((item for item in reversed(self.pending) if item.binding < 0), None)
             inside = "an operator, ',' or ')'" if bracket and bracket.function else "an operator or ')'"
-            self.expected(token, inside if bracket else "an operator or the end")
+            self.expected(token, inside if bracket else self.ending)
         self.binary(token)
         return True
 
     def binary(self, token: Token) -> None:
-        binding = _BINDING[token.text]
-        self.reduce(binding if binding in (_COMPARISON, _POWER) else binding - 1)
-        if binding == _COMPARISON and self.pending and self.pending[-1].binding == _COMPARISON:
+        binding = BINDING[token.text]
+        self.reduce(binding if binding in (COMPARISON, POWER) else binding - 1)
+        if binding == COMPARISON and self.pending and self.pending[-1].binding == COMPARISON:
             self.fail(
                 token,
                 f"found {token.text!r} after another comparison, expected an operator that is none",
@@ -270,7 +291,7 @@ class _Parser:
         """The bracket that ends a call or a group."""
         self.reduce(-1)
         if not self.pending:
-            self.fail(token, "found ')' without a '(' before it, expected an operator or the end")
+            self.fail(token, f"found ')' without a '(' before it, expected {self.ending}")
         bracket = self.pending.pop()
         if bracket.function is not None:
             arguments = self.nodes[bracket.first :]

@@ -12,7 +12,7 @@ from seqflow.job.sections import Job
 from seqflow.loader import Loader, Packed, Rows, TokenBudget
 from seqflow.net import Net, NetInference
 from seqflow.record import Record, from_arrow
-from seqflow.shape import Dimension, DimensionLike, quoted
+from seqflow.shape import Dimension, DimensionLike
 from seqflow.signature import Described, OwnRows
 from seqflow.tensor import TensorSpec
 
@@ -113,9 +113,7 @@ def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Sp
 def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
     """The sizes of a row. Unknown ones become symbols with the same bounds, since batches may differ in them."""
     return [
-        size
-        if size.is_static
-        else Dimension.symbol(f"{quoted(name)}.shape[{axis}]", size.min_length, size.max_length)
+        size if size.is_static else Dimension.axis_of(name, axis, size.min_length, size.max_length)
         for axis, size in enumerate(spec.shape.dimensions or ())
     ][1:]
 

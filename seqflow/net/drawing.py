@@ -10,7 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from seqflow.net.layout import Layout, Place, arrange
-from seqflow.net.syntax import Formula, references
+from seqflow.net.syntax import Call, Formula, references
 
 if TYPE_CHECKING:
     from seqflow.net.graph import Net
@@ -131,12 +131,12 @@ def _boxes(net: Net, specs: Mapping[str, str]) -> list[Box]:
 
 
 def _settings(step: Step) -> Iterable[str]:
-    """What a step is given beside tensors."""
+    """The literals among a step's inputs, and the attributes that the net's text sets."""
     for name, operand in step.inputs.items():
         if not references(operand):
             yield f"{name}={operand}"
-    for name, value in step.attributes.items():
-        yield f"{name}={value!r}"
+    if isinstance(step.value, Call):
+        yield from (f"{name}={operand}" for name, operand in step.value.keywords if name in step.attributes)
 
 
 def _corner(layout: Layout, number: int) -> tuple[float, float]:

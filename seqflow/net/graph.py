@@ -1,17 +1,16 @@
 """Net: a straight-line program of ops over named tensors."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any
 
 from seqflow.errors import NetError, nearest
-from seqflow.net.carrying import fill_lengths
 from seqflow.net.inference import NetInference, infer_net
 from seqflow.net.lexer import fail
-from seqflow.net.lowering import Lowering
+from seqflow.net.lowering import Lowered, lower
 from seqflow.net.parser import parse
 from seqflow.net.step import Step
-from seqflow.net.syntax import Place, Program, references
+from seqflow.net.syntax import Reference, references
 from seqflow.shape import DimensionLike
 from seqflow.tensor import TensorSpec
 
@@ -41,12 +40,12 @@ class Net:
     def __init__(self, text: str, constants: Mapping[str, Any] | None = None) -> None:
         self.text = text
         self.constants: Mapping[str, Any] = dict(constants or {})
-        program = fill_lengths(parse(text))
-        self.steps: tuple[Step, ...] = _ordered(program, Lowering(program).steps())
+        lowered = lower(parse(text))
+        self.steps: tuple[Step, ...] = lowered.steps
         named = [name for step in self.steps if not step.is_part for name in step.results]
         self.assigned: tuple[str, ...] = tuple(name for name in named if name != "_")
-        self.returned = self._returned(program)
-        _refuse_groups(program, self.assigned)
+        self.returned = self._returned(lowered.returned)
+        self._refuse_groups(lowered)
         unused = next((name for name in self.constants if name not in self._free), None)
         if unused is not None:
             raise NetError(f"net: nothing uses the constant {unused!r}{nearest(unused, self._free)}")
@@ -62,6 +61,15 @@ class Net:
     def inputs(self) -> tuple[str, ...]:
         """The tensors the net takes from the record, by first appearance."""
         return tuple(name for name in self._free if name not in self.constants)
+
+    def require(self, given: Collection[str]) -> None:
+        """NetError where an input is not among the tensors that are given."""
+        missing = next((name for name in self.inputs if name not in given), None)
+        if missing is not None:
+            raise NetError(
+                f"net: nothing assigns {missing!r}, and it is not given{nearest(missing, given)}\n"
+                f"  given are {', '.join(given)}"
+            )
 
     def bind(self, **constants: Any) -> "Net":
         """The same net with some of its inputs fixed: tables, weights. They are not copied."""
@@ -87,14 +95,24 @@ class Net:
         """
         return infer_net(self, specs, limits)
 
-    def _returned(self, program: Program) -> tuple[str, ...] | None:
-        if program.returned is None:
+    def _returned(self, returned: tuple[Reference, ...] | None) -> tuple[str, ...] | None:
+        if returned is None:
             return None
-        names = [reference.name for reference in program.returned]
-        for i, reference in enumerate(program.returned):
+        names = [reference.name for reference in returned]
+        for i, reference in enumerate(returned):
             if reference.name in names[:i]:
-                fail(program.text, reference.place, f"{reference.name} is returned twice")
+                fail(self.text, reference.place, f"{reference.name} is returned twice")
         return tuple(names)
+
+    def _refuse_groups(self, lowered: Lowered) -> None:
+        """NetError where a group of results is used as if it were one tensor."""
+        groups = {name.rsplit(".", i)[0] for name in self.assigned for i in range(1, name.count(".") + 1)}
+        groups -= set(self.assigned)
+        used = [one for step in self.steps for operand in step.inputs.values() for one in references(operand)]
+        for reference in (*used, *(lowered.returned or ())):
+            if reference.name in groups:
+                members = ", ".join(name for name in self.assigned if name.startswith(f"{reference.name}."))
+                fail(self.text, reference.place, f"{reference.name} is a group, expected one of {members}")
 
     def __str__(self) -> str:
         lines = [str(step.statement) for step in self.steps if not step.is_part]
@@ -107,54 +125,3 @@ class Net:
 
     def __repr__(self) -> str:
         return f"Net({str(self)!r})"
-
-
-def _refuse_groups(program: Program, assigned: tuple[str, ...]) -> None:
-    """NetError where a group of results is used as if it were one tensor."""
-    used = [name for statement in program.statements for name in references(statement.value)]
-    groups = {name.rsplit(".", i)[0] for name in assigned for i in range(1, name.count(".") + 1)} - set(
-        assigned
-    )
-    for reference in (*used, *(program.returned or ())):
-        if reference.name in groups:
-            members = ", ".join(name for name in assigned if name.startswith(f"{reference.name}."))
-            fail(program.text, reference.place, f"{reference.name} is a group, expected one of {members}")
-
-
-def _ordered(program: Program, steps: list[Step]) -> tuple[Step, ...]:
-    """The steps in topological order: what only checks as early as it can, the rest as written if possible."""
-    producer: dict[str, Step] = {}
-    for step in steps:
-        for name in step.results:
-            if name in producer and name != "_":
-                place = _target_place(step, name)
-                first = producer[name].line
-                fail(program.text, place, f"{name} is assigned already, in line {first}")
-            producer[name] = step
-    done: dict[int, Step] = {}
-    for step in sorted(steps, key=lambda step: bool(step.results)):  # checks first: others may rely on them
-        _visit(program, step, producer, done)
-    return tuple(done.values())
-
-
-def _visit(program: Program, start: Step, producer: Mapping[str, Step], done: dict[int, Step]) -> None:
-    """Depth first, on a stack of its own: nets may be long."""
-    stack, open_steps = [start], {id(start)}
-    while stack:
-        step = stack[-1]
-        needed = [producer[name] for name in step.uses if name in producer and id(producer[name]) not in done]
-        if id(step) in done or not needed:
-            done.setdefault(id(step), step)
-            open_steps.discard(id(step))
-            stack.pop()
-        elif id(needed[0]) in open_steps:
-            chain = ", ".join(", ".join(step.results) for step in stack if not step.is_part)
-            fail(program.text, step.statement.place, f"{step.statement} needs its own result ({chain})")
-        else:
-            stack.append(needed[0])
-            open_steps.add(id(needed[0]))
-
-
-def _target_place(step: Step, name: str) -> Place:
-    targets = step.statement.targets
-    return next((target.place for target in targets if target.name == name), targets[0].place)

@@ -1,4 +1,4 @@
-"""What a net comes to before there is data: dtype, shape and rows of every tensor, and what stays to be checked."""
+"""Inference over a net: dtype, shape and rows of every tensor, and the checks that need data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqflow.byte_sizes import format_bytes
-from seqflow.errors import NetError, SeqflowError, nearest
+from seqflow.errors import SeqflowError
 from seqflow.net.bounds import (
     byte_bounds,
     longest_lengths,
@@ -78,13 +78,14 @@ def infer_net(
     net: Net, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None
 ) -> NetInference:
     """Go through the steps in order; an error keeps its type and gains a note with the statement."""
+    net.require(specs)
     inference = _Inference(net, specs)
     note_bounds(inference.specs, limits or {}, inference.equalities)
     return inference.run()
 
 
 class _Inference:
-    """What is known while the steps are gone through."""
+    """The state of inference over the steps of one net."""
 
     def __init__(self, net: Net, specs: Mapping[str, TensorSpec]) -> None:
         self.net = net
@@ -141,13 +142,7 @@ class _Inference:
     def spec(self, operand: Input) -> TensorSpec:
         if isinstance(operand, Constant):
             return TensorSpec.of(np.asarray(operand.value))
-        name = str(operand)
-        if name not in self.specs:
-            raise NetError(
-                f"net: nothing assigns {name!r} and no spec was given for it{nearest(name, self.specs)}\n"
-                f"  given are {', '.join(self.specs)}"
-            )
-        return self.specs[name]
+        return self.specs[str(operand)]
 
     def known(self, operand: Input) -> Any | None:
         """The value of a literal or a constant."""

@@ -1,13 +1,16 @@
 """Statements into steps: each op gets the operands that its signature asks for."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from seqflow import registry
-from seqflow.errors import UnknownOpError, nearest
+from seqflow.carrying.rule import gives_sequence
+from seqflow.errors import LodError, UnknownOpError, nearest
 from seqflow.net.lexer import fail
+from seqflow.net.ordering import Draft, ordered, producers
+from seqflow.net.sequences import Sequences
 from seqflow.net.step import Input, Step
 from seqflow.net.syntax import (
     Call,
@@ -24,37 +27,155 @@ from seqflow.registry import OpDef
 from seqflow.signature import Repeated
 
 
+class Lowered(NamedTuple):
+    """A net as steps in the order in which they run."""
+
+    steps: tuple[Step, ...]
+    returned: tuple[Reference, ...] | None
+
+
+def lower(program: Program) -> Lowered:
+    """The steps of a program; NetError where an op does not take what it is given."""
+    lowering = _Lowering(program)
+    steps = tuple(lowering.steps())
+    if program.returned is None:
+        return Lowered(steps, None)
+    returned: list[Reference] = []
+    for reference in program.returned:
+        tensor, *lengths = lowering.sequences.tensors(reference)
+        known = {one.name for one in returned}  # Sequences may share lengths
+        returned += [tensor, *(one for one in lengths if one.name not in known)]
+    return Lowered(steps, tuple(returned))
+
+
+class _Part(NamedTuple):
+    """A step that waits for the statement it belongs to."""
+
+    op: OpDef
+    inputs: Mapping[str, Input]
+    attributes: Mapping[str, Any]
+    results: tuple[str, ...]
+    value: Call | Formula
+
+
 @dataclass(slots=True)
-class Lowering:
-    """A program's statements on their way to steps; calls and expressions that are operands become steps too."""
+class _Lowering:
+    """A program on its way to steps. Calls and expressions that are operands become steps of their own."""
 
     program: Program
-    found: list[Step] = field(default_factory=list)
+    sequences: Sequences = field(init=False)
     unnamed: Iterator[int] = field(default_factory=lambda: count(1))
+    parts: list[_Part] = field(default_factory=list)
+    """The steps of the statement at hand."""
+    values: dict[str, Call | Formula] = field(default_factory=dict)
+    """What the text says of the results without a name: `%1`."""
 
-    def steps(self) -> list[Step]:
-        for statement in self.program.statements:
-            self.step(statement, statement.value, statement.targets)
-        return self.found
+    def steps(self) -> Iterator[Step]:
+        drafts = [self.draft(statement) for statement in self.program.statements]
+        makers = producers(self.program, drafts)
+        self.sequences = Sequences(any(draft.declares for draft in drafts))
+        for draft in drafts:
+            if draft.declares and not draft.needs(makers):
+                self.declare(draft.statement)
+        for draft in ordered(self.program, drafts, makers):
+            if draft.declares:
+                self.declare(draft.statement)
+            else:
+                yield from self.lowered(draft)
 
     def fail(self, place: Place, message: str, advice: str = "") -> NoReturn:
         fail(self.program.text, place, message, advice)
 
-    def step(
-        self, statement: Statement, value: Call | Formula, targets: tuple[Reference, ...] | None
-    ) -> tuple[str, ...]:
-        """Add the step that computes this value; the names of its results. Without targets they are made up."""
+    # Statements
+
+    def draft(self, statement: Statement) -> Draft:
+        """The names that a statement assigns."""
+        value = statement.value
+        if isinstance(value, Call) and value.op == "sequence":
+            self.sequence(statement)
+            return Draft(statement, (statement.targets[0].name,), declares=True)
+        op = _expression() if isinstance(value, Formula) else self.op(value)
+        lists = any(isinstance(item, Repeated) for item in op.signature.outputs)
+        attributes = self.attributes(value, op) if lists and isinstance(value, Call) else {}
+        return Draft(statement, self.results(value, op, attributes, statement.targets))
+
+    def sequence(self, statement: Statement) -> list[Reference]:
+        """The values and the lengths of `words = sequence(values, outer, …, inner)`, or of `sequence(doc)`."""
+        call = statement.value
+        assert isinstance(call, Call)
+        given = [operand for operand in call.arguments if isinstance(operand, Reference)]
+        if call.keywords or not given or len(given) != len(call.arguments) or len(statement.targets) != 1:
+            usage = "name = sequence(values, lengths), the lengths of the outermost level first"
+            self.fail(call.place, f"found {statement}, expected {usage}")
+        if len(given) > 1:
+            return given
+        return [Reference(f"{given[0].name}.{part}", given[0].place) for part in ("values", "lengths")]
+
+    def declare(self, statement: Statement) -> None:
+        values, *levels = [self.sequences.tensor(one).name for one in self.sequence(statement)]
+        self.sequences.declare(statement.targets[0].name, values, tuple(levels))
+
+    def lowered(self, draft: Draft) -> list[Step]:
+        """The steps of a statement, the one that it is itself last."""
+        self.parts = []
+        value = self.step(draft.statement.value, draft.results)
+        statement = Statement(draft.statement.targets, value)
+        if len(statement.targets) == 1 and self.sequences.in_use and gives_sequence(self.parts[-1].op):
+            self.sequences.values[statement.targets[0].name] = draft.results[0]
+        return [Step(*part, statement) for part in self.parts]
+
+    def step(self, value: Call | Formula, results: tuple[str, ...] | None) -> Call | Formula:
+        """Add the step that computes this value, and return the value with all lengths written out.
+
+        Without `results` it is an operand, and its result gets a name of its own.
+        """
         if isinstance(value, Formula):
-            op = registry.get("expression")
-            operands = tuple(self.operand(statement, operand) for operand in value.operands)
-            inputs: dict[str, Input] = {"operands": Listed(operands, value.place)}
-            attributes: dict[str, Any] = {"expr": value.expression}
+            op = _expression()
+            operands = tuple(self.operand(operand) for operand in value.operands)
+            value = value.on(tuple(map(self.written, operands)))  # type: ignore[arg-type]
+            attributes = op.complete({"expr": value.expression})
+            distinct = {operand.name: operand for operand in operands if isinstance(operand, Reference)}
+            given: dict[str, Input] = {"operands": Listed(tuple(distinct.values()), value.place)}
         else:
             op = self.op(value)
-            inputs, attributes = self.match(statement, value, op)
-        results = self.results(value, op, attributes, targets)
-        self.found.append(Step(op, inputs, attributes, results, value, statement))
-        return results
+            attributes = self.attributes(value, op)
+            given = self.inputs(value, op)
+        if results is None:
+            results = self.results(value, op, attributes, None)
+        try:
+            inputs = self.sequences.fill(op, given, attributes, results)
+        except LodError as error:
+            self.fail(value.place, *str(error).split("\n  ", 1))
+        if isinstance(value, Call):
+            required = (one.name for one in op.signature.input_arguments if not one.optional)
+            self.check_complete(value, op, required, inputs)
+            value = self.call(value, op, inputs)
+        self.parts.append(_Part(op, inputs, attributes, results, value))
+        return value
+
+    # Operands
+
+    def operand(self, operand: Operand) -> Input:
+        """A tensor, a literal or a list of these; what has to be computed first becomes a step."""
+        match operand:
+            case Listed(items=items, place=place):
+                return Listed(tuple(self.operand(item) for item in items), place)
+            case Reference():
+                return self.sequences.tensor(operand)
+            case Constant():
+                return operand
+        value = self.step(operand, None)
+        (name,) = self.parts[-1].results
+        self.values[name] = value
+        return Reference(name, operand.place)
+
+    def written(self, operand: Operand) -> Operand:
+        """What the text says of an operand: for a result without a name, the call that makes it."""
+        if isinstance(operand, Listed):
+            return Listed(tuple(self.written(item) for item in operand.items), operand.place)
+        return self.values.get(operand.name, operand) if isinstance(operand, Reference) else operand
+
+    # Calls
 
     def op(self, call: Call) -> OpDef:
         try:
@@ -63,68 +184,71 @@ class Lowering:
             message, _, advice = str(error).partition("\n  ")
             self.fail(call.place, message, advice)
 
-    def match(self, statement: Statement, call: Call, op: OpDef) -> tuple[dict[str, Input], dict[str, Any]]:
-        """The op's inputs and attributes."""
+    def attributes(self, call: Call, op: OpDef) -> dict[str, Any]:
+        """All attributes of a call, checked, those with defaults too."""
+        known = {attribute.name: attribute for attribute in op.attributes}
+        names = [argument.name for argument in op.signature.input_arguments]
+        found: dict[str, Any] = {}
+        for name, operand in call.keywords:
+            if name in names:
+                continue
+            if name not in known:
+                guess = nearest(name, [*names, *known])
+                self.fail(operand.place, f"{op.name} takes no {name!r}{guess}", str(op.signature))
+            if not isinstance(operand, Constant):
+                self.fail(operand.place, f"{op.name}: {name} is {operand}, expected a literal")
+            try:
+                found[name] = known[name].check(operand.value)
+            except ValueError as error:
+                self.fail(operand.place, f"{op.name}: {error}")
+        self.check_complete(call, op, (name for name, one in known.items() if one.required), found)
+        return op.complete(found)
+
+    def check_complete(
+        self, call: Call, op: OpDef, required: Iterable[str], given: Mapping[str, object]
+    ) -> None:
+        missing = next((name for name in required if name not in given), None)
+        if missing:
+            self.fail(call.place, f"{op.name} needs {missing!r}", str(op.signature))
+
+    def inputs(self, call: Call, op: OpDef) -> dict[str, Input]:
+        """The inputs that a call is given, in the order of the signature."""
         names = [argument.name for argument in op.signature.input_arguments]
         if len(call.arguments) > len(names):
             place = call.arguments[len(names)].place
             found = f"{op.name} takes {len(names)} inputs, found {len(call.arguments)}"
             self.fail(place, found, f"{op.signature}; attributes are given by keyword")
-        given = dict(zip(names, call.arguments, strict=False))
-        attributes: dict[str, Any] = {}
-        known = {attribute.name for attribute in op.attributes}
-        for name, operand in call.keywords:
+        arguments = [self.operand(operand) for operand in call.arguments]
+        keywords = {name: self.operand(operand) for name, operand in call.keywords if name in names}
+        positional = self.sequences.positional(op, arguments, keywords)
+        given = dict(zip(positional, arguments, strict=False))
+        for name, operand in keywords.items():
             if name in given:
                 self.fail(operand.place, f"{op.name}: {name} is given twice")
-            if name in names:
-                given[name] = operand
-            elif name in known:
-                attributes[name] = self.attribute(op, name, operand)
-            else:
-                guess = nearest(name, [*names, *known])
-                self.fail(operand.place, f"{op.name} takes no {name!r}{guess}", str(op.signature))
-        self.check_complete(call, op, {*given, *attributes})
+            given[name] = operand
         lists = {
             argument.name
             for item in op.signature.inputs
             if isinstance(item, Repeated)
             for argument in item.arguments
         }
-        inputs: dict[str, Input] = {}
         for name, operand in given.items():
-            is_list = isinstance(operand, Listed)
-            if is_list != (name in lists) and not isinstance(operand, Constant):
+            if isinstance(operand, Listed) != (name in lists) and not isinstance(operand, Constant):
+                what = f"{op.name}: {name} is {self.written(operand)}"
                 wanted = "a list of tensors: [a, b]" if name in lists else "one tensor"
-                self.fail(
-                    operand.place, f"{op.name}: {name} is {operand}, expected {wanted}", str(op.signature)
-                )
-            inputs[name] = self.operand(statement, operand)
-        return inputs, attributes
+                self.fail(operand.place, f"{what}, expected {wanted}", str(op.signature))
+        return {name: given[name] for name in names if name in given}
 
-    def operand(self, statement: Statement, operand: Operand) -> Input:
-        """A tensor, a literal or a list of these; what has to be computed first becomes a step."""
-        if isinstance(operand, Listed):
-            return Listed(tuple(self.operand(statement, item) for item in operand.items), operand.place)
-        if not isinstance(operand, (Call, Formula)):
-            return operand
-        (name,) = self.step(statement, operand, None)
-        return Reference(name, operand.place)
+    def call(self, call: Call, op: OpDef, inputs: Mapping[str, Input]) -> Call:
+        """The call as it is printed: inputs by position up to the first that is left out, then by keyword."""
+        names = [argument.name for argument in op.signature.input_arguments]
+        first = next((i for i, name in enumerate(names) if name not in inputs), len(names))
+        arguments = tuple(self.written(inputs[name]) for name in names[:first])
+        keywords = [(name, self.written(inputs[name])) for name in names[first:] if name in inputs]
+        keywords += [(name, operand) for name, operand in call.keywords if name not in names]
+        return Call(op.name, arguments, tuple(keywords), call.place)
 
-    def attribute(self, op: OpDef, name: str, operand: Operand) -> Any:
-        if not isinstance(operand, Constant):
-            self.fail(operand.place, f"{op.name}: {name} is {operand}, expected a literal")
-        attribute = next(attribute for attribute in op.attributes if attribute.name == name)
-        try:
-            return attribute.check(operand.value)
-        except ValueError as error:
-            self.fail(operand.place, f"{op.name}: {error}")
-
-    def check_complete(self, call: Call, op: OpDef, given: set[str]) -> None:
-        required = [argument.name for argument in op.signature.input_arguments if not argument.optional]
-        required += [attribute.name for attribute in op.attributes if attribute.required]
-        missing = next((name for name in required if name not in given), None)
-        if missing:
-            self.fail(call.place, f"{op.name} needs {missing!r}", str(op.signature))
+    # Results
 
     def results(
         self,
@@ -133,7 +257,7 @@ class Lowering:
         attributes: Mapping[str, Any],
         targets: tuple[Reference, ...] | None,
     ) -> tuple[str, ...]:
-        """The names of the tensors the step makes."""
+        """The names of the tensors that the step makes; without targets, of the one that it must make."""
         outputs = op.result_names(attributes)
         what = f"{op.name} has {len(outputs)} output{'s' * (len(outputs) != 1)} ({', '.join(outputs)})"
         if targets is None:
@@ -151,3 +275,8 @@ class Lowering:
             place = targets[0].place if targets else value.place
             self.fail(place, f"{what}, found {len(targets)} names", str(op.signature))
         return tuple(target.name for target in targets)
+
+
+def _expression() -> OpDef:
+    """The op that computes formulas."""
+    return registry.get("expression")

@@ -5,7 +5,6 @@ it finds wrong is reported here. Every error is a NetError with line, column and
 """
 
 import ast
-import re
 from typing import Any, NoReturn
 
 from seqflow.errors import ExpressionError, NetError
@@ -100,7 +99,7 @@ class _Parser:
             targets = ()
         else:
             self.take("=", "'=' after the names of the results")
-        value = self.operand("an op or an expression", "the end of the line")
+        value = self.operand("an op or an expression", "an operator or the end of the line")
         self.take("\n", "the end of the line")
         if isinstance(value, (Reference, Constant, Listed)) or (isinstance(value, Formula) and not targets):
             self.refuse(targets, value)
@@ -124,7 +123,7 @@ class _Parser:
     # Operands
 
     def operand(self, what: str, ending: str) -> Operand:
-        """One operand, up to what ends it; `what` and `ending` say what should be there."""
+        """One operand. Messages say that `what` was expected in its place, or `ending` after it."""
         start, token = self.next, self.token
         if token.text == "[" and token.kind == "mark":
             return self.listed()
@@ -170,7 +169,7 @@ class _Parser:
                 self.take(",", "',' or ']'")
                 if self.accept("]"):
                     break
-            items.append(self.operand("a tensor, a literal or an expression", "',' or ']'"))
+            items.append(self.operand("a tensor, a literal or an expression", "an operator, ',' or ']'"))
         self.depth -= 1
         if all(isinstance(item, Constant) for item in items):
             return Constant([item.value for item in items if isinstance(item, Constant)], place)
@@ -201,7 +200,7 @@ class _Parser:
         return Call(op.name, tuple(arguments), tuple(keywords.items()), op.place)
 
     def argument(self) -> Operand:
-        return self.operand("a tensor, a literal or an expression", "',' or ')'")
+        return self.operand("a tensor, a literal or an expression", "an operator, ',' or ')'")
 
     def literal(self, token: Token) -> Any:
         if token.text in _WORDS:
@@ -218,27 +217,19 @@ class _Parser:
         first = self.token
         tokens: list[expression_lexer.Token] = []
         calls: dict[str, Call] = {}
-        pieces: list[str] = []
-        end = first.start
         while self.next < stop:
             token = self.token
-            if token.start > end and pieces:
-                pieces.append(" ")
             if self.is_call(self.next):
-                call = self.call()
-                end = self.tokens[self.next - 1].end
                 name = f"%{len(calls)}"
-                calls[name] = call
+                calls[name] = self.call()
+                end = self.tokens[self.next - 1].end
                 tokens.append(expression_lexer.Token("name", name, token.start, end))
-                pieces.append(str(call))
-                continue
-            self.next += 1
-            end = token.end
-            tokens.append(self.expression_token(token))
-            pieces.append(token.text)
+            else:
+                self.next += 1
+                tokens.append(self.expression_token(token))
         last = self.tokens[stop].start
         tokens.append(expression_lexer.Token("end", "", last, last))
-        return self.compiled(tokens, calls, "".join(pieces), first, ending)
+        return self.compiled(tokens, calls, first, ending)
 
     def expression_token(self, token: Token) -> expression_lexer.Token:
         if token.kind not in ("name", "number", "mark"):
@@ -259,17 +250,19 @@ class _Parser:
         self,
         tokens: list[expression_lexer.Token],
         calls: dict[str, Call],
-        text: str,
         first: Token,
         ending: str,
     ) -> Operand:
         try:
-            parsed = parse_tokens(self.text, tokens)
-            expression = Expression.from_parsed(parsed, text)
+            parsed = parse_tokens(self.text, tokens, ending)
+            expression = Expression.from_parsed(parsed)
             if not parsed.inputs:
                 return Constant(expression().item(), first.place)
         except ExpressionError as error:
-            raise NetError(_as_net_error(str(error), ending)) from None
+            if error.fault is None:
+                raise
+            position, message, advice = error.fault
+            fail(self.text, self.places[position], message, advice)
         places = {token.text: token.start for token in reversed(tokens)}
         if isinstance(parsed.tree, ExpressionOperand):  # a name in brackets
             (name,) = parsed.inputs
@@ -277,13 +270,4 @@ class _Parser:
         operands = tuple(
             calls.get(name) or Reference(name, self.places[places[name]]) for name in parsed.inputs
         )
-        return Formula(expression, operands, text, first.place)
-
-
-def _as_net_error(message: str, ending: str) -> str:
-    """What the parser of expressions says, as said of a net."""
-    place = re.match(r"expression, (line \d+, )?", message)
-    rest = message[place.end() :] if place else message
-    line = (place[1] if place else None) or "line 1, "
-    operator = f"an operator{',' if ending.startswith(chr(39)) else ' or'} {ending}"
-    return f"net, {line}{rest.replace('an operator or the end', operator, 1)}"
+        return Formula(expression, operands, first.place)

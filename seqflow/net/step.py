@@ -1,4 +1,4 @@
-"""A step of a net: one call of an op, and what it computes on tensors."""
+"""A step of a net: one call of an op, and its computation on tensors."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from seqflow.net.syntax import Call, Constant, Formula, Listed, Reference, State
 from seqflow.registry import OpDef
 
 Input = Reference | Constant | Listed
-"""What an input of a step is: a tensor, a literal, or a list of these."""
+"""An input of a step: a tensor, a literal, or a list of these."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,10 +20,11 @@ class Step:
     op: OpDef
     inputs: Mapping[str, Input]
     attributes: Mapping[str, Any]
+    """All attributes of the op, checked, with defaults where the net says nothing."""
     results: tuple[str, ...]
     """The tensors its outputs become, one an output."""
     value: Call | Formula
-    """What the net's text says."""
+    """Its text, with all lengths written out."""
     statement: Statement
     """The statement it is, or is part of."""
 
@@ -79,7 +80,7 @@ def shown(value: Any) -> str:
 
 
 def each(operand: Input, read: Callable[[Any], Any]) -> Any:
-    """What is read of an operand, or of each in a list."""
+    """Apply `read` to an operand, or to each operand in a list."""
     if isinstance(operand, Listed):
         return [read(item) for item in operand.items]
     return read(operand)

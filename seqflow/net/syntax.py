@@ -1,9 +1,10 @@
-"""What a net's text says, as plain data: statements, and the operands they are made of."""
+"""The syntax tree of a net: statements and their operands."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from seqflow.expression import Expression
+from seqflow.expression.printer import infix
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,18 @@ class Formula:
 
     expression: Expression
     operands: "tuple[Reference | Call, ...]"
-    """What the inputs of the expression are."""
-    text: str
-    """Its text, the blanks in it made even."""
+    """The inputs of the expression, in its order."""
     place: Place
 
+    def on(self, operands: "tuple[Reference | Call, ...]") -> "Formula":
+        """The same arithmetic on other operands."""
+        before = zip(operands, self.expression.inputs, strict=True)
+        names = [one.name if isinstance(one, Reference) else name for one, name in before]
+        distinct = dict(zip(names, operands, strict=True))
+        return Formula(self.expression.with_inputs(names), tuple(distinct.values()), self.place)
+
     def __str__(self) -> str:
-        return self.text
+        return infix(self.expression.tree, [str(operand) for operand in self.operands])
 
 
 @dataclass(frozen=True, slots=True)

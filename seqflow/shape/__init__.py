@@ -1,14 +1,14 @@
 """Shapes as far as they are known before the data is read: dimensions, partial shapes, inference."""
 
 from seqflow.shape.arithmetic import Comparison
-from seqflow.shape.atoms import Atom, quoted
+from seqflow.shape.atoms import Atom
 from seqflow.shape.context import InferenceContext
 from seqflow.shape.dimension import Dimension, DimensionLike, Rank
 from seqflow.shape.equalities import Equalities
-from seqflow.shape.guards import Guard, Output
+from seqflow.shape.guards import Guard, InferredOutput
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
 
 __all__ = [
-    "Atom", "Comparison", "Dimension", "DimensionLike", "Equalities", "Guard", "InferenceContext", "Output",
-    "PartialShape", "Rank", "ShapeLike", "quoted",
+    "Atom", "Comparison", "Dimension", "DimensionLike", "Equalities", "Guard", "InferenceContext", "InferredOutput",
+    "PartialShape", "Rank", "ShapeLike",
 ]  # fmt: skip

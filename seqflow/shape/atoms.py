@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 
 NAME = r"(?:[^\W\d]\w*|%\d+|`[^`\n]*`)(?:\.\w+)*(?:\[\d+\])?"
 """A name of a size or of a tensor: `B`, `doc.values`, `x.shape[1]`; of a result without a name, `%1`; quoted, any."""
+AXIS = r"(?P<tensor>.+)\.shape\[(?P<axis>\d+)\]"
+"""The size of an axis of a tensor."""
 
-AtomKind = Literal["size", "sum", "max", "len", "*", "/", "//", "smaller", "larger"]
+AtomKind = Literal["size", "axis", "sum", "max", "len", "*", "/", "//", "smaller", "larger"]
 Terms = tuple[tuple["Atom", int], ...]
 
 
@@ -24,13 +26,17 @@ Terms = tuple[tuple["Atom", int], ...]
 class Atom:
     """A size that arithmetic does not take apart; the same text is the same atom.
 
-    It is a named size (`B`), something about a lengths tensor (`sum(x)`, `max(x)`, `len(x)`), or the result of
-    an operation that has no linear form: a product of atoms, a quotient, the smaller or larger of two sizes.
+    It is a named size (`B`), the size of an axis of a tensor (`x.shape[1]`), something about a lengths tensor
+    (`sum(x)`, `max(x)`, `len(x)`), or the result of an operation that has no linear form: a product of atoms, a
+    quotient, the smaller or larger of two sizes.
     """
 
     text: str
     kind: AtomKind = field(compare=False)
-    name: str = field(compare=False, default="")
+    tensor: str | None = field(compare=False, default=None)
+    """The tensor that is spoken of; None for a named size and for results of operations."""
+    axis: int | None = field(compare=False, default=None)
+    """The axis of the tensor, for the size of an axis."""
     operands: tuple["Dimension", ...] = field(compare=False, default=())
     """The two sizes of a quotient, or of the smaller or larger of two."""
     bounds: Bounds = field(compare=False, default=(0, None))
@@ -44,6 +50,11 @@ class Atom:
 
     def __str__(self) -> str:
         return self.text
+
+
+def unquoted(name: str) -> str:
+    """The tensor's name that stands in a dimension, without backticks."""
+    return name[1:-1] if re.fullmatch("`[^`]*`", name) else name
 
 
 def quoted(tensor: str) -> str:
@@ -109,7 +120,8 @@ def product_of_atoms(factors: Iterable[Atom]) -> Atom:
     bounds: Bounds = (1, 1)
     for factor in ordered:
         bounds = times(bounds, factor.bounds)
-    return Atom("*".join(factor.factor_text for factor in ordered), "*", "", (), bounds, tuple(ordered))
+    text = "*".join(factor.factor_text for factor in ordered)
+    return Atom(text, "*", bounds=bounds, factors=tuple(ordered))
 
 
 def factors_of(atom: Atom) -> tuple[Atom, ...]:
@@ -123,10 +135,10 @@ def opaque_atom(kind: Literal["/", "//", "smaller", "larger"], a: "Dimension", b
     bounds_a, bounds_b = (a.min_length, a.max_length), (b.min_length, b.max_length)
     if kind == "/" or kind == "//":
         text = f"{_wrapped(a, divisor=False)}{kind}{_wrapped(b, divisor=True)}"
-        return Atom(text, kind, "", (a, b), over(bounds_a, bounds_b, kind))
+        return Atom(text, kind, operands=(a, b), bounds=over(bounds_a, bounds_b, kind))
     a, b = sorted((a, b), key=lambda dimension: dimension.form)
     text = f"{'min' if kind == 'smaller' else 'max'}({a.form},{b.form})"
-    return Atom(text, kind, "", (a, b), chosen(bounds_a, bounds_b, kind))
+    return Atom(text, kind, operands=(a, b), bounds=chosen(bounds_a, bounds_b, kind))
 
 
 def _wrapped(operand: "Dimension", divisor: bool) -> str:

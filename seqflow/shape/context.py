@@ -10,7 +10,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.shape.broadcasting import broadcast_shapes
 from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
-from seqflow.shape.guards import Guard, Output
+from seqflow.shape.guards import Guard, InferredOutput
 from seqflow.shape.inputs import Inputs, InputShapes, Key
 from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
@@ -58,7 +58,7 @@ class InferenceContext:
         self.requested_shapes: set[str] = set()
         """The inputs whose values it asked for as a shape; a part of the value is of use, too."""
         self._inputs = InputShapes(op_name, inputs)
-        self._outputs: list[Output | None] = [None] * num_outputs
+        self._outputs: list[InferredInferredOutput | None] = [None] * num_outputs
         self._values = self._inputs.by_position(input_values)
         self._rows = self._inputs.by_position(rows)
         self._dtypes = self._inputs.by_position(dtypes)
@@ -108,7 +108,7 @@ class InferenceContext:
         self._check_output(i)
         before = self._outputs[i]
         known = np.dtype(dtype) if dtype is not None else None if before is None else before.dtype
-        self._outputs[i] = Output(
+        self._outputs[i] = InferredOutput(
             shape if type(shape) is PartialShape else PartialShape.of(shape), rows, known
         )
 
@@ -121,7 +121,7 @@ class InferenceContext:
         return output.shape
 
     @property
-    def outputs(self) -> list[Output]:
+    def outputs(self) -> list[InferredOutput]:
         """All outputs; ShapeError where one is not set."""
         found = [output for output in self._outputs if output is not None]
         if len(found) < len(self._outputs):
@@ -132,7 +132,7 @@ class InferenceContext:
         if not 0 <= i < self.num_outputs:
             raise OpError(f"there is no output {i}, it has {self.num_outputs}").in_op(self.op_name)
 
-    def run(self, shape_function: Callable[["InferenceContext"], object]) -> list[Output]:
+    def run(self, shape_function: Callable[["InferenceContext"], object]) -> list[InferredOutput]:
         """Call the shape function and return the outputs.
 
         An error gains the op, the inputs and the known values; then inputs, outputs, guards and equalities are

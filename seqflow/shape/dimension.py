@@ -17,7 +17,7 @@ from seqflow.shape.arithmetic import (
     quotient_of,
     weighted_sum,
 )
-from seqflow.shape.atoms import NAME, Atom, AtomKind, Terms, form_text, natural_bounds, quoted
+from seqflow.shape.atoms import AXIS, NAME, Atom, AtomKind, Terms, form_text, natural_bounds, quoted
 from seqflow.shape.bounds import LARGEST, larger_bound, smaller_bound
 
 _NOT_GIVEN = object()
@@ -76,22 +76,31 @@ class Dimension:
     @staticmethod
     def symbol(name: str, low: int = 0, high: int | None = None) -> "Dimension":
         """A named size, such as `B`; the same name is the same size. ShapeError for what is not a name."""
-        return _atomic("size", name, low, high)
+        if not re.fullmatch(NAME, name) or re.fullmatch(AXIS, name):
+            raise ShapeError(
+                f"dimension: {name!r} is not a name, expected letters, digits, _, dots or an [index]"
+            )
+        return _raw_atom(Atom(name, "size"), low, high)
+
+    @staticmethod
+    def axis_of(tensor: str, axis: int, low: int = 0, high: int | None = None) -> "Dimension":
+        """The size of an axis of the tensor of this name, `x.shape[1]`."""
+        return _of_tensor("axis", tensor, axis, low, high)
 
     @staticmethod
     def sum_of(lengths: str, low: int = 0, high: int | None = None) -> "Dimension":
         """The sum of the lengths tensor of this name, `sum(lengths)`."""
-        return _atomic("sum", quoted(lengths), low, high)
+        return _of_tensor("sum", lengths, None, low, high)
 
     @staticmethod
     def max_of(lengths: str, low: int = 0, high: int | None = None) -> "Dimension":
         """The largest of the lengths tensor of this name, `max(lengths)`; 0 where it is empty."""
-        return _atomic("max", quoted(lengths), low, high)
+        return _of_tensor("max", lengths, None, low, high)
 
     @staticmethod
     def len_of(tensor: str, low: int = 0, high: int | None = None) -> "Dimension":
         """The size of axis 0 of the tensor of this name, `len(tensor)`."""
-        return _atomic("len", quoted(tensor), low, high)
+        return _of_tensor("len", tensor, None, low, high)
 
     @staticmethod
     def of(value: "DimensionLike") -> "Dimension":
@@ -351,13 +360,20 @@ class Dimension:
         >>> Dimension.parse("sum(lengths)+2*B").evaluate({"sum(lengths)": 7, "B": 3})
         13
         """
+        return self.computed(lambda atom: sizes.get(atom.text))
+
+    def computed(self, size_of: Callable[[Atom], int | None]) -> int | None:
+        """The size where `size_of` knows that of each atom; None where it does not know one.
+
+        An atom that is the result of an operation need not be known: its operands will do.
+        """
         if self.terms is None:
             return None
         total = self.constant
         for atom, k in self.terms:
-            size = sizes.get(atom.text)
+            size = size_of(atom)
             if size is None:
-                parts = [operand.evaluate(sizes) for operand in operands_of(atom)]
+                parts = [operand.computed(size_of) for operand in operands_of(atom)]
                 if not parts or None in parts:
                     return None
                 made = OPERATIONS[atom.kind](*[Dimension(part) for part in parts if part is not None])
@@ -365,11 +381,11 @@ class Dimension:
             total += k * size
         return total
 
-    def atom_texts(self) -> list[str]:
-        """The texts of all named sizes it is made of, those inside products and the like too."""
-        found: list[str] = []
+    def atoms(self) -> list[Atom]:
+        """The atoms it is made of; of a product, a quotient and the like those of the operands."""
+        found: list[Atom] = []
         for atom, _ in self.terms or ():
-            found += [t for operand in operands_of(atom) for t in operand.atom_texts()] or [atom.text]
+            found += [one for operand in operands_of(atom) for one in operand.atoms()] or [atom]
         return found
 
     # Text
@@ -441,12 +457,13 @@ def _static(size: int) -> Dimension:
 
 
 @lru_cache(maxsize=4096)
-def _atomic(kind: AtomKind, name: str, low: int, high: int | None) -> Dimension:
-    if not re.fullmatch(NAME, name):
-        raise ShapeError(
-            f"dimension: {name!r} is not a name, expected letters, digits, _, dots or an [index]"
-        )
-    atom = Atom(name if kind == "size" else f"{kind}({name})", kind, name)
+def _of_tensor(kind: AtomKind, tensor: str, axis: int | None, low: int, high: int | None) -> Dimension:
+    name = quoted(tensor)
+    text = f"{kind}({name})" if axis is None else f"{name}.shape[{axis}]"
+    return _raw_atom(Atom(text, kind, tensor, axis), low, high)
+
+
+def _raw_atom(atom: Atom, low: int, high: int | None) -> Dimension:
     between = Dimension(low, high)
     return _raw(between.min_length, between.max_length, 0, ((atom, 1),))
 

@@ -227,7 +227,7 @@ def _occurs(atom: Atom, inside: Atom) -> bool:
     )
 
 
-def _eliminated_first(atom: Atom) -> tuple[int, bool, str]:
+def _eliminated_first(atom: Atom) -> tuple[int, str]:
     """Names give way before what is said of lengths tensors, and made-up names before given ones."""
-    kinds = ("sum", "max", "len", "size")
-    return kinds.index(atom.kind) + 1 if atom.kind in kinds else 0, "[" in atom.name, atom.text
+    kinds = ("sum", "max", "len", "size", "axis")
+    return kinds.index(atom.kind) + 1 if atom.kind in kinds else 0, atom.text

@@ -1,4 +1,4 @@
-"""What a shape function found, as data: the outputs, and what has to be checked when sizes are known."""
+"""The results of a shape function: the outputs, and the sizes to check when they are known."""
 
 from collections.abc import Hashable, Iterable
 from typing import Any, NamedTuple
@@ -16,11 +16,11 @@ class Guard(NamedTuple):
     right: Dimension | PartialShape
     origin: str
 
-    @property
-    def atoms(self) -> list[str]:
-        """The texts of the sizes it speaks of: `sum(lengths)`, `x.shape[0]`."""
+    def tensors(self) -> list[str]:
+        """The tensors whose sizes have to be known before it can be checked."""
         sides = (self.left, self.right)
-        return [text for side in sides for size in _dimensions(side) for text in size.atom_texts()]
+        atoms = [atom for side in sides for size in _dimensions(side) for atom in size.atoms()]
+        return [atom.tensor for atom in atoms if atom.tensor is not None]
 
     def __str__(self) -> str:
         return f"{self.left} == {self.right} ({self.origin})"
@@ -30,8 +30,8 @@ def _dimensions(side: Dimension | PartialShape) -> Iterable[Dimension]:
     return [side] if isinstance(side, Dimension) else side.dimensions or ()
 
 
-class Output(NamedTuple):
-    """What a shape function said of one output."""
+class InferredOutput(NamedTuple):
+    """One output, as a shape function inferred it."""
 
     shape: PartialShape
     rows: Hashable | None

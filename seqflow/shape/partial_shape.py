@@ -7,7 +7,6 @@ from operator import mul
 from typing import Literal, overload
 
 from seqflow.errors import ShapeError
-from seqflow.shape.atoms import quoted
 from seqflow.shape.dimension import Dimension, DimensionLike, Rank
 
 Broadcasting = Literal["numpy", "pdpd", "none"]
@@ -126,9 +125,7 @@ class PartialShape:
             tuple(
                 dimension
                 if dimension.is_named
-                else Dimension.symbol(
-                    f"{quoted(tensor)}.shape[{i}]", dimension.min_length, dimension.max_length
-                )
+                else Dimension.axis_of(tensor, i, dimension.min_length, dimension.max_length)
                 for i, dimension in enumerate(self.dimensions)
             )
         )

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 from seqflow.errors import ShapeError
-from seqflow.shape.atoms import NAME
+from seqflow.shape.atoms import AXIS, NAME, unquoted
 from seqflow.shape.bounds import LARGEST
 from seqflow.shape.dimension import Dimension
 
@@ -93,13 +93,16 @@ class Reader:
             return inside
         name = self._name()
         if self._peek() != "(":
-            return Dimension.symbol(name)
+            axis = re.fullmatch(AXIS, name)
+            if axis is None:
+                return Dimension.symbol(name)
+            return Dimension.axis_of(unquoted(axis["tensor"]), int(axis["axis"]))
         self.next -= 1
         function = self._take("sum", "max", "len", "min")
         start = self.next
         self._take("(")
         if function in ABOUT_LENGTHS and self._peek(1) == ")":
-            about = ABOUT_LENGTHS[function](self._name())
+            about = ABOUT_LENGTHS[function](unquoted(self._name()))
             self._take(")")
             return about
         if function not in ("min", "max"):

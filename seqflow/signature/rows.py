@@ -38,6 +38,12 @@ class OwnRows:
 RowSpace = Described | OwnRows
 
 
+def dividing(argument: Argument) -> str | None:
+    """The lengths that divide the rows of an argument, `sum(lengths)` being its axis 0; None for all others."""
+    first = argument.dims[0] if argument.dims else None
+    return first.of if isinstance(first, Sum) else None
+
+
 def bind_rows(
     signature: Signature,
     inputs: Mapping[str, str | Sequence[str] | None],
@@ -77,9 +83,9 @@ def rows_of(
     def space_of(output: NamedOutput) -> RowSpace | None:
         if not output.argument.dims:
             return None
-        dim = output.argument.dims[0]
-        if isinstance(dim, Sum):
-            by = output.tensors.get(dim.of) or single.get(dim.of)
+        dim, lengths = output.argument.dims[0], dividing(output.argument)
+        if lengths is not None:
+            by = output.tensors.get(lengths) or single.get(lengths)
             return Described(by) if by else None
         if isinstance(dim, Rest):
             return None

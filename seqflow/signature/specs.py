@@ -9,7 +9,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
-from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape, quoted
+from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape
 from seqflow.signature.arrays import expected_dtype
 from seqflow.signature.language import (
     GIVEN_DTYPE,
@@ -279,7 +279,7 @@ class _Binder:
             wanted = dim.size if isinstance(dim, Fresh) else dim
             size = None if isinstance(wanted, (Anything, AtLeast)) else self.size(wanted)
             if size is None:
-                size = Dimension.symbol(f"{quoted(result)}.shape[{axis}]")
+                size = Dimension.axis_of(result, axis)
                 if isinstance(wanted, Name):
                     self.sizes[wanted.name] = size
             sizes.append(self.equalities.resolve(size) if size.terms else size)

@@ -112,7 +112,7 @@ def test_a_formula_knows_its_operands_and_calls_inside_it():
     (statement,) = parse("y = sqrt( (2*x + f(a, k=1)) / x )  # root").statements
     formula = statement.value
     assert isinstance(formula, Formula)
-    assert str(statement) == "y = sqrt( (2*x + f(a, k=1)) / x )"
+    assert str(statement) == "y = sqrt((2 * x + f(a, k=1)) / x)"
     assert [str(operand) for operand in formula.operands] == ["x", "f(a, k=1)"]
     assert formula.expression.canonical == "sqrt(div(add(mul(2,@0),@1),@0))"
 

@@ -1,0 +1,82 @@
+"""The order of statements: checks as early as they can be, everything else as written where possible."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from seqflow.net.lexer import fail
+from seqflow.net.syntax import Place, Program, Statement, references
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """A statement and the names it assigns."""
+
+    statement: Statement
+    results: tuple[str, ...]
+    """The tensors it makes; for `words = sequence(…)`, the name that stands for the Sequence."""
+    declares: bool = False
+    """Whether it is a `sequence(…)`, which gives names and computes nothing."""
+
+    def needs(self, makers: "Mapping[str, Draft]") -> "list[Draft]":
+        """The statements that make what it reads. In `doc = sequence(doc.values, …)` no name is its own result."""
+        found = [makers.get(reference.name) for reference in references(self.statement.value)]
+        return [draft for draft in found if draft is not None and not (self.declares and draft is self)]
+
+
+def producers(program: Program, drafts: Sequence[Draft]) -> dict[str, Draft]:
+    """The statement behind each name, those of groups and of a Sequence's parts too.
+
+    NetError where two statements assign one name.
+    """
+    found: dict[str, Draft] = {}
+    for draft in drafts:
+        for name in draft.results:
+            if name in found and name != "_":
+                place, first = _target_place(draft, name), found[name].statement.place.line
+                fail(program.text, place, f"{name} is assigned already, in line {first}")
+            found[name] = draft
+    groups = {target.name: draft for draft in drafts for target in draft.statement.targets}
+    parts = {
+        f"{draft.results[0]}.{part}": draft
+        for draft in drafts
+        if draft.declares
+        for part in ("values", "lengths")
+    }
+    return {**parts, **groups, **found}
+
+
+def ordered(program: Program, drafts: Sequence[Draft], makers: Mapping[str, Draft]) -> list[Draft]:
+    """The statements in topological order; NetError where one needs its own result."""
+    done: dict[int, Draft] = {}
+    for draft in sorted(drafts, key=_rank):
+        _visit(program, draft, makers, done)
+    return list(done.values())
+
+
+def _rank(draft: Draft) -> int:
+    """What only checks comes first, since others may rely on it; then what tells of lengths."""
+    return 1 if draft.declares else 2 if draft.results else 0
+
+
+def _visit(program: Program, start: Draft, makers: Mapping[str, Draft], done: dict[int, Draft]) -> None:
+    """Depth first, on a stack of its own: nets may be long."""
+    stack, open_drafts = [start], {id(start)}
+    while stack:
+        draft = stack[-1]
+        needed = [one for one in draft.needs(makers) if id(one) not in done]
+        if id(draft) in done or not needed:
+            done.setdefault(id(draft), draft)
+            open_drafts.discard(id(draft))
+            stack.pop()
+        elif id(needed[0]) in open_drafts:
+            chain = ", ".join(", ".join(draft.results) for draft in stack)
+            statement = draft.statement
+            fail(program.text, statement.place, f"{statement} needs its own result ({chain})")
+        else:
+            stack.append(needed[0])
+            open_drafts.add(id(needed[0]))
+
+
+def _target_place(draft: Draft, name: str) -> Place:
+    targets = draft.statement.targets
+    return next((target.place for target in targets if target.name == name), targets[0].place)
