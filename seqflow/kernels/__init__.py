@@ -1,4 +1,4 @@
-"""The hot loops: each one in C++ for speed and, beside it, in NumPy for its meaning.
+"""The hot loops. Each kernel is a function in NumPy, which says what it means, and one in C++, for speed.
 
 `data`, `table`, `source` and `padded` are arrays of any dtype with at least one axis; non-contiguous and
 read-only ones are fine. `lengths` are one-dimensional and, like `indices`, of any integer dtype. Results are
@@ -10,9 +10,8 @@ Native kernels are used where they were built. The environment variable SEQFLOW_
 `reference` takes NumPy, `baseline`, `avx2` or `avx512` the native ones with that instruction set.
 """
 
-from seqflow.kernels import choice, reference
-from seqflow.kernels.arrays import PackingPlan, check_out, mean_dtype, sum_dtype
-from seqflow.kernels.choice import info, native, num_threads, set_num_threads, single_thread, use
+from seqflow.kernels.arrays import check_out, mean_dtype, sum_dtype
+from seqflow.kernels.dispatch import info, isas, num_threads, set_num_threads, single_thread, use
 from seqflow.kernels.error import KernelError
 from seqflow.kernels.groups import group_rows
 from seqflow.kernels.lengths import (
@@ -26,7 +25,7 @@ from seqflow.kernels.lengths import (
 )
 from seqflow.kernels.moves import gather, move_slices
 from seqflow.kernels.ordering import argsort_within, segment_arg, segment_topk, sort_within
-from seqflow.kernels.packing import fill_packed, plan_packing
+from seqflow.kernels.packing import PackingPlan, fill_packed, plan_packing
 from seqflow.kernels.padding import pack_by_time, pad, unpack_by_time, unpad
 from seqflow.kernels.recurrent import run_cell
 from seqflow.kernels.reductions import gather_segment_reduce, segment_reduce, segment_variance
@@ -40,7 +39,6 @@ __all__ = [
     "argsort_within",
     "check_lengths",
     "check_out",
-    "choice",
     "cumsum_within",
     "expand",
     "fill_packed",
@@ -48,19 +46,18 @@ __all__ = [
     "gather_segment_reduce",
     "group_rows",
     "info",
+    "isas",
     "lengths_to_offsets",
     "lengths_to_positions",
     "lengths_to_segment_ids",
     "max_length",
     "mean_dtype",
     "move_slices",
-    "native",
     "num_threads",
     "pack_by_time",
     "pad",
     "plan_packing",
     "quick_check_lengths",
-    "reference",
     "run_cell",
     "segment_arg",
     "segment_ids_to_lengths",
