@@ -83,9 +83,9 @@ def kernel(**forms: "Form | Mapping[str, Form]") -> Callable[[Function], Functio
     return register
 
 
-def native_function(name: str) -> Any:
-    """A function of the extension that is no kernel; None where there is no extension."""
-    return getattr(_native, name, None)
+def extension() -> Any:
+    """The extension; None where it was not built."""
+    return _native
 
 
 def set_num_threads(count: int) -> None:

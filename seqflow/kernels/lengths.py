@@ -6,7 +6,7 @@ import numpy as np
 
 from seqflow.kernels.arrays import Array, int64_counts
 from seqflow.kernels.checks import check_not_negative, offsets_of, total_of
-from seqflow.kernels.dispatch import kernel, native_function
+from seqflow.kernels.dispatch import extension, kernel
 from seqflow.kernels.error import descending, negative, outside
 from seqflow.kernels.forms import COUNTS
 
@@ -91,5 +91,7 @@ def _quick_check_lengths(lengths: Array) -> int:
     return check_lengths(lengths)
 
 
-quick_check_lengths: Callable[[Array], int] = native_function("quick_check_lengths") or _quick_check_lengths
+quick_check_lengths: Callable[[Array], int] = getattr(
+    extension(), "quick_check_lengths", _quick_check_lengths
+)
 """`check_lengths` of 1-D int32 and int64 arrays and nothing else: TypeError for what it does not take."""

@@ -12,8 +12,8 @@ void set_isa(const char *name) {
   }
 }
 
-nb::list isas() {
-  nb::list names;
+nb::typed<nb::list, nb::str> isas() {
+  nb::typed<nb::list, nb::str> names;
   for (int i = 0; i < NUM_INSTRUCTION_SETS; ++i)
     if (is_available(i)) names.append(INSTRUCTION_SETS[i]);
   return names;

@@ -13,8 +13,10 @@ struct Scan {
   bool reverse, exclusive;
 };
 
+using ScanKernel = void (*)(const Scan &, int64_t begin, int64_t end);  // segments
+
 struct ScanKernels {
-  void (*cumsum[NUM_TYPES])(const Scan &, int64_t begin, int64_t end);  // segments
+  ScanKernel cumsum[NUM_TYPES];
 };
 SEQFLOW_TABLE(ScanKernels, scan_kernels)
 
@@ -49,7 +51,9 @@ void cumsum_segments(const Scan &job, int64_t begin, int64_t end) {
   }
 }
 
-extern const ScanKernels scan_kernels = {SEQFLOW_TYPES(cumsum_segments)};
+extern const ScanKernels scan_kernels = {
+    SEQFLOW_TYPES(cumsum_segments),
+};
 
 }  // namespace SEQFLOW_ISA
 }  // namespace seqflow
