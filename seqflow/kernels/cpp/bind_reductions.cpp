@@ -5,6 +5,7 @@
 #include "python.h"
 #include "reductions.h"
 #include "segments.h"
+#include "whole_segments.h"
 
 namespace seqflow {
 namespace {
@@ -59,9 +60,7 @@ void reduce(Kind kind, Type type, Reduction &job, int64_t bytes) {
   if (!job.fault) selected.combine[kind][type](job);
 }
 
-using WholeKernel = void (*)(const WholeSegments &, int64_t begin, int64_t end);
-
-nb::object reduce_whole(const WholeKernel (&kernels)[NUM_TYPES], Type out_type, const Buffer &rows,
+nb::object reduce_whole(const WholeSegmentKernel (&kernels)[NUM_TYPES], Type out_type, const Buffer &rows,
                         const Buffer &counts, nb::handle empty, int64_t ddof) {
   const Type type = rows.type();
   const Integers sizes = counts.counts();
@@ -87,13 +86,13 @@ nb::object reduce_whole(const WholeKernel (&kernels)[NUM_TYPES], Type out_type, 
 nb::object segment_prod(nb::handle data, nb::handle lengths, nb::handle empty) {
   const Buffer rows(data), counts(lengths);
   if (rows.is_half()) return segment_prod(cast(data, dtype_named(FLOAT32)), lengths, empty);
-  return reduce_whole(SEQFLOW_SELECTED(reduction_kernels).prod, sum_type(rows.type()), rows, counts, empty, 0);
+  return reduce_whole(SEQFLOW_SELECTED(whole_segment_kernels).prod, sum_type(rows.type()), rows, counts, empty, 0);
 }
 
 nb::object segment_variance(nb::handle data, nb::handle lengths, Index ddof, nb::handle empty) {
   const Buffer rows(data), counts(lengths);
   if (rows.is_half()) return segment_variance(cast(data, dtype_named(FLOAT64)), lengths, ddof, empty);
-  return reduce_whole(SEQFLOW_SELECTED(reduction_kernels).variance, mean_type(rows.type()), rows, counts, empty, ddof);
+  return reduce_whole(SEQFLOW_SELECTED(whole_segment_kernels).variance, mean_type(rows.type()), rows, counts, empty, ddof);
 }
 
 nb::object segment_reduce(const char *kind_name, nb::handle data, nb::handle lengths, nb::handle empty) {

@@ -9,7 +9,7 @@ namespace seqflow {
 
 namespace nb = nanobind;
 
-// Leave the call to NumPy: only from functions bound by `bind_kernel`, or TypeError becomes the answer.
+// Leave the call to NumPy: throws what ends a function that `bind_kernel` has bound.
 [[noreturn]] void decline();
 
 enum Elements {
@@ -34,11 +34,11 @@ class Buffer {
   int64_t size() const { return view.len / item_bytes(); }  // elements
   int64_t row_elements(int axis = 1) const;                 // elements of all axes from there on
   int64_t row_bytes(int axis = 1) const { return row_elements(axis) * item_bytes(); }
-  bool is_half() const;       // float16
+  bool is_half() const;                                   // float16
   bool is_described() const { return hidden_axes == 0; }  // by the buffer protocol
-  Type type() const;               // declined where it is not computed with
-  Integers integers() const;       // declined unless int32 or int64
-  Integers counts() const;         // the same, of one axis
+  Type type() const;          // declines what is not computed with
+  Integers integers() const;  // declines all but int32 and int64
+  Integers counts() const;    // the same, of one axis
   bool shares_memory(const Buffer &other) const;
 
  private:
@@ -83,7 +83,8 @@ struct Ignored {
 // One element of a dtype with a value to fill with.
 class Fill {
  public:
-  Fill(nb::handle value, nb::handle dtype, bool zero_bytes = true);  // all bytes of 0 are 0
+  // zero_bytes: the number 0 is all bytes 0.
+  Fill(nb::handle value, nb::handle dtype, bool zero_bytes = true);
   const void *data() const { return element.is_valid() ? PyBytes_AS_STRING(element.ptr()) : nullptr; }  // null: 0
   Pattern pattern() const;
 

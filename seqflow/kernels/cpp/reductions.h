@@ -27,21 +27,9 @@ struct Reduction {
 
 constexpr int64_t MAX_ACCUMULATOR_BYTES = 8;
 
-// Segments reduced one by one, each by one thread: products and variances.
-struct WholeSegments {
-  const void *data;
-  int64_t columns;
-  const int64_t *offsets;  // [num_segments + 1], checked
-  const void *empty;       // one element of the result, or null for 0
-  void *out;
-  int64_t ddof;  // of variances
-};
-
 struct ReductionKernels {
   void (*reduce_block[NUM_KINDS][NUM_TYPES])(Reduction &, int64_t block);
   void (*combine[NUM_KINDS][NUM_TYPES])(Reduction &);
-  void (*prod[NUM_TYPES])(const WholeSegments &, int64_t begin, int64_t end);  // segments
-  void (*variance[NUM_TYPES])(const WholeSegments &, int64_t begin, int64_t end);
 };
 SEQFLOW_TABLE(ReductionKernels, reduction_kernels)
 
@@ -49,7 +37,6 @@ SEQFLOW_TABLE(ReductionKernels, reduction_kernels)
 
 #if defined(SEQFLOW_ISA)
 #include "reduce.h"
-#include "whole_segments.h"
 
 namespace seqflow {
 namespace SEQFLOW_ISA {
@@ -64,8 +51,6 @@ extern const ReductionKernels reduction_kernels = {
      SEQFLOW_TYPES(Of<MIN>::reduce)},
     {SEQFLOW_TYPES(Of<SUM>::combine), SEQFLOW_TYPES(Of<MEAN>::combine), SEQFLOW_TYPES(Of<MAX>::combine),
      SEQFLOW_TYPES(Of<MIN>::combine)},
-    SEQFLOW_TYPES(prod_segments),
-    SEQFLOW_TYPES(variance_segments),
 };
 
 }  // namespace SEQFLOW_ISA

@@ -1,6 +1,31 @@
-// Products and variances of segments, a block of columns at a time.
+// Products and variances of segments. In NumPy: reductions.py.
 #pragma once
 
+#include "instruction_set.h"
+
+namespace seqflow {
+
+// Segments reduced one by one, each by one thread: products and variances.
+struct WholeSegments {
+  const void *data;
+  int64_t columns;
+  const int64_t *offsets;  // [num_segments + 1], checked
+  const void *empty;       // one element of the result, or null for 0
+  void *out;
+  int64_t ddof;  // of variances
+};
+
+using WholeSegmentKernel = void (*)(const WholeSegments &, int64_t begin, int64_t end);  // segments
+
+struct WholeSegmentKernels {
+  WholeSegmentKernel prod[NUM_TYPES];
+  WholeSegmentKernel variance[NUM_TYPES];
+};
+SEQFLOW_TABLE(WholeSegmentKernels, whole_segment_kernels)
+
+}  // namespace seqflow
+
+#if defined(SEQFLOW_ISA)
 #include "columns.h"
 #include "rules.h"
 
@@ -79,5 +104,11 @@ void variance_segments(const WholeSegments &job, int64_t begin, int64_t end) {
   }
 }
 
+extern const WholeSegmentKernels whole_segment_kernels = {
+    SEQFLOW_TYPES(prod_segments),
+    SEQFLOW_TYPES(variance_segments),
+};
+
 }  // namespace SEQFLOW_ISA
 }  // namespace seqflow
+#endif
