@@ -8,6 +8,10 @@ written.
 
 Native kernels are used where they were built. The environment variable SEQFLOW_KERNELS changes that:
 `reference` takes NumPy, `baseline`, `avx2` or `avx512` the native ones with that instruction set.
+
+To add a kernel: write it in NumPy in the file of its family, under `@kernel`, and into `__all__`; its loop into
+cpp/<family>.h, and a function of the same name and parameters into cpp/bind_<family>.cpp. Build, and run
+`python -m seqflow.kernels.stub`. `.ci/add_kernel.patch` is an example.
 """
 
 # ruff: noqa: F403

@@ -1,9 +1,8 @@
 """Which kernels are in use, with which instruction set, on how many threads.
 
-A kernel is one function: its docstring, and its meaning in NumPy. `@kernel` makes it public under its name. Where the
-extension has a function of that name, that is asked first, with the same arguments, all by position; it answers
-NotImplemented where it declines. It is then asked once more with the arguments in the forms that `@kernel` declares,
-and what it declines again is left to NumPy.
+A kernel is a function in NumPy under `@kernel`. Calls of it first go to the function of the same name in the extension,
+with all arguments by position; that answers NotImplemented where it declines them. It is then called once more, with
+the arrays in the forms that `@kernel` declares. What it declines again is computed in NumPy.
 """
 
 import inspect
@@ -32,7 +31,7 @@ KERNELS: dict[str, "Kernel"] = {}
 
 
 class Kernel:
-    """A NumPy function and, beside it, the native function of its name (None where there is none).
+    """A function in NumPy, and the native function of the same name (None where there is none).
 
     forms: the native form of each argument that is an array, or of each item of one that is a tuple of arrays.
     call: what callers get.
@@ -47,7 +46,7 @@ class Kernel:
         self._scope["otherwise"] = self._otherwise
 
     def select(self, native: bool) -> None:
-        """Ask the native function first from now on, or never."""
+        """From now on call the native function first, or never."""
         self._scope["first"] = self.native if native and self.native is not None else self._by_numpy
 
     def _by_numpy(self, *arguments: Any) -> Any:
@@ -60,7 +59,7 @@ class Kernel:
         return self.body(*positional, **named)
 
     def _otherwise(self, *arguments: Any) -> Any:
-        """What the native function says to the arguments in its forms, or else NumPy."""
+        """Call the native function with the arrays in its forms, then NumPy."""
         brought = tuple(
             value if value is None or name not in self.forms else _brought(value, name, self.forms[name])
             for name, value in zip(self.parameters, arguments, strict=True)
@@ -73,7 +72,7 @@ class Kernel:
 
 
 def kernel(**forms: "Form | Mapping[str, Form]") -> Callable[[Function], Function]:
-    """Make a function in NumPy a kernel; `forms` are those in which a native one takes its arrays."""
+    """Make a function in NumPy a kernel. `forms`: how the native function takes each of its arrays."""
 
     def register(body: Function) -> Function:
         made = KERNELS[body.__name__] = Kernel(body, forms)
@@ -170,7 +169,7 @@ def _brought(value: Any, name: str, form: "Form | Mapping[str, Form]") -> Any:
 def _compiled(
     body: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """A function with the parameters of `body`, and the scope in which it looks up whom to ask."""
+    """A function with the parameters of `body`, and its global names: `first` and `otherwise` are what it calls."""
     declared = []
     for name, parameter in parameters.items():
         if parameter.kind is parameter.KEYWORD_ONLY and "*" not in declared:

@@ -1,4 +1,4 @@
-"""Lengths and what follows from them."""
+"""Lengths, and the offsets, ids and positions that follow from them."""
 
 from collections.abc import Callable
 

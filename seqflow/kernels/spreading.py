@@ -1,4 +1,4 @@
-"""Rows written more than once: each for its whole segment, each with its neighbours."""
+"""Rows repeated: each one over its whole segment, or each one into the windows around its neighbours."""
 
 from typing import Any
 
