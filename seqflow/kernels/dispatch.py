@@ -1,8 +1,8 @@
 """Which kernels are in use, with which instruction set, on how many threads.
 
-A kernel is a function in NumPy under `@kernel`. Calls of it first go to the function of the same name in the extension,
-with all arguments by position; that answers NotImplemented where it declines them. It is then called once more, with
-the arrays in the forms that `@kernel` declares. What it declines again is computed in NumPy.
+A kernel is a function in NumPy under `@kernel`. Calls of it first go to the function of the same name in the
+extension, with all arguments by position; that answers NotImplemented where it declines them. It is then called once
+more, with the arrays in the forms that `@kernel` declares. What it declines again is computed in NumPy.
 """
 
 import inspect
