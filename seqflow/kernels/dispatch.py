@@ -18,7 +18,7 @@ from seqflow.kernels.forms import Form
 _native: Any
 _why_not_native: str | None = None
 try:
-    from seqflow.kernels import _native
+    import seqflow.kernels._native as _native
 except ImportError as error:
     _native = None
     _why_not_native = str(error)
