@@ -1,53 +1,39 @@
-// Running sums, products and variances of segments, a block of columns at a time.
-// In NumPy: reference/scans.py, reference/reductions.py.
+// Products and variances of segments. In NumPy: reductions.py.
 #pragma once
 
-#include "folds_kernels.h"
+#include "instruction_set.h"
+
+namespace seqflow {
+
+// Segments reduced one by one, each by one thread: products and variances.
+struct WholeSegments {
+  const void *data;
+  int64_t columns;
+  const int64_t *offsets;  // [num_segments + 1], checked
+  const void *empty;       // one element of the result, or null for 0
+  void *out;
+  int64_t ddof;  // of variances
+};
+
+using WholeSegmentKernel = void (*)(const WholeSegments &, int64_t begin, int64_t end);  // segments
+
+struct WholeSegmentKernels {
+  WholeSegmentKernel prod[NUM_TYPES];
+  WholeSegmentKernel variance[NUM_TYPES];
+};
+SEQFLOW_TABLE(WholeSegmentKernels, whole_segment_kernels)
+
+}  // namespace seqflow
+
+#if defined(SEQFLOW_ISA)
+#include "columns.h"
 #include "rules.h"
 
 namespace seqflow {
 namespace SEQFLOW_ISA {
 
-constexpr int64_t COLUMNS = 32;  // accumulated at the same time
-
-// Call `body(first column, how many)` for all columns, and tell it at compile time where there is only one.
-struct One {
-  static constexpr int64_t count = 1;
-};
-struct Several {
-  int64_t count;
-};
-template <class Body>
-inline void each_block(int64_t columns, const Body &body) {
-  if (columns == 1) return body(0, One{});
-  for (int64_t column = 0; column < columns; column += COLUMNS)
-    body(column, Several{columns - column < COLUMNS ? columns - column : COLUMNS});
-}
-
 template <class T>
-void cumsum_segments(const Fold &job, int64_t begin, int64_t end) {
-  using A = typename SumTypes<T>::A;
-  using F = typename SumTypes<T>::F;
-  const int64_t *offsets = job.offsets, columns = job.columns;
-  for (int64_t k = begin; k < end; ++k) {
-    const int64_t size = offsets[k + 1] - offsets[k], step = job.reverse ? -columns : columns;
-    const int64_t first = (job.reverse ? offsets[k + 1] - 1 : offsets[k]) * columns;
-    each_block(columns, [&](int64_t column, auto block) {
-      const T *row = static_cast<const T *>(job.data) + first + column;
-      A *to = static_cast<A *>(job.out) + first + column;
-      F sums[COLUMNS] = {};
-      for (int64_t i = 0; i < size; ++i, row += step, to += step)
-        for (int64_t c = 0; c < block.count; ++c) {
-          const F before = sums[c];
-          sums[c] += static_cast<F>(row[c]);
-          to[c] = static_cast<A>(job.exclusive ? before : sums[c]);
-        }
-    });
-  }
-}
-
-template <class T>
-void prod_segments(const Fold &job, int64_t begin, int64_t end) {
+void prod_segments(const WholeSegments &job, int64_t begin, int64_t end) {
   using A = typename SumTypes<T>::A;
   using F = typename SumTypes<T>::F;
   const int64_t *offsets = job.offsets, columns = job.columns;
@@ -84,7 +70,7 @@ inline double sum_of_run(const T *from, int64_t size, const Change &change) {
 
 // Twice over the rows: first for the mean, then for the squares of distances from it.
 template <class T>
-void variance_segments(const Fold &job, int64_t begin, int64_t end) {
+void variance_segments(const WholeSegments &job, int64_t begin, int64_t end) {
   using A = typename MeanTypes<T>::A;
   const int64_t *offsets = job.offsets, columns = job.columns;
   const A empty = job.empty ? *static_cast<const A *>(job.empty) : A{};
@@ -118,5 +104,11 @@ void variance_segments(const Fold &job, int64_t begin, int64_t end) {
   }
 }
 
+extern const WholeSegmentKernels whole_segment_kernels = {
+    SEQFLOW_TYPES(prod_segments),
+    SEQFLOW_TYPES(variance_segments),
+};
+
 }  // namespace SEQFLOW_ISA
 }  // namespace seqflow
+#endif

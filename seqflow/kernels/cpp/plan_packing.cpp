@@ -1,4 +1,4 @@
-#include "packing.h"
+#include "plan_packing.h"
 
 #include <map>
 

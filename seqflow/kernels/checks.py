@@ -1,21 +1,11 @@
-"""The checks of the NumPy kernels: the same faults, at the same first position, as the native ones find."""
+"""The checks of the NumPy kernels: they find the same faults, at the same first position, as the native ones."""
 
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
-from seqflow.kernels import arrays
 from seqflow.kernels.arrays import Array
-from seqflow.kernels.error import MAX_INT64, negative, outside, overflow, slice_outside, wrong_sum
-
-
-def integers(values: Any, argument: str) -> Array:
-    return arrays.integers(values, argument).astype(np.int64, copy=False)
-
-
-def counts(values: Any, argument: str) -> Array:
-    return arrays.counts(values, argument).astype(np.int64, copy=False)
+from seqflow.kernels.error import MAX_INT64, negative, outside, overflow, slice_outside, too_long, wrong_sum
 
 
 def offsets_of(lengths: Array) -> Array:
@@ -77,3 +67,23 @@ def check_slices(
         if from_bad[k]:
             raise slice_outside("source_starts", k, int(source_starts[k]), size, source_rows)
         raise slice_outside("target_starts", k, int(target_starts[k]), size, target_rows)
+
+
+def check_same_size(**arrays: Array) -> None:
+    """ValueError unless all arrays have equally many entries."""
+    if len({len(array) for array in arrays.values()}) > 1:
+        sizes = ", ".join(f"{name} has {len(array)}" for name, array in arrays.items())
+        raise ValueError(f"{sizes} entries, expected equally many")
+
+
+def check_room(lengths: Array, room: int) -> None:
+    """KernelError for the first length above `room`."""
+    bad = np.flatnonzero(lengths > room)
+    if len(bad):
+        raise too_long("lengths", int(bad[0]), int(lengths[bad[0]]), room)
+
+
+def check_width(width: int, argument: str = "width") -> None:
+    """ValueError for a negative width."""
+    if width < 0:
+        raise ValueError(f"{argument} is {width}, expected 0 or more")

@@ -43,7 +43,7 @@ def test_the_environment_forces_the_reference():
 
 
 def test_the_environment_forces_an_instruction_set(native):
-    isa = native.isa()
+    isa = native.info()["isa"]
     assert run(isa).stdout.split() == ["native", isa]
 
 
