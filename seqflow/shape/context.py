@@ -58,7 +58,7 @@ class InferenceContext:
         self.requested_shapes: set[str] = set()
         """The inputs whose values it asked for as a shape; a part of the value is of use, too."""
         self._inputs = InputShapes(op_name, inputs)
-        self._outputs: list[InferredInferredOutput | None] = [None] * num_outputs
+        self._outputs: list[InferredOutput | None] = [None] * num_outputs
         self._values = self._inputs.by_position(input_values)
         self._rows = self._inputs.by_position(rows)
         self._dtypes = self._inputs.by_position(dtypes)
