@@ -1,4 +1,4 @@
-"""One dictionary for a column, so that a code means the same in every block."""
+"""One dictionary for all blocks of a column, so that a code means the same in each."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -8,22 +8,22 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError
-from seqflow.record.buffers import nulls_of
-from seqflow.record.selection import NUM_BUFFERS, Table
+from seqflow.record.nested_arrays import with_fields, with_values
+from seqflow.record.selection import Table
 
 Path = tuple[str, ...]
 
 
 @dataclass(slots=True)
 class SharedDictionaries:
-    """The dictionaries of a source, by path of the column: what was found first comes first."""
+    """The dictionaries of a source by path of the column, values in the order in which they were found."""
 
     merged: dict[Path, pa.Array] = field(default_factory=dict)
     complete: set[str] = field(default_factory=set)
     lock: Lock = field(default_factory=Lock)
 
     def find(self, columns: Iterable[str], read: Callable[[list[str]], Iterable[Table]]) -> None:
-        """Make the dictionaries of these columns complete, by reading those columns that were not read yet."""
+        """Complete the dictionaries of these columns by reading the columns that were not read yet."""
         with self.lock:
             missing = [name for name in columns if name not in self.complete]
             if missing:
@@ -32,7 +32,7 @@ class SharedDictionaries:
             self.complete.update(missing)
 
     def grow(self, table: Table) -> None:
-        """Add what the dictionaries of this table have and the shared ones don't have yet."""
+        """Add new values of this table's dictionaries to the shared ones."""
         with self.lock:
             self._add(table)
 
@@ -42,7 +42,7 @@ class SharedDictionaries:
             self.merged[path] = dictionary if before is None else _joined(before, dictionary)
 
     def apply(self, table: Table) -> Table:
-        """The table with codes of the shared dictionaries; most often it has these already."""
+        """The table with codes of the shared dictionaries; unchanged where it has these already."""
         for position, column in enumerate(table.schema):
             if any(path[0] == column.name for path in self.merged):
                 arrays = [self._recoded(chunk, (column.name,)) for chunk in _chunks(table.column(position))]
@@ -57,13 +57,9 @@ class SharedDictionaries:
         if not has_dictionaries(kind):
             return array
         if types.is_struct(kind):
-            nulls = nulls_of(array)
             children = [self._recoded(array.field(at), (*path, part.name)) for at, part in enumerate(kind)]
-            mask = None if nulls is None else pa.array(nulls)
-            return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
-        child = self._recoded(array.values, path)
-        buffers = array.buffers()[: NUM_BUFFERS.get(kind.id, 2)]
-        return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, array.offset, [child])
+            return with_fields(array, kind, children)
+        return with_values(array, kind, self._recoded(array.values, path))
 
 
 def has_dictionaries(kind: pa.DataType) -> bool:

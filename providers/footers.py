@@ -1,4 +1,4 @@
-"""What Parquet footers say of how much there is in each column, before any of it is read."""
+"""Counts of the values in each column of a Parquet file, from its footer alone."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class LeafCounts:
-    """How much one leaf column has in one row group."""
+    """Counts of one leaf column in one row group."""
 
     path: Path
-    """Its name and those of the fields it is in; lists add `values`, maps `keys` and `values`."""
+    """The names of the fields from the column down to the leaf; lists add `values`, maps `keys` and `values`."""
     entries: int
-    """One for each value, null ones too, and one for each list without any: the sum of `max(length, 1)`."""
+    """The number of values, nulls included, plus one for each empty list: the sum of `max(length, 1)`."""
     values: int | None
-    """How many values there are, null ones too; None where the footer does not say."""
+    """The number of values, nulls included; None where the footer does not have it."""
     text_bytes: int | None
-    """The bytes of all its texts; None where it has none, or the footer does not say."""
+    """The number of bytes of all texts; None for other types, or where the footer does not have it."""
 
 
 def leaf_counts(source: ParquetSource) -> Iterator[tuple[Block, list[LeafCounts]]]:

@@ -1,6 +1,7 @@
-"""What is in memory already: tables, frames and dicts of arrays."""
+"""Sources in memory: tables, frames and dicts of arrays."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import abc
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +12,9 @@ from seqflow.errors import ProviderError
 from seqflow.lod import LoD
 from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow, Record, to_arrow
-from seqflow.record.record import Tensor, parents_by_name
+from seqflow.record.record import Tensor, list_parents, parents_by_name
 from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.sequence import Sequence
 
 BLOCK_BYTES = 64 << 20
 
@@ -45,7 +47,7 @@ class MemorySource:
 def open_table(
     table: Table,
     *,
-    columns: Sequence[str] | None = None,
+    columns: abc.Sequence[str] | None = None,
     rename: Rename | None = None,
     batch_bytes: int | None = None,
     origin: str = "memory",
@@ -62,17 +64,20 @@ def open_table(
 def table_of(arrays: Mapping[str, Any]) -> pa.Table:
     """A table of arrays by name.
 
-    An array may be a NumPy array, a pair `values, lengths` (lengths may be a LoD), an Arrow array, or a list.
-    Names as a record has them (`tokens.values`, `tokens.lengths`) belong together. ProviderError for arrays
-    that don't have equally many rows.
+    An array may be a NumPy array, a Sequence, a pair `values, lengths` (lengths may be a LoD), an Arrow array, or a
+    list. Tensors of one column under a record's names (`tokens.values`, `tokens.lengths`) become that column.
+    ProviderError for arrays that don't have equally many rows.
     """
     tensors: dict[str, Tensor] = {}
     columns: dict[str, Any] = {}
     for name, array in arrays.items():
         if _is_tensor(array):
             tensors[name] = array
+        elif isinstance(array, Sequence):
+            tensors |= _list_tensors(name, array.values, array.lod)
         elif _is_pair(array):
-            tensors |= _pair_tensors(name, *array)
+            values, lengths = array
+            tensors |= _list_tensors(name, values, lengths if isinstance(lengths, LoD) else LoD(lengths))
         else:
             columns[name] = _arrow_array(name, array)
     parents = parents_by_name(tensors)
@@ -102,13 +107,8 @@ def _is_pair(array: Any) -> bool:
     return _is_tensor(values) and (isinstance(lengths, LoD) or _is_tensor(lengths))
 
 
-def _pair_tensors(name: str, values: Tensor, lengths: Tensor | LoD) -> dict[str, Tensor]:
-    levels = list(lengths) if isinstance(lengths, LoD) else list(LoD(lengths))
-    found: dict[str, Tensor] = {}
-    for level in levels:
-        found[f"{name}.lengths"] = level
-        name = f"{name}.values"
-    return found | {name: values}
+def _list_tensors(name: str, values: Tensor, lod: LoD) -> dict[str, Tensor]:
+    return dict(zip(list_parents(name, lod.num_levels), (*lod, values), strict=True))
 
 
 def _arrow_array(name: str, array: Any) -> Any:

@@ -1,4 +1,4 @@
-"""sf.open: from anything that holds rows to a provider."""
+"""`sf.open`: a provider of any supported source."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -30,14 +30,14 @@ def open(
     rename: Rename | None = None,
     **options: Any,
 ) -> Provider:
-    """A provider of the rows in `source`; no data is read yet, but the files' footers and schemas are.
+    """Open a source of rows as a provider. Footers and schemas are read here, data only later.
 
-    `source` is a path, a glob (`docs/**/*.parquet`), a folder, or a list of those (`{stdlib}` and the other
-    names of sysconfig.get_paths() stand for those folders, `~` for the user's); a table, record batch, frame, or
-    another object with `__arrow_c_stream__` or `__arrow_c_array__`; or a dict of arrays. Files are sorted by
-    path; those that match a pattern of `exclude` are left out. `kind` is "parquet", "arrow" or "text",
-    by the files' suffix unless it is given. `columns` picks columns, or fields of them (`docs.title`);
-    `rename` maps old names to new ones, or lists all names.
+    `source` is a path, a glob (`docs/**/*.parquet`), a folder, or a list of those; a table, record batch, frame, or
+    another object with `__arrow_c_stream__` or `__arrow_c_array__`; or a dict of arrays. In paths `{stdlib}` and the
+    other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A list keeps its order; the
+    files of a glob or folder are sorted by path. Files that match a pattern of `exclude` are left out. `kind` is
+    "parquet", "arrow" or "text", by the files' suffix unless it is given. `columns` picks columns, or fields of them
+    (`docs.title`); `rename` maps old names to new ones, or lists all names.
 
     More options: for Parquet `memory_map=True`, `use_threads=False`; for text `encoding=None`,
     `errors="strict"`, `batch_bytes` (2 MiB); for what is in memory `batch_bytes` (64 MiB).
@@ -54,8 +54,9 @@ def open(
                 f"kind is {kind!r}{nearest(kind, _FILES)}, but must be one of {', '.join(_FILES)}"
             )
         paths = find_files(source, kind, exclude)
-        opener, known = _FILES[kind or kind_of_files(paths)]
-        return opener(paths, **shared, **_checked(options, known, kind or kind_of_files(paths)))
+        kind = kind or kind_of_files(paths)
+        opener, known = _FILES[kind]
+        return opener(paths, **shared, **_checked(options, known, kind))
     if isinstance(source, Mapping):
         return open_table(table_of(source), **shared, **_checked(options, ("batch_bytes",), "memory"))
     if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "__len__"):

@@ -1,4 +1,4 @@
-"""From what a user writes (paths, globs, folders, lists of them) to a sorted list of files."""
+"""Paths, globs, folders and lists of them as a list of files."""
 
 import glob
 import os
@@ -26,8 +26,9 @@ def is_path(source: object) -> bool:
 
 
 def find_files(source: object, kind: str | None = None, exclude: Sequence[str] | str = ()) -> list[str]:
-    """The files of a path, glob or folder, or of a list of those: sorted, each once.
+    """The files of a path, glob or folder, or of a list of those in the list's order; each file once.
 
+    The files of one glob or folder are sorted by path.
     `{stdlib}` and the other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A folder
     gives all files below it but hidden ones, `__pycache__` and the side files of table writers; with
     `kind`, only those whose suffix is of that kind, if there are any. A file is left out if a pattern of `exclude`
@@ -42,14 +43,14 @@ def find_files(source: object, kind: str | None = None, exclude: Sequence[str] |
     for item in items:
         if not is_path(item):
             raise ProviderError(f"expected a path in the list of sources, not {type(item).__name__}")
-        for path in _files_of(_expand(os.fspath(item)), kind):
+        for path in sorted(_files_of(_expand(os.fspath(item)), kind)):
             absolute = os.path.abspath(path)
             if not any(pattern.search(absolute) for pattern in patterns):
                 found.setdefault(absolute, path)
     if not found:
         left_out = f" outside {list(exclude)}" if exclude else ""
         raise MissingSourceError(f"no files in {' or '.join(repr(str(item)) for item in items)}{left_out}")
-    return sorted(found.values())
+    return list(found.values())
 
 
 def kind_of_files(paths: Sequence[str]) -> str:

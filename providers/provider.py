@@ -1,22 +1,24 @@
-"""Provider: a schema, blocks, and reading a block; what every kind of source looks like from outside."""
+"""Provider: the schema and the blocks of a source of rows, and reading them."""
 
-from collections.abc import Iterator, Sequence
+from collections import abc
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
 
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
-from seqflow.record import BadRow, Column, Record, column_from_arrow
+from seqflow.record import BadRow, Record, from_arrow
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Table, select_schema
+from seqflow.sequence import Sequence
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a source that is read at once: row group, record batch or group of text files.
+    """A part of a source that is read at once: a row group, a record batch or a group of text files.
 
-    `origin` names the file, `index` says which of its blocks this is. `nbytes` estimates the columns in memory.
+    `origin` names the file, `index` is the number of the block in it. `nbytes` estimates its size in memory.
     """
 
     origin: str
@@ -26,16 +28,16 @@ class Block:
 
 
 class Source(Protocol):
-    """What a kind of source has to offer; `schema` is always all or part of the schema it was opened with."""
+    """The interface of each kind of source. `schema` is always all or part of the schema it was opened with."""
 
     @property
     def num_rows(self) -> int | None:
-        """Rows in all blocks; None where that is not known before reading."""
+        """The number of rows in all blocks; None where it is not known before reading."""
         ...
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files it reads; none for what is in memory, and for streams."""
+        """The files that are read; empty for sources in memory and streams."""
         ...
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
@@ -45,7 +47,7 @@ class Source(Protocol):
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         """The block's rows with the columns and fields of `schema`.
 
-        A row that can't be read is an error; or null, and added to `bad_rows`, where that is a list.
+        Where `bad_rows` is None, a row that can't be read is an error; else it is null, and added to `bad_rows`.
         """
         ...
 
@@ -54,8 +56,8 @@ class Source(Protocol):
 class Provider:
     """A source of records: its Arrow `schema`, its blocks in order, and `read(block, columns)`.
 
-    `provider["tokens"]` reads a whole column: `values, lengths = provider["tokens"]` for a column of lists.
-    A provider keeps no state between reads (but a stream's, which can be read once), so threads may share it.
+    `provider["tokens"]` reads a whole column; a column of lists is a Sequence.
+    Threads may share a provider, because it keeps no state between reads. A stream can be read only once.
     """
 
     kind: str
@@ -71,12 +73,12 @@ class Provider:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that are read; none for what is in memory, and for streams."""
+        """The files that are read; empty for sources in memory and streams."""
         return self.source.paths
 
     @property
     def num_rows(self) -> int | None:
-        """Rows in all blocks, where the source knows them without reading."""
+        """The number of rows in all blocks; None where it is not known before reading."""
         return self.source.num_rows
 
     def blocks(self) -> Iterator[Block]:
@@ -84,21 +86,21 @@ class Provider:
         return self.source.blocks(self.schema)
 
     def read(
-        self, block: Block, columns: Sequence[str] | None = None, *, bad_rows: list[BadRow] | None = None
+        self, block: Block, columns: abc.Sequence[str] | None = None, *, bad_rows: list[BadRow] | None = None
     ) -> Table:
         """One block as a record batch or table, with all columns or some, or fields of them (`docs.title`).
 
         Raises UnknownColumnError, and ProviderError for a file that is damaged. Where `bad_rows` is a list, a
         row that can't be read (a file that is not text) becomes null and is added to it instead.
 
-        Codes of dictionary columns mean the same in every block. To find all values, the first read of such a
-        column goes through it once; a stream's dictionary grows as it is read.
+        All blocks of a dictionary column share one dictionary. To find its values, the first read of such a column
+        goes through it once; the dictionary of a stream grows as it is read.
         """
         schema = self.schema if columns is None else select_schema(self.schema, columns)
         return self._read(block, schema, bad_rows)
 
-    def __getitem__(self, column: str) -> Column | Tensor | Record:
-        """The whole column as tensors: `values, lengths` for lists, `values, LoD` for lists of lists."""
+    def __getitem__(self, column: str) -> Sequence | Tensor | Record:
+        """The whole column, as `from_arrow` gives it: lists and texts are a Sequence, numbers an array."""
         if not isinstance(column, str):
             raise TypeError(f"a provider is indexed by a column's name, not by {type(column).__name__}")
         schema = select_schema(self.schema, [column])
@@ -107,7 +109,8 @@ class Provider:
         for block in self.source.blocks(schema):
             found = self._read(block, schema, None).column(name)
             chunks += found.chunks if isinstance(found, pa.ChunkedArray) else [found]
-        return column_from_arrow(pa.chunked_array(chunks, schema.field(name).type))
+        read: Sequence | Tensor | Record = from_arrow(pa.chunked_array(chunks, schema.field(name).type))
+        return read
 
     def _read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         table = self.source.read(block, schema, bad_rows)
@@ -141,6 +144,6 @@ class Provider:
         return f"Provider of {self.kind}, {self.origin}{rows}{fields}"
 
 
-def origin_of(paths: Sequence[str]) -> str:
+def origin_of(paths: abc.Sequence[str]) -> str:
     """A short name for one file or many."""
     return paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"

@@ -1,4 +1,4 @@
-"""Many files, one schema: what is read from each, and whether they agree."""
+"""The common schema of several files, and what to read from each."""
 
 from collections.abc import Sequence
 

@@ -14,7 +14,7 @@ from seqflow.record.selection import Rename, Selection, Table, selection
 
 @dataclass(slots=True)
 class StreamSource:
-    """A stream: batches are fetched as blocks are asked for, and kept until they are read."""
+    """A stream: asking for the next block fetches its batch, which is kept until it is read."""
 
     reader: Any
     selection: Selection
@@ -61,7 +61,7 @@ _ONCE = "can be read once\ncollect it into a table first: pyarrow.table(stream)"
 
 
 def open_stream(obj: Any, *, columns: Sequence[str] | None = None, rename: Rename | None = None) -> Provider:
-    """A provider of what an object with `__arrow_c_stream__` hands out, once."""
+    """A provider of the batches of an object with `__arrow_c_stream__`, which can be read once."""
     origin = f"a {type(obj).__name__}"
     try:
         reader = pa.RecordBatchReader.from_stream(obj)

@@ -1,4 +1,4 @@
-"""Text files and source trees: one row a file, a block a few MiB of files."""
+"""Text files and source trees: each file is a row, and a block is a few MiB of files."""
 
 import codecs
 import os
@@ -12,7 +12,7 @@ import pyarrow as pa
 from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.record import BadRow
-from seqflow.record.buffers import INT32_MAX
+from seqflow.record.buffers import INT32_MAX, offsets_of, validity
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Rename, Selection, Table, selection
 
@@ -78,7 +78,7 @@ def open_text(
     "ignore". A block holds files of about `batch_bytes` (2 MiB) together.
     """
     _check_decoding(encoding, errors)
-    sizes = [_size(path) for path in paths]
+    sizes = [_size(path, row, {}) for row, path in enumerate(paths)]
     limits = _limits(sizes, batch_bytes or BLOCK_BYTES)
     largest = max(sum(sizes[start:stop]) for start, stop in pairwise(limits))
     wide = largest > INT32_MAX // 4  # decoding may make text longer
@@ -94,9 +94,9 @@ def open_text(
 def read_files(paths: Sequence[str], reasons: dict[int, str]) -> tuple[Tensor, Tensor]:
     """The bytes of all files in one buffer, and int64 offsets[F+1]; a file that can't be read is empty.
 
-    Why it can't goes to `reasons`, by row.
+    `reasons` gets why, by row.
     """
-    sizes = [_size_or_reason(path, row, reasons) for row, path in enumerate(paths)]
+    sizes = [_size(path, row, reasons) for row, path in enumerate(paths)]
     data = np.empty(sum(sizes), np.uint8)
     offsets = np.zeros(len(paths) + 1, np.int64)
     memory = memoryview(data)  # type: ignore[arg-type]  # 3.11 has no Buffer
@@ -127,17 +127,15 @@ def _read_into(target: memoryview, path: str, row: int, reasons: dict[int, str])
 def _to_utf8(
     data: Tensor, offsets: Tensor, encoding: str, errors: str, reasons: dict[int, str]
 ) -> tuple[Tensor, Tensor]:
-    """The files' bytes as UTF-8; what is UTF-8 already is not touched, let alone copied."""
+    """The files' bytes as UTF-8; not copied where they are UTF-8 already."""
     is_utf8 = codecs.lookup(encoding).name == "utf-8"
     if is_utf8 and _valid_utf8(data, offsets):
         return data, offsets
     pieces = []
     for row, (start, stop) in enumerate(pairwise(offsets.tolist())):
         pieces.append(_decoded(data[start:stop].tobytes(), encoding, errors, row, reasons))
-    lengths = [len(piece) for piece in pieces]
-    return np.frombuffer(b"".join(pieces), np.uint8), np.concatenate(
-        ([0], np.cumsum(lengths, dtype=np.int64))
-    )
+    lengths = np.array([len(piece) for piece in pieces], np.int64)
+    return np.frombuffer(b"".join(pieces), np.uint8), offsets_of(lengths, wide=True)
 
 
 def _decoded(data: bytes, encoding: str, errors: str, row: int, reasons: dict[int, str]) -> bytes:
@@ -163,18 +161,15 @@ def _bytes_array(kind: pa.DataType, data: Tensor, offsets: Tensor, null_rows: li
     wide = kind in (pa.large_binary(), pa.large_string())
     if not wide and len(data) > INT32_MAX:
         raise ProviderError(f"a block of files has {len(data)} bytes\nopen them with a smaller batch_bytes=")
-    validity = None
-    if null_rows:
-        present = np.ones(len(offsets) - 1, np.bool_)
-        present[null_rows] = False
-        validity = pa.py_buffer(np.packbits(present, bitorder="little"))
+    nulls = np.zeros(len(offsets) - 1, np.bool_)
+    nulls[null_rows] = True
     positions = offsets if wide else offsets.astype(np.int32)
-    buffers = [validity, pa.py_buffer(positions), pa.py_buffer(data)]
+    buffers = [validity(nulls), pa.py_buffer(positions), pa.py_buffer(data)]
     return pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
 
 
 def _limits(sizes: Sequence[int], batch_bytes: int) -> list[int]:
-    """Where blocks start, and the number of files at the end: a block is full once it has `batch_bytes`."""
+    """The first file of each block, then the number of files. A block is full at `batch_bytes`."""
     limits, held = [0], 0
     for row, size in enumerate(sizes):
         if row > limits[-1] and held + size > batch_bytes:
@@ -184,14 +179,7 @@ def _limits(sizes: Sequence[int], batch_bytes: int) -> list[int]:
     return [*limits, len(sizes)]
 
 
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
-
-
-def _size_or_reason(path: str, row: int, reasons: dict[int, str]) -> int:
+def _size(path: str, row: int, reasons: dict[int, str]) -> int:
     try:
         return os.stat(path).st_size
     except OSError as error:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from seqflow.loader import BadRows, Loader, Packed, Rows, TokenBudget
     from seqflow.net import Net
     from seqflow.providers import open
-    from seqflow.record import from_arrow, to_arrow
+    from seqflow.record.from_arrow import from_arrow
+    from seqflow.record.to_arrow import to_arrow
     from seqflow.sequence import Sequence
     from seqflow.shape import Dimension, PartialShape
     from seqflow.tensor import TensorSlice, TensorSpec

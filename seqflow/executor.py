@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import LodError, NetError, OpError, ShapeError, nearest
+from seqflow.errors import LodError, OpError, ShapeError
 from seqflow.net import Net, Step
 from seqflow.net.step import compute, shown
 from seqflow.record import Record
@@ -60,7 +60,8 @@ def run(
 def _execute(
     net: Net, given: dict[str, Array], parents: Mapping[str, Any], profile: Profile | None
 ) -> tuple[NetPlan, dict[str, Array]]:
-    tensors = _inputs(net, given)
+    net.require(given)
+    tensors = {**given, **net.constants}
     plan = _plan(net, _structure(given, parents))
     for step, guards, dead in zip(net.steps, plan.guards, plan.dead, strict=True):
         for guard in guards.before:
@@ -250,15 +251,6 @@ def _size_of(atom: Atom, tensors: Mapping[str, Array]) -> int | None:
         return int(_READ[atom.kind](tensor))
     except (kernels.KernelError, TypeError, ValueError):  # no lengths at all: the op says what is wrong
         return None
-
-
-def _inputs(net: Net, given: Mapping[str, Array]) -> dict[str, Array]:
-    missing = next((name for name in net.inputs if name not in given), None)
-    if missing is not None:
-        guess = nearest(missing, list(given))
-        raise NetError(f"net: nothing assigns {missing!r} and the record has no such tensor{guess}\n"
-                       f"  it has {', '.join(given)}")  # fmt: skip
-    return {**given, **net.constants}
 
 
 def _last_uses(net: Net, guards: Sequence[StepGuards], outputs: Iterable[str]) -> list[tuple[str, ...]]:

@@ -41,7 +41,8 @@ class Sequence(Carrier):
     Arithmetic works row by row through the functions of the expression language: `words * 2`, `words == other`,
     `-words`, `np.sqrt(words)`; the LoD rides along, and two Sequences need the same. `np.asarray(words)` gives the
     values and leaves the lengths behind; other NumPy functions refuse, since what they do to lengths is not known.
-    For every op see `seqflow.auto`. Lengths are one attribute away, so a Sequence is not unpacked as a pair.
+    For every op see `seqflow.auto`. Iteration goes by sequence, so use `values, *lengths = words.unpack()` to get the
+    values and the lengths of every level.
     """
 
     __slots__ = ("__weakref__", "_holds_lengths", "_lod", "_offsets", "_values")
@@ -106,6 +107,15 @@ class Sequence(Carrier):
             ends = np.cumsum(lengths, dtype=np.int64).tolist()
             items = [items[start:end] for start, end in zip([0, *ends], ends, strict=False)]
         return items
+
+    def unpack(self) -> tuple[Array, ...]:
+        """The values, then the lengths of each level, outermost first.
+
+        >>> values, sentences, words = Sequence([7, 8, 9], [[2], [1, 2]]).unpack()
+        >>> values, sentences, words
+        (array([7, 8, 9]), array([2]), array([1, 2]))
+        """
+        return (self._values, *self._lod)
 
     @property
     def values(self) -> Array:
@@ -222,15 +232,15 @@ class Sequence(Carrier):
             "  pass sequence.values, or use an op of seqflow.auto"
         )
 
-    # Pictures
+    # Display
 
     def __repr__(self) -> str:
-        from seqflow.pictures import as_text
+        from seqflow.display import as_text
 
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        from seqflow.pictures import as_html
+        from seqflow.display import as_html
 
         return as_html(self)
 
@@ -352,9 +362,8 @@ def _lifted(op: OpDef) -> Lifted:
 
 def _operate(symbol: str, *operands: Any) -> Sequence:
     """The result of an operator; NotImplemented for operands that are no numbers at all."""
-    if not all(isinstance(one, _OPERANDS) for one in operands):
-        return NotImplemented
-    result: Sequence = _operator(symbol, len(operands))(*operands)
+    numbers = all(isinstance(one, _OPERANDS) for one in operands)
+    result: Sequence = _operator(symbol, len(operands))(*operands) if numbers else NotImplemented
     return result
 
 

@@ -5,7 +5,7 @@
 import math
 from pathlib import Path
 
-from seqflow import registry
+from seqflow import ops, registry
 from seqflow.carrying.rule import brought_lengths, gives_sequence
 from seqflow.registry import OpDef
 from seqflow.signature import Argument, Attribute, Repeated
@@ -51,7 +51,7 @@ _TAKEN = {"bool": "builtins.bool", "ints": _INTS, "parts": _INTS}
 
 def stub() -> str:
     """The text of the stub file."""
-    return "\n".join([_HEAD, *map(_op, _shipped())])
+    return "\n".join([_HEAD, f"__all__ = {ops.__all__!r}\n", *map(_op, _shipped())])
 
 
 def auto_stub() -> str:
@@ -60,8 +60,8 @@ def auto_stub() -> str:
 
 
 def _shipped() -> list[OpDef]:
-    ops = [registry.get(name) for name in registry.names()]
-    return [op for op in ops if op.family is not None]
+    found = [registry.get(name) for name in registry.names()]
+    return [op for op in found if op.family is not None]
 
 
 def _op(op: OpDef) -> str:

@@ -1,4 +1,4 @@
-"""Tensors: what describes one, views that never copy, slices, and messages that share their buffer.
+"""Tensors: TensorSpec, views without copies, TensorSlice, and Arrow tensor messages.
 
 A tensor is a `numpy.ndarray`; nothing here wraps it.
 """
@@ -22,7 +22,7 @@ _set_field = object.__setattr__
 
 @dataclass(frozen=True, slots=True, init=False)
 class TensorSpec:
-    """What is known of a tensor before there is data: dtype, shape, and whose rows its axes hold.
+    """The dtype, shape and rows of a tensor, known before there is data.
 
     `axes` says for each axis whose rows it holds, or the steps of which lengths; None for a plain size, as for all
     axes behind the last that is named. `rows` is that of axis 0. Two tensors may have equally many rows and still
@@ -68,22 +68,6 @@ class TensorSpec:
         return f"{self.dtype}{self.shape}"
 
 
-def bytes_text(count: int | None) -> str:
-    """A number of bytes as people read it, `?` where it is not known.
-
-    >>> bytes_text(3 << 20), bytes_text(None)
-    ('3.0 MiB', '?')
-    """
-    if count is None:
-        return "?"
-    size = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
-
-
 class Description(NamedTuple):
     """Where an array lies in memory."""
 
@@ -91,9 +75,9 @@ class Description(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     bytes: int
-    """How many bytes its elements have, each counted once."""
+    """The bytes of its elements, each counted once."""
     owner: object
-    """What keeps the memory: an array, a buffer, a memory map."""
+    """The object that owns the memory: an array, a buffer, a memory map."""
 
 
 def describe(array: Array) -> Description:
@@ -135,7 +119,7 @@ def _no_view(array: Array, sizes: tuple[int, ...]) -> str:
 
 
 def buffer(array: Array) -> Array:
-    """The bytes an array lies in, read-only and without its dtype and shape; it keeps the memory alive.
+    """The memory of an array as read-only bytes, without its dtype and shape; it keeps the memory alive.
 
     For an array with gaps these are all bytes from its first to its last element. Raises OpTypeError for an
     array of Python objects.
@@ -151,7 +135,7 @@ def buffer(array: Array) -> Array:
 
 
 class _Memory:
-    """Bytes at an address, and what keeps them."""
+    """Bytes at an address, and the object that owns them."""
 
     def __init__(self, address: int, size: int, owner: object) -> None:
         self.owner = owner

@@ -119,7 +119,7 @@ def test_lengths_that_an_op_gave_stand_for_themselves():
     assert lod_of(auto.expand(np.arange(3), pieces)) == [[2, 0, 1], [2, 1, 2]]
     assert not (pieces + 0).holds_lengths
     packed = auto.pack_rows(ONE, capacity=4)
-    data = auto.unpack_rows(packed.packed, packed.sources, packed.piece_lengths, num_sequences=3).values
+    data = auto.unpack_rows(packed.packed, packed.sources, packed.piece_lengths, num_sequences=3)
     np.testing.assert_array_equal(data.values, ONE.values)
 
 

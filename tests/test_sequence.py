@@ -166,3 +166,10 @@ def test_the_drawing_is_escaped_and_self_contained():
     assert "<script" not in html
     assert "http" not in html
     assert html.count("<div") == html.count("</div>")
+
+
+def test_unpack_gives_the_values_and_the_lengths_of_every_level_outermost_first():
+    words = Sequence(np.arange(4), [[2, 0], [3, 1]])
+    values, *lengths = words.unpack()
+    assert values is words.values
+    assert [level.tolist() for level in lengths] == [[2, 0], [3, 1]]

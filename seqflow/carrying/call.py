@@ -151,8 +151,8 @@ class Lifted:
         for slot, value in slots.items():
             parts.append(slot)
             if type(value) is carrier:
-                lods[slot] = value.lod
-                parts.append((value.lod.num_levels, value.holds_lengths))
+                lod = lods[slot] = value.lod
+                parts.append((lod.num_levels, value.holds_lengths))
                 value = value.values
             elif type(value) is LoD:
                 lods[slot] = value
@@ -312,7 +312,8 @@ def _fed(feed: Feed, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> Any
     slot, part = feed
     if part is not None:
         return lods[part.source].levels[part.levels - 1]
-    return _values(slots.get(slot))
+    value = slots.get(slot)
+    return value.values if isinstance(value, Carrier) else value
 
 
 def _new_lod(

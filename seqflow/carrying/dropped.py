@@ -1,4 +1,4 @@
-"""Which op left the lengths of an array behind, remembered beside the arrays for the sake of later messages."""
+"""Remembers which op dropped the lengths of an array, so that later messages can say so."""
 
 import weakref
 from typing import Any
@@ -17,6 +17,6 @@ def remember(array: Array, reason: str) -> None:
 
 
 def reason_for(array: Any) -> str | None:
-    """Why an array has no lengths: `sort_rows dropped them (its rows are other rows)`; None where nobody knows."""
+    """Why an array has no lengths: `sort_rows dropped them (its rows are other rows)`; None if that is unknown."""
     known = _reasons.get(id(array))
     return known[1] if known is not None and known[0]() is array else None

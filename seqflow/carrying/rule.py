@@ -62,18 +62,18 @@ class Feed(NamedTuple):
 
 
 class OutputRule(NamedTuple):
-    """What becomes of a tensor of the results."""
+    """How an output gets its LoD."""
 
     argument: Argument
     stack: Stack | None
     """None for a plain array."""
     reason: str
-    """Why it would have no lengths."""
+    """The reason why it has no lengths, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallPlan:
-    """What to do for every call of one kind."""
+    """How to call an op with inputs of one kind: where its lengths come from, and the LoD of its outputs."""
 
     supplied: Mapping[Slot, Part]
     """Lengths that come with other inputs: the innermost of the part."""
@@ -98,7 +98,7 @@ class CallPlan:
 
 
 class Details(NamedTuple):
-    """What inference is told where the signature alone does not say whose rows an output has."""
+    """Facts for inference, for ops whose signature alone does not say whose rows an output has."""
 
     classes: Mapping[Slot, Slot]
     """For each input that brings a LoD the first one with the same LoD."""
@@ -221,7 +221,7 @@ class _Rule:
         return dict(sorted(found.items(), key=lambda pair: -1 if isinstance(pair[0], str) else pair[0][1]))
 
     def by_name(self, values: Mapping[Slot, Any]) -> dict[str, Any]:
-        """What is said of each input, in a list where the op takes a list."""
+        """Groups what is known of each slot by input; the result is a list where the op takes a list."""
         found: dict[str, Any] = {}
         for slot, value in values.items():
             if isinstance(slot, str):
@@ -293,7 +293,7 @@ def _replace(plan: CallPlan, **changes: Any) -> CallPlan:
 
 
 class _Stacks:
-    """Row spaces as LoDs."""
+    """Maps row spaces to LoDs."""
 
     def __init__(self, rule: _Rule, tensors: Sequence[str], rows: Sequence[Any]) -> None:
         self.rule = rule

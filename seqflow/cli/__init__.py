@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from seqflow.cli import check, info, inspect, ops, run
-from seqflow.cli.endings import ending_well
+from seqflow.cli.exit_codes import exit_cleanly
 
 app = typer.Typer(
     name="seqflow",
@@ -21,8 +21,8 @@ app.command()(ops.ops)
 app.command()(info.info)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from seqflow import __version__
 
         typer.echo(f"seqflow {__version__}")
@@ -40,5 +40,5 @@ def seqflow(
 
 def main() -> None:
     """Run the command; exit code 0, 1 (bad data), 2 (bad usage or job) or 128 + the signal that stopped it."""
-    with ending_well():
+    with exit_cleanly():
         app()

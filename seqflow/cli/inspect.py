@@ -37,8 +37,8 @@ def inspect(
 
 
 @dataclass(slots=True)
-class Lengths:
-    """The lengths of one list column, counted as they stream by."""
+class LengthStatistics:
+    """Statistics of one lengths tensor, updated block by block."""
 
     batch: int
     rows: int = 0
@@ -47,7 +47,7 @@ class Lengths:
     largest: int = 0
     cells: int = 0
     histogram: dict[int, int] = field(default_factory=dict)
-    """How many lengths need k bits: 0 is length 0, 1 is 1, 2 is 2 to 3, 3 is 4 to 7, …"""
+    """The number of lengths that need k bits, by k: length 0 needs 0 bits, 1 needs 1, 2 and 3 need 2, …"""
     _open: np.ndarray[Any, Any] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def add(self, lengths: np.ndarray[Any, Any]) -> None:
@@ -86,14 +86,14 @@ class Lengths:
 
 
 class Survey:
-    """What a source holds, gathered block by block."""
+    """The tensors of a source and statistics of their lengths, updated block by block."""
 
     def __init__(self, batch: int) -> None:
         self._batch = batch
         self._rows = 0
         self._blocks = 0
         self._tensors: dict[str, dict[str, Any]] = {}
-        self._lengths: dict[str, Lengths] = {}
+        self._lengths: dict[str, LengthStatistics] = {}
 
     def add(self, block: Any) -> None:
         """Count one block: a record batch or a table."""
@@ -104,7 +104,7 @@ class Survey:
                 if not name.endswith(".valid"):
                     self._add_tensor(record, name, parent)
             for name in {parent for parent in record.parents.values() if parent is not None}:
-                self._lengths.setdefault(name, Lengths(self._batch)).add(record[name])
+                self._lengths.setdefault(name, LengthStatistics(self._batch)).add(record[name])
 
     def _add_tensor(self, record: Record, name: str, parent: str | None) -> None:
         array = record[name]
@@ -112,7 +112,7 @@ class Survey:
         known = self._tensors.setdefault(name, facts)
         mask = record.get(f"{name.removesuffix('.lengths')}.valid")
         if mask is not None:
-            known["nulls"] += len(mask) - int(np.count_nonzero(mask))
+            known["nulls"] += mask.size - int(np.count_nonzero(mask))
 
     def summary(self) -> dict[str, Any]:
         in_order = [name for name in self._tensors if name in self._lengths]

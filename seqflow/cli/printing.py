@@ -1,4 +1,4 @@
-"""What the subcommands print with."""
+"""Print JSON and tables."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import typer
 
 
 def print_json(content: Any) -> None:
-    """One JSON object on stdout."""
+    """Print one JSON object."""
     typer.echo(json.dumps(content, indent=2, default=str))
 
 
 def print_table(rows: Iterable[Sequence[str]], header: Sequence[str] = (), right: Sequence[int] = ()) -> None:
-    """Columns of text; those numbered in `right` are set flush right."""
+    """Print aligned columns of text; the columns numbered in `right` are aligned right."""
     lines = [tuple(header), *rows] if header else list(rows)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:

@@ -40,7 +40,7 @@ def run(
     from seqflow.job import run as run_job
 
     description = Job.read(job, overrides_of(set_, input, output))
-    _give_large_arrays_back()
+    _return_freed_memory()
     with _progress_bar(show=not quiet and not json and sys.stderr.isatty()) as progress:
         report = run_job(description, progress)
     if json:
@@ -49,11 +49,10 @@ def run(
         _print_report(report)
 
 
-def _give_large_arrays_back() -> None:
-    """Have glibc return arrays of 4 MiB and more to the system when they are freed.
+def _return_freed_memory() -> None:
+    """Make glibc return arrays of 4 MiB and more to the system when they are freed.
 
-    Left alone it keeps ever larger ones in heaps of its own, one a thread, where gaps between them add up over
-    a long run.
+    By default it keeps ever larger ones in a heap per thread, and the gaps between them add up over a long run.
     """
     import ctypes
 
@@ -64,7 +63,7 @@ def _give_large_arrays_back() -> None:
 
 
 def overrides_of(settings: list[str] | None, input: list[str] | None, output: str | None) -> dict[str, Any]:
-    """What the options replace in a job, by dotted names."""
+    """The settings of a job that the options replace, by dotted name."""
     overrides = _overrides(settings or [])
     if input:
         overrides["source.paths"] = input
@@ -114,7 +113,7 @@ def _progress_bar(*, show: bool) -> Iterator[Progress | None]:
 
 
 def _print_report(report: Report) -> None:
-    from seqflow.tensor import bytes_text
+    from seqflow.byte_sizes import format_bytes
 
     speed = report.tokens / report.seconds if report.seconds else 0.0
     lines = [
@@ -124,11 +123,11 @@ def _print_report(report: Report) -> None:
         ("batches", f"{report.batches:,}"),
         ("seconds", f"{report.seconds:.2f}"),
         ("tokens/s", f"{speed:,.0f}"),
-        ("peak memory", bytes_text(report.peak_memory)),
+        ("peak memory", format_bytes(report.peak_memory)),
         ("bad rows", f"{report.bad_rows:,}"),
     ]
     if report.files:
         first, last = report.files[0], report.files[-1]
         names = str(first) if first == last else f"{first} … {last.name}"
-        lines.append(("output", f"{names} ({len(report.files)}, {bytes_text(report.output_bytes)})"))
+        lines.append(("output", f"{names} ({len(report.files)}, {format_bytes(report.output_bytes)})"))
     print_table(lines)

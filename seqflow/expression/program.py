@@ -59,8 +59,8 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
-    """A program for inputs of known dtypes."""
+class BlockPlan:
+    """Execution plan of a program for one set of input dtypes."""
 
     dtype: np.dtype[Any]
     scalars: tuple[Step, ...]
@@ -82,7 +82,7 @@ class Program:
     steps: tuple[Step, ...]
     result: int
     """The slot of the result."""
-    _plans: dict[tuple[DType, ...], Plan] = field(default_factory=dict, repr=False)
+    _plans: dict[tuple[DType, ...], BlockPlan] = field(default_factory=dict, repr=False)
 
     @cached_property
     def used(self) -> tuple[int, ...]:
@@ -96,8 +96,8 @@ class Program:
         first = len(self.inputs)
         return [self.constants.get(first + i) for i in range(len(self.constants) + len(self.steps))]
 
-    def plan(self, dtypes: tuple[DType, ...]) -> Plan:
-        """What to run for these dtypes of the inputs; ExpressionError where a function does not take them."""
+    def plan(self, dtypes: tuple[DType, ...]) -> BlockPlan:
+        """The execution plan for these input dtypes; ExpressionError where a function does not take them."""
         found = self._plans.get(dtypes)
         if found is None:
             if len(self._plans) >= _PLANS:
@@ -106,7 +106,7 @@ class Program:
         return found
 
     def describe(self, slot: int) -> str:
-        """A slot in words."""
+        """The name of a slot in messages."""
         if slot < len(self.inputs):
             return self.inputs[slot]
         if slot in self.constants:
@@ -168,7 +168,7 @@ def _fold(text: str, token: Token, function: Function, values: Sequence[Value]) 
         fail(text, token.start, function.explain(failure, [str(value) for value in values]))
 
 
-def _plan(program: Program, inputs: tuple[DType, ...]) -> Plan:
+def _plan(program: Program, inputs: tuple[DType, ...]) -> BlockPlan:
     dtypes: dict[int, DType] = dict(enumerate(inputs))
     dtypes.update((slot, dtype_of(value)) for slot, value in program.constants.items())
     scalars: list[Step] = []
@@ -191,7 +191,7 @@ def _plan(program: Program, inputs: tuple[DType, ...]) -> Plan:
     planned = tuple(Planned(*item, number) for item, number in zip(steps, numbers, strict=True))
     result = np.dtype(dtypes[program.result]).newbyteorder("=")
     elementwise = bool(planned) and all(step.slot in arrays for step, _, _ in steps)
-    return Plan(result, tuple(scalars), planned, registers, elementwise)
+    return BlockPlan(result, tuple(scalars), planned, registers, elementwise)
 
 
 def _allocate(
@@ -271,7 +271,7 @@ def _shared(inputs: Sequence[Value], out: Any) -> list[Array]:
     return [x for x in inputs if isinstance(x, np.ndarray) and np.may_share_memory(x, out)]
 
 
-def _may_write(plan: Plan, inputs: Sequence[Value], out: Array) -> bool:
+def _may_write(plan: BlockPlan, inputs: Sequence[Value], out: Array) -> bool:
     """Whether the result may be written over the inputs: no element may change before it is read."""
     if not plan.steps:
         return False
@@ -283,7 +283,7 @@ def _may_write(plan: Plan, inputs: Sequence[Value], out: Array) -> bool:
     )
 
 
-def _run_small(program: Program, plan: Plan, inputs: list[Value], out: Array, fresh: bool) -> None:
+def _run_small(program: Program, plan: BlockPlan, inputs: list[Value], out: Array, fresh: bool) -> None:
     """Run all steps at once, where every array has the shape of the result."""
     values: list[Any] = inputs + program.rest
     buffers = [np.empty(out.shape, dtype) for dtype in plan.registers]
@@ -302,7 +302,9 @@ def _run_small(program: Program, plan: Plan, inputs: list[Value], out: Array, fr
 class _Run:
     """One evaluation. A slot that depends on the rows holds one block at a time, any other its whole value."""
 
-    def __init__(self, program: Program, plan: Plan, inputs: list[Value], out: Array, fresh: bool) -> None:
+    def __init__(
+        self, program: Program, plan: BlockPlan, inputs: list[Value], out: Array, fresh: bool
+    ) -> None:
         self.program, self.plan, self.out, self.fresh = program, plan, out, fresh
         self.target, inputs = _flatten(program, inputs, out)
         self.values: list[Any] = inputs + program.rest

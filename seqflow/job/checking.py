@@ -1,10 +1,11 @@
-"""Checking a job from its files' schemas and footers alone: no rows are read."""
+"""Check a job from its files' schemas and footers alone, without reading rows."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from seqflow.byte_sizes import format_bytes
 from seqflow.job.declared import check_declared_lengths
 from seqflow.job.running import open_loader
 from seqflow.job.sections import Job
@@ -13,7 +14,7 @@ from seqflow.net import Net, NetInference
 from seqflow.record import Record, from_arrow
 from seqflow.shape import Dimension, DimensionLike
 from seqflow.signature import Described, OwnRows
-from seqflow.tensor import TensorSpec, bytes_text
+from seqflow.tensor import TensorSpec
 
 Specs = dict[str, TensorSpec]
 Limits = dict[DimensionLike, int]
@@ -21,7 +22,7 @@ Limits = dict[DimensionLike, int]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What a job comes to: the tensors of its source, of its nets and of its batches."""
+    """Dtypes and shapes of a job's tensors: those of its source, its nets and its batches."""
 
     source: Specs
     prepare: NetInference | None
@@ -41,7 +42,7 @@ class Check:
 def check(job: Job) -> Check:
     """Infer every tensor of a job; the errors are those of `run`, before any data is read.
 
-    Behind a `prepare` that is a Python function nothing is known, so jobs in Python are checked up to there.
+    Nothing is known of the results of Python functions, so the check of such a job ends there.
     """
     loader = open_loader(job)
     source = source_specs(loader)
@@ -58,7 +59,7 @@ def check(job: Job) -> Check:
 
 
 def source_specs(loader: Loader) -> Specs:
-    """The tensors that blocks of the source become."""
+    """The tensors of a block of the source."""
     empty = loader.source.schema.empty_table()
     record = from_arrow(empty, columns=loader.columns, fill=loader.fill, valid=loader.valid)
     rows = {name: TensorSpec.of(tensor) for name, tensor in record.items()}
@@ -66,9 +67,9 @@ def source_specs(loader: Loader) -> Specs:
 
 
 def batch_specs(rows: Specs, loader: Loader, longest: Mapping[str, int]) -> tuple[Specs, Limits]:
-    """The tensors of a batch of these rows, and what further sizes never exceed.
+    """The tensors of a batch of these rows, and upper bounds of further sizes.
 
-    `longest` has what the lengths of rows are known not to exceed: those of a batch do not either.
+    `longest` has upper bounds of the lengths of rows, which hold for the lengths in a batch, too.
     """
     parents = {
         name: spec.rows.by if isinstance(spec.rows, Described) and spec.rows.by in rows else None
@@ -89,7 +90,7 @@ def batch_specs(rows: Specs, loader: Loader, longest: Mapping[str, int]) -> tupl
 
 
 def _planned(plan: Rows | TokenBudget, own: Dimension, name: str | None) -> Limits:
-    """What a plan says of the lengths that it plans on."""
+    """Upper bounds that a plan sets on its lengths."""
     if name is None or isinstance(plan, Rows):
         return {}
     limits: Limits = {Dimension.sum_of(name): plan.max_tokens}
@@ -97,7 +98,7 @@ def _planned(plan: Rows | TokenBudget, own: Dimension, name: str | None) -> Limi
 
 
 def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Specs:
-    """The specs of a record of such rows, whatever their number."""
+    """The specs of a record of any number of such rows."""
     space = OwnRows("the record")
     return {
         name: TensorSpec(
@@ -110,7 +111,7 @@ def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Sp
 
 
 def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
-    """The sizes of a row: what it is called may differ from batch to batch, its bounds do not."""
+    """The sizes of a row. Unknown ones become symbols with the same bounds, since batches may differ in them."""
     return [
         size if size.is_static else Dimension.axis_of(name, axis, size.min_length, size.max_length)
         for axis, size in enumerate(spec.shape.dimensions or ())
@@ -118,7 +119,7 @@ def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
 
 
 def _empty(rows: Specs, parents: Mapping[str, str | None]) -> Record:
-    """A record without rows that has these tensors; sizes that are not known become 0."""
+    """A record without rows that has these tensors; unknown sizes become their least."""
     import numpy as np
 
     tensors = {
@@ -154,4 +155,4 @@ def _packed(
 
 
 def _listed(specs: Specs) -> str:
-    return "\n".join(f"{name}  {spec} ≤ {bytes_text(spec.byte_bound)}" for name, spec in specs.items())
+    return "\n".join(f"{name}  {spec} ≤ {format_bytes(spec.byte_bound)}" for name, spec in specs.items())

@@ -1,4 +1,4 @@
-"""What the nets of a job declare of its columns, against what the files' footers say."""
+"""Compare the lengths that a job's nets declare equal with the counts in the files' footers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from seqflow.tensor import TensorSpec
 
 
 def check_declared_lengths(loader: Loader, specs: Mapping[str, TensorSpec]) -> None:
-    """LodError where two columns are declared to have the same lengths and a footer proves that they have not.
+    """LodError where a footer proves that two columns which a net declares to have the same lengths have not.
 
-    `specs` are the tensors of the source. Nothing is said of files without such counts, and where rows that
-    cannot be used are left out: the others may well agree.
+    `specs` are the tensors of the source. Files without such counts are not checked, and no file is where
+    bad rows are left out, since the others may agree.
     """
     source = loader.source.source
     pairs = list(_declared(loader, specs))
@@ -34,7 +34,7 @@ def check_declared_lengths(loader: Loader, specs: Mapping[str, TensorSpec]) -> N
 
 @dataclass(frozen=True, slots=True)
 class _Count:
-    """What a footer says of the sequences that one lengths tensor describes."""
+    """Counts of the sequences of one lengths tensor, from a footer."""
 
     column: str
     total: int | None
@@ -44,7 +44,7 @@ class _Count:
 
 
 def _declared(loader: Loader, specs: Mapping[str, TensorSpec]) -> Iterator[tuple[Step, str, str]]:
-    """The pairs of the source's lengths that an op declares to be the same."""
+    """The pairs of lengths of the source that an op declares equal, with the op's step."""
     available = set(specs)
     for net in (loader.prepare, loader.net):
         if not isinstance(net, Net):

@@ -1,4 +1,4 @@
-"""From TOML tables to a Job: known keys, right types, paths in place, and errors that name the line."""
+"""Read a Job from TOML or a dict: check keys and types, locate paths, and name the line in errors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
+from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, OpError, nearest
-from seqflow.job.sections import BATCH_KINDS, Batch, Job, Order, Output, Source, Transform
+from seqflow.job.sections import BATCH_KINDS, Job, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.job.toml import line_of
 from seqflow.job.values import choices, described, fits
-from seqflow.loader import BadRows, Rows
-from seqflow.loader.sizes import parse_bytes
+from seqflow.loader import BadRows, BatchPlan
 
 T = TypeVar("T")
 
@@ -25,8 +25,8 @@ _SHUFFLING = ("order.seed", "order.streams")
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Where each setting comes from, for error messages and relative paths."""
+class JobFile:
+    """The file that settings come from, for error messages and relative paths."""
 
     name: str
     text: str
@@ -48,14 +48,22 @@ class Origin:
         folder = str(self.folder)
         if folder == "." or os.path.isabs(path):
             return path
-        return os.path.join(glob.escape(folder) if glob.has_magic(path) else folder, path)
+        if glob.has_magic(path):
+            return os.path.join(glob.escape(folder), path)
+        return _without_parents(os.path.join(folder, path))
 
     def fail(self, name: str, message: str) -> NoReturn:
         raise JobError(f"{self.place(name)}: {message}")
 
 
+def _without_parents(path: str) -> str:
+    """`jobs/../out` as `out`; the path itself where a symbolic link makes these two places."""
+    short = os.path.normpath(path)
+    return short if os.path.realpath(short) == os.path.realpath(path) else path
+
+
 def read_job(path: Path, overrides: Mapping[str, Any]) -> Job:
-    """The job in a TOML file, with some settings replaced; JobError for whatever cannot be understood."""
+    """The job in a TOML file, with some settings replaced; JobError for a malformed file or setting."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -66,15 +74,15 @@ def read_job(path: Path, overrides: Mapping[str, Any]) -> Job:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise JobError(f"{path}: not TOML: {error}") from None
-    origin = Origin(str(path), text, path.parent, frozenset(overrides))
+    job_file = JobFile(str(path), text, path.parent, frozenset(overrides))
     for name, value in overrides.items():
         _override(tables, name, value)
-    return _job(tables, origin)
+    return _job(tables, job_file)
 
 
 def job_from_tables(tables: Mapping[str, Any], folder: Path) -> Job:
-    """The job a dict describes; JobError for whatever cannot be understood."""
-    return _job(tables, Origin("job", "", folder))
+    """The job that a dict describes; JobError for a malformed setting."""
+    return _job(tables, JobFile("job", "", folder))
 
 
 def _override(tables: dict[str, Any], name: str, value: Any) -> None:
@@ -87,123 +95,126 @@ def _override(tables: dict[str, Any], name: str, value: Any) -> None:
     tables[last] = value
 
 
-def _job(tables: Mapping[str, Any], origin: Origin) -> Job:
+def _job(tables: Mapping[str, Any], job_file: JobFile) -> Job:
     sections = [field.name for field in fields(Job) if field.name != "folder"]
-    _check_known(sections, tables, "", origin)
+    _check_known(sections, tables, "", job_file)
     return Job(
-        source=_source(tables, origin),
-        order=_order(tables, origin),
-        prepare=_transform(tables, "prepare", origin),
-        batch=_batch(tables, origin),
-        net=_transform(tables, "net", origin),
-        constants=_constants(tables, origin),
-        output=_output(tables, origin),
-        bad_rows=_section(BadRows, tables, "bad_rows", origin),
-        imports=_checked(tables.get("imports", []), tuple[str, ...], "imports", origin),
-        folder=origin.folder,
+        source=_source(tables, job_file),
+        order=_order(tables, job_file),
+        prepare=_transform(tables, "prepare", job_file),
+        batch=_batch(tables, job_file),
+        net=_transform(tables, "net", job_file),
+        constants=_constants(tables, job_file),
+        output=_output(tables, job_file),
+        bad_rows=_section(BadRows, tables, "bad_rows", job_file),
+        imports=_checked(tables.get("imports", []), tuple[str, ...], "imports", job_file),
+        folder=job_file.folder,
     )
 
 
-def _source(tables: Mapping[str, Any], origin: Origin) -> Source:
+def _source(tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
     if "source" not in tables:
-        origin.fail("source", "there is no [source]; its paths say what to read")
-    source = _section(Source, tables, "source", origin)
+        job_file.fail("source", "there is no [source]; its paths say what to read")
+    source = _section(SourceSection, tables, "source", job_file)
     if not source.paths:
-        origin.fail("source.paths", "paths is empty, expected at least one path")
-    _check_size(source.batch_bytes, "source.batch_bytes", origin)
+        job_file.fail("source.paths", "paths is empty, expected at least one path")
+    _check_size(source.batch_bytes, "source.batch_bytes", job_file)
     return source
 
 
-def _order(tables: Mapping[str, Any], origin: Origin) -> Order:
+def _order(tables: Mapping[str, Any], job_file: JobFile) -> OrderSection:
     for name in _SHUFFLING:
         section, _, key = name.partition(".")
         if isinstance(tables.get(section), dict) and key in tables[section]:
-            origin.fail(
+            job_file.fail(
                 name, f"{key} belongs to shuffling, which this version does not have: rows come in order"
             )
-    order = _section(Order, tables, "order", origin)
-    _check_size(order.window, "order.window", origin)
-    _check_size(order.memory, "order.memory", origin)
+    order = _section(OrderSection, tables, "order", job_file)
+    _check_size(order.window, "order.window", job_file)
+    _check_size(order.memory, "order.memory", job_file)
     return order
 
 
-def _check_size(size: int | str | None, name: str, origin: Origin) -> None:
+def _check_size(size: int | str | None, name: str, job_file: JobFile) -> None:
     try:
         parse_bytes(1 if size is None else size)
     except ValueError as error:
-        origin.fail(name, f"{name.partition('.')[2]}: {error}")
+        job_file.fail(name, f"{name.partition('.')[2]}: {error}")
 
 
-def _transform(tables: Mapping[str, Any], name: str, origin: Origin) -> Transform:
-    transform = _section(Transform, tables, name, origin)
+def _transform(tables: Mapping[str, Any], name: str, job_file: JobFile) -> NetSection:
+    transform = _section(NetSection, tables, name, job_file)
     if transform.net is not None and transform.file is not None:
-        origin.fail(f"{name}.file", f"[{name}] has both net and file, expected one of them")
+        job_file.fail(f"{name}.file", f"[{name}] has both net and file, expected one of them")
     if transform.file is not None and not os.path.isfile(transform.file):
-        origin.fail(f"{name}.file", f"there is no file {transform.file!r}")
+        job_file.fail(f"{name}.file", f"there is no file {transform.file!r}")
     return transform
 
 
-def _batch(tables: Mapping[str, Any], origin: Origin) -> Batch:
-    table = _table(tables, "batch", origin)
-    if not table:
-        return Rows(256)
+def _batch(tables: Mapping[str, Any], job_file: JobFile) -> BatchPlan:
+    batch = tables.get("batch", 256)
+    if fits(batch, int):
+        tables = {"batch": {"n": batch}}
+    elif not isinstance(batch, Mapping):
+        job_file.fail("batch", f"batch is {batch!r}, expected a number of rows or a section [batch]")
+    table = _table(tables, "batch", job_file)
     kind = table.get("kind", "rows")
     if kind not in BATCH_KINDS:
-        _wrong(kind, "kind", " or ".join(map(repr, BATCH_KINDS)), "batch.kind", origin, BATCH_KINDS)
+        _wrong(kind, "kind", " or ".join(map(repr, BATCH_KINDS)), "batch.kind", job_file, BATCH_KINDS)
     arguments = {key: value for key, value in table.items() if key != "kind"}
-    spec: Callable[..., Batch] = BATCH_KINDS[kind]
-    return _section(spec, {"batch": arguments}, "batch", origin, title=f'[batch] with kind = "{kind}"')
+    spec: Callable[..., BatchPlan] = BATCH_KINDS[kind]
+    return _section(spec, {"batch": arguments}, "batch", job_file, title=f'[batch] with kind = "{kind}"')
 
 
-def _constants(tables: Mapping[str, Any], origin: Origin) -> dict[str, str]:
+def _constants(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, str]:
     files = {}
-    for name, file in _table(tables, "constants", origin).items():
+    for name, file in _table(tables, "constants", job_file).items():
         full = f"constants.{name}"
-        files[name] = origin.locate(full, _checked(file, str, full, origin))
+        files[name] = job_file.locate(full, _checked(file, str, full, job_file))
         if not os.path.isfile(files[name]):
-            origin.fail(full, f"there is no file {files[name]!r}")
+            job_file.fail(full, f"there is no file {files[name]!r}")
     return files
 
 
-def _output(tables: Mapping[str, Any], origin: Origin) -> Output:
-    output = _section(Output, tables, "output", origin)
+def _output(tables: Mapping[str, Any], job_file: JobFile) -> OutputSection:
+    output = _section(OutputSection, tables, "output", job_file)
     if output.threads < 1:
-        origin.fail("output.threads", f"threads is {output.threads}, expected 1 or more")
+        job_file.fail("output.threads", f"threads is {output.threads}, expected 1 or more")
     return output
 
 
 def _section(
-    section: Callable[..., T], tables: Mapping[str, Any], name: str, origin: Origin, title: str = ""
+    section: Callable[..., T], tables: Mapping[str, Any], name: str, job_file: JobFile, title: str = ""
 ) -> T:
     """One section, every value checked against the type of its field."""
-    table = _table(tables, name, origin)
+    table = _table(tables, name, job_file)
     known = {field.name: field for field in fields(section)}  # type: ignore[arg-type]
-    _check_known(known, table, name, origin, title)
+    _check_known(known, table, name, job_file, title)
     hints = typing.get_type_hints(section)
     values = {
-        key: _located(_checked(value, hints[key], f"{name}.{key}", origin), f"{name}.{key}", origin)
+        key: _located(_checked(value, hints[key], f"{name}.{key}", job_file), f"{name}.{key}", job_file)
         for key, value in table.items()
     }
     for key, field in known.items():
         if key not in values and field.default is MISSING and field.default_factory is MISSING:
-            origin.fail(name, f"{title or f'[{name}]'} needs {key!r}")
+            job_file.fail(name, f"{title or f'[{name}]'} needs {key!r}")
     try:
         return section(**values)
     except OpError as error:
         _, _, message = str(error).partition(": ")
         culprit = next((key for key in values if message.startswith(f"{key} ")), None)
-        origin.fail(f"{name}.{culprit}" if culprit else name, f"[{name}] {message}")
+        job_file.fail(f"{name}.{culprit}" if culprit else name, f"[{name}] {message}")
 
 
-def _table(tables: Mapping[str, Any], name: str, origin: Origin) -> Mapping[str, Any]:
+def _table(tables: Mapping[str, Any], name: str, job_file: JobFile) -> Mapping[str, Any]:
     table = tables.get(name, {})
     if not isinstance(table, Mapping):
-        origin.fail(name, f"{name} is {table!r}, expected a section [{name}]")
+        job_file.fail(name, f"{name} is {table!r}, expected a section [{name}]")
     return table
 
 
 def _check_known(
-    known: Iterable[str], table: Mapping[str, Any], name: str, origin: Origin, title: str = ""
+    known: Iterable[str], table: Mapping[str, Any], name: str, job_file: JobFile, title: str = ""
 ) -> None:
     for key, value in table.items():
         if key in known:
@@ -212,26 +223,28 @@ def _check_known(
         what = f"unknown key {key!r} in {title or f'[{name}]'}" if name else f"unknown section [{key}]"
         if not name and not isinstance(value, Mapping):
             what = f"unknown key {key!r}"
-        full = next((set_name for set_name in origin.overridden if set_name.startswith(f"{full}.")), full)
-        origin.fail(full, f"{what}{nearest(key, known)}\n  known are {', '.join(known)}")
+        full = next((set_name for set_name in job_file.overridden if set_name.startswith(f"{full}.")), full)
+        job_file.fail(full, f"{what}{nearest(key, known)}\n  known are {', '.join(known)}")
 
 
-def _located(value: Any, name: str, origin: Origin) -> Any:
-    """The value, in its place where it is a path or several."""
+def _located(value: Any, name: str, job_file: JobFile) -> Any:
+    """The value; paths are resolved against the job's folder."""
     if name not in _PATHS or value is None:
         return value
     if isinstance(value, tuple):
-        return tuple(origin.locate(name, path) for path in value)
-    return origin.locate(name, str(value))
+        return tuple(job_file.locate(name, path) for path in value)
+    return job_file.locate(name, str(value))
 
 
-def _checked(value: Any, hint: Any, name: str, origin: Origin) -> Any:
+def _checked(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
     """The value, lists as tuples; JobError unless it is of the annotated type."""
     if not fits(value, hint):
-        _wrong(value, name.rpartition(".")[2], described(hint), name, origin, choices(hint))
+        _wrong(value, name.rpartition(".")[2], described(hint), name, job_file, choices(hint))
     return tuple(value) if isinstance(value, list) else value
 
 
-def _wrong(value: Any, key: str, expected: str, name: str, origin: Origin, known: Iterable[str]) -> NoReturn:
+def _wrong(
+    value: Any, key: str, expected: str, name: str, job_file: JobFile, known: Iterable[str]
+) -> NoReturn:
     guess = nearest(value, known) if isinstance(value, str) else ""
-    origin.fail(name, f"{key} is {value!r}, expected {expected}{guess}")
+    job_file.fail(name, f"{key} is {value!r}, expected {expected}{guess}")

@@ -1,4 +1,4 @@
-"""Running a job: its source through the loader into its output."""
+"""Run a job: from its source through the loader to its output."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from typing import Any, cast
 
 import numpy as np
 
+from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError
-from seqflow.job.sections import Job, Transform
+from seqflow.job.sections import Job, NetSection
 from seqflow.loader import Loader, Stats
-from seqflow.loader.sizes import parse_bytes
 from seqflow.net import Net
 from seqflow.output import open_output
 from seqflow.providers import Provider
@@ -26,18 +26,18 @@ from seqflow.providers import Provider
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a run did."""
+    """Counts, times and files of a run."""
 
     rows: int
-    """Rows of the source that went in, bad ones left out."""
+    """Rows of the source, without bad ones."""
     tokens: int
     fill: float | None
-    """The part of all cells of the batches that holds tokens; None without a list column to count."""
+    """The part of the elements of all batches that are tokens; None without a list column to count."""
     batches: int
     bad_rows: int
     seconds: float
     peak_memory: int
-    """The most bytes the process ever had in memory."""
+    """The most bytes that the process had in memory."""
     files: tuple[Path, ...]
     output_bytes: int
 
@@ -46,11 +46,11 @@ Progress = Callable[[Stats, int | None], None]
 
 
 def run(job: Job, progress: Progress | None = None) -> Report:
-    """Run a job to its end; what it wrote has its final names then, and only then.
+    """Run a job. Its files get their final names at the end, all or none.
 
     `progress(stats, total_rows)` is called after each batch; the total is None where the source does not know.
     A job without rows writes an empty file with the columns that its batches would have.
-    Raises what the loader and the output raise; whatever was written is removed again.
+    Raises the errors of the loader and the output, and removes what was written.
     """
     started = perf_counter()
     loader = open_loader(job)
@@ -154,7 +154,7 @@ def _on_path(folder: Path) -> Iterator[None]:
         sys.path.remove(entry)
 
 
-def _net(transform: Transform, section: str) -> Net | None:
+def _net(transform: NetSection, section: str) -> Net | None:
     text = transform.net
     try:
         if transform.file is not None:
@@ -173,6 +173,6 @@ def _constant(name: str, file: str) -> np.ndarray[Any, Any]:
 
 
 def peak_memory() -> int:
-    """The most bytes this process ever had in memory."""
+    """The most bytes that this process had in memory."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -1,4 +1,4 @@
-"""What a job consists of: one frozen dataclass a section, whose fields are the section's keys."""
+"""The sections of a job: a frozen dataclass for each, whose fields are the section's keys."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from seqflow.loader import BadRows, Packed, Rows, TokenBudget
+from seqflow.loader import BadRows, BatchPlan, Packed, Rows, TokenBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where the rows come from: the arguments of `sf.open`, and what null values become."""
+class SourceSection:
+    """The source of the rows: the arguments of `sf.open`, and how null values are read."""
 
     paths: str | tuple[str, ...]
     """Files, folders and globs; `{stdlib}` and the other names of `sysconfig.get_paths` stand for folders."""
@@ -25,14 +25,14 @@ class Source:
     valid: bool = False
     encoding: str | None = None
     errors: Literal["strict", "replace", "ignore"] | None = None
-    """What happens to text that is not of its encoding; None is strict."""
+    """How bytes that are not text of the encoding are treated; None is strict."""
     batch_bytes: int | str | None = None
     """Bytes of text files that are read, and prepared, together; the default is that of `sf.open`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """How much is held at once. Rows come in the order of the source."""
+class OrderSection:
+    """How much is in memory at once. Rows come in the order of the source."""
 
     window: int | str = "32 MiB"
     """Bytes of rows that are packed together."""
@@ -41,7 +41,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transform:
+class NetSection:
     """A net: its text, or the file that holds it."""
 
     net: str | None = None
@@ -49,22 +49,21 @@ class Transform:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
-    """Where the batches go."""
+class OutputSection:
+    """The files that batches are written to."""
 
     path: str | None = None
     """A folder of part files with a manifest, or one file when it ends in .parquet or .arrow."""
     kind: Literal["parquet", "arrow", "none"] | None = None
-    """By the ending of `path` where it is left out, "parquet" for a folder; "none" counts and writes nothing."""
+    """None takes it from the suffix of `path`, and is "parquet" for a folder; "none" writes nothing."""
     columns: tuple[str, ...] | None = None
     compression: Literal["none", "snappy", "gzip", "brotli", "lz4", "zstd"] | None = None
     """None is snappy for Parquet and no compression for Arrow."""
     threads: int = 1
-    """With more than one, row groups go to that many part files in turn, written at the same time."""
+    """Each thread writes a part file of its own; row groups go to them in turn."""
 
 
-Batch = Rows | TokenBudget | Packed
-BATCH_KINDS: Mapping[str, type[Batch]] = {"rows": Rows, "tokens": TokenBudget, "packed": Packed}
+BATCH_KINDS: Mapping[str, type[BatchPlan]] = {"rows": Rows, "tokens": TokenBudget, "packed": Packed}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,17 +73,17 @@ class Job:
     `Job.read` makes one from a TOML file, `Job.from_dict` from the same keys in a dict.
     """
 
-    source: Source
-    order: Order = field(default_factory=Order)
-    prepare: Transform = field(default_factory=Transform)
-    batch: Batch = field(default_factory=lambda: Rows(256))
-    net: Transform = field(default_factory=Transform)
+    source: SourceSection
+    order: OrderSection = field(default_factory=OrderSection)
+    prepare: NetSection = field(default_factory=NetSection)
+    batch: BatchPlan = field(default_factory=lambda: Rows(256))
+    net: NetSection = field(default_factory=NetSection)
     constants: Mapping[str, str] = field(default_factory=dict)
     """Tensors the nets read: `.npy` files, memory-mapped."""
-    output: Output = field(default_factory=Output)
+    output: OutputSection = field(default_factory=OutputSection)
     bad_rows: BadRows = field(default_factory=BadRows)
     imports: tuple[str, ...] = ()
-    """Modules to import first: those with the user's own ops. They may stand in `folder`."""
+    """Modules to import first, such as those with the user's own ops; they may be in `folder`."""
     folder: Path = Path()
     """The job file's folder."""
 
@@ -93,7 +92,7 @@ class Job:
         """The job in a TOML file. Paths in it are relative to its folder.
 
         `overrides` replaces values by their dotted names, `{"batch.capacity": 4096}`; paths among them are
-        relative to the current folder. JobError, with the line, for whatever cannot be understood.
+        relative to the current folder. JobError, with the line, for a malformed setting.
         """
         from seqflow.job.reading import read_job
 

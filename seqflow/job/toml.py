@@ -1,4 +1,4 @@
-"""TOML with line numbers: what `tomllib` does not say."""
+"""Line numbers of TOML settings, which `tomllib` does not report, and values of `--set`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ASSIGNMENT = re.compile(rf"\s*({_KEY}(?:\s*\.\s*{_KEY})*)\s*=")
 
 
 def line_of(text: str, name: str) -> int | None:
-    """The line, from 1, that sets the dotted name, or else the table it belongs to; None where neither stands.
+    """The line, from 1, of the setting with this dotted name, or else of its table; None where neither is there.
 
     >>> line_of('[batch]\\nkind = "rows"', "batch.kind")
     2
@@ -34,7 +34,7 @@ def line_of(text: str, name: str) -> int | None:
 
 
 def _places(text: str) -> Iterator[tuple[int, str]]:
-    """Each table header and each assignment: its line and its dotted name."""
+    """The line and the dotted name of each table header and each assignment."""
     table = ""
     for number, line in enumerate(_blanked(text).split("\n"), 1):
         if header := _HEADER.match(line):
@@ -57,7 +57,7 @@ def _dotted(key: str) -> str:
 
 
 def parse_value(text: str) -> Any:
-    """A value as it would stand in a TOML file; the text itself where it is not one.
+    """The value that a text has in a TOML file; the text itself where it is not one.
 
     >>> parse_value("4096"), parse_value("best_fit")
     (4096, 'best_fit')

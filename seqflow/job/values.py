@@ -1,4 +1,4 @@
-"""Values of a TOML file against the types of dataclass fields."""
+"""Check values of a TOML file against the types of dataclass fields."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _fits_one(value: Any, hint: Any) -> bool:
 
 
 def described(hint: Any) -> str:
-    """The annotated type in the words of a TOML file."""
+    """The annotated type in words for users of TOML files."""
     words = [_described_one(member) for member in _members(hint) if member not in (type(None), Path)]
     return " or ".join(words)
 

@@ -1,4 +1,4 @@
-"""The hot loops: each one in C++ for speed and, beside it, in NumPy for its meaning.
+"""The hot loops. Each kernel is a function in NumPy, which says what it means, and one in C++, for speed.
 
 `data`, `table`, `source` and `padded` are arrays of any dtype with at least one axis; non-contiguous and
 read-only ones are fine. `lengths` are one-dimensional and, like `indices`, of any integer dtype. Results are
@@ -8,73 +8,62 @@ written.
 
 Native kernels are used where they were built. The environment variable SEQFLOW_KERNELS changes that:
 `reference` takes NumPy, `baseline`, `avx2` or `avx512` the native ones with that instruction set.
+
+To add a kernel: write it in NumPy in the file of its family, under `@kernel`, and into `__all__`; its loop into
+cpp/<family>.h, and a function of the same name and parameters into cpp/bind_<family>.cpp. Build, and run
+`python -m seqflow.kernels.stub`. `.ci/add_kernel.patch` is an example.
 """
 
-from seqflow.kernels import choice, reference
-from seqflow.kernels.arrays import PackingPlan, check_out, mean_dtype, sum_dtype
-from seqflow.kernels.choice import info, native, num_threads, set_num_threads, single_thread, use
-from seqflow.kernels.error import KernelError
-from seqflow.kernels.groups import group_rows
-from seqflow.kernels.lengths import (
-    check_lengths,
-    lengths_to_offsets,
-    lengths_to_positions,
-    lengths_to_segment_ids,
-    max_length,
-    quick_check_lengths,
-    segment_ids_to_lengths,
+# ruff: noqa: F403
+
+from seqflow.kernels import (
+    groups,
+    lengths,
+    moves,
+    ordering,
+    packing,
+    padding,
+    recurrent,
+    reductions,
+    scans,
+    softmax,
+    spreading,
 )
-from seqflow.kernels.moves import gather, move_slices
-from seqflow.kernels.ordering import argsort_within, segment_arg, segment_topk, sort_within
-from seqflow.kernels.packing import fill_packed, plan_packing
-from seqflow.kernels.padding import pack_by_time, pad, unpack_by_time, unpad
-from seqflow.kernels.recurrent import run_cell
-from seqflow.kernels.reductions import gather_segment_reduce, segment_reduce, segment_variance
-from seqflow.kernels.scans import cumsum_within
-from seqflow.kernels.softmax import segment_logsumexp, softmax_within
-from seqflow.kernels.spreading import expand, windows
+from seqflow.kernels.arrays import check_out, mean_dtype, sum_dtype
+from seqflow.kernels.dispatch import info, isas, num_threads, set_num_threads, single_thread, use
+from seqflow.kernels.error import KernelError
+from seqflow.kernels.groups import *
+from seqflow.kernels.lengths import *
+from seqflow.kernels.moves import *
+from seqflow.kernels.ordering import *
+from seqflow.kernels.packing import *
+from seqflow.kernels.padding import *
+from seqflow.kernels.recurrent import *
+from seqflow.kernels.reductions import *
+from seqflow.kernels.scans import *
+from seqflow.kernels.softmax import *
+from seqflow.kernels.spreading import *
 
 __all__ = [
     "KernelError",
-    "PackingPlan",
-    "argsort_within",
-    "check_lengths",
     "check_out",
-    "choice",
-    "cumsum_within",
-    "expand",
-    "fill_packed",
-    "gather",
-    "gather_segment_reduce",
-    "group_rows",
     "info",
-    "lengths_to_offsets",
-    "lengths_to_positions",
-    "lengths_to_segment_ids",
-    "max_length",
+    "isas",
     "mean_dtype",
-    "move_slices",
-    "native",
     "num_threads",
-    "pack_by_time",
-    "pad",
-    "plan_packing",
-    "quick_check_lengths",
-    "reference",
-    "run_cell",
-    "segment_arg",
-    "segment_ids_to_lengths",
-    "segment_logsumexp",
-    "segment_reduce",
-    "segment_topk",
-    "segment_variance",
     "set_num_threads",
     "single_thread",
-    "softmax_within",
-    "sort_within",
     "sum_dtype",
-    "unpack_by_time",
-    "unpad",
     "use",
-    "windows",
 ]
+__all__ += groups.__all__
+__all__ += lengths.__all__
+__all__ += moves.__all__
+__all__ += ordering.__all__
+__all__ += packing.__all__
+__all__ += padding.__all__
+__all__ += recurrent.__all__
+__all__ += reductions.__all__
+__all__ += scans.__all__
+__all__ += softmax.__all__
+__all__ += spreading.__all__

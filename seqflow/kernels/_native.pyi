@@ -1,80 +1,128 @@
-"""The C++ side. Arrays are C-contiguous, aligned and in native byte order; TypeError for others.
+"""The extension, as type checkers see it. Written by `python -m seqflow.kernels.stub`; do not edit.
 
-Fill values are the bytes of one element, or None for 0.
+A kernel answers NotImplemented where it declines.
 """
 
+from types import NotImplementedType
 from typing import Any
 
 import numpy as np
 
+from seqflow.kernels.packing import PackingPlan
+
 Array = np.ndarray[Any, Any]
 
+def argsort_within(
+    data: Array,
+    lengths: Array,
+    descending: bool,
+    /,
+) -> NotImplementedType | Array: ...
+def check_lengths(
+    lengths: Array,
+    /,
+) -> NotImplementedType | int: ...
+def cumsum_within(
+    data: Array,
+    lengths: Array,
+    reverse: bool,
+    exclusive: bool,
+    /,
+) -> NotImplementedType | Array: ...
+def enter_single_thread() -> None: ...
+def expand(
+    data: Array,
+    lengths: Array,
+    out: Array | None,
+    /,
+) -> NotImplementedType | Array: ...
+def fill_packed(
+    data: Array,
+    lengths: Array,
+    plan: tuple[Array, Array, Array, Array],
+    capacity: int,
+    value: Any,
+    out: tuple[Array, Array, Array] | None,
+    /,
+) -> NotImplementedType | tuple[Array, Array, Array]: ...
+def gather(
+    data: Array,
+    indices: Array,
+    wrap: bool,
+    ignore_index: int | None,
+    out: Array | None,
+    /,
+) -> NotImplementedType | Array: ...
+def gather_segment_reduce(
+    kind: str,
+    table: Array,
+    indices: Array,
+    lengths: Array,
+    empty: Any,
+    ignore_index: int | None,
+    /,
+) -> NotImplementedType | Array: ...
+def group_rows(
+    ids: Array,
+    num_groups: int,
+    /,
+) -> NotImplementedType | tuple[Array, Array]: ...
 def isa() -> str: ...
 def isas() -> list[str]: ...
-def set_isa(name: str) -> None: ...
-def num_threads() -> int: ...
-def set_num_threads(count: int) -> None: ...
-def enter_single_thread() -> None: ...
 def leave_single_thread() -> None: ...
-def check_lengths(lengths: Array) -> int: ...
-def max_length(lengths: Array) -> int: ...
-def lengths_to_offsets(lengths: Array) -> Array: ...
-def lengths_to_segment_ids(lengths: Array) -> Array: ...
-def lengths_to_positions(lengths: Array) -> Array: ...
-def segment_ids_to_lengths(ids: Array, num_segments: int) -> Array: ...
-def segment_reduce(kind: str, data: Array, lengths: Array, empty: bytes | None) -> Array: ...
-def gather_segment_reduce(
-    kind: str, table: Array, indices: Array, lengths: Array, empty: bytes | None, ignore_index: int | None
-) -> Array: ...
-def segment_prod(data: Array, lengths: Array, empty: bytes | None) -> Array: ...
-def segment_variance(data: Array, lengths: Array, ddof: int, empty: bytes | None) -> Array: ...
-def cumsum_within(data: Array, lengths: Array, reverse: bool, exclusive: bool) -> Array: ...
-def group_rows(ids: Array, num_groups: int) -> tuple[Array, Array]: ...
-def softmax_within(data: Array, lengths: Array, log: bool) -> Array: ...
-def segment_logsumexp(data: Array, lengths: Array, empty: bytes | None) -> Array: ...
-def sort_within(data: Array, lengths: Array, descending: bool) -> Array: ...
-def argsort_within(data: Array, lengths: Array, descending: bool) -> Array: ...
-def segment_topk(data: Array, lengths: Array, k: int) -> tuple[Array, Array]: ...
-def segment_arg(data: Array, lengths: Array, smallest: bool) -> Array: ...
-def gather(data: Array, indices: Array, wrap: bool, ignore_index: int | None, out: Array | None) -> Array: ...
+def lengths_to_offsets(
+    lengths: Array,
+    /,
+) -> NotImplementedType | Array: ...
+def lengths_to_positions(
+    lengths: Array,
+    /,
+) -> NotImplementedType | Array: ...
+def lengths_to_segment_ids(
+    lengths: Array,
+    /,
+) -> NotImplementedType | Array: ...
+def max_length(
+    lengths: Array,
+    /,
+) -> NotImplementedType | int: ...
 def move_slices(
-    source: Array, source_starts: Array, sizes: Array, target: Array, target_starts: Array
-) -> None: ...
+    source: Array,
+    source_starts: Array,
+    sizes: Array,
+    target: Array,
+    target_starts: Array,
+    /,
+) -> NotImplementedType | None: ...
+def num_threads() -> int: ...
+def pack_by_time(
+    data: Array,
+    lengths: Array,
+    num_steps: int,
+    value: Any,
+    out: Array | None,
+    /,
+) -> NotImplementedType | Array: ...
 def pad(
     data: Array,
     lengths: Array,
     width: int,
-    value: bytes | None,
-    left: bool,
+    value: Any,
+    side: str,
     truncate: bool,
     out: Array | None,
     mask: Array | None,
-) -> tuple[Array, Array]: ...
-def unpad(padded: Array, lengths: Array, left: bool, out: Array | None) -> Array: ...
-def pack_by_time(
-    data: Array, lengths: Array, num_steps: int, value: bytes | None, out: Array | None
-) -> Array: ...
-def unpack_by_time(packed: Array, lengths: Array, out: Array | None) -> Array: ...
-def expand(data: Array, lengths: Array, out: Array | None) -> Array: ...
-def windows(
-    data: Array, lengths: Array, before: int, after: int, value: bytes | None, out: Array | None
-) -> Array: ...
-def plan_packing(lengths: Array, capacity: int, strategy: str) -> tuple[Array, Array, Array, Array]: ...
-def fill_packed(
-    data: Array,
+    /,
+) -> NotImplementedType | tuple[Array, Array]: ...
+def plan_packing(
     lengths: Array,
-    sources: Array,
-    starts: Array,
-    piece_lengths: Array,
-    pieces: Array,
     capacity: int,
-    value: bytes | None,
-    packed: Array,
-    segment_ids: Array,
-    position_ids: Array,
-) -> None: ...
+    strategy: str,
+    /,
+) -> NotImplementedType | PackingPlan: ...
+def quick_check_lengths(arg: object, /) -> object: ...
 def run_cell(
-    cell: int,
+    cell: str,
     x: Array,
     lengths: Array,
     w_ih: Array,
@@ -84,7 +132,77 @@ def run_cell(
     h0: Array | None,
     c0: Array | None,
     reverse: bool,
-    h: Array,
-    h_last: Array,
-    c_last: Array | None,
-) -> None: ...
+    /,
+) -> NotImplementedType | tuple[Array, Array, Array | None]: ...
+def segment_arg(
+    kind: str,
+    data: Array,
+    lengths: Array,
+    /,
+) -> NotImplementedType | Array: ...
+def segment_ids_to_lengths(
+    ids: Array,
+    num_segments: int | None,
+    /,
+) -> NotImplementedType | Array: ...
+def segment_logsumexp(
+    data: Array,
+    lengths: Array,
+    empty: Any,
+    /,
+) -> NotImplementedType | Array: ...
+def segment_reduce(
+    kind: str,
+    data: Array,
+    lengths: Array,
+    empty: Any,
+    /,
+) -> NotImplementedType | Array: ...
+def segment_topk(
+    data: Array,
+    lengths: Array,
+    k: int,
+    /,
+) -> NotImplementedType | tuple[Array, Array]: ...
+def segment_variance(
+    data: Array,
+    lengths: Array,
+    ddof: int,
+    empty: Any,
+    /,
+) -> NotImplementedType | Array: ...
+def set_isa(arg: str, /) -> None: ...
+def set_num_threads(arg: int, /) -> None: ...
+def softmax_within(
+    data: Array,
+    lengths: Array,
+    log: bool,
+    /,
+) -> NotImplementedType | Array: ...
+def sort_within(
+    data: Array,
+    lengths: Array,
+    descending: bool,
+    /,
+) -> NotImplementedType | Array: ...
+def unpack_by_time(
+    packed: Array,
+    lengths: Array,
+    out: Array | None,
+    /,
+) -> NotImplementedType | Array: ...
+def unpad(
+    padded: Array,
+    lengths: Array,
+    side: str,
+    out: Array | None,
+    /,
+) -> NotImplementedType | Array: ...
+def windows(
+    data: Array,
+    lengths: Array,
+    before: int,
+    after: int,
+    value: Any,
+    /,
+) -> NotImplementedType | Array: ...

@@ -1,26 +1,13 @@
 """Bringing arguments into the one form the kernels work on, and the dtypes of results."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from seqflow.kernels.error import too_large, too_long, wrong_out
+from seqflow.kernels.error import too_large, wrong_out
 
 Array = np.ndarray[Any, Any]
 DType = np.dtype[Any]
-
-
-class PackingPlan(NamedTuple):
-    """Which piece of which sequence goes where: the pieces row by row, in the order they have in the row.
-
-    sources[P]: the sequence of each piece; starts[P]: its first element inside that sequence;
-    piece_lengths[P]: its number of elements; pieces[R]: how many pieces each row has. All int64.
-    """
-
-    sources: Array
-    starts: Array
-    piece_lengths: Array
-    pieces: Array
 
 
 def integers(values: Any, argument: str) -> Array:
@@ -44,6 +31,16 @@ def counts(values: Any, argument: str) -> Array:
     if array.ndim != 1:
         raise ValueError(f"{argument} has {array.ndim} dimensions, expected 1")
     return array
+
+
+def int64_integers(values: Any, argument: str) -> Array:
+    """`integers`, all as int64."""
+    return integers(values, argument).astype(np.int64, copy=False)
+
+
+def int64_counts(values: Any, argument: str) -> Array:
+    """`counts`, all as int64."""
+    return counts(values, argument).astype(np.int64, copy=False)
 
 
 def rows(values: Any, argument: str) -> Array:
@@ -106,75 +103,6 @@ def reduced_dtype(kind: str, dtype: DType) -> DType:
     raise ValueError(f"kind is {kind!r}, expected 'sum', 'mean', 'prod', 'max' or 'min'")
 
 
-def check_extreme(kind: str) -> None:
-    """ValueError unless kind is "max" or "min"."""
-    if kind not in ("max", "min"):
-        raise ValueError(f"kind is {kind!r}, expected 'max' or 'min'")
-
-
-def check_column(array: Array, argument: str) -> None:
-    """ValueError unless rows are single elements."""
-    if array.ndim != 1:
-        raise ValueError(f"{argument} has {array.ndim} dimensions, expected 1")
-
-
-def check_side(side: str) -> None:
-    """ValueError unless padding goes to the "right" or the "left"."""
-    if side not in ("right", "left"):
-        raise ValueError(f"side is {side!r}, expected 'right' or 'left'")
-
-
-def check_strategy(capacity: int, strategy: str) -> None:
-    """ValueError for a capacity below 1 or an unknown strategy of packing."""
-    if strategy not in ("best_fit", "first_fit", "concat"):
-        raise ValueError(f"strategy is {strategy!r}, expected 'best_fit', 'first_fit' or 'concat'")
-    if not 1 <= capacity < 2**31:
-        raise ValueError(f"capacity is {capacity}, expected 1 to {2**31 - 1}")
-
-
 def scalar(value: Any, dtype: DType) -> Array:
     """`value` as an array of one element; OverflowError where an integer dtype cannot hold it."""
     return np.full(1, value, dtype)
-
-
-def check_pair(source: Array, target: Any) -> None:
-    """ValueError or KernelError unless slices of `source` can be written into `target`."""
-    if not isinstance(target, np.ndarray) or target.ndim == 0:
-        raise wrong_out("target", type(target).__name__, "a numpy array with rows")
-    check_out(target, target.shape[:1] + source.shape[1:], source.dtype, "target")
-
-
-def check_same_size(**arrays: Array) -> None:
-    """ValueError unless all arrays have equally many entries."""
-    if len({len(array) for array in arrays.values()}) > 1:
-        sizes = ", ".join(f"{name} has {len(array)}" for name, array in arrays.items())
-        raise ValueError(f"{sizes} entries, expected equally many")
-
-
-def check_room(lengths: Array, room: int) -> None:
-    """KernelError for the first length above `room`."""
-    bad = np.flatnonzero(lengths > room)
-    if len(bad):
-        raise too_long("lengths", int(bad[0]), int(lengths[bad[0]]), room)
-
-
-def check_padded(padded: Array, lengths: Array) -> None:
-    """ValueError unless `padded` is [B, T, *d] for the B lengths."""
-    if padded.ndim < 2:
-        raise ValueError(f"padded has {padded.ndim} dimensions, expected 2 or more")
-    if len(padded) != len(lengths):
-        raise ValueError(f"padded has {len(padded)} rows but there are {len(lengths)} lengths")
-
-
-def check_packed(packed: Array, lengths: Array) -> None:
-    """ValueError unless `packed` is [T, B, *d] for the B lengths."""
-    if packed.ndim < 2:
-        raise ValueError(f"packed has {packed.ndim} dimensions, expected 2 or more")
-    if packed.shape[1] != len(lengths):
-        raise ValueError(f"packed has {packed.shape[1]} columns but there are {len(lengths)} lengths")
-
-
-def check_width(width: int, argument: str = "width") -> None:
-    """ValueError for a negative width."""
-    if width < 0:
-        raise ValueError(f"{argument} is {width}, expected 0 or more")

@@ -1,4 +1,4 @@
-"""What the recurrent cells are, and the form their arguments have."""
+"""The recurrent cells, and the checks of their arguments."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ import numpy as np
 from seqflow.kernels.arrays import Array, rows
 
 NUM_GATES = {"lstm": 4, "gru": 3, "gru_reset_first": 3, "rnn_tanh": 1, "rnn_relu": 1}
-"""How many gates each cell has: the rows of its weights are so many times its hidden size."""
+"""Number of gates of each cell; its weights have this many rows for each hidden unit."""
 
 
 class CellArguments(NamedTuple):

@@ -1,14 +1,21 @@
 """From an id for each row to rows group by group."""
 
-# mypy: disable-error-code="no-any-return"
+import numpy as np
 
-from seqflow.kernels import choice
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, int64_counts
+from seqflow.kernels.checks import checked_indices
+from seqflow.kernels.dispatch import kernel
+from seqflow.kernels.forms import COUNTS
+
+__all__ = ["group_rows"]
 
 
+@kernel(ids=COUNTS)
 def group_rows(ids: Array, num_groups: int) -> tuple[Array, Array]:
     """The rows of each id, one id after another: ids[N] -> int64 order[N], int64 sizes[num_groups].
 
     Rows of one id keep their order. An id outside [0, num_groups) is a KernelError.
     """
-    return choice.chosen.group_rows(ids, num_groups)
+    ids = int64_counts(ids, "ids")
+    checked_indices(ids, num_groups, False, None, "ids")
+    return np.argsort(ids, kind="stable"), np.bincount(ids, minlength=num_groups)

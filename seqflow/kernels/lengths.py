@@ -1,42 +1,97 @@
-"""Lengths and what follows from them."""
+"""Lengths, and the offsets, ids and positions that follow from them."""
 
-# mypy: disable-error-code="no-any-return"
+from collections.abc import Callable
 
-from seqflow.kernels import choice, reference
-from seqflow.kernels.arrays import Array
+import numpy as np
 
-quick_check_lengths = (choice.native or reference).quick_check_lengths
-"""`check_lengths` of 1-D int32 and int64 arrays and nothing else: TypeError for what it does not take."""
+from seqflow.kernels.arrays import Array, int64_counts
+from seqflow.kernels.checks import check_not_negative, offsets_of, total_of
+from seqflow.kernels.dispatch import extension, kernel
+from seqflow.kernels.error import descending, negative, outside
+from seqflow.kernels.forms import COUNTS
+
+__all__ = [
+    "check_lengths",
+    "lengths_to_offsets",
+    "lengths_to_positions",
+    "lengths_to_segment_ids",
+    "max_length",
+    "quick_check_lengths",
+    "segment_ids_to_lengths",
+]
 
 
+@kernel(lengths=COUNTS)
 def check_lengths(lengths: Array) -> int:
     """The sum of lengths[B]; KernelError where one is negative or the sum is above int64."""
-    return choice.chosen.check_lengths(lengths)
+    return total_of(int64_counts(lengths, "lengths"), "lengths")
 
 
+@kernel(lengths=COUNTS)
 def max_length(lengths: Array) -> int:
     """The largest of lengths[B], 0 where there are none; KernelError where one is negative."""
-    return choice.chosen.max_length(lengths)
+    lengths = int64_counts(lengths, "lengths")
+    check_not_negative(lengths, "lengths")
+    return int(lengths.max(initial=0))
 
 
+@kernel(lengths=COUNTS)
 def lengths_to_offsets(lengths: Array) -> Array:
     """int64 offsets[B+1]: where each sequence starts, and the total."""
-    return choice.chosen.lengths_to_offsets(lengths)
+    lengths = int64_counts(lengths, "lengths")
+    total_of(lengths, "lengths")
+    return offsets_of(lengths)
 
 
+@kernel(lengths=COUNTS)
 def lengths_to_segment_ids(lengths: Array) -> Array:
     """int64 ids[sum(lengths)]: for each row the sequence it belongs to."""
-    return choice.chosen.lengths_to_segment_ids(lengths)
+    lengths = int64_counts(lengths, "lengths")
+    total_of(lengths, "lengths")
+    return np.repeat(np.arange(len(lengths)), lengths)
 
 
+@kernel(lengths=COUNTS)
 def lengths_to_positions(lengths: Array) -> Array:
     """int64 positions[sum(lengths)]: for each row its position inside its sequence."""
-    return choice.chosen.lengths_to_positions(lengths)
+    lengths = int64_counts(lengths, "lengths")
+    total = total_of(lengths, "lengths")
+    positions: Array = np.arange(total) - np.repeat(offsets_of(lengths)[:-1], lengths)
+    return positions
 
 
+@kernel(ids=COUNTS)
 def segment_ids_to_lengths(ids: Array, num_segments: int | None = None) -> Array:
     """int64 lengths[num_segments] of ids[N] in ascending order; without `num_segments` up to the last id.
 
     KernelError at the first id that is negative, or `num_segments` or more, or below the one before it.
     """
-    return choice.chosen.segment_ids_to_lengths(ids, num_segments)
+    ids = int64_counts(ids, "ids")
+    bad = ids < 0
+    bad[1:] |= ids[1:] < ids[:-1]
+    if num_segments is not None:
+        bad |= ids >= num_segments
+    if bad.any():
+        _blame_id(ids, int(np.argmax(bad)), num_segments)
+    return np.bincount(ids, minlength=num_segments or 0).astype(np.int64, copy=False)
+
+
+def _blame_id(ids: Array, position: int, num_segments: int | None) -> None:
+    found = int(ids[position])
+    if num_segments is not None and not 0 <= found < num_segments:
+        raise outside("ids", position, found, 0, num_segments)
+    if found < 0:
+        raise negative("ids", position, found)
+    raise descending("ids", position, found, int(ids[position - 1]))
+
+
+def _quick_check_lengths(lengths: Array) -> int:
+    if not (isinstance(lengths, np.ndarray) and lengths.ndim == 1 and lengths.dtype in (np.int32, np.int64)):
+        raise TypeError("lengths are not a 1-D array of int32 or int64")
+    return check_lengths(lengths)
+
+
+quick_check_lengths: Callable[[Array], int] = getattr(
+    extension(), "quick_check_lengths", _quick_check_lengths
+)
+"""`check_lengths` of 1-D int32 and int64 arrays and nothing else: TypeError for what it does not take."""

@@ -1,11 +1,19 @@
 """Rows and slices of rows from one array to another."""
 
-# mypy: disable-error-code="no-any-return"
+from typing import Any
 
-from seqflow.kernels import choice
-from seqflow.kernels.arrays import Array
+import numpy as np
+
+from seqflow.kernels.arrays import Array, apart, check_out, int64_counts, int64_integers, output, rows
+from seqflow.kernels.checks import check_same_size, check_slices, checked_indices
+from seqflow.kernels.dispatch import kernel
+from seqflow.kernels.error import wrong_out
+from seqflow.kernels.forms import COUNTS, INTEGERS, ROWS
+
+__all__ = ["gather", "move_slices"]
 
 
+@kernel(data=ROWS, indices=INTEGERS)
 def gather(
     data: Array,
     indices: Array,
@@ -19,9 +27,16 @@ def gather(
     With `wrap` an index below 0 counts from the end, once. An index equal to `ignore_index` gives a row of
     zeros. Any other index outside [0, R) is a KernelError.
     """
-    return choice.chosen.gather(data, indices, wrap=wrap, ignore_index=ignore_index, out=out)
+    data, indices = rows(data, "data"), int64_integers(indices, "indices")
+    out = output(out, indices.shape + data.shape[1:], data.dtype)
+    data = apart(data, out)
+    picked, used = checked_indices(indices, len(data), wrap, ignore_index)
+    out[used] = data[picked[used]]
+    out[~used] = np.zeros((), data.dtype)
+    return out
 
 
+@kernel(source=ROWS, source_starts=COUNTS, sizes=COUNTS, target_starts=COUNTS)
 def move_slices(
     source: Array, source_starts: Array, sizes: Array, target: Array, target_starts: Array
 ) -> None:
@@ -31,4 +46,19 @@ def move_slices(
     all slices are inside their arrays. Where target slices overlap the last one wins. A source that shares
     memory with the target is read as it was before.
     """
-    choice.chosen.move_slices(source, source_starts, sizes, target, target_starts)
+    source, sizes = rows(source, "source"), int64_counts(sizes, "sizes")
+    source_starts = int64_counts(source_starts, "source_starts")
+    target_starts = int64_counts(target_starts, "target_starts")
+    check_same_size(source_starts=source_starts, sizes=sizes, target_starts=target_starts)
+    _check_pair(source, target)
+    source = apart(source, target)
+    check_slices(len(source), source_starts, sizes, len(target), target_starts)
+    for start, size, to in zip(source_starts.tolist(), sizes.tolist(), target_starts.tolist(), strict=True):
+        target[to : to + size] = source[start : start + size]
+
+
+def _check_pair(source: Array, target: Any) -> None:
+    """ValueError or KernelError unless slices of `source` can be written into `target`."""
+    if not isinstance(target, np.ndarray) or target.ndim == 0:
+        raise wrong_out("target", type(target).__name__, "a numpy array with rows")
+    check_out(target, target.shape[:1] + source.shape[1:], source.dtype, "target")

@@ -4,36 +4,90 @@ One order for all of them: numbers by size, NaN and NaT above everything else, t
 ascending order, as in NumPy, and first in descending order, as in torch.)
 """
 
-# mypy: disable-error-code="no-any-return"
+import numpy as np
 
-from seqflow.kernels import choice
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, int64_counts, rows
+from seqflow.kernels.checks import check_sum, offsets_of
+from seqflow.kernels.dispatch import kernel
+from seqflow.kernels.forms import COUNTS, NUMBERS, ORDERED
+from seqflow.kernels.reductions import segment_reduce
+
+__all__ = ["argsort_within", "segment_arg", "segment_topk", "sort_within"]
 
 
+@kernel(data=ORDERED, lengths=COUNTS)
 def sort_within(data: Array, lengths: Array, descending: bool = False) -> Array:
     """The rows of each segment sorted, every column by itself: data[sum(lengths), *d] -> sorted[sum(lengths), *d]."""
-    return choice.chosen.sort_within(data, lengths, descending)
+    data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    return np.take_along_axis(data, _order(data, lengths, descending), axis=0)
 
 
+@kernel(data=ORDERED, lengths=COUNTS)
 def argsort_within(data: Array, lengths: Array, descending: bool = False) -> Array:
     """Where the sorted rows come from: int64 positions[sum(lengths), *d], each counted inside its segment.
 
     Stable: equal elements keep their order, in descending order too.
     """
-    return choice.chosen.argsort_within(data, lengths, descending)
+    data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    return _order(data, lengths, descending) - _starts(data, lengths)
 
 
+@kernel(data=NUMBERS, lengths=COUNTS)
 def segment_topk(data: Array, lengths: Array, k: int) -> tuple[Array, Array]:
     """The k largest of each segment: data[sum(lengths)] -> values[B, k], int64 positions[B, k] inside the segment.
 
     In descending order. Where a segment has fewer, values are 0 and positions -1.
     """
-    return choice.chosen.segment_topk(data, lengths, k)
+    data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    _check_column(data, "data")
+    order = _order(data, lengths, descending=True)
+    values = np.zeros((len(lengths), k), data.dtype)
+    positions = np.full((len(lengths), k), -1)
+    taken = np.arange(k) < lengths[:, None]
+    first = offsets_of(lengths)[:-1, None]
+    picked = order[(first + np.arange(k))[taken]]
+    values[taken] = data[picked]
+    positions[taken] = picked - np.broadcast_to(first, taken.shape)[taken]
+    return values, positions
 
 
+@kernel(data=NUMBERS, lengths=COUNTS)
 def segment_arg(kind: str, data: Array, lengths: Array) -> Array:
     """Where in each segment the "max" or the "min" is first met: data[sum(lengths), *d] -> int64 positions[B, *d].
 
     NaN and NaT count as found, as in `np.argmax`. An empty segment gives -1.
     """
-    return choice.chosen.segment_arg(kind, data, lengths)
+    _check_extreme(kind)
+    data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    best = np.repeat(segment_reduce(kind, data, lengths), lengths, axis=0)
+    found = (data == best) | (data != data)
+    inside = np.arange(len(data)).reshape(-1, *[1] * (data.ndim - 1)) - _starts(data, lengths)
+    return segment_reduce("min", np.where(found, inside, len(data)), lengths, -1)
+
+
+def _starts(data: Array, lengths: Array) -> Array:
+    """For each row the first row of its segment, with as many axes as data."""
+    starts = np.repeat(offsets_of(lengths)[:-1], lengths)
+    return starts.reshape(-1, *[1] * (data.ndim - 1))
+
+
+def _order(data: Array, lengths: Array, descending: bool) -> Array:
+    """The rows of `data` in order, column by column, each inside its segment."""
+    check_sum(lengths, len(data), "data")
+    segments = np.repeat(np.arange(len(lengths)), lengths).reshape(-1, *[1] * (data.ndim - 1))
+    segments = np.broadcast_to(segments, data.shape)
+    if not descending:
+        return np.lexsort((data, segments), axis=0)
+    return len(data) - 1 - np.lexsort((data[::-1], -segments[::-1]), axis=0)[::-1]
+
+
+def _check_extreme(kind: str) -> None:
+    """ValueError unless kind is "max" or "min"."""
+    if kind not in ("max", "min"):
+        raise ValueError(f"kind is {kind!r}, expected 'max' or 'min'")
+
+
+def _check_column(array: Array, argument: str) -> None:
+    """ValueError unless rows are single elements."""
+    if array.ndim != 1:
+        raise ValueError(f"{argument} has {array.ndim} dimensions, expected 1")

@@ -1,13 +1,41 @@
 """Several sequences in each row."""
 
-# mypy: disable-error-code="no-any-return"
+from bisect import bisect_left, insort
+from collections import defaultdict
+from typing import Any, NamedTuple
 
-from typing import Any
+import numpy as np
 
-from seqflow.kernels import choice
-from seqflow.kernels.arrays import Array, PackingPlan
+from seqflow.kernels.arrays import Array, apart, int64_counts, output, rows, scalar
+from seqflow.kernels.checks import (
+    check_same_size,
+    check_sum,
+    check_width,
+    checked_indices,
+    offsets_of,
+    total_of,
+)
+from seqflow.kernels.dispatch import kernel
+from seqflow.kernels.error import slice_outside, too_full
+from seqflow.kernels.forms import COUNTS, ROWS
+
+__all__ = ["PackingPlan", "fill_packed", "plan_packing"]
 
 
+class PackingPlan(NamedTuple):
+    """Which piece of which sequence goes where: the pieces row by row, in the order they have in the row.
+
+    sources[P]: the sequence of each piece; starts[P]: its first element inside that sequence;
+    piece_lengths[P]: its number of elements; pieces[R]: how many pieces each row has. All int64.
+    """
+
+    sources: Array
+    starts: Array
+    piece_lengths: Array
+    pieces: Array
+
+
+@kernel(lengths=COUNTS)
 def plan_packing(lengths: Array, capacity: int, strategy: str = "best_fit") -> PackingPlan:
     """Which sequences share a row of `capacity`: lengths[B] -> sources[P], starts[P], piece_lengths[P], pieces[R].
 
@@ -18,9 +46,18 @@ def plan_packing(lengths: Array, capacity: int, strategy: str = "best_fit") -> P
     long sequence have rows of their own: before all others in best_fit, which treats the remainder like any
     sequence; in first_fit in their turn, and the remainder opens one more row.
     """
-    return choice.chosen.plan_packing(lengths, capacity, strategy)
+    _check_strategy(capacity, strategy)
+    lengths = int64_counts(lengths, "lengths")
+    total = total_of(lengths, "lengths")
+    if strategy == "concat":
+        return _cut_stream(lengths, total, capacity)
+    placed = _best_fit(lengths, capacity) if strategy == "best_fit" else _first_fit(lengths, capacity)
+    placed.sort(key=lambda piece: piece[0])  # stable: pieces of a row stay in the order they were placed
+    table = np.array(placed, np.int64).reshape(-1, 4).T.copy()
+    return PackingPlan(table[1], table[2], table[3], np.bincount(table[0]).astype(np.int64))
 
 
+@kernel(data=ROWS, lengths=COUNTS, plan=dict.fromkeys(PackingPlan._fields, COUNTS))
 def fill_packed(
     data: Array,
     lengths: Array,
@@ -35,4 +72,121 @@ def fill_packed(
     segment_ids count from 1 in each row, position_ids from 0 in each piece; padding is 0 in both and `value` in
     packed. `out` is an array for each of the three. Any plan that stays inside data[sum(lengths), *d] will do.
     """
-    return choice.chosen.fill_packed(data, lengths, plan, capacity, value, out=out)
+    check_width(capacity)
+    data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    sources, starts, sizes, pieces = (
+        int64_counts(array, name) for array, name in zip(plan, PackingPlan._fields, strict=True)
+    )
+    check_same_size(sources=sources, starts=starts, piece_lengths=sizes)
+    fill = scalar(value, data.dtype)
+    shape = (len(pieces), capacity)
+    given = out or (None, None, None)
+    packed = output(given[0], shape + data.shape[1:], data.dtype)
+    segment_ids = output(given[1], shape, np.dtype(np.int32), "segment_ids")
+    position_ids = output(given[2], shape, np.dtype(np.int32), "position_ids")
+    data = apart(data, packed)
+    _check_plan(len(data), lengths, sources, starts, sizes, pieces, capacity)
+
+    row = np.repeat(np.arange(len(pieces)), pieces)
+    ends, first = offsets_of(sizes), offsets_of(pieces)
+    begin = ends[:-1] - ends[first[:-1]][row] + row * capacity  # of each piece, in the flat output
+    position = np.arange(ends[-1]) - np.repeat(ends[:-1], sizes)
+    place = np.repeat(begin, sizes) + position
+    packed[...] = fill
+    packed.reshape(shape[0] * capacity, *data.shape[1:])[place] = data[
+        np.repeat(offsets_of(lengths)[sources] + starts, sizes) + position
+    ]
+    segment_ids[...] = position_ids[...] = 0
+    segment_ids.reshape(-1)[place] = np.repeat(np.arange(len(row)) - first[:-1][row] + 1, sizes)
+    position_ids.reshape(-1)[place] = position
+    return packed, segment_ids, position_ids
+
+
+def _cut_stream(lengths: Array, total: int, capacity: int) -> PackingPlan:
+    ends = np.cumsum(lengths, dtype=np.int64)
+    cuts = np.unique(np.concatenate([ends, np.arange(0, total, capacity)]))
+    cuts = cuts[cuts < total] if total else cuts[:0]
+    sources = np.searchsorted(ends, cuts, side="right")
+    starts = cuts - (ends - lengths)[sources]
+    return PackingPlan(sources, starts, np.diff(cuts, append=total), np.bincount(cuts // capacity))
+
+
+Pieces = list[tuple[int, int, int, int]]
+
+"""(row, source, start, length)"""
+
+
+def _best_fit(lengths: Array, capacity: int) -> Pieces:
+    """Longest first, each into the least room that is enough; of equal rooms the one that changed last."""
+    placed: Pieces = []
+    for source in np.flatnonzero(lengths > capacity).tolist():
+        for start in range(0, int(lengths[source]) // capacity * capacity, capacity):
+            placed.append((len(placed), source, start, capacity))
+    num_rows = len(placed)
+    remainders = np.where(lengths > capacity, lengths % capacity, lengths)
+    rows_of: dict[int, list[int]] = defaultdict(list)  # room -> the rows that have it, the last changed last
+    rooms: list[int] = []  # those that some row has, ascending
+    for source in np.argsort(-remainders, kind="stable").tolist():
+        size = int(remainders[source])
+        if size == 0:
+            break
+        fit = bisect_left(rooms, size)
+        if fit == len(rooms):
+            room, row, num_rows = capacity, num_rows, num_rows + 1
+        else:
+            room = rooms[fit]
+            row = rows_of[room].pop()
+            if not rows_of[room]:
+                rooms.pop(fit)
+        placed.append((row, source, int(lengths[source]) - size, size))
+        if room > size:
+            if not rows_of[room - size]:
+                insort(rooms, room - size)
+            rows_of[room - size].append(row)
+    return placed
+
+
+def _first_fit(lengths: Array, capacity: int) -> Pieces:
+    """In input order, each into the first row with room; what was cut opens rows of its own."""
+    placed: Pieces = []
+    room = np.zeros(len(lengths) + 1, np.int64)
+    num_rows = 0
+    for source, length in enumerate(lengths.tolist()):
+        for start in range(0, length, capacity):
+            size = min(capacity, length - start)
+            fits = room[:num_rows] >= size if length <= capacity else np.zeros(0, bool)
+            row = int(np.argmax(fits)) if fits.any() else num_rows
+            if row == num_rows:
+                num_rows += 1
+                if num_rows > len(room):
+                    room = np.concatenate([room, np.zeros_like(room)])
+                room[row] = capacity
+            room[row] -= size
+            placed.append((row, source, start, size))
+    return placed
+
+
+def _check_plan(
+    num_values: int, lengths: Array, sources: Array, starts: Array, sizes: Array, pieces: Array, capacity: int
+) -> None:
+    check_sum(lengths, num_values, "data")
+    check_sum(pieces, len(sizes), "piece_lengths", "pieces")
+    total_of(sizes, "piece_lengths")
+    checked_indices(sources, len(lengths), False, None, "sources")
+    room = lengths[sources]
+    bad = np.flatnonzero((starts < 0) | (sizes > room) | (starts > room - sizes))
+    if len(bad):
+        k = int(bad[0])
+        raise slice_outside("starts", k, int(starts[k]), int(sizes[k]), int(room[k]))
+    row_total = np.diff(offsets_of(sizes)[offsets_of(pieces)])
+    bad = np.flatnonzero(row_total > capacity)
+    if len(bad):
+        raise too_full(int(bad[0]), int(row_total[bad[0]]), capacity)
+
+
+def _check_strategy(capacity: int, strategy: str) -> None:
+    """ValueError for a capacity below 1 or an unknown strategy of packing."""
+    if strategy not in ("best_fit", "first_fit", "concat"):
+        raise ValueError(f"strategy is {strategy!r}, expected 'best_fit', 'first_fit' or 'concat'")
+    if not 1 <= capacity < 2**31:
+        raise ValueError(f"capacity is {capacity}, expected 1 to {2**31 - 1}")

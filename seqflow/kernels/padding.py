@@ -1,13 +1,18 @@
 """Between flat rows and padded ones."""
 
-# mypy: disable-error-code="no-any-return"
-
 from typing import Any
 
-from seqflow.kernels import choice
-from seqflow.kernels.arrays import Array
+import numpy as np
+
+from seqflow.kernels.arrays import Array, apart, int64_counts, output, rows, scalar
+from seqflow.kernels.checks import check_room, check_sum, check_width, offsets_of, total_of
+from seqflow.kernels.dispatch import kernel
+from seqflow.kernels.forms import COUNTS, ROWS
+
+__all__ = ["pack_by_time", "pad", "unpack_by_time", "unpad"]
 
 
+@kernel(data=ROWS, lengths=COUNTS)
 def pad(
     data: Array,
     lengths: Array,
@@ -24,14 +29,40 @@ def pad(
     `side` is where the padding, `value`, goes. A length above `width` is a KernelError, unless `truncate` keeps
     the head of the sequence (its tail with side="left"). `out` and `mask` are arrays to write to.
     """
-    return choice.chosen.pad(data, lengths, width, value, side, truncate=truncate, out=out, mask=mask)
+    _check_side(side)
+    check_width(width)
+    data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    fill = scalar(value, data.dtype)
+    shape = (len(lengths), width)
+    out = output(out, shape + data.shape[1:], data.dtype)
+    mask = output(mask, shape, np.dtype(bool), "mask")
+    check_sum(lengths, len(data), "data")
+    if not truncate:
+        check_room(lengths, width)
+    data = apart(apart(data, out), mask)
+    taken = np.minimum(lengths, width)
+    dropped = lengths - taken if side == "left" else np.zeros_like(lengths)
+    inside = np.arange(len(data)) - np.repeat(offsets_of(lengths)[:-1] + dropped, lengths)
+    mask[...] = _mask(taken, width, side)
+    out[...] = fill
+    out[mask] = data[(inside >= 0) & (inside < np.repeat(taken, lengths))]
+    return out, mask
 
 
+@kernel(padded=ROWS, lengths=COUNTS)
 def unpad(padded: Array, lengths: Array, side: str = "right", *, out: Array | None = None) -> Array:
     """The inverse of `pad`: padded[B, T, *d], lengths[B] -> data[sum(lengths), *d]."""
-    return choice.chosen.unpad(padded, lengths, side, out=out)
+    _check_side(side)
+    padded, lengths = rows(padded, "padded"), int64_counts(lengths, "lengths")
+    _check_padded(padded, lengths)
+    total = total_of(lengths, "lengths")
+    check_room(lengths, padded.shape[1])
+    out = output(out, (total, *padded.shape[2:]), padded.dtype)
+    out[...] = apart(padded, out)[_mask(lengths, padded.shape[1], side)]
+    return out
 
 
+@kernel(data=ROWS, lengths=COUNTS)
 def pack_by_time(
     data: Array, lengths: Array, num_steps: int, value: Any = 0, *, out: Array | None = None
 ) -> Array:
@@ -39,9 +70,52 @@ def pack_by_time(
 
     A length above `num_steps` is a KernelError.
     """
-    return choice.chosen.pack_by_time(data, lengths, num_steps, value, out=out)
+    check_width(num_steps)
+    data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    fill = scalar(value, data.dtype)
+    out = output(out, (num_steps, len(lengths), *data.shape[1:]), data.dtype)
+    check_sum(lengths, len(data), "data")
+    check_room(lengths, num_steps)
+    data = apart(data, out)
+    out[...] = fill
+    out.swapaxes(0, 1)[_mask(lengths, num_steps, "right")] = data
+    return out
 
 
+@kernel(packed=ROWS, lengths=COUNTS)
 def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -> Array:
     """The inverse of `pack_by_time`: packed[T, B, *d], lengths[B] -> data[sum(lengths), *d]."""
-    return choice.chosen.unpack_by_time(packed, lengths, out=out)
+    packed, lengths = rows(packed, "packed"), int64_counts(lengths, "lengths")
+    _check_packed(packed, lengths)
+    total = total_of(lengths, "lengths")
+    check_room(lengths, len(packed))
+    out = output(out, (total, *packed.shape[2:]), packed.dtype)
+    out[...] = apart(packed, out).swapaxes(0, 1)[_mask(lengths, len(packed), "right")]
+    return out
+
+
+def _mask(taken: Array, width: int, side: str) -> Array:
+    positions = np.arange(width)
+    return positions < taken[:, None] if side == "right" else positions >= width - taken[:, None]
+
+
+def _check_side(side: str) -> None:
+    """ValueError unless padding goes to the "right" or the "left"."""
+    if side not in ("right", "left"):
+        raise ValueError(f"side is {side!r}, expected 'right' or 'left'")
+
+
+def _check_padded(padded: Array, lengths: Array) -> None:
+    """ValueError unless `padded` is [B, T, *d] for the B lengths."""
+    if padded.ndim < 2:
+        raise ValueError(f"padded has {padded.ndim} dimensions, expected 2 or more")
+    if len(padded) != len(lengths):
+        raise ValueError(f"padded has {len(padded)} rows but there are {len(lengths)} lengths")
+
+
+def _check_packed(packed: Array, lengths: Array) -> None:
+    """ValueError unless `packed` is [T, B, *d] for the B lengths."""
+    if packed.ndim < 2:
+        raise ValueError(f"packed has {packed.ndim} dimensions, expected 2 or more")
+    if packed.shape[1] != len(lengths):
+        raise ValueError(f"packed has {packed.shape[1]} columns but there are {len(lengths)} lengths")

@@ -1,11 +1,31 @@
 """Recurrent cells over sequences of different lengths."""
 
-# mypy: disable-error-code="no-any-return"
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
-from seqflow.kernels import choice
-from seqflow.kernels.arrays import Array
+import numpy as np
+
+from seqflow.kernels.arrays import Array, int64_counts
+from seqflow.kernels.cells import CellArguments, cell_arguments, empty_states
+from seqflow.kernels.checks import check_sum, offsets_of
+from seqflow.kernels.dispatch import kernel
+from seqflow.kernels.forms import COUNTS, FLOATS
+
+__all__ = ["run_cell"]
+
+ROWS_AT_ONCE = 512
+
+"""About how many rows of x are multiplied with w_ih in one go."""
+
+Step = Callable[[Array, Array, Array | None], None]
+
+"""Takes what x gives to the gates of some sequences, and updates their h and c."""
 
 
+@kernel(
+    x=FLOATS, lengths=COUNTS, w_ih=FLOATS, w_hh=FLOATS, bias_ih=FLOATS, bias_hh=FLOATS, h0=FLOATS, c0=FLOATS
+)
 def run_cell(
     cell: str,
     x: Array,
@@ -28,4 +48,138 @@ def run_cell(
     "gru_reset_first" (applied to the state before it), "rnn_tanh" or "rnn_relu". `reverse` runs each sequence
     from its end. The last state of an empty sequence is the one before the first step.
     """
-    return choice.chosen.run_cell(cell, x, lengths, w_ih, w_hh, bias_ih, bias_hh, h0, c0, reverse=reverse)
+    lengths = int64_counts(lengths, "lengths")
+    arguments = cell_arguments(cell, len(lengths), x, w_ih, w_hh, bias_ih, bias_hh, h0, c0)
+    check_sum(lengths, len(x), "x")
+    out, h_last, c_last = empty_states(arguments, cell, len(lengths))
+    weights, bias, step = _CELLS[cell](arguments)
+    order = np.argsort(-lengths, kind="stable")
+    h, c = h_last[order], None if c_last is None else c_last[order]
+    with np.errstate(all="ignore"):
+        for rows, alive in _schedule(lengths[order], offsets_of(lengths)[order], reverse):
+            gates = arguments.x[rows] @ weights
+            gates += bias
+            states = np.empty((len(rows), h.shape[1]), h.dtype)
+            begin = 0
+            for n in alive:
+                step(gates[begin : begin + n], h[:n], None if c is None else c[:n])
+                states[begin : begin + n] = h[:n]
+                begin += n
+            out[rows] = states
+    h_last[order] = h
+    if c_last is not None:
+        c_last[order] = c
+    return out, h_last, c_last
+
+
+def _schedule(lengths: Array, starts: Array, reverse: bool) -> Iterator[tuple[Array, list[int]]]:
+    """Blocks of steps: the rows that are read, step by step, and how many in each step.
+
+    The sequences come longest first, so that those alive in a step are the first ones.
+    """
+    longest = int(lengths.max(initial=0))
+    alive = len(lengths) - np.searchsorted(lengths[::-1], np.arange(longest), side="right")
+    first, direction = (starts + lengths - 1, -1) if reverse else (starts, 1)
+    block = (np.cumsum(alive) - 1) // ROWS_AT_ONCE
+    for steps in np.split(np.arange(longest), np.flatnonzero(np.diff(block)) + 1):
+        rows = [first[: alive[t]] + direction * t for t in steps]
+        yield np.concatenate(rows) if rows else first[:0], alive[steps].tolist()
+
+
+def _lstm(arguments: CellArguments) -> tuple[Array, Array, Step]:
+    hidden = arguments.w_hh.shape[1]
+    signs = np.repeat(np.array([-1, -1, -2, -1], arguments.x.dtype), hidden)
+    step = partial(_lstm_step, arguments.w_hh.T * signs, hidden)
+    return arguments.w_ih.T * signs, signs * _bias(arguments), step
+
+
+def _lstm_step(weights: Array, hidden: int, gates: Array, h: Array, c: Array) -> None:
+    gates += h @ weights
+    i, f, g, o = (gates[:, k * hidden : (k + 1) * hidden] for k in range(4))
+    _sigmoid_of_negated(gates)
+    g *= 2  # tanh(g) = 2 sigmoid(2 g) - 1
+    g -= 1
+    c *= f
+    i *= g
+    c += i
+    np.tanh(c, out=h)
+    h *= o
+
+
+def _gru(arguments: CellArguments, *, reset_first: bool) -> tuple[Array, Array, Step]:
+    hidden = arguments.w_hh.shape[1]
+    signs = np.repeat(np.array([-1, -1, 1], arguments.x.dtype), hidden)
+    bias, outside = _biases(arguments)
+    if reset_first:
+        bias, step = bias + outside, _gru_reset_first_step
+    else:  # what is added to the product with w_hh is in the reset gate's hands
+        bias[: 2 * hidden] += outside[: 2 * hidden]
+        step = partial(_gru_step, outside[2 * hidden :])
+    return arguments.w_ih.T * signs, signs * bias, partial(step, arguments.w_hh.T * signs)
+
+
+def _gru_step(bias: Array, weights: Array, gates: Array, h: Array, c: None) -> None:
+    hidden = h.shape[1]
+    recurrent = h @ weights
+    reset_and_update, new = gates[:, : 2 * hidden], gates[:, 2 * hidden :]
+    reset_and_update += recurrent[:, : 2 * hidden]
+    _sigmoid_of_negated(reset_and_update)
+    recurrent[:, 2 * hidden :] += bias
+    new += gates[:, :hidden] * recurrent[:, 2 * hidden :]
+    _update(gates[:, hidden : 2 * hidden], np.tanh(new, out=new), h)
+
+
+def _gru_reset_first_step(weights: Array, gates: Array, h: Array, c: None) -> None:
+    hidden = h.shape[1]
+    reset_and_update, new = gates[:, : 2 * hidden], gates[:, 2 * hidden :]
+    reset_and_update += h @ weights[:, : 2 * hidden]
+    _sigmoid_of_negated(reset_and_update)
+    new += (gates[:, :hidden] * h) @ weights[:, 2 * hidden :]
+    _update(gates[:, hidden : 2 * hidden], np.tanh(new, out=new), h)
+
+
+def _update(update: Array, new: Array, h: Array) -> None:
+    h -= new
+    h *= update
+    h += new
+
+
+def _rnn(arguments: CellArguments, *, activation: Callable[..., Any]) -> tuple[Array, Array, Step]:
+    return arguments.w_ih.T, _bias(arguments), partial(_rnn_step, arguments.w_hh.T, activation)
+
+
+def _rnn_step(weights: Array, activation: Callable[..., Any], gates: Array, h: Array, c: None) -> None:
+    gates += h @ weights
+    activation(gates, out=h)
+
+
+def _relu(values: Array, out: Array) -> None:
+    np.maximum(values, 0, out=out)
+
+
+def _sigmoid_of_negated(values: Array) -> None:
+    """sigmoid(x) of -x, in place: the minus is in the weights."""
+    np.exp(values, out=values)
+    values += 1
+    np.divide(1, values, out=values)
+
+
+def _biases(arguments: CellArguments) -> tuple[Array, Array]:
+    """Fresh copies of both, 0 where there is none."""
+    zeros = np.zeros(len(arguments.w_hh), arguments.x.dtype)
+    ih, hh = (zeros if bias is None else bias for bias in (arguments.bias_ih, arguments.bias_hh))
+    return ih.copy(), hh.copy()
+
+
+def _bias(arguments: CellArguments) -> Array:
+    ih, hh = _biases(arguments)
+    return ih + hh
+
+
+_CELLS: dict[str, Callable[[CellArguments], tuple[Array, Array, Step]]] = {
+    "lstm": _lstm,
+    "gru": partial(_gru, reset_first=False),
+    "gru_reset_first": partial(_gru, reset_first=True),
+    "rnn_tanh": partial(_rnn, activation=np.tanh),
+    "rnn_relu": partial(_rnn, activation=_relu),
+}

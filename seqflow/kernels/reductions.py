@@ -1,13 +1,18 @@
 """Reducing the rows of each segment."""
 
-# mypy: disable-error-code="no-any-return"
-
 from typing import Any
 
-from seqflow.kernels import choice
-from seqflow.kernels.arrays import Array
+import numpy as np
+
+from seqflow.kernels.arrays import Array, int64_counts, mean_dtype, reduced_dtype, rows, scalar
+from seqflow.kernels.checks import check_sum, checked_indices, offsets_of
+from seqflow.kernels.dispatch import kernel
+from seqflow.kernels.forms import COUNTS, NUMBERS
+
+__all__ = ["gather_segment_reduce", "segment_reduce", "segment_variance"]
 
 
+@kernel(data=NUMBERS, lengths=COUNTS)
 def segment_reduce(kind: str, data: Array, lengths: Array, empty: Any = 0) -> Array:
     """Reduce the rows of each segment: data[sum(lengths), *d], lengths[B] -> out[B, *d].
 
@@ -15,18 +20,40 @@ def segment_reduce(kind: str, data: Array, lengths: Array, empty: Any = 0) -> Ar
     NaT win). An empty segment gives `empty`, a scalar of the result's dtype. Floats are added up in blocks and
     in float64; integers wrap around, as in NumPy.
     """
-    return choice.chosen.segment_reduce(kind, data, lengths, empty)
+    data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    dtype = reduced_dtype(kind, data.dtype)
+    check_sum(lengths, len(data), "data")
+    out = np.full((len(lengths), *data.shape[1:]), scalar(empty, dtype), dtype)
+    filled = lengths > 0
+    if filled.any():
+        ufunc = {"max": np.maximum, "min": np.minimum, "prod": np.multiply}.get(kind, np.add)
+        with np.errstate(all="ignore"):
+            reduced = ufunc.reduceat(widened(kind, data), offsets_of(lengths)[:-1][filled], axis=0)
+            if kind == "mean":
+                reduced = reduced / lengths[filled].reshape(-1, *[1] * (data.ndim - 1))
+            out[filled] = reduced.astype(dtype)
+    return out
 
 
+@kernel(data=NUMBERS, lengths=COUNTS)
 def segment_variance(data: Array, lengths: Array, ddof: int = 0, empty: Any = 0) -> Array:
     """The mean squared distance from the mean of the segment: data[sum(lengths), *d], lengths[B] -> out[B, *d].
 
     The sum of squares is divided by `length - ddof`; a segment that is not longer than `ddof` gives `empty`. dtype:
     `mean_dtype`.
     """
-    return choice.chosen.segment_variance(data, lengths, ddof, empty)
+    data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    dtype = mean_dtype(data.dtype)
+    wide = widened("mean", data)
+    with np.errstate(all="ignore"):
+        distance = wide - np.repeat(segment_reduce("mean", wide, lengths), lengths, axis=0)
+        squares = segment_reduce("sum", distance * distance, lengths)
+        out: Array = (squares / (lengths - ddof).reshape(-1, *[1] * (data.ndim - 1))).astype(dtype)
+    out[lengths <= ddof] = scalar(empty, dtype)
+    return out
 
 
+@kernel(table=NUMBERS, indices=COUNTS, lengths=COUNTS)
 def gather_segment_reduce(
     kind: str, table: Array, indices: Array, lengths: Array, empty: Any = 0, ignore_index: int | None = None
 ) -> Array:
@@ -35,4 +62,23 @@ def gather_segment_reduce(
     An index equal to `ignore_index` counts for nothing: not in a mean, nor is a segment of such indices
     anything but empty.
     """
-    return choice.chosen.gather_segment_reduce(kind, table, indices, lengths, empty, ignore_index)
+    table, indices, lengths = (
+        rows(table, "table"),
+        int64_counts(indices, "indices"),
+        int64_counts(lengths, "lengths"),
+    )
+    reduced_dtype(kind, table.dtype)
+    check_sum(lengths, len(indices), "indices")
+    picked, used = checked_indices(indices, len(table), False, ignore_index)
+    before = np.concatenate([[0], np.cumsum(used)])
+    kept = np.diff(before[offsets_of(lengths)])
+    return segment_reduce(kind, table[picked[used]], kept, empty)
+
+
+def widened(kind: str, data: Array) -> Array:
+    """Data in the dtype they are added up in."""
+    if kind in ("max", "min"):
+        return data
+    if data.dtype.kind in "fc":
+        return data.astype(np.result_type(data.dtype, np.float64), copy=False)
+    return data.astype(reduced_dtype(kind, data.dtype), copy=False)

@@ -1,25 +1,46 @@
 """Exponentials inside segments, each taken relative to the largest so that none overflows."""
 
-# mypy: disable-error-code="no-any-return"
-
 from typing import Any
 
-from seqflow.kernels import choice
-from seqflow.kernels.arrays import Array
+import numpy as np
+
+from seqflow.kernels.arrays import Array, int64_counts, mean_dtype, rows, scalar
+from seqflow.kernels.dispatch import kernel
+from seqflow.kernels.forms import COUNTS, NUMBERS
+from seqflow.kernels.reductions import segment_reduce, widened
+
+__all__ = ["segment_logsumexp", "softmax_within"]
 
 
+@kernel(data=NUMBERS, lengths=COUNTS)
 def softmax_within(data: Array, lengths: Array, log: bool = False) -> Array:
     """exp(data) divided by its sum over the segment: data[sum(lengths), *d] -> out[sum(lengths), *d].
 
     With `log`, the logarithm of that. dtype: `mean_dtype`. A segment that holds NaN or +infinity, or nothing but
     -infinity, gives NaN.
     """
-    return choice.chosen.softmax_within(data, lengths, log)
+    data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    wide = widened("mean", data)
+    with np.errstate(all="ignore"):
+        shifted = wide - np.repeat(segment_reduce("max", wide, lengths), lengths, axis=0)
+        total = np.repeat(segment_reduce("sum", np.exp(shifted), lengths), lengths, axis=0)
+        result: Array = shifted - np.log(total) if log else np.exp(shifted) / total
+        return result.astype(mean_dtype(data.dtype), copy=False)
 
 
+@kernel(data=NUMBERS, lengths=COUNTS)
 def segment_logsumexp(data: Array, lengths: Array, empty: Any = 0) -> Array:
     """log(sum(exp(data))) of each segment: data[sum(lengths), *d], lengths[B] -> out[B, *d]; dtype: `mean_dtype`.
 
     An empty segment gives `empty`, a scalar of the result's dtype.
     """
-    return choice.chosen.segment_logsumexp(data, lengths, empty)
+    data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    dtype = mean_dtype(data.dtype)
+    wide = widened("mean", data)
+    with np.errstate(all="ignore"):
+        shift = segment_reduce("max", wide, lengths)
+        shift[~np.isfinite(shift)] = 0
+        total = segment_reduce("sum", np.exp(wide - np.repeat(shift, lengths, axis=0)), lengths)
+        result: Array = (shift + np.log(total)).astype(dtype)
+    result[lengths == 0] = scalar(empty, dtype)
+    return result

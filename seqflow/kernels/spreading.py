@@ -1,21 +1,43 @@
-"""Rows written more than once: each for its whole segment, each with its neighbours."""
-
-# mypy: disable-error-code="no-any-return"
+"""Rows repeated: each one over its whole segment, or each one into the windows around its neighbours."""
 
 from typing import Any
 
-from seqflow.kernels import choice
-from seqflow.kernels.arrays import Array
+import numpy as np
+
+from seqflow.kernels.arrays import Array, apart, int64_counts, output, rows, scalar
+from seqflow.kernels.checks import check_same_size, check_sum, check_width, offsets_of, total_of
+from seqflow.kernels.dispatch import kernel
+from seqflow.kernels.forms import COUNTS, ROWS
+
+__all__ = ["expand", "windows"]
 
 
+@kernel(data=ROWS, lengths=COUNTS)
 def expand(data: Array, lengths: Array, *, out: Array | None = None) -> Array:
     """Each row as many times as its length says: data[B, *d], lengths[B] -> rows[sum(lengths), *d]."""
-    return choice.chosen.expand(data, lengths, out=out)
+    data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    check_same_size(data=data, lengths=lengths)
+    total = total_of(lengths, "lengths")
+    out = output(out, (total, *data.shape[1:]), data.dtype)
+    out[...] = np.repeat(apart(data, out), lengths, axis=0)
+    return out
 
 
+@kernel(data=ROWS, lengths=COUNTS)
 def windows(data: Array, lengths: Array, before: int, after: int, value: Any = 0) -> Array:
     """Each row with those around it in its segment: data[sum(lengths), *d] -> [sum(lengths), before+1+after, *d].
 
     Places outside the segment hold `value`.
     """
-    return choice.chosen.windows(data, lengths, before, after, value)
+    check_width(before, "before")
+    check_width(after, "after")
+    data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    check_sum(lengths, len(data), "data")
+    offsets = offsets_of(lengths)
+    first, end = np.repeat(offsets[:-1], lengths)[:, None], np.repeat(offsets[1:], lengths)[:, None]
+    places = np.arange(len(data))[:, None] + np.arange(-before, after + 1)
+    inside = (places >= first) & (places < end)
+    out = np.empty((len(data), before + 1 + after, *data.shape[1:]), data.dtype)
+    out[...] = scalar(value, data.dtype)
+    out[inside] = data[places[inside]]
+    return out

@@ -1,4 +1,4 @@
-"""Rows that cannot be used: raise, skip and count, or set aside with the reason."""
+"""Rows that cannot be used: raise an error, skip and count them, or write them to a quarantine file."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from seqflow import providers
 from seqflow.errors import OpError, ProviderError
+from seqflow.output.files import KIND_OF_SUFFIX, FileWriter, Format
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from seqflow.loader.origins import RowNumbers
+    from seqflow.loader.provenance import RowNumbers
     from seqflow.providers import Block
     from seqflow.record import BadRow
 
@@ -23,10 +25,11 @@ Policy = Literal["raise", "skip", "quarantine"]
 
 @dataclass(frozen=True, slots=True)
 class BadRows:
-    """What to do with a row that cannot be used.
+    """The policy for rows that cannot be used.
 
     "raise" stops with an error that names file, block, row, column and reason; "skip" leaves the row out and
-    counts it; "quarantine" also writes it, with those five, to the Arrow file `path`.
+    counts it; "quarantine" also writes it, with those five, to the file `path`, in Parquet or Arrow format as its
+    suffix says.
     """
 
     policy: Policy = "raise"
@@ -39,10 +42,14 @@ class BadRows:
             raise OpError(
                 f"BadRows: policy {self.policy!r} {'needs a' if self.path is None else 'takes no'} path"
             )
+        if self.path is not None and Path(self.path).suffix.lower() not in KIND_OF_SUFFIX:
+            raise OpError(
+                f"BadRows: path is {str(self.path)!r}, expected a name that ends in .parquet or .arrow"
+            )
 
 
 class BadRowHandler:
-    """Applies one policy during one run, and counts."""
+    """Applies a policy during one run, and counts the bad rows."""
 
     def __init__(self, policy: BadRows) -> None:
         self.policy = policy
@@ -58,7 +65,7 @@ class BadRowHandler:
     ) -> Array:
         """A mask of the rows to keep; ProviderError for the first bad one where the policy is to raise.
 
-        `numbers` says which rows of the block the rows of `batch` are.
+        `numbers` has the numbers in the block of the rows of `batch`.
         """
         if not self.keeps_going:
             first = bad[0]
@@ -75,15 +82,20 @@ class BadRowHandler:
         return keep
 
     def close(self, *, keep: bool) -> None:
-        """End the run: the quarantined rows get their final name, or are dropped with the run."""
+        """End the run: the quarantine file gets its final name, or is removed where the run failed."""
         if self._file is not None:
             self._file.close(keep=keep)
 
 
-class Quarantine:
-    """An Arrow file of bad rows: `file`, `block`, `row`, `column`, `reason` and the row's own columns.
+REASON_FIELDS = ("file", "block", "row", "column", "reason")
 
-    It replaces the file of an earlier run, and no other: ProviderError where something else has its name.
+
+class Quarantine:
+    """A Parquet or Arrow file of bad rows: their own columns, and a struct column `bad` that says why.
+
+    The fields of `bad` are `file`, `block`, `row`, `column` and `reason`. The column is called `bad_` where the rows
+    have a column `bad` themselves. The file replaces that of an earlier run, and no other: ProviderError where
+    something else has its name.
     """
 
     def __init__(self, path: Path) -> None:
@@ -93,8 +105,8 @@ class Quarantine:
                 "  choose a new name"
             )
         self._path = path
-        self._temporary = path.with_name(f".{path.name}.tmp")
-        self._writer: Any = None
+        self._writer = FileWriter(path, Format(KIND_OF_SUFFIX[path.suffix.lower()]))
+        self._num_groups = 0
 
     def write(
         self, batch: pa.RecordBatch | pa.Table, bad: list[BadRow], numbers: RowNumbers, block: Block
@@ -102,37 +114,44 @@ class Quarantine:
         import pyarrow as pa
 
         taken = batch.take(pa.array([row.row for row in bad], pa.int64()))
-        reasons = {
-            "file": [block.origin] * len(bad),
-            "block": pa.array([block.index] * len(bad), pa.int64()),
-            "row": pa.array([numbers[row.row] for row in bad], pa.int64()),
-            "column": [row.column for row in bad],
-            "reason": [row.reason for row in bad],
-        }
-        columns = {f"bad.{name}": pa.array(values) for name, values in reasons.items()}
-        table = pa.table({**columns, **dict(zip(taken.schema.names, taken.columns, strict=True))})
-        if self._writer is None:
+        reasons = pa.StructArray.from_arrays(
+            [
+                pa.array([block.origin] * len(bad), pa.string()),
+                pa.array([block.index] * len(bad), pa.int64()),
+                pa.array([numbers[row.row] for row in bad], pa.int64()),
+                pa.array([row.column for row in bad], pa.string()),
+                pa.array([row.reason for row in bad], pa.string()),
+            ],
+            names=REASON_FIELDS,
+        )
+        name = "bad"
+        while name in taken.schema.names:
+            name += "_"
+        columns = dict(zip(taken.schema.names, taken.columns, strict=True))
+        if not self._num_groups:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = pa.ipc.new_file(self._temporary, table.schema)
-        self._writer.write_table(table)
+        self._writer.write(pa.table({name: reasons, **columns}), self._num_groups)
+        self._num_groups += 1
 
     def close(self, *, keep: bool) -> None:
-        if self._writer is None:
-            if keep:
-                self._path.unlink(missing_ok=True)  # of an earlier run, which had bad rows
-            return
-        self._writer.close()
-        if keep:
-            self._temporary.replace(self._path)
+        if not keep:
+            self._writer.discard()
+        elif self._num_groups:
+            self._writer.close()
+            self._writer.temporary.replace(self._path)
         else:
-            self._temporary.unlink(missing_ok=True)
+            self._path.unlink(missing_ok=True)  # of an earlier run, which had bad rows
 
 
 def _is_quarantine(path: Path) -> bool:
-    import pyarrow as pa
+    import pyarrow.types as types
 
     try:
-        with pa.memory_map(str(path)) as file:
-            return "bad.reason" in pa.ipc.open_file(file).schema.names
-    except (OSError, pa.ArrowException):
+        schema = providers.open(path).schema
+    except ProviderError:
         return False
+    return any(
+        field.name.rstrip("_") == "bad" and tuple(part.name for part in field.type) == REASON_FIELDS
+        for field in schema
+        if types.is_struct(field.type)
+    )

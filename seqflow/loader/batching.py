@@ -1,4 +1,4 @@
-"""Which rows make a batch: planned on lengths alone, in the order the rows come."""
+"""Rows and TokenBudget: batches of rows in the order of the source, planned on lengths alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Lengths = np.ndarray[Any, Any]
 
 @dataclass(slots=True)
 class OpenBatch:
-    """What the batch being filled holds so far."""
+    """The size of the batch that is being filled."""
 
     rows: int = 0
     tokens: int = 0
@@ -35,9 +35,9 @@ class Rows:
     def __post_init__(self) -> None:
         at_least_one("Rows", n=self.n)
 
-    def stops(self, num_rows: int, lengths: Lengths | None, carried: OpenBatch) -> list[int]:
+    def stops(self, num_rows: int, lengths: Lengths | None, open_batch: OpenBatch) -> list[int]:
         """The rows at which a batch ends, counted from the first of these `num_rows`."""
-        return list(range(self.n - carried.rows, num_rows + 1, self.n))
+        return list(range(self.n - open_batch.rows, num_rows + 1, self.n))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class TokenBudget:
     def __post_init__(self) -> None:
         at_least_one("TokenBudget", max_tokens=self.max_tokens, max_rows=self.max_rows)
 
-    def stops(self, num_rows: int, lengths: Lengths | None, carried: OpenBatch) -> list[int]:
+    def stops(self, num_rows: int, lengths: Lengths | None, open_batch: OpenBatch) -> list[int]:
         """The rows at which a batch ends, counted from the first of these rows.
 
         A batch ends before the row that would not fit any more, so the last one stays open.
@@ -68,12 +68,12 @@ class TokenBudget:
         found: list[int] = []
         start = 0
         while True:
-            count = self._fitting(lengths[start:], carried)
+            count = self._fitting(lengths[start:], open_batch)
             if start + count == num_rows:
                 return found
             found.append(start + count)
             start += count
-            carried = OpenBatch()
+            open_batch = OpenBatch()
 
     def _check_longest(self, lengths: Lengths) -> None:
         over = np.flatnonzero(lengths > self.max_tokens)
@@ -83,19 +83,19 @@ class TokenBudget:
                 "  truncate or split long rows in prepare"
             )
 
-    def _fitting(self, lengths: Lengths, carried: OpenBatch) -> int:
-        """How many of the first rows still fit, looking at ever more of them until one does not."""
+    def _fitting(self, lengths: Lengths, open_batch: OpenBatch) -> int:
+        """The number of first rows that still fit. The rows examined grow from 64 until one does not fit."""
         window = 64
         while True:
             head = lengths[:window].astype(np.int64)
             if self.padded:
-                rows = np.arange(carried.rows + 1, carried.rows + len(head) + 1)
-                tokens = np.maximum(np.maximum.accumulate(head), carried.longest) * rows
+                rows = np.arange(open_batch.rows + 1, open_batch.rows + len(head) + 1)
+                tokens = np.maximum(np.maximum.accumulate(head), open_batch.longest) * rows
             else:
-                tokens = np.cumsum(head) + carried.tokens
+                tokens = np.cumsum(head) + open_batch.tokens
             count = int(np.searchsorted(tokens, self.max_tokens, side="right"))
             if self.max_rows is not None:
-                count = min(count, self.max_rows - carried.rows)
+                count = min(count, self.max_rows - open_batch.rows)
             if count < len(head) or len(head) == len(lengths):
                 return count
             window *= 4
@@ -104,30 +104,30 @@ class TokenBudget:
 def batches(
     records: Iterable[Record], plan: Rows | TokenBudget, lengths_name: str | None
 ) -> Iterator[Record]:
-    """The records' rows in order, cut where the plan says; batches reach across the records' borders."""
+    """Batches of the records' rows, in order; a batch may have rows of several records."""
     parts: list[Record] = []
-    carried = OpenBatch()
+    open_batch = OpenBatch()
     for record in records:
         lengths = record[lengths_name] if lengths_name is not None else None
-        stops = plan.stops(record.num_rows, lengths, carried)
+        stops = plan.stops(record.num_rows, lengths, open_batch)
         for i, part in enumerate(split_rows(record, stops)):
             if part.num_rows:
                 parts.append(part)
             if i < len(stops):
                 if parts:
                     yield parts[0] if len(parts) == 1 else concat_records(parts)
-                parts, carried = [], OpenBatch()
+                parts, open_batch = [], OpenBatch()
         last = lengths[stops[-1] if stops else 0 :] if lengths is not None else None
-        _carry(carried, record.num_rows - (stops[-1] if stops else 0), last)
+        _extend(open_batch, record.num_rows - (stops[-1] if stops else 0), last)
     if parts and not plan.drop_last:
         yield parts[0] if len(parts) == 1 else concat_records(parts)
 
 
-def _carry(carried: OpenBatch, rows: int, lengths: Lengths | None) -> None:
-    carried.rows += rows
+def _extend(open_batch: OpenBatch, rows: int, lengths: Lengths | None) -> None:
+    open_batch.rows += rows
     if lengths is not None and len(lengths):
-        carried.tokens += int(lengths.sum())
-        carried.longest = max(carried.longest, int(lengths.max()))
+        open_batch.tokens += int(lengths.sum())
+        open_batch.longest = max(open_batch.longest, int(lengths.max()))
 
 
 def at_least_one(plan: str, **counts: int | None) -> None:

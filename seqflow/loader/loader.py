@@ -1,4 +1,4 @@
-"""Loader: provider → prepare → batching → net, in the order of the source."""
+"""Loader: batches from a provider, through `prepare`, a batch plan and `net`, in the order of the source."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Any
 import numpy as np
 
 from seqflow import executor, kernels, providers
-from seqflow.errors import BatchPlanError, LodError, NetError, OpError, OpTypeError, SeqflowError
+from seqflow.byte_sizes import parse_bytes
+from seqflow.errors import BatchPlanError, LodError, NetError, OpTypeError, SeqflowError
 from seqflow.loader.bad_rows import BadRowHandler, BadRows
-from seqflow.loader.batching import Rows, TokenBudget, batches, planned_lengths
-from seqflow.loader.origins import (
-    OF_NETS,
-    OF_ROWS,
-    Origins,
-    RowNumbers,
-    Stretch,
-    first_failing_row,
-    place_of,
-)
+from seqflow.loader.batching import Rows, batches, planned_lengths
 from seqflow.loader.packing import Packed, pack, packed_batches
+from seqflow.loader.plans import BatchPlan, batch_plan
 from seqflow.loader.prefetch import Prefetch
-from seqflow.loader.sizes import parse_bytes
+from seqflow.loader.provenance import (
+    NET_ERRORS,
+    ROW_ERRORS,
+    Provenance,
+    RowNumbers,
+    RowRange,
+    describe_rows,
+    first_failing_row,
+)
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
 from seqflow.record import BadRow, Record, convert, from_arrow, nbytes, slice_rows, to_arrow
@@ -35,18 +36,18 @@ Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]
 
 @dataclass(slots=True)
 class Stats:
-    """What an iteration has done so far."""
+    """Counts of one iteration so far."""
 
     rows: int = 0
-    """Rows of the source that went in, bad ones left out."""
+    """Rows of the source, without bad ones."""
     tokens: int = 0
-    """Elements of the planned column in the batches handed out."""
+    """Elements of the planned column in the batches so far."""
     cells: int = 0
-    """Elements those batches have once they are dense: packed rows, or rows padded to the longest."""
+    """Elements of these batches when dense: of packed rows, or of rows padded to the longest."""
     batches: int = 0
     bad_rows: int = 0
     seconds_waiting: float = 0.0
-    """How long the consumer waited for data."""
+    """Time for which the consumer waited for data."""
     bytes_in_flight: int = 0
     """Bytes of blocks read ahead or in use, of at most `memory`."""
 
@@ -59,19 +60,21 @@ class Stats:
 class Loader:
     """Batches of named tensors from a source of rows.
 
-        loader = Loader("docs/*.parquet", columns=["tokens"], batch=Rows(256), net="x, mask = pad(…)")
+        loader = Loader("docs/*.parquet", columns=["tokens"], batch=256, net="x, mask = pad(…)")
         for batch in loader: ...
 
     `source` is a path, a glob, a folder, an object with `__arrow_c_stream__`, or a provider; further keywords go
     to `sf.open`. Blocks come in order. `prepare` runs on each block before batches are planned and may change
     lengths and the number of rows; `net` runs on each batch. Both are a Net, its text, or a Python function from
-    record to mapping. `batch` is `Rows`, `TokenBudget` or `Packed`. `constants` are bound to both nets.
+    record to mapping. `batch` is a number of rows, `Rows`, `TokenBudget` or `Packed`. `constants` are bound to both
+    nets.
 
     `window` is how many bytes of rows are packed together; `memory` bounds the bytes of blocks read ahead and in
     use (one block is always let through). `fill` and `valid` say what null values become, `bad_rows` what
     happens to rows that cannot be used.
 
-    Each `iter(loader)` starts anew. A batch is a record: a mapping of tensors, which knows the lengths of each.
+    Each `iter(loader)` starts anew. A batch is a Record: a mapping of names to tensors that knows which
+    lengths describe each. `batch.num_rows` counts its rows.
     """
 
     def __init__(
@@ -81,7 +84,7 @@ class Loader:
         columns: Sequence[str] | None = None,
         prepare: Net | str | Transform | None = None,
         net: Net | str | Transform | None = None,
-        batch: Rows | TokenBudget | Packed = Rows(256),  # noqa: B008 (frozen)
+        batch: BatchPlan | int = 256,
         constants: Mapping[str, Any] | None = None,
         window: int | str = "32 MiB",
         memory: int | str = "256 MiB",
@@ -94,9 +97,7 @@ class Loader:
         self.source: Provider = source if is_provider else providers.open(source, columns=columns, **options)
         self.columns = columns
         self.prepare, self.net = _bind_constants(_transform(prepare), _transform(net), dict(constants or {}))
-        if not isinstance(batch, (Rows, TokenBudget, Packed)):
-            raise OpError(f"Loader: batch is {batch!r}, expected Rows(…), TokenBudget(…) or Packed(…)")
-        self.batch = batch
+        self.batch = batch_plan(batch)
         self.window = parse_bytes(window)
         self.memory = parse_bytes(memory)
         self.bad_rows = BadRows(bad_rows) if isinstance(bad_rows, str) else bad_rows  # type: ignore[arg-type]
@@ -127,8 +128,8 @@ class Loader:
                 assert name is not None
                 record = pack(record, self.batch, name)
             return record if self.net is None else _apply(self.net, record)
-        except OF_ROWS as error:
-            if isinstance(error, (BatchPlanError, *OF_NETS)):
+        except ROW_ERRORS as error:
+            if isinstance(error, (BatchPlanError, *NET_ERRORS)):
                 raise
             return None
 
@@ -139,7 +140,7 @@ class Loader:
         return planned_lengths(record, plan.lengths, needed_by)
 
     def stats(self) -> Stats:
-        """What the last iteration has done so far."""
+        """Counts of the last iteration so far."""
         if self._ahead is not None:
             self._stats.seconds_waiting = self._ahead.seconds_waiting
             self._stats.bytes_in_flight = self._ahead.bytes_in_flight
@@ -148,13 +149,13 @@ class Loader:
     def __iter__(self) -> Iterator[Record]:
         stats = self._stats = Stats()
         handler = BadRowHandler(self.bad_rows)
-        origins, row = Origins(), 0
-        ahead = self._ahead = Prefetch(self._records(handler, stats, origins), nbytes, self.memory)
+        provenance, row = Provenance(), 0
+        ahead = self._ahead = Prefetch(self._records(handler, stats, provenance), nbytes, self.memory)
         finished = False
         try:
             for batch in self._plan(iter(ahead), stats):
                 stats.batches += 1
-                result = batch if self.net is None else self._run_net(self.net, batch, origins, row)
+                result = batch if self.net is None else self._run_net(self.net, batch, provenance, row)
                 row += batch.num_rows
                 del batch  # the consumer may drop it before the next one is made
                 yield result
@@ -163,19 +164,19 @@ class Loader:
         finally:
             handler.close(keep=finished)
 
-    def _run_net(self, net: Net | Transform, batch: Record, origins: Origins, start: int) -> Record:
-        """What `net` makes of a batch; an error is told where the rows of the batch came from."""
+    def _run_net(self, net: Net | Transform, batch: Record, provenance: Provenance, start: int) -> Record:
+        """The result of `net` on a batch; an error gets a note with the place of the batch's rows."""
         if not isinstance(self.batch, Packed):
-            origins.forget_before(start)
+            provenance.forget_before(start)
         try:
             return _apply(net, batch)
         except Exception as error:
             row = _failing_row(net, batch, error)
             what = "in a batch of" if row is None else "at"
-            error.add_note(f"{what} {place_of(origins, batch, start, row)}")
+            error.add_note(f"{what} {describe_rows(provenance, batch, start, row)}")
             raise
 
-    def _records(self, handler: BadRowHandler, stats: Stats, origins: Origins) -> Iterator[Record]:
+    def _records(self, handler: BadRowHandler, stats: Stats, provenance: Provenance) -> Iterator[Record]:
         """Blocks as records, prepared; runs in the thread that reads ahead."""
         with kernels.single_thread():
             for block in self.source.blocks():
@@ -183,14 +184,14 @@ class Loader:
                 before = handler.count
                 for prepared, kept in self._prepare(record, numbers, block, handler):
                     if self.net is not None:
-                        origins.add(Stretch(block, prepared.num_rows, kept))
+                        provenance.add(RowRange(block, prepared.num_rows, kept))
                     yield prepared
                     del prepared
                 stats.rows += record.num_rows - (handler.count - before)
                 stats.bad_rows = handler.count
 
     def _read(self, block: Block, handler: BadRowHandler) -> tuple[Record, RowNumbers]:
-        """The good rows of a block, and which rows of the block they are."""
+        """The good rows of a block, and their row numbers in it."""
         unreadable: list[BadRow] = []
         table = self.source.read(block, self.columns, bad_rows=unreadable if handler.keeps_going else None)
         record, bad = convert(table, fill=self.fill, valid=self.valid)
@@ -204,14 +205,14 @@ class Loader:
     def _prepare(
         self, record: Record, numbers: RowNumbers, block: Block, handler: BadRowHandler
     ) -> Iterator[tuple[Record, RowNumbers | None]]:
-        """What `prepare` makes of rows, and which rows of the block they are where it keeps them."""
+        """The results of `prepare`, and their row numbers in the block where it keeps the rows."""
         if self.prepare is None:
             yield record, numbers
             return
         try:
             prepared = _one_row_space(_apply(self.prepare, record))
-        except OF_ROWS as error:
-            if handler.keeps_going and not isinstance(error, OF_NETS):
+        except ROW_ERRORS as error:
+            if handler.keeps_going and not isinstance(error, NET_ERRORS):
                 yield from self._prepare_halves(record, numbers, block, handler, error)
                 return
             row = _failing_row(self.prepare, record, error)
@@ -224,7 +225,7 @@ class Loader:
     def _prepare_halves(
         self, record: Record, numbers: RowNumbers, block: Block, handler: BadRowHandler, error: SeqflowError
     ) -> Iterator[tuple[Record, RowNumbers | None]]:
-        """Find the rows that `prepare` cannot take by halving, and prepare the others."""
+        """Find the rows that `prepare` refuses by halving, and prepare the others."""
         if record.num_rows <= 1:
             reason = str(error).split("\n")[0]
             handler.remove(to_arrow(record), [BadRow(0, ", ".join(record), reason)], numbers, block)
@@ -296,21 +297,21 @@ def _apply(transform: Net | Transform, record: Record) -> Record:
 
 
 def _failing_row(transform: Net | Transform, record: Record, error: Exception) -> int | None:
-    """The row of a record that made a net fail; what a Python function does is not tried again."""
+    """The row of a record that made a net fail. Python functions are not run again, so theirs is None."""
     return (
         first_failing_row(partial(_apply, transform), record, error) if isinstance(transform, Net) else None
     )
 
 
 def record_of(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Record:
-    """A record of plain tensors: `x.lengths` describes `x.values`, everything else is rows."""
+    """A record of tensors by name: `x.lengths` describes `x.values`, all other tensors have a row for each row."""
     parents = parents_by_name(tensors)
     rows = next((len(array) for name, array in tensors.items() if parents[name] is None), 0)
     return Record(dict(tensors), parents, rows)
 
 
 def _one_row_space(record: Record) -> Record:
-    """LodError unless everything that no lengths tensor describes has the same number of rows."""
+    """The record; LodError unless all tensors without a parent have the same number of rows."""
     rows = {name: len(record[name]) for name, parent in record.parents.items() if parent is None}
     if len(set(rows.values())) > 1:
         found = ", ".join(f"{name} has {count}" for name, count in rows.items())

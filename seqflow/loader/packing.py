@@ -1,4 +1,4 @@
-"""Packing: sequences of a window of rows, several in each row of fixed size."""
+"""Packed: put several sequences into each row of a fixed size, window by window."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class Packed:
 FULL = 0.995
 """Rows of a window that are less full than this are packed again with the next window."""
 HELD_OVER = 1 / 8
-"""The part of a window's rows that may be held over, the emptiest first; it bounds what is held."""
+"""The largest part of a window's rows that may be held over, the emptiest first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sequences:
-    """What is still to be packed: rows of a record, and the number of the row each comes from."""
+class PendingRows:
+    """Rows that are still to be packed, and the number of the source row of each."""
 
     record: Record
     sources: Array
@@ -75,11 +75,11 @@ def packed_batches(
 def pack(record: Record, plan: Packed, lengths_name: str) -> Record:
     """All rows of a record in one batch."""
     layout = kernels.plan_packing(record[lengths_name], plan.capacity, plan.strategy)
-    return _made(Sequences(record, np.arange(record.num_rows)), layout, plan, lengths_name)
+    return _packed_batch(PendingRows(record, np.arange(record.num_rows)), layout, plan, lengths_name)
 
 
 def windows(records: Iterable[Record], window_bytes: int) -> Iterator[Record]:
-    """Records put together until they hold `window_bytes`."""
+    """Records of up to `window_bytes`, joined from consecutive ones."""
     held: list[Record] = []
     size = 0
     for record in records:
@@ -97,19 +97,19 @@ def windows(records: Iterable[Record], window_bytes: int) -> Iterator[Record]:
 def _packed_windows(
     records: Iterable[Record], plan: Packed, lengths_name: str, window_bytes: int
 ) -> Iterator[Record]:
-    """A batch a window. The emptiest rows are not made but held over; the last window makes all."""
-    held: Sequences | None = None
+    """One batch per window. The emptiest rows are held over to the next window; the last window packs all."""
+    held: PendingRows | None = None
     first_row = 0
     for window in windows(records, window_bytes):
         _refuse_nested(window, lengths_name)
         numbers = np.arange(first_row, first_row + window.num_rows)
         first_row += window.num_rows
-        everything = _join(held, Sequences(window, numbers))
+        everything = _join(held, PendingRows(window, numbers))
         del window
         layout = kernels.plan_packing(everything.record[lengths_name], plan.capacity, plan.strategy)
         full = _full_rows(layout, plan.capacity)
         held = _pieces_of(everything, _rows_of(layout, ~full), lengths_name)
-        batch = _made(everything, _rows_of(layout, full), plan, lengths_name)
+        batch = _packed_batch(everything, _rows_of(layout, full), plan, lengths_name)
         del everything
         if batch.num_rows:
             yield batch
@@ -117,18 +117,18 @@ def _packed_windows(
     if held is not None:
         layout = kernels.plan_packing(held.record[lengths_name], plan.capacity, plan.strategy)
         if len(layout.pieces):
-            yield _made(held, layout, plan, lengths_name)
+            yield _packed_batch(held, layout, plan, lengths_name)
 
 
-def _join(held: Sequences | None, more: Sequences) -> Sequences:
+def _join(held: PendingRows | None, more: PendingRows) -> PendingRows:
     if held is None or not held.record.num_rows:
         return more
     record = concat_records([held.record, more.record])
-    return Sequences(record, np.concatenate([held.sources, more.sources]))
+    return PendingRows(record, np.concatenate([held.sources, more.sources]))
 
 
 def _full_rows(layout: PackingPlan, capacity: int) -> Array:
-    """A mask of the rows to make now."""
+    """A mask of the packed rows that are full enough to be in this batch."""
     used = kernels.segment_reduce("sum", layout.piece_lengths, layout.pieces)
     full: Array = used >= FULL * capacity
     allowed = int(HELD_OVER * len(used))
@@ -139,19 +139,19 @@ def _full_rows(layout: PackingPlan, capacity: int) -> Array:
 
 
 def _rows_of(layout: PackingPlan, chosen: Array) -> PackingPlan:
-    """The plan of some of the rows."""
+    """The part of a plan for the chosen rows."""
     of_piece = chosen[kernels.lengths_to_segment_ids(layout.pieces)]
     sources, starts, piece_lengths, pieces = layout
     return PackingPlan(sources[of_piece], starts[of_piece], piece_lengths[of_piece], pieces[chosen])
 
 
-def _pieces_of(sequences: Sequences, layout: PackingPlan, lengths_name: str) -> Sequences:
-    """The pieces of a plan, as sequences to pack again."""
+def _pieces_of(pending: PendingRows, layout: PackingPlan, lengths_name: str) -> PendingRows:
+    """The pieces of a plan, as rows to pack again."""
     order = np.argsort(layout.sources, kind="stable")
     sources, starts, sizes = layout.sources[order], layout.starts[order], layout.piece_lengths[order]
-    record = take_rows(sequences.record, sources)
+    record = take_rows(pending.record, sources)
     if np.array_equal(record[lengths_name], sizes):
-        return Sequences(record, sequences.sources[sources])
+        return PendingRows(record, pending.sources[sources])
     inside = kernels.lengths_to_offsets(record[lengths_name])[:-1] + starts
     offsets = kernels.lengths_to_offsets(sizes)
     tensors = dict(record.tensors) | {lengths_name: sizes}
@@ -159,12 +159,12 @@ def _pieces_of(sequences: Sequences, layout: PackingPlan, lengths_name: str) -> 
         if parent == lengths_name:
             tensors[name] = np.empty((int(offsets[-1]), *record[name].shape[1:]), record[name].dtype)
             kernels.move_slices(record[name], inside, sizes, tensors[name], offsets[:-1])
-    return Sequences(replace(record, tensors=tensors), sequences.sources[sources])
+    return PendingRows(replace(record, tensors=tensors), pending.sources[sources])
 
 
-def _made(sequences: Sequences, layout: PackingPlan, plan: Packed, lengths_name: str) -> Record:
-    """The batch of these rows."""
-    record = sequences.record
+def _packed_batch(pending: PendingRows, layout: PackingPlan, plan: Packed, lengths_name: str) -> Record:
+    """The batch of packed rows that a plan describes."""
+    record = pending.record
     lengths = record[lengths_name]
     tensors: dict[str, Array] = {}
     for name, parent in record.parents.items():
@@ -174,7 +174,7 @@ def _made(sequences: Sequences, layout: PackingPlan, plan: Packed, lengths_name:
             tensors[name.removesuffix(".values")], segment_ids, position_ids = filled
     tensors |= {"segment_ids": segment_ids, "position_ids": position_ids}
     tensors |= {"pieces": layout.pieces, "piece_lengths": layout.piece_lengths}
-    tensors["sources"] = sequences.sources[layout.sources]
+    tensors["sources"] = pending.sources[layout.sources]
     parents: dict[str, str | None] = dict.fromkeys(tensors)
     parents |= {"piece_lengths": "pieces", "sources": "pieces"}
     others = _other_columns(record, lengths_name)

@@ -1,4 +1,4 @@
-"""Working ahead in a thread, bounded in bytes."""
+"""Prefetch: run an iterator ahead in a thread, bounded in bytes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 class Prefetch(Generic[T]):
     """Runs an iterator in a thread of its own, at most `limit` bytes ahead of whoever iterates.
 
-    An item counts from when it is made until the next one is asked for, so what the consumer holds is counted
-    too. One item is always let through, however large. An exception in the thread is raised where the item would
-    have come. Leaving the loop stops the thread.
+    An item counts from its creation until the consumer asks for the next one. One item is always let through, however
+    large. An exception in the thread is raised in the consumer, after the items before it. Leaving the loop stops
+    the thread.
     """
 
     def __init__(self, items: Iterator[T], size: Callable[[T], int], limit: int) -> None:

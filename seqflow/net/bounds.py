@@ -1,4 +1,4 @@
-"""How much there can be at most: what is known of sizes, passed on from tensor to tensor."""
+"""Upper bounds of sizes and bytes, passed on from tensor to tensor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def note_bounds(
 
 
 def tighten(name: str, spec: TensorSpec, equalities: Equalities) -> None:
-    """What the bounds of a tensor of lengths say of each other: the sum is at most their number times the longest."""
+    """Bound the sum of a lengths tensor by its size times the longest, and the longest by the sum."""
     if spec.dtype.kind not in "iu" or spec.shape.dimensions is None or len(spec.shape.dimensions) != 1:
         return
     total, longest = Dimension.sum_of(name), Dimension.max_of(name)

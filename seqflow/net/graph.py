@@ -1,6 +1,6 @@
 """Net: a straight-line program of ops over named tensors."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -61,6 +61,15 @@ class Net:
     def inputs(self) -> tuple[str, ...]:
         """The tensors the net takes from the record, by first appearance."""
         return tuple(name for name in self._free if name not in self.constants)
+
+    def require(self, given: Collection[str]) -> None:
+        """NetError where an input is not among the tensors that are given."""
+        missing = next((name for name in self.inputs if name not in given), None)
+        if missing is not None:
+            raise NetError(
+                f"net: nothing assigns {missing!r}, and it is not given{nearest(missing, given)}\n"
+                f"  given are {', '.join(given)}"
+            )
 
     def bind(self, **constants: Any) -> "Net":
         """The same net with some of its inputs fixed: tables, weights. They are not copied."""

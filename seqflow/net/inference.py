@@ -1,4 +1,4 @@
-"""What a net comes to before there is data: dtype, shape and rows of every tensor, and what stays to be checked."""
+"""Inference over a net: dtype, shape and rows of every tensor, and the checks that need data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqflow.errors import NetError, SeqflowError, nearest
+from seqflow.byte_sizes import format_bytes
+from seqflow.errors import SeqflowError
 from seqflow.net.bounds import (
     byte_bounds,
     longest_lengths,
@@ -24,7 +25,7 @@ from seqflow.shape import Comparison, DimensionLike, Equalities, Guard, PartialS
 from seqflow.shape.meeting import Guards
 from seqflow.shape.terms import literal
 from seqflow.signature.declared import declare, publish
-from seqflow.tensor import TensorSpec, bytes_text
+from seqflow.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from seqflow.net.graph import Net
@@ -68,14 +69,14 @@ class NetInference:
 
     def described(self, name: str) -> str:
         """The spec of a tensor, and the most bytes it can have."""
-        return f"{self.specs[name]} ≤ {bytes_text(self.byte_bounds[name])}"
+        return f"{self.specs[name]} ≤ {format_bytes(self.byte_bounds[name])}"
 
     def _repr_html_(self) -> str:
         from seqflow.net.drawing import html
 
         notes = [f"guard: {guard}" for guard in self.guards]
         specs = {name: self.described(name) for name in self.specs}
-        return html(self.net, specs, [*notes, f"all tensors ≤ {bytes_text(self.byte_bound)}"])
+        return html(self.net, specs, [*notes, f"all tensors ≤ {format_bytes(self.byte_bound)}"])
 
     def __str__(self) -> str:
         lines = [f"# {name}: {self.described(name)}" for name in self.net.inputs]
@@ -87,13 +88,14 @@ class NetInference:
         if self.net.returned:
             lines.append(f"return {', '.join(self.net.returned)}")
         lines += [f"# guard: {guard}" for guard in self.guards]
-        return "\n".join([*lines, f"# all tensors ≤ {bytes_text(self.byte_bound)}"])
+        return "\n".join([*lines, f"# all tensors ≤ {format_bytes(self.byte_bound)}"])
 
 
 def infer_net(
     net: Net, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None
 ) -> NetInference:
     """Go through the steps in order; an error keeps its type and gains a note with the statement."""
+    net.require(specs)
     inference = _Inference(net, specs)
     note_bounds(inference.specs, limits or {}, inference.equalities)
     return inference.run()
@@ -103,7 +105,7 @@ _LONGEST_LITERAL = 64
 
 
 class _Inference:
-    """What is known while the steps are gone through."""
+    """The state of inference over the steps of one net."""
 
     def __init__(self, net: Net, specs: Mapping[str, TensorSpec]) -> None:
         self.net = net
@@ -204,13 +206,7 @@ class _Inference:
     def spec(self, operand: Input) -> TensorSpec:
         if isinstance(operand, Constant):
             return TensorSpec.of(np.asarray(operand.value))
-        name = str(operand)
-        if name not in self.specs:
-            raise NetError(
-                f"net: nothing assigns {name!r} and no spec was given for it{nearest(name, self.specs)}\n"
-                f"  given are {', '.join(self.specs)}"
-            )
-        return self.specs[name]
+        return self.specs[str(operand)]
 
     def known(self, operand: Input) -> Any | None:
         """The value of a literal or a constant."""

@@ -95,7 +95,8 @@ class _Lowering:
             self.sequence(statement)
             return Draft(statement, (statement.targets[0].name,), declares=True)
         op = _expression() if isinstance(value, Formula) else self.op(value)
-        attributes = {} if isinstance(value, Formula) else self.attributes(value, op)
+        lists = any(isinstance(item, Repeated) for item in op.signature.outputs)
+        attributes = self.attributes(value, op) if lists and isinstance(value, Call) else {}
         return Draft(statement, self.results(value, op, attributes, statement.targets))
 
     def sequence(self, statement: Statement) -> list[Reference]:
@@ -211,7 +212,7 @@ class _Lowering:
             self.fail(call.place, f"{op.name} needs {missing!r}", str(op.signature))
 
     def inputs(self, call: Call, op: OpDef) -> dict[str, Input]:
-        """The inputs that a call is given, by name."""
+        """The inputs that a call is given, in the order of the signature."""
         names = [argument.name for argument in op.signature.input_arguments]
         if len(call.arguments) > len(names):
             place = call.arguments[len(names)].place
@@ -236,7 +237,7 @@ class _Lowering:
                 what = f"{op.name}: {name} is {self.written(operand)}"
                 wanted = "a list of tensors: [a, b]" if name in lists else "one tensor"
                 self.fail(operand.place, f"{what}, expected {wanted}", str(op.signature))
-        return given
+        return {name: given[name] for name in names if name in given}
 
     def call(self, call: Call, op: OpDef, inputs: Mapping[str, Input]) -> Call:
         """The call as it is printed: inputs by position up to the first that is left out, then by keyword."""

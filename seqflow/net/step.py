@@ -1,4 +1,4 @@
-"""A step of a net: one call of an op, and what it computes on tensors."""
+"""A step of a net: one call of an op, and its computation on tensors."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from seqflow.net.syntax import Call, Constant, Formula, Listed, Reference, State
 from seqflow.registry import OpDef
 
 Input = Reference | Constant | Listed
-"""What an input of a step is: a tensor, a literal, or a list of these."""
+"""An input of a step: a tensor, a literal, or a list of these."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +80,7 @@ def shown(value: Any) -> str:
 
 
 def each(operand: Input, read: Callable[[Any], Any]) -> Any:
-    """What is read of an operand, or of each in a list."""
+    """Apply `read` to an operand, or to each operand in a list."""
     if isinstance(operand, Listed):
         return [read(item) for item in operand.items]
     return read(operand)

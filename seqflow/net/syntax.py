@@ -1,4 +1,4 @@
-"""What a net's text says, as plain data: statements, and the operands they are made of."""
+"""The syntax tree of a net: statements and their operands."""
 
 from dataclasses import dataclass
 from typing import Any

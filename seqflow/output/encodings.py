@@ -1,4 +1,4 @@
-"""Which Parquet encoding suits a column, by estimating its bits a value from a sample."""
+"""Choose the Parquet encoding of each column by the bits per value, estimated from a sample."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _suits_delta(leaf: pa.Array) -> bool:
 
 
 def delta_bits(values: Integers) -> float:
-    """Bits a value takes as DELTA_BINARY_PACKED: blocks of 128 differences, packed in miniblocks of 32.
+    """Bits per value as DELTA_BINARY_PACKED: blocks of 128 differences, packed in miniblocks of 32.
 
     >>> delta_bits(np.arange(1024)) < 1
     True
@@ -57,7 +57,7 @@ def delta_bits(values: Integers) -> float:
 
 
 def dictionary_bits(values: Integers, count: int) -> float:
-    """Bits a value takes as a dictionary index in the run-length hybrid, the dictionary shared by `count`.
+    """Bits per value as a dictionary index in the run-length hybrid, for a dictionary that `count` values share.
 
     >>> dictionary_bits(np.zeros(1024, np.int32), 1024) < 1
     True

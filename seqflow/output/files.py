@@ -1,8 +1,9 @@
-"""One file being written: Parquet or Arrow, under a hidden name until it is kept."""
+"""FileWriter: write one Parquet or Arrow file under a temporary name."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,12 +17,13 @@ if TYPE_CHECKING:
 Kind = Literal["parquet", "arrow"]
 Compression = Literal["none", "snappy", "gzip", "brotli", "lz4", "zstd"]
 
+KIND_OF_SUFFIX: Mapping[str, Kind] = {".parquet": "parquet", ".arrow": "arrow"}
 _ARROW_CODECS = ("none", "lz4", "zstd")
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How files are written."""
+    """The kind and the compression of files."""
 
     kind: Kind
     compression: Compression | None = None

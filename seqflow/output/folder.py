@@ -1,4 +1,4 @@
-"""Where output goes: one file, or a folder of parts whose manifest says it is whole."""
+"""Target: one output file, or a folder of part files with a manifest."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class OutputFile:
 class Target:
     """A file, or a folder that holds `part-00000.parquet`, … and `_manifest.json`.
 
-    The manifest names the parts with their rows, bytes and row groups; it is written last and removed first, so a
-    folder that has one is whole. A later run replaces the parts that it names.
+    The manifest has the rows, bytes and row groups of each part. It is written last and removed first, so a folder
+    with a manifest is complete. A later run replaces the parts that it names.
     """
 
     path: Path

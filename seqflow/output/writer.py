@@ -1,4 +1,4 @@
-"""Output: batches in, files out, written in threads while the next batches are made."""
+"""OutputWriter: write batches to files, in threads of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from seqflow.errors import JobError, ProviderError, nearest
-from seqflow.output.files import Compression, FileWriter, Format, Kind
+from seqflow.output.files import KIND_OF_SUFFIX, Compression, FileWriter, Format, Kind
 from seqflow.output.folder import OutputFile, Target
 from seqflow.record import Record, to_arrow
 
@@ -25,13 +25,13 @@ PENDING_BYTES = 24 << 20
 """Arrow bytes that may wait for the writing threads; one row group is always let through."""
 
 
-class Output:
-    """A context manager that takes batches and has written them, whole, when `finish` returns.
+class OutputWriter:
+    """A context manager that writes batches; `finish` gives the files their final names.
 
-    Where batches had no rows, or none at all came but one to say what they are like, one empty file is written.
-    Leaving the context without it (an exception, Ctrl-C) removes everything that was written. Row groups hold
-    about 16 MiB of Arrow data: small batches are gathered, large ones cut. With `threads` above 1 row groups go
-    to that many part files in turn; the manifest says which group went where.
+    Leaving the context without `finish` (an exception, Ctrl-C) removes everything that was written. Where no batch
+    has rows, one empty file is written. Row groups hold about 16 MiB of Arrow data: small batches are gathered,
+    large ones are cut. With `threads` above 1, each thread writes a part file of its own, and row groups go to them
+    in turn; the manifest has the numbers of the row groups in each part.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Output:
     ) -> None:
         self._target = target
         self._columns = columns
-        self._lanes = [_Lane(i, threads, target, form) for i in range(threads)] if target else []
+        self._part_writers = [_PartWriter(i, threads, target, form) for i in range(threads)] if target else []
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
         self._num_groups = 0
@@ -51,13 +51,13 @@ class Output:
         self._pending_bytes = 0
         self._schema: pa.Schema | None = None
 
-    def __enter__(self) -> Output:
+    def __enter__(self) -> OutputWriter:
         if self._target is not None:
             self._target.prepare()
         return self
 
     def write(self, record: Record) -> None:
-        """Take one batch. Raises what went wrong with earlier ones, too: OSError names the file."""
+        """Add one batch. Errors of earlier batches are raised here, too; an OSError names the file."""
         if self._target is None:
             return
         batch = self._fitting(to_arrow(record))
@@ -73,14 +73,17 @@ class Output:
                 self._write_group()
 
     def finish(self) -> list[OutputFile]:
-        """Write what is left and give all files their final names."""
+        """Write the remaining rows and give all files their final names."""
         if self._target is None:
             return []
         if self._gathered or (self._schema is not None and not self._num_groups):
             self._write_group()
         while self._pending:
             self._await_oldest()
-        writers = sorted((w for lane in self._lanes for w in lane.files), key=lambda writer: writer.path)
+        writers = sorted(
+            (w for part_writer in self._part_writers for w in part_writer.files),
+            key=lambda writer: writer.path,
+        )
         if self._schema is None and self._target.is_file:
             raise ProviderError(f"there are no batches to write to {str(self._target.path)!r}")
         return self._target.keep(writers, self._schema.names if self._schema else [])
@@ -88,16 +91,16 @@ class Output:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for lane in self._lanes:
-            lane.stop()
-        for lane in self._lanes:
-            for writer in lane.files:
+        for part_writer in self._part_writers:
+            part_writer.stop()
+        for part_writer in self._part_writers:
+            for writer in part_writer.files:
                 writer.discard()
         if self._target is not None:
             self._target.leave()
 
     def _fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch's wanted columns, of the same types as in the batches before."""
+        """The requested columns of the batch; JobError unless their types are those of the batches before."""
         if self._columns is not None:
             missing = next((name for name in self._columns if name not in batch.schema.names), None)
             if missing is not None:
@@ -120,8 +123,8 @@ class Output:
         self._gathered, self._gathered_bytes = [], 0
         while self._pending and (self._pending_bytes + size > PENDING_BYTES or self._pending[0][0].done()):
             self._await_oldest()
-        lane = self._lanes[self._num_groups % len(self._lanes)]
-        self._pending.append((lane.submit(group, self._num_groups), size))
+        part_writer = self._part_writers[self._num_groups % len(self._part_writers)]
+        self._pending.append((part_writer.submit(group, self._num_groups), size))
         self._pending_bytes += size
         self._num_groups += 1
 
@@ -131,8 +134,8 @@ class Output:
         future.result()
 
 
-class _Lane:
-    """One writing thread and its files, one after another."""
+class _PartWriter:
+    """A thread that writes part files, one after another."""
 
     def __init__(self, number: int, count: int, target: Target, form: Format) -> None:
         self.files: list[FileWriter] = []
@@ -162,26 +165,25 @@ def open_output(
     columns: Sequence[str] | None = None,
     compression: Compression | None = None,
     threads: int = 1,
-) -> Output:
-    """An output for `path`: a folder of parts, or one file when it ends in .parquet or .arrow.
+) -> OutputWriter:
+    """A writer for `path`: a folder of part files, or one file when the path ends in .parquet or .arrow.
 
-    `kind` follows from the ending, and is "parquet" for a folder; "none" drops the batches. JobError where the
-    settings contradict each other.
+    Where `kind` is None, the suffix decides, and a folder gets Parquet files; "none" drops the batches.
+    JobError where the settings contradict each other.
     """
     if kind == "none":
-        return Output(None, Format("parquet"))
+        return OutputWriter(None, Format("parquet"))
     if path is None:
         raise JobError('output: there is no path to write to; give one, or kind = "none" to write nothing')
     path = Path(path).expanduser()
-    ending = path.suffix.lower()
-    is_file = ending in (".parquet", ".arrow") and not path.is_dir()
-    if is_file and kind is not None and ending != f".{kind}":
-        raise JobError(f"output: kind is {kind!r}, but the path {str(path)!r} ends in {ending!r}")
+    of_suffix = None if path.is_dir() else KIND_OF_SUFFIX.get(path.suffix.lower())
+    is_file = of_suffix is not None
+    if is_file and kind not in (None, of_suffix):
+        raise JobError(f"output: kind is {kind!r}, but the path {str(path)!r} ends in {path.suffix!r}")
     if is_file and threads > 1:
         raise JobError(f"output: threads is {threads}, but one file is written by one thread; give a folder")
-    of_ending: Kind = "arrow" if ending == ".arrow" else "parquet"
-    form = Format(kind or (of_ending if is_file else "parquet"), compression)
-    return Output(Target(path, form.kind, is_file), form, columns, threads)
+    form = Format(kind or of_suffix or "parquet", compression)
+    return OutputWriter(Target(path, form.kind, is_file), form, columns, threads)
 
 
 def _schema_change(before: pa.Schema, now: pa.Schema) -> str:

@@ -1,24 +1,14 @@
 """Records: one batch of named tensors, to and from Arrow without copying."""
 
-from seqflow.record.reading import (
-    BadRow,
-    Column,
-    as_table,
-    column_from_arrow,
-    convert,
-    find_bad_rows,
-    from_arrow,
-)
+from seqflow.record.from_arrow import BadRow, as_table, convert, find_bad_rows, from_arrow
 from seqflow.record.record import Record
 from seqflow.record.rows import concat_records, nbytes, slice_rows, split_rows, take_rows
-from seqflow.record.writing import to_arrow
+from seqflow.record.to_arrow import to_arrow
 
 __all__ = [
     "BadRow",
-    "Column",
     "Record",
     "as_table",
-    "column_from_arrow",
     "concat_records",
     "convert",
     "find_bad_rows",

@@ -1,4 +1,4 @@
-"""Arrow buffers as NumPy arrays and back; nothing is copied unless it says so."""
+"""Arrow buffers as NumPy arrays and back, without copies except where a docstring says so."""
 
 from typing import Any
 
@@ -7,32 +7,14 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError
+from seqflow.record.arrow_types import leaf_dtype
 from seqflow.record.record import Tensor
 
 INT32_MAX = 2**31 - 1
 
 
-def leaf_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
-    """The dtype of a tensor of this Arrow type; None for a type that is not one number a row.
-
-    Timestamps and dates are datetime64, durations and times of day timedelta64, all in Arrow's unit.
-    """
-    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
-        dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
-        return dtype
-    if types.is_timestamp(kind):
-        return np.dtype(f"M8[{kind.unit}]")
-    if types.is_duration(kind) or types.is_time(kind):
-        return np.dtype(f"m8[{kind.unit}]")
-    if types.is_date32(kind):
-        return np.dtype("M8[D]")
-    if types.is_date64(kind):
-        return np.dtype("M8[ms]")
-    return None
-
-
 def leaf_values(array: pa.Array) -> Tensor:
-    """The values of an array of numbers, bools or times, whatever its nulls hide: a read-only view.
+    """The values of an array of numbers, bools or times, those under nulls included: a read-only view.
 
     Bools are bits in Arrow, date32 and time32 have 32 bits where NumPy has 64: these are copied.
     """

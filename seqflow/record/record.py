@@ -1,8 +1,8 @@
-"""Record: named tensors that travel together, and which lengths describe which rows."""
+"""Record: named tensors, and the lengths that describe the rows of each."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +16,12 @@ Tensor = np.ndarray[Any, np.dtype[Any]]
 class Record(Mapping[str, Tensor]):
     """One batch of named tensors; a mapping from name to array.
 
-    What holds for every tensor t of a record, with p = parents[t]: p is None and t has `num_rows` rows, or p
-    names another tensor, of lengths, and t has `sum(tensors[p])` rows. `schema` has the Arrow types of the
-    columns that came from Arrow, `dictionaries` the values behind the codes of dictionary columns, by tensor;
-    both are there for the way back.
+    Every tensor t with p = parents[t] has `num_rows` rows where p is None. Otherwise p names a tensor of lengths,
+    and t has `sum(tensors[p])` rows. `schema` has the Arrow types of the columns that came from Arrow,
+    `dictionaries` the values of dictionary columns by the name of the tensor of codes; to_arrow uses both.
+
+    `len(record)` is an error, because it could count rows or tensors: use `record.num_rows` or
+    `len(record.tensors)`.
     """
 
     tensors: Mapping[str, Tensor]
@@ -45,8 +47,22 @@ class Record(Mapping[str, Tensor]):
     def __iter__(self) -> Iterator[str]:
         return iter(self.tensors)
 
-    def __len__(self) -> int:
-        return len(self.tensors)
+    def keys(self) -> KeysView[str]:
+        return self.tensors.keys()
+
+    def values(self) -> ValuesView[Tensor]:
+        return self.tensors.values()
+
+    def items(self) -> ItemsView[str, Tensor]:
+        return self.tensors.items()
+
+    def __len__(self) -> NoReturn:
+        raise TypeError(
+            "the length of a batch is ambiguous: batch.num_rows counts its rows, len(batch.tensors) its tensors"
+        )
+
+    def __bool__(self) -> NoReturn:
+        raise ValueError("the truth of a batch is ambiguous: ask batch.num_rows > 0, or batch is not None")
 
     def __repr__(self) -> str:
         """The number of rows, then each tensor below the lengths that describe its rows."""
@@ -57,7 +73,7 @@ class Record(Mapping[str, Tensor]):
         return "\n".join(lines)
 
     def depth(self, name: str) -> int:
-        """How many levels of lengths stand between the record's rows and the rows of the tensor `name`."""
+        """The number of levels of lengths between the record's rows and the rows of the tensor `name`."""
         levels = 0
         parent = self.parents[name]
         while parent is not None:
@@ -67,12 +83,32 @@ class Record(Mapping[str, Tensor]):
 
 
 def parents_by_name(names: Mapping[str, object]) -> dict[str, str | None]:
-    """The lengths that describe each tensor, told by name: `c.values…` and `c.keys…` belong to `c.lengths`.
+    """The parent of each tensor, by its name: `c.lengths` describes the rows of `c.values…` and `c.keys…`.
 
     >>> parents_by_name({"c.lengths": 0, "c.values.lengths": 0, "c.values.values": 0, "x": 0})
     {'c.lengths': None, 'c.values.lengths': 'c.lengths', 'c.values.values': 'c.values.lengths', 'x': None}
     """
     return {name: _parent_by_name(name, names) for name in names}
+
+
+def list_parents(name: str, levels: int) -> dict[str, str | None]:
+    """The tensors of a column of lists, outermost lengths first and values last, each with its parent.
+
+    >>> list_parents("c", 2)
+    {'c.lengths': None, 'c.values.lengths': 'c.lengths', 'c.values.values': 'c.values.lengths'}
+    """
+    parents: dict[str, str | None] = {}
+    parent = None
+    for _ in range(levels):
+        lengths = join_names(name, "lengths")
+        parents[lengths] = parent
+        name, parent = join_names(name, "values"), lengths
+    return parents | {name: parent}
+
+
+def join_names(name: str, part: str) -> str:
+    """The name of a tensor below another; the part alone where that has no name."""
+    return f"{name}.{part}" if name else part
 
 
 def _parent_by_name(name: str, names: Mapping[str, object]) -> str | None:
@@ -85,7 +121,7 @@ def _parent_by_name(name: str, names: Mapping[str, object]) -> str | None:
 
 
 def _head(tensor: Tensor) -> str:
-    """The first values of a 1-D tensor, as a small picture."""
+    """The first values of a 1-D tensor as text."""
     if tensor.ndim != 1 or not len(tensor):
         return ""
     shown = ", ".join(str(value) for value in tensor[:4])

@@ -1,4 +1,4 @@
-"""Moving whole rows of a record: slices, any order, one after another; every level comes along."""
+"""Slices, selections and concatenations of a record's rows, with all levels below them."""
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
@@ -20,7 +20,7 @@ def nbytes(record: Record) -> int:
 
 
 def slice_rows(record: Record, start: int, stop: int) -> Record:
-    """The rows start … stop - 1, with everything below them: views, no copies.
+    """The rows start … stop - 1, with everything below them, as views.
 
     Limits are Python's: negative ones count from the end, ones beyond the end are cut.
     """
@@ -29,7 +29,7 @@ def slice_rows(record: Record, start: int, stop: int) -> Record:
 
 
 def split_rows(record: Record, stops: Sequence[int]) -> list[Record]:
-    """The record cut before each of the rows `stops` (increasing): one part more than stops, all views."""
+    """The record cut before each of the rows `stops` (increasing) into one part more than stops, as views."""
     rows = [0, *stops, record.num_rows]
     cuts: dict[str | None, list[int]] = {None: rows}
     parts: list[dict[str, Tensor]] = [{} for _ in range(len(stops) + 1)]
@@ -43,7 +43,7 @@ def split_rows(record: Record, stops: Sequence[int]) -> list[Record]:
 
 
 def _cuts(record: Record, name: str, cuts: dict[str | None, list[int]]) -> list[int]:
-    """Where the cuts fall in the rows of a tensor, kept by the lengths that describe them.
+    """The positions of the cuts in a tensor's rows; `cuts` caches them by the lengths that describe these rows.
 
     A function of its own: one that called itself from inside split_rows would keep the record alive.
     """
@@ -55,7 +55,7 @@ def _cuts(record: Record, name: str, cuts: dict[str | None, list[int]]) -> list[
 
 
 def take_rows(record: Record, indices: Any) -> Record:
-    """The rows `indices[K]`, in that order, repeats allowed, with everything below them: fresh arrays.
+    """The rows `indices[K]`, in this order, repeats allowed, with everything below them, in new arrays.
 
     Raises OpIndexError for an index outside 0 ≤ i < num_rows.
     """
@@ -72,7 +72,7 @@ def take_rows(record: Record, indices: Any) -> Record:
 
 
 def _span(record: Record, lengths: str, rows: Tensor, spans: dict[str, Span]) -> Span:
-    """Where what `rows` have under a lengths tensor starts, and how much there is of it."""
+    """Start and size of the children of each of `rows` under a lengths tensor."""
     if lengths not in spans:
         offsets = kernels.lengths_to_offsets(record.tensors[lengths])
         parent = record.parents[lengths]
@@ -83,7 +83,7 @@ def _span(record: Record, lengths: str, rows: Tensor, spans: dict[str, Span]) ->
 
 
 def concat_records(records: Sequence[Record]) -> Record:
-    """The rows of all records, one record after another: fresh arrays (one record comes back as it is).
+    """The rows of all records, one record after another, in new arrays; a single record comes back as it is.
 
     The records must have the same tensors, of the same dtypes and row shapes, under the same lengths, or
     ProviderError is raised. Dictionary codes are renumbered where the dictionaries differ.
@@ -105,7 +105,7 @@ def concat_records(records: Sequence[Record]) -> Record:
 def concat_tensors(
     parts: Sequence[Mapping[str, Tensor]], dictionaries: Sequence[Mapping[str, pa.Array]]
 ) -> tuple[dict[str, Tensor], dict[str, pa.Array]]:
-    """Tensors of the same name one after another, codes renumbered to one dictionary."""
+    """The concatenation of the tensors of each name, with codes renumbered to one dictionary."""
     tensors, merged = {}, {}
     for name in parts[0]:
         pieces = [part[name] for part in parts]
@@ -118,7 +118,7 @@ def concat_tensors(
 def one_dictionary(
     codes: Sequence[Tensor], dictionaries: Sequence[pa.Array]
 ) -> tuple[list[Tensor], pa.Array]:
-    """The codes of several arrays renumbered to the first dictionary and whatever the others add to it.
+    """The codes of several arrays, renumbered to the first dictionary with the new values of the others.
 
     Codes outside their dictionary (a fill value such as -1) stay as they are. The codes' dtype stays, too:
     ProviderError where the merged dictionary no longer fits it.
@@ -145,7 +145,7 @@ def _renumber(codes: Tensor, dictionary: pa.Array, merged: pa.Array) -> Tensor:
 
 
 def _cuts_below(lengths: Tensor, cuts: Sequence[int]) -> list[int]:
-    """Where the rows below start, for each of the cuts (increasing, the first 0)."""
+    """The positions of the cuts one level below; `cuts` increase from 0."""
     sums = [int(lengths[start:stop].sum(dtype=np.int64)) for start, stop in pairwise(cuts)]
     return [0, *accumulate(sums)]
 

@@ -1,4 +1,4 @@
-"""Which columns, and which fields of them, and under what names; all on schemas, and then without copying."""
+"""Selection: the columns and fields to read and their new names, applied to tables without copying."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,26 +8,18 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
-from seqflow.record.buffers import nulls_of
+from seqflow.record.arrow_types import LISTS, is_any
+from seqflow.record.nested_arrays import with_fields, with_values
 
 Table: TypeAlias = "pa.RecordBatch | pa.Table"
 Rename = Mapping[str, str] | Sequence[str]
-
-# How many buffers belong to a list array itself, by type id; the rest are its child's.
-NUM_BUFFERS = {
-    pa.list_(pa.null()).id: 2,
-    pa.large_list(pa.null()).id: 2,
-    pa.list_view(pa.null()).id: 3,
-    pa.large_list_view(pa.null()).id: 3,
-    pa.list_(pa.null(), 1).id: 1,
-}
 
 _RESERVED = ("lengths", "values", "valid")
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What to read from `source`, and the `schema` it comes out with.
+    """The columns and fields to read from `source`; the result has `schema`.
 
     `renamed` is the source schema under new names, `schema` the chosen columns and fields of that.
     """
@@ -38,7 +30,7 @@ class Selection:
 
     @property
     def positions(self) -> list[int]:
-        """Where the chosen columns are in the source, in the order chosen."""
+        """The positions of the chosen columns in the source, in the order chosen."""
         names = list(self.renamed.names)
         return [names.index(name) for name in self.schema.names]
 
@@ -49,7 +41,7 @@ class Selection:
         return [number for number, (path, _) in enumerate(leaf_types(self.renamed)) if path in chosen]
 
     def to(self, schema: pa.Schema) -> "Selection":
-        """The same, of a part of the chosen columns and fields."""
+        """The selection of a part of the chosen columns and fields."""
         return Selection(self.source, self.renamed, schema)
 
     def apply(self, table: Table, present: Sequence[int] | None = None) -> Table:
@@ -125,24 +117,24 @@ def select_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     """The named columns and fields, in the order of their first mention."""
     if isinstance(columns, str):
         raise ProviderOptionError(f"columns must be a list of names, not the string {columns!r}")
-    wanted: dict[str, list[list[str]]] = {}
+    requested: dict[str, list[list[str]]] = {}
     for path in columns:
         if path in schema.names:
-            wanted.setdefault(path, []).append([])
+            requested.setdefault(path, []).append([])
             continue
         first, *rest = path.split(".")
         if first not in schema.names:
             raise UnknownColumnError(
                 f"there is no column {path!r}{nearest(path, schema.names)}; there are {', '.join(schema.names)}"
             )
-        wanted.setdefault(first, []).append(rest)
+        requested.setdefault(first, []).append(rest)
     return pa.schema(
-        [_chosen(schema.field(name), paths, name) for name, paths in wanted.items()], schema.metadata
+        [_chosen(schema.field(name), paths, name) for name, paths in requested.items()], schema.metadata
     )
 
 
 def _chosen(field: pa.Field, paths: list[list[str]], name: str) -> pa.Field:
-    """The field with only the children the paths lead to; an empty path wants all of it."""
+    """The field with only the children the paths lead to; an empty path chooses all of it."""
     kind = field.type
     if [] in paths or types.is_map(kind):
         return field
@@ -157,7 +149,7 @@ def _chosen(field: pa.Field, paths: list[list[str]], name: str) -> pa.Field:
                 fields = [child.name for child in kind]
                 raise UnknownColumnError(f"{name} has no field {first!r}{nearest(first, fields)}")
         return field.with_type(pa.struct(children))
-    if _is_list(kind):
+    if is_any(kind, LISTS):
         inner = [path[1:] if path[0] == "values" else path for path in paths if path != ["lengths"]]
         if inner != [] and len(inner) == len(paths):
             return field.with_type(_list_like(kind, _chosen(kind.value_field, inner, name)))
@@ -181,7 +173,7 @@ def _with_children(kind: pa.DataType, change: Any, path: str) -> pa.DataType:
         keys = kind.key_field.with_type(_with_children(kind.key_type, change, f"{path}.keys"))
         items = kind.item_field.with_type(_with_children(kind.item_type, change, f"{path}.values"))
         return pa.map_(keys, items, kind.keys_sorted)
-    if _is_list(kind):
+    if is_any(kind, LISTS):
         inner = _with_children(kind.value_type, change, path)
         return _list_like(kind, kind.value_field.with_type(inner))
     return kind
@@ -242,20 +234,20 @@ def _leaves_of(kind: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple
     elif types.is_map(kind):
         yield from _leaves_of(kind.key_type, (*path, "keys"))
         yield from _leaves_of(kind.item_type, (*path, "values"))
-    elif _is_list(kind):
+    elif is_any(kind, LISTS):
         yield from _leaves_of(kind.value_type, (*path, "values"))
     else:
         yield path, kind
 
 
-def _each_chunk(column: pa.Array | pa.ChunkedArray, labelled: pa.DataType, wanted: pa.DataType) -> Any:
+def _each_chunk(column: pa.Array | pa.ChunkedArray, labelled: pa.DataType, requested: pa.DataType) -> Any:
     if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([_conform(chunk, labelled, wanted) for chunk in column.chunks], wanted)
-    return _conform(column, labelled, wanted)
+        return pa.chunked_array([_conform(chunk, labelled, requested) for chunk in column.chunks], requested)
+    return _conform(column, labelled, requested)
 
 
-def _conform(array: pa.Array, labelled: pa.DataType, wanted: pa.DataType) -> pa.Array:
-    return _prune(_labelled(array, labelled), wanted)
+def _conform(array: pa.Array, labelled: pa.DataType, requested: pa.DataType) -> pa.Array:
+    return _prune(_labelled(array, labelled), requested)
 
 
 def _labelled(array: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -268,19 +260,15 @@ def _labelled(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return array.cast(kind)
 
 
-def _prune(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The array with only the struct fields that the wanted type has."""
+def _prune(array: pa.Array, requested: pa.DataType) -> pa.Array:
+    """The array with only the struct fields that the requested type has."""
     kind = array.type
-    if kind == wanted:
+    if kind == requested:
         return array
     if types.is_struct(kind):
-        children = [_prune(array.field(kind.get_field_index(child.name)), child.type) for child in wanted]
-        nulls = nulls_of(array)
-        mask = None if nulls is None else pa.array(nulls)
-        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
-    own_buffers = array.buffers()[: NUM_BUFFERS[kind.id]]
-    child = _prune(array.values, wanted.value_type)
-    return pa.Array.from_buffers(wanted, len(array), own_buffers, array.null_count, array.offset, [child])
+        children = [_prune(array.field(kind.get_field_index(child.name)), child.type) for child in requested]
+        return with_fields(array, requested, children)
+    return with_values(array, requested, _prune(array.values, requested.value_type))
 
 
 def _list_like(kind: pa.DataType, child: pa.Field) -> pa.DataType:
@@ -293,10 +281,6 @@ def _list_like(kind: pa.DataType, child: pa.Field) -> pa.DataType:
     if types.is_large_list_view(kind):
         return pa.large_list_view(child)
     return pa.list_(child)
-
-
-def _is_list(kind: pa.DataType) -> bool:
-    return kind.id in NUM_BUFFERS and not isinstance(kind, pa.BaseExtensionType)
 
 
 def _table_like(table: Table, columns: list[Any], schema: pa.Schema) -> Table:

@@ -62,14 +62,11 @@ class OpDef:
         return self.signature.outputs != self.signature.output_arguments
 
     def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
-        """All tensors of the results by the signature's names, which no input has.
-
-        Those of lists are numbered: `parts.0`, `parts.1`.
-        """
+        """The names of all output tensors, which no input has: those of lists are numbered, `parts.0`, `parts.1`."""
         return self.signature.tensor_names(self.complete(attributes))
 
     def result_names(self, attributes: Mapping[str, Any]) -> list[str]:
-        """All tensors of the results by the names of their fields, which nets use."""
+        """The same by the names that results and nets use: without the prime of `lengths'`."""
         return self.signature.result_names(self.complete(attributes))
 
     def complete(self, attributes: Mapping[str, Any]) -> dict[str, Any]:

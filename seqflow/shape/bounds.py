@@ -1,4 +1,4 @@
-"""Bounds of sizes, and what arithmetic makes of them: (lowest, highest), where None is unbounded."""
+"""Bounds of sizes and their arithmetic: (lowest, highest), where None is unbounded."""
 
 from typing import Literal
 

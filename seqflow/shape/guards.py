@@ -1,4 +1,4 @@
-"""What a shape function found, as data: the outputs, and what has to be checked when sizes are known."""
+"""The results of a shape function: the outputs, and the sizes to check when they are known."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -49,7 +49,7 @@ class SameLengths(NamedTuple):
 
 
 class InferredOutput(NamedTuple):
-    """What a shape function said of one output."""
+    """One output, as a shape function inferred it."""
 
     shape: PartialShape
     axes: tuple[Term | None, ...]

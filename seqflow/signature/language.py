@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
 from seqflow.errors import OpError
@@ -241,11 +242,11 @@ class Signature:
         object.__setattr__(self, "output_arguments", tuple(flatten(self.outputs)))
 
     def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
-        """All output tensors by their names here; those of lists are numbered, `parts.0`, `parts.1`."""
+        """The names of all output tensors, which no input has: those of lists are numbered, `parts.0`, `parts.1`."""
         return self._numbered([argument.name for argument in self.output_arguments], attributes)
 
     def result_names(self, attributes: Mapping[str, Any]) -> list[str]:
-        """All output tensors by the names of their fields: `lengths'` is `lengths`."""
+        """The same by the names that results and nets use, without primes."""
         return self._numbered([argument.field for argument in self.output_arguments], attributes)
 
     def _numbered(self, names: list[str], attributes: Mapping[str, Any]) -> list[str]:
@@ -253,12 +254,8 @@ class Signature:
         found: list[str] = []
         for item in self.outputs:
             if isinstance(item, Repeated):
-                count = item.length(attributes)
-                found += [
-                    f"{name}.{i}"
-                    for _, name in zip(item.arguments, remaining, strict=False)
-                    for i in range(count)
-                ]
+                count = range(item.length(attributes))
+                found += [f"{name}.{i}" for name in islice(remaining, len(item.arguments)) for i in count]
             else:
                 found.append(next(remaining))
         return found
@@ -498,7 +495,7 @@ def _factor(reader: _Reader) -> Size:
 
 
 def _mark_lengths(signature: Signature) -> Signature:
-    """Mark as lengths what is named `lengths` or `lengths'`, and what a `sum(…)` or `max(…)` speaks of."""
+    """Mark as lengths all tensors named `lengths` or `lengths'`, and those used in a `sum(…)` or `max(…)`."""
     arguments = [*flatten(signature.inputs), *flatten(signature.outputs)]
     spoken_of = {
         part.of for argument in arguments for dim in argument.dims for part in parts(dim)

@@ -4,7 +4,7 @@ import pytest
 
 from seqflow import kernels
 
-NATIVE = [] if kernels.native is None else list(kernels.native.isas())
+NATIVE = kernels.isas()
 
 
 @pytest.fixture(params=["reference", *NATIVE])
@@ -19,7 +19,7 @@ def any_kernels(request):
 def native(request):
     """The native kernels, with one of the instruction sets of this machine."""
     with kernels.use(request.param):
-        yield kernels.native
+        yield kernels
 
 
 @pytest.fixture

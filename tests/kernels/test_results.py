@@ -1,6 +1,7 @@
 """What kernels give, whichever compute it."""
 
 import numpy as np
+import numpy_kernels
 import pytest
 
 from seqflow import kernels
@@ -105,7 +106,7 @@ def test_a_large_padded_array_is_like_a_small_one(any_kernels, dtype, side):
     data = np.frombuffer(generator.bytes(lengths.sum() * 3 * dtype.itemsize), dtype).reshape(-1, 3)
     width = 100 * 16 // dtype.itemsize + 1
     padded, mask = kernels.pad(data, lengths, width, side=side)
-    small, small_mask = kernels.reference.pad(data, lengths, width, side=side)
+    small, small_mask = numpy_kernels.pad(data, lengths, width, side=side)
     assert padded.nbytes > 1 << 24
     assert padded.tobytes() == small.tobytes()
     np.testing.assert_array_equal(mask, small_mask)

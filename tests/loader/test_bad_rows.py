@@ -43,17 +43,38 @@ def test_rows_that_prepare_cannot_take_are_bad_rows_too(file):
     assert loader.stats().bad_rows == 2
 
 
-def test_quarantine_keeps_the_rows_with_their_reasons(file, tmp_path):
-    path = tmp_path / "bad.arrow"
+@pytest.mark.parametrize("name", ["bad.arrow", "bad.parquet"])
+def test_quarantine_keeps_the_rows_with_their_reasons(file, tmp_path, name):
+    path = tmp_path / name
     loader = sf.Loader(file, prepare=GATHER, constants=TABLE, bad_rows=sf.BadRows("quarantine", path))
     list(loader)
-    table = pa.ipc.open_file(path).read_all()
+    table = pq.read_table(path) if name.endswith("parquet") else pa.ipc.open_file(path).read_all()
     assert table["id"].to_pylist() == [1, 4]
     assert table["x"].to_pylist() == [[3, None], [4, 99]]
-    assert table["bad.row"].to_pylist() == [1, 4]
-    assert all(name.endswith("x.parquet") for name in table["bad.file"].to_pylist())
-    assert "null value" in table["bad.reason"].to_pylist()[0]
-    assert "indices[1] = 99 is outside [0, 10)" in table["bad.reason"].to_pylist()[1]
+    reasons = table["bad"].to_pylist()
+    assert [reason["row"] for reason in reasons] == [1, 4]
+    assert all(reason["file"].endswith("x.parquet") for reason in reasons)
+    assert "null value" in reasons[0]["reason"]
+    assert "indices[1] = 99 is outside [0, 10)" in reasons[1]["reason"]
+
+
+@pytest.mark.parametrize("name", ["bad.arrow", "bad.parquet"])
+def test_a_quarantine_file_can_be_opened_as_a_source(file, tmp_path, name):
+    list(sf.Loader(file, bad_rows=sf.BadRows("quarantine", tmp_path / name)))
+    provider = sf.open(tmp_path / name, columns=["id", "bad.row"])
+    assert provider["id"].tolist() == [1]
+    assert provider["bad"]["row"].tolist() == [1]
+    (batch,) = sf.Loader(tmp_path / name, fill=0, columns=["x"])
+    assert batch["x.values"].tolist() == [3, 0]
+
+
+def test_a_column_called_bad_keeps_its_name_in_the_quarantine(tmp_path):
+    table = pa.table({"bad": [1, None, 3]})
+    for _ in range(2):  # the second run knows the file of the first
+        list(sf.Loader(table, bad_rows=sf.BadRows("quarantine", tmp_path / "bad.arrow")))
+    found = pa.ipc.open_file(tmp_path / "bad.arrow").read_all()
+    assert found["bad"].to_pylist() == [None]
+    assert found["bad_"].to_pylist()[0]["row"] == 1
 
 
 def test_fill_and_valid_make_null_values_good(file):
@@ -78,7 +99,12 @@ def test_an_error_that_every_row_would_have_is_raised_even_so(file):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(("drop",), "policy is 'drop'"), (("quarantine",), "needs a path"), (("skip", "x"), "takes no path")],
+    [
+        (("drop",), "policy is 'drop'"),
+        (("quarantine",), "needs a path"),
+        (("skip", "x"), "takes no path"),
+        (("quarantine", "bad.txt"), "path is 'bad.txt', expected a name that ends in .parquet or .arrow"),
+    ],
 )
 def test_a_policy_that_makes_no_sense_is_refused(arguments, message):
     with pytest.raises(sf.OpError, match=message):
@@ -101,7 +127,7 @@ def test_files_that_are_not_text_are_bad_rows(tmp_path):
 
 
 def test_a_quarantine_replaces_that_of_an_earlier_run_and_no_other_file(file, tmp_path):
-    precious = tmp_path / "notes.txt"
+    precious = tmp_path / "notes.arrow"
     precious.write_text("precious")
     with pytest.raises(sf.ProviderError, match="exists and is no quarantine file of an earlier run"):
         list(sf.Loader(file, bad_rows=sf.BadRows("quarantine", precious)))

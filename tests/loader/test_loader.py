@@ -177,9 +177,19 @@ def test_zero_rows_make_no_batches(tmp_path):
     assert list(sf.Loader(tmp_path / "x.parquet", batch=sf.Packed(4))) == []
 
 
-@pytest.mark.parametrize("batch", [2, None, sf.Rows])
+def test_an_integer_is_a_number_of_rows(docs):
+    folder, _ = docs
+    assert sf.Loader(folder, batch=32).batch == sf.Rows(32)
+    with pytest.raises(sf.OpError, match="Rows: n is 0, expected an integer, 1 or more"):
+        sf.Loader(folder, batch=0)
+
+
+@pytest.mark.parametrize("batch", [2.0, True, "32", None, sf.Rows])
 def test_a_batch_that_is_no_plan_is_refused_at_once(docs, batch):
-    with pytest.raises(sf.OpError, match="expected Rows"):
+    with pytest.raises(
+        sf.OpError,
+        match=r"expected a number of rows, Rows\(n\), TokenBudget\(max_tokens\) or Packed\(capacity\)",
+    ):
         sf.Loader(docs[0], batch=batch)
 
 

@@ -11,7 +11,7 @@ from seqflow.errors import OpTypeError
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
-KERNELS = ["reference", *([] if kernels.native is None else kernels.native.isas())]
+KERNELS = ["reference", *(kernels.isas())]
 
 
 def sigmoid(x):

@@ -15,7 +15,7 @@ TABLE = pa.table({"c": [[1, 2], [], [3]], "x": [1.0, 2.0, 3.0]})
 def test_a_table_may_be_read_again_and_again(source):
     provider = sf.open(source)
     for _ in range(2):
-        values, lengths = provider["c"]
+        values, lengths = provider["c"].unpack()
         assert (values.tolist(), lengths.tolist()) == ([1, 2, 3], [2, 0, 1])
     assert len(provider) == 3
 
@@ -73,8 +73,16 @@ def test_a_dict_may_hold_arrays_pairs_lists_and_arrow():
 
 def test_arrays_of_a_dict_are_not_copied():
     values = np.arange(3)
-    read, _ = sf.open({"tokens": (values, np.array([2, 1]))})["tokens"]
+    read = sf.open({"tokens": (values, np.array([2, 1]))})["tokens"].values
     assert np.shares_memory(read, values)
+
+
+def test_a_column_may_be_a_sequence():
+    words = sf.Sequence(np.arange(3), [[2, 0], [2, 1]])
+    provider = sf.open({"words": words, "label": [0, 1]})
+    assert provider["words"].lod == words.lod
+    assert np.shares_memory(provider["words"].values, words.values)
+    assert provider["label"].tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

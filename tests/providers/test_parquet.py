@@ -32,10 +32,17 @@ def path(table, tmp_path):
 
 
 def test_a_list_column_is_values_and_lengths_across_row_groups(path, table):
-    values, lengths = sf.open(path)["tokens"]
+    values, lengths = sf.open(path)["tokens"].unpack()
     assert values.tolist() == table["tokens"].combine_chunks().flatten().to_pylist()
     assert values.dtype == np.int32
     assert lengths.tolist() == [i % 4 for i in range(ROWS)]
+
+
+def test_a_list_column_is_a_sequence(path):
+    tokens = sf.open(path)["tokens"]
+    assert isinstance(tokens, sf.Sequence)
+    assert len(tokens) == ROWS
+    assert tokens[3].tolist() == list(tokens)[3].tolist() == tokens.values[3:6].tolist()
 
 
 def test_a_path_may_be_text(path):
@@ -208,7 +215,7 @@ def test_reading_may_be_tuned(path, options):
 def test_a_file_without_rows_has_a_schema(tmp_path):
     pq.write_table(pa.table({"c": pa.array([], pa.list_(pa.int8()))}), tmp_path / "x.parquet")
     provider = sf.open(tmp_path / "x.parquet")
-    values, lengths = provider["c"]
+    values, lengths = provider["c"].unpack()
     assert len(provider) == len(values) == len(lengths) == 0
     assert provider
 

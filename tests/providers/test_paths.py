@@ -62,9 +62,19 @@ def test_globs_find_files(tree, pattern, names):
     assert found(tree, tree / pattern) == names
 
 
-def test_lists_are_sorted_and_each_file_comes_once(tree):
+def test_a_list_keeps_its_order_and_each_file_comes_once(tree):
     source = [tree / "pkg" / "c.py", str(tree / "*.py"), str(tree / "pkg" / ".." / "a.py"), tree / "a.py"]
-    assert found(tree, source) == ["a.py", "pkg/c.py"]
+    assert found(tree, source) == ["pkg/c.py", "a.py"]
+    assert found(tree, [tree / "b.txt", tree / "a.py"]) == ["b.txt", "a.py"]
+    assert list(sf.open([tree / "b.txt", tree / "a.py"], kind="text").files) == [
+        f"{tree}/b.txt",
+        f"{tree}/a.py",
+    ]
+
+
+def test_the_files_of_each_glob_in_a_list_are_sorted(tree):
+    source = [tree / "pkg" / "*.py", tree / "?.*"]
+    assert found(tree, source) == ["pkg/__init__.py", "pkg/c.py", "a.py", "b.txt"]
 
 
 def test_the_same_file_under_a_relative_path_comes_once(tree, monkeypatch):

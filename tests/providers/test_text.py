@@ -146,6 +146,6 @@ def test_a_source_tree_is_read_as_it_lies_on_disk():
     provider = sf.open("{stdlib}/json/*.py", encoding="utf-8")
     paths = sorted(glob.glob(os.path.join(sysconfig.get_path("stdlib"), "json", "*.py")))
     assert [row["path"] for row in rows(provider)] == paths
-    values, lengths = provider["text"]
+    values, lengths = provider["text"].unpack()
     assert lengths.tolist() == [os.path.getsize(path) for path in paths]
     assert values.dtype == np.uint8

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from seqflow.errors import ProviderError, UnknownColumnError
-from seqflow.record import Column, Record, column_from_arrow, find_bad_rows, from_arrow, to_arrow
+from seqflow.record import Record, find_bad_rows, from_arrow, to_arrow
 from seqflow.sequence import Sequence
 
 
@@ -149,7 +149,7 @@ def test_values_are_the_arrow_buffer_also_of_a_slice(array, name, buffer, start)
 
 def test_a_slice_starts_at_its_own_first_value():
     array = pa.array([[1, 2], [3], [4, 5, 6], []])
-    values, lengths = column_from_arrow(array.slice(1, 2))
+    values, lengths = from_arrow(array.slice(1, 2)).unpack()
     assert values.tolist() == [3, 4, 5, 6]
     assert lengths.tolist() == [1, 3]
     assert address(values) == array.buffers()[3].address + 2 * 8
@@ -171,13 +171,13 @@ def test_a_list_view_of_strings_views_may_have_its_lists_in_any_order():
 
 
 def test_lengths_are_int64_and_read_only():
-    _, lengths = column_from_arrow(pa.array(LISTS))
+    lengths = from_arrow(pa.array(LISTS)).lengths
     assert lengths.dtype == np.int64
     assert not lengths.flags.writeable
 
 
 def test_tensors_keep_the_arrow_memory_alive():
-    values, _ = column_from_arrow(pa.array([list(range(100_000))]))
+    values = from_arrow(pa.array([list(range(100_000))])).values
     ballast = [pa.array([[0] * 100_000]) for _ in range(3)]
     assert values[-1] == 99_999
     assert len(ballast) == 3
@@ -263,7 +263,7 @@ NAMES = [
 def test_names_that_collide_are_errors_that_rename_mends(table, message, rename):
     with pytest.raises(ProviderError, match=f"{message}.*\n.*rename="):
         from_arrow(table)
-    assert len(from_arrow(table, rename=rename))
+    assert from_arrow(table, rename=rename).num_rows == table.num_rows
 
 
 def test_renaming_keeps_the_memory():
@@ -299,7 +299,7 @@ def test_offsets_that_decrease_are_an_error():
 def test_offsets_beyond_the_values_are_an_error():
     array = pa.ListArray.from_arrays(pa.array([0, 9, 3], pa.int32()), pa.array([1, 2, 3])).slice(0, 1)
     with pytest.raises(ProviderError, match="reach to 9"):
-        column_from_arrow(array)
+        from_arrow(array)
 
 
 class Exporting:
@@ -350,15 +350,23 @@ def test_to_arrow_is_the_inverse_for_a_sequence(array):
     assert from_arrow(again).lod == from_arrow(array).lod
 
 
-def test_a_column_of_lists_of_lists_gives_values_and_a_lod():
-    column = column_from_arrow(pa.chunked_array([pa.array(NESTED), pa.array(NESTED)]))
-    assert isinstance(column, Column)
-    assert [level.tolist() for level in column.lengths] == [[2, 0, 2] * 2, [1, 2, 0, 1] * 2]
-    assert column.values.tolist() == [1, 2, 3, 4] * 2
+def test_a_column_of_lists_of_lists_gives_a_sequence_of_two_levels():
+    column = from_arrow(pa.chunked_array([pa.array(NESTED), pa.array(NESTED)]))
+    values, *lengths = column.unpack()
+    assert [level.tolist() for level in lengths] == [[2, 0, 2] * 2, [1, 2, 0, 1] * 2]
+    assert values.tolist() == [1, 2, 3, 4] * 2
+    assert len(column) == 6
+    assert column[2].to_lists() == [[], [4]]
+    assert column.to_lists() == NESTED * 2
+
+
+def test_one_array_has_no_columns_to_pick():
+    with pytest.raises(ProviderError, match="no columns to pick or rename"):
+        from_arrow(pa.array(LISTS), columns=["values"])
 
 
 def test_a_column_of_numbers_gives_one_tensor():
-    assert column_from_arrow(pa.array([1, 2])).tolist() == [1, 2]
+    assert from_arrow(pa.array([1, 2])).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -369,8 +377,8 @@ def test_a_column_of_numbers_gives_one_tensor():
         (pa.array([[(1, 2)]], pa.map_(pa.int8(), pa.int8())), ["lengths", "keys", "values"]),
     ],
 )
-def test_a_column_without_a_pair_form_gives_a_record(array, names):
-    record = column_from_arrow(array)
+def test_an_array_that_is_no_sequence_gives_a_record(array, names):
+    record = from_arrow(array)
     assert isinstance(record, Record)
     assert list(record) == names
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from seqflow.errors import ProviderError
-from seqflow.record import BadRow, column_from_arrow, find_bad_rows, from_arrow, to_arrow
+from seqflow.record import BadRow, find_bad_rows, from_arrow, to_arrow
 
 
 def tensors(array, **options):
@@ -54,7 +54,7 @@ def test_deep_values_under_a_null_list_never_surface():
 
 def test_null_lists_without_content_cost_no_copy():
     array = pa.array([[1], None, [2]])
-    values, _ = column_from_arrow(array)
+    values = from_arrow(array).values
     assert values.__array_interface__["data"][0] == array.values.buffers()[1].address
 
 

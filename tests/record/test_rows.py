@@ -15,8 +15,19 @@ def test_a_record_is_a_mapping_of_tensors():
     record = from_arrow(BATCH)
     assert list(record) == ["c.lengths", "c.values.lengths", "c.values.values", "x"]
     assert "x" in record
-    assert len(record) == 4
     assert dict(record)["x"] is record["x"]
+    assert {**record}.keys() == record.keys() == set(record)
+    assert [name for name, tensor in record.items() if tensor is record["x"]] == ["x"]
+    assert len(record.values()) == 4
+
+
+def test_the_length_of_a_record_is_an_error_that_says_what_to_write():
+    record = from_arrow(BATCH)
+    with pytest.raises(TypeError, match=r"batch.num_rows counts its rows, len\(batch.tensors\) its tensors"):
+        len(record)
+    with pytest.raises(ValueError, match=r"ask batch.num_rows > 0, or batch is not None"):
+        bool(record)
+    assert (record.num_rows, len(record.tensors)) == (3, 4)
 
 
 def test_a_record_equals_itself_only():

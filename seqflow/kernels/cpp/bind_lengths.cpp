@@ -1,3 +1,4 @@
+#include "lengths.h"
 #include "processor.h"
 #include "python.h"
 #include "threads.h"
@@ -5,14 +6,14 @@
 namespace seqflow {
 namespace {
 
-int64_t check_lengths(nb::handle lengths) {
+nb::object check_lengths(nb::handle lengths) {
   const Buffer buffer(lengths);
-  return check_total(buffer.counts(), "lengths");
+  return nb::int_(check_total(buffer.counts(), "lengths"));
 }
 
-int64_t max_length(nb::handle lengths) {
+nb::object max_length(nb::handle lengths) {
   const Buffer buffer(lengths);
-  return check_max(buffer.counts(), "lengths");
+  return nb::int_(check_max(buffer.counts(), "lengths"));
 }
 
 nb::object lengths_to_offsets(nb::handle lengths) {
@@ -29,7 +30,7 @@ nb::object number_rows(nb::handle lengths, RowNumbers number) {
   const Numbers offsets = checked_offsets(buffer.counts(), "lengths");
   const int64_t num_segments = offsets.size - 1, total = offsets[num_segments];
   nb::object numbers = empty_array({total}, buffer, 1, dtype_named(INT64));
-  Buffer out(numbers, true);
+  Buffer out(numbers, NUMERIC, true);
   const int64_t bytes = product(total, sizeof(int64_t));
   Unlocked unlocked(bytes);
   parallel_ranges(num_segments, bytes, [&](int64_t begin, int64_t end) {
@@ -38,11 +39,13 @@ nb::object number_rows(nb::handle lengths, RowNumbers number) {
   return numbers;
 }
 
-nb::object lengths_to_segment_ids(nb::handle lengths) { return number_rows(lengths, kernels().segment_ids); }
-nb::object lengths_to_positions(nb::handle lengths) { return number_rows(lengths, kernels().positions); }
+nb::object lengths_to_segment_ids(nb::handle lengths) { return number_rows(lengths, SEQFLOW_SELECTED(length_kernels).segment_ids); }
+nb::object lengths_to_positions(nb::handle lengths) { return number_rows(lengths, SEQFLOW_SELECTED(length_kernels).positions); }
 
-// num_segments -1: as many as the last id says.
-nb::object segment_ids_to_lengths(nb::handle ids, int64_t num_segments) {
+nb::object segment_ids_to_lengths(nb::handle ids, nb::handle limit) {
+  Index num_segments;
+  num_segments.value = -1;  // as many as the last id says
+  if (!limit.is_none() && (!nb::try_cast(limit, num_segments) || num_segments < 0)) decline();
   const Buffer buffer(ids);
   const Integers numbers = buffer.counts();
   const int64_t last = numbers.size ? numbers[numbers.size - 1] : -1;
@@ -50,7 +53,7 @@ nb::object segment_ids_to_lengths(nb::handle ids, int64_t num_segments) {
   const int64_t count = num_segments >= 0 ? num_segments : last < 0 ? 0 : last + 1;
   if (last >= count) blame_id(numbers, num_segments, "ids");
   nb::object lengths = empty_array({count}, buffer, 1, dtype_named(INT64));
-  Buffer out(lengths, true);
+  Buffer out(lengths, NUMERIC, true);
   const Unlocked unlocked(buffer.bytes());
   if (!count_ids(numbers, count, reinterpret_cast<int64_t *>(out.data()))) blame_id(numbers, num_segments, "ids");
   return lengths;
@@ -59,12 +62,13 @@ nb::object segment_ids_to_lengths(nb::handle ids, int64_t num_segments) {
 }  // namespace
 
 void bind_lengths(nb::module_ &module) {
-  module.def("check_lengths", check_lengths);
-  module.def("max_length", max_length);
-  module.def("lengths_to_offsets", lengths_to_offsets);
-  module.def("lengths_to_segment_ids", lengths_to_segment_ids);
-  module.def("lengths_to_positions", lengths_to_positions);
-  module.def("segment_ids_to_lengths", segment_ids_to_lengths);
+  bind_kernel(module, "check_lengths", check_lengths);
+  bind_kernel(module, "max_length", max_length);
+  bind_kernel(module, "lengths_to_offsets", lengths_to_offsets);
+  bind_kernel(module, "lengths_to_segment_ids", lengths_to_segment_ids);
+  bind_kernel(module, "lengths_to_positions", lengths_to_positions);
+  bind_kernel(module, "segment_ids_to_lengths", segment_ids_to_lengths);
+  module.def("quick_check_lengths", check_lengths);  // where check_lengths declines, nanobind raises TypeError
 }
 
 }  // namespace seqflow

@@ -1,3 +1,6 @@
+#include <cstring>
+
+#include "padding.h"
 #include "processor.h"
 #include "python.h"
 #include "threads.h"
@@ -9,63 +12,71 @@ namespace {
 // one: the system clears each of its pages right before, and so puts it there.
 constexpr int64_t STREAMED = 1 << 24;
 
-nb::object pad(nb::handle data, nb::handle lengths, int64_t width, nb::handle value, bool left, bool truncate,
-               nb::object out, nb::object mask) {
-  Buffer rows(data);
+bool is_left(const char *side) {
+  if (std::strcmp(side, "left") == 0) return true;
+  if (std::strcmp(side, "right") != 0) decline();
+  return false;
+}
+
+nb::object pad(nb::object data, nb::handle lengths, Index width, nb::handle value, const char *side, bool truncate,
+               nb::handle out, nb::handle mask) {
+  Buffer rows(data, ANY);
   const Buffer counts(lengths);
-  rows.check_movable();
   Padding job = {};
   job.flat = rows.data();
   job.row_bytes = rows.row_bytes();
-  if (job.row_bytes == 0) not_plain();
+  if (job.row_bytes == 0 || width < 0) decline();
   job.width = width;
-  job.left = left;
-  job.pattern = pattern_of(value, job.row_bytes);
+  job.left = is_left(side);
+  const nb::object dtype = dtype_of(data);
+  const Fill fill(value, dtype, rows.is_described());
+  job.pattern = fill.pattern();
   const int64_t num_sequences = counts.counts().size;
   const Numbers offsets = checked_offsets(counts.counts(), "lengths");
   check_sum(offsets[num_sequences], rows.extent(0), "lengths", "data");
   if (!truncate) check_room(offsets, width, "lengths");
   job.offsets = offsets.data();
-  const int64_t cells = product(num_sequences, width), bytes = product(cells, job.row_bytes);
+  const int64_t bytes = product(product(num_sequences, width), job.row_bytes);
   job.streams = bytes >= STREAMED && !out.is_none();
-  if (out.is_none()) out = empty_array({num_sequences, width}, rows, 1, dtype_of(data));
-  if (mask.is_none()) mask = empty_array({num_sequences, width}, counts, 1, bool_dtype());
-  Buffer padded(out, true), marks(mask, true);
-  padded.check_bytes(bytes);
-  marks.check_bytes(cells);
-  job.padded = padded.data();
-  job.mask = marks.data();
+  nb::object padded = output(out, {num_sequences, width}, rows, 1, dtype);
+  nb::object marks = output(mask, {num_sequences, width}, counts, 1, bool_dtype(), "mask");
+  Buffer to(padded, ANY, true), kept(marks, NUMERIC, true);
+  if (to.shares_memory(rows) || kept.shares_memory(rows))
+    return pad(copy_of(data), lengths, width, value, side, truncate, out, mask);
+  job.padded = to.data();
+  job.mask = kept.data();
   {
     const Unlocked unlocked(bytes);
-    parallel_ranges(num_sequences, bytes, [&](int64_t begin, int64_t end) { kernels().pad(job, begin, end); });
+    const auto run = SEQFLOW_SELECTED(padding_kernels).pad;
+    parallel_ranges(num_sequences, bytes, [&](int64_t begin, int64_t end) { run(job, begin, end); });
   }
-  return nb::make_tuple(out, mask);
+  return nb::make_tuple(padded, marks);
 }
 
-nb::object unpad(nb::handle padded, nb::handle lengths, bool left, nb::object out) {
-  Buffer rows(padded);
+nb::object unpad(nb::object padded, nb::handle lengths, const char *side, nb::handle out) {
+  Buffer rows(padded, ANY);
   const Buffer counts(lengths);
-  rows.check_movable();
-  if (rows.rank() < 2) not_plain();
+  if (rows.rank() < 2) decline();
   Padding job = {};
   job.padded = rows.data();
   job.row_bytes = rows.row_bytes(2);
-  if (job.row_bytes == 0 || counts.counts().size != rows.extent(0)) not_plain();
+  if (job.row_bytes == 0 || counts.counts().size != rows.extent(0)) decline();
   job.width = rows.extent(1);
-  job.left = left;
+  job.left = is_left(side);
   const Numbers offsets = checked_offsets(counts.counts(), "lengths");
   check_room(offsets, job.width, "lengths");
   job.offsets = offsets.data();
   const int64_t num_sequences = offsets.size - 1, total = offsets[num_sequences];
   const int64_t bytes = product(total, job.row_bytes);
   job.streams = bytes >= STREAMED && !out.is_none();
-  if (out.is_none()) out = empty_array({total}, rows, 2, dtype_of(padded));
-  Buffer flat(out, true);
-  flat.check_bytes(bytes);
+  nb::object data = output(out, {total}, rows, 2, dtype_of(padded));
+  Buffer flat(data, ANY, true);
+  if (flat.shares_memory(rows)) return unpad(copy_of(padded), lengths, side, out);
   job.flat = flat.data();
   const Unlocked unlocked(bytes);
-  parallel_ranges(num_sequences, bytes, [&](int64_t begin, int64_t end) { kernels().unpad(job, begin, end); });
-  return out;
+  const auto run = SEQFLOW_SELECTED(padding_kernels).unpad;
+  parallel_ranges(num_sequences, bytes, [&](int64_t begin, int64_t end) { run(job, begin, end); });
+  return data;
 }
 
 // On several threads, some steps on each: whole tiles of them, whatever the rows.
@@ -78,15 +89,16 @@ void each_steps(int64_t num_steps, int64_t bytes, F &&body) {
   });
 }
 
-nb::object pack_by_time(nb::handle data, nb::handle lengths, int64_t num_steps, nb::handle value, nb::object out) {
-  Buffer rows(data);
+nb::object pack_by_time(nb::object data, nb::handle lengths, Index num_steps, nb::handle value, nb::handle out) {
+  Buffer rows(data, ANY);
   const Buffer counts(lengths);
-  rows.check_movable();
   ByTime job = {};
   job.flat = rows.data();
   job.row_bytes = rows.row_bytes();
-  if (job.row_bytes == 0) not_plain();
-  job.pattern = pattern_of(value, job.row_bytes);
+  if (job.row_bytes == 0 || num_steps < 0) decline();
+  const nb::object dtype = dtype_of(data);
+  const Fill fill(value, dtype, rows.is_described());
+  job.pattern = fill.pattern();
   job.num_sequences = counts.counts().size;
   const Numbers offsets = checked_offsets(counts.counts(), "lengths");
   check_sum(offsets[job.num_sequences], rows.extent(0), "lengths", "data");
@@ -94,48 +106,47 @@ nb::object pack_by_time(nb::handle data, nb::handle lengths, int64_t num_steps, 
   job.offsets = offsets.data();
   const int64_t bytes = product(product(num_steps, job.num_sequences), job.row_bytes);
   job.streams = bytes >= STREAMED && job.pattern.repeats && !out.is_none();
-  if (out.is_none()) out = empty_array({num_steps, job.num_sequences}, rows, 1, dtype_of(data));
-  Buffer packed(out, true);
-  packed.check_bytes(bytes);
-  job.packed = packed.data();
+  nb::object packed = output(out, {num_steps, job.num_sequences}, rows, 1, dtype);
+  Buffer to(packed, ANY, true);
+  if (to.shares_memory(rows)) return pack_by_time(copy_of(data), lengths, num_steps, value, out);
+  job.packed = to.data();
   const Unlocked unlocked(bytes);
-  each_steps(num_steps, bytes, [&](int64_t begin, int64_t end) { kernels().pack_by_time(job, begin, end); });
-  return out;
+  const auto run = SEQFLOW_SELECTED(padding_kernels).pack_by_time;
+  each_steps(num_steps, bytes, [&](int64_t begin, int64_t end) { run(job, begin, end); });
+  return packed;
 }
 
-nb::object unpack_by_time(nb::handle packed, nb::handle lengths, nb::object out) {
-  Buffer rows(packed);
+nb::object unpack_by_time(nb::object packed, nb::handle lengths, nb::handle out) {
+  Buffer rows(packed, ANY);
   const Buffer counts(lengths);
-  rows.check_movable();
-  if (rows.rank() < 2) not_plain();
+  if (rows.rank() < 2) decline();
   ByTime job = {};
   job.packed = rows.data();
   job.row_bytes = rows.row_bytes(2);
   job.num_sequences = rows.extent(1);
-  if (job.row_bytes == 0 || counts.counts().size != job.num_sequences) not_plain();
+  if (job.row_bytes == 0 || counts.counts().size != job.num_sequences) decline();
   const int64_t num_steps = rows.extent(0);
   const Numbers offsets = checked_offsets(counts.counts(), "lengths");
   check_room(offsets, num_steps, "lengths");
   job.offsets = offsets.data();
-  const int64_t total = offsets[job.num_sequences];
-  if (out.is_none()) out = empty_array({total}, rows, 2, dtype_of(packed));
-  Buffer flat(out, true);
-  const int64_t bytes = product(total, job.row_bytes);
-  flat.check_bytes(bytes);
+  const int64_t total = offsets[job.num_sequences], bytes = product(total, job.row_bytes);
+  nb::object data = output(out, {total}, rows, 2, dtype_of(packed));
+  Buffer flat(data, ANY, true);
+  if (flat.shares_memory(rows)) return unpack_by_time(copy_of(packed), lengths, out);
   job.flat = flat.data();
   const Unlocked unlocked(bytes);
-  each_steps(num_steps, bytes, [&](int64_t begin, int64_t end) { kernels().unpack_by_time(job, begin, end); });
-  return out;
+  const auto run = SEQFLOW_SELECTED(padding_kernels).unpack_by_time;
+  each_steps(num_steps, bytes, [&](int64_t begin, int64_t end) { run(job, begin, end); });
+  return data;
 }
 
 }  // namespace
 
 void bind_padding(nb::module_ &module) {
-  module.def("pad", pad, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg(), nb::arg(),
-             nb::arg().none(), nb::arg().none());
-  module.def("unpad", unpad, nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
-  module.def("pack_by_time", pack_by_time, nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none());
-  module.def("unpack_by_time", unpack_by_time, nb::arg(), nb::arg(), nb::arg().none());
+  bind_kernel(module, "pad", pad);
+  bind_kernel(module, "unpad", unpad);
+  bind_kernel(module, "pack_by_time", pack_by_time);
+  bind_kernel(module, "unpack_by_time", unpack_by_time);
 }
 
 }  // namespace seqflow

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -15,24 +16,41 @@ namespace {
 // More sequences than this are run in turn: enough to be quick, and what a step needs stays in the caches.
 constexpr int64_t TOGETHER = 128;
 
-[[noreturn]] void wrong_shape() { throw nb::value_error("weights or states have another shape than expected"); }
+const char *const CELLS[NUM_CELLS] = {"lstm", "gru", "gru_reset_first", "rnn_tanh", "rnn_relu"};
 
+Cell cell_named(const char *name) {
+  for (int cell = 0; cell < NUM_CELLS; ++cell)
+    if (std::strcmp(name, CELLS[cell]) == 0) return static_cast<Cell>(cell);
+  decline();
+}
+
+// An argument that is declined unless it has that type and shape; null where it is None.
 class Optional {
  public:
-  explicit Optional(nb::handle array, bool writable = false) {
-    if (!array.is_none()) buffer.emplace(array, writable);
+  Optional(nb::handle array, Type type, std::initializer_list<int64_t> shape) {
+    if (array.is_none()) return;
+    buffer.emplace(array);
+    if (buffer->type() != type || buffer->rank() != static_cast<int>(shape.size())) decline();
+    int axis = 0;
+    for (const int64_t extent : shape)
+      if (buffer->extent(axis++) != extent) decline();
   }
-  // The elements, or null; they are of that type and of that number.
-  void *elements(Type type, int64_t size) {
-    if (!buffer) return nullptr;
-    if (buffer->type() != type) not_plain();
-    if (buffer->size() != size) wrong_shape();
-    return buffer->data();
-  }
+  const void *data() const { return buffer ? buffer->data() : nullptr; }
 
  private:
   std::optional<Buffer> buffer;
 };
+
+// The states after the last steps: at first, those before the first ones.
+nb::object last_states(const Optional &first, const Buffer &lengths, int64_t size, int64_t hidden, Type type) {
+  nb::object states = empty_array({size, hidden}, lengths, 1, dtype_named(type));
+  Buffer to(states, NUMERIC, true);
+  if (first.data())
+    std::memcpy(to.data(), first.data(), to.bytes());
+  else
+    std::memset(to.data(), 0, to.bytes());
+  return states;
+}
 
 // Memory that starts at a multiple of 64 bytes.
 class Aligned {
@@ -90,55 +108,54 @@ void run_shares(Recurrence &job, const std::vector<Share> &shares, bool wide, in
   });
 }
 
-// Into outputs that native/recurrent.py has made, for arguments that it has checked.
-void run_cell(int cell, nb::handle x, nb::handle lengths, nb::handle w_ih, nb::handle w_hh, nb::handle bias_ih,
-              nb::handle bias_hh, nb::handle h0, nb::handle c0, bool reverse, nb::handle h, nb::handle h_last,
-              nb::handle c_last) {
-  const Buffer data(x), counts(lengths), input_weights(w_ih), hidden_weights(w_hh);
-  Optional input_bias(bias_ih), hidden_bias(bias_hh), first_h(h0), first_c(c0);
-  Optional states(h, true), last_h(h_last, true), last_c(c_last, true);
-  const Type type = data.type();
-  if ((type != FLOAT32 && type != FLOAT64) || input_weights.type() != type || hidden_weights.type() != type)
-    not_plain();
-  if (cell < 0 || cell >= NUM_CELLS || data.rank() != 2 || input_weights.rank() != 2 || hidden_weights.rank() != 2)
-    wrong_shape();
-
+nb::object run_cell(const char *cell, nb::handle x, nb::handle lengths, nb::handle w_ih, nb::handle w_hh,
+                    nb::handle bias_ih, nb::handle bias_hh, nb::handle h0, nb::handle c0, bool reverse) {
   Recurrence job = {};
-  job.cell = static_cast<Cell>(cell);
+  job.cell = cell_named(cell);
   job.reverse = reverse;
-  job.inputs = data.extent(1);
+  const Buffer rows(x), counts(lengths), hidden_weights(w_hh);
+  const Type type = rows.type();
+  if ((type != FLOAT32 && type != FLOAT64) || rows.rank() != 2 || hidden_weights.rank() != 2) decline();
+  const Integers sizes = counts.counts();
+  const int64_t num_rows = rows.extent(0);
+  job.inputs = rows.extent(1);
   job.hidden = hidden_weights.extent(1);
-  const int64_t num_rows = data.extent(0), num_states = product(counts.counts().size, job.hidden);
   const int64_t gates = product(job.cell == LSTM ? 4 : job.cell <= GRU_RESET_FIRST ? 3 : 1, job.hidden);
-  if (input_weights.extent(0) != gates || hidden_weights.extent(0) != gates || input_weights.extent(1) != job.inputs)
-    wrong_shape();
-  job.x = data.data();
-  job.w_ih = input_weights.data();
-  job.w_hh = hidden_weights.data();
-  job.bias_ih = input_bias.elements(type, gates);
-  job.bias_hh = hidden_bias.elements(type, gates);
-  job.h0 = first_h.elements(type, num_states);
-  job.c0 = first_c.elements(type, num_states);
-  job.h = states.elements(type, product(num_rows, job.hidden));
-  job.h_last = last_h.elements(type, num_states);
-  job.c_last = last_c.elements(type, num_states);
-  if (!job.h || !job.h_last || (job.cell == LSTM && !job.c_last)) wrong_shape();
+  const Optional from_x(w_ih, type, {gates, job.inputs}), from_h(w_hh, type, {gates, job.hidden});
+  const Optional bias_of_x(bias_ih, type, {gates}), bias_of_h(bias_hh, type, {gates});
+  const Optional first_h(h0, type, {sizes.size, job.hidden}), first_c(c0, type, {sizes.size, job.hidden});
+  job.x = rows.data();
+  job.w_ih = from_x.data();
+  job.w_hh = from_h.data();
+  if (!job.w_ih) decline();
+  job.bias_ih = bias_of_x.data();
+  job.bias_hh = bias_of_h.data();
+  job.h0 = first_h.data();
+  job.c0 = first_c.data();
 
-  const int64_t work = product(product(num_rows, gates), job.inputs + job.hidden);
-  const Unlocked unlocked(work);
-  const Numbers offsets = checked_offsets(counts.counts(), "lengths");
-  check_sum(offsets[offsets.size - 1], num_rows, "lengths", "x");
-  job.offsets = offsets.data();
-  const int64_t num_shares = std::min<int64_t>(usable_threads(), std::max<int64_t>(offsets.size - 1, 1));
-  run_shares(job, deal(offsets, num_shares), type == FLOAT64, work);
+  nb::object h = empty_array({num_rows, job.hidden}, counts, 1, dtype_named(type));
+  nb::object h_last = last_states(first_h, counts, sizes.size, job.hidden, type);
+  nb::object c_last = nb::none();
+  if (job.cell == LSTM) {
+    c_last = last_states(first_c, counts, sizes.size, job.hidden, type);
+    job.c_last = Buffer(c_last, NUMERIC, true).data();
+  }
+  job.h = Buffer(h, NUMERIC, true).data();
+  job.h_last = Buffer(h_last, NUMERIC, true).data();
+  {
+    const int64_t work = product(product(num_rows, gates), job.inputs + job.hidden);
+    const Unlocked unlocked(work);
+    const Numbers offsets = checked_offsets(sizes, "lengths");
+    check_sum(offsets[offsets.size - 1], num_rows, "lengths", "x");
+    job.offsets = offsets.data();
+    const int64_t num_shares = std::min<int64_t>(usable_threads(), std::max<int64_t>(offsets.size - 1, 1));
+    run_shares(job, deal(offsets, num_shares), type == FLOAT64, work);
+  }
+  return nb::make_tuple(h, h_last, c_last);
 }
 
 }  // namespace
 
-void bind_recurrent(nb::module_ &module) {
-  module.def("run_cell", run_cell, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(),
-             nb::arg().none(), nb::arg().none(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg().none());
-}
+void bind_recurrent(nb::module_ &module) { bind_kernel(module, "run_cell", run_cell); }
 
 }  // namespace seqflow

@@ -3,7 +3,9 @@
 
 #include "processor.h"
 #include "python.h"
-#include "threads.h"
+#include "reductions.h"
+#include "segments.h"
+#include "whole_segments.h"
 
 namespace seqflow {
 namespace {
@@ -12,13 +14,20 @@ Kind kind_named(const char *name) {
   static const char *const names[NUM_KINDS] = {"sum", "mean", "max", "min"};
   for (int kind = 0; kind < NUM_KINDS; ++kind)
     if (std::strcmp(name, names[kind]) == 0) return static_cast<Kind>(kind);
-  not_plain();
+  decline();
 }
 
-Type result_type(Kind kind, Type type) {
-  if (kind == MAX || kind == MIN || type == FLOAT32 || type == FLOAT64) return type;
-  if (kind == MEAN) return FLOAT64;
-  return type == UINT64 ? UINT64 : INT64;
+bool is_extreme(Kind kind) { return kind == MAX || kind == MIN; }
+
+nb::object result_dtype(Kind kind, Type type, nb::handle data) {
+  if (is_extreme(kind)) return dtype_of(data);
+  return dtype_named(kind == MEAN ? mean_type(type) : sum_type(type));
+}
+
+// float16 in a dtype to compute with, and an extreme of them as float16 again.
+nb::object widened(Kind kind, nb::handle data) { return cast(data, dtype_named(kind == MEAN ? FLOAT64 : FLOAT32)); }
+nb::object narrowed(Kind kind, nb::object result, nb::handle data) {
+  return is_extreme(kind) ? cast(result, dtype_of(data)) : result;
 }
 
 // Blocks have at least MIN_BLOCK positions, and about BLOCK_ELEMENTS elements.
@@ -44,29 +53,67 @@ void reduce(Kind kind, Type type, Reduction &job, int64_t bytes) {
   Numbers counts(job.num_blocks > 1 ? 2 * job.num_blocks : 1);
   job.head_count = counts.data();
   job.tail_count = counts.data() + job.num_blocks;
-  const Kernels &selected = kernels();
+  const ReductionKernels &selected = SEQFLOW_SELECTED(reduction_kernels);
   const auto block = selected.reduce_block[kind][type];
   if (job.num_blocks == 1) return block(job, 0);
   parallel_for(job.num_blocks, bytes, [&](int64_t task) { block(job, task); });
   if (!job.fault) selected.combine[kind][type](job);
 }
 
+nb::object reduce_whole(const WholeSegmentKernel (&kernels)[NUM_TYPES], Type out_type, const Buffer &rows,
+                        const Buffer &counts, nb::handle empty, int64_t ddof) {
+  const Type type = rows.type();
+  const Integers sizes = counts.counts();
+  WholeSegments job = {};
+  job.columns = rows.row_elements();
+  if (job.columns == 0) decline();
+  const nb::object dtype = dtype_named(out_type);
+  nb::object result = empty_array({sizes.size}, rows, 1, dtype);
+  const Fill fill(empty, dtype);
+  job.empty = fill.data();
+  job.data = rows.data();
+  job.out = Buffer(result, NUMERIC, true).data();
+  job.ddof = ddof;
+  const Unlocked unlocked(rows.bytes());
+  const Numbers offsets = checked_offsets(sizes, "lengths");
+  job.offsets = offsets.data();
+  check_sum(offsets[offsets.size - 1], rows.extent(0), "lengths", "data");
+  parallel_segments(offsets, job.columns, rows.bytes(),
+                    [&](int64_t begin, int64_t end) { kernels[type](job, begin, end); });
+  return result;
+}
+
+nb::object segment_prod(nb::handle data, nb::handle lengths, nb::handle empty) {
+  const Buffer rows(data), counts(lengths);
+  if (rows.is_half()) return segment_prod(cast(data, dtype_named(FLOAT32)), lengths, empty);
+  return reduce_whole(SEQFLOW_SELECTED(whole_segment_kernels).prod, sum_type(rows.type()), rows, counts, empty, 0);
+}
+
+nb::object segment_variance(nb::handle data, nb::handle lengths, Index ddof, nb::handle empty) {
+  const Buffer rows(data), counts(lengths);
+  if (rows.is_half()) return segment_variance(cast(data, dtype_named(FLOAT64)), lengths, ddof, empty);
+  return reduce_whole(SEQFLOW_SELECTED(whole_segment_kernels).variance, mean_type(rows.type()), rows, counts, empty, ddof);
+}
+
 nb::object segment_reduce(const char *kind_name, nb::handle data, nb::handle lengths, nb::handle empty) {
+  if (std::strcmp(kind_name, "prod") == 0) return segment_prod(data, lengths, empty);
   const Kind kind = kind_named(kind_name);
   const Buffer rows(data), counts(lengths);
-  const Type type = rows.type(), out_type = result_type(kind, type);
+  if (rows.is_half()) return narrowed(kind, segment_reduce(kind_name, widened(kind, data), lengths, empty), data);
+  const Type type = rows.type();
+  const Integers sizes = counts.counts();
   Reduction job = {};
   job.columns = rows.row_elements();
-  if (job.columns == 0) not_plain();
-  nb::object dtype = kind == MAX || kind == MIN ? dtype_of(data) : dtype_named(out_type);
-  nb::object result = empty_array({counts.counts().size}, rows, 1, dtype);
-  Buffer out(result, true);
-  job.empty = fill_bytes(empty, out.item_bytes());
+  if (job.columns == 0) decline();
+  const nb::object dtype = result_dtype(kind, type, data);
+  nb::object result = empty_array({sizes.size}, rows, 1, dtype);
+  const Fill fill(empty, dtype);
+  job.empty = fill.data();
   job.data = rows.data();
   job.num_rows = rows.extent(0);
-  job.out = out.data();
+  job.out = Buffer(result, NUMERIC, true).data();
   const Unlocked unlocked(rows.bytes());
-  const Numbers offsets = checked_offsets(counts.counts(), "lengths");
+  const Numbers offsets = checked_offsets(sizes, "lengths");
   job.num_segments = offsets.size - 1;
   job.offsets = offsets.data();
   check_sum(offsets[job.num_segments], job.num_rows, "lengths", "data");
@@ -74,29 +121,33 @@ nb::object segment_reduce(const char *kind_name, nb::handle data, nb::handle len
   return result;
 }
 
-nb::object gather_segment_reduce(const char *kind_name, nb::handle table, nb::handle indices,
-                                 nb::handle lengths, nb::handle empty, nb::handle ignore_index) {
+nb::object gather_segment_reduce(const char *kind_name, nb::handle table, nb::handle indices, nb::handle lengths,
+                                 nb::handle empty, nb::handle ignore_index) {
   const Kind kind = kind_named(kind_name);
   const Buffer rows(table), picks(indices), counts(lengths);
-  const Type type = rows.type(), out_type = result_type(kind, type);
+  if (rows.is_half())
+    return narrowed(kind, gather_segment_reduce(kind_name, widened(kind, table), indices, lengths, empty, ignore_index),
+                    table);
+  const Type type = rows.type();
+  const Integers sizes = counts.counts();
   const Ignored ignored(ignore_index);
   Reduction job = {};
   job.columns = rows.row_elements();
-  if (job.columns == 0) not_plain();
-  nb::object dtype = kind == MAX || kind == MIN ? dtype_of(table) : dtype_named(out_type);
-  nb::object result = empty_array({counts.counts().size}, rows, 1, dtype);
-  Buffer out(result, true);
-  job.empty = fill_bytes(empty, out.item_bytes());
+  if (job.columns == 0) decline();
+  const nb::object dtype = result_dtype(kind, type, table);
+  nb::object result = empty_array({sizes.size}, rows, 1, dtype);
+  const Fill fill(empty, dtype);
+  job.empty = fill.data();
   job.data = rows.data();
   job.num_rows = rows.extent(0);
   job.gathered = true;
   job.indices = picks.counts();
   job.ignores = ignored.any;
   job.ignored = ignored.index;
-  job.out = out.data();
+  job.out = Buffer(result, NUMERIC, true).data();
   const int64_t bytes = product(job.indices.size, rows.row_bytes());
   const Unlocked unlocked(bytes);
-  const Numbers offsets = checked_offsets(counts.counts(), "lengths");
+  const Numbers offsets = checked_offsets(sizes, "lengths");
   job.num_segments = offsets.size - 1;
   job.offsets = offsets.data();
   check_sum(offsets[job.num_segments], job.indices.size, "lengths", "indices");
@@ -108,9 +159,9 @@ nb::object gather_segment_reduce(const char *kind_name, nb::handle table, nb::ha
 }  // namespace
 
 void bind_reductions(nb::module_ &module) {
-  module.def("segment_reduce", segment_reduce, nb::arg(), nb::arg(), nb::arg(), nb::arg().none());
-  module.def("gather_segment_reduce", gather_segment_reduce, nb::arg(), nb::arg(), nb::arg(), nb::arg(),
-             nb::arg().none(), nb::arg().none());
+  bind_kernel(module, "segment_reduce", segment_reduce);
+  bind_kernel(module, "segment_variance", segment_variance);
+  bind_kernel(module, "gather_segment_reduce", gather_segment_reduce);
 }
 
 }  // namespace seqflow

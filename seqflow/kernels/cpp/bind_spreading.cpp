@@ -46,21 +46,20 @@ void expand_any(const uint8_t *from, uint8_t *to, int64_t row_bytes, const int64
   }
 }
 
-nb::object expand(nb::handle data, nb::handle lengths, nb::object out) {
-  const Buffer rows(data), counts(lengths);
-  rows.check_movable();
+nb::object expand(nb::object data, nb::handle lengths, nb::handle out) {
+  const Buffer rows(data, ANY), counts(lengths);
   const int64_t row_bytes = rows.row_bytes(), num_sequences = counts.counts().size;
-  if (row_bytes == 0 || rows.extent(0) != num_sequences) not_plain();
+  if (row_bytes == 0 || rows.extent(0) != num_sequences) decline();
   const Numbers offsets = checked_offsets(counts.counts(), "lengths");
   const int64_t total = offsets[num_sequences], bytes = product(total, row_bytes);
-  if (out.is_none()) out = empty_array({total}, rows, 1, dtype_of(data));
-  Buffer result(out, true);
-  result.check_bytes(bytes);
+  nb::object expanded = output(out, {total}, rows, 1, dtype_of(data));
+  Buffer result(expanded, ANY, true);
+  if (result.shares_memory(rows)) return expand(copy_of(data), lengths, out);
   const Unlocked unlocked(bytes);
   parallel_ranges(num_sequences, bytes, [&](int64_t begin, int64_t end) {
     expand_any(rows.data(), result.data(), row_bytes, offsets.data(), begin, end);
   });
-  return out;
+  return expanded;
 }
 
 // Windows of `before + 1 + after` rows; `margin` is that many rows of the value that is outside.
@@ -84,7 +83,8 @@ inline void copy_short(uint8_t *to, const uint8_t *from, int64_t size) {
   memcpy(to + size - 8, &tail, 8);
 }
 
-void write_windows(const Windows &job, int64_t begin, int64_t end) {
+// Not inlined: inside of the binding its loop would come out slower.
+[[gnu::noinline]] void write_windows(const Windows &job, int64_t begin, int64_t end) {
   const int64_t row = job.row_bytes, width = (job.before + 1 + job.after) * row;
   for (int64_t k = begin; k < end; ++k) {
     const int64_t first = job.offsets[k], last = job.offsets[k + 1];
@@ -104,25 +104,24 @@ void write_windows(const Windows &job, int64_t begin, int64_t end) {
   }
 }
 
-nb::object windows(nb::handle data, nb::handle lengths, int64_t before, int64_t after, nb::handle value,
-                   nb::object out) {
-  const Buffer rows(data), counts(lengths);
-  rows.check_movable();
+nb::object windows(nb::handle data, nb::handle lengths, Index before, Index after, nb::handle value) {
+  const Buffer rows(data, ANY), counts(lengths);
   Windows job = {};
   job.row_bytes = rows.row_bytes();
-  if (job.row_bytes == 0 || before < 0 || after < 0) not_plain();
-  const Pattern pattern = pattern_of(value, job.row_bytes);
+  if (job.row_bytes == 0 || before < 0 || after < 0) decline();
+  const nb::object dtype = dtype_of(data);
+  const Fill fill(value, dtype, rows.is_described());
+  const Pattern pattern = fill.pattern();
   const int64_t num_sequences = counts.counts().size, num_rows = rows.extent(0);
   const Numbers offsets = checked_offsets(counts.counts(), "lengths");
   check_sum(offsets[num_sequences], num_rows, "lengths", "data");
   int64_t width;
-  if (__builtin_add_overflow(before, after, &width) || __builtin_add_overflow(width, 1, &width))
+  if (__builtin_add_overflow(before.value, after.value, &width) || __builtin_add_overflow(width, 1, &width))
     throw std::length_error("a window of more rows than int64 counts");
   const int64_t bytes = product(num_rows, product(width, job.row_bytes));
-  if (out.is_none()) out = empty_array({num_rows, width}, rows, 1, dtype_of(data));
-  Buffer result(out, true);
-  result.check_bytes(bytes);
-  const int64_t widest = num_rows == 0 ? 0 : before > after ? before : after;
+  nb::object out = empty_array({num_rows, width}, rows, 1, dtype);
+  Buffer result(out, ANY, true);
+  const int64_t widest = num_rows == 0 ? 0 : before > after ? before.value : after.value;
   std::vector<uint8_t> margin(static_cast<size_t>(product(widest, job.row_bytes)));
   if (pattern.value)
     for (size_t i = 0; i < margin.size(); ++i) margin[i] = pattern.value[i % static_cast<size_t>(pattern.size)];
@@ -136,8 +135,8 @@ nb::object windows(nb::handle data, nb::handle lengths, int64_t before, int64_t 
 }  // namespace
 
 void bind_spreading(nb::module_ &module) {
-  module.def("expand", expand, nb::arg(), nb::arg(), nb::arg().none());
-  module.def("windows", windows, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none());
+  bind_kernel(module, "expand", expand);
+  bind_kernel(module, "windows", windows);
 }
 
 }  // namespace seqflow

@@ -1,10 +1,11 @@
-// Between flat rows and rows by time step. In NumPy: reference.pack_by_time, reference.unpack_by_time.
+// Between flat rows and rows by time step.
 //
 // Small rows go through a tile, a few steps of some hundred sequences that stays in the nearest cache: on the flat
 // side it is read or written a sequence at a time, on the packed side a step at a time, both in runs.
 #pragma once
 
 #include "copy.h"
+#include "padding.h"
 
 namespace seqflow {
 namespace SEQFLOW_ISA {

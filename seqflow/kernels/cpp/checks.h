@@ -1,11 +1,11 @@
-// What every kernel relies on. The first fault is thrown; reference.py finds the same one.
+// What every kernel relies on. The first fault is thrown; checks.py finds the same one.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
 
-#include "kernels.h"
+#include "moves.h"
 
 namespace seqflow {
 

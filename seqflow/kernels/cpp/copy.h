@@ -2,7 +2,7 @@
 // caches, for outputs too big to stay in them.
 #pragma once
 
-#include "kernels.h"
+#include "types.h"
 #include "vectors.h"
 
 namespace seqflow {

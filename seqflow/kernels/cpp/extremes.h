@@ -1,10 +1,10 @@
 // Where in each segment the largest element is: the first of equal ones; the first NaN, where there is one.
-// In NumPy: reference.segment_arg. The smallest is the largest in reverse order. `Larger` passes over NaN, which is looked
+// The smallest is the largest in reverse order. `Larger` passes over NaN, which is looked
 // for apart.
 #pragma once
 
 #include "order_keys.h"
-#include "ordering_kernels.h"
+#include "ordering.h"
 
 namespace seqflow {
 namespace SEQFLOW_ISA {

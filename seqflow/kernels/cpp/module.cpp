@@ -12,8 +12,8 @@ void set_isa(const char *name) {
   }
 }
 
-nb::list isas() {
-  nb::list names;
+nb::typed<nb::list, nb::str> isas() {
+  nb::typed<nb::list, nb::str> names;
   for (int i = 0; i < NUM_INSTRUCTION_SETS; ++i)
     if (is_available(i)) names.append(INSTRUCTION_SETS[i]);
   return names;
@@ -32,16 +32,15 @@ NB_MODULE(_native, module) {
   module.def("num_threads", num_threads);
   module.def("enter_single_thread", enter_single_thread);
   module.def("leave_single_thread", leave_single_thread);
-  bind_folds(module);
   bind_groups(module);
   bind_lengths(module);
-  bind_reductions(module);
   bind_moves(module);
-  bind_padding(module);
-  bind_packing(module);
-  bind_spreading(module);
-  bind_recurrent(module);
   bind_ordering(module);
   bind_packing(module);
+  bind_padding(module);
+  bind_recurrent(module);
+  bind_reductions(module);
+  bind_scans(module);
   bind_softmax(module);
+  bind_spreading(module);
 }

@@ -1,7 +1,8 @@
-// Between flat rows and padded ones. In NumPy: reference.pad, reference.unpad.
+// Between flat rows and padded ones.
 #pragma once
 
 #include "copy.h"
+#include "padding.h"
 
 namespace seqflow {
 namespace SEQFLOW_ISA {

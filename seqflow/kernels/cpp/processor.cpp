@@ -6,17 +6,6 @@
 namespace seqflow {
 namespace {
 
-const Kernels *const ALL[NUM_INSTRUCTION_SETS] = {
-    &baseline::kernels,
-#if defined(SEQFLOW_X86_LEVELS)
-    &avx2::kernels,
-    &avx512::kernels,
-#else
-    nullptr,
-    nullptr,
-#endif
-};
-
 int best() {
   int found = 0;
   for (int i = 1; i < NUM_INSTRUCTION_SETS; ++i)
@@ -59,7 +48,5 @@ bool select_instruction_set(const char *name) {
 int selected_index() { return selected.load(std::memory_order_relaxed); }
 
 const char *selected_instruction_set() { return INSTRUCTION_SETS[selected.load()]; }
-
-const Kernels &kernels() { return *ALL[selected_index()]; }
 
 }  // namespace seqflow

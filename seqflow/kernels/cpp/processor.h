@@ -1,7 +1,7 @@
 // Which instruction set is in use: at first the best this processor has.
 #pragma once
 
-#include "kernels.h"
+#include "instruction_set.h"
 
 namespace seqflow {
 
@@ -14,7 +14,6 @@ bool is_available(int instruction_set);
 bool select_instruction_set(const char *name);
 int selected_index();
 const char *selected_instruction_set();
-const Kernels &kernels();
 
 // The table of that name of the instruction set in use.
 #if defined(SEQFLOW_X86_LEVELS)

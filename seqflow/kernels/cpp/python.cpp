@@ -1,5 +1,7 @@
 #include "python.h"
 
+#include <nanobind/stl/string.h>
+
 #include <cstring>
 
 namespace seqflow {
@@ -22,45 +24,62 @@ nb::object call_empty(nb::object shape, nb::handle dtype) {
   return nb::steal(array);
 }
 
-}  // namespace
-
-void not_plain() { throw nb::type_error("not a C-contiguous array of a native type"); }
-
-Buffer::Buffer(nb::handle array, bool writable) {
-  const int flags = PyBUF_ND | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
-  if (PyObject_GetBuffer(array.ptr(), &view, flags) != 0) {
-    PyErr_Clear();
-    not_plain();
-  }
-  if (view.ndim < 1 || view.itemsize < 1) {
-    PyBuffer_Release(&view);
-    not_plain();
-  }
+// An array with one more axis, of the bytes of each element.
+nb::object bytes_of(nb::handle array) {
+  const nb::object dtype = dtype_of(array);
+  const std::string kind = nb::cast<std::string>(dtype.attr("kind"));
+  if (!std::strchr("biufcMmSUV", kind[0]) || nb::cast<bool>(dtype.attr("hasobject")) ||
+      !nb::cast<bool>(dtype.attr("isnative")) || nb::cast<int64_t>(dtype.attr("itemsize")) == 0)
+    decline();
+  if (!nb::cast<bool>(array.attr("flags").attr("c_contiguous"))) decline();
+  nb::object shape = array.attr("shape") + nb::make_tuple(1);
+  return array.attr("reshape")(shape).attr("view")("uint8");
 }
 
-int64_t Buffer::size() const { return view.len / view.itemsize; }
+}  // namespace
+
+void decline() { throw nb::next_overload(); }
+
+bool Buffer::acquire(nb::handle array, bool writable) {
+  const int flags = PyBUF_ND | PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
+  if (PyObject_GetBuffer(array.ptr(), &view, flags) == 0) return true;
+  PyErr_Clear();
+  return false;
+}
+
+Buffer::Buffer(nb::handle array, Elements elements, bool writable) {
+  bool acquired = acquire(array, writable);
+  if (elements == ANY && !(acquired && is_movable())) {
+    if (acquired) PyBuffer_Release(&view);
+    hidden_axes = 1;
+    acquired = acquire(bytes_of(array), writable);
+  }
+  if (!acquired) decline();
+  if (rank() < 1 || view.itemsize < 1 || item_bytes() < 1) {
+    PyBuffer_Release(&view);
+    decline();
+  }
+}
 
 int64_t Buffer::row_elements(int axis) const {
   int64_t elements = 1;
-  for (; axis < view.ndim; ++axis) elements *= view.shape[axis];
+  for (; axis < rank(); ++axis) elements *= view.shape[axis];
   return elements;
 }
 
-void Buffer::check_bytes(int64_t wanted) const {
-  if (bytes() != wanted) throw nb::value_error("the output has another size than the result");
+bool Buffer::is_movable() const {
+  const char *format = view.format;
+  if (!format) return false;
+  if (format[0] == 'Z') ++format;
+  return format[0] != 0 && format[1] == 0 && std::strchr("?bBhHiIlLqQefdg", format[0]);
 }
 
-void Buffer::check_movable() const {
-  const char *format = view.format;
-  if (!format) not_plain();
-  if (format[0] == 'Z') ++format;
-  if (format[0] == 0 || format[1] != 0 || !std::strchr("?bBhHiIlLqQefdg", format[0])) not_plain();
-}
+bool Buffer::is_half() const { return view.format && std::strcmp(view.format, "e") == 0; }
 
 Type Buffer::type() const {
   const char *format = view.format;
-  if (!format || format[0] == 0 || format[1] != 0) not_plain();
-  if (view.len > 0 && reinterpret_cast<uintptr_t>(view.buf) % view.itemsize != 0) not_plain();
+  if (hidden_axes || !format || format[0] == 0 || format[1] != 0) decline();
+  if (view.len > 0 && reinterpret_cast<uintptr_t>(view.buf) % view.itemsize != 0) decline();
   switch (format[0]) {
     case 'f': return FLOAT32;
     case 'd': return FLOAT64;
@@ -82,42 +101,57 @@ Type Buffer::type() const {
       }
       break;
   }
-  not_plain();
+  decline();
 }
 
 Integers Buffer::integers() const {
   const Type found = type();
-  if (found != INT32 && found != INT64) not_plain();
+  if (found != INT32 && found != INT64) decline();
   return {view.buf, size(), found == INT64};
 }
 
 Integers Buffer::counts() const {
-  if (view.ndim != 1) not_plain();
+  if (view.ndim != 1) decline();
   return integers();
-}
-
-bool Buffer::has_rows_like(const Buffer &other) const {
-  if (view.ndim != other.view.ndim || std::strcmp(view.format, other.view.format) != 0) return false;
-  for (int axis = 1; axis < view.ndim; ++axis)
-    if (view.shape[axis] != other.view.shape[axis]) return false;
-  return true;
 }
 
 bool Buffer::shares_memory(const Buffer &other) const {
   return data() < other.data() + other.bytes() && other.data() < data() + bytes();
 }
 
-nb::object empty_array(std::initializer_list<int64_t> front, const Buffer &like, int from, nb::handle dtype) {
+namespace {
+
+nb::object shape_of(std::initializer_list<int64_t> front, const Buffer &like, int from) {
   const int rest = like.rank() > from ? like.rank() - from : 0;
   nb::object shape = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(front.size()) + rest));
   Py_ssize_t at = 0;
   for (const int64_t extent : front) PyTuple_SET_ITEM(shape.ptr(), at++, PyLong_FromLongLong(extent));
   for (int axis = from; axis < like.rank(); ++axis)
     PyTuple_SET_ITEM(shape.ptr(), at++, PyLong_FromLongLong(like.extent(axis)));
-  return call_empty(shape, dtype);
+  return shape;
 }
 
-nb::object dtype_of(nb::handle array) { return array.attr("dtype"); }
+}  // namespace
+
+nb::object empty_array(std::initializer_list<int64_t> front, const Buffer &like, int from, nb::handle dtype) {
+  return call_empty(shape_of(front, like, from), dtype);
+}
+
+nb::object output(nb::handle out, std::initializer_list<int64_t> front, const Buffer &like, int from,
+                  nb::handle dtype, const char *argument) {
+  return output(out, shape_of(front, like, from), dtype, argument);
+}
+
+nb::object output(nb::handle out, nb::object shape, nb::handle dtype, const char *argument) {
+  if (out.is_none()) return call_empty(shape, dtype);
+  return nb::module_::import_("seqflow.kernels.arrays").attr("check_out")(out, shape, dtype, argument);
+}
+
+nb::object dtype_of(nb::handle array) {
+  static PyObject *const ndarray = nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
+  if (!PyObject_TypeCheck(array.ptr(), reinterpret_cast<PyTypeObject *>(ndarray))) decline();
+  return array.attr("dtype");
+}
 
 nb::object dtype_named(Type type) {
   static const char *const names[NUM_TYPES] = {"int8",   "uint8", "int16",  "uint16",  "int32",
@@ -127,6 +161,13 @@ nb::object dtype_named(Type type) {
   return nb::borrow(dtypes[type]);
 }
 
+Type sum_type(Type type) {
+  if (type == FLOAT32 || type == FLOAT64) return type;
+  return type == UINT64 ? UINT64 : INT64;
+}
+
+Type mean_type(Type type) { return type == FLOAT32 ? FLOAT32 : FLOAT64; }
+
 nb::object bool_dtype() {
   static PyObject *const dtype = make_dtype("bool");
   return nb::borrow(dtype);
@@ -134,7 +175,7 @@ nb::object bool_dtype() {
 
 nb::object int64_array(const int64_t *values, int64_t size) {
   nb::object array = call_empty(nb::int_(size), dtype_named(INT64));
-  Buffer buffer(array, true);
+  Buffer buffer(array, NUMERIC, true);
   if (size > 0) std::memcpy(buffer.data(), values, size * sizeof(int64_t));
   return array;
 }
@@ -148,17 +189,19 @@ Ignored::Ignored(nb::handle value) {
   any = overflow == 0;
 }
 
-const void *fill_bytes(nb::handle value, int64_t item_bytes) {
-  if (value.is_none()) return nullptr;
-  if (!PyBytes_Check(value.ptr()) || PyBytes_GET_SIZE(value.ptr()) != item_bytes) not_plain();
-  return PyBytes_AS_STRING(value.ptr());
+nb::object copy_of(nb::handle array) { return array.attr("copy")(); }
+
+nb::object cast(nb::handle array, nb::handle dtype) { return array.attr("astype")(dtype); }
+
+Fill::Fill(nb::handle value, nb::handle dtype, bool zero_bytes) {
+  if (zero_bytes && PyLong_CheckExact(value.ptr()) && PyObject_Not(value.ptr()) == 1) return;
+  element = nb::module_::import_("numpy").attr("full")(1, value, dtype).attr("tobytes")();
 }
 
-Pattern pattern_of(nb::handle value, int64_t row_bytes) {
+Pattern Fill::pattern() const {
   Pattern pattern = {};
-  pattern.size = value.is_none() || !PyBytes_Check(value.ptr()) ? 1 : PyBytes_GET_SIZE(value.ptr());
-  if (pattern.size == 0 || row_bytes % pattern.size != 0) not_plain();
-  pattern.value = static_cast<const uint8_t *>(fill_bytes(value, pattern.size));
+  pattern.value = static_cast<const uint8_t *>(data());
+  pattern.size = pattern.value ? PyBytes_GET_SIZE(element.ptr()) : 1;
   pattern.repeats = sizeof pattern.bytes % pattern.size == 0;
   if (pattern.repeats && pattern.value)
     for (size_t i = 0; i < sizeof pattern.bytes; ++i) pattern.bytes[i] = pattern.value[i % pattern.size];

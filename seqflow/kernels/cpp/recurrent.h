@@ -1,7 +1,7 @@
-// What the kernels of recurrent cells of one instruction set offer. No std templates here, as in kernels.h.
+// Recurrent cells along sequences. In NumPy: recurrent.py.
 #pragma once
 
-#include <stdint.h>
+#include "instruction_set.h"
 
 namespace seqflow {
 
@@ -38,8 +38,22 @@ struct RecurrentKernels {
 // Rows of x that are multiplied with w_ih in one go, unless one step alone has more.
 constexpr int64_t ROWS_AT_ONCE = 64;
 
-namespace baseline { extern const RecurrentKernels recurrent_kernels; }
-namespace avx2 { extern const RecurrentKernels recurrent_kernels; }
-namespace avx512 { extern const RecurrentKernels recurrent_kernels; }
+SEQFLOW_TABLE(RecurrentKernels, recurrent_kernels)
 
 }  // namespace seqflow
+
+#if defined(SEQFLOW_ISA)
+#include "recurrent_run.h"
+
+namespace seqflow {
+namespace SEQFLOW_ISA {
+
+extern const RecurrentKernels recurrent_kernels = {
+    {sizes<float>, sizes<double>},
+    {pack<float>, pack<double>},
+    {run<float>, run<double>},
+};
+
+}  // namespace SEQFLOW_ISA
+}  // namespace seqflow
+#endif

@@ -1,4 +1,4 @@
-// One step of one sequence (reference/recurrent.py says what it is): from gates of `width` columns each, the state
+// One step of one sequence (recurrent.py says what it is): from gates of `width` columns each, the state
 // `h` before and the state `to` after it, both of `hidden` elements.
 #pragma once
 

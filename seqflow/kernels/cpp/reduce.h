@@ -1,5 +1,4 @@
 // Reducing rows segment by segment, one block of positions at a time.
-// In NumPy: reference.segment_reduce, reference.gather_segment_reduce.
 #pragma once
 
 #include "reduce_rows.h"

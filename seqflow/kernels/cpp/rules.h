@@ -2,7 +2,7 @@
 // type of the result), F over longer stretches. As in NumPy: arrays.sum_dtype and arrays.mean_dtype.
 #pragma once
 
-#include "kernels.h"
+#include "types.h"
 #include "vectors.h"
 
 namespace seqflow {

@@ -1,11 +1,34 @@
-// softmax, log(softmax) and log(sum(exp)) of each segment. In NumPy: reference/softmax.py.
+// softmax, log(softmax) and log(sum(exp)) of each segment. In NumPy: softmax.py.
 //
 // What is largest is found without looking at NaN: a NaN makes the sum of exponentials NaN, and so all that is
 // divided by it.
 #pragma once
 
+#include "instruction_set.h"
+
+namespace seqflow {
+
+enum SoftmaxForm { SOFTMAX, LOG_SOFTMAX, LOGSUMEXP, NUM_SOFTMAX_FORMS };
+
+// float32 or float64 rows, column by column. `out` has a row for each row, for LOGSUMEXP one for each segment.
+struct Softmax {
+  const void *data;
+  int64_t columns;
+  const int64_t *offsets;  // [num_segments + 1], checked
+  int64_t num_segments;
+  const void *empty;  // one element of the result, or null for 0
+  void *out;
+};
+
+struct SoftmaxKernels {
+  void (*run[NUM_SOFTMAX_FORMS][2])(const Softmax &, int64_t begin, int64_t end);  // segments; float32, float64
+};
+SEQFLOW_TABLE(SoftmaxKernels, softmax_kernels)
+
+}  // namespace seqflow
+
+#if defined(SEQFLOW_ISA)
 #include "exponential.h"
-#include "softmax_kernels.h"
 
 namespace seqflow {
 namespace SEQFLOW_ISA {
@@ -220,5 +243,12 @@ void softmax(const Softmax &job, int64_t begin, int64_t end) {
   }
 }
 
+extern const SoftmaxKernels softmax_kernels = {{
+    {softmax<SOFTMAX, float>, softmax<SOFTMAX, double>},
+    {softmax<LOG_SOFTMAX, float>, softmax<LOG_SOFTMAX, double>},
+    {softmax<LOGSUMEXP, float>, softmax<LOGSUMEXP, double>},
+}};
+
 }  // namespace SEQFLOW_ISA
 }  // namespace seqflow
+#endif

@@ -7,10 +7,6 @@
 #include <immintrin.h>
 #endif
 
-#if !defined(SEQFLOW_ISA)
-#define SEQFLOW_ISA baseline
-#endif
-
 namespace seqflow {
 namespace SEQFLOW_ISA {
 

@@ -1,0 +1,91 @@
+"""Sequences as text, and as HTML for notebooks: the counts of each level and the first rows."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from seqflow.sequence import Sequence
+
+_SHOWN = (6, 5, 4)
+"""How many elements of the outermost level are shown, of the next, and of those inside."""
+_ROWS = 8
+
+
+def as_text(sequence: Sequence) -> str:
+    """A title line, then a line for each of the first outermost elements."""
+    shown = min(len(sequence), _SHOWN[0])
+    lines = [f"  {_text(sequence[i], 1)}" for i in range(shown)]
+    if shown < len(sequence):
+        lines.append(f"  … {len(sequence) - shown} more")
+    return "\n".join([_title(sequence), *lines])
+
+
+def _title(sequence: Sequence) -> str:
+    """The counts of each level: `Sequence of 2 > 5 sequences, 7 rows, float32[4]`."""
+    counts = " > ".join(str(len(level)) for level in sequence.lod)
+    rows = sequence.lod.num_rows
+    shape = list(sequence.values.shape[1:])
+    alone = sequence.num_levels == 1 and len(sequence) == 1
+    return (
+        f"Sequence of {counts} sequence{'' if alone else 's'}, {rows} row{'s' * (rows != 1)}, "
+        f"{sequence.dtype}{shape if shape else ''}"
+    )
+
+
+def _text(element: Any, depth: int) -> str:
+    if isinstance(element, np.ndarray):
+        rows = [_row(row) for row in element[:_ROWS]]
+        limit = _ROWS
+    else:
+        limit = _SHOWN[min(depth, len(_SHOWN) - 1)]
+        rows = [_text(element[i], depth + 1) for i in range(min(len(element), limit))]
+    return f"[{', '.join(rows + ['…'] * (len(element) > limit))}]"
+
+
+def _row(row: Any) -> str:
+    """A row as short text."""
+    if np.ndim(row):
+        flat = np.ravel(row)
+        inside = ", ".join(map(_row, flat[:3]))
+        return f"[{inside}{', …' if flat.size > 3 else ''}]"
+    text = f"{row:.4g}" if isinstance(row, (float, np.floating)) else str(row)
+    return text if len(text) <= 24 else f"{text[:23]}…"
+
+
+_BLOCK = "border:1px solid rgba(128,128,128,.55);border-radius:4px;padding:2px 4px;margin:2px;"
+_FLEX = "display:inline-flex;flex-wrap:wrap;align-items:center;min-width:.6em;min-height:1.2em;"
+_FILLS = ("rgba(76,139,208,.16)", "rgba(63,166,106,.18)", "rgba(192,138,46,.20)")
+
+
+def as_html(sequence: Sequence) -> str:
+    """Nested blocks: a block for each sequence, its rows inside; in the page's own text colour, without scripts."""
+    parts = [_html(sequence[i], 1) for i in range(min(len(sequence), _SHOWN[0]))]
+    if len(sequence) > _SHOWN[0]:
+        parts.append(_more(len(sequence) - _SHOWN[0]))
+    return (
+        '<div style="font-family:ui-monospace,monospace;font-size:12px;line-height:1.4;color:inherit">'
+        f'<div style="opacity:.75">{escape(_title(sequence))}</div>'
+        f'<div style="display:flex;flex-wrap:wrap;align-items:flex-start">{"".join(parts)}</div></div>'
+    )
+
+
+def _html(element: Any, depth: int) -> str:
+    if isinstance(element, np.ndarray):
+        limit = _ROWS
+        inside = [f'<span style="padding:0 4px">{escape(_row(row))}</span>' for row in element[:_ROWS]]
+    else:
+        limit = _SHOWN[min(depth, len(_SHOWN) - 1)]
+        inside = [_html(element[i], depth + 1) for i in range(min(len(element), limit))]
+    if len(element) > limit:
+        inside.append(_more(len(element) - limit))
+    fill = _FILLS[(depth - 1) % len(_FILLS)]
+    title = f"{len(element)} {'row' if isinstance(element, np.ndarray) else 'sequence'}{'s' * (len(element) != 1)}"
+    return f'<div title="{title}" style="{_BLOCK}{_FLEX}background:{fill}">{"".join(inside)}</div>'
+
+
+def _more(count: int) -> str:
+    return f'<span style="opacity:.6;padding:0 4px">… {count} more</span>'

@@ -1,0 +1,51 @@
+// Numbers for each row that follow from lengths. In NumPy: lengths.py.
+#pragma once
+
+#include "instruction_set.h"
+
+namespace seqflow {
+
+// For segments begin .. end - 1; offsets [num_segments + 1] are checked.
+struct LengthKernels {
+  void (*segment_ids)(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out);
+  void (*positions)(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out);
+};
+SEQFLOW_TABLE(LengthKernels, length_kernels)
+
+}  // namespace seqflow
+
+#if defined(SEQFLOW_ISA)
+
+namespace seqflow {
+namespace SEQFLOW_ISA {
+
+// One number for each row of segments begin .. end - 1: f(segment, position). A short segment is written as one of
+// SHORT rows where so many are left: what is too much the next ones overwrite.
+template <class F>
+inline void number_rows(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out, F &&f) {
+  constexpr int64_t SHORT = 16;
+  for (int64_t k = begin; k < end; ++k) {
+    int64_t *const to = out + offsets[k];
+    const int64_t size = offsets[k + 1] - offsets[k], left = offsets[end] - offsets[k];
+    int64_t i = 0;
+    if (left >= SHORT)
+      for (; i < SHORT; ++i) to[i] = f(k, i);
+    for (; i < size; ++i) to[i] = f(k, i);
+  }
+}
+
+// For each row the number of its segment.
+inline void segment_ids(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out) {
+  number_rows(offsets, begin, end, out, [](int64_t k, int64_t) { return k; });
+}
+
+// For each row its position inside its segment.
+inline void positions(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out) {
+  number_rows(offsets, begin, end, out, [](int64_t, int64_t i) { return i; });
+}
+
+extern const LengthKernels length_kernels = {segment_ids, positions};
+
+}  // namespace SEQFLOW_ISA
+}  // namespace seqflow
+#endif

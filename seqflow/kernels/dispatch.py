@@ -1,0 +1,197 @@
+"""Which kernels are in use, with which instruction set, on how many threads.
+
+A kernel is a function in NumPy under `@kernel`. Calls of it first go to the function of the same name in the
+extension, with all arguments by position; that answers NotImplemented where it declines them. It is then called once
+more, with the arrays in the forms that `@kernel` declares. What it declines again is computed in NumPy.
+"""
+
+import inspect
+import linecache
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import update_wrapper
+from typing import Any, TypeVar
+
+from seqflow.kernels.forms import Form
+
+_native: Any
+_why_not_native: str | None = None
+try:
+    import seqflow.kernels._native as _native
+except ImportError as error:
+    _native = None
+    _why_not_native = str(error)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Forms = Mapping[str, "Form | Mapping[str, Form]"]
+
+KERNELS: dict[str, "Kernel"] = {}
+"""Every kernel by its name."""
+
+
+class Kernel:
+    """A function in NumPy, and the native function of the same name (None where there is none).
+
+    forms: the native form of each argument that is an array, or of each item of one that is a tuple of arrays.
+    call: what callers get.
+    """
+
+    def __init__(self, body: Callable[..., Any], forms: Forms) -> None:
+        self.body = body
+        self.forms = forms
+        self.native: Callable[..., Any] | None = getattr(_native, body.__name__, None)
+        self.parameters = inspect.signature(body).parameters
+        self.call, self._scope = _compiled(body, self.parameters)
+        self._scope["otherwise"] = self._otherwise
+
+    def select(self, native: bool) -> None:
+        """From now on call the native function first, or never."""
+        self._scope["first"] = self.native if native and self.native is not None else self._by_numpy
+
+    def _by_numpy(self, *arguments: Any) -> Any:
+        positional = [
+            value
+            for value, parameter in zip(arguments, self.parameters.values(), strict=True)
+            if parameter.kind is not parameter.KEYWORD_ONLY
+        ]
+        named = dict(zip(list(self.parameters)[len(positional) :], arguments[len(positional) :], strict=True))
+        return self.body(*positional, **named)
+
+    def _otherwise(self, *arguments: Any) -> Any:
+        """Call the native function with the arrays in its forms, then NumPy."""
+        brought = tuple(
+            value if value is None or name not in self.forms else _brought(value, name, self.forms[name])
+            for name, value in zip(self.parameters, arguments, strict=True)
+        )
+        if self.native is not None and not any(value is NotImplemented for value in brought):
+            result = self.native(*brought)
+            if result is not NotImplemented:
+                return result
+        return self._by_numpy(*arguments)
+
+
+def kernel(**forms: "Form | Mapping[str, Form]") -> Callable[[Function], Function]:
+    """Make a function in NumPy a kernel. `forms`: how the native function takes each of its arrays."""
+
+    def register(body: Function) -> Function:
+        made = KERNELS[body.__name__] = Kernel(body, forms)
+        made.select(chosen == "native")
+        return made.call  # type: ignore[return-value]
+
+    return register
+
+
+def extension() -> Any:
+    """The extension; None where it was not built."""
+    return _native
+
+
+def set_num_threads(count: int) -> None:
+    """Set how many threads one call of a native kernel may use; no result depends on it."""
+    if count < 1:
+        raise ValueError(f"the number of threads is {count}, expected 1 or more")
+    if _native is not None:
+        _native.set_num_threads(count)
+
+
+def num_threads() -> int:
+    """How many threads one call may use: at first as many as there are cores, at most 8."""
+    return 1 if _native is None else int(_native.num_threads())
+
+
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """Inside, kernels called from this Python thread run on it alone."""
+    if _native is None:
+        yield
+        return
+    _native.enter_single_thread()
+    try:
+        yield
+    finally:
+        _native.leave_single_thread()
+
+
+def isas() -> list[str]:
+    """The instruction sets for which there are native kernels that this machine can run; none without them."""
+    return [] if _native is None else list(_native.isas())
+
+
+@contextmanager
+def use(name: str) -> Iterator[None]:
+    """Inside, all threads use the "native" or the "reference" kernels; or native ones with the instruction
+    set "baseline", "avx2" or "avx512"."""
+    before, isa = chosen, None if _native is None else _native.isa()
+    _choose(name)
+    try:
+        yield
+    finally:
+        if isa is not None:
+            _native.set_isa(isa)
+        _choose(before)
+
+
+def info() -> dict[str, Any]:
+    """Which kernels are in use: `kernels`, `isa`, `isas` (all this machine can run), `threads`, and `why`
+    native ones are missing (None where they are not)."""
+    if chosen == "reference":
+        return {"kernels": "reference", "isa": None, "isas": [], "threads": 1, "why": _why_not_native}
+    return {"kernels": "native", "isa": _native.isa(), "isas": isas(), "threads": num_threads(), "why": None}
+
+
+def _choose(name: str) -> None:
+    global chosen
+    if name not in ("reference", "native", "baseline", "avx2", "avx512"):
+        raise ValueError(
+            f"kernels are {name!r}, expected 'reference', 'native', 'baseline', 'avx2' or 'avx512'"
+        )
+    if name != "reference":
+        if _native is None:
+            raise RuntimeError(f"there are no native kernels: {_why_not_native}")
+        if name != "native":
+            _native.set_isa(name)
+        name = "native"
+    chosen = name
+    for each in KERNELS.values():
+        each.select(chosen == "native")
+
+
+def _brought(value: Any, name: str, form: "Form | Mapping[str, Form]") -> Any:
+    """An argument in its form, NotImplemented where it has elements of another dtype."""
+    if isinstance(form, Form):
+        array = form.bring(value, name)
+        return array if form.takes(array) else NotImplemented
+    items = tuple(_brought(item, part, each) for item, (part, each) in zip(value, form.items(), strict=True))
+    return NotImplemented if any(item is NotImplemented for item in items) else items
+
+
+def _compiled(
+    body: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]
+) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """A function with the parameters of `body`, and its global names: `first` and `otherwise` are what it calls."""
+    declared = []
+    for name, parameter in parameters.items():
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in declared:
+            declared.append("*")
+        declared.append(name if parameter.default is parameter.empty else f"{name}=default_{name}")
+    arguments = ", ".join(parameters)
+    source = (
+        f"def {body.__name__}({', '.join(declared)}):\n"
+        f"    result = first({arguments})\n"
+        f"    return otherwise({arguments}) if result is NotImplemented else result\n"
+    )
+    scope: dict[str, Any] = {f"default_{name}": each.default for name, each in parameters.items()}
+    file = f"<kernel {body.__name__}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    exec(compile(source, file, "exec"), scope)
+    return update_wrapper(scope[body.__name__], body), scope
+
+
+chosen = "reference" if _native is None else "native"
+"""What is in use: "native" or "reference"."""
+
+if _requested := os.environ.get("SEQFLOW_KERNELS"):
+    _choose(_requested)
+    if _requested == "reference":
+        _why_not_native = "SEQFLOW_KERNELS=reference"

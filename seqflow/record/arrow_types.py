@@ -1,0 +1,66 @@
+"""Arrow types and the tensors they become: dtype, extra axes, and which types are lists or texts."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+Predicate = Callable[[pa.DataType], bool]
+
+TEXT_VIEWS: tuple[Predicate, ...] = (types.is_string_view, types.is_binary_view)
+TEXTS: tuple[Predicate, ...] = (
+    types.is_string, types.is_binary, types.is_large_string, types.is_large_binary, *TEXT_VIEWS,
+)  # fmt: skip
+LIST_VIEWS: tuple[Predicate, ...] = (types.is_list_view, types.is_large_list_view)
+LISTS: tuple[Predicate, ...] = (types.is_list, types.is_large_list, *LIST_VIEWS, types.is_fixed_size_list)
+
+
+def is_any(kind: pa.DataType, predicates: tuple[Predicate, ...]) -> bool:
+    """Whether one of pyarrow's type predicates holds; never for an extension type."""
+    return not isinstance(kind, pa.BaseExtensionType) and any(holds(kind) for holds in predicates)
+
+
+def leaf_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
+    """The dtype of a tensor of this Arrow type; None for a type that is not one number per row.
+
+    Timestamps and dates are datetime64, durations and times of day timedelta64, all in Arrow's unit.
+    """
+    if types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind):
+        dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+        return dtype
+    if types.is_timestamp(kind):
+        return np.dtype(f"M8[{kind.unit}]")
+    if types.is_duration(kind) or types.is_time(kind):
+        return np.dtype(f"m8[{kind.unit}]")
+    if types.is_date32(kind):
+        return np.dtype("M8[D]")
+    if types.is_date64(kind):
+        return np.dtype("M8[ms]")
+    return None
+
+
+def fixed_shape(kind: pa.DataType) -> tuple[int, ...] | None:
+    """The extra axes of a type whose rows hold numbers and all have one shape; None for other types."""
+    if types.is_fixed_size_binary(kind) and not isinstance(kind, pa.BaseExtensionType):
+        return (kind.byte_width,)
+    if not types.is_fixed_size_list(kind):
+        return None
+    if leaf_dtype(kind.value_type) is not None:
+        return (kind.list_size,)
+    inner = fixed_shape(kind.value_type)
+    return None if inner is None else (kind.list_size, *inner)
+
+
+def innermost(kind: pa.DataType) -> pa.DataType:
+    """The type of the elements of fixed-size lists, nested or not."""
+    while types.is_fixed_size_list(kind):
+        kind = kind.value_type
+    return kind
+
+
+def tensor_order(kind: pa.FixedShapeTensorType) -> tuple[int, ...]:
+    """The axes of the stored tensor in the order the type shows them, rows first."""
+    order = kind.permutation or range(len(kind.shape))
+    return (0, *(axis + 1 for axis in order))

@@ -1,0 +1,84 @@
+"""Arrow's list layouts as lengths and the rows of all lists, whatever their offsets, views and nulls."""
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow.errors import ProviderError
+from seqflow.record.arrow_types import LIST_VIEWS, TEXT_VIEWS, is_any
+from seqflow.record.buffers import view
+from seqflow.record.record import Tensor
+
+
+def list_parts(name: str, array: pa.Array, nulls: Tensor | None) -> tuple[Tensor, pa.Array]:
+    """The length of each list, 0 where null, and the rows of all lists, without any that nulls hide."""
+    if is_any(array.type, LIST_VIEWS):
+        return _list_view_parts(array, nulls)
+    if types.is_fixed_size_list(array.type):
+        size = array.type.list_size
+        lengths = np.full(len(array), size, np.int64)
+        start, total = array.offset * size, len(array) * size
+    else:
+        dtype = np.dtype(np.int64 if types.is_large_list(array.type) else np.int32)
+        offsets = view(array.buffers()[1], dtype, array.offset, len(array) + 1 if len(array) else 0)
+        lengths = np.subtract(offsets[1:], offsets[:-1], dtype=np.int64)
+        start, total = (int(offsets[0]), int(offsets[-1] - offsets[0])) if len(offsets) else (0, 0)
+        _check_offsets(name, offsets, lengths, len(array.values))
+    rows = array.values.slice(start, total)
+    if nulls is not None and lengths[nulls].any():
+        starts = np.cumsum(lengths) - lengths
+        lengths[nulls] = 0
+        rows = _take_ranges(rows, starts, lengths)
+    return lengths, rows
+
+
+def _list_view_parts(array: pa.Array, nulls: Tensor | None) -> tuple[Tensor, pa.Array]:
+    dtype = np.dtype(np.int64 if types.is_large_list_view(array.type) else np.int32)
+    _, starts_buffer, sizes_buffer, *_ = array.buffers()
+    starts = view(starts_buffer, dtype, array.offset, len(array)).astype(np.int64)
+    lengths = view(sizes_buffer, dtype, array.offset, len(array)).astype(np.int64)
+    if nulls is not None:
+        lengths[nulls] = 0
+    first, sizes = starts[lengths > 0], lengths[lengths > 0]
+    if not len(first):
+        return lengths, array.values.slice(0, 0)
+    if np.array_equal(first[1:], first[:-1] + sizes[:-1]):
+        return lengths, array.values.slice(int(first[0]), int(sizes.sum()))
+    return lengths, _take_ranges(array.values, starts, lengths)
+
+
+def _check_offsets(name: str, offsets: Tensor, lengths: Tensor, num_rows: int) -> None:
+    if not len(offsets):
+        return
+    if lengths.min() < 0 or offsets[0] < 0:
+        row = int(np.argmax(lengths < 0))
+        raise ProviderError(
+            f"{name}: the Arrow offsets decrease at row {row}: {offsets[row : row + 2].tolist()}"
+        )
+    if offsets[-1] > num_rows:
+        raise ProviderError(
+            f"{name}: the Arrow offsets reach to {offsets[-1]}, but there are {num_rows} values"
+        )
+
+
+def _take_ranges(rows: pa.Array, starts: Tensor, lengths: Tensor) -> pa.Array:
+    """Copy the ranges `rows[starts : starts + lengths]`, one after another."""
+    ends = np.cumsum(lengths)
+    indices = np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)
+    try:
+        return rows.take(pa.array(indices))
+    except pa.ArrowNotImplementedError:  # types that Arrow can't take from, such as string views
+        some = np.flatnonzero(lengths)
+        pieces = [rows.slice(starts[i], lengths[i]) for i in some]
+        return pa.concat_arrays(pieces) if pieces else rows.slice(0, 0)
+
+
+def bytes_as_lists(array: pa.Array) -> pa.Array:
+    """A string or binary array as the list<uint8> array it is in memory."""
+    if is_any(array.type, TEXT_VIEWS):
+        array = array.cast(pa.large_binary())
+    wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
+    _, offsets, data = array.buffers()
+    values = pa.Array.from_buffers(pa.uint8(), data.size if data else 0, [None, data or pa.py_buffer(b"")])
+    kind = pa.large_list(pa.uint8()) if wide else pa.list_(pa.uint8())
+    return pa.Array.from_buffers(kind, len(array), [None, offsets], 0, array.offset, [values])

@@ -1,0 +1,30 @@
+"""Nested Arrow arrays with other children, their nulls, offsets and sizes kept."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from seqflow.record.buffers import nulls_of
+
+_NUM_BUFFERS = {
+    pa.list_(pa.null()).id: 2,
+    pa.large_list(pa.null()).id: 2,
+    pa.list_view(pa.null()).id: 3,
+    pa.large_list_view(pa.null()).id: 3,
+    pa.list_(pa.null(), 1).id: 1,
+    pa.map_(pa.string(), pa.null()).id: 2,
+}
+"""The number of buffers of a list array by type id, without those of its child."""
+
+
+def with_fields(array: pa.StructArray, kind: pa.StructType, children: Sequence[pa.Array]) -> pa.StructArray:
+    """The struct array with these children, of type `kind`."""
+    nulls = nulls_of(array)
+    mask = None if nulls is None else pa.array(nulls)
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+
+
+def with_values(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
+    """The array of lists or maps over these values, of type `kind`."""
+    buffers = array.buffers()[: _NUM_BUFFERS[array.type.id]]
+    return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, array.offset, [values])

@@ -1,0 +1,97 @@
+"""Arrow arrays over the memory of tensors."""
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow.errors import ProviderError
+from seqflow.record.arrow_types import fixed_shape
+from seqflow.record.buffers import INT32_MAX, buffer_of, leaf_array, offsets_of, validity
+from seqflow.record.record import Tensor
+
+
+class MisfitError(Exception):
+    """The tensors of a column no longer fit the type it came with."""
+
+
+def list_array(kind: pa.DataType, lengths: Tensor, child: pa.Array, nulls: Tensor | None) -> pa.Array:
+    """Lists of these lengths over `child`; a type with 32-bit offsets becomes large where they don't fit."""
+    field = kind.value_field.with_type(child.type)
+    viewed = types.is_list_view(kind) or types.is_large_list_view(kind)
+    wide = types.is_large_list(kind) or types.is_large_list_view(kind) or len(child) > INT32_MAX
+    offsets = offsets_of(lengths, wide)
+    if viewed:
+        kind = pa.large_list_view(field) if wide else pa.list_view(field)
+        sizes = buffer_of(lengths.astype(offsets.dtype, copy=False))
+        buffers = [validity(nulls), buffer_of(offsets[:-1]), sizes]
+    else:
+        kind = pa.large_list(field) if wide else pa.list_(field)
+        buffers = [validity(nulls), buffer_of(offsets)]
+    return pa.Array.from_buffers(kind, len(lengths), buffers, children=[child])
+
+
+def text_array(kind: pa.DataType, lengths: Tensor, values: Tensor, nulls: Tensor | None) -> pa.Array:
+    """Bytes as strings or binary. Bytes that may have been written to are checked to be UTF-8."""
+    viewed = types.is_string_view(kind) or types.is_binary_view(kind)
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    wide = viewed or types.is_large_string(kind) or types.is_large_binary(kind) or len(values) > INT32_MAX
+    flat = (
+        (pa.large_string() if wide else pa.string()) if text else (pa.large_binary() if wide else pa.binary())
+    )
+    buffers = [validity(nulls), buffer_of(offsets_of(lengths, wide)), buffer_of(values)]
+    array = pa.Array.from_buffers(flat, len(lengths), buffers)
+    if text and values.flags.writeable:
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid:
+            raise MisfitError from None
+    return array.cast(kind) if viewed else array
+
+
+def fixed_array(kind: pa.DataType, values: Tensor, nulls: Tensor | None) -> pa.Array:
+    """A fixed-size list or binary array over values with extra axes; nulls are of the innermost values."""
+    if types.is_fixed_size_binary(kind):
+        rows: Tensor | None = None if nulls is None else np.any(nulls, axis=1)
+        return pa.Array.from_buffers(kind, len(values), [validity(rows), buffer_of(values)])
+    inner = kind.value_type
+    below = values.reshape(len(values) * kind.list_size, *values.shape[2:])
+    nulls_below = None if nulls is None else nulls.reshape(below.shape)
+    if fixed_shape(inner) is not None:
+        child = fixed_array(inner, below, nulls_below)
+    else:
+        flat = None if nulls_below is None else nulls_below.reshape(-1)
+        child = leaf_array(below.reshape(-1), inner, flat)
+    return pa.Array.from_buffers(kind, len(values), [None], children=[child])
+
+
+def tensor_array(name: str, tensor: Tensor, nulls: Tensor | None) -> pa.Array:
+    """A tensor as an array of the Arrow type of its dtype, extra axes as fixed-size lists."""
+    tensor = tensor.astype(tensor.dtype.newbyteorder("="), copy=False)
+    if tensor.dtype.kind in "Mm" and np.datetime_data(tensor.dtype)[0] not in ("D", "s", "ms", "us", "ns"):
+        tensor = tensor.astype(f"{tensor.dtype.kind}8[s]")
+    if tensor.dtype == np.dtype("m8[D]"):
+        tensor = tensor.astype("m8[s]")
+    if tensor.dtype.kind not in "biufMm" or tensor.dtype.itemsize > 8:
+        raise ProviderError(f"to_arrow: {name} has dtype {tensor.dtype}, which has no Arrow type")
+    kind = pa.from_numpy_dtype(tensor.dtype)
+    if tensor.ndim == 1:
+        return leaf_array(tensor, kind, nulls)
+    for size in reversed(tensor.shape[1:]):
+        kind = pa.list_(kind, size)
+    return fixed_array(kind, tensor, nulls)
+
+
+def struct_array(kind: pa.DataType, children: list[pa.Array], rows: int) -> pa.Array:
+    fields = [field.with_type(child.type) for field, child in zip(kind, children, strict=True)]
+    return pa.Array.from_buffers(pa.struct(fields), rows, [None], children=children)
+
+
+def map_array(
+    kind: pa.DataType, lengths: Tensor, keys: pa.Array, items: pa.Array, nulls: Tensor | None
+) -> pa.Array:
+    """Maps with these numbers of keys and items; MisfitError for more than their 32-bit offsets can count."""
+    if len(keys) > INT32_MAX:
+        raise MisfitError
+    entries = struct_array(pa.struct([kind.key_field, kind.item_field]), [keys, items], len(keys))
+    buffers = [validity(nulls), buffer_of(offsets_of(lengths, wide=False))]
+    return pa.Array.from_buffers(kind, len(lengths), buffers, children=[entries])

@@ -1,0 +1,238 @@
+"""`to_arrow`: named tensors as Arrow columns, of their former types where these still fit."""
+
+from typing import Any, overload
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow import kernels
+from seqflow.errors import ProviderError
+from seqflow.record.arrow_types import fixed_shape, innermost, leaf_dtype, tensor_order
+from seqflow.record.buffers import INT32_MAX, leaf_array, validity
+from seqflow.record.record import Record, Tensor, list_parents
+from seqflow.record.to_arrow.arrays import (
+    MisfitError,
+    fixed_array,
+    list_array,
+    map_array,
+    struct_array,
+    tensor_array,
+    text_array,
+)
+from seqflow.sequence import Sequence
+
+
+@overload
+def to_arrow(record: Record) -> pa.RecordBatch: ...
+@overload
+def to_arrow(record: Sequence) -> pa.Array: ...
+def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
+    """Turn named tensors into columns again, and a Sequence into an array of lists; the inverse of from_arrow.
+
+    Columns whose tensors still fit their type in `record.schema` get that type back. From other tensors,
+    values and the lengths that describe them become a list column named after the values (`c.values` becomes
+    `c`); several values of one lengths, several columns. Extra axes become fixed-size lists, lengths that
+    describe nothing plain integers, and masks (`c.valid`) the nulls of what they mask. Memory is shared, but
+    for offsets, bools, and arrays that are not in one piece. ProviderError for a tensor that can't be a
+    column: of a dtype Arrow does not know, or of another number of rows than its parent says.
+    """
+    if isinstance(record, Sequence):
+        return to_arrow(_record_of(record)).column(0)
+    writer = _Writer(record)
+    columns: dict[str, tuple[pa.Field, pa.Array]] = {}
+    tried = set()
+    for name in record.tensors:
+        root = name.partition(".")[0]
+        field = writer.schema_field(root)
+        if field is not None and root not in tried:
+            tried.add(root)
+            array = writer.under_schema(field)
+            if array is not None:
+                columns[root] = field.with_type(array.type), array
+    writer.mark_described()
+    order = list(record.tensors)
+    for name in order:
+        if name not in writer.used:
+            array = writer.derived(name)
+            column = _free_name(name, columns)
+            columns[column] = pa.field(column, array.type), array
+    fields = [field for field, _ in columns.values()]
+    metadata = record.schema.metadata if record.schema is not None and fields == list(record.schema) else None
+    if not columns:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * record.num_rows, pa.struct([])))
+    return pa.RecordBatch.from_arrays(
+        [array for _, array in columns.values()], schema=pa.schema(fields, metadata)
+    )
+
+
+def _record_of(sequence: Sequence) -> Record:
+    """The tensors of a column of lists, as from_arrow names them."""
+    parents = list_parents("column", sequence.num_levels)
+    tensors = dict(zip(parents, (*sequence.lod, sequence.values), strict=True))
+    return Record(tensors, parents, len(sequence))
+
+
+class _Writer:
+    """Builds arrays from a record's tensors, and keeps the names of those it used."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.used: set[str] = set()
+
+    def schema_field(self, root: str) -> pa.Field | None:
+        schema = self.record.schema
+        return schema.field(root) if schema is not None and root in schema.names else None
+
+    def under_schema(self, field: pa.Field) -> pa.Array | None:
+        """The column as its schema type, or None where the tensors no longer fit."""
+        before = set(self.used)
+        try:
+            array = self.build(field.name, field.type, self.record.num_rows, None)
+        except MisfitError:
+            array = None
+        left = [
+            name
+            for name in self.record.tensors
+            if name.partition(".")[0] == field.name and name not in self.used and not name.endswith(".valid")
+        ]
+        if array is None or left:
+            self.used = before
+            return None
+        return array
+
+    def build(self, name: str, kind: pa.DataType, rows: int, parent: str | None) -> pa.Array:
+        if isinstance(kind, pa.FixedShapeTensorType):
+            return self.build_tensor(name, kind, rows, parent)
+        if isinstance(kind, pa.BaseExtensionType):
+            return pa.ExtensionArray.from_storage(kind, self.build(name, kind.storage_type, rows, parent))
+        if types.is_struct(kind):
+            children = [self.build(f"{name}.{child.name}", child.type, rows, parent) for child in kind]
+            return struct_array(kind, children, rows)
+        if types.is_dictionary(kind):
+            codes = self.build(name, kind.index_type, rows, parent)
+            dictionary = self.record.dictionaries.get(name)
+            if dictionary is None or dictionary.type != kind.value_type or not _codes_fit(codes, dictionary):
+                raise MisfitError
+            return pa.DictionaryArray.from_arrays(codes, dictionary, ordered=kind.ordered)
+        dtype = leaf_dtype(kind)
+        if dtype is not None:
+            return leaf_array(self.take(name, rows, parent, dtype, ()), kind, self.nulls(name, rows, parent))
+        shape = fixed_shape(kind)
+        if shape is not None:
+            values = self.take(name, rows, parent, leaf_dtype(innermost(kind)) or np.dtype(np.uint8), shape)
+            return fixed_array(kind, values, self.nulls(name, rows, parent, shape))
+        return self.build_lists(name, kind, rows, parent)
+
+    def build_tensor(self, name: str, kind: pa.DataType, rows: int, parent: str | None) -> pa.Array:
+        order = tensor_order(kind)
+        shape = tuple(kind.shape[axis - 1] for axis in order[1:])
+        values = self.take(name, rows, parent, leaf_dtype(kind.value_type), shape)
+        nulls = self.nulls(name, rows, parent, shape)
+        stored = np.ascontiguousarray(values.transpose(np.argsort(order))).reshape(rows, -1)
+        if nulls is not None:
+            nulls = nulls.transpose(np.argsort(order)).reshape(rows, -1)
+        return pa.ExtensionArray.from_storage(kind, fixed_array(kind.storage_type, stored, nulls))
+
+    def build_lists(self, name: str, kind: pa.DataType, rows: int, parent: str | None) -> pa.Array:
+        lengths_name = f"{name}.lengths"
+        lengths = self.take(lengths_name, rows, parent, None, ())
+        total = kernels.check_lengths(lengths)
+        nulls = self.nulls(name, rows, parent)
+        if types.is_map(kind):
+            keys = self.build(f"{name}.keys", kind.key_type, total, lengths_name)
+            items = self.build(f"{name}.values", kind.item_type, total, lengths_name)
+            return map_array(kind, lengths, keys, items, nulls)
+        if types.is_fixed_size_list(kind):
+            if not (lengths == kind.list_size).all():
+                raise MisfitError
+            child = self.build(f"{name}.values", kind.value_type, total, lengths_name)
+            return pa.Array.from_buffers(kind, rows, [validity(nulls)], children=[child])
+        if hasattr(kind, "value_field"):
+            child = self.build(f"{name}.values", kind.value_type, total, lengths_name)
+            return list_array(kind, lengths, child, nulls)
+        values = self.take(f"{name}.values", total, lengths_name, np.dtype(np.uint8), ())
+        return text_array(kind, lengths, values, nulls)
+
+    def take(
+        self, name: str, rows: int, parent: str | None, dtype: np.dtype[Any] | None, shape: tuple[int, ...]
+    ) -> Tensor:
+        """The tensor, or MisfitError where it is not as expected; `dtype` None is any integer."""
+        tensor = self.record.tensors.get(name)
+        if (
+            tensor is None
+            or self.record.parents[name] != parent
+            or tensor.shape != (rows, *shape)
+            or (tensor.dtype.kind not in "iu" if dtype is None else tensor.dtype != dtype)
+        ):
+            raise MisfitError
+        self.used.add(name)
+        return tensor
+
+    def nulls(self, name: str, rows: int, parent: str | None, shape: tuple[int, ...] = ()) -> Tensor | None:
+        """The nulls of a tensor, from its mask `name.valid`; None where it has no mask."""
+        mask = self.record.tensors.get(f"{name}.valid")
+        if mask is None or mask.dtype != np.bool_ or mask.shape != (rows, *shape):
+            return None
+        if self.record.parents[f"{name}.valid"] != parent:
+            return None
+        self.used.add(f"{name}.valid")
+        return ~mask
+
+    def mark_described(self) -> None:
+        """Mark lengths and masks that become part of the column of another tensor as used."""
+        record = self.record
+        for name, parent in record.parents.items():
+            if name in self.used:
+                continue
+            while parent is not None and not name.endswith(".valid"):
+                self.used.add(parent)
+                parent = record.parents[parent]
+            masked = name.removesuffix(".valid")
+            if masked != name and (masked in record.tensors or f"{masked}.lengths" in record.tensors):
+                self.nulls(masked, len(record[name]), parent, record[name].shape[1:])
+
+    def derived(self, name: str) -> pa.Array:
+        """One tensor as a column, with a level of lists for each of the lengths above it."""
+        record = self.record
+        tensor, parent = record[name], record.parents[name]
+        self.check_rows(name)
+        array = tensor_array(name, tensor, self.nulls(name, len(tensor), parent, tensor.shape[1:]))
+        if name in record.dictionaries and _codes_fit(array, record.dictionaries[name]):
+            array = pa.DictionaryArray.from_arrays(array, record.dictionaries[name])
+        while parent is not None:
+            self.check_rows(parent)
+            lengths = record[parent]
+            above = record.parents[parent]
+            nulls = self.nulls(parent.removesuffix(".lengths"), len(lengths), above)
+            wide = len(array) > INT32_MAX
+            kind = pa.large_list(array.type) if wide else pa.list_(array.type)
+            array, parent = list_array(kind, lengths, array, nulls), above
+        return array
+
+    def check_rows(self, name: str) -> None:
+        parent = self.record.parents[name]
+        tensor = self.record[name]
+        if tensor.ndim == 0:
+            raise ProviderError(
+                f"to_arrow: {name} is a scalar, and a column has one row per row of the record"
+            )
+        if parent is None:
+            expected, said = self.record.num_rows, "the record has"
+        else:
+            expected, said = kernels.check_lengths(self.record[parent]), f"sum({parent}) is"
+        if len(tensor) != expected:
+            raise ProviderError(f"to_arrow: {name} has {len(tensor)} rows, but {said} {expected}")
+
+
+def _codes_fit(codes: pa.Array, dictionary: pa.Array) -> bool:
+    values = np.asarray(codes.drop_null()) if codes.null_count else np.asarray(codes)
+    return values.size == 0 or (values.min() >= 0 and values.max() < len(dictionary))
+
+
+def _free_name(name: str, taken: dict[str, Any]) -> str:
+    """The tensor's name without `.values`, unless another column has this name."""
+    short = name
+    while short.endswith(".values"):
+        short = short.removesuffix(".values")
+    return name if short in taken else short

@@ -1,0 +1,26 @@
+"""The command itself."""
+
+import subprocess
+import sys
+
+from command import seqflow
+
+import seqflow as sf
+
+
+def test_the_version() -> None:
+    done = seqflow("--version")
+    assert (done.returncode, done.stdout) == (0, f"seqflow {sf.__version__}\n")
+
+
+def test_starting_the_command_imports_nothing_heavy() -> None:
+    program = "import sys, seqflow.cli; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert not loaded & {
+        "pyarrow.dataset",
+        "pyarrow.parquet",
+        "pyarrow.compute",
+        "rich.progress",
+        "pyarrow.lib",
+    }

@@ -1,0 +1,62 @@
+"""Exit codes: bad usage, bad data, signals."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command import seqflow
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_run_and_leaves_nothing_behind(folder: Path, number: signal.Signals) -> None:
+    source = folder / "a.parquet"
+    noise = np.random.default_rng(0).integers(0, 2**31, 20_000_000)
+    tokens = pa.ListArray.from_arrays(np.arange(0, 20_000_001, 100, dtype=np.int32), noise)
+    pq.write_table(pa.table({"tokens": tokens}), source, use_dictionary=False, row_group_size=10_000)
+    job = (folder / "job.toml").read_text()
+    (folder / "job.toml").write_text(job.replace("docs", "a").replace("20", "1000"))
+    run = subprocess.Popen(
+        [sys.executable, "-m", "seqflow", "run", "job.toml"], cwd=folder, stderr=subprocess.PIPE, text=True
+    )
+    wait_for(lambda: any((folder / "out").glob(".part*")))
+    run.send_signal(number)
+    run.send_signal(number)  # an impatient user
+    _, stderr = run.communicate(timeout=60)
+    assert run.returncode == 128 + number
+    assert stderr == f"seqflow: stopped by {number.name}\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["a.parquet", "docs.parquet", "job.toml"]
+
+
+def wait_for(condition: object, seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_reader_that_goes_away_is_no_error_worth_a_traceback() -> None:
+    listing = subprocess.Popen(
+        [sys.executable, "-m", "seqflow", "ops", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert listing.stdout is not None
+    listing.stdout.close()
+    assert listing.stderr is not None
+    assert listing.stderr.read() == b""
+    listing.stderr.close()
+    listing.wait()
+
+
+def test_bad_usage_is_2_and_bad_data_1(folder: Path) -> None:
+    usage = seqflow("run", "nowhere.toml", folder=folder)
+    assert (usage.returncode, usage.stdout) == (2, "")
+    assert usage.stderr == "seqflow: there is no job file 'nowhere.toml'\n"
+    (folder / "docs.parquet").write_bytes(b"PAR1 and nothing else")
+    data = seqflow("run", "job.toml", folder=folder)
+    assert data.returncode == 1
+    assert data.stderr.startswith("seqflow: docs.parquet is not a Parquet file, or damaged")

@@ -1,0 +1,173 @@
+"""Job files and dicts become jobs; errors name the line."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from job_files import write_job
+
+from seqflow.errors import JobError
+from seqflow.job import Job, run
+from seqflow.loader import BadRows, Packed, Rows, TokenBudget
+
+
+def test_a_job_has_defaults_for_everything_but_its_source(tmp_path: Path) -> None:
+    job = Job.read(write_job(tmp_path, '[source]\npaths = "a.parquet"'))
+    assert job.source.paths == str(tmp_path / "a.parquet")
+    assert job.batch == Rows(256)
+    assert job.order.window == "32 MiB"
+    assert job.bad_rows == BadRows("raise")
+    assert job.net.net is None
+
+
+def test_every_section_is_read(folder: Path) -> None:
+    np.save(folder / "table.npy", np.zeros(3))
+    (folder / "net.txt").write_text("x = cast(tokens.values)")
+    path = write_job(
+        folder,
+        """
+        imports = []
+        [source]
+        paths = ["docs.parquet"]
+        columns = ["tokens"]
+        kind = "parquet"
+        exclude = ["*.bak"]
+        rename = { tokens = "ids" }
+        fill = 0
+        valid = false
+        [order]
+        window = "1 MiB"
+        memory = 1048576
+        [prepare]
+        file = "net.txt"
+        [batch]
+        kind = "packed"
+        capacity = 8
+        strategy = "first_fit"
+        rows = 2
+        value = -1
+        [net]
+        net = "return tokens"
+        [constants]
+        table = "table.npy"
+        [output]
+        path = "out"
+        kind = "arrow"
+        columns = ["tokens"]
+        compression = "zstd"
+        threads = 2
+        [bad_rows]
+        policy = "quarantine"
+        path = "bad.arrow"
+        """,
+    )
+    job = Job.read(path)
+    assert job.source.rename == {"tokens": "ids"}
+    assert job.batch == Packed(8, "first_fit", 2, -1)
+    assert job.prepare.file == str(folder / "net.txt")
+    assert job.constants == {"table": str(folder / "table.npy")}
+    assert job.output.path == str(folder / "out")
+    assert job.bad_rows == BadRows("quarantine", str(folder / "bad.arrow"))
+
+
+def test_the_arguments_of_a_batch_are_those_of_its_python_class(tmp_path: Path) -> None:
+    source = {"source": {"paths": ["x"]}}
+    tokens = {"kind": "tokens", "max_tokens": 9, "padded": True, "max_rows": 3, "lengths": "x.lengths"}
+    job = Job.from_dict({**source, "batch": tokens})
+    assert job.batch == TokenBudget(9, padded=True, max_rows=3, lengths="x.lengths")
+    assert Job.from_dict({**source, "batch": {"n": 4, "drop_last": True}}).batch == Rows(4, drop_last=True)
+
+
+def test_a_batch_may_be_a_number_of_rows_alone(tmp_path: Path) -> None:
+    assert Job.from_dict({"source": {"paths": ["x"]}, "batch": 32}).batch == Rows(32)
+    assert Job.from_dict({"source": {"paths": ["x"]}, "batch": {"n": 32}}).batch == Rows(32)
+
+
+def test_overrides_replace_values_and_their_paths_are_those_of_the_current_folder(folder: Path) -> None:
+    path = write_job(folder, '[source]\npaths = ["docs.parquet"]\n[batch]\nkind = "packed"\ncapacity = 8')
+    job = Job.read(path, {"batch.capacity": 16, "source.paths": ["a/b"], "output.path": "out"})
+    assert job.batch == Packed(16)
+    assert job.source.paths == ("a/b",)
+    assert job.output.path == "out"
+
+
+def test_placeholders_urls_and_absolute_paths_are_not_put_into_the_folder(tmp_path: Path) -> None:
+    paths = ["{stdlib}/*.py", "s3://bucket/x.parquet", "/data/x.parquet"]
+    assert Job.from_dict({"source": {"paths": paths}}, tmp_path).source.paths == tuple(paths)
+
+
+def test_a_glob_means_the_same_in_a_folder_with_brackets_in_its_name(folder: Path) -> None:
+    inner = folder / "run[1]"
+    inner.mkdir()
+    (folder / "docs.parquet").rename(inner / "docs.parquet")
+    path = write_job(inner, '[source]\npaths = ["*.parquet"]\n[output]\nkind = "none"')
+    assert run(Job.read(path)).rows == 10
+
+
+MALFORMED = [
+    ('[source]\npaths = ["x"]\n[batch]\nkind = "packed"\ncapacty = 8', r"job.toml, line 5: unknown key 'capacty' in \[batch\] with kind = \"packed\" \(did you mean 'capacity'\?\)\n  known are capacity, "),
+    ('[sourc]\npaths = ["x"]', r"line 1: unknown section \[sourc\] \(did you mean 'source'\?\)"),
+    ('import = ["x"]\n[source]\npaths = "x"', r"line 1: unknown key 'import' \(did you mean 'imports'\?\)"),
+    ('[source]\npath = ["x"]', r"line 2: unknown key 'path' in \[source\] \(did you mean 'paths'\?\)"),
+    ('[batch]\nn = 3', r"job.toml: there is no \[source\]"),
+    ('[source]\ncolumns = ["x"]', r"line 1: \[source\] needs 'paths'"),
+    ('[source]\npaths = []', r"line 2: paths is empty"),
+    ('[source]\npaths = 3', r"line 2: paths is 3, expected text or a list of text"),
+    ('[source]\npaths = ["x", 3]', r"line 2: paths is \['x', 3\], expected text or a list of text"),
+    ('[source]\npaths = "x"\nvalid = "yes"', r"line 3: valid is 'yes', expected true or false"),
+    ('[source]\npaths = "x"\nkind = "parqet"', r"line 3: kind is 'parqet', expected 'parquet' or 'arrow' or 'text' \(did you mean 'parquet'\?\)"),
+    ('[source]\npaths = "x"\n[source.rename]\na = 3', r"line 3: rename is \{'a': 3\}, expected a table of text"),
+    ('[source]\npaths = "x"\n[batch]\nkind = "pack"', r"line 4: kind is 'pack', expected 'rows' or 'tokens' or 'packed' \(did you mean 'packed'\?\)"),
+    ('[source]\npaths = "x"\n[batch]\nkind = "packed"', r"line 3: \[batch\] with kind = \"packed\" needs 'capacity'"),
+    ('[source]\npaths = "x"\n[batch]\nn = 2.5', r"line 4: n is 2.5, expected an integer"),
+    ('[source]\npaths = "x"\n[batch]\nn = 0', r"line 4: \[batch\] n is 0, expected an integer, 1 or more"),
+    ('[source]\npaths = "x"\n[batch]\nn = true', r"line 4: n is True, expected an integer"),
+    ('[source]\npaths = "x"\n[order]\nseed = 7', r"line 4: seed belongs to shuffling, which this version does not have"),
+    ('[source]\npaths = "x"\n[order]\nstreams = 7', r"line 4: streams belongs to shuffling"),
+    ('[source]\npaths = "x"\n[order]\nwindow = "big"', r"line 4: window: size is 'big', expected bytes"),
+    ('[source]\npaths = "x"\nbatch_bytes = 0', r"line 3: batch_bytes: size is 0, expected bytes"),
+    ('[source]\npaths = "x"\n[prepare]\nnet = "a"\nfile = "b"', r"line 5: \[prepare\] has both net and file"),
+    ('[source]\npaths = "x"\n[net]\nfile = "b"', r"line 4: there is no file '.*b'"),
+    ('[source]\npaths = "x"\n[constants]\nt = "b.npy"', r"line 4: there is no file '.*b.npy'"),
+    ('[source]\npaths = "x"\n[constants]\nt = 3', r"line 4: t is 3, expected text"),
+    ('[source]\npaths = "x"\n[output]\nthreads = 0', r"line 4: threads is 0, expected 1 or more"),
+    ('[source]\npaths = "x"\n[bad_rows]\npolicy = "quarantine"', r"line 4: \[bad_rows\] policy 'quarantine' needs a path"),
+    ('batch = 0\n[source]\npaths = ["x"]', r"line 1: \[batch\] n is 0, expected an integer, 1 or more"),
+    ('batch = "x"\n[source]\npaths = ["x"]', r"line 1: batch is 'x', expected a number of rows or a section \[batch\]"),
+    ('source = 3', r"line 1: source is 3, expected a section \[source\]"),
+    ('[source]\npaths = "x\n', r"not TOML: .*line 2"),
+    ('[source]\nx = 1\nx = 2\ny = 1', r"not TOML: .*line 3"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), MALFORMED)
+def test_a_malformed_job_is_an_error_that_names_the_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(JobError, match=message):
+        Job.read(write_job(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("batch.capacty", 8, r"^--set batch.capacty: unknown key 'capacty' in \[batch\]"),
+        ("bach.n", 8, r"^--set bach.n: unknown section \[bach\] \(did you mean 'batch'\?\)"),
+        ("batch.n", "x", r"^--set batch.n: n is 'x', expected an integer"),
+        ("source.paths.x", "x", r"^--set source.paths.x: 'paths' is 'x', not a section"),
+    ],
+)
+def test_a_malformed_override_is_an_error_that_names_it(
+    tmp_path: Path, name: str, value: object, message: str
+) -> None:
+    with pytest.raises(JobError, match=message):
+        Job.read(write_job(tmp_path, '[source]\npaths = "x"'), {name: value})
+
+
+def test_a_missing_job_file_is_a_job_error(tmp_path: Path) -> None:
+    with pytest.raises(JobError, match=r"there is no job file '.*nowhere.toml'"):
+        Job.read(tmp_path / "nowhere.toml")
+
+
+def test_a_job_file_that_is_not_text_is_a_job_error(tmp_path: Path) -> None:
+    (tmp_path / "job.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(JobError, match="cannot read the job file"):
+        Job.read(tmp_path / "job.toml")

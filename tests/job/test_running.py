@@ -1,0 +1,166 @@
+"""Running jobs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from job_files import write_job
+
+from seqflow.errors import JobError, NetError, UnknownColumnError
+from seqflow.job import Job, OutputSection, SourceSection, run
+from seqflow.loader import Stats
+
+
+def test_running_a_job_reports_what_it_did(folder: Path) -> None:
+    seen: list[tuple[int, int | None]] = []
+
+    def progress(stats: Stats, total: int | None) -> None:
+        seen.append((stats.batches, total))
+
+    path = write_job(
+        folder, '[source]\npaths = "docs.parquet"\n[batch]\nn = 4\n[output]\npath = "out.parquet"'
+    )
+    report = run(Job.read(path), progress)
+    assert (report.rows, report.tokens, report.batches, report.bad_rows) == (10, 25, 3, 0)
+    assert report.fill == 25 / (4 * 5 + 4 * 6 + 2 * 2)
+    assert report.files == (folder / "out.parquet",)
+    assert report.output_bytes == (folder / "out.parquet").stat().st_size
+    assert report.peak_memory > 10 << 20
+    assert seen == [(1, 10), (2, 10), (3, 10)]
+    before, after = (pq.read_table(folder / name) for name in ("docs.parquet", "out.parquet"))
+    assert after.to_pylist() == before.to_pylist()
+
+
+def test_a_job_with_prepare_constants_and_net(folder: Path) -> None:
+    np.save(folder / "table.npy", np.arange(12.0).reshape(6, 2))
+    job = Job.from_dict(
+        {
+            "source": {"paths": "docs.parquet", "columns": ["tokens"]},
+            "prepare": {
+                "net": "t = truncate(tokens.values, tokens.lengths, max_length=2)\nreturn t.values, t.lengths"
+            },
+            "net": {"net": "x = sparse_lengths_sum(table, t.values, t.lengths)\nreturn x"},
+            "constants": {"table": "table.npy"},
+            "output": {"path": "out.parquet"},
+        },
+        folder,
+    )
+    run(job)
+    x = pq.read_table(folder / "out.parquet")["x"].to_pylist()
+    assert x == [[2, 4], [0, 0], [2, 4], [0, 1], [2, 4], [2, 4], [0, 0], [2, 4], [2, 4], [2, 4]]
+
+
+def test_own_ops_are_imported_from_the_folder_of_the_job_which_is_on_the_path_only_then(folder: Path) -> None:
+    (folder / "job_ops.py").write_text(
+        "from seqflow import op\n\n"
+        '@op("x[N] -> doubled[N]")\ndef doubled_in_a_job(x):\n    """Twice x."""\n    return x * 2\n'
+    )
+    job = Job.from_dict(
+        {
+            "imports": ["job_ops"],
+            "source": {"paths": "docs.parquet", "columns": ["label"]},
+            "net": {"net": "y = doubled_in_a_job(label)\nreturn y"},
+            "output": {"path": "out.parquet"},
+        },
+        folder,
+    )
+    program = f"import sys; from seqflow.job import run, Job; run(Job.read({str(folder / 'job.toml')!r})); print(sys.path)"
+    write_job(
+        folder,
+        'imports = ["job_ops"]\n[source]\npaths = "docs.parquet"\ncolumns = ["label"]\n'
+        '[net]\nnet = "y = doubled_in_a_job(label)\\nreturn y"\n[output]\npath = "out.parquet"',
+    )
+    assert job.imports == ("job_ops",)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert str(folder) not in done.stdout
+    assert pq.read_table(folder / "out.parquet")["y"].to_pylist() == list(range(0, 20, 2))
+
+
+def test_a_missing_module_is_a_job_error(folder: Path) -> None:
+    job = Job.from_dict({"imports": ["no_such_ops"], "source": {"paths": "docs.parquet"}}, folder)
+    with pytest.raises(JobError, match="imports: there is no module 'no_such_ops'"):
+        run(job)
+
+
+def test_a_malformed_net_says_where_in_the_job_it_stands(folder: Path) -> None:
+    job = Job.from_dict({"source": {"paths": "docs.parquet"}, "prepare": {"net": "x = nope(label)"}}, folder)
+    with pytest.raises(NetError) as caught:
+        run(job)
+    assert caught.value.__notes__ == ["in [prepare] of the job"]
+
+
+def test_a_constant_that_is_not_an_array_file_is_a_job_error(folder: Path) -> None:
+    (folder / "t.npy").write_text("no array")
+    job = Job.from_dict({"source": {"paths": "docs.parquet"}, "constants": {"t": "t.npy"}}, folder)
+    with pytest.raises(JobError, match=r"constants.t: .*t.npy is not a .npy file"):
+        run(job)
+
+
+def test_an_unknown_column_fails_before_anything_is_written(folder: Path) -> None:
+    source = {"paths": "docs.parquet", "columns": ["token"]}
+    with pytest.raises(UnknownColumnError, match="tokens"):
+        run(Job.from_dict({"source": source, "output": {"path": "out"}}, folder))
+    assert not (folder / "out").exists()
+
+
+def test_bad_rows_are_counted_and_set_aside(folder: Path) -> None:
+    table = pa.table({"tokens": pa.array([[1, 2], [None], [3]], pa.list_(pa.int32()))})
+    pq.write_table(table, folder / "holes.parquet")
+    job = Job.from_dict(
+        {
+            "source": {"paths": "holes.parquet"},
+            "output": {"path": "out.parquet"},
+            "bad_rows": {"policy": "quarantine", "path": "bad.arrow"},
+        },
+        folder,
+    )
+    report = run(job)
+    assert (report.rows, report.bad_rows) == (2, 1)
+    assert pq.read_table(folder / "out.parquet")["tokens"].to_pylist() == [[1, 2], [3]]
+    assert pa.ipc.open_file(folder / "bad.arrow").read_all()["bad"].to_pylist()[0]["row"] == 1
+
+
+def test_a_run_never_writes_over_its_own_input(tmp_path):
+    source = tmp_path / "x.parquet"
+    pq.write_table(pa.table({"x": [[1, None], [2]]}), source)
+    before = source.read_bytes()
+    for output, bad in (
+        ({"path": str(source)}, {}),
+        ({"path": str(tmp_path)}, {}),
+        ({"kind": "none"}, {"policy": "quarantine", "path": str(source)}),
+        (
+            {"path": str(tmp_path / "o")},
+            {"policy": "quarantine", "path": str(tmp_path / "o" / "part-00000.parquet")},
+        ),
+    ):
+        job = Job.from_dict({"source": {"paths": [str(source)]}, "output": output, "bad_rows": bad})
+        with pytest.raises(JobError, match="source"):
+            run(job)
+    assert source.read_bytes() == before
+
+
+def test_a_module_that_cannot_be_imported_is_an_error_of_the_job(tmp_path):
+    (tmp_path / "broken.py").write_text("x = = 1")
+    job = Job.from_dict({"source": {"paths": ["*"]}, "imports": ["broken"]}, tmp_path)
+    with pytest.raises(JobError, match="imports: the module 'broken' cannot be imported: SyntaxError"):
+        run(job)
+
+
+def test_a_tilde_stands_for_the_folder_of_the_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    np.save(folder / "table.npy", np.zeros((10, 2)))
+    path = write_job(
+        folder,
+        '[source]\npaths = ["~/docs.parquet"]\n[net]\nfile = "~/net.txt"\n[constants]\ntable = "~/table.npy"\n'
+        '[output]\npath = "~/out"\n[bad_rows]\npolicy = "quarantine"\npath = "~/bad.arrow"\n',
+    )
+    (folder / "net.txt").write_text("x = sparse_lengths_sum(table, tokens.values, tokens.lengths)\nreturn x")
+    assert run(Job.read(path)).files == (folder / "out" / "part-00000.parquet",)
+    job = Job.read(path, {"output.path": "~/other.parquet", "source.paths": "~/*.parquet"})
+    assert run(job).files == (folder / "other.parquet",)
+    with pytest.raises(JobError, match="is or holds"):
+        run(Job(source=SourceSection(paths="~/docs.parquet"), output=OutputSection(path="~/docs.parquet")))

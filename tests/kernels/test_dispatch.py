@@ -1,0 +1,55 @@
+"""Which kernels are used, and how to say so."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from seqflow import kernels
+
+
+def test_info_says_which_kernels_are_in_use(any_kernels):
+    info = kernels.info()
+    assert info["kernels"] == ("reference" if any_kernels == "reference" else "native")
+    assert info["isa"] == (None if any_kernels == "reference" else any_kernels)
+
+
+def test_a_choice_ends_with_its_block():
+    before = kernels.info()
+    with kernels.use("reference"):
+        assert kernels.info()["kernels"] == "reference"
+        assert kernels.check_lengths(np.array([1, 2])) == 3
+    assert kernels.info() == before
+
+
+def test_an_unknown_choice_is_an_error():
+    with pytest.raises(ValueError, match="expected 'reference', 'native'"), kernels.use("fast"):
+        pass
+
+
+def run(choice):
+    """What a fresh Python says with SEQFLOW_KERNELS set."""
+    code = "from seqflow import kernels; print(kernels.info()['kernels'], kernels.info()['isa'])"
+    environment = os.environ | {"SEQFLOW_KERNELS": choice}
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_the_environment_forces_the_reference():
+    assert run("reference").stdout.split() == ["reference", "None"]
+
+
+def test_the_environment_forces_an_instruction_set(native):
+    isa = native.info()["isa"]
+    assert run(isa).stdout.split() == ["native", isa]
+
+
+def test_an_instruction_set_that_is_missing_is_an_error(native):
+    missing = {"baseline", "avx2", "avx512"} - set(native.isas())
+    for isa in missing:
+        assert f"no instruction set {isa}" in run(isa).stderr
+        with pytest.raises(RuntimeError, match=f"no instruction set {isa}"), kernels.use(isa):
+            pass

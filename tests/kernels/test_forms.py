@@ -1,0 +1,116 @@
+"""Which dtypes native kernels take, as they are declared and as they are."""
+
+import numpy as np
+import pytest
+
+from seqflow import kernels
+from seqflow.kernels.dispatch import KERNELS, extension
+from seqflow.kernels.forms import COUNTS, INTEGERS
+
+pytestmark = pytest.mark.skipif(extension() is None, reason="native kernels were not built")
+
+NUMBERS = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "q", "Q", "f2", "f4", "f8"]
+TIMES = ["M8[s]", "m8[D]"]
+OTHERS = ["g", "c8", "c16", "G", "S3", "U2", "V5", "i4,f8"]
+EVERY = [*NUMBERS, *TIMES, *OTHERS, "O"]
+
+A = np.array
+TWO = A([1, 1])
+
+
+def floats(rows):
+    """Weights of a cell of one unit, with rows of one input."""
+    return rows.reshape(2, 1), np.zeros((1, 1), rows.dtype)
+
+
+# The argument that holds rows, the dtypes of them that are native, and the other arguments to rows [2].
+ROWS = {
+    "argsort_within": ("data", [*NUMBERS, *TIMES], lambda rows: (rows, TWO, False)),
+    "cumsum_within": ("data", NUMBERS, lambda rows: (rows, TWO, False, False)),
+    "expand": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, None)),
+    "fill_packed": (
+        "data", [*NUMBERS, *TIMES, *OTHERS],
+        lambda rows: (rows, TWO, (A([0]), A([0]), A([1]), A([1])), 3, rows[0], None),
+    ),
+    "gather": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, A([1]), False, None, None)),
+    "gather_segment_reduce": ("table", NUMBERS, lambda rows: ("max", rows, A([0, 1]), TWO, 0, None)),
+    "move_slices": (
+        "source", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, A([0]), A([1]), rows.copy(), A([1])),
+    ),
+    "pack_by_time": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, 1, rows[0], None)),
+    "pad": (
+        "data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, 2, rows[0], "left", True, None, None),
+    ),
+    "run_cell": (
+        "x", ["f4", "f8"],
+        lambda rows: ("rnn_tanh", floats(rows)[0], TWO, *[floats(rows)[1]] * 2, None, None, None, None, False),
+    ),
+    "segment_arg": ("data", NUMBERS, lambda rows: ("min", rows, TWO)),
+    "segment_logsumexp": ("data", NUMBERS, lambda rows: (rows, TWO, 0)),
+    "segment_reduce": ("data", NUMBERS, lambda rows: ("mean", rows, TWO, 0)),
+    "segment_topk": ("data", NUMBERS, lambda rows: (rows, TWO, 1)),
+    "segment_variance": ("data", NUMBERS, lambda rows: (rows, TWO, 0, 0)),
+    "softmax_within": ("data", NUMBERS, lambda rows: (rows, TWO, False)),
+    "sort_within": ("data", [*NUMBERS, *TIMES], lambda rows: (rows, TWO, True)),
+    "unpack_by_time": ("packed", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows.reshape(1, 2), TWO, None)),
+    "unpad": ("padded", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows.reshape(2, 1), TWO, "right", None)),
+    "windows": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, 1, 1, rows[0])),
+}  # fmt: skip
+
+COUNTED = {
+    "check_lengths": lambda lengths: (lengths,),
+    "group_rows": lambda ids: (ids, 2),
+    "lengths_to_offsets": lambda lengths: (lengths,),
+    "lengths_to_positions": lambda lengths: (lengths,),
+    "lengths_to_segment_ids": lambda lengths: (lengths,),
+    "max_length": lambda lengths: (lengths,),
+    "plan_packing": lambda lengths: (lengths, 5, "concat"),
+    "segment_ids_to_lengths": lambda ids: (ids, None),
+}
+
+
+def test_all_kernels_are_here():
+    assert set(ROWS) | set(COUNTED) == set(KERNELS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_these_dtypes_of_rows_are_native_and_declared(name):
+    argument, dtypes, arguments_of = ROWS[name]
+    kernel = KERNELS[name]
+    rows = {dtype: np.zeros(2, dtype) for dtype in EVERY}
+    native = [dtype for dtype in EVERY if kernel.native(*arguments_of(rows[dtype])) is not NotImplemented]
+    assert native == dtypes
+    assert [dtype for dtype in EVERY if kernel.forms[argument].takes(rows[dtype])] == dtypes
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_counts_are_native_in_int32_and_int64(name):
+    kernel = KERNELS[name]
+    integers = [dtype for dtype in EVERY if np.dtype(dtype).kind in "iu"]
+    native = [d for d in integers if kernel.native(*COUNTED[name](A([0, 1], d))) is not NotImplemented]
+    assert native == ["i4", "i8", "q"]
+    assert [d for d in integers if COUNTS.takes(A([0, 1], d))] == native
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_lengths_and_indices_are_counts(name):
+    forms = KERNELS[name].forms
+    assert all(forms[each] in (COUNTS, INTEGERS) for each in ("lengths", "ids", "indices") if each in forms)
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        lambda rows: np.repeat(rows, 2)[::2],
+        lambda rows: rows[::-1],
+        lambda rows: rows.astype(rows.dtype.newbyteorder()),
+    ],
+    ids=["strided", "reversed", "other byte order"],
+)
+def test_rows_in_another_form_are_declined_and_brought_into_it(style):
+    kernel = KERNELS["segment_reduce"]
+    rows, lengths = style(A([1.0, 2, 4])), A([2, 1])
+    assert kernel.native("sum", rows, lengths, 0) is NotImplemented
+    brought = kernel.forms["data"].bring(rows, "data")
+    assert kernel.native("sum", brought, lengths, 0).tolist() == kernel.body("sum", rows, lengths).tolist()
+    assert kernels.segment_reduce("sum", rows, lengths).tolist() == [rows[0] + rows[1], rows[2]]

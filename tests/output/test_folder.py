@@ -1,0 +1,86 @@
+"""Folders of part files and their manifest."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from outputs import names, record, write
+
+from seqflow.errors import JobError
+from seqflow.record import Record
+
+
+def test_a_folder_gets_parts_and_a_manifest(tmp_path: Path) -> None:
+    write(tmp_path / "out", [record(0, 5), record(5, 3)])
+    assert names(tmp_path / "out") == ["_manifest.json", "part-00000.parquet"]
+    assert pq.read_table(tmp_path / "out" / "part-00000.parquet")["x"].to_pylist() == list(range(8))
+    manifest = json.loads((tmp_path / "out" / "_manifest.json").read_text())
+    size = (tmp_path / "out" / "part-00000.parquet").stat().st_size
+    assert manifest["rows"] == 8
+    assert manifest["columns"] == ["x"]
+    assert manifest["files"] == [{"name": "part-00000.parquet", "rows": 8, "bytes": size, "row_groups": [0]}]
+
+
+def test_the_folder_reads_as_one_table(tmp_path: Path) -> None:
+    write(tmp_path, [record(0, 5)], threads=2)
+    assert pq.read_table(tmp_path)["x"].to_pylist() == list(range(5))
+
+
+def test_a_folder_of_arrow_parts(tmp_path: Path) -> None:
+    write(tmp_path / "out", [record(0, 5)], kind="arrow")
+    assert names(tmp_path / "out") == ["_manifest.json", "part-00000.arrow"]
+
+
+def test_with_threads_row_groups_go_to_parts_in_turn_and_the_manifest_tells_their_order(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path / "out", [record(0, 12_000_000)], threads=2)
+    manifest = json.loads((tmp_path / "out" / "_manifest.json").read_text())
+    groups = {}
+    for file in manifest["files"]:
+        part = pq.ParquetFile(tmp_path / "out" / file["name"])
+        groups |= {number: part.read_row_group(i)["x"] for i, number in enumerate(file["row_groups"])}
+    assert [file["row_groups"][:2] for file in manifest["files"]] == [[0, 2], [1, 3]]
+    in_order = np.concatenate([groups[number].to_numpy() for number in sorted(groups)])
+    np.testing.assert_array_equal(in_order, np.arange(12_000_000))
+
+
+def test_a_large_output_rolls_over_to_further_parts_in_order(tmp_path: Path) -> None:
+    batch = Record({"x": np.zeros((16 << 20) // 8, np.int64)}, {"x": None}, (16 << 20) // 8, None)
+    paths = write(tmp_path / "out", [batch] * 36)
+    assert [path.name for path in paths] == ["part-00000.parquet", "part-00001.parquet"]
+    assert [pq.read_metadata(path).num_rows * 8 >> 20 for path in paths] == [512, 64]
+
+
+def test_a_later_run_replaces_the_parts_of_an_earlier_one(tmp_path: Path) -> None:
+    write(tmp_path, [record(0, 6_000_000)], threads=2)
+    assert names(tmp_path) == ["_manifest.json", "part-00000.parquet", "part-00001.parquet"]
+    write(tmp_path, [record(0, 1)], kind="arrow")
+    assert names(tmp_path) == ["_manifest.json", "part-00000.arrow"]
+
+
+def test_a_folder_with_data_files_of_another_origin_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "precious.parquet")
+    with pytest.raises(JobError, match=r"precious\.parquet.*which no _manifest\.json names"):
+        write(tmp_path, [record(0, 1)])
+    assert names(tmp_path) == ["precious.parquet"]
+
+
+def test_other_files_in_the_folder_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    write(tmp_path, [record(0, 1)])
+    assert names(tmp_path) == ["_manifest.json", "notes.txt", "part-00000.parquet"]
+
+
+def test_an_empty_run_leaves_a_manifest_without_files(tmp_path: Path) -> None:
+    assert write(tmp_path / "out", []) == []
+    assert json.loads((tmp_path / "out" / "_manifest.json").read_text())["files"] == []
+
+
+def test_a_folder_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(JobError, match="is a file, expected a folder"):
+        write(tmp_path / "out", [record(0, 1)])
