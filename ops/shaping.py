@@ -147,7 +147,7 @@ def _infer_transpose(ctx: "InferenceContext") -> None:
         ctx.set_output(0, x)
         return
     axes = _permutation(perm, len(x))
-    held = ctx.axes("x")
+    held = ctx.axes("x", len(x))
     ctx.set_output(0, [x[axis] for axis in axes], axes=[held[axis] for axis in axes])
 
 

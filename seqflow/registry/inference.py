@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from seqflow.registry.values import attributes_key, name_values
 from seqflow.shape import Dimension, Equalities, InferenceContext
 from seqflow.shape.meeting import Guards
+from seqflow.shape.terms import Term, Terms
 from seqflow.signature.declared import declare, declared, publish, published
 from seqflow.signature.rows import name_outputs
 from seqflow.signature.spaces import Spaces
@@ -42,6 +43,7 @@ def infer(
         return _alone(op, specs, attributes, values, names, results)
     given = op.complete(attributes)
     called = names if names is not None else _own_names(specs)
+    specs = {name: _with_terms(spec, equalities.terms) for name, spec in specs.items()}
     tensors = [f"{op.name}.{name}" for name in op.result_names(given)] if results is None else list(results)
     with equalities.staged():
         named = name_outputs(op.signature, tensors)
@@ -77,14 +79,15 @@ def _alone(
 ) -> Inference:
     """The inference of one op, for which rows are declared, and said, by the names of tensors."""
     known = Equalities()
-    terms = known.terms
-    inside: dict[str, Any] = {}
-    for name, spec in specs.items():
-        many = isinstance(spec, (list, tuple))
-        inside[name] = [declare(one, terms) for one in spec] if many else declare(spec, terms)  # type: ignore[arg-type, union-attr]
-    called = names if names is not None else _own_names(specs)
-    found = infer(op, inside, attributes, values, called, results, known)
-    return found._replace(outputs=[publish(spec, terms) for spec in found.outputs])
+    found = infer(op, specs, attributes, values, names, results, known)
+    return found._replace(outputs=[publish(spec, known.terms) for spec in found.outputs])
+
+
+def _with_terms(spec: TensorSpec | Sequence[TensorSpec], terms: Terms) -> TensorSpec | Sequence[TensorSpec]:
+    """The spec, or those of a list, with declared rows as terms."""
+    if not isinstance(spec, TensorSpec):
+        return [declare(one, terms) for one in spec]
+    return spec if all(type(axis) is Term or axis is None for axis in spec.axes) else declare(spec, terms)
 
 
 def _input_values(op: OpDef, specs: Specs, called: Names, equalities: Equalities) -> dict[str, Any]:

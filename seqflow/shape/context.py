@@ -73,6 +73,8 @@ class InferenceContext:
         self._values = self._inputs.by_position(input_values)
         self._axes: dict[int, Axes] = dict(self._inputs.by_position(axes))
         for i, one in self._inputs.by_position(rows).items():
+            if one is None:
+                continue
             self._axes[i] = (self.equalities.terms.declared(one),)
         self.new_rows: Sequence[Term] | None = None
         """What new rows depend on; None for an op of which nobody said."""
@@ -99,11 +101,12 @@ class InferenceContext:
             return [self._inputs.shapes[i] for i in self._inputs.lists[name]]
         return [self.input(name)]
 
-    def axes(self, key: Key) -> Axes:
-        """Whose rows each axis of an input holds; None for a plain size."""
+    def axes(self, key: Key, rank: int | None = None) -> Axes:
+        """Whose rows each axis of an input holds, or each of its first `rank` axes; None for a plain size."""
         i = self._inputs.position(key)
         axes, dimensions = self._axes.get(i, ()), self._inputs.shapes[i].dimensions
-        return axes if dimensions is None else (*axes, *[None] * (len(dimensions) - len(axes)))
+        count = rank if rank is not None else len(axes) if dimensions is None else len(dimensions)
+        return (*axes[:count], *[None] * (count - len(axes)))
 
     def rows(self, key: Key) -> Term | None:
         """Whose rows axis 0 of an input holds; None for a plain size."""
@@ -416,7 +419,7 @@ class InferenceContext:
                     continue
                 place, found = before
             if not meet(self.equalities, merged[1], found, self.guards, f"{merged[0]} and {place}"):
-                raise differing(place, found, *merged)
+                raise differing(place, found, *merged).in_op(self.op_name)
         return None if merged is None else merged[1]
 
     def broadcast_inputs(self, *keys: Key) -> tuple[PartialShape, Axes]:
@@ -446,17 +449,19 @@ class InferenceContext:
     def _broadcast_axis(self, parts: Mapping[Key, PartialShape], axis: int, rank: int) -> Term | None:
         """Whose rows an axis, counted from the end, holds."""
         longest = [(key, shape) for key, shape in parts.items() if len(shape) == rank]
-        opposite = any(self.axes(key)[axis] is not None for key, _ in longest)
+        opposite = any(self.axes(key, rank)[axis] is not None for key, _ in longest)
+        sizes = [shape[axis] for shape in parts.values() if len(shape) >= -axis]
+        repeated = any(size != 1 for size in sizes)  # then a size of 1 is, whatever rows it has
         found: list[tuple[str, Term | None]] = []
         for key, shape in parts.items():
-            space = self.axes(key)[axis] if len(shape) >= -axis else None
-            if space is None:
+            space = self.axes(key, len(shape))[axis] if len(shape) >= -axis else None
+            if space is None or (repeated and shape[axis] == 1):
                 continue
             if len(shape) < rank and space.is_rows and not opposite:
                 unknown = self.equalities.terms.find(space).kind == "variable"
-                repeated = next((one for one, shape in longest if not unknown or shape[axis] == 1), None)
-                if repeated is not None and shape[axis] != 1:
-                    raise self._rows_broadcast(key, space, repeated)
+                other = next((one for one, size in longest if not unknown or size[axis] == 1), None)
+                if other is not None and shape[axis] != 1:
+                    raise self._rows_broadcast(key, space, other)
                 continue
             name = self._inputs.names[self._inputs.position(key)]
             found.append((name if -axis == len(shape) else f"{name}.shape[{len(shape) + axis}]", space))
@@ -467,10 +472,10 @@ class InferenceContext:
         mine, theirs = (self._inputs.names[self._inputs.position(one)] for one in (key, other))
         mine_shape, theirs_shape = self.input(key), self.input(other)
         return LodError(
-            f"{self.op_name}: {mine} {mine_shape} holds {rows}, but {theirs} {theirs_shape} has "
-            f"{len(theirs_shape)} axes: rows do not broadcast\n"
+            f"{mine} {mine_shape} holds {rows}, but {theirs} {theirs_shape} has {len(theirs_shape)} axes: "
+            f"rows do not broadcast\n"
             f"  give each row its value with expand_dims({mine}, axis={len(mine_shape)}), or reshape one of them"
-        )
+        ).in_op(self.op_name)
 
     # Making shapes
 

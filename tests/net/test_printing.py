@@ -64,7 +64,7 @@ class Writer:
                     f"sqrt(abs({a}))", f"where({a} > 0, {a}, -1)", f"add({a}, {a}, 3)", f"~({a} > 1)*1"
                 )
             case "call":
-                return self.reduced("lengths_softmax", f"({a}) * 1.0")
+                return self.reduced("softmax_within", f"({a}) * 1.0")
             case "expand":
                 return f"expand({self.sequence(0)}, {'words' if self.carried else 'doc.lengths'})"
             case "cast":

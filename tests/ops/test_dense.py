@@ -58,7 +58,7 @@ def test_rows_do_not_broadcast():
     assert str(matmul_spec("{N,2,3}", "{5,3,4}", ROWS).shape) == "{5,2,4}"
     with pytest.raises(ShapeError, match="expected equal sizes"):
         matmul_spec("{1..2,2,3}", "{5,3,4}", ROWS)
-    with pytest.raises(LodError, match="holds the rows of"):
+    with pytest.raises(LodError, match="holds the rows that"):
         matmul_spec("{N,2,3}", "{N,3,4}", ROWS, OTHER)
 
 

@@ -66,7 +66,8 @@ def test_values_of_one_column_with_the_lengths_of_another_are_refused_before_any
     ):
         op.infer({"data": tokens, "lengths": labels}, names=names)
     known = Equalities()
-    known.unify_rows(Described("labels.lengths"), Described("tokens.lengths"))
+    lengths = [known.terms.value(name) for name in ("labels.lengths", "tokens.lengths")]
+    known.unite(*lengths, "they are said to be equal")
     op.infer({"data": tokens, "lengths": labels}, names=names, equalities=known)
 
 
