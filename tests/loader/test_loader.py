@@ -118,7 +118,7 @@ def test_packed_batches_count_sources_over_all_windows(docs):
         )
         offsets = np.concatenate([[0], np.cumsum(unpacked.lengths)])
         for i in np.flatnonzero(unpacked.lengths):
-            seen[i] = unpacked.data[offsets[i] : offsets[i + 1]].tolist()
+            seen[i] = unpacked.values[offsets[i] : offsets[i + 1]].tolist()
     assert [seen.get(i, []) for i in range(50)] == lists
     assert loader.stats().tokens == sum(map(len, lists))
     assert loader.stats().batches > 1

@@ -42,7 +42,7 @@ def test_every_token_is_packed_once_whatever_the_window(blocks, capacity, strate
         )
         offset = 0
         for i, length in enumerate(one.lengths.tolist()):
-            seen.setdefault(i, []).extend(one.data[offset : offset + length].tolist())
+            seen.setdefault(i, []).extend(one.values[offset : offset + length].tolist())
             offset += length
     starts = np.concatenate([[0], np.cumsum(flat)]).astype(int)
     for i, length in enumerate(flat):

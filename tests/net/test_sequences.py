@@ -33,19 +33,19 @@ LEVELS = "words = sequence(doc.values.values, doc.lengths, doc.values.lengths)\n
          "s = lengths_sum(doc.values.values, doc.values.lengths)\nt = lengths_mean(s, doc.lengths)\n"
          "back = expand(s, doc.values.lengths)"),
         (WORDS + "t = truncate(words, max_length=2)\ns = lengths_sum(t * 2)\nreturn t, s",
-         "t = truncate(doc.values, doc.lengths, max_length=2)\ns = lengths_sum(t.rows * 2, t.kept)\n"
-         "return t.rows, t.kept, s"),
+         "t = truncate(doc.values, doc.lengths, max_length=2)\ns = lengths_sum(t.values * 2, t.lengths)\n"
+         "return t.values, t.lengths, s"),
         (LEVELS + "t = truncate(words, max_length=2)\ns = lengths_mean(lengths_sum(t))",
          "t = truncate(doc.values.values, doc.values.lengths, max_length=2)\n"
-         "s = lengths_mean(lengths_sum(t.rows, t.kept), doc.lengths)"),
+         "s = lengths_mean(lengths_sum(t.values, t.lengths), doc.lengths)"),
         (WORDS + "t, _ = truncate(words, max_length=2)\ns = lengths_sum(t, n)",
          "t, _ = truncate(doc.values, doc.lengths, max_length=2)\ns = lengths_sum(t, n)"),
         (WORDS + "y = words * 2 + expand(lengths_sum(words), words)",
          "y = doc.values * 2 + expand(lengths_sum(doc.values, doc.lengths), doc.lengths)"),
         ("doc = sequence(doc)\ns = lengths_sum(doc + doc.values)",
          "s = lengths_sum(doc.values + doc.values, doc.lengths)"),
-        ("both = sequence(t.rows, t.kept)\nt = truncate(x, n, max_length=2)\ns = lengths_sum(both)",
-         "t = truncate(x, n, max_length=2)\ns = lengths_sum(t.rows, t.kept)"),
+        ("both = sequence(t.values, t.lengths)\nt = truncate(x, n, max_length=2)\ns = lengths_sum(both)",
+         "t = truncate(x, n, max_length=2)\ns = lengths_sum(t.values, t.lengths)"),
         ("s = lengths_sum(y)\ny = words * 2\n" + WORDS, "y = doc.values * 2\ns = lengths_sum(y, doc.lengths)"),
         (WORDS + "return words", "return doc.values, doc.lengths"),
     ],
@@ -68,14 +68,14 @@ def test_both_styles_give_the_same():
 
 def test_a_sequence_and_a_group_return_lengths_that_they_share_once():
     net = Net(LEVELS + "t = truncate(words, max_length=2)\nreturn words, t")
-    assert net.returned == ("doc.values.values", "doc.lengths", "doc.values.lengths", "t.rows", "t.kept")
+    assert net.returned == ("doc.values.values", "doc.lengths", "doc.values.lengths", "t.values", "t.lengths")
 
 
 def test_a_net_that_declares_no_sequence_writes_all_lengths_out():
     with pytest.raises(NetError, match="t is a group, expected one of"):
-        Net("t = truncate(x, n, max_length=2)\ns = lengths_sum(t, t.kept)")
+        Net("t = truncate(x, n, max_length=2)\ns = lengths_sum(t, t.lengths)")
     with pytest.raises(NetError, match="lengths_sum needs 'lengths'"):
-        Net("t = truncate(x, n, max_length=2)\ns = lengths_sum(t.rows)")
+        Net("t = truncate(x, n, max_length=2)\ns = lengths_sum(t.values)")
 
 
 def test_what_has_no_lengths_says_so():
