@@ -101,8 +101,11 @@ def test_sizes_that_were_taken_to_be_equal_are_checked_when_they_are_known():
 
     if "rows_of_unknown_origin" not in registry.names():
         op("x[*_] -> some[*_]", shape=first)(rows_of_unknown_origin)
-    with pytest.raises(ShapeError, match=r"but some.shape\[0\] is 1, expected equal sizes"):
-        run(Net("some = rows_of_unknown_origin(w)\ny = label * some").bind(w=some), RECORD)
+    try:
+        with pytest.raises(ShapeError, match=r"but some.shape\[0\] is 1, expected equal sizes"):
+            run(Net("some = rows_of_unknown_origin(w)\ny = label * some").bind(w=some), RECORD)
+    finally:
+        registry.unregister("rows_of_unknown_origin")
 
 
 def rows_of_unknown_origin(x):

@@ -36,8 +36,9 @@ class Space:
     """The row spaces of one call: what each input's axis 0 stands for.
 
     Rows that a name stands for are a base; rows that lengths describe follow those lengths. Where the signature
-    leaves the rank open, inputs `x[*_]` and `y[*_]` with the most rows are taken to have the same ones; of others
-    the first has rows, where it has the most, all that are batches, and integers that point at rows.
+    leaves the rank open, inputs `x[*_]` and `y[*_]` with the most axes, and of these the most rows, are taken to have
+    the same ones; of others the first has rows, where it has the most, all that are batches, and integers that point
+    at rows.
     """
 
     def __init__(self, op, inputs):
@@ -66,9 +67,9 @@ class Space:
                         self.rows[label] = bases.setdefault(label, OwnRows(label))
                     case (Rest(name=name),):
                         open_inputs.append((label, name))
-        sizes = [(len(self.tensors[label]), self.tensors[label].ndim) for label, _ in open_inputs]
+        sizes = [(self.tensors[label].ndim, len(self.tensors[label])) for label, _ in open_inputs]
         for (label, name), size in zip(open_inputs, sizes, strict=True):
-            if size == max(sizes) and (name == "_" or label == open_inputs[0][0] or size[1] > 2):
+            if size == max(sizes) and (name == "_" or label == open_inputs[0][0] or size[0] > 2):
                 self.rows[label] = bases.setdefault("*", OwnRows("*"))
         self.bases = list(bases.values())
 
