@@ -35,7 +35,7 @@ def tighten(name: str, spec: TensorSpec, equalities: Equalities) -> None:
     equalities.limit(longest, total, "the sum of all")
 
 
-def may_bound_inputs(step: Step, guards: Sequence[Guard]) -> bool:
+def may_bound_inputs(step: Step, guards: Sequence[object]) -> bool:
     """Whether a step can say anything of its inputs that was not known before."""
     arguments = step.op.signature.input_arguments
     return (

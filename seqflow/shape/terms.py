@@ -17,9 +17,9 @@ from typing import Any
 class Term:
     """A node: what it is, and the terms it is made from. Compare terms with `Terms.equal`."""
 
-    __slots__ = ("args", "data", "kind", "number", "same", "stands_for", "tensor", "uses", "vector")
+    __slots__ = ("args", "data", "kind", "number", "said", "same", "stands_for", "tensor", "uses", "vector")
 
-    def __init__(self, kind: str, data: Hashable, args: tuple[Term, ...], number: int) -> None:
+    def __init__(self, kind: str, data: Any, args: tuple[Term, ...], number: int) -> None:
         self.kind = kind
         self.data = data
         self.args = args
@@ -27,6 +27,8 @@ class Term:
         """Terms are numbered in the order they are made."""
         self.same: Term | None = None
         """An equal term that stands for it."""
+        self.said: Hashable | None = None
+        """How results say it, when all is known."""
         self.stands_for: list[Term] = []
         """The terms of which it became the one that stands for them."""
         self.uses: list[Term] = []
@@ -251,7 +253,7 @@ def _value(term: Term) -> str:
 
 
 def _call(term: Term) -> str:
-    op, output, _, attributes = term.data  # type: ignore[misc]
+    op, output, _, attributes = term.data
     inputs = [_value(arg) for arg in term.args]
     named = [f"{name}={value!r}" for name, value in attributes]
     text = f"{op}({', '.join([*inputs, *named])})"
@@ -278,7 +280,7 @@ _WORDS: dict[str, Callable[[Term], str]] = {
     "groups": lambda term: f"the groups of {_value(term.args[0])}",
     "joined": lambda term: " and then ".join(map(str, term.args)),
     "flat": lambda term: f"{' × '.join(map(str, term.args))}, laid flat",
-    "new": lambda term: f"new rows that {term.data[0]} makes",  # type: ignore[index]
+    "new": lambda term: f"new rows that {term.data[0]} makes",
 }  # fmt: skip
 
 _ROWS = frozenset({"rows", "variable", "described", "select", "sliced", "groups", "joined", "flat", "new"})
