@@ -6,7 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpTypeError
-from seqflow.ops.shared.bounds import never_empty, never_longer
+from seqflow.ops.shared.bounds import indices_below, never_empty, never_longer
 from seqflow.ops.shared.random_bits import random_bits, sequence_bits, uniform
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
-@op("data[N, *d], bool mask[N] -> rows[K, *d], int64 positions[K]", caffe2="BooleanMask")
+def _bound_masked(ctx: "InferenceContext") -> None:
+    rows = ctx.dim(ctx.input("mask"), 0)
+    ctx.limit(ctx.dim(ctx.output(1), 0), rows)
+    indices_below(ctx, "positions", rows)
+
+
+@op(
+    "data[N, *d], bool mask[N] -> rows[K, *d], int64 positions[K]",
+    caffe2="BooleanMask",
+    shape=_bound_masked,
+)
 def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
     """Select the rows where `mask` is true; also gives their positions.
 
@@ -65,7 +75,11 @@ def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | Non
     return data
 
 
-@op("bool mask[sum(lengths)], lengths[B] -> int64 lengths'[B]", caffe2="BooleanMaskLengths")
+@op(
+    "bool mask[sum(lengths)], lengths[B] -> int64 lengths'[B]",
+    caffe2="BooleanMaskLengths",
+    shape=never_longer,
+)
 def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
     """Count the rows of each sequence that a mask keeps: the lengths that go with `boolean_mask` of the rows.
 

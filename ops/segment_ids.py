@@ -4,23 +4,34 @@
 `unsorted_segment_…` take the rows in any order; a segment may have none.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
+from seqflow.ops.shared.bounds import largest_id
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.weights import expand_trailing, weighted
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
 Array = np.ndarray[Any, Any]
+
+
+def _bound_sorted(ctx: "InferenceContext") -> None:
+    """Each id has a row at least."""
+    ctx.limit(ctx.dim(ctx.output(0), 0), ctx.dim(ctx.input("ids"), 0))
+    largest_id(ctx)
 
 
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d]",
     caffe2="SortedSegmentSum, SortedSegmentRangeSum",
+    shape=_bound_sorted,
 )
 def sorted_segment_sum(data: Array, ids: Array) -> Array:
     """Sum the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -36,6 +47,7 @@ def sorted_segment_sum(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) means[S, *d]",
     caffe2="SortedSegmentMean, SortedSegmentRangeMean",
+    shape=_bound_sorted,
 )
 def sorted_segment_mean(data: Array, ids: Array) -> Array:
     """Average the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -51,6 +63,7 @@ def sorted_segment_mean(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], float weights[N], int ids[N] -> sum_of(data, weights) sums[S, *d]",
     caffe2="SortedSegmentWeightedSum",
+    shape=_bound_sorted,
 )
 def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Array:
     """Sum the rows of each id, each times its weight; ids are 0, 1, 2 … in this order, so none is empty.
@@ -63,7 +76,7 @@ def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Arra
     return kernels.segment_reduce("sum", weighted(data, weights), _lengths(ids))
 
 
-@op("ordered data[N, *d], int ids[N] -> largest[S, *d]", caffe2="SortedSegmentRangeMax")
+@op("ordered data[N, *d], int ids[N] -> largest[S, *d]", caffe2="SortedSegmentRangeMax", shape=_bound_sorted)
 def sorted_segment_max(data: Array, ids: Array) -> Array:
     """The largest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
 
@@ -73,7 +86,7 @@ def sorted_segment_max(data: Array, ids: Array) -> Array:
     return kernels.segment_reduce("max", data, _lengths(ids))
 
 
-@op("ordered data[N, *d], int ids[N] -> smallest[S, *d]")
+@op("ordered data[N, *d], int ids[N] -> smallest[S, *d]", shape=_bound_sorted)
 def sorted_segment_min(data: Array, ids: Array) -> Array:
     """The smallest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
 
@@ -83,7 +96,7 @@ def sorted_segment_min(data: Array, ids: Array) -> Array:
     return kernels.segment_reduce("min", data, _lengths(ids))
 
 
-@op("number data[N, *d], int ids[N] -> sum_of(data) products[S, *d]")
+@op("number data[N, *d], int ids[N] -> sum_of(data) products[S, *d]", shape=_bound_sorted)
 def sorted_segment_prod(data: Array, ids: Array) -> Array:
     """Multiply the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
 
@@ -98,6 +111,7 @@ def sorted_segment_prod(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d]",
     caffe2="SortedSegmentRangeLogSumExp",
+    shape=_bound_sorted,
 )
 def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
     """log(sum(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -113,6 +127,7 @@ def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d]",
     caffe2="SortedSegmentRangeLogMeanExp",
+    shape=_bound_sorted,
 )
 def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
     """log(mean(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -131,6 +146,7 @@ def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) sums[num_segments|S, *d]",
     caffe2="UnsortedSegmentSum",
+    shape=largest_id,
 )
 def unsorted_segment_sum(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
@@ -148,6 +164,7 @@ def unsorted_segment_sum(
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) means[num_segments|S, *d]",
     caffe2="UnsortedSegmentMean",
+    shape=largest_id,
 )
 def unsorted_segment_mean(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
@@ -162,7 +179,7 @@ def unsorted_segment_mean(
     return _reduce_by_id("mean", data, ids, num_segments, empty)
 
 
-@op("ordered data[N, *d], int ids[N] -> largest[num_segments|S, *d]")
+@op("ordered data[N, *d], int ids[N] -> largest[num_segments|S, *d]", shape=largest_id)
 def unsorted_segment_max(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
 ) -> Array:
@@ -176,7 +193,7 @@ def unsorted_segment_max(
     return _reduce_by_id("max", data, ids, num_segments, empty)
 
 
-@op("ordered data[N, *d], int ids[N] -> smallest[num_segments|S, *d]")
+@op("ordered data[N, *d], int ids[N] -> smallest[num_segments|S, *d]", shape=largest_id)
 def unsorted_segment_min(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
 ) -> Array:
@@ -193,6 +210,7 @@ def unsorted_segment_min(
 @op(
     "number data[N, *d], float weights[N], int ids[N] -> sum_of(data, weights) sums[num_segments|S, *d]",
     caffe2="UnsortedSegmentWeightedSum",
+    shape=largest_id,
 )
 def unsorted_segment_weighted_sum(
     data: Array, weights: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
