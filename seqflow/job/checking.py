@@ -67,7 +67,7 @@ def source_specs(loader: Loader, bounds: SourceBounds) -> Specs:
     record = from_arrow(empty, columns=loader.columns, fill=loader.fill, valid=loader.valid)
     rows = {name: TensorSpec.of(tensor) for name, tensor in record.items()}
     specs = _specs(rows, record.parents, Dimension.symbol("rows", 0, bounds.block.get("rows")))
-    return dict(Net("").infer(specs, {**bounds.limits(specs)}).specs)
+    return dict(Net("").infer(specs, bounds.limits(specs)).specs)
 
 
 def batch_specs(
@@ -124,7 +124,7 @@ def _most_packed(
 ) -> int | None:
     """The most rows of a batch of packed rows, which is made of a window of the source's rows."""
     packed = [rows[name] for name, parent in parents.items() if parent == lengths]
-    if lengths not in sums or not packed:
+    if lengths is None or lengths not in sums or not packed:
         return None
     window = sums[lengths]
     row_bytes = sum(spec.dtype.itemsize * spec.shape[1:].num_elements.min_length for spec in packed)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from seqflow.loader import Loader
 from seqflow.providers.block_bounds import BlockBounds, block_bounds
-from seqflow.shape import Dimension
+from seqflow.shape import Dimension, DimensionLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class SourceBounds:
             {size: sum(block[size] for block in found) for size in known},
         )
 
-    def limits(self, names: Mapping[str, object]) -> dict[Dimension, int]:
+    def limits(self, names: Mapping[str, object]) -> dict[DimensionLike, int]:
         """Bounds of the sums of those lengths tensors that are among `names`, in one block."""
         sums = {Dimension.sum_of(name): name for name in names}
         return {size: self.block[str(size)] for size in sums if str(size) in self.block}
