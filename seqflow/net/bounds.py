@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from seqflow.shape import Dimension, DimensionLike, Equalities, Guard
+from seqflow.shape import Dimension, DimensionLike, Equalities
 from seqflow.signature.language import AtLeast
 from seqflow.tensor import TensorSpec
 

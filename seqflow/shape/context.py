@@ -10,9 +10,8 @@ from seqflow.kernels.arrays import Array
 from seqflow.shape.broadcasting import broadcast_shapes
 from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
-from seqflow.shape.guards import InferredOutput
+from seqflow.shape.guards import Guards, InferredOutput
 from seqflow.shape.inputs import Inputs, InputShapes, Key
-from seqflow.shape.guards import Guards
 from seqflow.shape.meeting import differing, meet
 from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
