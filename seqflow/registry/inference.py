@@ -11,7 +11,7 @@ from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term, Terms
 from seqflow.signature.declared import declare, declared, publish, published
 from seqflow.signature.rows import name_outputs
-from seqflow.signature.spaces import Spaces
+from seqflow.signature.spaces import Facts, Spaces
 from seqflow.signature.specs import Names, Specs, bind_specs
 from seqflow.tensor import TensorSpec
 
@@ -37,8 +37,12 @@ def infer(
     names: Names | None,
     results: Sequence[str] | None,
     equalities: Equalities | None,
+    rows_matter: bool = True,
 ) -> Inference:
-    """The outputs' specs: as the signature says, and then as the op's shape function does."""
+    """The outputs' specs: as the signature says, and then as the op's shape function does.
+
+    Where no input holds rows, values need not be told apart.
+    """
     if equalities is None:
         return _alone(op, specs, attributes, values, names, results)
     given = op.complete(attributes)
@@ -49,7 +53,8 @@ def infer(
         named = name_outputs(op.signature, tensors)
         if op.same is not None:
             _unify(op, op.same, called, equalities)
-        facts = name_values(op, _input_values(op, specs, called, equalities), given, named, equalities)
+        inputs = _input_values(op, specs, called, equalities) if rows_matter else {}
+        facts = name_values(op, inputs, given, named, equalities) if rows_matter else Facts(())
         outputs, guards = bind_specs(
             op.name, op.signature, op.claims, specs, attributes=given, names=called, results=named,
             facts=facts, equalities=equalities,
@@ -77,7 +82,10 @@ def _alone(
 ) -> Inference:
     """The inference of one op, for which rows are declared, and said, by the names of tensors."""
     known = Equalities()
-    found = infer(op, specs, attributes, values, names, results, known)
+    rows_matter = any(
+        one.axes for spec in specs.values() for one in ((spec,) if isinstance(spec, TensorSpec) else spec)
+    )
+    found = infer(op, specs, attributes, values, names, results, known, rows_matter)
     if not any(spec.axes for spec in found.outputs):
         return found
     return found._replace(outputs=[publish(spec, known.terms) for spec in found.outputs])

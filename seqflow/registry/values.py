@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqflow.shape import Equalities
 from seqflow.shape.terms import Term, Terms, literal
-from seqflow.signature.claims import Definition, Space
+from seqflow.signature.claims import NONE, Definition, Space
 from seqflow.signature.rows import NamedOutput
 from seqflow.signature.spaces import Facts, frozen
 
@@ -61,18 +61,24 @@ def output_value(
         return value
     if not claims.pure:
         return terms.make("made", (op.name, terms.serial()))
-    named = claims.depends.get(output)
+    signature = op.signature
+    named = claims.depends.get(output) if claims.depends else None
     if named is not None:
-        depends = _flat(inputs[name] for name in named if name in inputs)
-        given = [name for name in named if name in inputs]
+        given: tuple[Any, ...] = tuple([name for name in named if name in inputs])
+        depends = _flat([inputs[name] for name in given])
     else:
+        given = tuple(inputs)
         depends = _flat(inputs.values()) if depends is None else depends
-        given = list(inputs)
-    label = f"{output}.{repetition}" if op.has_lists else output
-    shown = label if len(op.signature.outputs) > 1 or op.has_lists else ""
+    if signature.takes_lists:
+        given = tuple([(name, len(v)) if isinstance(v := inputs[name], list) else name for name in given])
+    if signature.gives_lists:
+        label = f"{output}.{repetition}"
+    else:
+        label = output if len(signature.outputs) > 1 else ""
     key = attributes_key(op, attributes) if key is None else key
-    term = terms.make("call", (op.name, shown, _arity(inputs, given), key), *depends)
-    if terms.first_time(term):
+    term = terms.make("call", (op.name, label, given, key), *depends)
+    if claims is not NONE and not term.is_claimed:
+        term.is_claimed = True
         _claim(op, output, term, inputs, attributes, equalities)
     return term
 
@@ -103,11 +109,6 @@ def _flat(values: Any) -> list[Term]:
         else:
             found += value
     return found
-
-
-def _arity(inputs: Inputs, names: Sequence[str]) -> tuple[Any, ...]:
-    """Which inputs there are, and how many in a list."""
-    return tuple([(n, len(v)) if isinstance(v := inputs[n], list) else n for n in names])
 
 
 # Claims

@@ -17,7 +17,7 @@ from typing import Any
 class Term:
     """A node: what it is, and the terms it is made from. Compare terms with `Terms.equal`."""
 
-    __slots__ = ("args", "data", "kind", "number", "said", "same", "stands_for", "tensor", "uses", "vector")
+    __slots__ = ("args", "data", "is_claimed", "kind", "number", "said", "same", "stands_for", "tensor", "uses", "vector")
 
     def __init__(self, kind: str, data: Any, args: tuple[Term, ...], number: int) -> None:
         self.kind = kind
@@ -27,6 +27,8 @@ class Term:
         """Terms are numbered in the order they are made."""
         self.same: Term | None = None
         """An equal term that stands for it."""
+        self.is_claimed = False
+        """Whether what its op claims of it is known."""
         self.said: Hashable | None = None
         """How results say it, when all is known."""
         self.stands_for: list[Term] = []
@@ -53,12 +55,11 @@ class Term:
 class Terms:
     """The terms of one net."""
 
-    __slots__ = ("_all", "_claimed", "_journal", "_made", "values")
+    __slots__ = ("_all", "_journal", "_made", "values")
 
     def __init__(self) -> None:
         self._all: list[Term] = []
         self._made: dict[Hashable, Term] = {}
-        self._claimed: set[Term] = set()
         self._journal: list[Callable[[], object]] = []
         self.values: dict[str, Term] = {}
         """The value of each tensor, by its name."""
@@ -92,14 +93,6 @@ class Terms:
     def owns(self, term: Term) -> bool:
         """Whether the term was made here."""
         return term.number < len(self._all) and self._all[term.number] is term
-
-    def first_time(self, term: Term) -> bool:
-        """Whether this was not asked of the term before."""
-        if term in self._claimed:
-            return False
-        self._claimed.add(term)
-        self._journal.append(lambda: self._claimed.discard(term))
-        return True
 
     def described(self, lengths: Term) -> Term:
         """The rows that lengths describe: the first `lengths[0]` of them are sequence 0, and so on."""
@@ -152,9 +145,12 @@ class Terms:
         united: list[tuple[Term, Term]] = []
         open_pairs = [(one, other)]
         while open_pairs:
-            kept, gone = sorted(map(self.find, open_pairs.pop()), key=_last_to_stay)
+            left, right = open_pairs.pop()
+            kept, gone = self.find(left), self.find(right)
             if kept is gone:
                 continue
+            if _last_to_stay(gone) < _last_to_stay(kept):
+                kept, gone = gone, kept
             gone.same = kept
             kept.stands_for.append(gone)
             self._journal.append(lambda kept=kept: _part(kept))  # type: ignore[misc]
