@@ -271,7 +271,7 @@ def test_arguments_come_in_one_order(op):
     kinds = [2 if a.is_lengths else 1 if a.dtype.word in selecting else 0 for a in first]
     assert kinds == sorted(kinds)
     if first:
-        assert all(argument.optional or argument.dtype.word == "float" for argument in last)
+        assert all(argument.optional or argument.dtype.word in ("float", "like") for argument in last)
     for i, argument in enumerate(arguments):
         described_by = [dim.of for dim in argument.dims[:1] if isinstance(dim, Sum)]
         assert all(names.index(lengths) > i for lengths in described_by)

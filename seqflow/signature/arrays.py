@@ -14,7 +14,9 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.error import MAX_INT64, negative, overflow, too_large
+from seqflow.signature.alike import check_alike, dtypes_of
 from seqflow.signature.language import (
+    LIKE,
     Anything,
     Argument,
     Arithmetic,
@@ -59,6 +61,8 @@ def _bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, 
         _convert_repeated(item, value) if isinstance(item, Repeated) else _convert(item, value)
         for item, value in zip(signature.inputs, values, strict=True)
     ]
+    if signature.alike:
+        check_alike(signature, dtypes_of(signature, bound))
     known: Known = {name: value for name, value in attributes.items() if isinstance(value, int)}
     for arguments in _scopes(signature, bound):
         _bind_scope(arguments, known)
@@ -123,6 +127,7 @@ def expected_dtype(argument: Argument) -> str:
     return {
         "index": "integers", "int": "integers", "float": "floats", "number": "numbers", "bool": "bool",
         "ordered": "numbers or times", "any": "an array of one plain dtype",
+        LIKE: f"the dtype of {''.join(argument.dtype.of)}",
     }.get(argument.dtype.word, argument.dtype.word)  # fmt: skip
 
 
@@ -265,7 +270,7 @@ def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str 
         return None
     required = [argument for argument in signature.input_arguments if not argument.optional]
     writer = _ConditionWriter(attributes)
-    for argument in sorted(required, key=lambda argument: not argument.is_lengths):
+    for argument in sorted(required, key=lambda one: (not one.is_lengths, one.dtype.word == LIKE)):
         writer.kind(argument)
     try:
         writer.shapes(required)
@@ -306,6 +311,9 @@ class _ConditionWriter:
             return
         rank = f">= {argument.rank}" if argument.rest is not None else f"== {argument.rank}"
         self.conditions.append(f"type({name}) is ndarray and {name}.ndim {rank}")
+        if argument.dtype.word == LIKE:
+            self.conditions.append(f"{name}.dtype == {argument.dtype.of[0]}.dtype")
+            return
         dtype = f"== {argument.dtype.word}" if kinds is None else f'.kind in "{kinds}"'
         self.conditions.append(
             f"(_dtype := {name}.dtype){' ' if kinds is None else ''}{dtype} and _dtype.isnative"

@@ -10,6 +10,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
 from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape
+from seqflow.signature.alike import check_alike
 from seqflow.signature.arrays import expected_dtype
 from seqflow.signature.language import (
     GIVEN_DTYPE,
@@ -54,6 +55,8 @@ def bind_specs(
     with equalities.staged():
         single = {name: tensor for name, tensor in names.items() if type(tensor) is str and name in specs}
         inputs = _inputs(signature, specs, names, single)
+        if signature.alike:
+            check_alike(signature, {name: _dtypes_given(spec) for name, spec in specs.items()})
         binder = _Binder(attributes, equalities)
         for one in sorted(inputs, key=_computed):
             binder.input(one)
@@ -125,6 +128,10 @@ def output_dtype(
 
 def _dtypes(specs: Specs, name: str) -> list[np.dtype[Any]]:
     return [spec.dtype for spec in _listed(specs, name)]
+
+
+def _dtypes_given(spec: TensorSpec | Sequence[TensorSpec]) -> np.dtype[Any] | list[np.dtype[Any]]:
+    return spec.dtype if isinstance(spec, TensorSpec) else [one.dtype for one in spec]
 
 
 def _listed(specs: Specs, name: str) -> list[TensorSpec]:

@@ -58,7 +58,7 @@ def test_one_column_alone_stays_as_it_is(inputs):
 
 @pytest.mark.parametrize("op", [ops.concat_sequences, ops.interleave], ids=lambda op: op.__name__)
 def test_columns_have_one_dtype_one_row_shape_and_as_many_sequences(op):
-    message = rf"{op.__name__}: data\[1\] is float64, expected int64 as data\[0\] is"
+    message = rf"{op.__name__}: data\[1\] is float64 but data\[0\] is int64"
     with pytest.raises(OpTypeError, match=message):
         op([[1], [1.0]], [[1], [1]])
     specs = {
