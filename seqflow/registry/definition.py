@@ -18,6 +18,12 @@ if TYPE_CHECKING:  # inference is imported when it is asked for: calling ops doe
 ShapeFunction = Callable[["InferenceContext"], None]
 
 
+def family_of(function: Callable[..., Any]) -> str | None:
+    """The module of `seqflow.ops` that a function is defined in; None for a user's own."""
+    package, _, module = function.__module__.rpartition(".")
+    return module if package == "seqflow.ops" else None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class OpDef:
     """What is known of an op: all that is declared, and the functions that run it."""
@@ -45,8 +51,7 @@ class OpDef:
     @property
     def family(self) -> str | None:
         """The module of `seqflow.ops` that declares it; None for an op of a user's own."""
-        package, _, module = self.function.__module__.rpartition(".")
-        return module if package == "seqflow.ops" else None
+        return family_of(self.function)
 
     @property
     def output_names(self) -> tuple[str, ...]:

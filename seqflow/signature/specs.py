@@ -55,11 +55,11 @@ def bind_specs(
     with equalities.staged():
         single = {name: tensor for name, tensor in names.items() if type(tensor) is str and name in specs}
         inputs = _inputs(signature, specs, names, single)
-        if signature.alike:
-            check_alike(signature, {name: _dtypes_given(spec) for name, spec in specs.items()})
         binder = _Binder(attributes, equalities)
         for one in sorted(inputs, key=_computed):
             binder.input(one)
+        if signature.alike:
+            check_alike(signature, {name: _dtypes_given(spec) for name, spec in specs.items()})
         spaces: dict[str, Any] = {one.tensor: one.spec.rows for one in inputs if one.spec.rows is not None}
         named = name_outputs(signature, results)
         rows = rows_of(signature, names, named, spaces, "an op")
