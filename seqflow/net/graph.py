@@ -10,7 +10,7 @@ from seqflow.net.lexer import fail
 from seqflow.net.lowering import Lowered, lower
 from seqflow.net.parser import parse
 from seqflow.net.step import Step
-from seqflow.net.syntax import Reference, references
+from seqflow.net.syntax import Place, Reference, references
 from seqflow.shape import DimensionLike
 from seqflow.tensor import TensorSpec
 
@@ -44,6 +44,7 @@ class Net:
         self.steps: tuple[Step, ...] = lowered.steps
         named = [name for step in self.steps if not step.is_part for name in step.results]
         self.assigned: tuple[str, ...] = tuple(name for name in named if name != "_")
+        self._returned_names = lowered.returned or ()
         self.returned = self._returned(lowered.returned)
         self._refuse_groups(lowered)
         unused = next((name for name in self.constants if name not in self._free), None)
@@ -63,13 +64,21 @@ class Net:
         return tuple(name for name in self._free if name not in self.constants)
 
     def require(self, given: Collection[str]) -> None:
-        """NetError where an input is not among the tensors that are given."""
+        """NetError, with a caret, where an input is not among the tensors that are given.
+
+        A name that is only returned is an input as well: a tensor of the record that passes through.
+        """
         missing = next((name for name in self.inputs if name not in given), None)
         if missing is not None:
-            raise NetError(
-                f"net: nothing assigns {missing!r}, and it is not given{nearest(missing, given)}\n"
-                f"  given are {', '.join(given)}"
-            )
+            guess = nearest(missing, [*given, *self.assigned])
+            what = f"nothing assigns {missing!r}, and it is not given{guess}"
+            fail(self.text, self._places[missing], what, f"given are {', '.join(given)}")
+
+    @cached_property
+    def _places(self) -> dict[str, Place]:
+        """Where each tensor is first read."""
+        read = [one for step in self.steps for operand in step.inputs.values() for one in references(operand)]
+        return {reference.name: reference.place for reference in reversed([*read, *self._returned_names])}
 
     def bind(self, **constants: Any) -> "Net":
         """The same net with some of its inputs fixed: tables, weights. They are not copied."""

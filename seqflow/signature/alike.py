@@ -22,8 +22,14 @@ def check_alike(signature: Signature, dtypes: DTypes) -> None:
             if dtype != expected:
                 raise OpTypeError(
                     f"{found} is {dtype} but {first} is {expected}, expected one dtype for both\n"
-                    f'  cast one of them first: cast({found}, dtype="{expected}")'
+                    f"  {_advice(found, dtype, expected)}"
                 )
+
+
+def _advice(found: str, dtype: np.dtype[Any], expected: np.dtype[Any]) -> str:
+    if {dtype.kind, expected.kind} <= {"U", "S"}:  # cast has no dtypes of text
+        return f'convert both first: array.astype("{np.result_type(dtype, expected)}")'
+    return f'cast one of them first: cast({found}, dtype="{expected}")'
 
 
 def _each(name: str, dtypes: DTypes) -> Iterator[tuple[str, np.dtype[Any]]]:

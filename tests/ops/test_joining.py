@@ -80,3 +80,12 @@ def test_columns_have_one_dtype_one_row_shape_and_as_many_sequences(op):
     for bad in (None, 3, "ab"):
         with pytest.raises(OpTypeError, match=rf"^{op.__name__}: lengths is \w+, expected a list of arrays"):
             op([[1], [1]], bad)
+
+
+def test_text_of_one_width_is_joined_and_of_two_says_how_to_convert():
+    short, long = np.array(["a", "b"]), np.array(["ccc"])
+    assert ops.concat_sequences([short, short[:1]], [[2], [1]]).values.tolist() == ["a", "b", "a"]
+    with pytest.raises(OpTypeError, match=r'convert both first: array.astype\("<U3"\)'):
+        ops.concat_sequences([short, long], [[2], [1]])
+    wide = [one.astype("<U3") for one in (short, long)]
+    assert ops.concat_sequences(wide, [[2], [1]]).values.tolist() == ["a", "b", "ccc"]
