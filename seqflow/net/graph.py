@@ -1,7 +1,9 @@
 """Net: a straight-line program of ops over named tensors."""
 
+import os
 from collections.abc import Collection, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from seqflow.errors import NetError, nearest
@@ -33,14 +35,19 @@ class Net:
     outermost lengths first), and calls that are given it, or what is made of it, need no lengths:
     `h = lstm(words, w_ih, w_hh, bias)`. The printed net shows what was filled in.
 
+    Paths of files in the text are relative to `folder`, or else to the current folder.
+
     Raises NetError, with line, column and a caret, for text that is malformed, unknown ops, arguments an op does
     not take, names assigned twice and cycles.
     """
 
-    def __init__(self, text: str, constants: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, text: str, constants: Mapping[str, Any] | None = None, folder: str | os.PathLike[str] | None = None
+    ) -> None:
         self.text = text
+        self.folder = None if folder is None else Path(folder)
         self.constants: Mapping[str, Any] = dict(constants or {})
-        lowered = lower(parse(text))
+        lowered = lower(parse(text), self.folder)
         self.steps: tuple[Step, ...] = lowered.steps
         named = [name for step in self.steps if not step.is_part for name in step.results]
         self.assigned: tuple[str, ...] = tuple(name for name in named if name != "_")
@@ -82,7 +89,7 @@ class Net:
 
     def bind(self, **constants: Any) -> "Net":
         """The same net with some of its inputs fixed: tables, weights. They are not copied."""
-        return Net(self.text, {**self.constants, **constants})
+        return Net(self.text, {**self.constants, **constants}, self.folder)
 
     def outputs(self, available: tuple[str, ...] = ()) -> tuple[str, ...]:
         """The names of the results, for a record that has the tensors `available`."""
@@ -90,6 +97,15 @@ class Net:
             return self.returned
         consumed = {name for step in self.steps for name in step.uses}
         return (*(name for name in available if name not in consumed), *self.assigned)
+
+    def require_files(self) -> None:
+        """NetError, with a caret, where the net names a file that is not there."""
+        for step in self.steps:
+            for attribute in step.op.attributes:
+                path = step.attributes[attribute.name] if attribute.names_file else None
+                if isinstance(path, str) and not os.path.isfile(path):
+                    message = f"{step.op.name}: {attribute.name}: there is no file {path!r}"
+                    fail(self.text, step.value.place, message)
 
     def infer(
         self, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None

@@ -195,7 +195,7 @@ def test_a_batch_that_is_no_plan_is_refused_at_once(docs, batch):
 
 
 def test_a_function_that_returns_no_arrays_is_named(docs):
-    with pytest.raises(sf.OpError, match="returned 'a' as builtins.list, expected a NumPy array"):
+    with pytest.raises(sf.OpError, match=r"returned 'a' as builtins.list, expected a NumPy array"):
         list(sf.Loader(docs[0], net=lambda batch: {"a": [1]}))
 
 
