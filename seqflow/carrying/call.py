@@ -89,7 +89,8 @@ class Lifted:
         return f"<auto {self.op.name}: {self.op.signature}>"
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        slots, attributes = self._bind(args, named)
+        slots, given = self._bind(args, named)
+        attributes = self.op.check_attributes(given) if given or self.op.attributes else given
         lods: dict[Slot, LoD] = {}
         plan = self._plan(slots, lods, attributes)
         if plan.missing:

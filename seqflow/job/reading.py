@@ -57,8 +57,11 @@ class JobFile:
 
 
 def _without_parents(path: str) -> str:
-    """`jobs/../out` as `out`; the path itself where a symbolic link makes these two places."""
-    short = os.path.normpath(path)
+    """`jobs/../out` as `out`; the path itself where a symbolic link makes these two places.
+
+    A separator at the end, which says that it is a folder, stays.
+    """
+    short = os.path.normpath(path) + os.sep * path.endswith(os.sep)
     return short if os.path.realpath(short) == os.path.realpath(path) else path
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from seqflow import registry
@@ -24,7 +25,7 @@ from seqflow.net.syntax import (
     Statement,
 )
 from seqflow.registry import OpDef
-from seqflow.signature import Repeated
+from seqflow.signature import Attribute, Repeated
 
 
 class Lowered(NamedTuple):
@@ -34,9 +35,12 @@ class Lowered(NamedTuple):
     returned: tuple[Reference, ...] | None
 
 
-def lower(program: Program) -> Lowered:
-    """The steps of a program; NetError where an op does not take what it is given."""
-    lowering = _Lowering(program)
+def lower(program: Program, folder: Path | None = None) -> Lowered:
+    """The steps of a program; NetError where an op does not take what it is given.
+
+    Paths of files in the program are relative to `folder`.
+    """
+    lowering = _Lowering(program, folder)
     steps = tuple(lowering.steps())
     if program.returned is None:
         return Lowered(steps, None)
@@ -63,6 +67,7 @@ class _Lowering:
     """A program on its way to steps. Calls and expressions that are operands become steps of their own."""
 
     program: Program
+    folder: Path | None
     sequences: Sequences = field(init=False)
     unnamed: Iterator[int] = field(default_factory=lambda: count(1))
     parts: list[_Part] = field(default_factory=list)
@@ -198,11 +203,17 @@ class _Lowering:
             if not isinstance(operand, Constant):
                 self.fail(operand.place, f"{op.name}: {name} is {operand}, expected a literal")
             try:
-                found[name] = known[name].check(operand.value)
+                found[name] = known[name].check(self.located(known[name], operand.value))
             except ValueError as error:
                 self.fail(operand.place, f"{op.name}: {error}")
         self.check_complete(call, op, (name for name, one in known.items() if one.required), found)
         return op.complete(found)
+
+    def located(self, attribute: Attribute, value: Any) -> Any:
+        """The value; a path as seen from the current folder."""
+        if self.folder is None or not attribute.names_file or not isinstance(value, str):
+            return value
+        return str(self.folder / Path(value).expanduser())
 
     def check_complete(
         self, call: Call, op: OpDef, required: Iterable[str], given: Mapping[str, object]

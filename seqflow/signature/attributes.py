@@ -10,6 +10,7 @@ Their annotations say what they take, and one declaration serves the check, the 
     repeats: Sizes                     the same, each 0 or more
     parts: CountOrSizes                how many, or a list of the size of each
     dtype: Dtype                       a dtype or its name
+    tokenizer: File                    a path, relative to the job in the nets of a job, or what the op takes for it
 """
 
 import inspect
@@ -37,6 +38,8 @@ CountOrSizes = Annotated[int, 1] | Annotated[tuple[int, ...], 0]
 """An int of 1 or more, how many there are, or a list of sizes, as a tuple."""
 Dtype = np.dtype[Any]
 """The dtype of numbers, bools or times."""
+File = Annotated[Any, "file"]
+"""The path of a file that the op reads, or an object that stands for it."""
 Scalar = bool | int | float | np.generic
 """One number, to be cast to the dtype of the result; an error where that would change its value."""
 
@@ -53,6 +56,8 @@ class Attribute:
     minimum: int | None = None
     choices: tuple[str, ...] = ()
     default: Any = inspect.Parameter.empty
+    names_file: bool = False
+    """Text given for it is the path of a file."""
 
     @property
     def required(self) -> bool:
@@ -213,6 +218,8 @@ def _attribute(name: str, hint: Any, default: Any) -> Attribute:
     if len(kinds) != 1:
         return Attribute(name, "object", optional, default=default)
     hint = kinds[0]
+    if hint == File:
+        return Attribute(name, "object", optional, default=default, names_file=True)
     if typing.get_origin(hint) is Literal:
         return Attribute(name, "choice", optional, choices=typing.get_args(hint), default=default)
     if typing.get_origin(hint) is Annotated:
