@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.job.declared import check_declared_lengths
+from seqflow.job.job import Job
 from seqflow.job.running import open_loader
-from seqflow.job.sections import Job
 from seqflow.loader import Loader, Packed, Rows, TokenBudget
 from seqflow.net import Net, NetInference
 from seqflow.record import Record, from_arrow
