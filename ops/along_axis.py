@@ -11,14 +11,13 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, OpTypeError, ShapeError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.axes import check_distinct, positive_axes, positive_axis
 from seqflow.registry import op
 from seqflow.signature import CountOrSizes, Ints, Sizes
 
 if TYPE_CHECKING:
     from seqflow.shape import Dimension, InferenceContext
-
-Array = np.ndarray[Any, Any]
 
 
 # Joining and repeating

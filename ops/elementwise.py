@@ -9,6 +9,7 @@ import numpy as np
 from seqflow.errors import ExpressionError, OpError, OpTypeError
 from seqflow.expression import Expression, functions
 from seqflow.expression.functions import FAILURES, Function, by_name, table
+from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef, register
 from seqflow.registry.description import help_text
 from seqflow.registry.python_signature import python_signature
@@ -17,7 +18,6 @@ from seqflow.signature import Attribute, parse
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
-Array = np.ndarray[Any, Any]
 Call = Callable[..., Array]
 
 _ALPHA = Attribute("alpha", "scalar", default=1)

@@ -6,13 +6,12 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpTypeError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import int64, slice_positions, starts_of
 from seqflow.registry import op
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
-
-Array = np.ndarray[Any, Any]
 
 
 def _infer_joined(ctx: "InferenceContext") -> None:

@@ -1,12 +1,12 @@
 """Describing structure: lengths as offsets, ids, ranges, positions, and back."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, ShapeError
-from seqflow.kernels.arrays import integers
+from seqflow.kernels.arrays import Array, integers
 from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive
@@ -14,7 +14,6 @@ from seqflow.signature import NonNegative, Positive
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
-Array = np.ndarray[Any, Any]
 MAX_INT32 = np.iinfo(np.int32).max
 
 

@@ -1,11 +1,12 @@
 """Padding sequences to a dense array and back, and rows of padding between sequences."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpTypeError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.bounds import longer_by, never_empty, never_longer
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import move_sequences, starts_of
@@ -15,7 +16,6 @@ from seqflow.signature import NonNegative, Positive, Scalar
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
-Array = np.ndarray[Any, Any]
 Side = Literal["right", "left"]
 
 

@@ -10,12 +10,11 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.weights import expand_trailing, weighted
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
-
-Array = np.ndarray[Any, Any]
 
 
 @op(

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqflow.errors import ShapeError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.axes import check_distinct, positive_axes
 from seqflow.registry import op
 from seqflow.signature import Ints
 
 if TYPE_CHECKING:
     from seqflow.shape import Dimension, InferenceContext, PartialShape
-
-Array = np.ndarray[Any, Any]
 
 
 def _infer_reshape(ctx: "InferenceContext") -> None:

@@ -1,18 +1,14 @@
 """Time as the first axis: sequences side by side, padded, or packed without padding."""
 
-from typing import Any
-
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError
-from seqflow.kernels.arrays import integers
+from seqflow.kernels.arrays import Array, integers
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import int64
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
-
-Array = np.ndarray[Any, Any]
 
 
 @op(

@@ -26,11 +26,10 @@ from seqflow.carrying.rule import (
     name_of,
 )
 from seqflow.errors import LodError, OpTypeError
+from seqflow.kernels.arrays import Array
 from seqflow.lod import LoD
 from seqflow.registry import OpDef
 from seqflow.signature import Repeated
-
-Array = np.ndarray[Any, Any]
 
 _MOST_PLANS = 512
 _LONGEST_VALUE = 64

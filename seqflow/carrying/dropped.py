@@ -3,9 +3,7 @@
 import weakref
 from typing import Any
 
-import numpy as np
-
-Array = np.ndarray[Any, Any]
+from seqflow.kernels.arrays import Array
 
 _reasons: dict[int, tuple["weakref.ref[Array]", str]] = {}
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from seqflow.errors import ExpressionError, nearest
-from seqflow.expression.functions import Array, DType
+from seqflow.expression.functions import DType
 from seqflow.expression.lexer import Token
 from seqflow.expression.parser import Call, Node, Parsed, canonical, parse, postorder, with_inputs, word
 from seqflow.expression.printer import infix
 from seqflow.expression.program import Program, compile_tree, run
+from seqflow.kernels.arrays import Array
 
 _LONGEST_CACHED = 4_096
 

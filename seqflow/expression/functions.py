@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from seqflow.errors import ExpressionError
+from seqflow.kernels.arrays import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Scalar = bool | int | float
 Value = Array | Scalar
 DType = np.dtype[Any] | type[bool] | type[int] | type[float]

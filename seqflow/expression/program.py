@@ -16,7 +16,6 @@ import numpy as np
 from seqflow.errors import ExpressionError
 from seqflow.expression.functions import (
     FAILURES,
-    Array,
     DType,
     Function,
     Kernel,
@@ -30,6 +29,7 @@ from seqflow.expression.functions import (
 )
 from seqflow.expression.lexer import Token, fail
 from seqflow.expression.parser import Call, Literal, Operand, Parsed, postorder
+from seqflow.kernels.arrays import Array
 
 BLOCK = 131_072
 """Elements of a block."""
