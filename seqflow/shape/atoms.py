@@ -24,7 +24,7 @@ Terms = tuple[tuple["Atom", int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A size that arithmetic does not take apart; the same text is the same atom.
+    """A size that arithmetic treats as one unit; the same text is the same atom.
 
     It is a named size (`B`), the size of an axis of a tensor (`x.shape[1]`), something about a lengths tensor
     (`sum(x)`, `max(x)`, `len(x)`), or the result of an operation that has no linear form: a product of atoms, a
@@ -34,7 +34,7 @@ class Atom:
     text: str
     kind: AtomKind = field(compare=False)
     tensor: str | None = field(compare=False, default=None)
-    """The tensor that is spoken of; None for a named size and for results of operations."""
+    """The tensor it describes; None for a named size and for results of operations."""
     axis: int | None = field(compare=False, default=None)
     """The axis of the tensor, for the size of an axis."""
     operands: tuple["Dimension", ...] = field(compare=False, default=())
@@ -45,7 +45,7 @@ class Atom:
 
     @property
     def factor_text(self) -> str:
-        """The text where it stands beside a `*`."""
+        """Its text as a factor, in parentheses where it needs them."""
         return f"({self.text})" if self.kind in ("/", "//") else self.text
 
     def __str__(self) -> str:
@@ -53,12 +53,12 @@ class Atom:
 
 
 def unquoted(name: str) -> str:
-    """The tensor's name that stands in a dimension, without backticks."""
+    """A tensor's name as `quoted` writes it, without backticks."""
     return name[1:-1] if re.fullmatch("`[^`]*`", name) else name
 
 
 def quoted(tensor: str) -> str:
-    """A tensor's name as it stands in a dimension: in backticks where it would not be read as one name.
+    """A tensor's name for the text of a dimension: in backticks where it would not be read as one name.
 
     >>> quoted("doc.lengths"), quoted("my column.lengths")
     ('doc.lengths', '`my column.lengths`')
@@ -72,7 +72,7 @@ def quoted(tensor: str) -> str:
 
 
 def form_bounds(constant: int, terms: dict[Atom, int]) -> tuple[int | None, int | None]:
-    """Between what `constant + Σ k·atom` lies; it may be negative, and None is unbounded."""
+    """The bounds of `constant + Σ k·atom`, which may be negative; None is unbounded."""
     low: int | None = constant
     high: int | None = constant
     for atom, k in terms.items():
