@@ -177,7 +177,7 @@ def _infer_slice(ctx: "InferenceContext") -> None:
 
 
 def _sliced(size: "Dimension", part: slice) -> "Dimension":
-    """How many positions a slice takes of an axis of this size."""
+    """The number of positions that a slice takes of an axis of this size."""
     from seqflow.shape import Dimension
 
     if size.is_static:

@@ -78,7 +78,7 @@ def lengths_to_segment_ids(lengths: Array) -> Array:
 
 @op("int ids[N] -> int64 lengths[num_segments|S]", caffe2="SegmentIdsToLengths")
 def segment_ids_to_lengths(ids: Array, *, num_segments: NonNegative | None = None) -> Array:
-    """How many rows each segment has; an id that does not occur is an empty segment.
+    """The number of rows of each segment; an id that does not occur is an empty segment.
 
     Ids must not decrease, nor be negative. Without `num_segments` the last id decides, and empty segments at the
     end are lost; an id of `num_segments` or more is an error.

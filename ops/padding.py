@@ -20,7 +20,7 @@ Side = Literal["right", "left"]
 
 
 def _round_width_up(ctx: "InferenceContext") -> None:
-    """Apply `multiple_of`, of which the signature says nothing."""
+    """Apply `multiple_of`, which the signature does not express."""
     multiple = ctx.attr("multiple_of")
     if multiple == 1:
         return
@@ -71,7 +71,7 @@ def pad(
 def unpad(padded: Array, lengths: Array, *, side: Side = "right", out: Array | None = None) -> Array:
     """Flatten a padded array, without its padding: the inverse of `pad` with the same `side`.
 
-    An empty sequence has no rows, whatever its row of `padded` holds. `out` is an array for the result.
+    An empty sequence has no rows; its row of `padded` is ignored. `out` is an array for the result.
 
     >>> unpad(np.array([[1, 2], [0, 0], [3, 0]]), np.array([2, 0, 1]))
     array([1, 2, 3])

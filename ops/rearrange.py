@@ -284,7 +284,7 @@ def _check_updates(x: Array, updates: Array, indices: Array) -> None:
 
 
 def _whole_multiple(ctx: "InferenceContext") -> None:
-    """The number of sequences that are left, of which the signature says nothing."""
+    """The number of sequences that are left, which the signature does not express."""
     lengths, multiple = ctx.input("lengths"), ctx.attr("multiple_of")
     if lengths.rank.is_static:
         kept = lengths[0] // multiple * multiple

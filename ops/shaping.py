@@ -87,7 +87,7 @@ def _check_sizes(sizes: tuple[int, ...]) -> None:
 
 
 def _solved(x: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """The sizes with the -1 replaced by what is left."""
+    """The sizes, with the -1 replaced by the size that is left."""
     _check_sizes(sizes)
     total, known = prod(x), prod([size for size in sizes if size != -1])
     if -1 not in sizes:

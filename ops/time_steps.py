@@ -40,7 +40,7 @@ def pack_by_time(
 def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -> Array:
     """Flatten a time-major array, without its padding: the inverse of `pack_by_time`.
 
-    An empty sequence has no rows, whatever its column holds. `out` is an array for the result.
+    An empty sequence has no rows; its column is ignored. `out` is an array for the result.
 
     >>> unpack_by_time(np.array([[1, 0, 3], [2, 0, 0]]), np.array([2, 0, 1]))
     array([1, 2, 3])

@@ -20,7 +20,7 @@ from seqflow.ops.shared.slices import starts_of
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _BLOCK = 1 << 15
-"""How many numbers are made at a time, so that they stay in the cache."""
+"""Numbers made at a time, few enough to stay in the cache."""
 
 
 def random_bits(seed: int, lengths: Array) -> Array:
