@@ -11,14 +11,13 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, ShapeError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.axes import check_distinct, positive_axes, positive_axis
 from seqflow.registry import op
 from seqflow.signature import CountOrSizes, Ints, Sizes
 
 if TYPE_CHECKING:
     from seqflow.shape import Dimension, InferenceContext
-
-Array = np.ndarray[Any, Any]
 
 
 # Joining and repeating
@@ -188,7 +187,7 @@ def _infer_slice(ctx: "InferenceContext") -> None:
 
 
 def _sliced(size: "Dimension", part: slice) -> "Dimension":
-    """How many positions a slice takes of an axis of this size."""
+    """The number of positions that a slice takes of an axis of this size."""
     from seqflow.shape import Dimension
 
     if size.is_static:

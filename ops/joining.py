@@ -1,17 +1,16 @@
 """Joining several columns of sequences into one, sequence by sequence or row by row."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seqflow import kernels
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import int64, slice_positions, starts_of
 from seqflow.registry import op
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
-
-Array = np.ndarray[Any, Any]
 
 
 def _infer_joined(ctx: "InferenceContext") -> None:

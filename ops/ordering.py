@@ -1,10 +1,11 @@
 """The rows of each sequence in another order: sorted, distinct, shuffled."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from seqflow import kernels
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.bounds import never_longer
 from seqflow.ops.shared.portions import portions
 from seqflow.ops.shared.random_bits import random_bits
@@ -14,8 +15,6 @@ from seqflow.signature import NonNegative
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
-
-Array = np.ndarray[Any, Any]
 
 
 @op("ordered data[sum(lengths), *d], lengths[B] -> sorted[sum(lengths), *d]")

@@ -11,11 +11,11 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.bounds import never_longer
 from seqflow.registry import op
 from seqflow.signature import NonNegative
 
-Array = np.ndarray[Any, Any]
 Weights = tuple[Array | None, ...]
 """w_ih, w_hh, bias_ih, bias_hh; or the states h0, c0."""
 

@@ -11,11 +11,10 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, OpTypeError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.strings import Errors, join, to_strings
 from seqflow.registry import op
 from seqflow.signature import File, Positive
-
-Array = np.ndarray[Any, Any]
 
 _BYTES_AT_ONCE = 1 << 22
 """How much text is in Python strings and encodings at a time."""

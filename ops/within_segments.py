@@ -1,15 +1,14 @@
 """Functions of a whole segment that keep its rows: softmax, norms, running sums, ranks."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from seqflow import kernels
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.portions import portions
 from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
-
-Array = np.ndarray[Any, Any]
 
 
 @op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]")

@@ -1,13 +1,11 @@
 """Working on a few sequences at a time, so that what is made on the way stays small and in the cache."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from seqflow import kernels
-
-Array = np.ndarray[Any, Any]
+from seqflow.kernels.arrays import Array
 
 PORTION = 1 << 16
 """How many rows are worked on at a time; a longer sequence is worked on alone."""

@@ -11,19 +11,16 @@ So each sequence has a SplitMix64 stream of its own, and position k of it takes 
 number depends on how many sequences there are, how long the others are, or how many threads run.
 """
 
-from typing import Any
-
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import starts_of
-
-Array = np.ndarray[Any, Any]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _BLOCK = 1 << 15
-"""How many numbers are made at a time, so that they stay in the cache."""
+"""Numbers made at a time, few enough to stay in the cache."""
 
 
 def random_bits(seed: int, lengths: Array, first: int = 0) -> Array:

@@ -10,11 +10,10 @@ import numpy as np
 
 from seqflow import registry
 from seqflow.errors import OpError, OpTypeError, SeqflowError, nearest
+from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef
 from seqflow.signature import Attribute, read_attributes
 from seqflow.signature.arrays import as_array
-
-Array = np.ndarray[Any, Any]
 
 
 class Adapter(NamedTuple):

@@ -1,15 +1,14 @@
 """Padding, packing and masks."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from seqflow import ops
 from seqflow.caffe2.adapter import Adapter, chosen, int32
 from seqflow.errors import OpError, ShapeError
+from seqflow.kernels.arrays import Array
 from seqflow.signature import NonNegative, Positive
-
-Array = np.ndarray[Any, Any]
 
 
 def pack_segments(

@@ -17,7 +17,8 @@ import numpy as np
 
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError
-from seqflow.job.sections import Job, NetSection
+from seqflow.job.job import Job
+from seqflow.job.sections import NetSection
 from seqflow.loader import Loader, Stats
 from seqflow.net import Net
 from seqflow.output import open_output

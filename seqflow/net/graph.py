@@ -42,7 +42,10 @@ class Net:
     """
 
     def __init__(
-        self, text: str, constants: Mapping[str, Any] | None = None, folder: str | os.PathLike[str] | None = None
+        self,
+        text: str,
+        constants: Mapping[str, Any] | None = None,
+        folder: str | os.PathLike[str] | None = None,
     ) -> None:
         self.text = text
         self.folder = None if folder is None else Path(folder)

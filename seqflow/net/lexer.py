@@ -1,4 +1,4 @@
-"""The text of a net, split into tokens that know where they stand."""
+"""Splits the text of a net into tokens with their positions."""
 
 import re
 from typing import NamedTuple, NoReturn

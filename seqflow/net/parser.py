@@ -1,7 +1,7 @@
 """The text of a net: `ids, n = truncate(doc.values, doc.lengths, max_length=512)`, read into statements.
 
-It reads like Python and is not Python: nothing is evaluated. Arithmetic is left to the parser of expressions; what
-it finds wrong is reported here. Every error is a NetError with line, column and a caret under the place.
+It reads like Python and is not Python: nothing is evaluated. Arithmetic is left to the parser of expressions,
+whose errors are reported here. Every error is a NetError with line, column and a caret under the place.
 """
 
 import ast

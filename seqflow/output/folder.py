@@ -11,6 +11,7 @@ from typing import Any
 
 from seqflow.errors import JobError
 from seqflow.output.files import FileWriter, Kind
+from seqflow.version import __version__
 
 MANIFEST = "_manifest.json"
 
@@ -103,7 +104,6 @@ class Target:
         return [path for path in found if path.name in named]
 
     def _write_manifest(self, files: Sequence[OutputFile], columns: Sequence[str]) -> Path:
-        from seqflow import __version__
 
         content: dict[str, Any] = {
             "seqflow": __version__,

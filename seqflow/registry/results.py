@@ -18,8 +18,6 @@ from seqflow.signature.language import Anything, Dim, Fresh, Literal, Rest, Sum
 from seqflow.signature.specs import output_dtype
 from seqflow.tensor import TensorSpec
 
-Array = np.ndarray[Any, Any]
-
 
 def with_checked_results(function: Callable[..., Any], definition: Callable[[], OpDef]) -> Callable[..., Any]:
     """The body of an op, whose results are checked after each call; NumPy's scalars become arrays.

@@ -17,7 +17,19 @@ from typing import Any
 class Term:
     """A node: what it is, and the terms it is made from. Compare terms with `Terms.equal`."""
 
-    __slots__ = ("args", "data", "is_claimed", "kind", "number", "said", "same", "stands_for", "tensor", "uses", "vector")
+    __slots__ = (
+        "args",
+        "data",
+        "is_claimed",
+        "kind",
+        "number",
+        "said",
+        "same",
+        "stands_for",
+        "tensor",
+        "uses",
+        "vector",
+    )
 
     def __init__(self, kind: str, data: Any, args: tuple[Term, ...], number: int) -> None:
         self.kind = kind

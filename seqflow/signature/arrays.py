@@ -141,14 +141,14 @@ def _convert(argument: Argument, value: Any) -> Array | None:
         return None
     array = as_array(argument.name, value)
     if array.size == 0 and not isinstance(value, np.ndarray) and argument.dtype.word in ("int", "index"):
-        array = array.astype(np.int64)  # the dtype of an empty list says nothing
+        array = array.astype(np.int64)  # an empty list has no dtype of its own
     _check_dtype(argument, array)
     _check_rank(argument, array)
     return array
 
 
 def as_array(name: str, value: Any) -> Array:
-    """`value` as an array in native byte order; OpTypeError for what would become an array of objects."""
+    """`value` as an array in native byte order; OpTypeError where that would be an array of objects."""
     if isinstance(value, np.ma.MaskedArray):
         raise OpTypeError(
             f"{name} is a masked array, expected a plain one\n  fill it first: {name}.filled(…)"
@@ -165,7 +165,7 @@ def as_array(name: str, value: Any) -> Array:
 
 
 def expected_dtype(argument: Argument) -> str:
-    """What an input's dtype should be, in words."""
+    """The dtype that an input must have, in words."""
     return {
         "index": "integers", "int": "integers", "float": "floats", "number": "numbers", "bool": "bool",
         "ordered": "numbers or times", "any": "an array of one plain dtype",
@@ -215,7 +215,7 @@ def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
 
 
 def total_of(name: str, lengths: Array) -> int:
-    """The sum of lengths that messages call by this name; LodError where one is negative or the sum overflows."""
+    """The sum of the lengths; LodError, which uses this name, where one is negative or the sum overflows."""
     try:
         return kernels.check_lengths(lengths)
     except kernels.KernelError as error:
@@ -223,7 +223,7 @@ def total_of(name: str, lengths: Array) -> int:
 
 
 def _renamed(error: kernels.KernelError, name: str) -> kernels.KernelError:
-    """What `check_lengths` found, in an argument of another name."""
+    """The error of `check_lengths` for an argument of this name."""
     match error:
         case kernels.KernelError(kind="negative", position=int(at), value=int(value)):
             return negative(name, at, value)
@@ -366,7 +366,7 @@ class _ConditionWriter:
         )
 
     def shapes(self, arguments: Sequence[Argument]) -> None:
-        """Names first, since sizes are computed from them."""
+        """Names first, because sizes are computed from them."""
         later: list[tuple[str, Size]] = []
         for argument in arguments:
             for place, dim in self._places(argument):
@@ -386,7 +386,7 @@ class _ConditionWriter:
         self.conditions += [f"{comparison} {self._size(size)}" for comparison, size in later]
 
     def _places(self, argument: Argument) -> Iterator[tuple[str, Dim]]:
-        """Each dimension and where its size is found."""
+        """Each dimension and the place of its size."""
         rest, count = argument.rest, len(argument.dims)
         for i, dim in enumerate(argument.dims):
             axis = i if rest is None or i < rest else i - count

@@ -35,7 +35,7 @@ Ints = tuple[int, ...]
 Sizes = Annotated[tuple[int, ...], 0]
 """Integers, one or a list of them, each 0 or more."""
 CountOrSizes = Annotated[int, 1] | Annotated[tuple[int, ...], 0]
-"""An int of 1 or more, how many there are, or a list of sizes, as a tuple."""
+"""A count, an int of 1 or more, or a list of sizes, as a tuple."""
 Dtype = np.dtype[Any]
 """The dtype of numbers, bools or times."""
 File = Annotated[Any, "file"]
@@ -65,7 +65,7 @@ class Attribute:
 
     @property
     def expected(self) -> str:
-        """What it takes, in words."""
+        """The accepted values, in words."""
         words = {
             "int": "an integer" if self.minimum is None else f"an integer, {self.minimum} or more",
             "float": "a number",
@@ -82,7 +82,7 @@ class Attribute:
 
     @property
     def annotation(self) -> str:
-        """The Python type of what it takes."""
+        """The Python type of the accepted values."""
         takes = {
             "int": "int", "float": "float", "bool": "bool", "str": "str", "scalar": "Scalar", "object": "Any",
             "ints": "int | Sequence[int]", "parts": "int | Sequence[int]", "dtype": "DTypeLike",
@@ -91,7 +91,7 @@ class Attribute:
         return f"{takes} | None" if self.optional and self.kind != "object" else takes
 
     def condition(self) -> str:
-        """A Python expression that is true for a value that needs no further check."""
+        """A Python expression that is true where the value needs no further check."""
         name = self.name
         tests = {
             "int": f"type({name}) is int"
@@ -112,7 +112,7 @@ class Attribute:
         return f"({name} is None or {tests})" if self.optional else f"({tests})"
 
     def check(self, value: Any) -> Any:
-        """The value as the op wants it; OpError or OpTypeError where it is not what the op takes."""
+        """The value in the form that the op takes; OpError or OpTypeError where it has none."""
         if (self.optional and value is None) or self.kind == "object":
             return value
         if self.kind == "int":
@@ -191,7 +191,7 @@ class Attribute:
 
 
 def _shown(value: Any) -> str:
-    """In one line: of an array, what kind of array it is."""
+    """The value in one line; an array as its dtype and shape."""
     return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 

@@ -423,7 +423,9 @@ def _check_alike(signature: Signature) -> None:
         group = {a.name for a in item.arguments} if isinstance(item, Repeated) else set()
         for argument in flatten((item,)):
             of = argument.dtype.of
-            if argument.dtype.word == LIKE and not (len(of) == 1 and {*of} <= (required - {argument.name}) | group):
+            if argument.dtype.word == LIKE and not (
+                len(of) == 1 and {*of} <= (required - {argument.name}) | group
+            ):
                 raise OpError(
                     f"signature: {argument.name} is {argument.dtype}, expected one other input, which is required\n"
                     f"  {signature.text}"

@@ -32,7 +32,9 @@ def test_a_selection_is_described_by_its_own_lengths():
 
 
 def test_explain_says_where_rows_come_from():
-    net = inferred("a, n = truncate(doc.values, doc.lengths, max_length=2)\np = pad(a, n)\nm = p.padded * 0.5")
+    net = inferred(
+        "a, n = truncate(doc.values, doc.lengths, max_length=2)\np = pad(a, n)\nm = p.padded * 0.5"
+    )
     assert net.explain("a").splitlines() == [
         "a: axis 0 holds the rows that n describes",
         "  n is made in line 1: a, n = truncate(doc.values, doc.lengths, max_length=2)",
