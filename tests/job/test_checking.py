@@ -3,6 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -10,8 +11,8 @@ from command import seqflow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seqflow import LodError
-from seqflow.job import Job
+from seqflow import JobError, LodError, NetError, ops
+from seqflow.job import Job, run
 from seqflow.job.checking import check
 from seqflow.job.running import open_loader
 from seqflow.job.source_bounds import SourceBounds
@@ -293,3 +294,76 @@ def test_files_whose_column_types_disagree_fail_before_reading(folder):
     assert done.returncode == 1
     for part in ("'tokens'", "good.parquet", "wide.parquet", "int32", "int64"):
         assert part in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ({"path": "out", "columns": ["idd"]}, "the batches have no column 'idd' (did you mean 'id'?)"),
+        ({"path": "out.csv"}, "ends in '.csv', expected .parquet or .arrow, or a folder"),
+        ({"path": "x.parquet/out"}, "is a file, expected a folder"),
+        ({"path": "s3://bucket/out"}, "output: the path is 's3://bucket/out', expected one of this machine"),
+        ({"path": "out.arrow", "compression": "gzip"}, "compression is 'gzip', Arrow files know"),
+        ({"path": "out.arrow", "threads": 2}, "threads is 2, but one file is written by one thread"),
+    ],
+)
+def test_what_a_run_could_not_write_is_refused(source, tmp_path, output, message):
+    job = Job.from_dict({"source": source, "output": output}, tmp_path)
+    for use in (check, run):
+        with pytest.raises(JobError) as error:
+            use(job)
+        assert message in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_may_be_called_like_a_file_of_no_format(source, tmp_path):
+    job = Job.from_dict({"source": source, "output": {"path": "out.v2/"}}, tmp_path)
+    check(job)
+    assert run(job).rows == 2
+    assert (tmp_path / "out.v2").is_dir()
+
+
+def test_a_check_writes_nothing(source, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    check(Job.from_dict({"source": source, "output": {"path": "a/b/out", "columns": ["id"]}}, tmp_path))
+    assert sorted(tmp_path.iterdir()) == before
+
+
+TOKENIZE = "ids, n = tokenize(text.values, text.lengths, tokenizer='{}')\nreturn ids, n"
+
+
+@pytest.fixture
+def texts(tmp_path):
+    pq.write_table(pa.table({"text": ["low lower", ""]}), tmp_path / "texts.parquet")
+    return {"paths": "texts.parquet"}
+
+
+@pytest.mark.parametrize("section", ["prepare", "net"])
+def test_a_tokenizer_that_is_not_there_is_an_error_at_its_place(texts, tmp_path, section):
+    job = Job.from_dict({"source": texts, section: {"net": TOKENIZE.format("no.json")}}, tmp_path)
+    with pytest.raises(NetError) as error:
+        check(job)
+    assert f"line 1, column 10: tokenize: tokenizer: there is no file '{tmp_path / 'no.json'}'" in str(
+        error.value
+    )
+
+
+def test_a_path_in_a_net_is_relative_to_the_job(texts, tmp_path):
+    words, lengths = np.frombuffer(b"low lower", np.uint8), np.array([3, 6])
+    learned = ops.train_tokenizer(words, lengths, vocabulary_size=258)
+    (tmp_path / "tokenizer.json").write_bytes(learned.tobytes())
+    net = {"net": TOKENIZE.format("tokenizer.json")}
+    job = Job.from_dict({"source": texts, "prepare": net, "output": {"path": "out.parquet"}}, tmp_path)
+    check(job)
+    assert run(job).rows == 2
+
+
+def test_a_name_that_nobody_gives_is_an_error_of_the_check(source, tmp_path):
+    (tmp_path / "job.toml").write_text(
+        '[source]\npaths = "x.parquet"\n[net]\nnet = """\ny = id * 2\nreturn nope\n"""\n', encoding="utf-8"
+    )
+    done = seqflow("check", str(tmp_path / "job.toml"))
+    assert done.returncode == 2
+    assert "column 8: nothing assigns 'nope'" in done.stderr
+    assert "  return nope\n" in done.stderr
+    assert "Traceback" not in done.stderr
