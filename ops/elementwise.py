@@ -47,6 +47,10 @@ _ORIGINS = {
     "where": "Where",
 }  # fmt: skip
 """The operators of Caffe2 that they are."""
+_COMMUTATIVE = {
+    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "logical_and", "logical_or", "logical_xor", "maximum",
+    "minimum", "mul", "not_equal",
+}  # fmt: skip
 
 
 def _declare(row: Function) -> OpDef:
@@ -58,7 +62,7 @@ def _declare(row: Function) -> OpDef:
     return _described(
         OpDef(
             row.name, signature, attributes, call, call, None, _docs(row),
-            caffe2=_ORIGINS.get(row.name), shape=_shape_of(row),
+            caffe2=_ORIGINS.get(row.name), shape=_shape_of(row), claims=Claims(commutes=row.name in _COMMUTATIVE),
         )
     )  # fmt: skip
 

@@ -32,7 +32,7 @@ def _check_dtypes(dtypes: list[Any]) -> None:
 @op(
     "{data[sum(lengths), *d], lengths[B]}+ -> values[sum(lengths'), *d], int64 lengths'[B]",
     shape=_infer_joined,
-    depends={"lengths": "lengths"},
+    defines={"lengths": "add(*lengths)"},
 )
 def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Join sequence i of every input into one sequence: a title, then its text.
@@ -56,7 +56,7 @@ def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Ar
 @op(
     "{data[sum(lengths), *d], lengths[B]}+ -> values[sum(lengths'), *d], int64 lengths'[B]",
     shape=_infer_joined,
-    depends={"lengths": "lengths"},
+    defines={"lengths": "add(*lengths)"},
 )
 def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Join sequence i of every input, taking rows in turn: first rows, second rows, and so on.

@@ -54,7 +54,10 @@ def offsets_to_lengths(offsets: Array) -> Array:
     return np.diff(offsets).astype(np.int64, copy=False)
 
 
-@op("lengths[B] -> int32 cu_seqlens[B+1]")
+@op(
+    "lengths[B] -> int32 cu_seqlens[B+1]",
+    defines={"cu_seqlens": "lengths_to_offsets(lengths)"},
+)
 def lengths_to_cu_seqlens(lengths: Array) -> Array:
     """Offsets in int32, as kernels for variable-length attention take them.
 

@@ -74,6 +74,7 @@ def pack_rows(
 @op(
     "packed[R, C, *d], int sources[sum(pieces)], lens piece_lengths[sum(pieces)], pieces[R]"
     " -> values[sum(lengths), *d], int64 lengths[num_sequences|B]",
+    depends={"lengths": "sources, piece_lengths"},
     inverse="pack_rows if num_sequences",
 )
 def unpack_rows(

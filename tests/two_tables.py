@@ -44,7 +44,12 @@ CONSTANTS = {
     "bias": np.array([1, 0, 2], np.float32),
     "w_hh": np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]], np.float32),
     "table": np.arange(20, dtype=np.float32).reshape(10, 2),
+    "two": np.ones((4, 2), np.float32),
     "wide_weight": np.ones((3, 4)),
+    "gates": np.ones((9, 3), np.float32),
+    "wide_gates": np.ones((9, 4)),
+    "more_gates": np.ones((12, 4), np.float32),
+    "more_gates_hh": np.ones((12, 3), np.float32),
 }
 
 

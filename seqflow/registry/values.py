@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqflow.shape import Equalities
 from seqflow.shape.terms import Term, Terms, literal
-from seqflow.signature.claims import Definition, Space
+from seqflow.signature.claims import Definition, Each, Space
 from seqflow.signature.rows import NamedOutput
 from seqflow.signature.spaces import frozen
 
@@ -72,7 +72,8 @@ def output_value(
     label = f"{output}.{repetition}" if op.has_lists else output
     shown = label if len(op.signature.outputs) > 1 or op.has_lists else ""
     key = attributes_key(attributes) if key is None else key
-    term = terms.make("call", (op.name, shown, _arity(inputs, given), key), *depends)
+    kind = "commutative" if claims.commutes and attributes.get("alpha", 1) == 1 else "call"
+    term = terms.make(kind, (op.name, shown, _arity(inputs, given), key), *depends)
     if terms.first_time(term):
         _claim(op, output, term, inputs, attributes, equalities)
     return term
@@ -139,6 +140,12 @@ def _defined(
     name, arguments, keywords = definition
     other = op.claims.look_up(name)
     names = [argument.name for argument in other.signature.input_arguments]
+    if isinstance(arguments, Each):
+        first, *more = inputs[arguments.name]
+        for one in more:
+            pair = dict(zip(names, (first, one), strict=True))
+            first = output_value(other, other.output_names[0], 0, pair, other.complete({}), equalities)
+        return first
     values = [_defined(op, one, inputs, attributes, equalities) for one in arguments]
     given = other.complete(
         {keyword: attributes[value] if isinstance(value, str) else value for keyword, value in keywords}
@@ -178,8 +185,9 @@ def _given_back(
     taken = [argument.name for argument in op.signature.input_arguments]
     its = {name: "values" if name == taken[0] and "values" in made else name for name in inputs}
     originals: dict[str, Term] = {}
+    depends = op.claims.depends.get(output, tuple(inputs))
     for name, term in inputs.items():
-        if its[name] not in made:
+        if its[name] not in made or name not in depends:
             continue
         call = _call_of(term, str(other.name), its[name] if len(made) > 1 else "", equalities)
         if call is None:

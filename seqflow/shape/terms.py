@@ -65,7 +65,7 @@ class Terms:
 
     def make(self, kind: str, data: Hashable = None, *args: Term) -> Term:
         """The term of this kind and data for these arguments: always the same one."""
-        key = (kind, data, tuple([self.find(one) for one in args]) if args else args)
+        key = self._key(kind, data, args)
         term = self._made.get(key)
         if term is None:
             term = self._made[key] = Term(kind, data, args, len(self._all))
@@ -73,6 +73,13 @@ class Terms:
             for one in key[2]:
                 one.uses.append(term)
         return term
+
+    def _key(self, kind: str, data: Hashable, args: tuple[Term, ...]) -> tuple[str, Hashable, tuple[Term, ...]]:
+        """What equal terms have in common; the operands of a commutative call have no order."""
+        found = [self.find(one) for one in args]
+        if kind == "commutative":
+            found.sort(key=lambda one: one.number)
+        return kind, data, tuple(found)
 
     def value(self, tensor: str) -> Term:
         """The value of a tensor; an input, where nothing has been said of it."""
@@ -158,7 +165,7 @@ class Terms:
             self._journal.append(lambda kept=kept: _part(kept))  # type: ignore[misc]
             united.append((kept, gone))
             for use in gone.uses:
-                key = (use.kind, use.data, tuple([self.find(arg) for arg in use.args]))
+                key = self._key(use.kind, use.data, use.args)
                 known = self._made.get(key)
                 kept.uses.append(use)
                 if known is None:
@@ -266,6 +273,7 @@ _WORDS: dict[str, Callable[[Term], str]] = {
     "input": lambda term: str(term.data),
     "literal": _literal,
     "call": _call,
+    "commutative": _call,
     "mask": lambda term: f"the mask of {_value(term.args[0])}",
     "flat mask": lambda term: f"{term.args[0]}, laid flat",
     "made": lambda term: f"what {term.data} made",
