@@ -13,7 +13,7 @@ from seqflow.registry import OpDef, get, register
 from seqflow.registry.description import help_text
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute, parse
-from seqflow.signature.claims import Claims
+from seqflow.signature.claims import NONE, Claims
 
 if TYPE_CHECKING:
     from seqflow.shape import Equalities, InferenceContext
@@ -51,6 +51,7 @@ _COMMUTATIVE = {
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "logical_and", "logical_or", "logical_xor", "maximum",
     "minimum", "mul", "not_equal",
 }  # fmt: skip
+_COMMUTES = Claims(commutes=True)
 
 
 def _declare(row: Function) -> OpDef:
@@ -62,7 +63,7 @@ def _declare(row: Function) -> OpDef:
     return _described(
         OpDef(
             row.name, signature, attributes, call, call, None, _docs(row),
-            caffe2=_ORIGINS.get(row.name), shape=_shape_of(row), claims=Claims(commutes=row.name in _COMMUTATIVE),
+            caffe2=_ORIGINS.get(row.name), shape=_shape_of(row), claims=_COMMUTES if row.name in _COMMUTATIVE else NONE,
         )
     )  # fmt: skip
 

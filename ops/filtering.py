@@ -6,7 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpTypeError
-from seqflow.ops.shared.bounds import never_empty, never_longer
+from seqflow.ops.shared.bounds import indices_below, never_empty, never_longer
 from seqflow.ops.shared.random_bits import random_bits, sequence_bits, uniform
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
@@ -19,9 +19,16 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 
+def _bound_masked(ctx: "InferenceContext") -> None:
+    rows = ctx.dim(ctx.input("mask"), 0)
+    ctx.limit(ctx.dim(ctx.output(1), 0), rows)
+    indices_below(ctx, "positions", rows)
+
+
 @op(
     "data[N, *d], bool mask[N] -> rows[K, *d], int64 positions[K]",
     caffe2="BooleanMask",
+    shape=_bound_masked,
     rows={"K": "select(N, mask)"},
     depends={"positions": "mask"},
 )
@@ -73,6 +80,7 @@ def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | Non
 @op(
     "bool mask[sum(lengths)], lengths[B] -> int64 lengths'[B]",
     caffe2="BooleanMaskLengths",
+    shape=never_longer,
     describes={"lengths": "select(sum(lengths), mask)"},
 )
 def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:

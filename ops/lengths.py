@@ -7,6 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, ShapeError
 from seqflow.kernels.arrays import integers
+from seqflow.ops.shared.bounds import indices_below, largest_id
 from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive
@@ -18,7 +19,11 @@ Array = np.ndarray[Any, Any]
 MAX_INT32 = np.iinfo(np.int32).max
 
 
-@op("lengths[B] -> int64 offsets[B+1]", caffe2="LengthsToOffsets")
+def _bound_offsets(ctx: "InferenceContext") -> None:
+    ctx.limit(ctx.max_of("offsets"), ctx.sum_of("lengths"))
+
+
+@op("lengths[B] -> int64 offsets[B+1]", caffe2="LengthsToOffsets", shape=_bound_offsets)
 def lengths_to_offsets(lengths: Array) -> Array:
     """Where each sequence starts, with the total at the end (Arrow's offsets, `cu_seqlens`).
 
@@ -30,8 +35,14 @@ def lengths_to_offsets(lengths: Array) -> Array:
     return kernels.lengths_to_offsets(lengths)
 
 
+def _bound_differences(ctx: "InferenceContext") -> None:
+    ctx.limit(ctx.dim(ctx.output(0), 0), ctx.dim(ctx.input("offsets"), 0) - 1)
+    ctx.limit(ctx.sum_of("lengths"), ctx.max_of("offsets"))
+
+
 @op(
     "int offsets[B+1] -> int64 lengths[B]",
+    shape=_bound_differences,
     inverse="lengths_to_offsets",
 )
 def offsets_to_lengths(offsets: Array) -> Array:
@@ -54,8 +65,13 @@ def offsets_to_lengths(offsets: Array) -> Array:
     return np.diff(offsets).astype(np.int64, copy=False)
 
 
+def _bound_cu_seqlens(ctx: "InferenceContext") -> None:
+    ctx.limit(ctx.max_of("cu_seqlens"), ctx.sum_of("lengths"))
+
+
 @op(
     "lengths[B] -> int32 cu_seqlens[B+1]",
+    shape=_bound_cu_seqlens,
     defines={"cu_seqlens": "lengths_to_offsets(lengths)"},
 )
 def lengths_to_cu_seqlens(lengths: Array) -> Array:
@@ -73,7 +89,11 @@ def lengths_to_cu_seqlens(lengths: Array) -> Array:
     return offsets.astype(np.int32)
 
 
-@op("lengths[B] -> int64 ids[sum(lengths)]", caffe2="LengthsToSegmentIds")
+def _bound_ids(ctx: "InferenceContext") -> None:
+    indices_below(ctx, "ids", ctx.dim(ctx.input("lengths"), 0))
+
+
+@op("lengths[B] -> int64 ids[sum(lengths)]", caffe2="LengthsToSegmentIds", shape=_bound_ids)
 def lengths_to_segment_ids(lengths: Array) -> Array:
     """The sequence each row belongs to; an empty sequence does not appear.
 
@@ -83,9 +103,15 @@ def lengths_to_segment_ids(lengths: Array) -> Array:
     return kernels.lengths_to_segment_ids(lengths)
 
 
+def _bound_counts(ctx: "InferenceContext") -> None:
+    largest_id(ctx)
+    ctx.limit(ctx.sum_of("lengths"), ctx.dim(ctx.input("ids"), 0))
+
+
 @op(
     "int ids[N] -> int64 lengths[num_segments|S]",
     caffe2="SegmentIdsToLengths",
+    shape=_bound_counts,
     inverse="lengths_to_segment_ids if num_segments",
     rows={"S": "groups(ids, num_segments)"},
     describes={"lengths": "N"},
@@ -117,6 +143,7 @@ def lengths_to_ranges(lengths: Array) -> Array:
 @op(
     "int ids[N] -> int64 ranges[num_segments|S, 2]",
     caffe2="SegmentIdsToRanges",
+    shape=largest_id,
     rows={"S": "groups(ids, num_segments)"},
 )
 def segment_ids_to_ranges(ids: Array, *, num_segments: NonNegative | None = None) -> Array:
@@ -133,7 +160,11 @@ def segment_ids_to_ranges(ids: Array, *, num_segments: NonNegative | None = None
     return np.stack([starts_of(lengths), lengths], axis=1)
 
 
-@op("lengths[B] -> int64 positions[sum(lengths)]", caffe2="LengthsRangeFill")
+def _bound_positions(ctx: "InferenceContext") -> None:
+    indices_below(ctx, "positions", ctx.max_of("lengths"))
+
+
+@op("lengths[B] -> int64 positions[sum(lengths)]", caffe2="LengthsRangeFill", shape=_bound_positions)
 def lengths_to_positions(lengths: Array) -> Array:
     """The position of each row inside its sequence, from 0; an empty sequence does not appear.
 
@@ -171,7 +202,13 @@ def lengths_to_shape(lengths: Array) -> Array:
     return np.array([len(lengths), lengths[0] if len(lengths) else 0], np.int64)
 
 
-@op("lengths[B] -> int64 parts[n*B]", caffe2="LengthsSplit")
+def _bound_parts(ctx: "InferenceContext") -> None:
+    n = ctx.attr("n")
+    ctx.limit(ctx.max_of("parts"), (ctx.max_of("lengths") + (n - 1)) // n)
+    ctx.limit(ctx.sum_of("parts"), ctx.sum_of("lengths"))
+
+
+@op("lengths[B] -> int64 parts[n*B]", caffe2="LengthsSplit", shape=_bound_parts)
 def lengths_split(lengths: Array, *, n: Positive) -> Array:
     """Split each length into `n` lengths that add up to it: nearly equal, the larger ones first, zeros last.
 
@@ -185,8 +222,14 @@ def lengths_split(lengths: Array, *, n: Positive) -> Array:
     return parts
 
 
+def _bound_collapsed(ctx: "InferenceContext") -> None:
+    ctx.limit(ctx.max_of("lengths"), ctx.max_of("inner") * ctx.max_of("outer"))
+    ctx.limit(ctx.sum_of("lengths"), ctx.sum_of("inner"))
+
+
 @op(
     "lens inner[sum(outer)], outer[B] -> int64 lengths[B]",
+    shape=_bound_collapsed,
     defines={"lengths": "lengths_sum(inner, outer)"},
 )
 def collapse_lengths(inner: Array, outer: Array) -> Array:

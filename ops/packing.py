@@ -7,6 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError
 from seqflow.kernels.arrays import integers
+from seqflow.ops.shared.bounds import indices_below
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
@@ -27,6 +28,7 @@ def _bound_packed(ctx: "InferenceContext") -> None:
     ctx.limit(ctx.sum_of("pieces"), total)
     ctx.limit(ctx.max_of("piece_lengths"), ctx.max_of("lengths").minimum(capacity))
     ctx.limit(ctx.sum_of("piece_lengths"), total)
+    indices_below(ctx, "sources", ctx.dim(ctx.input("lengths"), 0))
 
 
 @op(
@@ -71,9 +73,17 @@ def pack_rows(
     return packed, segment_ids, position_ids, sources, piece_lengths, pieces
 
 
+def _bound_unpacked(ctx: "InferenceContext") -> None:
+    ctx.limit(ctx.dim(ctx.output(1), 0), ctx.max_of("sources") + 1)
+    ctx.limit(ctx.sum_of("lengths"), ctx.sum_of("piece_lengths"))
+    packed = ctx.input("packed")
+    ctx.limit(ctx.sum_of("lengths"), ctx.dim(packed, 0) * ctx.dim(packed, 1))
+
+
 @op(
     "packed[R, C, *d], int sources[sum(pieces)], lens piece_lengths[sum(pieces)], pieces[R]"
     " -> values[sum(lengths), *d], int64 lengths[num_sequences|B]",
+    shape=_bound_unpacked,
     depends={"lengths": "sources, piece_lengths"},
     inverse="pack_rows if num_sequences",
 )
@@ -105,7 +115,14 @@ def unpack_rows(
     return data, lengths
 
 
-@op("lens piece_lengths[sum(pieces)], pieces[R] -> int32 cu_seqlens[S]")
+def _bound_offsets(ctx: "InferenceContext") -> None:
+    """A segment for each piece, and one for the padding of each row."""
+    rows = ctx.dim(ctx.input("pieces"), 0)
+    ctx.limit(ctx.dim(ctx.output(0), 0), ctx.sum_of("pieces") + rows + 1)
+    ctx.limit(ctx.max_of("cu_seqlens"), rows * ctx.attr("capacity"))
+
+
+@op("lens piece_lengths[sum(pieces)], pieces[R] -> int32 cu_seqlens[S]", shape=_bound_offsets)
 def packed_cu_seqlens(piece_lengths: Array, pieces: Array, *, capacity: Positive) -> Array:
     """The offsets of the pieces of packed rows, for variable-length attention over all rows laid end to end.
 

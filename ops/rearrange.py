@@ -44,9 +44,15 @@ def truncate(
     return move_sequences(data, starts, kept), kept
 
 
+def _bound_slices(ctx: "InferenceContext") -> None:
+    never_longer(ctx)
+    ctx.limit(ctx.max_of("lengths'"), ctx.max_of("sizes"))
+    ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("sizes"))
+
+
 @op(
     "data[sum(lengths), *d], int starts[B], int sizes[B], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
-    shape=never_longer,
+    shape=_bound_slices,
     depends={"lengths": "starts, sizes, lengths"},
 )
 def slice_sequences(
@@ -230,8 +236,15 @@ def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
     return kernels.expand(x, lengths, out=out)
 
 
+def _bound_repeated(ctx: "InferenceContext") -> None:
+    ctx.limit(ctx.max_of("lengths'"), ctx.max_of("lengths"))
+    ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("lengths") * ctx.max_of("repeats"))
+    ctx.limit(ctx.sum_of("lengths'"), ctx.max_of("lengths") * ctx.sum_of("repeats"))
+
+
 @op(
     "data[sum(lengths), *d], int repeats[B], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[sum(repeats)]",
+    shape=_bound_repeated,
     defines={"lengths": "expand(lengths, repeats)"},
 )
 def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array, Array]:
@@ -247,7 +260,18 @@ def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array
     return move_sequences(data, kernels.expand(starts_of(lengths), repeats), sizes), sizes
 
 
-@op("data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), width], int64 lengths'[B]")
+def _bound_reshaped(ctx: "InferenceContext") -> None:
+    data, width = ctx.input("data"), ctx.attr("width")
+    if data.dimensions is not None:
+        row = ctx.num_elements(data[1:])
+        ctx.limit(ctx.max_of("lengths'"), ctx.max_of("lengths") * row // width)
+        ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("lengths") * row // width)
+
+
+@op(
+    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), width], int64 lengths'[B]",
+    shape=_bound_reshaped,
+)
 def reshape_sequences(data: Array, lengths: Array, *, width: Positive) -> tuple[Array, Array]:
     """Arrange the elements of each sequence in rows of `width`: more rows or fewer, the same elements.
 

@@ -4,23 +4,34 @@
 `unsorted_segment_…` take the rows in any order; a segment may have none.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
+from seqflow.ops.shared.bounds import largest_id
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.weights import expand_trailing, weighted
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
 Array = np.ndarray[Any, Any]
+
+
+def _bound_sorted(ctx: "InferenceContext") -> None:
+    """Each id has a row at least."""
+    ctx.limit(ctx.dim(ctx.output(0), 0), ctx.dim(ctx.input("ids"), 0))
+    largest_id(ctx)
 
 
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d]",
     caffe2="SortedSegmentSum, SortedSegmentRangeSum",
+    shape=_bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_sum(data: Array, ids: Array) -> Array:
@@ -37,6 +48,7 @@ def sorted_segment_sum(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) means[S, *d]",
     caffe2="SortedSegmentMean, SortedSegmentRangeMean",
+    shape=_bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_mean(data: Array, ids: Array) -> Array:
@@ -53,6 +65,7 @@ def sorted_segment_mean(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], float weights[N], int ids[N] -> sum_of(data, weights) sums[S, *d]",
     caffe2="SortedSegmentWeightedSum",
+    shape=_bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Array:
@@ -69,6 +82,7 @@ def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Arra
 @op(
     "ordered data[N, *d], int ids[N] -> largest[S, *d]",
     caffe2="SortedSegmentRangeMax",
+    shape=_bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_max(data: Array, ids: Array) -> Array:
@@ -82,6 +96,7 @@ def sorted_segment_max(data: Array, ids: Array) -> Array:
 
 @op(
     "ordered data[N, *d], int ids[N] -> smallest[S, *d]",
+    shape=_bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_min(data: Array, ids: Array) -> Array:
@@ -95,6 +110,7 @@ def sorted_segment_min(data: Array, ids: Array) -> Array:
 
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) products[S, *d]",
+    shape=_bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_prod(data: Array, ids: Array) -> Array:
@@ -111,6 +127,7 @@ def sorted_segment_prod(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d]",
     caffe2="SortedSegmentRangeLogSumExp",
+    shape=_bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
@@ -127,6 +144,7 @@ def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d]",
     caffe2="SortedSegmentRangeLogMeanExp",
+    shape=_bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
@@ -146,6 +164,7 @@ def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) sums[num_segments|S, *d]",
     caffe2="UnsortedSegmentSum",
+    shape=largest_id,
     rows={"S": "groups(ids, num_segments)"},
 )
 def unsorted_segment_sum(
@@ -164,6 +183,7 @@ def unsorted_segment_sum(
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) means[num_segments|S, *d]",
     caffe2="UnsortedSegmentMean",
+    shape=largest_id,
     rows={"S": "groups(ids, num_segments)"},
 )
 def unsorted_segment_mean(
@@ -181,6 +201,7 @@ def unsorted_segment_mean(
 
 @op(
     "ordered data[N, *d], int ids[N] -> largest[num_segments|S, *d]",
+    shape=largest_id,
     rows={"S": "groups(ids, num_segments)"},
 )
 def unsorted_segment_max(
@@ -198,6 +219,7 @@ def unsorted_segment_max(
 
 @op(
     "ordered data[N, *d], int ids[N] -> smallest[num_segments|S, *d]",
+    shape=largest_id,
     rows={"S": "groups(ids, num_segments)"},
 )
 def unsorted_segment_min(
@@ -216,6 +238,7 @@ def unsorted_segment_min(
 @op(
     "number data[N, *d], float weights[N], int ids[N] -> sum_of(data, weights) sums[num_segments|S, *d]",
     caffe2="UnsortedSegmentWeightedSum",
+    shape=largest_id,
     rows={"S": "groups(ids, num_segments)"},
 )
 def unsorted_segment_weighted_sum(

@@ -27,7 +27,7 @@ def _infer_reshape(ctx: "InferenceContext") -> None:
     if value is not None and x.is_static:
         given = x.to_shape()
         found = _solved(given, tuple(value.tolist()))
-        ctx.set_output(0, found, axes=_reshaped(ctx, ctx.make_shape(found)))
+        ctx.set_output(0, found, axes=_reshaped(ctx, list(ctx.make_shape(found))))
         return
     if value is not None:
         _check_sizes(tuple(value.tolist()))

@@ -6,7 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
-from seqflow.ops.shared.bounds import longer_by
+from seqflow.ops.shared.bounds import longer_by, never_longer
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import starts_of
 from seqflow.ops.shared.strings import Errors, from_strings, to_strings
@@ -75,6 +75,7 @@ def _check_offset(offset: int) -> None:
 
 @op(
     "int tokens[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
+    shape=never_longer,
     inverse="bytes_to_tokens",
 )
 def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -> tuple[Array, Array]:
@@ -92,7 +93,23 @@ def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -
     return data, kernels.segment_reduce("sum", is_byte, lengths)
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]")
+def _bound_bytes(ctx: "InferenceContext", growth: int, per: int = 1) -> None:
+    """Text of `per` bytes becomes `growth` bytes at most, and a byte that is not UTF-8 the three of U+FFFD."""
+    if ctx.attr("errors") == "replace":
+        growth = max(growth, 3 * per)
+    ctx.limit(ctx.max_of("lengths'"), growth * ctx.max_of("lengths") // per)
+    ctx.limit(ctx.sum_of("lengths'"), growth * ctx.sum_of("lengths") // per)
+
+
+def _bound_lower(ctx: "InferenceContext") -> None:
+    """A few letters of two bytes, such as U+023A, have a lower case of three."""
+    _bound_bytes(ctx, 3, per=2)
+
+
+@op(
+    "uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
+    shape=_bound_lower,
+)
 def lower(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Array, Array]:
     """Convert UTF-8 text to lower case, character by character (a final sigma becomes σ); lengths may change.
 
@@ -107,7 +124,15 @@ def lower(data: Array, lengths: Array, *, errors: Errors = "strict") -> tuple[Ar
     return from_strings(pc.utf8_lower(to_strings(data, lengths, errors)))
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]")
+def _bound_normalized(ctx: "InferenceContext") -> None:
+    """Unicode's annex 15 says how much a text grows at most."""
+    _bound_bytes(ctx, 11 if ctx.attr("form") in ("NFKC", "NFKD") else 3)
+
+
+@op(
+    "uint8 data[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
+    shape=_bound_normalized,
+)
 def normalize(
     data: Array,
     lengths: Array,
@@ -128,9 +153,21 @@ def normalize(
     return from_strings(pc.utf8_normalize(to_strings(data, lengths, errors), form=form))
 
 
+def _bound_words(ctx: "InferenceContext") -> None:
+    """Each word has a byte at least; white space, where that is between words, has one, too."""
+    _bound_bytes(ctx, 1)
+    longest, total = ctx.max_of("lengths"), ctx.sum_of("lengths")
+    if ctx.attr("pattern") is None:
+        longest, total = (longest + 1) // 2, (total + ctx.dim(ctx.input("lengths"), 0)) // 2
+    ctx.limit(ctx.max_of("counts"), longest)
+    ctx.limit(ctx.sum_of("counts"), ctx.sum_of("lengths"))
+    ctx.limit(ctx.sum_of("counts"), total)
+
+
 @op(
     "uint8 data[sum(lengths)], lengths[B]"
     " -> uint8 values[sum(lengths')], int64 lengths'[sum(counts)], int64 counts[B]",
+    shape=_bound_words,
 )
 def split_words(
     data: Array, lengths: Array, *, pattern: str | None = None, errors: Errors = "strict"

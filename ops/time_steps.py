@@ -1,16 +1,20 @@
 """Time as the first axis: sequences side by side, padded, or packed without padding."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError
 from seqflow.kernels.arrays import integers
+from seqflow.ops.shared.bounds import indices_below
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import int64
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
 
 Array = np.ndarray[Any, Any]
 
@@ -56,9 +60,17 @@ def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -
     return kernels.unpack_by_time(packed, lengths, out=out)
 
 
+def _bound_steps(ctx: "InferenceContext") -> None:
+    sequences = ctx.dim(ctx.input("lengths"), 0)
+    ctx.limit(ctx.max_of("lengths'"), sequences)
+    ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("lengths"))
+    indices_below(ctx, "order", sequences)
+
+
 @op(
     "data[sum(lengths), *d], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[max(lengths)], int64 order[P=B]",
+    shape=_bound_steps,
     depends={"lengths": "lengths", "order": "lengths"},
 )
 def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
@@ -79,8 +91,14 @@ def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
     return kernels.gather(data, starts[rank] + step), batch_sizes, order
 
 
+def _bound_sequences(ctx: "InferenceContext") -> None:
+    ctx.limit(ctx.max_of("lengths'"), ctx.dim(ctx.input("lengths"), 0))
+    ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("lengths"))
+
+
 @op(
     "data[sum(lengths), *d], index(B) order[B], lengths[T] -> values[sum(lengths'), *d], int64 lengths'[P=B]",
+    shape=_bound_sequences,
     depends={"lengths": "order, lengths"},
     inverse="pack_sequence",
 )

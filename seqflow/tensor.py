@@ -35,7 +35,7 @@ class TensorSpec:
 
     dtype: np.dtype[Any]
     shape: PartialShape
-    axes: tuple[Hashable | None, ...]
+    axes: tuple[Any, ...]
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class TensorSpec:
         _set_field(self, "axes", tuple(axes) if axes else () if rows is None else (rows,))
 
     @property
-    def rows(self) -> Hashable | None:
+    def rows(self) -> Any:
         """Whose rows axis 0 holds; None where it is a plain size."""
         return self.axes[0] if self.axes else None
 

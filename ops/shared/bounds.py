@@ -1,9 +1,9 @@
-"""Shape functions that bound the new lengths of an op."""
+"""Shape functions that bound the sizes, sums and largest values of what an op gives."""
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
+    from seqflow.shape import Dimension, InferenceContext
 
 
 def never_longer(ctx: "InferenceContext") -> None:
@@ -27,3 +27,15 @@ def longer_by(ctx: "InferenceContext", rows: int) -> None:
 def one_longer(ctx: "InferenceContext") -> None:
     """For an op that adds a row to each sequence."""
     longer_by(ctx, 1)
+
+
+def largest_id(ctx: "InferenceContext") -> None:
+    """For an op whose first output has a row for each id up to the largest of `ids`."""
+    ctx.limit(ctx.dim(ctx.output(0), 0), ctx.max_of("ids") + 1)
+
+
+def indices_below(ctx: "InferenceContext", name: str, count: "Dimension") -> None:
+    """For an output of indices below `count`."""
+    most = ctx.equalities.resolve(count).max_length
+    if most is not None:
+        ctx.limit(ctx.max_of(name), max(most - 1, 0))

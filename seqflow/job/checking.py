@@ -9,7 +9,9 @@ from seqflow.byte_sizes import format_bytes
 from seqflow.job.declared import check_declared_lengths
 from seqflow.job.running import open_loader
 from seqflow.job.sections import Job
+from seqflow.job.source_bounds import SourceBounds
 from seqflow.loader import Loader, Packed, Rows, TokenBudget
+from seqflow.loader.packing import most_rows
 from seqflow.net import Net, NetInference
 from seqflow.record import Record, from_arrow
 from seqflow.shape import Dimension, DimensionLike
@@ -45,31 +47,36 @@ def check(job: Job) -> Check:
     Nothing is known of the results of Python functions, so the check of such a job ends there.
     """
     loader = open_loader(job)
-    source = source_specs(loader)
+    bounds = SourceBounds.of(loader)
+    source = source_specs(loader, bounds)
     rows, prepared = source, None
     longest: Mapping[str, int] = {}
     if isinstance(loader.prepare, Net):
         prepared = loader.prepare.infer(source)
         rows = {name: prepared.specs[name] for name in loader.prepare.outputs(tuple(source))}
         longest = prepared.longest
-    batch, limits = batch_specs(rows, loader, longest)
+    batch, limits = batch_specs(rows, loader, longest, bounds)
     net = loader.net.infer(batch, limits) if isinstance(loader.net, Net) else None
     check_declared_lengths(loader, source)
     return Check(source, prepared, batch, net)
 
 
-def source_specs(loader: Loader) -> Specs:
+def source_specs(loader: Loader, bounds: SourceBounds) -> Specs:
     """The tensors of a block of the source."""
     empty = loader.source.schema.empty_table()
     record = from_arrow(empty, columns=loader.columns, fill=loader.fill, valid=loader.valid)
     rows = {name: TensorSpec.of(tensor) for name, tensor in record.items()}
-    return _specs(rows, record.parents, Dimension.symbol("rows", 0, loader.num_rows))
+    specs = _specs(rows, record.parents, Dimension.symbol("rows", 0, bounds.block.get("rows")))
+    return dict(Net("").infer(specs, bounds.limits(specs)).specs)
 
 
-def batch_specs(rows: Specs, loader: Loader, longest: Mapping[str, int]) -> tuple[Specs, Limits]:
+def batch_specs(
+    rows: Specs, loader: Loader, longest: Mapping[str, int], bounds: SourceBounds
+) -> tuple[Specs, Limits]:
     """The tensors of a batch of these rows, and upper bounds of further sizes.
 
-    `longest` has upper bounds of the lengths of rows, which hold for the lengths in a batch, too.
+    `longest` has upper bounds of the lengths of rows, which hold for the lengths in a batch, too. No batch holds
+    more than all blocks of the source together.
     """
     parents = {
         name: spec.rows.by if isinstance(spec.rows, Described) and spec.rows.by in rows else None
@@ -78,22 +85,60 @@ def batch_specs(rows: Specs, loader: Loader, longest: Mapping[str, int]) -> tupl
     plan = loader.batch
     name = loader.planned_lengths(_empty(rows, parents))
     limits: Limits = {Dimension.max_of(other): longest[other] for other in rows if other in longest}
+    total, sums = _totals(rows, parents, bounds)
     if isinstance(plan, Packed):
-        own = Dimension.symbol("rows", 0, plan.rows)
+        most = plan.rows or _most_packed(rows, parents, loader, plan, name, sums)
+        own = Dimension.symbol("rows", 0, most)
         specs = {} if name is None else _packed(rows, parents, plan, name, own)
         limits |= {Dimension.max_of(of): plan.capacity for of in ("pieces", "piece_lengths")}
     else:
-        own = Dimension.symbol("batch", 0, plan.n if isinstance(plan, Rows) else plan.max_rows)
+        own = Dimension.symbol("batch", 0, plan.n if isinstance(plan, Rows) else plan.max_rows or total)
         specs = _specs(rows, parents, own)
-        limits |= _planned(plan, own, name)
+        limits |= {Dimension.sum_of(other): most for other, most in sums.items()}
+        limits |= _planned(plan, own, name, sums)
     return dict(Net("").infer(specs, limits).specs), limits
 
 
-def _planned(plan: Rows | TokenBudget, own: Dimension, name: str | None) -> Limits:
+def _totals(
+    rows: Specs, parents: Mapping[str, str | None], bounds: SourceBounds
+) -> tuple[int | None, dict[str, int]]:
+    """The most rows that all blocks have, and the sum of the lengths in each lengths tensor."""
+    own: int | None = None
+    sums: dict[str, int] = {}
+    for name, parent in parents.items():
+        most = bounds.over_all_blocks(rows[name].shape[0]) if rows[name].shape.dimensions else None
+        if most is not None and parent is None:
+            own = most if own is None else min(own, most)
+        elif most is not None and parent is not None:
+            sums[parent] = min(most, sums.get(parent, most))
+    return own, sums
+
+
+def _most_packed(
+    rows: Specs,
+    parents: Mapping[str, str | None],
+    loader: Loader,
+    plan: Packed,
+    lengths: str | None,
+    sums: Mapping[str, int],
+) -> int | None:
+    """The most rows of a batch of packed rows, which is made of a window of the source's rows."""
+    packed = [rows[name] for name, parent in parents.items() if parent == lengths]
+    if lengths is None or lengths not in sums or not packed:
+        return None
+    window = sums[lengths]
+    row_bytes = sum(spec.dtype.itemsize * spec.shape[1:].num_elements.min_length for spec in packed)
+    block = packed[0].shape[0].max_length
+    if row_bytes and block is not None:
+        window = min(window, max(loader.window // row_bytes, block))
+    return most_rows(window, plan.capacity)
+
+
+def _planned(plan: Rows | TokenBudget, own: Dimension, name: str | None, sums: Mapping[str, int]) -> Limits:
     """Upper bounds that a plan sets on its lengths."""
     if name is None or isinstance(plan, Rows):
         return {}
-    limits: Limits = {Dimension.sum_of(name): plan.max_tokens}
+    limits: Limits = {Dimension.sum_of(name): min(plan.max_tokens, sums.get(name, plan.max_tokens))}
     return limits | ({own * Dimension.max_of(name): plan.max_tokens} if plan.padded else {})
 
 

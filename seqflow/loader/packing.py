@@ -56,6 +56,16 @@ HELD_OVER = 1 / 8
 """The largest part of a window's rows that may be held over, the emptiest first."""
 
 
+def most_rows(window_rows: int, capacity: int) -> int:
+    """The most packed rows in a batch whose window has this many rows of values to pack.
+
+    Of packed rows all but one are more than half full, counted in pairs: n values fill 2n/capacity + 1 of them at
+    most. Up to `HELD_OVER` of the rows of one window join the next, as they did from the one before.
+    """
+    alone = 2 * window_rows / capacity + 1
+    return int(alone / (1 - 2 * HELD_OVER))
+
+
 @dataclass(frozen=True, slots=True)
 class PendingRows:
     """Rows that are still to be packed, and the number of the source row of each."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from seqflow.shape import Dimension, DimensionLike, Equalities, Guard
+from seqflow.shape import Dimension, DimensionLike, Equalities
 from seqflow.signature.language import AtLeast
 from seqflow.tensor import TensorSpec
 
@@ -35,7 +35,7 @@ def tighten(name: str, spec: TensorSpec, equalities: Equalities) -> None:
     equalities.limit(longest, total, "the sum of all")
 
 
-def may_bound_inputs(step: Step, guards: Sequence[Guard]) -> bool:
+def may_bound_inputs(step: Step, guards: Sequence[object]) -> bool:
     """Whether a step can say anything of its inputs that was not known before."""
     arguments = step.op.signature.input_arguments
     return (

@@ -21,8 +21,8 @@ from seqflow.net.bounds import (
 from seqflow.net.rows import NetRows
 from seqflow.net.step import compute, each, shown
 from seqflow.net.syntax import Constant, Listed
-from seqflow.shape import Comparison, DimensionLike, Equalities, Guard, PartialShape
-from seqflow.shape.meeting import Guards
+from seqflow.shape import Comparison, DimensionLike, Equalities, Guard, PartialShape, SameLengths
+from seqflow.shape.guards import Guards
 from seqflow.shape.terms import literal
 from seqflow.signature.declared import declare, publish
 from seqflow.tensor import TensorSpec
@@ -42,8 +42,8 @@ class NetInference:
 
     net: Net
     specs: Mapping[str, TensorSpec]
-    guards: list[Guard]
-    by_step: tuple[tuple[Guard, ...], ...]
+    guards: Guards
+    by_step: tuple[tuple[Guard | SameLengths, ...], ...]
     """The guards of each step."""
     byte_bounds: Mapping[str, int | None]
     """The most bytes each tensor can have; None where there is no bound."""
@@ -127,8 +127,8 @@ class _Inference:
             name, self.terms.value(name), spec.dtype.kind in "iu" and spec.shape.rank == 1
         )
         self.equalities.specs.setdefault(self.terms.value(name), spec)
-        if spec.shape.dimensions and spec.axes[0].is_rows:  # type: ignore[union-attr]
-            self.equalities.count_rows(spec.axes[0], spec.shape[0], f"{name} has the same rows")  # type: ignore[arg-type]
+        if spec.shape.dimensions and spec.axes[0].is_rows:
+            self.equalities.count_rows(spec.axes[0], spec.shape[0], f"{name} has the same rows")
         return spec
 
     def set_literal(self, tensor: str, value: Any) -> None:
@@ -140,7 +140,7 @@ class _Inference:
 
     def run(self) -> NetInference:
         guards: Guards = []
-        by_step: list[tuple[Guard, ...]] = []
+        by_step: list[tuple[Guard | SameLengths, ...]] = []
         dropped: dict[str, TensorSpec] = {}
         for number, step in enumerate(self.net.steps):
             results = [f"_{number}.{i}" if name == "_" else name for i, name in enumerate(step.results)]

@@ -1,15 +1,13 @@
 """The text of a net, split into tokens that know where they stand."""
 
 import re
-from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from seqflow.errors import NetError
 from seqflow.net.syntax import Place
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A piece of the text: `text[start:end]`."""
 
     kind: str
@@ -48,24 +46,28 @@ def tokenize(text: str) -> list[Token]:
     """All tokens; a newline inside brackets does not end a statement and is left out."""
     found: list[Token] = []
     line, line_start, position, depth = 1, 0, 0, 0
+    match_token = _TOKEN.match
     while position < len(text):
-        place = Place(line, position - line_start + 1)
-        match = _TOKEN.match(text, position)
+        match = match_token(text, position)
         if match is None:
-            character = text[position]
-            wanted = "the end of the text" if character in "\"'" else "a name, a literal or punctuation"
-            fail(text, place, f"found {character!r}, expected {wanted}", _ADVICE.get(character, ""))
+            _refuse_character(text, Place(line, position - line_start + 1), text[position])
         kind, token = str(match.lastgroup), match.group()
         start, position = position, match.end()
-        if token.endswith("\n"):
-            line, line_start = line + 1, position
-        depth += (token in ("(", "[")) - (token in (")", "]")) if kind == "mark" else 0
+        if kind == "mark" and token in "()[]":
+            depth += 1 if token in "([" else -1
         if kind != "blank" and not (kind == "newline" and depth > 0):
-            found.append(Token(kind, token, place, start, position))
+            found.append(Token(kind, token, Place(line, start - line_start + 1), start, position))
+        if token[-1] == "\n":
+            line, line_start = line + 1, position
     end = Place(line, position - line_start + 1)
     return [
         *found, Token("newline", "\n", end, position, position), Token("end", "", end, position, position)
     ]  # fmt: skip
+
+
+def _refuse_character(text: str, place: Place, character: str) -> NoReturn:
+    wanted = "the end of the text" if character in "\"'" else "a name, a literal or punctuation"
+    fail(text, place, f"found {character!r}, expected {wanted}", _ADVICE.get(character, ""))
 
 
 def pairs(tokens: list[Token]) -> dict[int, int]:

@@ -5,6 +5,7 @@ it finds wrong is reported here. Every error is a NetError with line, column and
 """
 
 import ast
+import re
 from typing import Any, NoReturn
 
 from seqflow.errors import ExpressionError, NetError
@@ -17,6 +18,8 @@ from seqflow.net.lexer import Token, fail, pairs, tokenize
 from seqflow.net.syntax import Call, Constant, Formula, Listed, Operand, Program, Reference, Statement
 
 _WORDS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
+_DECIMAL = re.compile(r"0|[1-9][0-9]*").fullmatch
+"""The usual number, which needs no help of Python's parser."""
 _DEEPEST = 64
 """How deep lists and calls of ops may be nested; arithmetic may be nested to any depth."""
 
@@ -52,9 +55,11 @@ class _Parser:
         return self.token.text == text and self.token.kind in ("mark", "newline", "name")
 
     def accept(self, text: str) -> bool:
-        found = self.at(text)
-        self.next += found
-        return found
+        token = self.tokens[self.next]
+        if token.text != text or token.kind not in ("mark", "newline", "name"):
+            return False
+        self.next += 1
+        return True
 
     def take(self, text: str, what: str) -> None:
         if not self.accept(text):
@@ -135,6 +140,11 @@ class _Parser:
             if token.kind == "name" and token.text not in _WORDS:
                 return Reference(token.text, token.place)
             return Constant(self.literal(token), token.place)
+        if stop == start + 2 and token.text == "-" and self.tokens[start + 1].kind == "number":
+            value = self.literal(self.tokens[start + 1])
+            if abs(value) < 2**63:
+                self.next = stop
+                return Constant(-value, token.place)
         if self.is_call(start) and self.closing.get(start + 1, stop) >= stop - 1:
             return self.call()
         return self.formula(stop, ending)
@@ -205,6 +215,8 @@ class _Parser:
     def literal(self, token: Token) -> Any:
         if token.text in _WORDS:
             return _WORDS[token.text]
+        if _DECIMAL(token.text):
+            return int(token.text)
         try:
             return ast.literal_eval(token.text)
         except (ValueError, SyntaxError):

@@ -28,8 +28,8 @@ class NetRows:
         for name in names:
             spec = self.specs[name]
             if spec.dtype.kind in "iu" and spec.shape.rank == 1:
-                rows = self.terms.described(self.terms.value(name))
-                described.setdefault(self.terms.find(rows), name)
+                of_lengths = self.terms.described(self.terms.value(name))
+                described.setdefault(self.terms.find(of_lengths), name)
         found: dict[str, str | None] = {}
         for name in names:
             rows = self.specs[name].rows
@@ -60,9 +60,10 @@ class NetRows:
         return "\n".join(lines)
 
     def _equal(self, tensor: str) -> list[str]:
+        """Other tensors with the same values; for one without a name, the call that made it."""
         value = self.terms.find(self.terms.value(tensor))
         return [
-            other
+            str(term) if other.startswith("%") else other
             for other, term in self.terms.values.items()
             if other in self.specs and other != tensor and self.terms.find(term) is value
         ]

@@ -1,14 +1,13 @@
 """The syntax tree of a net: statements and their operands."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from seqflow.expression import Expression
 from seqflow.expression.printer import infix
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where something stands in a net's text; both count from 1."""
 
     line: int

@@ -56,11 +56,6 @@ class OpDef:
         """The fields of the result."""
         return tuple(argument.field for argument in self.signature.output_arguments)
 
-    @property
-    def has_lists(self) -> bool:
-        """Whether there are lists among its outputs."""
-        return self.signature.outputs != self.signature.output_arguments
-
     def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
         """The names of all output tensors, which no input has: those of lists are numbered, `parts.0`, `parts.1`."""
         return self.signature.tensor_names(self.complete(attributes))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from seqflow.registry.values import attributes_key, name_values
+from seqflow.registry.values import name_values
 from seqflow.shape import Dimension, Equalities, InferenceContext
-from seqflow.shape.meeting import Guards
+from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term, Terms
 from seqflow.signature.declared import declare, declared, publish, published
 from seqflow.signature.rows import name_outputs
-from seqflow.signature.spaces import Spaces
+from seqflow.signature.spaces import Facts, Spaces
 from seqflow.signature.specs import Names, Specs, bind_specs
 from seqflow.tensor import TensorSpec
 
@@ -37,29 +37,32 @@ def infer(
     names: Names | None,
     results: Sequence[str] | None,
     equalities: Equalities | None,
+    rows_matter: bool = True,
 ) -> Inference:
-    """The outputs' specs: as the signature says, and then as the op's shape function does."""
+    """The outputs' specs: as the signature says, and then as the op's shape function does.
+
+    Where no input holds rows, values need not be told apart.
+    """
     if equalities is None:
         return _alone(op, specs, attributes, values, names, results)
     given = op.complete(attributes)
     called = names if names is not None else _own_names(specs)
-    specs = {name: _with_terms(spec, equalities.terms) for name, spec in specs.items()}
+    specs = _with_terms(specs, equalities.terms)
     tensors = [f"{op.name}.{name}" for name in op.result_names(given)] if results is None else list(results)
     with equalities.staged():
         named = name_outputs(op.signature, tensors)
-        inputs = _input_values(op, specs, called, equalities)
         if op.same is not None:
-            _unify(op, op.same, specs, called, equalities)
-        depends, padded = name_values(op, inputs, given, named, equalities)
+            _unify(op, op.same, called, equalities)
+        inputs = _input_values(op, specs, called, equalities) if rows_matter else {}
+        facts = name_values(op, inputs, given, named, equalities) if rows_matter else Facts(())
         outputs, guards = bind_specs(
             op.name, op.signature, op.claims, specs, attributes=given, names=called, results=named,
-            depends=depends, padded=padded, equalities=equalities,
+            facts=facts, equalities=equalities,
         )  # fmt: skip
         if op.shape is None:
             return Inference(outputs, guards)
         context = _context(op.name, specs, given, values, outputs, equalities)
-        context.new_rows = depends
-        context.attributes_key = attributes_key(given)
+        context.facts = facts
         context.tensors = _tensors(called) | dict(zip(op.signature.tensor_names(given), tensors, strict=True))
         context.results = dict(enumerate(tensors))
         context.output_names = op.result_names(given)
@@ -79,24 +82,35 @@ def _alone(
 ) -> Inference:
     """The inference of one op, for which rows are declared, and said, by the names of tensors."""
     known = Equalities()
-    found = infer(op, specs, attributes, values, names, results, known)
+    rows_matter = any(
+        one.axes for spec in specs.values() for one in ((spec,) if isinstance(spec, TensorSpec) else spec)
+    )
+    found = infer(op, specs, attributes, values, names, results, known, rows_matter)
+    if not any(spec.axes for spec in found.outputs):
+        return found
     return found._replace(outputs=[publish(spec, known.terms) for spec in found.outputs])
 
 
-def _with_terms(spec: TensorSpec | Sequence[TensorSpec], terms: Terms) -> TensorSpec | Sequence[TensorSpec]:
-    """The spec, or those of a list, with declared rows as terms."""
-    if not isinstance(spec, TensorSpec):
-        return [declare(one, terms) for one in spec]
-    return spec if all(type(axis) is Term or axis is None for axis in spec.axes) else declare(spec, terms)
+def _with_terms(specs: Specs, terms: Terms) -> Specs:
+    """The specs, rows that are declared as terms."""
+    for spec in specs.values():
+        for one in (spec,) if isinstance(spec, TensorSpec) else spec:
+            for axis in one.axes:
+                if axis is not None and type(axis) is not Term:
+                    return {
+                        name: declare(spec, terms)
+                        if isinstance(spec, TensorSpec)
+                        else [declare(one, terms) for one in spec]
+                        for name, spec in specs.items()
+                    }
+    return specs
 
 
 def _input_values(op: OpDef, specs: Specs, called: Names, equalities: Equalities) -> dict[str, Any]:
     """The values of the inputs that are given."""
     value = equalities.terms.value
     return {
-        argument.name: [value(one) for one in tensors]
-        if isinstance(tensors, (list, tuple))
-        else value(tensors)
+        argument.name: value(tensors) if isinstance(tensors, str) else [value(one) for one in tensors]
         for argument in op.signature.input_arguments
         if argument.name in specs and (tensors := called[argument.name]) is not None
     }
@@ -114,8 +128,8 @@ def infer_rows(
         name: terms.value(one) if isinstance(one, str) else [terms.value(tensor) for tensor in one]
         for name, one in names.items()
     }
-    depends, padded = name_values(op, inputs, given, named, equalities)
-    spaces = Spaces(op.name, op.claims, given, equalities, [], padded)
+    facts = name_values(op, inputs, given, named, equalities)
+    spaces = Spaces(op.name, op.signature, op.claims, given, equalities, [], facts)
     single = {name: one for name, one in names.items() if isinstance(one, str)}
     for argument in op.signature.input_arguments:
         tensors = names.get(argument.name, ())
@@ -125,7 +139,7 @@ def infer_rows(
     return [
         published(axes[0], terms) if axes else None
         for output in named
-        for axes in [spaces.output(output.argument, None, {**single, **output.tensors}, depends)]
+        for axes in [spaces.output(output.argument, None, {**single, **output.tensors})]
     ]
 
 
@@ -181,7 +195,7 @@ def _tensors(called: Names) -> dict[str, str]:
     return found
 
 
-def _unify(op: OpDef, same: tuple[str, str], specs: Specs, names: Names, known: Equalities) -> None:
+def _unify(op: OpDef, same: tuple[str, str], names: Names, known: Equalities) -> None:
     """Take two lengths tensors to have the same values."""
     one, other = (str(names[name]) for name in same)
     terms = known.terms

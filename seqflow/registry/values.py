@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from seqflow.shape import Equalities
 from seqflow.shape.terms import Term, Terms, literal
-from seqflow.signature.claims import Definition, Each, Space
+from seqflow.signature.claims import NONE, Definition, Each, Space
 from seqflow.signature.rows import NamedOutput
-from seqflow.signature.spaces import frozen
+from seqflow.signature.spaces import Facts, frozen
 
 if TYPE_CHECKING:
     from seqflow.registry.definition import OpDef
@@ -24,26 +24,24 @@ def name_values(
     attributes: Mapping[str, Any],
     results: Sequence[NamedOutput],
     equalities: Equalities,
-) -> tuple[list[Term], dict[str, Term]]:
-    """Say what the outputs of a call are.
-
-    Returned are the values it depends on, and the lengths that it pads for in place of those it was given.
-    """
+) -> Facts:
+    """Say what the outputs of a call are, and what its rows are made from."""
     depends = _flat(inputs.values())
-    key = attributes_key(attributes)
+    key = attributes_key(op, attributes)
     for output in results:
         argument = output.argument
         term = output_value(
             op, argument.field, output.repetition, inputs, attributes, equalities, depends, key
         )
-        is_vector = len(argument.dims) == 1 and argument.may_be_lengths
-        equalities.set_value(output.tensor, term, is_vector)
+        equalities.set_value(output.tensor, term, argument.may_be_lengths)
+    if not op.claims.steps:
+        return Facts(depends, key)
     padded = {
         name: _defined(op, definition, inputs, attributes, equalities)
         for name, (definition, condition) in op.claims.steps.items()
         if not condition or attributes.get(condition)
     }
-    return depends, padded
+    return Facts(depends, key, padded)
 
 
 def output_value(
@@ -59,31 +57,49 @@ def output_value(
     """The value of one output; what the op claims of it is made known."""
     terms, claims = equalities.terms, op.claims
     if claims.value is not None:
-        return claims.value(equalities, inputs, attributes)
+        value: Term = claims.value(equalities, inputs, attributes)
+        return value
     if not claims.pure:
         return terms.make("made", (op.name, terms.serial()))
-    named = claims.depends.get(output)
+    signature = op.signature
+    named = claims.depends.get(output) if claims.depends else None
     if named is not None:
-        depends = _flat(inputs[name] for name in named if name in inputs)
-        given = [name for name in named if name in inputs]
+        given: tuple[Any, ...] = tuple([name for name in named if name in inputs])
+        depends = _flat([inputs[name] for name in given])
     else:
+        given = tuple(inputs)
         depends = _flat(inputs.values()) if depends is None else depends
-        given = list(inputs)
-    label = f"{output}.{repetition}" if op.has_lists else output
-    shown = label if len(op.signature.outputs) > 1 or op.has_lists else ""
-    key = attributes_key(attributes) if key is None else key
+    if signature.takes_lists:
+        given = tuple([(name, len(v)) if isinstance(v := inputs[name], list) else name for name in given])
+    if signature.gives_lists:
+        label = f"{output}.{repetition}"
+    else:
+        label = output if len(signature.outputs) > 1 else ""
+    key = attributes_key(op, attributes) if key is None else key
     kind = "commutative" if claims.commutes and attributes.get("alpha", 1) == 1 else "call"
-    term = terms.make(kind, (op.name, shown, _arity(inputs, given), key), *depends)
-    if terms.first_time(term):
+    term = terms.make(kind, (op.name, label, given, key), *depends)
+    if claims is not NONE and not term.is_claimed:
+        term.is_claimed = True
         _claim(op, output, term, inputs, attributes, equalities)
     return term
 
 
-def attributes_key(attributes: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The attributes that are given, in a form that can be compared."""
-    return tuple(
-        [(name, frozen(value)) for name, value in attributes.items() if value is not None and name != "out"]
+def attributes_key(op: OpDef, given: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The attributes that are not as by default, in a form that can be compared."""
+    key = tuple(
+        [
+            (one.name, value)
+            for one in op.attributes
+            if (value := given[one.name]) is not one.default
+            and not (type(value) is type(one.default) and value == one.default)
+            and one.name != "out"
+        ]
     )
+    try:
+        hash(key)
+    except TypeError:
+        return tuple([(name, frozen(value)) for name, value in key])
+    return key
 
 
 def _flat(values: Any) -> list[Term]:
@@ -94,11 +110,6 @@ def _flat(values: Any) -> list[Term]:
         else:
             found += value
     return found
-
-
-def _arity(inputs: Inputs, names: Sequence[str]) -> tuple[Any, ...]:
-    """Which inputs there are, and how many in a list."""
-    return tuple([(n, len(v)) if isinstance(v := inputs[n], list) else n for n in names])
 
 
 # Claims
@@ -192,9 +203,10 @@ def _given_back(
         call = _call_of(term, str(other.name), its[name] if len(made) > 1 else "", equalities)
         if call is None:
             return None
-        _, _, given, key = call.data  # type: ignore[misc]
-        theirs = dict(key)
-        if any(theirs[one] != frozen(value) for one, value in attributes.items() if one in theirs):
+        _, _, given, key = call.data
+        theirs = other.complete(dict(key))
+        shared = [one for one in attributes if one in theirs and one != "out"]
+        if any(frozen(theirs[one]) != frozen(attributes[one]) for one in shared):
             return None
         for one, original in zip(given, call.args, strict=False):
             if not equalities.terms.equal(originals.setdefault(one, original), original):
@@ -212,6 +224,6 @@ def _given_back(
 def _call_of(term: Term | list[Term], name: str, field: str, equalities: Equalities) -> Term | None:
     """The call of an op that this value, or one equal to it, is."""
     for one in equalities.terms.members(term) if isinstance(term, Term) else ():
-        if one.kind == "call" and one.data[:2] == (name, field):  # type: ignore[index]
+        if one.kind == "call" and one.data[:2] == (name, field):
             return one
     return None

@@ -187,7 +187,7 @@ def normal_form(
             low = least if low is None or (least is not None and least > low) else low
             high = smaller_bound(high, most)
             if len(terms) <= LARGEST_FORM and all(abs(k) <= LARGEST for k in (constant, *terms.values())):
-                kept = tuple(sorted(terms.items(), key=lambda term: term[0].text))
+                kept = tuple(sorted(terms.items()))
     if high is not None and high < 0:
         raise ShapeError(f"dimension: {_words(what)} is negative, expected a size of 0 or more")
     if low == high and low is not None and low > LARGEST:

@@ -5,8 +5,7 @@ A form is held as its constant and its terms. Nothing here makes a Dimension.
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from seqflow.shape.bounds import LARGEST, Bounds, chosen, over, scaled, times
 
@@ -22,34 +21,55 @@ AtomKind = Literal["size", "axis", "sum", "max", "len", "*", "/", "//", "smaller
 Terms = tuple[tuple["Atom", int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
-    """A size that arithmetic does not take apart; the same text is the same atom.
+class Atom(str):
+    """A size that arithmetic does not take apart: a text, and what is known of it. The same text is the same atom.
 
     It is a named size (`B`), the size of an axis of a tensor (`x.shape[1]`), something about a lengths tensor
     (`sum(x)`, `max(x)`, `len(x)`), or the result of an operation that has no linear form: a product of atoms, a
     quotient, the smaller or larger of two sizes.
     """
 
-    text: str
-    kind: AtomKind = field(compare=False)
-    tensor: str | None = field(compare=False, default=None)
+    __slots__ = ("axis", "bounds", "factors", "kind", "operands", "tensor")
+
+    kind: AtomKind
+    tensor: str | None
     """The tensor that is spoken of; None for a named size and for results of operations."""
-    axis: int | None = field(compare=False, default=None)
+    axis: int | None
     """The axis of the tensor, for the size of an axis."""
-    operands: tuple["Dimension", ...] = field(compare=False, default=())
+    operands: tuple["Dimension", ...]
     """The two sizes of a quotient, or of the smaller or larger of two."""
-    bounds: Bounds = field(compare=False, default=(0, None))
-    factors: tuple["Atom", ...] = field(compare=False, default=())
+    bounds: Bounds
+    factors: tuple["Atom", ...]
     """The atoms of a product."""
+
+    def __new__(
+        cls,
+        text: str,
+        kind: AtomKind,
+        tensor: str | None = None,
+        axis: int | None = None,
+        operands: tuple["Dimension", ...] = (),
+        bounds: Bounds = (0, None),
+        factors: tuple["Atom", ...] = (),
+    ) -> "Atom":
+        """An atom; it is a string so that looking it up costs no more than that."""
+        new = super().__new__(cls, text)
+        new.kind, new.tensor, new.axis = kind, tensor, axis
+        new.operands, new.bounds, new.factors = operands, bounds, factors
+        return new
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return str(self), self.kind, self.tensor, self.axis, self.operands, self.bounds, self.factors
+
+    @property
+    def text(self) -> str:
+        """What is written for it."""
+        return str(self)
 
     @property
     def factor_text(self) -> str:
         """The text where it stands beside a `*`."""
-        return f"({self.text})" if self.kind in ("/", "//") else self.text
-
-    def __str__(self) -> str:
-        return self.text
+        return f"({self})" if self.kind in ("/", "//") else str(self)
 
 
 def unquoted(name: str) -> str:
@@ -99,7 +119,7 @@ def form_text(constant: int, terms: Terms) -> str:
 
 def _term_text(k: int, atom: Atom) -> str:
     sign = "+" if k > 0 else "-"
-    return f"{sign}{atom.text}" if abs(k) == 1 else f"{sign}{abs(k)}*{atom.factor_text}"
+    return f"{sign}{atom}" if abs(k) == 1 else f"{sign}{abs(k)}*{atom.factor_text}"
 
 
 # Atoms made by operations
@@ -114,7 +134,7 @@ def product_atom(a: Atom | None, b: Atom | None) -> Atom | None:
 
 def product_of_atoms(factors: Iterable[Atom]) -> Atom:
     """The atom that is the product of these, in the order of their texts."""
-    ordered = sorted(factors, key=lambda atom: atom.text)
+    ordered = sorted(factors)
     if len(ordered) == 1:
         return ordered[0]
     bounds: Bounds = (1, 1)

@@ -10,9 +10,9 @@ from seqflow.kernels.arrays import Array
 from seqflow.shape.broadcasting import broadcast_shapes
 from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
-from seqflow.shape.guards import InferredOutput
+from seqflow.shape.guards import Guards, InferredOutput
 from seqflow.shape.inputs import Inputs, InputShapes, Key
-from seqflow.shape.meeting import Guards, differing, meet
+from seqflow.shape.meeting import differing, meet
 from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
 from seqflow.shape.terms import Term
@@ -61,8 +61,6 @@ class InferenceContext:
         self.results: Mapping[int, str] = {}
         """The tensors of the net that outputs are, by position."""
         self.output_names: Sequence[str] = ()
-        self.attributes_key: Hashable = ()
-        """The attributes, in a form that can be compared."""
         self.guards: Guards = []
         self.requested_tensors: set[str] = set()
         """The inputs whose values the shape function asked for."""
@@ -76,8 +74,8 @@ class InferenceContext:
             if one is None:
                 continue
             self._axes[i] = (self.equalities.terms.declared(one),)
-        self.new_rows: Sequence[Term] | None = None
-        """What new rows depend on; None for an op of which nobody said."""
+        self.facts: Any = None
+        """What is known of the values of the call: what new rows depend on."""
         self._dtypes = self._inputs.by_position(dtypes)
 
     # Inputs and outputs
@@ -156,9 +154,10 @@ class InferenceContext:
 
     def made_rows(self, what: Hashable = 0) -> Term | None:
         """New rows, made from the values of the inputs: the same for the same call."""
-        if self.new_rows is None:
+        if self.facts is None:
             return None
-        return self.equalities.terms.make("new", (self.op_name, what, self.attributes_key), *self.new_rows)
+        data = self.op_name, what, self.facts.attributes
+        return self.equalities.terms.make("new", data, *self.facts.depends)
 
     def selected_rows(self, rows: Term | None, *by: Hashable) -> Term | None:
         """The rows that a slice takes of others, or one of the parts of a split."""

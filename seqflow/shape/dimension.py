@@ -222,7 +222,7 @@ class Dimension:
         if self.compare(other) is Comparison.UNEQUAL:
             raise ShapeError(f"dimension: {self} and {other} are different sizes, expected equal ones")
         low, high = max(self.min_length, other.min_length), smaller_bound(self.max_length, other.max_length)
-        best = min(self, other, key=_plainness)
+        best = _plainer(self, other)
         if best.min_length == low and best.max_length == high:
             return best
         if low == high:
@@ -268,7 +268,14 @@ class Dimension:
 
     def within(self, low: int, high: int | None) -> "Dimension":
         """The same size, known to lie between these bounds too; ShapeError where it cannot."""
-        return self.merge(Dimension(low, high))
+        if low <= self.min_length and (
+            high is None or (self.max_length is not None and self.max_length <= high)
+        ):
+            return self
+        least, most = max(low, self.min_length), smaller_bound(self.max_length, high)
+        if low == high or (most is not None and most < least):
+            return self.merge(Dimension(low, high))
+        return _raw(least, most, self.constant, self.terms)
 
     def without_name(self) -> "Dimension":
         """The bounds alone."""
@@ -431,14 +438,17 @@ def _size(value: SupportsIndex | None) -> int:
     return size
 
 
-_set_field = object.__setattr__
+# The slots themselves: `object.__setattr__` would look each up by name.
+_set_min, _set_max, _set_constant, _set_terms = (
+    Dimension.__dict__[name].__set__ for name in ("min_length", "max_length", "constant", "terms")
+)
 
 
 def _set(new: Dimension, low: int, high: int | None, constant: int, terms: Terms | None) -> None:
-    _set_field(new, "min_length", low)
-    _set_field(new, "max_length", high)
-    _set_field(new, "constant", constant)
-    _set_field(new, "terms", terms)
+    _set_min(new, low)
+    _set_max(new, high)
+    _set_constant(new, constant)
+    _set_terms(new, terms)
 
 
 def _raw(low: int, high: int | None, constant: int, terms: Terms | None) -> Dimension:
@@ -473,6 +483,7 @@ def linear(constant: int, parts: Iterable[tuple[int, Dimension]], what: tuple[ob
     return _raw(*weighted_sum(constant, parts, what))
 
 
+@lru_cache(maxsize=4096)
 def as_dimension(atom: Atom) -> Dimension:
     """The size that the atom is."""
     return _raw(*atom.bounds, 0, ((atom, 1),))
@@ -483,9 +494,13 @@ def operands_of(atom: Atom) -> tuple[Dimension, ...]:
     return atom.operands or tuple([as_dimension(factor) for factor in atom.factors])
 
 
-def _plainness(dimension: Dimension) -> tuple[bool, int, str]:
+def _plainer(a: Dimension, b: Dimension) -> Dimension:
     """Which of two equal sizes to keep: a static one, then the shorter and alphabetically first form."""
-    return dimension.terms is None, len(dimension.terms or ()), dimension.form
+    if a.terms is None or b.terms is None or len(a.terms) != len(b.terms):
+        ranks = [(one.terms is None, len(one.terms or ())) for one in (a, b)]
+        if ranks[0] != ranks[1]:
+            return a if ranks[0] < ranks[1] else b
+    return a if a.form <= b.form else b
 
 
 def _multiply_all(*factors: Dimension) -> Dimension:

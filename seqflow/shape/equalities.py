@@ -266,7 +266,8 @@ def _occurs(atom: Atom, inside: Atom) -> bool:
     )
 
 
-def _eliminated_first(atom: Atom) -> tuple[int, str]:
-    """Names give way before what is said of lengths tensors, and made-up names before given ones."""
+def _eliminated_first(atom: Atom) -> tuple[bool, int, str]:
+    """Names give way before what is said of lengths tensors, and results without a name before all others."""
     kinds = ("sum", "max", "len", "size", "axis")
-    return kinds.index(atom.kind) + 1 if atom.kind in kinds else 0, atom.text
+    unnamed = atom.tensor is not None and atom.tensor.startswith("%")
+    return unnamed, kinds.index(atom.kind) + 1 if atom.kind in kinds else 0, atom.text

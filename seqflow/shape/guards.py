@@ -48,6 +48,9 @@ class SameLengths(NamedTuple):
         return f"{self.left} == {self.right}, each length ({self.origin})"
 
 
+Guards = list[Guard | SameLengths]
+
+
 class InferredOutput(NamedTuple):
     """One output, as a shape function inferred it."""
 

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 from seqflow.errors import LodError
 from seqflow.shape.arithmetic import Comparison
 from seqflow.shape.dimension import Dimension
-from seqflow.shape.guards import Guard, SameLengths
+from seqflow.shape.guards import Guard, Guards, SameLengths
 from seqflow.shape.terms import Term, made_from, words
 
 if TYPE_CHECKING:
     from seqflow.shape.equalities import Equalities
-
-Guards = list[Guard | SameLengths]
 
 
 def meet(equalities: Equalities, one: Term, other: Term, guards: Guards, origin: str) -> bool:

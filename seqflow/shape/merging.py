@@ -4,13 +4,13 @@ from seqflow.errors import ShapeError
 from seqflow.shape.arithmetic import Comparison
 from seqflow.shape.dimension import Dimension
 from seqflow.shape.equalities import Equalities
-from seqflow.shape.guards import Guard
+from seqflow.shape.guards import Guard, Guards
 from seqflow.shape.inputs import InputShapes
 from seqflow.shape.partial_shape import PartialShape
 
 
 def merge_shapes(
-    left: PartialShape, right: PartialShape, inputs: InputShapes, equalities: Equalities, guards: list[Guard]
+    left: PartialShape, right: PartialShape, inputs: InputShapes, equalities: Equalities, guards: Guards
 ) -> PartialShape:
     """What is known of two shapes that are the same; ShapeError where they cannot be."""
     if left is right:
@@ -33,7 +33,7 @@ def merge_shapes(
 
 
 def merge_dimensions(
-    left: Dimension, right: Dimension, inputs: InputShapes, equalities: Equalities, guards: list[Guard]
+    left: Dimension, right: Dimension, inputs: InputShapes, equalities: Equalities, guards: Guards
 ) -> Dimension:
     """What is known of two sizes that are the same; ShapeError where they cannot be."""
     if left.is_static and left == right:

@@ -17,9 +17,9 @@ from typing import Any
 class Term:
     """A node: what it is, and the terms it is made from. Compare terms with `Terms.equal`."""
 
-    __slots__ = ("args", "data", "kind", "number", "same", "stands_for", "tensor", "uses", "vector")
+    __slots__ = ("args", "data", "is_claimed", "kind", "number", "said", "same", "stands_for", "tensor", "uses", "vector")
 
-    def __init__(self, kind: str, data: Hashable, args: tuple[Term, ...], number: int) -> None:
+    def __init__(self, kind: str, data: Any, args: tuple[Term, ...], number: int) -> None:
         self.kind = kind
         self.data = data
         self.args = args
@@ -27,6 +27,10 @@ class Term:
         """Terms are numbered in the order they are made."""
         self.same: Term | None = None
         """An equal term that stands for it."""
+        self.is_claimed = False
+        """Whether what its op claims of it is known."""
+        self.said: Hashable | None = None
+        """How results say it, when all is known."""
         self.stands_for: list[Term] = []
         """The terms of which it became the one that stands for them."""
         self.uses: list[Term] = []
@@ -51,12 +55,11 @@ class Term:
 class Terms:
     """The terms of one net."""
 
-    __slots__ = ("_all", "_claimed", "_journal", "_made", "values")
+    __slots__ = ("_all", "_journal", "_made", "values")
 
     def __init__(self) -> None:
         self._all: list[Term] = []
         self._made: dict[Hashable, Term] = {}
-        self._claimed: set[Term] = set()
         self._journal: list[Callable[[], object]] = []
         self.values: dict[str, Term] = {}
         """The value of each tensor, by its name."""
@@ -65,7 +68,7 @@ class Terms:
 
     def make(self, kind: str, data: Hashable = None, *args: Term) -> Term:
         """The term of this kind and data for these arguments: always the same one."""
-        key = self._key(kind, data, args)
+        key = (kind, data, self._found(kind, args) if args else args)
         term = self._made.get(key)
         if term is None:
             term = self._made[key] = Term(kind, data, args, len(self._all))
@@ -74,12 +77,12 @@ class Terms:
                 one.uses.append(term)
         return term
 
-    def _key(self, kind: str, data: Hashable, args: tuple[Term, ...]) -> tuple[str, Hashable, tuple[Term, ...]]:
-        """What equal terms have in common; the operands of a commutative call have no order."""
+    def _found(self, kind: str, args: tuple[Term, ...]) -> tuple[Term, ...]:
+        """The terms that stand for the arguments; those of a commutative call have no order."""
         found = [self.find(one) for one in args]
         if kind == "commutative":
             found.sort(key=lambda one: one.number)
-        return kind, data, tuple(found)
+        return tuple(found)
 
     def value(self, tensor: str) -> Term:
         """The value of a tensor; an input, where nothing has been said of it."""
@@ -97,14 +100,6 @@ class Terms:
     def owns(self, term: Term) -> bool:
         """Whether the term was made here."""
         return term.number < len(self._all) and self._all[term.number] is term
-
-    def first_time(self, term: Term) -> bool:
-        """Whether this was not asked of the term before."""
-        if term in self._claimed:
-            return False
-        self._claimed.add(term)
-        self._journal.append(lambda: self._claimed.discard(term))
-        return True
 
     def described(self, lengths: Term) -> Term:
         """The rows that lengths describe: the first `lengths[0]` of them are sequence 0, and so on."""
@@ -157,15 +152,18 @@ class Terms:
         united: list[tuple[Term, Term]] = []
         open_pairs = [(one, other)]
         while open_pairs:
-            kept, gone = sorted(map(self.find, open_pairs.pop()), key=_last_to_stay)
+            left, right = open_pairs.pop()
+            kept, gone = self.find(left), self.find(right)
             if kept is gone:
                 continue
+            if _last_to_stay(gone) < _last_to_stay(kept):
+                kept, gone = gone, kept
             gone.same = kept
             kept.stands_for.append(gone)
             self._journal.append(lambda kept=kept: _part(kept))  # type: ignore[misc]
             united.append((kept, gone))
             for use in gone.uses:
-                key = self._key(use.kind, use.data, use.args)
+                key = (use.kind, use.data, self._found(use.kind, use.args))
                 known = self._made.get(key)
                 kept.uses.append(use)
                 if known is None:
@@ -258,7 +256,7 @@ def _value(term: Term) -> str:
 
 
 def _call(term: Term) -> str:
-    op, output, _, attributes = term.data  # type: ignore[misc]
+    op, output, _, attributes = term.data
     inputs = [_value(arg) for arg in term.args]
     named = [f"{name}={value!r}" for name, value in attributes]
     text = f"{op}({', '.join([*inputs, *named])})"
@@ -286,7 +284,7 @@ _WORDS: dict[str, Callable[[Term], str]] = {
     "groups": lambda term: f"the groups of {_value(term.args[0])}",
     "joined": lambda term: " and then ".join(map(str, term.args)),
     "flat": lambda term: f"{' × '.join(map(str, term.args))}, laid flat",
-    "new": lambda term: f"new rows that {term.data[0]} makes",  # type: ignore[index]
+    "new": lambda term: f"new rows that {term.data[0]} makes",
 }  # fmt: skip
 
 _ROWS = frozenset({"rows", "variable", "described", "select", "sliced", "groups", "joined", "flat", "new"})

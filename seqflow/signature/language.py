@@ -236,10 +236,19 @@ class Signature:
     outputs: tuple[Argument | Repeated, ...]
     input_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
     output_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
+    takes_lists: bool = field(init=False, repr=False, compare=False)
+    gives_lists: bool = field(init=False, repr=False, compare=False)
+    bound: frozenset[str] = field(init=False, repr=False, compare=False)
+    """The dimension variables that inputs have."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "input_arguments", tuple(flatten(self.inputs)))
         object.__setattr__(self, "output_arguments", tuple(flatten(self.outputs)))
+        object.__setattr__(self, "takes_lists", any(isinstance(item, Repeated) for item in self.inputs))
+        object.__setattr__(self, "gives_lists", any(isinstance(item, Repeated) for item in self.outputs))
+        dims = [dim for argument in self.input_arguments for dim in argument.dims]
+        sizes = [part for dim in dims for part in parts(dim) if isinstance(part, (Name, AtLeast))]
+        object.__setattr__(self, "bound", frozenset(size.name for size in sizes))
 
     def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
         """The names of all output tensors, which no input has: those of lists are numbered, `parts.0`, `parts.1`."""
@@ -250,6 +259,8 @@ class Signature:
         return self._numbered([argument.field for argument in self.output_arguments], attributes)
 
     def _numbered(self, names: list[str], attributes: Mapping[str, Any]) -> list[str]:
+        if not self.gives_lists:
+            return names
         remaining = iter(names)
         found: list[str] = []
         for item in self.outputs:

@@ -7,17 +7,29 @@ axis 0 stands for new rows, of which the op may claim how they were made. All ot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from seqflow.errors import LodError
 from seqflow.shape.equalities import Equalities
-from seqflow.shape.meeting import Guards, differing, meet
+from seqflow.shape.guards import Guards
+from seqflow.shape.meeting import differing, meet
 from seqflow.shape.terms import Term, words
 from seqflow.signature.claims import Claims, Space
-from seqflow.signature.language import Argument, AtLeast, Dim, Fresh, Given, Max, Name, Rest, Sum
+from seqflow.signature.language import Argument, AtLeast, Dim, Fresh, Given, Max, Name, Rest, Signature, Sum
 
 Axes = tuple[Term | None, ...]
+
+
+class Facts(NamedTuple):
+    """What is known of the values of one call."""
+
+    depends: Sequence[Term]
+    """The values of its inputs: what new rows are made from."""
+    attributes: Hashable = ()
+    """Its attributes, in a form that can be compared."""
+    padded: Mapping[str, Term] = {}
+    """The lengths that an output is padded for, where they are not those of the input."""
 
 
 class Spaces:
@@ -26,20 +38,21 @@ class Spaces:
     def __init__(
         self,
         op: str,
+        signature: Signature,
         claims: Claims,
         attributes: Mapping[str, Any],
         equalities: Equalities,
         guards: Guards,
-        lengths_padded: Mapping[str, Term],
+        facts: Facts,
     ) -> None:
         self.op = op
+        self.signature = signature
         self.claims = claims
         self.attributes = attributes
         self.equalities = equalities
         self.terms = equalities.terms
         self.guards = guards
-        self.lengths_padded = lengths_padded
-        """The lengths that an output is padded for, where they are not those of the input."""
+        self.facts = facts
         self.named: dict[str, tuple[Term, str]] = {}
         """What each dimension variable names, and the input that says so."""
         self.rests: dict[tuple[str, int], tuple[Term, str]] = {}
@@ -112,10 +125,8 @@ class Spaces:
 
     # Outputs
 
-    def output(
-        self, argument: Argument, rank: int | None, tensors: Mapping[str, str], values: Sequence[Term]
-    ) -> Axes:
-        """Whose rows the axes of an output hold; `values` is what new rows depend on."""
+    def output(self, argument: Argument, rank: int | None, tensors: Mapping[str, str]) -> Axes:
+        """Whose rows the axes of an output hold."""
         found: list[Term | None] = []
         for i, dim in enumerate(argument.dims):
             if isinstance(dim, Rest):
@@ -124,43 +135,39 @@ class Spaces:
                 known = (self.rests.get((dim.name, j)) for j in range(rank - len(argument.dims) + 1))
                 found += [one[0] if one else None for one in known]
             else:
-                found.append(self.space(dim, i == 0, tensors, values))
+                found.append(self.space(dim, i == 0, tensors))
         while found and found[-1] is None:
             found.pop()
         return tuple(found)
 
-    def space(
-        self, dim: Dim, is_rows: bool, tensors: Mapping[str, str], values: Sequence[Term]
-    ) -> Term | None:
+    def space(self, dim: Dim, is_rows: bool, tensors: Mapping[str, str]) -> Term | None:
         match dim:
             case Sum(of=of) if of in tensors:
                 return self.terms.described(self.terms.value(tensors[of]))
             case Max(of=of) | Given(otherwise=Max(of=of)) if of in tensors:
-                lengths = self.lengths_padded.get(of) or self.terms.value(tensors[of])
+                lengths = self.facts.padded.get(of) or self.terms.value(tensors[of])
                 return self.terms.steps(lengths, self.side)
-            case Name(name=name) if name in self.named:
-                return self.named[name][0]
-            case Name(name=name) if name in self.attributes:
-                return None
-            case Given(otherwise=Name(name=name)) if name in self.named:
-                return self.named[name][0]
-            case Fresh(size=Name(name=name)) if name in self.named and self.named[name][0].kind == "steps":
-                return self.named[name][0]
-            case Name(name=name) | Fresh(name=name) | Given(otherwise=Name(name=name)) if is_rows:
-                return self.new(name, tensors, values)
+            case Name(name=name) | Given(otherwise=Name(name=name)):
+                if name in self.named:
+                    return self.named[name][0]
+                bound = name in self.signature.bound or name in self.attributes
+                return self.new(name, tensors) if is_rows and not bound else None
+            case Fresh(name=name, size=size) if is_rows:
+                known = self.named.get(size.name) if isinstance(size, Name) else None
+                is_padded = known is not None and known[0].kind == "steps"  # other steps of the same lengths
+                return known[0] if known and is_padded else self.new(name, tensors)
         return None
 
-    def new(self, name: str, tensors: Mapping[str, str], values: Sequence[Term]) -> Term:
+    def new(self, name: str, tensors: Mapping[str, str]) -> Term:
         """The rows of a name that no input has: as the op claims, or the op's own."""
         claim = self.claims.rows.get(name)
         made = None if claim is None else self.claimed(claim, tensors)
         if isinstance(made, Term):
             return made
-        data = self.op, name, tuple(sorted(self.attributes.items(), key=lambda pair: pair[0]))
-        depends = self.claims.depends.get(name)
+        values, depends = self.facts.depends, self.claims.depends.get(name)
         if depends is not None:
             values = [self.terms.value(tensors[one]) for one in depends if one in tensors]
-        return self.terms.make("new", (*data[:2], frozen(data[2])), *values)
+        return self.terms.make("new", (self.op, name, self.facts.attributes), *values)
 
     def claimed(self, space: Space, tensors: Mapping[str, str]) -> Any:
         """What a claim says: rows, a value, or None where rows are plain."""
@@ -174,8 +181,8 @@ class Spaces:
             (lengths,) = space.args
             return self.terms.described(self.terms.value(tensors[lengths.head]))
         if space.head == "groups":
-            ids, *given = space.args
-            data = tuple(self.attributes.get(one.head) for one in given)
+            ids, *count = space.args
+            data = tuple(self.attributes.get(one.head) for one in count)
             return self.terms.make("groups", data, self.terms.value(tensors[ids.head]))
         given = tuple(frozen(self.attributes[one.head]) for one in space.args if one.head in self.attributes)
         parts = [self.claimed(one, tensors) for one in space.args if one.head not in self.attributes]

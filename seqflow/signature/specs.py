@@ -10,7 +10,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
 from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape
-from seqflow.shape.meeting import Guards
+from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term
 from seqflow.signature.arrays import expected_dtype
 from seqflow.signature.claims import Claims
@@ -32,7 +32,7 @@ from seqflow.signature.language import (
     Sum,
 )
 from seqflow.signature.rows import NamedOutput
-from seqflow.signature.spaces import Spaces
+from seqflow.signature.spaces import Facts, Spaces
 from seqflow.tensor import TensorSpec
 
 Specs = Mapping[str, TensorSpec | Sequence[TensorSpec]]
@@ -48,36 +48,33 @@ def bind_specs(
     attributes: Mapping[str, Any],
     names: Names,
     results: Sequence[NamedOutput],
-    depends: Sequence[Term],
-    padded: Mapping[str, Term],
+    facts: Facts,
     equalities: Equalities,
 ) -> tuple[list[TensorSpec], Guards]:
     """The outputs' specs, and what was taken to be equal without proof.
 
     `specs` maps the signature's names to the specs of the given inputs and `names` to the tensors passed; `results`
-    are the outputs and their tensors, whose values `equalities` knows. New rows are made from the values `depends`;
-    `padded` has the lengths an output is padded for, where they are not those of the input. Where the op takes or
-    gives a list, there is a list. Raises OpTypeError, ShapeError, and LodError where values meet lengths that
-    describe other rows; then `equalities` has not changed.
+    are the outputs and their tensors, whose values `equalities` knows. `facts` say what new
+    rows are made from. Where the op takes or gives a list, there is a list. Raises OpTypeError, ShapeError, and
+    LodError where values meet lengths that describe other rows; the caller takes back what `equalities` learned.
     """
-    with equalities.staged():
-        single = {name: tensor for name, tensor in names.items() if type(tensor) is str and name in specs}
-        inputs = _inputs(signature, specs, names, single)
-        guards: Guards = []
-        spaces = Spaces(op, claims, attributes, equalities, guards, padded)
-        binder = _Binder(attributes, equalities, spaces, guards)
-        for one in sorted(inputs, key=_computed):
-            binder.input(one)
-        for output in results if claims.describes else ():
-            spaces.describe(output.argument.field, output.tensor)
-        outputs: list[TensorSpec] = []
-        for output in results:
-            binder.names = {**single, **output.tensors}
-            shape = binder.shape(output.argument, output.tensor)
-            rank = None if shape.dimensions is None else len(shape.dimensions)
-            axes = spaces.output(output.argument, rank, binder.names, depends)
-            dtype = output_dtype(signature, output.argument, specs, attributes)
-            outputs.append(TensorSpec(dtype, binder.counted(shape, axes, output.tensor), axes=axes))
+    single = {name: tensor for name, tensor in names.items() if type(tensor) is str and name in specs}
+    inputs = _inputs(signature, specs, names, single)
+    guards: Guards = []
+    spaces = Spaces(op, signature, claims, attributes, equalities, guards, facts)
+    binder = _Binder(attributes, equalities, spaces, guards)
+    for one in sorted(inputs, key=_computed):
+        binder.input(one)
+    for output in results if claims.describes else ():
+        spaces.describe(output.argument.field, output.tensor)
+    outputs: list[TensorSpec] = []
+    for output in results:
+        binder.names = {**single, **output.tensors}
+        shape = binder.shape(output.argument, output.tensor)
+        rank = None if shape.dimensions is None else len(shape.dimensions)
+        axes = spaces.output(output.argument, rank, binder.names)
+        dtype = output_dtype(signature, output.argument, specs, attributes)
+        outputs.append(TensorSpec(dtype, binder.counted(shape, axes, output.tensor), axes=axes))
     return outputs, guards
 
 

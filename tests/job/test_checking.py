@@ -1,13 +1,21 @@
 """Checking a job from its files' schemas and footers alone."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import seqflow
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from seqflow import LodError
 from seqflow.job import Job
 from seqflow.job.checking import check
+from seqflow.job.running import open_loader
+from seqflow.job.source_bounds import SourceBounds
+from seqflow.shape import Dimension
 
 
 @pytest.fixture
@@ -24,7 +32,7 @@ def test_every_tensor_is_known_before_any_row_is_read(source):
         "batch": {"kind": "rows", "n": 32},
         "net": {"net": "x, mask = pad(ids, n, max_length=512)\nreturn x, mask, id"},
     }))  # fmt: skip
-    assert str(found.source["tokens.values"]) == "int32{sum(tokens.lengths)}"
+    assert str(found.source["tokens.values"]) == "int32{sum(tokens.lengths):0..3}"
     assert str(found.batch["n"]) == "int64{batch:0..32}"
     assert str(found.net.specs["x"]) == "int32{batch:0..32,512}"
     assert found.net.specs["x"].byte_bound == 32 * 512 * 4
@@ -38,16 +46,18 @@ PAD = "x, mask = pad(ids, n)\nreturn x, mask"
 @pytest.mark.parametrize(
     ("batch", "prepare", "net", "bounds"),
     [
-        ({"n": 32}, CUT, PAD, {"n": 32 * 8, "ids": 32 * 512 * 4, "x": 32 * 512 * 4, "mask": 32 * 512}),
+        ({"n": 32}, CUT, PAD, {"n": 32 * 8, "ids": 12, "x": 32 * 3 * 4, "mask": 32 * 3}),
+        ({"n": 32}, CUT.replace("512", "2"), PAD, {"n": 32 * 8, "ids": 12, "x": 32 * 2 * 4, "mask": 32 * 2}),
         ({"n": 32}, None, "y = lengths_sum(tokens.values, tokens.lengths)",
-         {"tokens.lengths": 32 * 8, "tokens.values": None, "y": 32 * 8}),
-        ({"kind": "tokens", "max_tokens": 1000, "lengths": "tokens"}, None,
-         "s = lengths_to_segment_ids(tokens.lengths)", {"tokens.values": 4000, "s": 8000, "labels.values": None}),
-        ({"kind": "tokens", "max_tokens": 1000, "max_rows": 9}, CUT, PAD, {"ids": 4000, "x": 9 * 512 * 4}),
-        ({"kind": "tokens", "max_tokens": 1000, "padded": True}, CUT, PAD, {"ids": 4000, "n": None, "x": 4000}),
+         {"tokens.lengths": 32 * 8, "tokens.values": 12, "y": 32 * 8}),
+        ({"kind": "tokens", "max_tokens": 2, "lengths": "tokens"}, None,
+         "s = lengths_to_segment_ids(tokens.lengths)", {"tokens.values": 8, "s": 16, "labels.values": 12}),
+        ({"kind": "tokens", "max_tokens": 2, "max_rows": 1}, CUT, PAD, {"ids": 8, "n": 8, "x": 8}),
+        ({"kind": "tokens", "max_tokens": 1000, "padded": True}, CUT, PAD, {"ids": 12, "n": 16, "x": 24}),
+        ({"kind": "tokens", "max_tokens": 5, "padded": True}, CUT, PAD, {"ids": 12, "n": 16, "x": 20}),
         ({"kind": "packed", "capacity": 8, "rows": 4}, CUT, "o = lengths_to_segment_ids(piece_lengths)",
          {"ids": 4 * 8 * 4, "pieces": 32, "piece_lengths": 32 * 8, "id": 32 * 8, "o": 32 * 8 * 8}),
-        ({"kind": "packed", "capacity": 8}, CUT, "o = lengths_to_offsets(pieces)", {"ids": None, "o": None}),
+        ({"kind": "packed", "capacity": 2}, CUT, "o = lengths_to_offsets(pieces)", {"ids": 5 * 2 * 4, "o": 48}),
     ],
 )  # fmt: skip
 def test_what_batches_and_nets_can_have_in_bytes_at_most(source, batch, prepare, net, bounds):
@@ -61,16 +71,16 @@ def test_the_bounds_are_printed_for_people(source):
     found = check(Job.from_dict({"source": source, "prepare": {"net": CUT}, "net": {"net": PAD}}))
     assert str(found).endswith("""
 [batch]
-ids  int32{sum(n):0..131072} ≤ 512.0 KiB
+ids  int32{sum(n):0..3} ≤ 12 B
 n  int64{batch:0..256} ≤ 2.0 KiB
 id  int64{batch:0..256} ≤ 2.0 KiB
 
 [net]
-# ids: int32{sum(n):0..131072} ≤ 512.0 KiB
+# ids: int32{sum(n):0..3} ≤ 12 B
 # n: int64{batch:0..256} ≤ 2.0 KiB
-x, mask = pad(ids, n)    # x int32{batch:0..256,max(n):0..512} ≤ 512.0 KiB, mask bool{batch:0..256,max(n):0..512} ≤ 128.0 KiB
+x, mask = pad(ids, n)    # x int32{batch:0..256,max(n):0..3} ≤ 3.0 KiB, mask bool{batch:0..256,max(n):0..3} ≤ 768 B
 return x, mask
-# all tensors ≤ 1.1 MiB""")
+# all tensors ≤ 7.8 KiB""")
 
 
 def test_packed_batches_have_rows_of_the_capacity(source):
@@ -79,7 +89,70 @@ def test_packed_batches_have_rows_of_the_capacity(source):
             {"source": {**source, "columns": ["tokens"]}, "batch": {"kind": "packed", "capacity": 8}}
         )
     )
-    assert str(found.batch["tokens"]) == "int32{rows,8}"
+    assert str(found.batch["tokens"]) == "int32{rows:0..2,8}"
+
+
+SPLIT = "x, k, c = split_sequences(tokens.values, tokens.lengths, chunk=2)\nreturn x, k"
+FEW = "x, k = filter_sequences(tokens.values, tokens.lengths > 1, tokens.lengths)\nreturn x, k"
+PLANS = [
+    {"n": 3},
+    {"kind": "tokens", "max_tokens": 6, "lengths": "tokens"},
+    {"kind": "tokens", "max_tokens": 9, "padded": True, "lengths": "tokens"},
+    {"kind": "packed", "capacity": 4, "lengths": "tokens"},
+    {"kind": "packed", "capacity": 3, "strategy": "concat", "lengths": "tokens"},
+]
+
+
+@pytest.mark.parametrize("prepare", [None, SPLIT, FEW])
+@pytest.mark.parametrize("plan", PLANS)
+@given(
+    rows=st.lists(st.lists(st.integers(0, 9), max_size=6), min_size=1, max_size=12),
+    group=st.integers(1, 5),
+    window=st.sampled_from([8, 100, 10_000]),
+)
+@settings(max_examples=settings.default.max_examples // 5)
+def test_batches_stay_within_what_the_footers_say(plan, prepare, rows, group, window):
+    lengths = plan.get("lengths") and ("k" if prepare else "tokens")
+    with TemporaryDirectory() as folder:
+        table = pa.table({"tokens": pa.array(rows, pa.list_(pa.int32()))})
+        pq.write_table(table, f"{folder}/x.parquet", row_group_size=group)
+        job = Job.from_dict({
+            "source": {"paths": [f"{folder}/x.parquet"]},
+            "order": {"window": window},
+            "batch": {**plan, **({"lengths": lengths} if lengths else {})},
+            **({"prepare": {"net": prepare}} if prepare else {}),
+        })  # fmt: skip
+        found, batches = check(job), list(open_loader(job))
+    most = {name: spec.byte_bound for name, spec in found.batch.items()}
+    assert None not in most.values()
+    for batch in batches:
+        assert {name for name, tensor in batch.items() if tensor.nbytes > most[name]} == set()
+
+
+def test_a_size_that_every_block_adds_to_is_counted_in_every_block(tmp_path):
+    pq.write_table(pa.table({"tokens": [[1], [2, 3], []]}), tmp_path / "x.parquet", row_group_size=1)
+    job = Job.from_dict({
+        "source": {"paths": [str(tmp_path / "x.parquet")]}, "prepare": {"net": "o = lengths_to_offsets(tokens.lengths)\nreturn o"},
+        "batch": {"n": 100},
+    })  # fmt: skip
+    (batch,) = open_loader(job)
+    assert len(batch["o"]) == 6
+    bounds = SourceBounds.of(open_loader(job))
+    rows = Dimension.symbol("rows")
+    assert [bounds.over_all_blocks(size) for size in (rows, rows + 1, Dimension(4), rows - rows)] == [
+        3,
+        6,
+        12,
+        0,
+    ]
+    assert bounds.over_all_blocks(Dimension.dynamic()) is None
+    assert bounds.over_all_blocks(Dimension.sum_of("tokens.lengths")) == 4
+
+
+def test_every_tensor_of_the_example_has_a_bound():
+    found = str(check(Job.read(Path(__file__).parents[2] / "examples" / "pack_source.toml")))
+    assert "≤ ?" not in found
+    assert "≤" in found
 
 
 def test_values_of_one_column_with_lengths_of_another_fail_before_reading(source):

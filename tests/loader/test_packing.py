@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seqflow import LodError, OpError, ops
-from seqflow.loader.packing import Packed, packed_batches, windows
+from seqflow.loader.packing import Packed, most_rows, packed_batches, windows
 from seqflow.record import Record
 
 
@@ -34,6 +34,9 @@ def test_every_token_is_packed_once_whatever_the_window(blocks, capacity, strate
     found = list(packed_batches(records, Packed(capacity, strategy, rows), "x.lengths", window))
     if rows is not None:
         assert all(batch.num_rows == rows for batch in found[:-1])
+    else:
+        most = most_rows(max([window // 8, *map(sum, blocks)]), capacity)
+        assert all(batch.num_rows <= most for batch in found)
     seen = {}
     for batch in found:
         assert batch["x"].shape == batch["segment_ids"].shape == (batch.num_rows, capacity)

@@ -1,0 +1,73 @@
+"""Upper bounds of the rows and values in each block of a source, from footers and sizes of files alone."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from seqflow.providers.footers import LeafCounts, leaf_counts
+from seqflow.providers.parquet import ParquetSource
+from seqflow.providers.provider import Provider
+from seqflow.providers.text import TextSource
+
+
+class BlockBounds(NamedTuple):
+    """What one block holds at most."""
+
+    rows: int
+    sums: dict[str, int]
+    """The sum of the lengths in each lengths tensor, by its name; tensors without a bound are left out."""
+
+
+def block_bounds(provider: Provider) -> Iterator[BlockBounds] | None:
+    """The bounds of every block; None for a source that does not know its rows before they are read.
+
+    Null values that are filled are not counted: a text that replaces null may be longer than any.
+    """
+    source = provider.source
+    if isinstance(source, ParquetSource):
+        return (BlockBounds(block.num_rows or 0, _sums(leaves)) for block, leaves in leaf_counts(source))
+    if isinstance(source, TextSource):
+        return _file_sizes(source)
+    if source.num_rows is None:
+        return None
+    return (BlockBounds(block.num_rows or 0, {}) for block in provider.blocks())
+
+
+def _sums(leaves: list[LeafCounts]) -> dict[str, int]:
+    """The values of each list, and the bytes of each text. Each element of an outer list has an entry at least."""
+    found: dict[str, int] = {}
+    for leaf in leaves:
+        for end in range(1, len(leaf.path)):
+            name = ".".join((*leaf.path[:end], "lengths"))
+            found[name] = min(leaf.entries, found.get(name, leaf.entries))
+        if leaf.text_bytes is not None:
+            found[".".join((*leaf.path, "lengths"))] = leaf.text_bytes
+    return found
+
+
+def _file_sizes(source: TextSource) -> Iterator[BlockBounds]:
+    path, content = (f"{field.name}.lengths" for field in source.selection.renamed)
+    growth = _growth(source)
+    for start, stop in pairwise(source.limits):
+        sums = {path: sum(len(name.encode()) for name in source.paths[start:stop])}
+        if growth is not None:
+            sums[content] = growth * sum(source.sizes[start:stop])
+        yield BlockBounds(stop - start, sums)
+
+
+_GROWTH = {"ascii": 1, "utf-8": 1, "iso8859-1": 2, "cp1252": 3}
+"""The most bytes of UTF-8 that a byte of an encoding becomes."""
+_REPLACEMENT = len("\N{REPLACEMENT CHARACTER}".encode())
+
+
+def _growth(source: TextSource) -> int | None:
+    """The most bytes of text that a byte of a file becomes; None where that is not known."""
+    if source.encoding is None:
+        return 1
+    growth = _GROWTH.get(codecs.lookup(source.encoding).name)
+    if growth is None or source.errors != "replace":
+        return growth
+    return max(growth, _REPLACEMENT)

@@ -1,0 +1,57 @@
+"""Upper bounds of the sizes in a job's source, and what they say of sizes added up over all its blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from seqflow.loader import Loader
+from seqflow.providers.block_bounds import BlockBounds, block_bounds
+from seqflow.shape import Dimension, DimensionLike
+
+
+@dataclass(frozen=True, slots=True)
+class SourceBounds:
+    """What a source holds at most: each of its blocks, and all of them."""
+
+    blocks: int | None = None
+    """The number of blocks; None where it is not known before reading."""
+    block: Mapping[str, int] = field(default_factory=dict)
+    """The most that any block has, by size: `rows`, or `sum(tokens.lengths)`."""
+    total: Mapping[str, int] = field(default_factory=dict)
+    """The same for all blocks together."""
+
+    @classmethod
+    def of(cls, loader: Loader) -> SourceBounds:
+        """The bounds that footers and sizes of files give."""
+        blocks = block_bounds(loader.source)
+        if blocks is None:
+            return cls()
+        found = [_by_size(block, loader) for block in blocks]
+        known = set[str]().union(*found).intersection(*found)
+        return cls(
+            len(found),
+            {size: max(block[size] for block in found) for size in known},
+            {size: sum(block[size] for block in found) for size in known},
+        )
+
+    def limits(self, names: Mapping[str, object]) -> dict[DimensionLike, int]:
+        """Bounds of the sums of those lengths tensors that are among `names`, in one block."""
+        sums = {Dimension.sum_of(name): name for name in names}
+        return {size: self.block[str(size)] for size in sums if str(size) in self.block}
+
+    def over_all_blocks(self, size: Dimension) -> int | None:
+        """The most that a size of a block, prepared or not, adds up to over all blocks."""
+        if self.blocks is None:
+            return None
+        bounds = [] if size.max_length is None else [self.blocks * size.max_length]
+        if size.terms and all(k > 0 and atom.text in self.total for atom, k in size.terms):
+            bounds.append(
+                self.blocks * size.constant + sum(k * self.total[atom.text] for atom, k in size.terms)
+            )
+        return min(bounds, default=None)
+
+
+def _by_size(block: BlockBounds, loader: Loader) -> dict[str, int]:
+    sums = {} if isinstance(loader.fill, str) else block.sums  # a fill may be longer than any text
+    return {"rows": block.rows} | {str(Dimension.sum_of(name)): most for name, most in sums.items()}
