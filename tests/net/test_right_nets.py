@@ -422,6 +422,22 @@ FIRST_TABLE = {
         "y = where(lengths_to_mask(minimum(doc.lengths, 2), max_length=2), x, 0)",
         lambda r: [(row + [0, 0])[:2] for row in r.doc],
     ),
+    "padded for truncated lengths, masked by the whole": (
+        "x, _ = pad(doc.values, doc.lengths, max_length=2, truncate=True)\n"
+        "y = where(lengths_to_mask(doc.lengths, max_length=2), x, 0)",
+        lambda r: [(row + [0, 0])[:2] for row in r.doc],
+    ),
+    "one column padded to two widths, each with its mask": (
+        "x, _ = pad(doc.values, doc.lengths, max_length=8)\nz, _ = pad(doc.values, doc.lengths, value=7)\n"
+        "wide = where(lengths_to_mask(doc.lengths, max_length=8), x, 0)\n"
+        "y = reduce_sum(wide, axes=[1]) + reduce_sum(where(lengths_to_mask(doc.lengths), z, 0), axes=[1])",
+        lambda r: [2 * sum(row) for row in r.doc],
+    ),
+    "a mask of the widest and one of the longest": (
+        "x, wide = pad(doc.values, doc.lengths, max_length=8)\nz, close = pad(doc.values, doc.lengths)\n"
+        "y = reduce_sum(cast(wide, dtype='int64'), axes=[1]) * reduce_sum(where(close, z, 0), axes=[1])",
+        lambda r: [len(row) * sum(row) for row in r.doc],
+    ),
     "scores beyond the lengths are masked": (
         "x, _ = pad(doc.values, doc.lengths, value=7)\n"
         "y = reduce_sum(sequence_mask(x, doc.lengths, mode='sequence', fill=0), axes=[1])",
