@@ -63,7 +63,8 @@ def _declare(row: Function) -> OpDef:
     return _described(
         OpDef(
             row.name, signature, attributes, call, call, None, _docs(row),
-            caffe2=_ORIGINS.get(row.name), shape=_shape_of(row), claims=_COMMUTES if row.name in _COMMUTATIVE else NONE,
+            caffe2=_ORIGINS.get(row.name), shape=_shape_of(row),
+            claims=_COMMUTES if row.name in _COMMUTATIVE else NONE,
         )
     )  # fmt: skip
 

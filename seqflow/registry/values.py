@@ -152,8 +152,9 @@ def _defined(
     other = op.claims.look_up(name)
     names = [argument.name for argument in other.signature.input_arguments]
     if isinstance(arguments, Each):
-        first, *more = inputs[arguments.name]
-        for one in more:
+        elements = _flat([inputs[arguments.name]])
+        first = elements[0]
+        for one in elements[1:]:
             pair = dict(zip(names, (first, one), strict=True))
             first = output_value(other, other.output_names[0], 0, pair, other.complete({}), equalities)
         return first

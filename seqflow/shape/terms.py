@@ -298,7 +298,7 @@ _WORDS: dict[str, Callable[[Term], str]] = {
     "new": lambda term: f"new rows that {term.data[0]} makes",
 }  # fmt: skip
 
-_ON = {"right": "", "left": "on the left "}
+_ON: dict[Any, str] = {"right": "", "left": "on the left "}
 
 _ROWS = frozenset({"rows", "variable", "described", "select", "sliced", "groups", "joined", "flat", "new"})
 

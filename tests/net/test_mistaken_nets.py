@@ -375,7 +375,10 @@ BOTH_TABLES = {
         "y = lengths_sum(page.values, page.lengths) - lengths_sum(doc.values, doc.lengths)",
         PLACES,
     ),
-    "values of one table by the lengths of the other": ("y = lengths_sum(doc.values, page.lengths)", OTHER_COLUMN),
+    "values of one table by the lengths of the other": (
+        "y = lengths_sum(doc.values, page.lengths)",
+        OTHER_COLUMN,
+    ),
     "values of two tables": ("y = doc.values + page.values", OTHER_COLUMN),
     "sequences filtered by the other table": (
         "y, _ = filter_sequences(doc.values, chosen, doc.lengths)",
@@ -404,7 +407,7 @@ def two_ops(ops_of_a_user):
 
 
 def table(nets):
-    return pytest.mark.parametrize("text, words", nets.values(), ids=nets)
+    return pytest.mark.parametrize(("text", "words"), nets.values(), ids=nets)
 
 
 @table(FIRST_TABLE | OF_ONE_SIZE | BOTH_TABLES)
@@ -433,12 +436,12 @@ dtypes = pytest.mark.parametrize("text", DTYPES.values(), ids=DTYPES)
 @dtypes
 def test_inference_before_data_refuses_its_dtypes(text):
     net = net_of(text)
-    with pytest.raises(OpTypeError, match="float|int|bool"):
+    with pytest.raises(OpTypeError, match=r"float|int|bool"):
         net.infer(used(net, SPECS))
 
 
 @pytest.mark.parametrize("text", (DTYPES | SHARED_DTYPES).values(), ids=DTYPES | SHARED_DTYPES)
 def test_a_run_refuses_its_dtypes(text):
     net = net_of(text)
-    with pytest.raises(OpTypeError, match="float|int|bool"):
+    with pytest.raises(OpTypeError, match=r"float|int|bool"):
         sf.run(net, TENSORS)

@@ -7,7 +7,15 @@ a plain mapping, the rows are those they meet first; so the nets run from both.
 import numpy as np
 import pytest
 from two_tables import (
-    FIRST, SECOND, SPECS, TENSORS, empty, lists, net_of, record, used,
+    FIRST,
+    SECOND,
+    SPECS,
+    TENSORS,
+    empty,
+    lists,
+    net_of,
+    record,
+    used,
 )  # fmt: skip
 
 import seqflow as sf
@@ -23,7 +31,11 @@ def sums(rows):
 
 def paired(rows, others, function=lambda x, y: x * y):
     """A function of row i of one and row i of the other, flat."""
-    return [function(x, y) for row, other in zip(rows, others, strict=True) for x, y in zip(row, other, strict=True)]
+    return [
+        function(x, y)
+        for row, other in zip(rows, others, strict=True)
+        for x, y in zip(row, other, strict=True)
+    ]
 
 
 def kept(rows, flags):
@@ -87,7 +99,7 @@ FIRST_TABLE = {
     ),
     "columns of the record meet row by row": (
         "y = score * label + where(flag, score, label)",
-        lambda r: [s * l + (s if f else l) for s, l, f in zip(r.score, r.label, r.flag, strict=True)],
+        lambda r: [s * n + (s if f else n) for s, n, f in zip(r.score, r.label, r.flag, strict=True)],
     ),
     "a value of the record is expanded to the rows of a column": (
         "y = expand(score, doc.lengths) * doc.values",
@@ -95,12 +107,12 @@ FIRST_TABLE = {
     ),
     "lengths are values of the record as well": (
         "y = doc.lengths + tag.lengths * label",
-        lambda r: [len(a) + len(b) * l for a, b, l in zip(r.doc, r.tag, r.label, strict=True)],
+        lambda r: [len(a) + len(b) * n for a, b, n in zip(r.doc, r.tag, r.label, strict=True)],
     ),
     # Selections
     "the same mask selects the same rows": (
-        "s, _ = boolean_mask(score, flag)\nl, _ = boolean_mask(label, flag)\ny = s * l",
-        lambda r: kept([s * l for s, l in zip(r.score, r.label, strict=True)], r.flag),
+        "s, _ = boolean_mask(score, flag)\nn, _ = boolean_mask(label, flag)\ny = s * n",
+        lambda r: kept([s * n for s, n in zip(r.score, r.label, strict=True)], r.flag),
     ),
     "a mask selects rows and their lengths": (
         "m = doc.values > 2\nv, _ = boolean_mask(doc.values, m)\nn = boolean_mask_lengths(m, doc.lengths)\n"
@@ -144,11 +156,11 @@ FIRST_TABLE = {
     ),
     "rows that were taken out are put back": (
         "s, _ = boolean_mask(score, flag)\ny = boolean_unmask([s], [flag], fill=0) + label",
-        lambda r: [(s if f else 0) + l for s, f, l in zip(r.score, r.flag, r.label, strict=True)],
+        lambda r: [(s if f else 0) + n for s, f, n in zip(r.score, r.flag, r.label, strict=True)],
     ),
     "slices that are alike take the same rows": (
         "y = slice_axes(score, starts=[1], stops=[3]) * slice_axes(label, starts=[1], stops=[3])",
-        lambda r: [s * l for s, l in zip(r.score[1:3], r.label[1:3], strict=True)],
+        lambda r: [s * n for s, n in zip(r.score[1:3], r.label[1:3], strict=True)],
     ),
     "a slice of the lengths describes no rows but is a column": (
         "y = slice_axes(doc.lengths, starts=[0], stops=[2]) + slice_axes(tag.lengths, starts=[0], stops=[2])",
@@ -157,19 +169,19 @@ FIRST_TABLE = {
     "slices of sequences that are alike have the same lengths": (
         "v, _ = slice_sequences(doc.values, label, label, doc.lengths, clip=True)\n"
         "_, n = slice_sequences(doc.values * 2, label, label, doc.lengths, clip=True)\ny = lengths_sum(v, n)",
-        lambda r: [sum(row[l : l + l]) for row, l in zip(r.doc, r.label, strict=True)],
+        lambda r: [sum(row[n : n + n]) for row, n in zip(r.doc, r.label, strict=True)],
     ),
     "parts of a split that are alike have the same rows": (
         "a, b = split(score, parts=2)\nc, d = split(label, parts=2)\ny = concat([a * c, b * d])",
-        lambda r: [s * l for s, l in zip(r.score, r.label, strict=True)],
+        lambda r: [s * n for s, n in zip(r.score, r.label, strict=True)],
     ),
     "rows gathered by the same indices are the same rows": (
         "y = gather(score, label) * gather(doc.lengths, label)",
-        lambda r: [r.score[l] * len(r.doc[l]) for l in r.label],
+        lambda r: [r.score[n] * len(r.doc[n]) for n in r.label],
     ),
     "sequences are gathered with their rows of the record": (
         "v, n = gather_sequences(doc.values, label, doc.lengths)\ny = lengths_sum(v, n) * gather(score, label)",
-        lambda r: [sum(r.doc[l]) * r.score[l] for l in r.label],
+        lambda r: [sum(r.doc[n]) * r.score[n] for n in r.label],
     ),
     "two columns are trimmed alike": (
         "v, n = trim_dataset(doc.values, doc.lengths, multiple_of=3)\n"
@@ -207,11 +219,11 @@ FIRST_TABLE = {
     ),
     "gathered sequences, and gathered lengths": (
         "v, _ = gather_sequences(doc.values, label, doc.lengths)\ny = lengths_sum(v, gather(doc.lengths, label))",
-        lambda r: [sum(r.doc[l]) for l in r.label],
+        lambda r: [sum(r.doc[n]) for n in r.label],
     ),
     "repeated sequences, and expanded lengths": (
         "v, _ = repeat_sequences(doc.values, label, doc.lengths)\ny = lengths_sum(v, expand(doc.lengths, label))",
-        lambda r: [sum(row) for row, l in zip(r.doc, r.label, strict=True) for _ in range(l)],
+        lambda r: [sum(row) for row, n in zip(r.doc, r.label, strict=True) for _ in range(n)],
     ),
     "empty sequences padded, and the maximum by hand": (
         "v, _ = pad_empty(doc.values, doc.lengths, value=5)\ny = lengths_sum(v, maximum(doc.lengths, 1))",
@@ -339,7 +351,7 @@ FIRST_TABLE = {
         "y = unsorted_segment_sum(score, label, num_segments=3) * unsorted_segment_max(score, label, num_segments=3)",
         lambda r: [
             sum(s) * max(s, default=0)
-            for s in ([s for s, l in zip(r.score, r.label, strict=True) if l == i] for i in range(3))
+            for s in ([s for s, n in zip(r.score, r.label, strict=True) if n == i] for i in range(3))
         ],
     ),
     "segment ids group the rows of a column": (
@@ -384,7 +396,7 @@ FIRST_TABLE = {
     "a mask made of the lengths is that of pad": (
         "x, _ = pad(doc.values, doc.lengths, value=7)\n"
         "y = reduce_sum(x * lengths_to_mask(doc.lengths), axes=[1]) * label",
-        lambda r: [sum(row) * l for row, l in zip(r.doc, r.label, strict=True)],
+        lambda r: [sum(row) * n for row, n in zip(r.doc, r.label, strict=True)],
     ),
     "padded on the left, in all places": (
         "x, _ = pad(doc.values, doc.lengths, side='left', value=7)\nmask = lengths_to_mask(doc.lengths, side='left')\n"
@@ -420,12 +432,12 @@ FIRST_TABLE = {
     "padded for truncated lengths": (
         "x, _ = pad(doc.values, doc.lengths, max_length=2, truncate=True)\n"
         "y = where(lengths_to_mask(minimum(doc.lengths, 2), max_length=2), x, 0)",
-        lambda r: [(row + [0, 0])[:2] for row in r.doc],
+        lambda r: [[*row, 0, 0][:2] for row in r.doc],
     ),
     "padded for truncated lengths, masked by the whole": (
         "x, _ = pad(doc.values, doc.lengths, max_length=2, truncate=True)\n"
         "y = where(lengths_to_mask(doc.lengths, max_length=2), x, 0)",
-        lambda r: [(row + [0, 0])[:2] for row in r.doc],
+        lambda r: [[*row, 0, 0][:2] for row in r.doc],
     ),
     "one column padded to two widths, each with its mask": (
         "x, _ = pad(doc.values, doc.lengths, max_length=8)\nz, _ = pad(doc.values, doc.lengths, value=7)\n"
@@ -455,12 +467,12 @@ FIRST_TABLE = {
     "updates of sequences go to their rows": (
         "x, _ = pad(doc.values, doc.lengths, max_length=3)\n"
         "y = scatter_sequences(x, doc.values, lengths_to_positions(doc.lengths), doc.lengths)",
-        lambda r: [[2 * v for v in (row + [0] * 3)[:3]] for row in r.doc],
+        lambda r: [[2 * v for v in [*row, 0, 0, 0][:3]] for row in r.doc],
     ),
     # Broadcasting
     "a mean over all rows is subtracted from each": (
         "y = point - reduce_mean(point, axes=[0])",
-        lambda r: [[v - sum(c) / len(c) for v, c in zip(x, zip(*r.point), strict=True)] for x in r.point],
+        lambda r: [[v - sum(c) / len(c) for v, c in zip(x, zip(*r.point, strict=True), strict=True)] for x in r.point],
     ),
     "the sum of all rows divides each": (
         "y = doc.values / (reduce_sum(doc.values) + 1)",
@@ -468,11 +480,11 @@ FIRST_TABLE = {
     ),
     "each row gets its value": (
         "y = point * expand_dims(score, axis=1) - reshape(label, [-1, 1])",
-        lambda r: [[v * s - l for v in x] for x, s, l in zip(r.point, r.score, r.label, strict=True)],
+        lambda r: [[v * s - n for v in x] for x, s, n in zip(r.point, r.score, r.label, strict=True)],
     ),
     "a column of one axis each": (
         "p = expand_dims(score, axis=1)\ny = squeeze(p - expand_dims(label, axis=1), axis=[1])",
-        lambda r: [s - l for s, l in zip(r.score, r.label, strict=True)],
+        lambda r: [s - n for s, n in zip(r.score, r.label, strict=True)],
     ),
     "each row is centred": (
         "y = emb.values - expand_dims(reduce_mean(emb.values, axes=[1]), axis=1)",
@@ -530,7 +542,7 @@ FIRST_TABLE = {
     # Dtypes
     "numbers of different dtypes meet": (
         "y = cast(point, dtype='float64') * 2 + cast(reshape(label, [-1, 1]), dtype='float32')",
-        lambda r: [[2 * v + l for v in x] for x, l in zip(r.point, r.label, strict=True)],
+        lambda r: [[2 * v + n for v in x] for x, n in zip(r.point, r.label, strict=True)],
     ),
     "rows are cast to the dtype of what they join": (
         "y = concat([cast(label, dtype='float32'), score])",
@@ -542,7 +554,10 @@ FIRST_TABLE = {
 def recurrent(row):
     state = [0.0] * 3
     for x in row:
-        state = [max(0, v) for v in fc(x, WEIGHT, [h + b for h, b in zip([*state[1:], state[0]], BIAS, strict=True)])]
+        state = [
+            max(0, v)
+            for v in fc(x, WEIGHT, [h + b for h, b in zip([*state[1:], state[0]], BIAS, strict=True)])
+        ]
     return state
 
 
@@ -583,11 +598,11 @@ BOTH_TABLES = {
     ),
     "rows of one table looked up from another": (
         "y = gather(rating, label) * score",
-        lambda r: [r.rating[l] * s for l, s in zip(r.label, r.score, strict=True)],
+        lambda r: [r.rating[n] * s for n, s in zip(r.label, r.score, strict=True)],
     ),
     "sequences of one table looked up from another": (
         "v, n = gather_sequences(page.values, label, page.lengths)\ny = lengths_sum(v, n) + label",
-        lambda r: [sum(r.page[l]) + l for l in r.label],
+        lambda r: [sum(r.page[n]) + n for n in r.label],
     ),
     "columns of both tables are joined with their lengths": (
         "v = concat([doc.values, page.values])\nn = concat([doc.lengths, page.lengths])\n"
@@ -607,7 +622,7 @@ def two_ops(ops_of_a_user):
 
 
 def table(nets):
-    return pytest.mark.parametrize("text, expected", nets.values(), ids=nets)
+    return pytest.mark.parametrize(("text", "expected"), nets.values(), ids=nets)
 
 
 @table(FIRST_TABLE | OF_KNOWN_WIDTH | OF_FOUR_ROWS | BOTH_TABLES)
@@ -639,7 +654,10 @@ def test_run_on_tensors_that_are_called_otherwise(text, expected):
     for name in sorted(plain, key=len, reverse=True):
         text = text.replace(name, plain[name])
     net = net_of(text)
-    check(sf.run(net, used(net, {plain[name]: array for name, array in TENSORS.items()})), expected(lists(FIRST)))
+    check(
+        sf.run(net, used(net, {plain[name]: array for name, array in TENSORS.items()})),
+        expected(lists(FIRST)),
+    )
 
 
 def check(outputs, expected):
