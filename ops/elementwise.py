@@ -14,7 +14,7 @@ from seqflow.registry import OpDef, get, register
 from seqflow.registry.description import help_text
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute, parse
-from seqflow.signature.claims import Claims
+from seqflow.signature.claims import NONE, Claims
 
 if TYPE_CHECKING:
     from seqflow.shape import Equalities, InferenceContext
@@ -47,6 +47,11 @@ _ORIGINS = {
     "where": "Where",
 }  # fmt: skip
 """The operators of Caffe2 that they are."""
+_COMMUTATIVE = {
+    "add", "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "logical_and", "logical_or", "logical_xor", "maximum",
+    "minimum", "mul", "not_equal",
+}  # fmt: skip
+_COMMUTES = Claims(commutes=True)
 
 
 def _declare(row: Function) -> OpDef:
@@ -59,6 +64,7 @@ def _declare(row: Function) -> OpDef:
         OpDef(
             row.name, signature, attributes, call, call, None, _docs(row),
             caffe2=_ORIGINS.get(row.name), shape=_shape_of(row),
+            claims=_COMMUTES if row.name in _COMMUTATIVE else NONE,
         )
     )  # fmt: skip
 

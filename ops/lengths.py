@@ -68,7 +68,11 @@ def _bound_cu_seqlens(ctx: "InferenceContext") -> None:
     ctx.limit(ctx.max_of("cu_seqlens"), ctx.sum_of("lengths"))
 
 
-@op("lengths[B] -> int32 cu_seqlens[B+1]", shape=_bound_cu_seqlens)
+@op(
+    "lengths[B] -> int32 cu_seqlens[B+1]",
+    shape=_bound_cu_seqlens,
+    defines={"cu_seqlens": "lengths_to_offsets(lengths)"},
+)
 def lengths_to_cu_seqlens(lengths: Array) -> Array:
     """Offsets in int32, as kernels for variable-length attention take them.
 

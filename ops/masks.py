@@ -1,7 +1,7 @@
 """Masks: which places of dense data hold something."""
 
 from math import prod
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from seqflow.kernels.arrays import Array, integers
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
 
 INT64 = np.iinfo(np.int64)
 TRIANGLES = {
@@ -61,7 +64,16 @@ def zero_after_length(x: Array, lengths: Array) -> Array:
     return y
 
 
-@op("x[R, *e], int bounds[K]? -> y[P=R, *e]", caffe2="SequenceMask")
+def _check_bounds_rows(ctx: "InferenceContext") -> None:
+    """Where each row of x has a bound, these are bounds of its rows, and lengths those it is padded for."""
+    each_row = ctx.attr("axis") == 1 and ctx.attr("batch") is None and ctx.attr("mode") not in TRIANGLES
+    if each_row and ctx.num_inputs == 2:
+        ctx.merge_rows("x", "bounds")
+        if ctx.attr("mode") == "sequence":
+            ctx.check_steps("x", 1, "bounds")
+
+
+@op("x[R, *e], int bounds[K]? -> y[P=R, *e]", caffe2="SequenceMask", shape=_check_bounds_rows)
 def sequence_mask(
     x: Array,
     bounds: Array | None,

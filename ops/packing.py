@@ -83,6 +83,7 @@ def _bound_unpacked(ctx: "InferenceContext") -> None:
     "packed[R, C, *d], int sources[sum(pieces)], lens piece_lengths[sum(pieces)], pieces[R]"
     " -> values[sum(lengths), *d], int64 lengths[num_sequences|B]",
     shape=_bound_unpacked,
+    depends={"lengths": "sources, piece_lengths"},
     inverse="pack_rows if num_sequences",
 )
 def unpack_rows(

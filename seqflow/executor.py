@@ -104,14 +104,15 @@ class NetPlan:
     """Whether all other outputs have the rows of the record."""
 
 
-Structure = tuple[tuple[str, np.dtype[Any], int, Any, tuple[bool, ...]], ...]
+Structure = tuple[tuple[str, np.dtype[Any], int, Any, tuple[int | None, ...]], ...]
 
 
 def _structure(tensors: Mapping[str, Array], parents: Mapping[str, Any]) -> Structure:
-    """Dtypes, ranks and parents; without a parent also which sizes are 1, since these broadcast."""
+    """Dtypes, ranks, parents and sizes: of rows with a parent those of each row, of others which are 1."""
     return tuple([
         (name, array.dtype, array.ndim, parents[name],
-         tuple([size == 1 for size in array.shape]) if parents[name] is _UNKNOWN else ())
+         tuple([1 if size == 1 else None for size in array.shape])
+         if parents[name] is _UNKNOWN else (None, *array.shape[1:])[:array.ndim])
         for name, array in tensors.items()
     ])  # fmt: skip
 
@@ -120,9 +121,9 @@ def _structure(tensors: Mapping[str, Array], parents: Mapping[str, Any]) -> Stru
 def _plan(net: Net, structure: Structure) -> NetPlan:
     own = OwnRows("the record")
     specs = {}
-    for name, dtype, rank, parent, ones in structure:
-        sizes = [Dimension(1) if one else Dimension.dynamic() for one in ones]
-        shape = (PartialShape(sizes) if ones else PartialShape.dynamic(rank)).named(name)
+    for name, dtype, rank, parent, known in structure:
+        sizes = [Dimension.dynamic() if size is None else Dimension(size) for size in known]
+        shape = PartialShape(sizes).named(name)
         if parent is None or parent is _UNKNOWN:
             specs[name] = TensorSpec(dtype, shape, own if rank and parent is None else None)
         else:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqflow.shape import Equalities
 from seqflow.shape.terms import Term, Terms, literal
-from seqflow.signature.claims import NONE, Definition, Space
+from seqflow.signature.claims import NONE, Definition, Each, Space
 from seqflow.signature.rows import NamedOutput
 from seqflow.signature.spaces import Facts, frozen
 
@@ -74,7 +74,8 @@ def output_value(
     alone = "" if len(signature.outputs) == 1 else output
     label = f"{output}.{repetition}" if signature.gives_lists else alone
     key = attributes_key(op, attributes) if key is None else key
-    term = terms.make("call", (op.name, label, given, key), *depends)
+    kind = "commutative" if claims.commutes and attributes.get("alpha", 1) == 1 else "call"
+    term = terms.make(kind, (op.name, label, given, key), *depends)
     if claims is not NONE and not term.is_claimed:
         term.is_claimed = True
         _claim(op, output, term, inputs, attributes, equalities)
@@ -121,8 +122,8 @@ def _claim(
         equalities.unite(term, _defined(op, definition, inputs, attributes, equalities), op.name)
     masked = claims.masks.get(output)
     if masked is not None:
-        side = str(attributes.get("side") or "right")
-        equalities.unite(term, terms.make("mask", side, inputs[masked]), op.name)  # type: ignore[arg-type]
+        layout = attributes.get("side", "right"), attributes.get("max_length"), attributes.get("multiple_of", 1)
+        equalities.unite(term, terms.make("mask", layout, inputs[masked]), op.name)  # type: ignore[arg-type]
     describes = claims.describes.get(output)
     if describes is not None and _may_be_lengths(inputs, terms):
         rows = _spaces(describes, inputs, equalities)
@@ -148,6 +149,13 @@ def _defined(
     name, arguments, keywords = definition
     other = op.claims.look_up(name)
     names = [argument.name for argument in other.signature.input_arguments]
+    if isinstance(arguments, Each):
+        elements = _flat([inputs[arguments.name]])
+        first = elements[0]
+        for one in elements[1:]:
+            pair = dict(zip(names, (first, one), strict=True))
+            first = output_value(other, other.output_names[0], 0, pair, other.complete({}), equalities)
+        return first
     values = [_defined(op, one, inputs, attributes, equalities) for one in arguments]
     given = other.complete(
         {keyword: attributes[value] if isinstance(value, str) else value for keyword, value in keywords}
@@ -187,8 +195,9 @@ def _given_back(
     taken = [argument.name for argument in op.signature.input_arguments]
     its = {name: "values" if name == taken[0] and "values" in made else name for name in inputs}
     originals: dict[str, Term] = {}
+    depends = op.claims.depends.get(output, tuple(inputs))
     for name, term in inputs.items():
-        if its[name] not in made:
+        if its[name] not in made or name not in depends:
             continue
         call = _call_of(term, str(other.name), its[name] if len(made) > 1 else "", equalities)
         if call is None:

@@ -198,6 +198,17 @@ class InferenceContext:
             terms = self.equalities.terms
             self.equalities.unite(terms.value(result), terms.value(given), self.op_name)
 
+    def check_steps(self, key: Key, axis: int, lengths: Key) -> None:
+        """LodError where an axis of an input is padded for other lengths than those in another."""
+        steps = self.axes(key, axis + 1)[axis]
+        tensor = self.tensors.get(self._inputs.names[self._inputs.position(lengths)])
+        if steps is None or steps.kind != "steps" or tensor is None:
+            return
+        terms = self.equalities.terms
+        expected = terms.steps(terms.value(tensor), str(steps.data))
+        if not terms.equal(steps, expected):
+            raise differing(f"{key}.shape[{axis}]", steps, str(lengths), expected).in_op(self.op_name)
+
     def output(self, i: int | str) -> PartialShape:
         """The shape set for an output, by position or name; ShapeError where none was."""
         output = self._outputs[self._check_output(i)]

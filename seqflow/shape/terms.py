@@ -80,7 +80,7 @@ class Terms:
 
     def make(self, kind: str, data: Hashable = None, *args: Term) -> Term:
         """The term of this kind and data for these arguments: always the same one."""
-        key = (kind, data, tuple([self.find(one) for one in args]) if args else args)
+        key = (kind, data, self._found(kind, args) if args else args)
         term = self._made.get(key)
         if term is None:
             term = self._made[key] = Term(kind, data, args, len(self._all))
@@ -88,6 +88,13 @@ class Terms:
             for one in key[2]:
                 one.uses.append(term)
         return term
+
+    def _found(self, kind: str, args: tuple[Term, ...]) -> tuple[Term, ...]:
+        """The terms that stand for the arguments; those of a commutative call have no order."""
+        found = [self.find(one) for one in args]
+        if kind == "commutative":
+            found.sort(key=lambda one: one.number)
+        return tuple(found)
 
     def value(self, tensor: str) -> Term:
         """The value of a tensor; an input, where nothing has been said of it."""
@@ -168,7 +175,7 @@ class Terms:
             self._journal.append(lambda kept=kept: _part(kept))  # type: ignore[misc]
             united.append((kept, gone))
             for use in gone.uses:
-                key = (use.kind, use.data, tuple([self.find(arg) for arg in use.args]))
+                key = (use.kind, use.data, self._found(use.kind, use.args))
                 known = self._made.get(key)
                 kept.uses.append(use)
                 if known is None:
@@ -200,13 +207,22 @@ def _last_to_stay(term: Term) -> tuple[bool, int]:
 
 
 def made_from(terms: Terms, one: Term, other: Term) -> bool:
-    """Whether one of two spaces is made from the rows of the other: flat rows and the sequences they belong to."""
+    """Whether one of two spaces is made from the rows of the other.
+
+    So are the rows of sequences from the sequences, groups from the ids, a slice from what was sliced.
+    """
     return any(
-        variable.kind == "variable"
-        and space.kind == "described"
-        and terms.find(terms.value(str(variable.data))) is terms.find(space.args[0])
+        variable.kind == "variable" and _is_made_from(terms, space, variable)
         for variable, space in ((one, other), (other, one))
     )
+
+
+def _is_made_from(terms: Terms, space: Term, variable: Term) -> bool:
+    if space.kind in ("described", "groups"):
+        tensors = [str(one.data) for one in terms.members(variable) if one.kind == "variable"]
+        return any(terms.equal(terms.value(tensor), space.args[0]) for tensor in tensors)
+    rows = [terms.find(one) for one in space.args if one.is_rows]
+    return any(one is variable or _is_made_from(terms, one, variable) for one in dict.fromkeys(rows))
 
 
 # Words
@@ -215,10 +231,12 @@ def made_from(terms: Terms, one: Term, other: Term) -> bool:
 def words(one: Term, other: Term) -> tuple[str, str]:
     """How two spaces of rows differ, and what to write where they are meant to be the same."""
     kinds = {one.kind, other.kind}
+    if kinds == {"steps"} and one.data != other.data:
+        return "padded on different sides", "write the same side= in all places"
     if kinds == {"steps"}:
         return "padded for other lengths", f"if the lengths are the same: {_same('same_lengths', one, other)}"
     if "steps" in kinds:
-        return "rows meet the steps of a padded axis", "transpose one of them, or use unpad or unpack_by_time"
+        return "rows meet the steps of a padded axis", "expand_dims or transpose one of them, or use unpad or unpack_by_time"
     if kinds == {"described"}:
         left, right = (value_text(term.args[0]) for term in (one, other))
         level = left.split(".")[0] == right.split(".")[0] and "." in left and "." in right
@@ -276,13 +294,14 @@ _WORDS: dict[str, Callable[[Term], str]] = {
     "input": lambda term: str(term.data),
     "literal": _literal,
     "call": _call,
+    "commutative": _call,
     "mask": lambda term: f"the mask of {value_text(term.args[0])}",
     "flat mask": lambda term: f"{term.args[0]}, laid flat",
     "made": lambda term: f"what {term.data} made",
     "rows": lambda term: f"the rows of {term.data}",
     "variable": lambda term: f"the rows of {term.data}",
     "described": lambda term: f"the rows that {value_text(term.args[0])} describes",
-    "steps": lambda term: f"steps padded to the longest of {value_text(term.args[0])}",
+    "steps": lambda term: f"steps padded {_ON[term.data]}to the longest of {value_text(term.args[0])}",
     "select": lambda term: f"a selection of {term.args[0]} by {value_text(term.args[1])}",
     "sliced": lambda term: f"a slice of {term.args[0]}",
     "groups": lambda term: f"the groups of {value_text(term.args[0])}",
@@ -290,6 +309,8 @@ _WORDS: dict[str, Callable[[Term], str]] = {
     "flat": lambda term: f"{' × '.join(map(str, term.args))}, laid flat",
     "new": lambda term: f"new rows that {term.data[0]} makes",
 }  # fmt: skip
+
+_ON: dict[Any, str] = {"right": "", "left": "on the left "}
 
 _ROWS = frozenset({"rows", "variable", "described", "select", "sliced", "groups", "joined", "flat", "new"})
 

@@ -32,6 +32,13 @@ class Space:
         return f"{self.head}({', '.join(map(str, self.args))})" if self.args else self.head
 
 
+@dataclass(frozen=True, slots=True)
+class Each:
+    """The elements of an input that is a list, taken together two by two: `add(*lengths)`."""
+
+    name: str
+
+
 Definition = Any
 """A definition as data: a name, a literal that is no text, or (op, arguments, keywords)."""
 
@@ -51,6 +58,8 @@ class Claims:
     describes: Mapping[str, Space] = field(default_factory=dict)
     inverse: str | None = None
     pure: bool = True
+    commutes: bool = False
+    """The order of the inputs does not matter."""
     value: Callable[..., Any] | None = None
     """Says itself what its one output is: an expression is what its functions are."""
     look_up: Callable[[str], Any] = field(default=str, compare=False)
@@ -152,6 +161,8 @@ def _tree(node: ast.AST) -> Definition:
             return name
         case ast.Constant(value=value) if not isinstance(value, str):
             return value
+        case ast.Call(func=ast.Name(id=name), args=[ast.Starred(value=ast.Name(id=elements))]):
+            return name, Each(elements), ()
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
             return name, tuple(map(_tree, args)), tuple((one.arg, _tree(one.value)) for one in keywords)
         case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _FUNCTIONS:
