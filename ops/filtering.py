@@ -24,6 +24,7 @@ Array = np.ndarray[Any, Any]
     caffe2="BooleanMask",
     rows={"K": "select(N, mask)"},
     depends={"positions": "mask"},
+    points={"positions": "N"},
 )
 def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
     """Select the rows where `mask` is true; also gives their positions.
@@ -35,7 +36,7 @@ def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
     return kernels.gather(data, positions), positions
 
 
-@op("{values[_, *d], bool mask[N]}+ -> data[N, *d]", caffe2="BooleanUnmask")
+@op("{values[_, *d], bool mask[N]}+ -> data[N, *d]", caffe2="BooleanUnmask", packed={"values": "mask"})
 def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | None = None) -> Array:
     """Put rows back where masks took them from: the inverse of `boolean_mask`.
 

@@ -70,7 +70,7 @@ def lengths_to_cu_seqlens(lengths: Array) -> Array:
     return offsets.astype(np.int32)
 
 
-@op("lengths[B] -> int64 ids[sum(lengths)]", caffe2="LengthsToSegmentIds")
+@op("lengths[B] -> int64 ids[sum(lengths)]", caffe2="LengthsToSegmentIds", points={"ids": "B"})
 def lengths_to_segment_ids(lengths: Array) -> Array:
     """The sequence each row belongs to; an empty sequence does not appear.
 
@@ -99,7 +99,11 @@ def segment_ids_to_lengths(ids: Array, *, num_segments: NonNegative | None = Non
     return kernels.segment_ids_to_lengths(ids, num_segments)
 
 
-@op("lengths[B] -> int64 ranges[B, 2]", caffe2="LengthsToRanges")
+@op(
+    "lengths[B] -> int64 ranges[B, 2]",
+    caffe2="LengthsToRanges",
+    points={"ranges": "ranges(sum(lengths))"},
+)
 def lengths_to_ranges(lengths: Array) -> Array:
     """The first row and the length of each sequence; an empty one starts where the next one does.
 
