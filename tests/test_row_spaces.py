@@ -16,8 +16,8 @@ from seqflow.carrying.rule import brought_lengths, gives_sequence
 from seqflow.ops.shared import random_bits
 from seqflow.shape import Equalities
 from seqflow.signature import Described, OwnRows, Repeated
-from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum
 from seqflow.signature.declared import declare
+from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum
 from seqflow.signature.rows import name_outputs
 
 EXAMPLES = settings.default.max_examples // 4
