@@ -30,6 +30,7 @@ def _bound_masked(ctx: "InferenceContext") -> None:
     shape=_bound_masked,
     rows={"K": "select(N, mask)"},
     depends={"positions": "mask"},
+    points={"positions": "N"},
 )
 def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
     """Select the rows where `mask` is true; also gives their positions.
@@ -41,7 +42,11 @@ def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
     return kernels.gather(data, positions), positions
 
 
-@op("{like(values) values[_, *d], bool mask[N]}+ -> data[N, *d]", caffe2="BooleanUnmask")
+@op(
+    "{like(values) values[_, *d], bool mask[N]}+ -> data[N, *d]",
+    caffe2="BooleanUnmask",
+    packed={"values": "mask"},
+)
 def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | None = None) -> Array:
     """Put rows back where masks took them from: the inverse of `boolean_mask`.
 

@@ -92,7 +92,12 @@ def _bound_ids(ctx: "InferenceContext") -> None:
     indices_below(ctx, "ids", ctx.dim(ctx.input("lengths"), 0))
 
 
-@op("lengths[B] -> int64 ids[sum(lengths)]", caffe2="LengthsToSegmentIds", shape=_bound_ids)
+@op(
+    "lengths[B] -> int64 ids[sum(lengths)]",
+    caffe2="LengthsToSegmentIds",
+    shape=_bound_ids,
+    points={"ids": "B"},
+)
 def lengths_to_segment_ids(lengths: Array) -> Array:
     """The sequence each row belongs to; an empty sequence does not appear.
 
@@ -127,7 +132,11 @@ def segment_ids_to_lengths(ids: Array, *, num_segments: NonNegative | None = Non
     return kernels.segment_ids_to_lengths(ids, num_segments)
 
 
-@op("lengths[B] -> int64 ranges[B, 2]", caffe2="LengthsToRanges")
+@op(
+    "lengths[B] -> int64 ranges[B, 2]",
+    caffe2="LengthsToRanges",
+    points={"ranges": "ranges(sum(lengths))"},
+)
 def lengths_to_ranges(lengths: Array) -> Array:
     """The first row and the length of each sequence; an empty one starts where the next one does.
 

@@ -36,7 +36,7 @@ def _round_width_up(ctx: "InferenceContext") -> None:
     " -> padded[B, max_length|max(lengths), *d], bool mask[B, max_length|max(lengths)]",
     caffe2="PackSegments",
     shape=_round_width_up,
-    steps={"lengths": "minimum(lengths, max_length) if truncate"},
+    steps={"lengths": "minimum(lengths, max_length) if truncate, max_length"},
     depends={"mask": "lengths"},
     masks={"mask": "lengths"},
 )

@@ -19,7 +19,7 @@ from seqflow.signature import NonNegative, Scalar
 @op(
     "number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[B, *d]",
     caffe2="LengthsSum",
-    describes={"sums": "sum(data)"},
+    describes={"sums": "sum(data) unless empty"},
 )
 def lengths_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """Sum the rows of each segment; an empty segment gives `empty`.

@@ -75,7 +75,7 @@ def _check_offset(offset: int) -> None:
 @op(
     "int tokens[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
     shape=never_longer,
-    inverse="bytes_to_tokens",
+    inverse="bytes_to_tokens unless begin, end",
 )
 def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -> tuple[Array, Array]:
     """Convert ids back to bytes: the inverse of `bytes_to_tokens` with the same `offset`.

@@ -1,7 +1,11 @@
 """What every op promises of rows: permuting a row space that inference proves permutes the outputs that have it."""
 
+from contextlib import ExitStack, contextmanager
+from unittest.mock import patch
+
 import numpy as np
 import pytest
+from claimed import blocks, name_axes, size_name
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies.calls import calls
@@ -9,27 +13,28 @@ from test_every_op import OPS, results
 
 from seqflow import LoD, Sequence, TensorSpec, auto
 from seqflow.carrying.rule import brought_lengths, gives_sequence
+from seqflow.ops.shared import random_bits
+from seqflow.shape import Equalities
 from seqflow.signature import Described, OwnRows, Repeated
-from seqflow.signature.language import AtLeast, Name, Rest, Sum
-
-GIVES_POSITIONS = {"lengths_to_ranges", "lengths_to_segment_ids"}
-"""Ops whose outputs point at rows: where rows move, so do the positions."""
-PACKED_BY_ANOTHER = {"boolean_unmask"}
-"""Ops with an input whose rows another one picks, so that it would have to be permuted by that one's values."""
+from seqflow.signature.declared import declare
+from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum
+from seqflow.signature.rows import name_outputs
 
 EXAMPLES = settings.default.max_examples // 4
 """For each op and claim: there are many of both."""
 every_op = pytest.mark.parametrize("op", OPS, ids=[op.name for op in OPS])
-every_op_that_moves_with_rows = pytest.mark.parametrize(
-    "op",
-    [
-        op
-        for op in OPS
-        if not any(attribute.name == "seed" for attribute in op.attributes)
-        and op.name not in GIVES_POSITIONS | PACKED_BY_ANOTHER
-    ],
-    ids=lambda op: op.name,
-)
+
+
+@contextmanager
+def same_draws(op):
+    """Let an op that draws by the place of a sequence draw the same for all of them."""
+    with ExitStack() as patched:
+        for module in (random_bits.__dict__, op.function.__globals__):
+            if "sequence_bits" in module:
+                patched.enter_context(
+                    patch.dict(module, sequence_bits=lambda seed, count: np.full(count, np.uint64(seed)))
+                )
+        yield
 
 
 class Space:
@@ -72,6 +77,27 @@ class Space:
             if size == max(sizes) and (name == "_" or label == open_inputs[0][0] or size[0] > 2):
                 self.rows[label] = bases.setdefault("*", OwnRows("*"))
         self.bases = list(bases.values())
+        self.names = bases
+        self.packed = {}
+        """The rows that an input holds because masks pick them: where they are true and no mask before them is."""
+        for name, mask in op.claims.packed.items():
+            free = np.ones(len(self.tensors[f"{mask}[0]"]), bool)
+            for i in range(len(inputs[mask])):
+                self.packed[f"{name}[{i}]"] = self.rows[f"{mask}[{i}]"], free & self.tensors[f"{mask}[{i}]"]
+                free &= ~self.tensors[f"{mask}[{i}]"]
+
+    def spec(self, label, array, terms, side):
+        """The spec of an input, with the rows that its axes hold: bases on all axes of their name, and padded steps."""
+        argument = self.arguments[label.partition("[")[0]]
+        axes = [None] * array.ndim
+        for axis, dim in name_axes(argument, array):
+            if isinstance(dim, AtLeast) and isinstance(dim.bound, Max):
+                axes[axis] = terms.steps(terms.value(dim.bound.of), side)
+            elif size_name(dim) in self.names:
+                axes[axis] = self.names[size_name(dim)]
+        if array.ndim:
+            axes[0] = self.rows.get(label, axes[0]) if axes[0] is None or axes[0] in self.bases else axes[0]
+        return declare(TensorSpec(array.dtype, array.shape, axes=axes), terms)
 
     def size(self, base):
         return next(len(self.tensors[label]) for label, rows in self.rows.items() if rows == base)
@@ -106,40 +132,172 @@ def order_of(rows, base, order, spaces, tensors):
     if not isinstance(rows, Described):
         return None
     above = order_of(spaces.get(rows.by), base, order, spaces, tensors)
-    if above is None:
+    return None if above is None else blocks(above, tensors[rows.by])
+
+
+class Orders:
+    """Where the rows of each space come from when a base is put in another order, by the terms of inference."""
+
+    def __init__(self, terms, axes, base, order):
+        self.terms = terms
+        self.axes = axes
+        """Whose rows the axes of each tensor hold."""
+        self.base = base
+        self.order = order
+        self.before = {}
+        """All tensors of the call, and below those of the call with rows in the new order."""
+        self.after = {}
+
+    def follows(self, term):
+        """Whether a space is made of the base."""
+        return any(
+            one.data == self.base if one.kind == "rows"
+            else self.lengths_follow(one.args[0]) if one.kind == "described"
+            else one.kind == "select" and self.follows(one.args[0])
+            for one in self.terms.members(term)
+        )  # fmt: skip
+
+    def lengths_follow(self, value):
+        tensors = [one.tensor for one in self.terms.members(value) if one.tensor in self.axes]
+        return any(axis is not None and self.follows(axis) for one in tensors for axis in self.axes[one][:1])
+
+    def of(self, term):
+        """The order of a space; None where it follows no base. Terms that are equal say the same."""
+        found = [order for one in self.terms.members(term) if (order := self.of_one(one)) is not None]
+        for other in found[1:]:
+            np.testing.assert_array_equal(found[0], other, f"{term} has two orders")
+        return found[0] if found else None
+
+    def of_one(self, term):
+        if term.kind == "rows":
+            return self.order if term.data == self.base else None
+        if term.kind == "described":
+            tensor = self.tensor(term.args[0])
+            axes = self.axes.get(tensor)
+            above = self.of(axes[0]) if axes and axes[0] is not None else None
+            return None if above is None else blocks(above, self.before[tensor])
+        if term.kind == "select":
+            rows, by = self.of(term.args[0]), self.tensor(term.args[1])
+            if rows is None or by is None:
+                return None
+            return picked(rows, self.before[by], self.after[by])
         return None
-    lengths = tensors[rows.by].astype(np.int64)
-    starts = np.cumsum(lengths) - lengths
-    return np.concatenate([np.zeros(0, int), *(np.arange(starts[i], starts[i] + lengths[i]) for i in above)])
+
+    def tensor(self, value):
+        """A tensor that has this value."""
+        names = [one.tensor for one in self.terms.members(value) if one.tensor in self.before]
+        for name in names[1:]:
+            np.testing.assert_array_equal(
+                self.before[name], self.before[names[0]], f"{name} is not {names[0]}"
+            )
+        return names[0] if names else None
 
 
-@every_op_that_moves_with_rows
+def picked(rows, by, by_after):
+    """Where the rows that a mask, or indices, pick come from, when the rows they pick from are put in an order."""
+    old, new = np.arange(len(rows))[by], rows[by_after]
+    return np.array([np.flatnonzero(old == row)[0] for row in new], int)
+
+
+@every_op
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
 def test_proven_row_spaces_are_true_under_permutation(op, data):
     inputs, attributes = data.draw(calls(op))
     space = Space(op, inputs)
-    specs = space.each(inputs, lambda label, array: TensorSpec.of(array, space.rows.get(label)))
+    known = Equalities()
+    side = attributes.get("side", "right")
+    specs = space.each(inputs, lambda label, array: space.spec(label, array, known.terms, side))
     specs = {name: spec_of(value) for name, value in specs.items() if value is not None}
-    outputs = op.infer(specs, attributes, values={k: v for k, v in inputs.items() if v is not None}).outputs
-    names = [f"{op.name}.{name}" for name in op.tensor_names(attributes)]
-    before = results(op, inputs, attributes)
-    tensors = {**space.tensors, **dict(zip(names, before, strict=True))}
-    spaces = {**space.rows, **dict(zip(names, (spec.rows for spec in outputs), strict=True))}
-    for base in space.bases:
-        order = np.array(data.draw(st.permutations(range(space.size(base)))), int)
-        orders = {label: order_of(rows, base, order, spaces, tensors) for label, rows in spaces.items()}
-        if all(orders[name] is None for name in names):
-            continue
+    values = {k: v for k, v in inputs.items() if v is not None}
+    outputs = op.infer(specs, attributes, values=values, equalities=known).outputs
+    names = [f"{op.name}.{name}" for name in op.result_names(attributes)]
+    named = name_outputs(op.signature, names)
+    axes = {label: flat_specs(specs)[label].axes for label in space.tensors} | {
+        name: spec.axes for name, spec in zip(names, outputs, strict=True)
+    }
+    with same_draws(op):
+        before = results(op, inputs, attributes)
+        for base in space.bases:
+            order = np.array(data.draw(st.permutations(range(space.size(base)))), int)
+            moved = permuted_call(space, inputs, base, order)
+            orders = Orders(known.terms, axes, base, order)
+            if not any(axis is not None and orders.follows(axis) for name in names for axis in axes[name]):
+                continue
+            after = results(op, moved, attributes)
+            orders.before = {**space.tensors, **dict(zip(names, before, strict=True))}
+            orders.after = {**flat(space, moved), **dict(zip(names, after, strict=True))}
+            for one, old, new in zip(named, before, after, strict=True):
+                held = [None if axis is None else orders.of(axis) for axis in axes[one.tensor]]
+                pairs = list(zip(axes[one.tensor], held, strict=True))
+                makes_rows = any(axis is not None and axis.is_rows and rows is None for axis, rows in pairs)
+                if makes_rows or all(rows is None for rows in held):
+                    continue
+                for i, axis in enumerate(held):
+                    old = old if axis is None else np.take(old, axis, i)
+                assert_same(
+                    pointed(op, one.argument, new, space, orders), pointed(op, one.argument, old, space, None)
+                )
 
-        def permute(label, array, orders=orders, base=base, order=order):
-            moved = array if orders.get(label) is None else array[orders[label]]
-            return space.permuted(label, moved, base, order)
 
-        permuted = space.each(inputs, permute)
-        for name, old, new in zip(names, before, results(op, permuted, attributes), strict=True):
-            if orders[name] is not None:
-                assert_same(new, old[orders[name]])
+def permuted_call(space, inputs, base, order):
+    """The inputs with the rows of a base in another order, and with them all that these rows describe."""
+    orders = {
+        label: order_of(rows, base, order, space.rows, space.tensors) for label, rows in space.rows.items()
+    }
+
+    def permute(label, array):
+        if label in space.packed and space.packed[label][0] == base:
+            mask = space.packed[label][1]
+            return array[picked(order, mask, mask[order])]
+        moved = array if orders.get(label) is None else array[orders[label]]
+        return space.permuted(label, moved, base, order)
+
+    return space.each(inputs, permute)
+
+
+def pointed(op, argument, values, space, orders):
+    """An output that holds numbers of rows as the rows these were before they moved; all others as they are.
+
+    Starts and lengths are the rows from the start on, one list for each.
+    """
+    claim = op.claims.points.get(argument.field)
+    if claim is None:
+        return values
+    ranges = claim.head == "ranges"
+    of = claim.args[0] if ranges else claim
+    rows = Described(of.args[0].head) if of.args else space.names[of.head]
+    moved = None
+    if orders is not None:
+        moved = orders.of(declare_rows(rows, orders.terms))
+    if not ranges:
+        return values if moved is None else moved[values]
+    starts = [np.arange(start, start + length) for start, length in values]
+    found = [rows if moved is None else moved[rows] for rows in starts]
+    return np.concatenate([np.zeros(0, np.int64), *(np.append(rows, -1) for rows in found)])
+
+
+def declare_rows(rows, terms):
+    return declare(TensorSpec("int64", [0], rows), terms).axes[0]
+
+
+def flat_specs(specs):
+    """All specs by the labels of the tensors."""
+    return {
+        label: spec
+        for name, value in specs.items()
+        for label, spec in (
+            [(f"{name}[{i}]", one) for i, one in enumerate(value)]
+            if isinstance(value, list)
+            else [(name, value)]
+        )
+    }
+
+
+def flat(space, inputs):
+    """The tensors of a call by their labels."""
+    by_label = flat_specs(inputs)
+    return {label: np.asarray(by_label[label]) for label in space.tensors}
 
 
 def spec_of(value):
@@ -219,7 +377,7 @@ def test_an_op_of_auto_gives_what_the_explicit_op_gives(op, data):
             assert ours.lod.num_rows == len(plain)
 
 
-@every_op_that_moves_with_rows
+@every_op
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
 def test_a_carried_lod_is_true_under_permutation(op, data):
@@ -229,13 +387,17 @@ def test_a_carried_lod_is_true_under_permutation(op, data):
         return
     outer = draw_outer(data, space)
     given_ = with_lods(op, space, inputs, outer)
-    before = call(op, given_, attributes)
+    with same_draws(op):
+        before = call(op, given_, attributes)
     base = data.draw(st.sampled_from(space.bases))
     order = np.array(data.draw(st.permutations(range(len(outer[base])))), int)
 
     rows = order_of(Described("outer"), base, order, {"outer": base}, {"outer": outer[base]})
 
     def permute(label, value):
+        if label in space.packed and space.packed[label][0] == base:
+            mask = space.packed[label][1]
+            return value[picked(rows, mask, mask[rows])]
         if isinstance(value, LoD):
             return Sequence(np.zeros(value.num_rows), value)[list(order)].lod if is_above(value) else value
         if isinstance(value, np.ndarray):
@@ -251,9 +413,22 @@ def test_a_carried_lod_is_true_under_permutation(op, data):
     others = [*outer.values(), *space.tensors.values(), *results(op, inputs, attributes)]
     if sum(np.array_equal(one, outer[base]) for one in others) > 1:
         return  # the outer level cannot be told from another, or from lengths of the call
-    after = call(op, space.each(given_, permute), attributes)
-    for old, new in zip(before, after, strict=True):
+    with same_draws(op):
+        after = call(op, space.each(given_, permute), attributes)
+    named = name_outputs(op.signature, op.tensor_names(attributes))
+    orders = Orders(Equalities().terms, {}, base, rows)
+    orders.before, orders.axes = (
+        space.tensors,
+        {
+            label: declare(TensorSpec("int64", [0], held), orders.terms).axes
+            for label, held in space.rows.items()
+        },
+    )
+    for one, old, new in zip(named, before, after, strict=True):
         if isinstance(old, Sequence) and is_above(old.lod):
             expected = old[list(order)]
             assert new.lod == expected.lod
-            assert_same(new.values, expected.values)
+            assert_same(
+                pointed(op, one.argument, new.values, space, orders),
+                pointed(op, one.argument, expected.values, space, None),
+            )

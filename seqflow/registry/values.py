@@ -39,9 +39,18 @@ def name_values(
     padded = {
         name: _defined(op, definition, inputs, attributes, equalities)
         for name, (definition, condition) in op.claims.steps.items()
-        if not condition or attributes.get(condition)
+        if condition.holds(given_attributes(op, attributes))
     }
     return Facts(depends, key, padded)
+
+
+def given_attributes(op: OpDef, attributes: Mapping[str, Any]) -> set[str]:
+    """The attributes that differ from their defaults."""
+    return {
+        one.name
+        for one in op.attributes
+        if one.name in attributes and frozen(attributes[one.name]) != frozen(one.default)
+    }
 
 
 def output_value(
@@ -122,12 +131,17 @@ def _claim(
         equalities.unite(term, _defined(op, definition, inputs, attributes, equalities), op.name)
     masked = claims.masks.get(output)
     if masked is not None:
-        layout = attributes.get("side", "right"), attributes.get("max_length"), attributes.get("multiple_of", 1)
+        layout = (
+            attributes.get("side", "right"),
+            attributes.get("max_length"),
+            attributes.get("multiple_of", 1),
+        )
         equalities.unite(term, terms.make("mask", layout, inputs[masked]), op.name)  # type: ignore[arg-type]
     describes = claims.describes.get(output)
     if describes is not None and _may_be_lengths(inputs, terms):
-        rows = _spaces(describes, inputs, equalities)
-        if rows:
+        space, condition = describes
+        rows = _spaces(space, inputs, equalities)
+        if rows and condition.holds(given_attributes(op, attributes)):
             equalities.unite(terms.described(term), rows[0], op.name)
     if claims.inverse is not None:
         given_back = _given_back(op, output, inputs, attributes, equalities)
@@ -187,9 +201,7 @@ def _given_back(
     op: OpDef, output: str, inputs: Inputs, attributes: Mapping[str, Any], equalities: Equalities
 ) -> Term | None:
     """What the inverse op was given, where the inputs are what it made of it."""
-    name, _, needed = str(op.claims.inverse).partition(" if ")
-    if needed and attributes.get(needed) is None:
-        return None
+    name, condition = op.claims.inverse  # type: ignore[misc]
     other = op.claims.look_up(name)
     made = [argument.field for argument in other.signature.output_arguments]
     taken = [argument.name for argument in op.signature.input_arguments]
@@ -206,6 +218,8 @@ def _given_back(
         theirs = other.complete(dict(key))
         shared = [one for one in attributes if one in theirs and one != "out"]
         if any(frozen(theirs[one]) != frozen(attributes[one]) for one in shared):
+            return None
+        if not condition.holds(given_attributes(op, attributes) | given_attributes(other, theirs)):
             return None
         for one, original in zip(given, call.args, strict=False):
             if not equalities.terms.equal(originals.setdefault(one, original), original):

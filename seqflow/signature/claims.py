@@ -7,13 +7,17 @@
     masks     {"mask": "lengths"}: an output that is true where these lengths have rows
     describes {"lengths": "select(sum(lengths), mask)"}: the rows that an output describes, taken as lengths
     inverse   "pack_rows": the op whose inputs this one gives back, for what that op made of them
+    points    {"positions": "N"}: an output of numbers of rows; in "ranges(N)" each row is a start and a length
+    packed    {"values": "mask"}: an input with the rows that a mask is the first to select
     pure      False: two calls may differ; then nothing is known to be equal to an output
 
+A claim may end with a condition: `if num_sequences` where this attribute has to be given for it to hold, `unless
+empty` where it must not be; given is what differs from its default. That of an inverse may speak of either op.
 Every claim is held against the op by the tests that walk over all ops.
 """
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +43,18 @@ class Each:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """When a claim holds, by the attributes that are given."""
+
+    given: tuple[str, ...] = ()
+    not_given: tuple[str, ...] = ()
+
+    def holds(self, given: Collection[str]) -> bool:
+        """Whether it does where these attributes are given."""
+        return all(name in given for name in self.given) and not any(name in given for name in self.not_given)
+
+
 Definition = Any
 """A definition as data: a name, a literal that is no text, or (op, arguments, keywords)."""
 
@@ -52,11 +68,12 @@ class Claims:
     texts: Mapping[str, str] = field(default_factory=dict)
     """The definitions as they were written."""
     rows: Mapping[str, Space] = field(default_factory=dict)
-    steps: Mapping[str, tuple[Definition, str]] = field(default_factory=dict)
-    """Definitions, and the attribute that has to be given for them to hold."""
+    steps: Mapping[str, tuple[Definition, Condition]] = field(default_factory=dict)
     masks: Mapping[str, str] = field(default_factory=dict)
-    describes: Mapping[str, Space] = field(default_factory=dict)
-    inverse: str | None = None
+    describes: Mapping[str, tuple[Space, Condition]] = field(default_factory=dict)
+    inverse: tuple[str, Condition] | None = None
+    points: Mapping[str, Space] = field(default_factory=dict)
+    packed: Mapping[str, str] = field(default_factory=dict)
     pure: bool = True
     commutes: bool = False
     """The order of the inputs does not matter."""
@@ -67,7 +84,7 @@ class Claims:
 
 
 NONE = Claims()
-_HEADS = {"sum", "select", "sliced", "groups", "joined"}
+_HEADS = {"sum", "select", "sliced", "groups", "joined", "ranges"}
 
 
 def read_claims(
@@ -81,6 +98,8 @@ def read_claims(
     masks: Mapping[str, str] | None = None,
     describes: Mapping[str, str] | None = None,
     inverse: str | None = None,
+    points: Mapping[str, str] | None = None,
+    packed: Mapping[str, str] | None = None,
     pure: bool = True,
     look_up: Callable[[str], Any],
 ) -> Claims:
@@ -96,6 +115,8 @@ def read_claims(
         ("steps", steps, inputs),
         ("masks", masks, outputs),
         ("describes", describes, outputs),
+        ("points", points, outputs),
+        ("packed", packed, inputs),
     ):
         wrong = next((one for one in claimed or () if one not in known), None)
         if wrong is not None:
@@ -111,10 +132,18 @@ def read_claims(
         {output: _definition(name, text) for output, text in (defines or {}).items()},
         dict(defines or {}),
         {axis: _space(name, text) for axis, text in (rows or {}).items()},
-        {one: _conditional(name, text) for one, text in (steps or {}).items()},
+        {
+            one: (_definition(name, claim), condition)
+            for one, (claim, condition) in _conditional(steps).items()
+        },
         dict(masks or {}),
-        {output: _space(name, text) for output, text in (describes or {}).items()},
-        inverse,
+        {
+            output: (_space(name, claim), condition)
+            for output, (claim, condition) in _conditional(describes).items()
+        },
+        None if inverse is None else _split(inverse),
+        {output: _space(name, text) for output, text in (points or {}).items()},
+        dict(packed or {}),
         pure,
         look_up=look_up,
     )
@@ -150,9 +179,15 @@ def _definition(op: str, text: str) -> Definition:
         raise OpError(f"{op}: the definition is {text!r}, expected a call or +, - and * of names") from None
 
 
-def _conditional(op: str, text: str) -> tuple[Definition, str]:
-    definition, _, condition = text.partition(" if ")
-    return _definition(op, definition), condition.strip()
+def _conditional(claims: Mapping[str, str] | None) -> dict[str, tuple[str, Condition]]:
+    return {name: _split(text) for name, text in (claims or {}).items()}
+
+
+def _split(text: str) -> tuple[str, Condition]:
+    """A claim, and the condition it ends with."""
+    claim, _, given = text.partition(" if ")
+    claim, _, not_given = claim.partition(" unless ")
+    return claim.strip(), Condition(_names(given), _names(not_given))
 
 
 def _tree(node: ast.AST) -> Definition:

@@ -196,7 +196,7 @@ class Spaces:
 
     def describe(self, output: str, tensor: str) -> None:
         """Make known which rows of the inputs an output describes, where the op claims it by their name."""
-        claim = self.claims.describes.get(output)
+        claim, _ = self.claims.describes.get(output, (None, None))
         if claim is not None and not claim.args and claim.head in self.named:
             lengths = self.terms.described(self.terms.value(tensor))
             self.equalities.unite(lengths, self.named[claim.head][0], self.op)
