@@ -1,6 +1,7 @@
 """A walk over the registry: what ops claim of their outputs, inference believes, so every claim is held against the op."""
 
 import re
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -96,6 +97,13 @@ def evaluated(text, inputs, attributes):
     """The value of a definition: a net of it, with the attributes as literals."""
     for name, value in attributes.items():
         text = re.sub(rf"\b{name}\b(?!=)", repr(value), text)
+    inputs = dict(inputs)
+    if each := re.fullmatch(r"(\w+)\(\*(\w+)\)", text):  # of a list, its elements two by two
+        elements = {f"{each[2]}_{i}": one for i, one in enumerate(inputs.pop(each[2]))}
+        inputs |= elements
+        text = reduce(lambda left, right: f"{each[1]}({left}, {right})", elements)
+        if len(elements) == 1:
+            return next(iter(elements.values()))
     call = re.match(r"(\w+)\(", text)
     rest = ", _" * (len(registry.get(call[1]).output_names) - 1) if call else ""
     net = Net(f"result{rest} = {text}\nreturn result")
