@@ -148,7 +148,7 @@ class Loader:
 
     def __iter__(self) -> Iterator[Record]:
         stats = self._stats = Stats()
-        handler = BadRowHandler(self.bad_rows)
+        handler = BadRowHandler(self.bad_rows, self.source.files)
         provenance, row = Provenance(), 0
         ahead = self._ahead = Prefetch(self._records(handler, stats, provenance), nbytes, self.memory)
         finished = False
