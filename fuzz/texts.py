@@ -74,10 +74,9 @@ def _signatures() -> list[str]:
 
 @cache
 def _nets() -> list[str]:
-    calls = [registry.get(name) for name in registry.names()]
-    own = [f"y = {op.name}({', '.join(entry.name for entry in op.signature.inputs)})" for op in calls]
+    calls = [f"y = {name}(x.values, x.lengths)\nreturn y" for name in registry.names()]
     return [
-        *own,
+        *calls,
         "x, mask = pad(tokens.values, tokens.lengths)\nreturn x, mask",
         "n = tokens.lengths\nkeep = n > 2\nz = lengths_sum(tokens.values * 2 + 1, n)\nreturn z, keep",
         "# a comment\ny = x.values ** 2 / (1 - x.values)\nreturn y, x.lengths",
