@@ -101,7 +101,7 @@ def _net(rng: random.Random, folder: Path) -> None:
     rows |= {"tokens.lengths": np.array([1, 0, 2]), "tokens.values": np.arange(3)}
     net.infer({name: sf.TensorSpec.of(array) for name, array in rows.items()})
     if rng.random() < 0.5:
-        net(**rows)
+        sf.run(net, rows)
 
 
 def _expression(rng: random.Random, folder: Path) -> None:
