@@ -141,7 +141,9 @@ def _arrow_files() -> list[bytes]:
             for codec in (None, "lz4"):
                 options = pa.ipc.IpcWriteOptions(compression=codec)
 
-                def write(sink: Any, table: pa.Table = table, opener: Any = opener, options: Any = options) -> None:
+                def write(
+                    sink: Any, table: pa.Table = table, opener: Any = opener, options: Any = options
+                ) -> None:
                     with opener(sink, table.schema, options=options) as writer:
                         writer.write_table(table, max_chunksize=16)
 
@@ -164,10 +166,17 @@ def _arrow(rng: random.Random, folder: Path) -> None:
 
 
 def _text(rng: random.Random, folder: Path) -> None:
-    encoding = rng.choice((None, "utf-8", "utf-16", "utf-7", "ascii", "cp1252", "shift_jis", "idna", "unicode_escape"))
+    encoding = rng.choice(
+        (None, "utf-8", "utf-16", "utf-7", "ascii", "cp1252", "shift_jis", "idna", "unicode_escape")
+    )
     content = damaged(rng, "häuser\n日本語 x\r\n".encode("utf-16" if encoding == "utf-16" else "utf-8") * 3)
     errors = rng.choice(("strict", "replace", "ignore"))
-    _open_and_use(rng, folder / "x.txt", content, **({} if encoding is None else {"encoding": encoding, "errors": errors}))
+    _open_and_use(
+        rng,
+        folder / "x.txt",
+        content,
+        **({} if encoding is None else {"encoding": encoding, "errors": errors}),
+    )
 
 
 def _constant(rng: random.Random, folder: Path) -> None:
@@ -241,7 +250,10 @@ def _lying(rng: random.Random, array: pa.Array) -> pa.Array:
         buffers[at] = pa.py_buffer(content + bytes(-len(content) % 8))
     elif rng.random() < 0.5:
         length = rng.choice((length + 1, length * 100, 0))
-    elif array.type not in (pa.string_view(), pa.binary_view()):  # pyarrow itself can't build views without a buffer
+    elif array.type not in (
+        pa.string_view(),
+        pa.binary_view(),
+    ):  # pyarrow itself can't build views without a buffer
         buffers[at] = None
     try:
         return _rebuilt(array.type, length, array, iter(buffers))
@@ -257,7 +269,9 @@ def _rebuilt(kind: pa.DataType, length: int, array: pa.Array, buffers: Any) -> p
         own = [next(buffers)]
         children = [_rebuilt(f.type, length, array.field(k), buffers) for k, f in enumerate(kind)]
     elif kind.num_fields:
-        count = {"fixed_size_list": 1, "list_view": 3, "large_list_view": 3}.get(str(kind).partition("<")[0], 2)
+        count = {"fixed_size_list": 1, "list_view": 3, "large_list_view": 3}.get(
+            str(kind).partition("<")[0], 2
+        )
         own = [next(buffers) for _ in range(count)]
         inner = array.values
         children = [_rebuilt(inner.type, len(inner), inner, buffers)]

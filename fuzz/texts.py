@@ -84,8 +84,20 @@ def _nets() -> list[str]:
     ]
 
 
-_EXPRESSIONS = ["x * 2 + 1", "-(x ** 2) % 3 == 1 & ~(y < 4)", "where(x > 0, x, y / 2)", "min(x, max(y, 3)) // 2", "x if y else 1e-3"]
-_SHAPES = ["sum(lengths)", "B, max(lengths), *d", "[2 * B + 1, N // 2]", "min(a, b), 3", "max(lengths) * B <= 512"]
+_EXPRESSIONS = [
+    "x * 2 + 1",
+    "-(x ** 2) % 3 == 1 & ~(y < 4)",
+    "where(x > 0, x, y / 2)",
+    "min(x, max(y, 3)) // 2",
+    "x if y else 1e-3",
+]
+_SHAPES = [
+    "sum(lengths)",
+    "B, max(lengths), *d",
+    "[2 * B + 1, N // 2]",
+    "min(a, b), 3",
+    "max(lengths) * B <= 512",
+]
 
 
 def _signature(rng: random.Random, folder: Path) -> None:

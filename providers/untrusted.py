@@ -27,5 +27,7 @@ def read_in_child(paths: Sequence[str], read: str) -> None:
         started = done.stdout.split()
         path = paths[int(started[-1])] if started else paths[0]
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        how = f"its reader ended with signal {-done.returncode}" if done.returncode < 0 else "it can't be read"
+        how = (
+            f"its reader ended with signal {-done.returncode}" if done.returncode < 0 else "it can't be read"
+        )
         raise ProviderError(f"{path} is damaged: {how}: {said[0] if said else 'without a message'}")

@@ -75,7 +75,10 @@ def read_job(path: Path, overrides: Mapping[str, Any]) -> Job:
         raise JobError(f"cannot read the job file {str(path)!r}: {error}") from None
     try:
         tables = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # tomllib's own error, or a number or nesting beyond Python's limits
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # tomllib's own error, or a number or nesting beyond Python's limits
         raise JobError(f"{path}: not TOML: {error}") from None
     job_file = JobFile(str(path), text, path.parent, frozenset(overrides))
     for name, value in overrides.items():

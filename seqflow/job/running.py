@@ -93,7 +93,10 @@ def open_loader(job: Job) -> Loader:
         prepare=_net(job.prepare, "prepare"),
         net=_net(job.net, "net"),
         batch=job.batch,
-        constants={name: _constant(name, file, job.source.memory_map is not False) for name, file in job.constants.items()},
+        constants={
+            name: _constant(name, file, job.source.memory_map is not False)
+            for name, file in job.constants.items()
+        },
         window=job.order.window,
         memory=job.order.memory,
         bad_rows=job.bad_rows,

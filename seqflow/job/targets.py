@@ -15,7 +15,9 @@ def check_targets(job: Job, source: Provider) -> None:
     """JobError where the run would write over a file it reads, or two outputs over each other."""
     nets = [section.file for section in (job.prepare, job.net) if section.file is not None]
     inputs = [*sorted(source.files), *job.constants.values(), *nets]
-    output = None if job.output.path is None or job.output.kind == "none" else Path(job.output.path).expanduser()
+    output = (
+        None if job.output.path is None or job.output.kind == "none" else Path(job.output.path).expanduser()
+    )
     if output is not None:
         _check("output.path", output, inputs, "leave the output out of the source with exclude")
     if job.bad_rows.path is not None:

@@ -31,6 +31,7 @@ from seqflow.net import Net
 from seqflow.providers import Block, Provider
 from seqflow.record import BadRow, Record, convert, from_arrow, nbytes, slice_rows, to_arrow
 
+
 @dataclass(slots=True)
 class Stats:
     """Counts of one iteration so far."""
@@ -93,7 +94,9 @@ class Loader:
         is_provider = isinstance(source, Provider)
         self.source: Provider = source if is_provider else providers.open(source, columns=columns, **options)
         self.columns = columns
-        self.prepare, self.net = _bind_constants(transform_of(prepare), transform_of(net), dict(constants or {}))
+        self.prepare, self.net = _bind_constants(
+            transform_of(prepare), transform_of(net), dict(constants or {})
+        )
         self.batch = batch_plan(batch)
         self.window = parse_bytes(window)
         self.memory = parse_bytes(memory)
@@ -278,6 +281,4 @@ def _bind_constants(
 
 def _failing_row(transform: Net | Transform, record: Record, error: Exception) -> int | None:
     """The row of a record that made a net fail. Python functions are not run again, so theirs is None."""
-    return (
-        first_failing_row(partial(apply, transform), record, error) if isinstance(transform, Net) else None
-    )
+    return first_failing_row(partial(apply, transform), record, error) if isinstance(transform, Net) else None

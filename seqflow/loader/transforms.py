@@ -67,7 +67,9 @@ def _check(record: Record, name: str) -> None:
             raise LodError(f"{name} returned a record with a parent for {tensor}, but without one of the two")
     if missing := record.tensors.keys() - record.parents.keys():
         raise LodError(f"{name} returned a record without a parent, or None, for {min(missing)}")
-    totals = {parent: _total(record, parent, name) for parent in record.parents.values() if parent is not None}
+    totals = {
+        parent: _total(record, parent, name) for parent in record.parents.values() if parent is not None
+    }
     for tensor, parent in record.parents.items():
         if parent is not None and record[tensor].shape[:1] != (totals[parent],):
             raise LodError(

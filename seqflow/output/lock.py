@@ -40,7 +40,9 @@ class Lock:
         unfinished.add(self._path)
         started = datetime.now().isoformat(sep=" ", timespec="seconds")
         os.ftruncate(self._file, 0)
-        os.pwrite(self._file, f"process {os.getpid()} on {socket.gethostname()}, since {started},".encode(), 0)
+        os.pwrite(
+            self._file, f"process {os.getpid()} on {socket.gethostname()}, since {started},".encode(), 0
+        )
 
     def release(self) -> None:
         """Remove the lock file. May be called again."""

@@ -12,7 +12,7 @@ def overwritten(target: Path, files: Iterable[str]) -> str | None:
     own = _identity(target)
     if own is None:
         return None
-    inside = {own, *map(_identity, target.iterdir() if target.is_dir() else [])}
+    inside = {own, *(_identity(path) for path in (target.iterdir() if target.is_dir() else ()))}
     above: dict[str, bool] = {}
     return next((file for file in files if _identity(file) in inside or _is_below(file, own, above)), None)
 

@@ -79,7 +79,9 @@ def test_a_run_under_nohup_goes_on_when_its_terminal_is_closed(folder: Path) -> 
     command = [sys.executable, "-m", "seqflow", "run", "job.toml"]
     (folder / "hup.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGHUP)")
     (folder / "job.toml").write_text('imports = ["hup"]\n' + (folder / "job.toml").read_text())
-    done = subprocess.run([sys.executable, "-c", program.format(sys.executable, command)], cwd=folder, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program.format(sys.executable, command)], cwd=folder, check=False
+    )
     assert done.returncode == 0
 
 

@@ -1,6 +1,5 @@
 """What users' functions return is checked like any record: nothing is lost, and no kernel is asked to."""
 
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -53,7 +52,10 @@ def test_what_is_no_mapping_of_names_to_arrays_is_refused(result: object) -> Non
         list(sf.Loader(TABLE, prepare=lambda record: result))  # type: ignore[arg-type,return-value]
 
 
-@pytest.mark.parametrize("result", [{"x": np.zeros(3), "y": np.zeros(2)}, {"x": np.array(3)}, Record({"x": VALUES}, {"x": None}, 3)])
+@pytest.mark.parametrize(
+    "result",
+    [{"x": np.zeros(3), "y": np.zeros(2)}, {"x": np.array(3)}, Record({"x": VALUES}, {"x": None}, 3)],
+)
 def test_prepare_has_to_return_rows(result: object) -> None:
     with pytest.raises(LodError, match="expected the same number everywhere"):
         list(sf.Loader(TABLE, prepare=lambda record: result))  # type: ignore[arg-type,return-value]

@@ -32,7 +32,9 @@ with open_output(sys.argv[1]) as output:
 def busy(request: pytest.FixtureRequest, tmp_path: Path) -> object:
     """A path, and a process that is writing to it."""
     target = tmp_path / request.param
-    with subprocess.Popen([sys.executable, "-c", WRITER, target], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, target], stdout=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "writing\n"
         while not any(".tmp-" in name for name in names(target if request.param == "out" else tmp_path)):
@@ -76,7 +78,9 @@ def _write_and_report(path: Path, barrier: object, results: object) -> None:
 def test_of_runs_that_start_together_some_succeed_and_the_others_are_refused(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(4), context.Queue()
-    workers = [context.Process(target=_write_and_report, args=(tmp_path / "out", barrier, results)) for _ in range(4)]
+    workers = [
+        context.Process(target=_write_and_report, args=(tmp_path / "out", barrier, results)) for _ in range(4)
+    ]
     for worker in workers:
         worker.start()
     outcomes = [results.get(timeout=60) for _ in workers]
