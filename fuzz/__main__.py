@@ -1,4 +1,4 @@
-"""Run fuzzers one after another: `python -m fuzz [--minutes 60] [--seed 0] [NAME …]`. Exit code 1 if one finds something."""
+"""Run fuzzers one after another: `python -m fuzz [--minutes 60] [--seed 0] [NAME …]`. Exit code 1 for a finding."""
 
 import argparse
 import time

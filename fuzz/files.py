@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -86,7 +86,7 @@ def tables() -> list[pa.Table]:
     nested = {
         "struct": pa.array([{"x": k, "y": [k] * (k % 3)} if k % 4 else None for k in range(rows)]),
         "structs": pa.array([[{"p": k, "q": "s"}] * (k % 3) for k in range(rows)]),
-        "map": pa.array([[(f"k{j}", [j] * j) for j in range(k % 3)] for k in range(rows)], pa.map_(pa.string(), pa.list_(pa.int32()))),
+        "map": pa.array([[(f"k{j}", [j] * j) for j in range(k % 3)] for k in range(rows)], pa.map_(pa.string(), pa.list_(pa.int32()))),  # noqa: E501
     }  # fmt: skip
     return [pa.table(columns) for columns in (numbers, lists, texts, nested)]
 
@@ -97,7 +97,7 @@ def views() -> pa.Table:
     rows = 30
     return pa.table(
         {
-            "sv": pa.array(["short", "longer than twelve bytes", None][k % 3] for k in range(rows)).cast(pa.string_view()),
+            "sv": pa.array(["short", "longer than twelve bytes", None][k % 3] for k in range(rows)).cast(pa.string_view()),  # noqa: E501
             "bv": pa.array([b"longer than twelve bytes" * (k % 2) for k in range(rows)], pa.binary_view()),
             "lv": pa.array([[k] * (k % 3) for k in range(rows)], pa.list_view(pa.int32())),
             "llv": pa.array([[k] * (k % 3) for k in range(rows)], pa.large_list_view(pa.int8())),
@@ -130,7 +130,11 @@ def _parquet_files() -> list[bytes]:
         {"compression": "zstd", "data_page_version": "2.0"},
         {"compression": "none", "write_page_checksum": True},
     ]
-    return [_bytes_of(lambda sink, t=t, o=o: pq.write_table(t, sink, row_group_size=16, **o)) for t in tables() for o in options]  # fmt: skip
+    return [
+        _bytes_of(partial(pq.write_table, table, row_group_size=16, **chosen))
+        for table in tables()
+        for chosen in options
+    ]
 
 
 @cache

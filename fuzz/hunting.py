@@ -1,4 +1,4 @@
-"""Run a case again and again in a child process, and keep the input of each that crashes, hangs or raises a foreign error."""
+"""Run cases in a child process, and keep the input of each that crashes, hangs or raises a foreign error."""
 
 from __future__ import annotations
 

@@ -161,12 +161,17 @@ def _similar(path: str) -> str:
 def _pattern(text: str) -> re.Pattern[str]:
     """A glob as a regular expression that finds the end of a path, or a folder in it."""
     parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    pieces = re.split(r"(\*\*/|\*\*|\*|\?|\[[^]/]+\])", text.rstrip("/"))
+    pieces = re.split(r"(\*\*/|\*\*|\*|\?|\[[^]/]+\])", re.sub(r"\*{3,}", "**", text).rstrip("/"))
     body = "".join(
-        parts.get(piece) or (piece.replace("[!", "[^") if at % 2 else re.escape(piece))
+        parts.get(piece) or (_set(piece) if at % 2 else re.escape(piece))
         for at, piece in enumerate(pieces)
     )
     try:
         return re.compile(rf"{'^' if text.startswith('/') else '(?:^|/)'}{body}(?:/|$)")
     except re.error as error:
         raise ProviderOptionError(f"exclude: {text!r} is no pattern: {error}") from None
+
+
+def _set(piece: str) -> str:
+    """`[!a-z]` as a set of a regular expression."""
+    return "[" + re.sub(r"([\[&|~\\])", r"\\\1", piece[1:-1].replace("!", "^", piece[1] == "!")) + "]"

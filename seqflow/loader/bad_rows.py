@@ -99,7 +99,8 @@ class Quarantine:
 
     The fields of `bad` are `file`, `block`, `row`, `column` and `reason`. The column is called `bad_` where the rows
     have a column `bad` themselves. The file replaces that of an earlier run, and no other: ProviderError where
-    something else has its name, or it is one of `files`, from which the rows come. No other run may write it meanwhile.
+    something else has its name, or it is one of `files`, from which the rows come. No other run may write
+    it meanwhile.
     """
 
     def __init__(self, path: Path, files: Sequence[str] = ()) -> None:

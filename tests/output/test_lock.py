@@ -94,7 +94,7 @@ def test_of_runs_that_start_together_some_succeed_and_the_others_are_refused(tmp
 def test_a_run_that_is_refused_or_fails_leaves_no_lock(tmp_path: Path) -> None:
     (tmp_path / "foreign.parquet").touch()
     for _ in range(2):
-        with pytest.raises(JobError, match="foreign.parquet"):
+        with pytest.raises(JobError, match=r"foreign.parquet"):
             write(tmp_path, [record(0, 5)])
     assert names(tmp_path) == ["foreign.parquet"]
 
