@@ -249,3 +249,8 @@ def test_a_path_with_a_nul_and_an_exclude_that_is_no_pattern_are_errors_of_ours(
         find_files("a\0b")
     with pytest.raises(ProviderOptionError, match=r"exclude: '\[z-a\]' is no pattern"):
         find_files(tmp_path, exclude=["[z-a]"])
+
+
+def test_an_exclude_of_many_stars_is_read_at_once(tmp_path):
+    (tmp_path / ("x" * 200)).touch()
+    assert find_files(tmp_path, exclude=["x" + "*" * 500 + "y"]) == [str(tmp_path / ("x" * 200))]
