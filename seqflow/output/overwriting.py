@@ -12,7 +12,9 @@ def overwritten(target: Path, files: Iterable[str]) -> str | None:
     own = _identity(target)
     if own is None:
         return None
-    inside = {own, *(_identity(path) for path in (target.iterdir() if target.is_dir() else ()))}
+    inside = {own}
+    if target.is_dir():
+        inside.update(identity for path in target.iterdir() if (identity := _identity(path)))
     above: dict[str, bool] = {}
     return next((file for file in files if _identity(file) in inside or _is_below(file, own, above)), None)
 
