@@ -96,7 +96,11 @@ def _with_dictionary(array: pa.Array, shared: pa.Array, path: Path) -> pa.Array:
     import pyarrow.compute as pc
 
     try:
-        codes = pc.index_in(array.dictionary, shared).take(array.indices).cast(array.type.index_type)
+        recoded = pc.index_in(array.dictionary, shared).take(array.indices)
+    except pa.ArrowIndexError as error:
+        raise ProviderError(f"column {'.'.join(path)!r} has codes outside its dictionary: {error}") from error
+    try:
+        codes = recoded.cast(array.type.index_type)
     except pa.ArrowInvalid as error:
         raise ProviderError(
             f"column {'.'.join(path)!r} has {len(shared)} different values in all blocks, too many for codes of "

@@ -6,10 +6,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from seqflow.errors import ProviderError
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.providers.schemas import agreeing
+from seqflow.providers.untrusted import read_in_child
 from seqflow.record import BadRow
+from seqflow.record.damage import reading, validated
 from seqflow.record.selection import Rename, Selection, Table
 
 _FILE_MAGIC = b"ARROW1"
@@ -19,14 +20,14 @@ _FILE_MAGIC = b"ARROW1"
 class ArrowFile:
     """One file: rows of each batch, what is read from it, and how.
 
-    `stream` has the batches of a file in stream format. Of a compressed file, single columns are read; all others
-    are mapped whole, which costs nothing: Arrow would copy single columns.
+    `stream` has the batches of a file in stream format. A file that is `mapped` is mapped whole, which costs nothing:
+    Arrow would copy single columns. Of all others (compressed ones, or without memory maps) single columns are read.
     """
 
     rows: tuple[int, ...]
     selection: Selection
     stream: tuple[pa.RecordBatch, ...] | None
-    compressed: bool
+    mapped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class ArrowSource:
     """Arrow files of one schema, by path. Batches are views of the mapped file, unless it is compressed."""
 
     files: dict[str, ArrowFile]
+    memory_map: bool
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -46,61 +48,98 @@ class ArrowSource:
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         for path, file in self.files.items():
             for index, rows in enumerate(file.rows):
-                yield Block(path, index, rows, self.read(Block(path, index, rows, None), schema, None).nbytes)
+                batch = self._batch(path, index, schema)
+                with reading(f"{_place(path, index)} can't be read"):
+                    batch.validate()
+                yield Block(path, index, rows, batch.nbytes)
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        file = self.files[block.origin]
-        selection = file.selection.to(schema)
+        batch = self._batch(block.origin, block.index, schema)
+        validated(batch, _place(block.origin, block.index))
+        selection = self.files[block.origin].selection.to(schema)
+        return selection.apply(batch, self._present(block.origin, schema))
+
+    def _batch(self, path: str, index: int, schema: pa.Schema) -> pa.RecordBatch:
+        """One batch, of columns that need not all be chosen, its buffers not checked."""
+        file, present = self.files[path], self._present(path, schema)
         if file.stream is not None:
-            return selection.apply(file.stream[block.index])
-        positions = sorted(set(selection.positions)) if file.compressed else None
-        try:
-            batch = _open_file(block.origin, positions).get_batch(block.index)
-        except (OSError, pa.ArrowException) as error:
-            raise ProviderError(f"{block.origin}, batch {block.index} can't be read: {error}") from error
-        return selection.apply(batch, positions)
+            return file.stream[index].select(present)
+        with reading(f"{_place(path, index)} can't be read"):
+            batch = _open_file(path, self.memory_map, None if file.mapped else present).get_batch(index)
+        return batch.select(present) if file.mapped else batch
+
+    def _present(self, path: str, schema: pa.Schema) -> list[int]:
+        """The positions of the columns that are read, in order."""
+        return sorted(set(self.files[path].selection.to(schema).positions))
+
+
+def _place(path: str, index: int) -> str:
+    return f"{path}, batch {index}"
 
 
 def open_arrow(
-    paths: Sequence[str], *, columns: Sequence[str] | None = None, rename: Rename | None = None
+    paths: Sequence[str],
+    *,
+    columns: Sequence[str] | None = None,
+    rename: Rename | None = None,
+    memory_map: bool = True,
+    untrusted: bool = False,
 ) -> Provider:
     """A provider of Arrow IPC files (file or stream format) and Feather files; checks that they agree."""
-    opened = [_inspect(path) for path in paths]
+    if untrusted:
+        read_in_child(paths, _READ_BATCHES)
+    opened = [_inspect(path, memory_map) for path in paths]
     selections = agreeing(paths, [schema for schema, *_ in opened], columns, rename)
     files = {
-        path: ArrowFile(rows, selection, stream, compressed)
-        for path, (_, rows, stream, compressed), selection in zip(paths, opened, selections, strict=True)
+        path: ArrowFile(rows, selection, stream, mapped)
+        for path, (_, rows, stream, mapped), selection in zip(paths, opened, selections, strict=True)
     }
-    return Provider("arrow", origin_of(paths), selections[0].schema, ArrowSource(files))
+    return Provider("arrow", origin_of(paths), selections[0].schema, ArrowSource(files, memory_map))
 
+
+_READ_BATCHES = """
+import pyarrow as pa
+def read(path):
+    with pa.OSFile(path) as file:
+        is_file = file.read(6) == b"ARROW1"
+        file.seek(0)
+        reader = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
+        for batch in map(reader.get_batch, range(reader.num_record_batches)) if is_file else reader:
+            batch.validate(full=True)
+"""
 
 _Inspected = tuple[pa.Schema, tuple[int, ...], tuple[pa.RecordBatch, ...] | None, bool]
 
 
-def _inspect(path: str) -> _Inspected:
-    """Schema, rows of each batch, the batches of a stream (it has no index to find them by), whether compressed."""
-    try:
-        with pa.memory_map(path) as file:
+def _inspect(path: str, memory_map: bool) -> _Inspected:
+    """Schema, rows of each batch, the batches of a stream (it has no index to find them by), whether it is mapped."""
+    with reading(f"{path} is not an Arrow IPC file, or damaged"):
+        with pa.OSFile(path) as file:
             is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
-        return _inspect_file(path) if is_file else _inspect_stream(path)
-    except (OSError, pa.ArrowException) as error:
-        raise ProviderError(f"{path} is not an Arrow IPC file, or damaged: {error}") from error
+        return _inspect_file(path, memory_map) if is_file else _inspect_stream(path, memory_map)
 
 
-def _inspect_file(path: str) -> _Inspected:
+def _inspect_file(path: str, memory_map: bool) -> _Inspected:
+    mapped = memory_map and not _is_compressed(path)
+    reader = _open_file(path, memory_map, None)
+    schema, count = reader.schema, reader.num_record_batches
+    if not mapped:
+        reader = _open_file(path, memory_map, _smallest(schema))
+    return schema, tuple(reader.get_batch(index).num_rows for index in range(count)), None, mapped
+
+
+def _inspect_stream(path: str, memory_map: bool) -> _Inspected:
+    reader = pa.ipc.open_stream(_file(path, memory_map))
+    batches = tuple(reader)
+    return reader.schema, tuple(batch.num_rows for batch in batches), batches, memory_map
+
+
+def _is_compressed(path: str) -> bool:
+    """Whether the first batch of a file is no view of it."""
     with pa.memory_map(path) as file:
         memory = file.read_buffer()
         reader = pa.ipc.open_file(file)
-        schema, count = reader.schema, reader.num_record_batches
-        compressed = count > 0 and not _is_within(reader.get_batch(0), memory)
-    reader = _open_file(path, _smallest(schema) if compressed else None)
-    return schema, tuple(reader.get_batch(index).num_rows for index in range(count)), None, compressed
-
-
-def _inspect_stream(path: str) -> _Inspected:
-    reader = pa.ipc.open_stream(pa.memory_map(path))
-    batches = tuple(reader)
-    return reader.schema, tuple(batch.num_rows for batch in batches), batches, False
+        return reader.num_record_batches > 0 and not _is_within(reader.get_batch(0), memory)
 
 
 def _is_within(batch: pa.RecordBatch, memory: pa.Buffer) -> bool:
@@ -109,9 +148,13 @@ def _is_within(batch: pa.RecordBatch, memory: pa.Buffer) -> bool:
     return all(memory.address <= buffer.address <= memory.address + memory.size for buffer in buffers)
 
 
-def _open_file(path: str, positions: list[int] | None) -> Any:
+def _open_file(path: str, memory_map: bool, positions: list[int] | None) -> Any:
     options = pa.ipc.IpcReadOptions(included_fields=positions or None)
-    return pa.ipc.open_file(pa.memory_map(path), options=options)
+    return pa.ipc.open_file(_file(path, memory_map), options=options)
+
+
+def _file(path: str, memory_map: bool) -> Any:
+    return pa.memory_map(path) if memory_map else pa.OSFile(path)
 
 
 def _smallest(schema: pa.Schema) -> list[int]:

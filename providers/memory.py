@@ -2,7 +2,7 @@
 
 from collections import abc
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from seqflow.errors import ProviderError
 from seqflow.lod import LoD
 from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow, Record, to_arrow
+from seqflow.record.damage import reading, validated
 from seqflow.record.record import Tensor, list_parents, parents_by_name
 from seqflow.record.selection import Rename, Selection, Table, selection
 from seqflow.sequence import Sequence
@@ -21,11 +22,15 @@ BLOCK_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class MemorySource:
-    """A table, in blocks that are slices of it."""
+    """A table, in blocks that are slices of its chunks. A chunk is validated when it is first needed."""
 
     batches: tuple[pa.RecordBatch, ...]
+    chunks: tuple[pa.RecordBatch, ...]
+    """The chunk that each of the batches is a slice of."""
     selection: Selection
     origin: str
+    valid: set[int] = field(default_factory=set)
+    """The batches whose chunk is known to be valid."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -38,10 +43,17 @@ class MemorySource:
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         selection = self.selection.to(schema)
         for index, batch in enumerate(self.batches):
+            self._validate(index)
             yield Block(self.origin, index, batch.num_rows, selection.apply(batch).nbytes)
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        self._validate(block.index)
         return self.selection.to(schema).apply(self.batches[block.index])
+
+    def _validate(self, index: int) -> None:
+        if index not in self.valid:
+            chunk = validated(self.chunks[index], self.origin)
+            self.valid.update(at for at, other in enumerate(self.chunks) if other is chunk)
 
 
 def open_table(
@@ -53,11 +65,19 @@ def open_table(
     origin: str = "memory",
 ) -> Provider:
     """A provider of a table or record batch, in blocks of about `batch_bytes` (64 MiB)."""
+    with reading(f"{origin} is no valid Arrow data"):
+        table.validate()
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
     rows = max(1, (batch_bytes or BLOCK_BYTES) * table.num_rows // max(1, table.nbytes))
     chosen = selection(table.schema, columns, rename)
-    source = MemorySource(tuple(table.to_batches(max_chunksize=rows)), chosen, origin)
+    slices = [
+        (chunk.slice(start, rows), chunk)
+        for chunk in table.to_batches()
+        for start in range(0, chunk.num_rows, rows)
+    ]
+    batches, chunks = tuple(batch for batch, _ in slices), tuple(chunk for _, chunk in slices)
+    source = MemorySource(batches, chunks, chosen, origin)
     return Provider("memory", origin, chosen.schema, source)
 
 

@@ -15,8 +15,8 @@ from seqflow.record import as_table
 from seqflow.record.selection import Rename
 
 _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
-    "parquet": (open_parquet, ("memory_map", "use_threads")),
-    "arrow": (open_arrow, ()),
+    "parquet": (open_parquet, ("memory_map", "use_threads", "untrusted")),
+    "arrow": (open_arrow, ("memory_map", "untrusted")),
     "text": (open_text, ("encoding", "errors", "batch_bytes")),
 }
 
@@ -39,8 +39,9 @@ def open(
     "parquet", "arrow" or "text", by the files' suffix unless it is given. `columns` picks columns, or fields of them
     (`docs.title`); `rename` maps old names to new ones, or lists all names.
 
-    More options: for Parquet `memory_map=True`, `use_threads=False`; for text `encoding=None`,
-    `errors="strict"`, `batch_bytes` (2 MiB); for what is in memory `batch_bytes` (64 MiB).
+    More options: for Parquet and Arrow files `memory_map=True`, and `untrusted=True`, which reads their metadata in a
+    child process first, so that what would crash pyarrow is an error; for Parquet `use_threads=False`; for text
+    `encoding=None`, `errors="strict"`, `batch_bytes` (2 MiB); for what is in memory `batch_bytes` (64 MiB).
 
     Raises MissingSourceError, UnknownColumnError, and ProviderError for files that are damaged or disagree, and
     for names that collide as tensor names.

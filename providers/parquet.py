@@ -7,9 +7,12 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
+from seqflow.providers.footers import ColumnChunk, read_column_chunks
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.providers.schemas import agreeing
+from seqflow.providers.untrusted import read_in_child
 from seqflow.record import BadRow
+from seqflow.record.damage import reading
 from seqflow.record.selection import Rename, Selection, Table, leaf_types
 
 
@@ -19,6 +22,10 @@ class ParquetFile:
 
     metadata: Any
     selection: Selection
+
+    def chunks(self, path: str) -> list[list[ColumnChunk]]:
+        """The leaf columns of each row group."""
+        return read_column_chunks(path, self.metadata.num_row_groups, self.metadata.num_columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +48,9 @@ class ParquetSource:
         for path, file in self.files.items():
             sizes = [_bytes_per_value(kind) for _, kind in leaf_types(file.selection.source)]
             leaves = file.selection.to(schema).leaves
-            for group in range(file.metadata.num_row_groups):
-                row_group = file.metadata.row_group(group)
-                nbytes = sum(_num_bytes(row_group.column(leaf), sizes[leaf]) for leaf in leaves)
-                yield Block(path, group, row_group.num_rows, nbytes)
+            for group, chunks in enumerate(file.chunks(path)):
+                nbytes = sum(_num_bytes(chunks[leaf], sizes[leaf]) for leaf in leaves)
+                yield Block(path, group, file.metadata.row_group(group).num_rows, nbytes)
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         from pyarrow.parquet import ParquetFile
@@ -53,13 +59,18 @@ class ParquetSource:
         selection = file.selection.to(schema)
         everything = len(set(file.selection.source.names)) < len(file.selection.source)
         paths = [file.metadata.schema.column(leaf).path for leaf in selection.leaves]
-        try:
-            with ParquetFile(block.origin, metadata=file.metadata, memory_map=self.memory_map) as opened:
-                table = opened.read_row_group(
-                    block.index, columns=None if everything else paths, use_threads=self.use_threads
-                )
-        except (OSError, pa.ArrowException) as error:
-            raise ProviderError(f"{block.origin}, row group {block.index} can't be read: {error}") from error
+        with (
+            reading(f"{block.origin}, row group {block.index} can't be read"),
+            ParquetFile(block.origin, metadata=file.metadata, memory_map=self.memory_map) as opened,
+        ):
+            table = opened.read_row_group(
+                block.index, columns=None if everything else paths, use_threads=self.use_threads
+            )
+        if table.num_rows != block.num_rows:
+            raise ProviderError(
+                f"{block.origin}, row group {block.index} has {table.num_rows} rows, but its footer says "
+                f"{block.num_rows}"
+            )
         return selection.apply(table) if everything else selection.label(table)
 
 
@@ -70,8 +81,11 @@ def open_parquet(
     rename: Rename | None = None,
     memory_map: bool = True,
     use_threads: bool = False,
+    untrusted: bool = False,
 ) -> Provider:
     """A provider of Parquet files; reads all footers, and checks that they agree."""
+    if untrusted:
+        read_in_child(paths, _READ_FOOTERS)
     footers = [_footer(path) for path in paths]
     selections = agreeing(paths, [schema for _, schema in footers], columns, rename)
     files = {
@@ -82,14 +96,29 @@ def open_parquet(
     return Provider("parquet", origin_of(paths), selections[0].schema, source)
 
 
+_READ_FOOTERS = """
+from pyarrow.parquet import ParquetFile
+def read(path):
+    with ParquetFile(path) as file:
+        file.schema_arrow
+        for group in range(file.metadata.num_row_groups):
+            row_group = file.metadata.row_group(group)
+            for leaf in range(row_group.num_columns):
+                row_group.column(leaf).num_values
+"""
+
+
 def _footer(path: str) -> tuple[Any, pa.Schema]:
     from pyarrow.parquet import ParquetFile
 
-    try:
-        with ParquetFile(path) as file:
-            return file.metadata, file.schema_arrow
-    except (OSError, pa.ArrowException) as error:
-        raise ProviderError(f"{path} is not a Parquet file, or damaged: {error}") from error
+    with reading(f"{path} is not a Parquet file, or damaged"), ParquetFile(path) as file:
+        metadata, schema = file.metadata, file.schema_arrow
+    rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows:
+        raise ProviderError(
+            f"{path} has a damaged footer: {metadata.num_rows} rows, in row groups of {rows[:8]}"
+        )
+    return metadata, schema
 
 
 def _bytes_per_value(kind: pa.DataType) -> int | None:
@@ -100,7 +129,7 @@ def _bytes_per_value(kind: pa.DataType) -> int | None:
         return None
 
 
-def _num_bytes(chunk: Any, bytes_per_value: int | None) -> int:
+def _num_bytes(chunk: ColumnChunk, bytes_per_value: int | None) -> int:
     if bytes_per_value is None:
-        return int(chunk.total_uncompressed_size) + 4 * int(chunk.num_values)
-    return int(chunk.num_values) * bytes_per_value
+        return chunk.uncompressed_bytes + 4 * chunk.num_values
+    return chunk.num_values * bytes_per_value

@@ -3,8 +3,11 @@
 import glob
 import os
 import re
+import stat
 import sysconfig
+from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
 
@@ -73,24 +76,71 @@ def _expand(path: str) -> str:
 
 
 def _files_of(path: str, kind: str | None) -> Iterator[str]:
+    if "\0" in path:
+        raise MissingSourceError(f"{path!r} is no path: it has a NUL character")
     if os.path.isdir(path):
         yield from _of_kind(list(_walk(path)), kind)
     elif os.path.exists(path):
+        if not os.path.isfile(path):
+            raise ProviderError(
+                f"{path} is a pipe, socket or device, expected a regular file or a folder\n"
+                "write what it gives to a file first"
+            )
         yield os.path.normpath(path)
     elif glob.has_magic(path):
-        for match in glob.iglob(path, recursive=True):
+        for match in matches(path):
             if "__pycache__" not in match.split(os.sep) and os.path.isfile(match):
                 yield os.path.normpath(match)
     else:
         raise MissingSourceError(f"{path} does not exist{_similar(path)}")
 
 
+def matches(pattern: str) -> Iterator[str]:
+    """What a glob matches. `**` goes through each folder once, however many symbolic links lead to it."""
+    parts = pattern.split("/")
+    if "**" not in parts:
+        yield from glob.iglob(pattern)
+        return
+    at = parts.index("**")
+    tail = [part for before, part in pairwise(parts[at:]) if not before == part == "**"]
+    starts = glob.iglob("/".join(parts[:at]) + "/") if at else ["."]
+    for start in starts:
+        for folder in _folders(start):
+            inner = "" if folder == "." else glob.escape(folder.removeprefix("./"))
+            yield from matches(os.path.join(inner, *(tail or ["*"])))
+
+
+def _folders(top: str) -> Iterator[str]:
+    """A folder and the folders below it but hidden ones; real folders before those that links lead to."""
+    seen: set[tuple[int, int]] = set()
+    tops = deque([top])
+    while tops:
+        for folder, inner, _ in os.walk(tops.popleft()):
+            found = os.stat(folder)
+            if (found.st_dev, found.st_ino) in seen:
+                inner.clear()
+                continue
+            seen.add((found.st_dev, found.st_ino))
+            yield folder
+            inner[:] = sorted(name for name in inner if not name.startswith("."))
+            tops.extend(path for name in inner if os.path.islink(path := os.path.join(folder, name)))
+
+
 def _walk(folder: str) -> Iterator[str]:
     for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".") and name != "__pycache__"]
         for name in files:
-            if not name.startswith(".") and name not in _SIDE_FILES:
-                yield os.path.normpath(os.path.join(parent, name))
+            path = os.path.join(parent, name)
+            if not name.startswith(".") and name not in _SIDE_FILES and not _is_special(path):
+                yield os.path.normpath(path)
+
+
+def _is_special(path: str) -> bool:
+    """Whether this is a pipe, socket or device. A link that leads nowhere is not: to read it is an error."""
+    try:
+        return not stat.S_ISREG(os.stat(path).st_mode)
+    except OSError:
+        return False
 
 
 def _of_kind(paths: list[str], kind: str | None) -> list[str]:
@@ -111,9 +161,16 @@ def _similar(path: str) -> str:
 def _pattern(text: str) -> re.Pattern[str]:
     """A glob as a regular expression that finds the end of a path, or a folder in it."""
     parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    pieces = re.split(r"(\*\*/|\*\*|\*|\?|\[[^]/]+\])", text.rstrip("/"))
+    pieces = re.split(r"(\*\*/|\*\*|\*|\?|\[[^]/]+\])", re.sub(r"\*{3,}", "**", text).rstrip("/"))
     body = "".join(
-        parts.get(piece) or (piece.replace("[!", "[^") if at % 2 else re.escape(piece))
-        for at, piece in enumerate(pieces)
+        parts.get(piece) or (_set(piece) if at % 2 else re.escape(piece)) for at, piece in enumerate(pieces)
     )
-    return re.compile(rf"{'^' if text.startswith('/') else '(?:^|/)'}{body}(?:/|$)")
+    try:
+        return re.compile(rf"{'^' if text.startswith('/') else '(?:^|/)'}{body}(?:/|$)")
+    except re.error as error:
+        raise ProviderOptionError(f"exclude: {text!r} is no pattern: {error}") from None
+
+
+def _set(piece: str) -> str:
+    """`[!a-z]` as a set of a regular expression."""
+    return "[" + re.sub(r"([\[&|~\\])", r"\\\1", piece[1:-1].replace("!", "^", piece[1] == "!")) + "]"

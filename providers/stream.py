@@ -9,6 +9,7 @@ import pyarrow as pa
 from seqflow.errors import ProviderError
 from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow
+from seqflow.record.damage import reading, validated
 from seqflow.record.selection import Rename, Selection, Table, selection
 
 
@@ -39,13 +40,13 @@ class StreamSource:
     def _fetch(self, selection: Selection) -> Iterator[Block]:
         index = 0
         while True:
+            place = f"{self.origin}, batch {index}"
             try:
-                batch = self.reader.read_next_batch()
+                with reading(f"{place} can't be read"):
+                    batch = self.reader.read_next_batch()
             except StopIteration:
                 return
-            except (OSError, pa.ArrowException) as error:
-                raise ProviderError(f"{self.origin}, batch {index} can't be read: {error}") from error
-            batch = selection.apply(batch)
+            batch = selection.apply(validated(batch, place))
             self.fetched[index] = batch
             yield Block(self.origin, index, batch.num_rows, batch.nbytes)
             index += 1

@@ -190,8 +190,10 @@ def _size(path: str, row: int, reasons: dict[int, str]) -> int:
 def _check_decoding(encoding: str | None, errors: str) -> None:
     if encoding is not None:
         try:
-            codecs.lookup(encoding)
-        except LookupError as error:
+            b"a".decode(encoding, "ignore")
+        except UnicodeError:
+            pass  # it is an encoding, though not of this byte
+        except (LookupError, ValueError) as error:
             raise ProviderOptionError(f"encoding={encoding!r}: {error}") from None
     if errors not in ("strict", "replace", "ignore"):
         raise ProviderOptionError(f"errors is {errors!r}, but must be 'strict', 'replace' or 'ignore'")

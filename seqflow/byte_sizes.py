@@ -1,6 +1,9 @@
 """Numbers of bytes as text that people read and write: `"32 MiB"`."""
 
+import math
 import re
+
+from seqflow.errors import OpError
 
 _UNITS = {
     "": 1, "b": 1,
@@ -11,7 +14,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
 def parse_bytes(size: int | str) -> int:
-    """The number of bytes in `"32 MiB"`, `"1.5 GB"` or a plain number. ValueError for anything else.
+    """The number of bytes in `"32 MiB"`, `"1.5 GB"` or a plain number. OpError for anything else.
 
     >>> parse_bytes("32 MiB")
     33554432
@@ -20,9 +23,10 @@ def parse_bytes(size: int | str) -> int:
         return size
     match = _SIZE.fullmatch(size) if isinstance(size, str) else None
     unit = _UNITS.get(match[2].lower()) if match else None
-    count = int(float(match[1]) * unit) if match and unit else 0
+    number = float(match[1]) * unit if match and unit else 0.0
+    count = int(number) if math.isfinite(number) else 0
     if count <= 0:
-        raise ValueError(f"size is {size!r}, expected bytes as a number or text such as '32 MiB'")
+        raise OpError(f"size is {size!r}, expected bytes as a number or text such as '32 MiB'")
     return count
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -21,7 +23,7 @@ from seqflow.errors import (
 
 BAD_DATA, BAD_USAGE = 1, 2
 _USAGE = (BatchPlanError, JobError, MissingSourceError, NetError, ProviderOptionError, UnknownColumnError)
-_STOPPING = (signal.SIGINT, signal.SIGTERM)
+_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(BaseException):
@@ -34,13 +36,16 @@ class Stopped(BaseException):
 
 @contextmanager
 def exit_cleanly() -> Iterator[None]:
-    """Exit 2 for a bad job or bad usage, 1 for bad data, 128 + n for signal n; without a traceback."""
-    for number in _STOPPING:
-        signal.signal(number, _stop)
+    """Exit 2 for a bad job or bad usage, 1 for bad data, 128 + n for signal n; without a traceback.
+
+    The first signal unwinds, so that everything is cleaned up. The second ends the process, whatever it waits for.
+    """
+    stop = Stop()
+    stop.listen()
     try:
         yield
     except Stopped as stopped:
-        print(f"seqflow: stopped by {signal.Signals(stopped.number).name}", file=sys.stderr)
+        stop.say(stopped.number)
         raise SystemExit(128 + stopped.number) from None
     except _USAGE as error:
         _exit(error, BAD_USAGE)
@@ -50,11 +55,52 @@ def exit_cleanly() -> Iterator[None]:
         _exit(error, BAD_DATA)
 
 
-def _stop(number: int, frame: FrameType | None) -> NoReturn:
-    """Unwind once, so that everything is cleaned up; further signals wait for that."""
-    for stopping in _STOPPING:
-        signal.signal(stopping, signal.SIG_IGN)
-    raise Stopped(number)
+class Stop:
+    """Stops the process at a signal: the main thread unwinds at the first, another thread ends it at the second."""
+
+    def __init__(self) -> None:
+        self._raised = False
+        self._said = False
+
+    def listen(self) -> None:
+        """Handle the signals from now on."""
+        for number in _STOPPING:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+                signal.signal(number, self._raise)
+        received, sent = os.pipe()
+        os.set_blocking(sent, False)
+        signal.set_wakeup_fd(sent, warn_on_full_buffer=False)
+        threading.Thread(target=self._watch, args=(received,), name="seqflow-signals", daemon=True).start()
+
+    def say(self, number: int) -> None:
+        """Tell the user once."""
+        if not self._said:
+            self._said = True
+            os.write(sys.stderr.fileno(), f"seqflow: stopped by {signal.Signals(number).name}\n".encode())
+
+    def _raise(self, number: int, frame: FrameType | None) -> None:
+        if not self._raised:
+            self._raised = True
+            raise Stopped(number)
+
+    def _watch(self, received: int) -> None:
+        """Python writes the number of each signal here at once, even while the main thread is busy or waits."""
+        seen = 0
+        while numbers := os.read(received, 16):
+            for number in numbers:
+                seen += number in _STOPPING
+                if seen > 1:
+                    self._end(number)
+
+    def _end(self, number: int) -> NoReturn:
+        """End without waiting for any thread; nothing that is not finished is left."""
+        unfinished = sys.modules.get("seqflow.output.unfinished")
+        try:
+            if unfinished is not None:
+                unfinished.remove_all()
+            self.say(number)
+        finally:
+            os._exit(128 + number)
 
 
 def _exit(error: BaseException, code: int) -> NoReturn:

@@ -21,12 +21,15 @@ def inspect(
     kind: Annotated[
         str | None, typer.Option(help="parquet, arrow or text, where the name does not say.")
     ] = None,
+    untrusted: Annotated[
+        bool, typer.Option("--untrusted", help="Read Parquet and Arrow metadata in a child process first.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show what is in a source: its tensors, how long its sequences are, how much padding would waste."""
     from seqflow import providers
 
-    source = providers.open(path, kind=kind)
+    source = providers.open(path, kind=kind, untrusted=untrusted or None)
     survey = Survey(batch)
     for block in source.blocks():
         survey.add(source.read(block))

@@ -9,7 +9,7 @@ from seqflow.errors import LodError
 from seqflow.loader import Loader, Packed
 from seqflow.net import Net, Step
 from seqflow.providers import Block
-from seqflow.providers.footers import LeafCounts, leaf_counts
+from seqflow.providers.leaf_counts import LeafCounts, leaf_counts
 from seqflow.providers.parquet import ParquetSource
 from seqflow.signature import Described
 from seqflow.tensor import TensorSpec

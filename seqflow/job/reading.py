@@ -18,6 +18,7 @@ from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSe
 from seqflow.job.toml import line_of
 from seqflow.job.values import choices, described, fits
 from seqflow.loader import BadRows, BatchPlan
+from seqflow.output import MAX_THREADS
 
 T = TypeVar("T")
 
@@ -43,6 +44,8 @@ class JobFile:
 
     def locate(self, name: str, path: str) -> str:
         """A path of the setting `name`: from the job's folder, or the current one where it was overridden."""
+        if "\0" in path:
+            self.fail(name, f"{path!r} is no path: it has a NUL character")
         path = os.path.expanduser(path)
         if name in self.overridden or path.startswith("{") or "://" in path:
             return path
@@ -72,11 +75,14 @@ def read_sections(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise JobError(f"there is no job file {str(path)!r}") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise JobError(f"cannot read the job file {str(path)!r}: {error}") from None
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # tomllib's own error, or a number or nesting beyond Python's limits
         raise JobError(f"{path}: not TOML: {error}") from None
     job_file = JobFile(str(path), text, path.parent, frozenset(overrides))
     for name, value in overrides.items():
@@ -151,7 +157,7 @@ def _batch(tables: Mapping[str, Any], job_file: JobFile) -> BatchPlan:
         job_file.fail("batch", f"batch is {batch!r}, expected a number of rows or a section [batch]")
     table = _table(tables, "batch", job_file)
     kind = table.get("kind", "rows")
-    if kind not in BATCH_KINDS:
+    if not isinstance(kind, str) or kind not in BATCH_KINDS:
         _wrong(kind, "kind", " or ".join(map(repr, BATCH_KINDS)), "batch.kind", job_file, BATCH_KINDS)
     arguments = {key: value for key, value in table.items() if key != "kind"}
     spec: Callable[..., BatchPlan] = BATCH_KINDS[kind]
@@ -170,8 +176,8 @@ def _constants(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, str]:
 
 def _output(tables: Mapping[str, Any], job_file: JobFile) -> OutputSection:
     output = _section(OutputSection, tables, "output", job_file)
-    if output.threads < 1:
-        job_file.fail("output.threads", f"threads is {output.threads}, expected 1 or more")
+    if not 1 <= output.threads <= MAX_THREADS:
+        job_file.fail("output.threads", f"threads is {output.threads}, expected 1 to {MAX_THREADS}")
     return output
 
 

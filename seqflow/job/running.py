@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import resource
 import sys
 from collections.abc import Callable, Iterator
@@ -19,10 +18,10 @@ from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError
 from seqflow.job.job import Job
 from seqflow.job.sections import NetSection
+from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Stats
 from seqflow.net import Net
 from seqflow.output import open_output
-from seqflow.providers import Provider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,31 +82,6 @@ def run(job: Job, progress: Progress | None = None) -> Report:
     )
 
 
-def check_targets(job: Job, source: Provider) -> None:
-    """JobError where the run would write over its own input, or two outputs over each other."""
-    sources = {os.path.abspath(file) for file in source.files}
-    output = None if job.output.path is None else _absolute(job.output.path)
-    if output is not None and job.output.kind != "none":
-        inside = next((file for file in sorted(sources) if _contains(output, file)), None)
-        if inside is not None:
-            raise JobError(
-                f"output.path: {job.output.path!r} is or holds {inside!r}, a file of the source\n"
-                "  write somewhere else, or leave the output out of the source with exclude"
-            )
-    if job.bad_rows.path is not None:
-        bad = _absolute(job.bad_rows.path)
-        if bad in sources or (output is not None and _contains(output, bad)):
-            raise JobError(f"bad_rows.path: {str(job.bad_rows.path)!r} belongs to the source or the output")
-
-
-def _absolute(path: str | Path) -> str:
-    return os.path.abspath(os.path.expanduser(path))
-
-
-def _contains(target: str, file: str) -> bool:
-    return file == target or file.startswith(target.rstrip(os.sep) + os.sep)
-
-
 def open_loader(job: Job) -> Loader:
     """The loader a job describes, its modules imported first."""
     import_modules(job.imports, job.folder)
@@ -120,7 +94,10 @@ def open_loader(job: Job) -> Loader:
         prepare=_net(job.prepare, "prepare", job.folder),
         net=_net(job.net, "net", job.folder),
         batch=job.batch,
-        constants={name: _constant(name, file) for name, file in job.constants.items()},
+        constants={
+            name: _constant(name, file, job.source.memory_map is not False)
+            for name, file in job.constants.items()
+        },
         window=job.order.window,
         memory=job.order.memory,
         bad_rows=job.bad_rows,
@@ -165,15 +142,17 @@ def _net(transform: NetSection, section: str, folder: Path) -> Net | None:
         net = Net(text, folder=folder)
         net.require_files()
         return net
+    except (OSError, UnicodeDecodeError) as error:
+        raise JobError(f"{section}.file: cannot read {transform.file!r}: {error}") from None
     except NetError as error:
         error.add_note(f"in [{section}] of the job" + (f", {transform.file}" if transform.file else ""))
         raise
 
 
-def _constant(name: str, file: str) -> np.ndarray[Any, Any]:
+def _constant(name: str, file: str, memory_map: bool) -> np.ndarray[Any, Any]:
     try:
-        return cast("np.ndarray[Any, Any]", np.load(file, mmap_mode="r"))
-    except (ValueError, EOFError, OSError) as error:
+        return cast("np.ndarray[Any, Any]", np.load(file, mmap_mode="r" if memory_map else None))
+    except Exception as error:  # a damaged header is read as Python, and raises whatever that does
         raise JobError(f"constants.{name}: {file} is not a .npy file of numbers: {error}") from None
 
 

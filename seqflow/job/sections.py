@@ -24,6 +24,10 @@ class SourceSection:
     encoding: str | None = None
     errors: Literal["strict", "replace", "ignore"] | None = None
     """How bytes that are not text of the encoding are treated; None is strict."""
+    memory_map: bool | None = None
+    """False reads files, and constants, instead of mapping them, for files that may shrink meanwhile."""
+    untrusted: bool | None = None
+    """True reads the metadata of Parquet and Arrow files in a child process first."""
     batch_bytes: int | str | None = None
     """Bytes of text files that are read, and prepared, together; the default is that of `sf.open`."""
 

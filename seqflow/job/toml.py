@@ -64,6 +64,6 @@ def parse_value(text: str) -> Any:
     """
     try:
         tables = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
     return tables["value"] if len(tables) == 1 else text

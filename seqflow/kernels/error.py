@@ -1,5 +1,7 @@
 """The error of all kernels: what was found, its position, and what was expected."""
 
+from typing import Any
+
 
 class KernelError(ValueError):
     """Lengths, indices or an output array that a kernel cannot work with.
@@ -28,6 +30,10 @@ class KernelError(ValueError):
         self.value = value
         self.low = low
         self.high = high
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        found = (self.kind, self.argument, self.position, self.value, self.low, self.high)
+        return type(self), (str(self), *found), self.__dict__
 
 
 MAX_INT64 = 2**63 - 1

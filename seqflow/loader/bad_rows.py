@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,7 +13,9 @@ import numpy as np
 from seqflow import providers
 from seqflow.errors import OpError, ProviderError
 from seqflow.kernels.arrays import Array
-from seqflow.output.files import KIND_OF_SUFFIX, FileWriter, Format
+from seqflow.output.files import KIND_OF_SUFFIX, FileWriter, Format, remove_temporaries
+from seqflow.output.lock import Lock
+from seqflow.output.overwriting import overwritten
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,10 +55,10 @@ class BadRows:
 class BadRowHandler:
     """Applies a policy during one run, and counts the bad rows."""
 
-    def __init__(self, policy: BadRows) -> None:
+    def __init__(self, policy: BadRows, files: Sequence[str] = ()) -> None:
         self.policy = policy
         self.count = 0
-        self._file = None if policy.path is None else Quarantine(Path(policy.path).expanduser())
+        self._file = None if policy.path is None else Quarantine(Path(policy.path).expanduser(), files)
 
     @property
     def keeps_going(self) -> bool:
@@ -95,10 +99,13 @@ class Quarantine:
 
     The fields of `bad` are `file`, `block`, `row`, `column` and `reason`. The column is called `bad_` where the rows
     have a column `bad` themselves. The file replaces that of an earlier run, and no other: ProviderError where
-    something else has its name.
+    something else has its name, or it is one of `files`, from which the rows come. No other run may write
+    it meanwhile.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, files: Sequence[str] = ()) -> None:
+        if (source := overwritten(path, files)) is not None:
+            raise ProviderError(f"quarantine: {str(path)!r} is {source!r}, from which the rows come")
         if path.exists() and not _is_quarantine(path):
             raise ProviderError(
                 f"quarantine: {str(path)!r} exists and is no quarantine file of an earlier run\n"
@@ -107,6 +114,13 @@ class Quarantine:
         self._path = path
         self._writer = FileWriter(path, Format(KIND_OF_SUFFIX[path.suffix.lower()]))
         self._num_groups = 0
+        self._lock = Lock(path.with_name(f".{path.name}.lock"), path)
+        if path.parent.is_dir():
+            self._acquire()
+
+    def _acquire(self) -> None:
+        self._lock.acquire()
+        remove_temporaries(self._path.parent, re.escape(self._path.name))
 
     def write(
         self, batch: pa.RecordBatch | pa.Table, bad: list[BadRow], numbers: RowNumbers, block: Block
@@ -130,17 +144,20 @@ class Quarantine:
         columns = dict(zip(taken.schema.names, taken.columns, strict=True))
         if not self._num_groups:
             self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._acquire()
         self._writer.write(pa.table({name: reasons, **columns}), self._num_groups)
         self._num_groups += 1
 
     def close(self, *, keep: bool) -> None:
-        if not keep:
+        try:
+            if keep and self._num_groups:
+                self._writer.close()
+                self._writer.temporary.replace(self._path)
+            elif keep:
+                self._path.unlink(missing_ok=True)  # of an earlier run, which had bad rows
+        finally:
             self._writer.discard()
-        elif self._num_groups:
-            self._writer.close()
-            self._writer.temporary.replace(self._path)
-        else:
-            self._path.unlink(missing_ok=True)  # of an earlier run, which had bad rows
+            self._lock.release()
 
 
 def _is_quarantine(path: Path) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from seqflow import executor, kernels, providers
 from seqflow.byte_sizes import parse_bytes
-from seqflow.errors import BatchPlanError, LodError, NetError, OpTypeError, SeqflowError
+from seqflow.errors import BatchPlanError, NetError, SeqflowError
 from seqflow.loader.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.batching import Rows, batches, planned_lengths
 from seqflow.loader.packing import Packed, pack, packed_batches
@@ -26,12 +26,10 @@ from seqflow.loader.provenance import (
     describe_rows,
     first_failing_row,
 )
+from seqflow.loader.transforms import Transform, apply, one_row_space, transform_of
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
 from seqflow.record import BadRow, Record, convert, from_arrow, nbytes, slice_rows, to_arrow
-from seqflow.record.record import parents_by_name
-
-Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]
 
 
 @dataclass(slots=True)
@@ -96,7 +94,9 @@ class Loader:
         is_provider = isinstance(source, Provider)
         self.source: Provider = source if is_provider else providers.open(source, columns=columns, **options)
         self.columns = columns
-        self.prepare, self.net = _bind_constants(_transform(prepare), _transform(net), dict(constants or {}))
+        self.prepare, self.net = _bind_constants(
+            transform_of(prepare), transform_of(net), dict(constants or {})
+        )
         self.batch = batch_plan(batch)
         self.window = parse_bytes(window)
         self.memory = parse_bytes(memory)
@@ -122,12 +122,12 @@ class Loader:
             self.source.schema.empty_table(), columns=self.columns, fill=self.fill, valid=self.valid
         )
         try:
-            record = record if self.prepare is None else _apply(self.prepare, record)
+            record = record if self.prepare is None else apply(self.prepare, record)
             name = self.planned_lengths(record)
             if isinstance(self.batch, Packed):
                 assert name is not None
                 record = pack(record, self.batch, name)
-            return record if self.net is None else _apply(self.net, record)
+            return record if self.net is None else apply(self.net, record)
         except ROW_ERRORS as error:
             if isinstance(error, (BatchPlanError, *NET_ERRORS)):
                 raise
@@ -148,7 +148,7 @@ class Loader:
 
     def __iter__(self) -> Iterator[Record]:
         stats = self._stats = Stats()
-        handler = BadRowHandler(self.bad_rows)
+        handler = BadRowHandler(self.bad_rows, self.source.files)
         provenance, row = Provenance(), 0
         ahead = self._ahead = Prefetch(self._records(handler, stats, provenance), nbytes, self.memory)
         finished = False
@@ -169,7 +169,7 @@ class Loader:
         if not isinstance(self.batch, Packed):
             provenance.forget_before(start)
         try:
-            return _apply(net, batch)
+            return apply(net, batch)
         except Exception as error:
             row = _failing_row(net, batch, error)
             what = "in a batch of" if row is None else "at"
@@ -210,7 +210,7 @@ class Loader:
             yield record, numbers
             return
         try:
-            prepared = _one_row_space(_apply(self.prepare, record))
+            prepared = one_row_space(apply(self.prepare, record))
         except ROW_ERRORS as error:
             if handler.keeps_going and not isinstance(error, NET_ERRORS):
                 yield from self._prepare_halves(record, numbers, block, handler, error)
@@ -262,10 +262,6 @@ def _chain(first: Record, rest: Iterator[Record]) -> Iterator[Record]:
     yield from rest
 
 
-def _transform(transform: Net | str | Transform | None) -> Net | Transform | None:
-    return Net(transform) if isinstance(transform, str) else transform
-
-
 def _bind_constants(
     prepare: Net | Transform | None, net: Net | Transform | None, constants: dict[str, Any]
 ) -> tuple[Net | Transform | None, Net | Transform | None]:
@@ -283,47 +279,6 @@ def _bind_constants(
     return bound(prepare), bound(net)
 
 
-def _apply(transform: Net | Transform, record: Record) -> Record:
-    if isinstance(transform, Net):
-        return executor.run(transform, record)
-    result = transform(record)
-    if isinstance(result, Record):
-        return result
-    returned = f"{getattr(transform, '__name__', repr(transform))} returned"
-    if not isinstance(result, Mapping):
-        raise OpTypeError(f"{returned} {type(result).__name__}, expected a mapping of names to arrays")
-    wrong = next((name for name, value in result.items() if not isinstance(value, np.ndarray)), None)
-    if wrong is not None:
-        kind = type(result[wrong])
-        of_torch = hasattr(result[wrong], "numpy")
-        advice = ".numpy() makes one of a torch tensor" if of_torch else "numpy.asarray makes one"
-        raise OpTypeError(
-            f"{returned} {wrong!r} as {kind.__module__}.{kind.__qualname__}, expected a NumPy array\n  {advice}"
-        )
-    return record_of(result)
-
-
 def _failing_row(transform: Net | Transform, record: Record, error: Exception) -> int | None:
     """The row of a record that made a net fail. Python functions are not run again, so theirs is None."""
-    return (
-        first_failing_row(partial(_apply, transform), record, error) if isinstance(transform, Net) else None
-    )
-
-
-def record_of(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Record:
-    """A record of tensors by name: `x.lengths` describes `x.values`, all other tensors have a row for each row."""
-    parents = parents_by_name(tensors)
-    rows = next((len(array) for name, array in tensors.items() if parents[name] is None), 0)
-    return Record(dict(tensors), parents, rows)
-
-
-def _one_row_space(record: Record) -> Record:
-    """The record; LodError unless all tensors without a parent have the same number of rows."""
-    rows = {name: len(record[name]) for name, parent in record.parents.items() if parent is None}
-    if len(set(rows.values())) > 1:
-        found = ", ".join(f"{name} has {count}" for name, count in rows.items())
-        raise LodError(
-            f"prepare: {found} rows, expected the same number everywhere\n"
-            "  return the lengths that describe each tensor, or leave it out of return"
-        )
-    return record
+    return first_failing_row(partial(apply, transform), record, error) if isinstance(transform, Net) else None

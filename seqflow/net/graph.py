@@ -126,11 +126,12 @@ class Net:
     def _returned(self, returned: tuple[Reference, ...] | None) -> tuple[str, ...] | None:
         if returned is None:
             return None
-        names = [reference.name for reference in returned]
-        for i, reference in enumerate(returned):
-            if reference.name in names[:i]:
+        names: set[str] = set()
+        for reference in returned:
+            if reference.name in names:
                 fail(self.text, reference.place, f"{reference.name} is returned twice")
-        return tuple(names)
+            names.add(reference.name)
+        return tuple(reference.name for reference in returned)
 
     def _refuse_groups(self, lowered: Lowered) -> None:
         """NetError where a group of results is used as if it were one tensor."""

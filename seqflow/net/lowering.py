@@ -45,10 +45,14 @@ def lower(program: Program, folder: Path | None = None) -> Lowered:
     if program.returned is None:
         return Lowered(steps, None)
     returned: list[Reference] = []
+    known: set[str] = set()
     for reference in program.returned:
         tensor, *lengths = lowering.sequences.tensors(reference)
-        known = {one.name for one in returned}  # Sequences may share lengths
-        returned += [tensor, *(one for one in lengths if one.name not in known)]
+        returned += [
+            tensor,
+            *(one for one in lengths if one.name not in known),
+        ]  # Sequences may share lengths
+        known.update((tensor.name, *(one.name for one in lengths)))
     return Lowered(steps, tuple(returned))
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from seqflow.errors import JobError
+from seqflow.output import unfinished
 from seqflow.output.encodings import choose_encodings
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ class FileWriter:
 
     def __init__(self, path: Path, form: Format) -> None:
         self.path = path
-        self.temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+        self.temporary = temporary_path(path)
         self.num_rows = 0
         self.groups: list[int] = []
         self.arrow_bytes = 0
@@ -51,6 +53,7 @@ class FileWriter:
         """Append row group number `group`. OSError, with the file's name, where it cannot be written."""
         try:
             if self._writer is None:
+                unfinished.add(self.temporary)
                 self._writer = _open_writer(self.temporary, table, self._form)
             if not table.num_rows:
                 return  # a file of its schema alone
@@ -79,6 +82,20 @@ class FileWriter:
         except OSError:
             pass
         self.temporary.unlink(missing_ok=True)
+        unfinished.discard(self.temporary)
+
+
+def temporary_path(path: Path) -> Path:
+    """The hidden name under which this process writes a file."""
+    return path.with_name(f".{path.name}.tmp-{os.getpid()}")
+
+
+def remove_temporaries(folder: Path, name: str) -> None:
+    """Remove what killed processes left of files whose name matches a regular expression."""
+    left = re.compile(rf"\.{name}\.tmp-\d+")
+    for path in folder.iterdir():
+        if left.fullmatch(path.name):
+            path.unlink(missing_ok=True)
 
 
 def _open_writer(path: Path, table: pa.Table, form: Format) -> Any:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from seqflow.errors import JobError
-from seqflow.output.files import FileWriter, Kind
+from seqflow.output import unfinished
+from seqflow.output.files import FileWriter, Kind, remove_temporaries, temporary_path
+from seqflow.output.lock import Lock
 from seqflow.version import __version__
 
 MANIFEST = "_manifest.json"
@@ -32,13 +34,15 @@ class Target:
     """A file, or a folder that holds `part-00000.parquet`, … and `_manifest.json`.
 
     The manifest has the rows, bytes and row groups of each part. It is written last and removed first, so a folder
-    with a manifest is complete. A later run replaces the parts that it names.
+    with a manifest is complete. A later run replaces the parts that it names. From `prepare` to `leave` no other
+    run may write there.
     """
 
     path: Path
     kind: Kind
     is_file: bool
     _created: list[Path] = field(default_factory=list)
+    _lock: Lock | None = None
 
     @property
     def folder(self) -> Path:
@@ -55,9 +59,31 @@ class Target:
             self._earlier_parts()
 
     def prepare(self) -> None:
-        """Make the folder, after `check`."""
+        """Make and lock the folder, and remove what killed runs left in it.
+
+        JobError where it holds data files of another origin, or another run is writing there.
+        """
         self.check()
-        self._make(self.folder)
+        try:
+            self._lock = self._locked()
+            if not self.is_file:
+                self._earlier_parts()
+            names = re.escape(self.path.name) if self.is_file else rf"(?:part-\d+\.\w+|{re.escape(MANIFEST)})"
+            remove_temporaries(self.folder, names)
+        except BaseException:
+            self.leave()
+            raise
+
+    def _locked(self) -> Lock:
+        lock = Lock(self.folder / (f".{self.path.name}.lock" if self.is_file else ".lock"), self.path)
+        while True:
+            self._make(self.folder)
+            try:
+                lock.acquire()
+            except FileNotFoundError:  # a run that failed has removed the folder meanwhile
+                self._created.clear()
+                continue
+            return lock
 
     def file(self, number: int) -> Path:
         """Where part `number` will be."""
@@ -74,22 +100,28 @@ class Target:
             writers[0].temporary.replace(self.path)
         else:
             self._replace_parts(writers, self._write_manifest(files, columns))
+        for folder in self._created:
+            unfinished.discard(folder)
         self._created.clear()
         return files
 
     def leave(self) -> None:
-        """Remove the folders that `prepare` made, unless `keep` has filled them."""
+        """Release the lock, and remove the folders that `prepare` made, unless `keep` has filled them."""
+        if self._lock is not None:
+            self._lock.release()
         for folder in reversed(self._created):
             try:
                 folder.rmdir()
             except OSError:
                 return
+            unfinished.discard(folder)
 
     def _make(self, folder: Path) -> None:
         if not folder.exists():
             self._make(folder.parent)
             folder.mkdir(exist_ok=True)
             self._created.append(folder)
+            unfinished.add(folder)
 
     def _earlier_parts(self) -> list[Path]:
         """The parts an earlier run's manifest names."""
@@ -114,7 +146,8 @@ class Target:
                 for f in files
             ],
         }
-        temporary = self.path / f".{MANIFEST}.tmp-{os.getpid()}"
+        temporary = temporary_path(self.path / MANIFEST)
+        unfinished.add(temporary)
         try:
             temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
         except BaseException:

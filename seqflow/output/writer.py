@@ -24,6 +24,8 @@ PART_BYTES = 512 << 20
 """Arrow bytes of a part file, about."""
 PENDING_BYTES = 24 << 20
 """Arrow bytes that may wait for the writing threads; one row group is always let through."""
+MAX_THREADS = 256
+"""Threads that write; each has a file open."""
 
 
 class OutputWriter:
@@ -183,6 +185,8 @@ def open_output(
     """
     if kind == "none":
         return OutputWriter(None, Format("parquet"))
+    if not 1 <= threads <= MAX_THREADS:
+        raise JobError(f"output: threads is {threads}, expected 1 to {MAX_THREADS}")
     if path is None:
         raise JobError('output: there is no path to write to; give one, or kind = "none" to write nothing')
     _check_path(str(path))

@@ -71,6 +71,7 @@ def selection(
 
     Raises UnknownColumnError for names that are not there, ProviderError for names that would collide.
     """
+    _readable(schema)
     renamed = schema if rename is None else rename_schema(schema, rename)
     chosen = renamed if columns is None else select_schema(renamed, columns)
     check_names(chosen)
@@ -80,7 +81,7 @@ def selection(
 def check_names(schema: pa.Schema) -> None:
     """Raise ProviderError for names that can't be parts of tensor names."""
     seen = set()
-    for field in schema:
+    for field in _readable(schema):
         if field.name in seen:
             names = [
                 f"{name}_{at}" if schema.names.count(name) > 1 else name
@@ -92,6 +93,38 @@ def check_names(schema: pa.Schema) -> None:
         seen.add(field.name)
         _check_name(field.name, field.name, "column")
         _check_fields(field.type, field.name)
+
+
+MAX_DEPTH = 64
+"""Levels of nested types; as many as Arrow's own formats allow."""
+
+
+def _readable(schema: pa.Schema) -> pa.Schema:
+    """The schema; ProviderError where its names are no text, or its types are nested too deep to be walked."""
+    try:
+        for field in schema:
+            check_depth(f"column {field.name!r}", field.type)
+    except UnicodeDecodeError as error:
+        raise ProviderError(f"the schema is damaged: a name in it is no UTF-8: {error}") from error
+    return schema
+
+
+def check_depth(what: str, kind: pa.DataType) -> None:
+    """ProviderError for types that are nested in more than MAX_DEPTH levels."""
+    level = [kind]
+    for _ in range(MAX_DEPTH):
+        level = [child.type for above in level for child in _children(above)]
+        if not level:
+            return
+    raise ProviderError(f"{what} has types nested in {MAX_DEPTH} levels or more, too many to be read")
+
+
+def _children(kind: pa.DataType) -> list[pa.Field]:
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    children = [kind.field(at) for at in range(kind.num_fields)]
+    for child in children:
+        child.name  # noqa: B018  # reading it decodes it
+    return children
 
 
 def rename_schema(schema: pa.Schema, rename: Rename) -> pa.Schema:

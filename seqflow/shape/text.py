@@ -11,6 +11,10 @@ from seqflow.shape.dimension import Dimension
 
 _TOKEN = re.compile(rf"\s*(?:({NAME}|\d+|\.\.|//|[{{}}(),:?*/+-])|(\S))")
 
+_DEEPEST = 64
+_MOST_DIGITS = 30
+"""Longer numbers are not turned into integers to find them too large."""
+
 
 class _Token(NamedTuple):
     text: str
@@ -24,7 +28,8 @@ class Reader:
         self.text = text
         self.tokens: list[_Token] = []
         self.next = 0
-        for match in _TOKEN.finditer(text):
+        self.depth = 0
+        for match in _TOKEN.finditer(text.rstrip()):  # blanks before nothing would be tried again and again
             if match[2]:
                 self._fail("a dimension", _Token(match[2], match.start(2)))
             self.tokens.append(_Token(match[1], match.start(1)))
@@ -45,7 +50,7 @@ class Reader:
         """`?`, a range, or a form with or without a range after a colon."""
         if self._accept("?"):
             return Dimension.dynamic()
-        if self._peek().isdigit() and self._peek(1) == "..":
+        if self._peek().isdecimal() and self._peek(1) == "..":
             return self._range()
         form = self._sum().without_bounds()
         if form.is_static or not self._accept(":"):
@@ -65,7 +70,7 @@ class Reader:
         start = self.next
         low = self._number()
         self._take("..")
-        high = self._number() if self._peek().isdigit() else None
+        high = self._number() if self._peek().isdecimal() else None
         if high is not None and high < low:
             self._fail("the lower bound first", _Token(f"{low}..{high}", self._token(start).position))
         return Dimension(low, high)
@@ -85,10 +90,10 @@ class Reader:
         return left
 
     def _factor(self) -> Dimension:
-        if self._peek().isdigit():
+        if self._peek().isdecimal():
             return Dimension(self._number())
         if self._accept("("):
-            inside = self._sum()
+            inside = self._nested()
             self._take(")")
             return inside
         name = self._name()
@@ -96,6 +101,8 @@ class Reader:
             axis = re.fullmatch(AXIS, name)
             if axis is None:
                 return Dimension.symbol(name)
+            if len(axis["axis"]) > _MOST_DIGITS:
+                self._fail("the number of an axis", self._token(self.next - 1))
             return Dimension.axis_of(unquoted(axis["tensor"]), int(axis["axis"]))
         self.next -= 1
         function = self._take("sum", "max", "len", "min")
@@ -108,11 +115,20 @@ class Reader:
         if function not in ("min", "max"):
             self._name()
             self._take(")")
-        left = self._sum()
+        left = self._nested()
         self._take(",")
-        right = self._sum()
+        right = self._nested()
         self._take(")")
         return self._apply(function, left, right, start)
+
+    def _nested(self) -> Dimension:
+        """A sum in brackets."""
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            self._fail(f"brackets nested in at most {_DEEPEST} levels")
+        inside = self._sum()
+        self.depth -= 1
+        return inside
 
     def _apply(self, operator: str, left: Dimension, right: Dimension, at: int) -> Dimension:
         try:
@@ -126,9 +142,9 @@ class Reader:
         return self._take()
 
     def _number(self) -> int:
-        if not self._peek().isdigit():
+        if not self._peek().isdecimal():
             self._fail("a number")
-        if int(self._peek()) > LARGEST:
+        if len(self._peek()) > _MOST_DIGITS or int(self._peek()) > LARGEST:
             self._fail(f"at most {LARGEST}")
         return int(self._take())
 

@@ -527,7 +527,9 @@ def _product(reader: _Reader) -> Size:
 
 
 def _factor(reader: _Reader) -> Size:
-    if reader.peek().isdigit():
+    if reader.peek().isdecimal():
+        if len(reader.peek()) > 18:
+            reader.fail("a size below 10**18")
         return Literal(int(reader.take()))
     name = reader.name()
     if name in ("sum", "max") and reader.accept("("):

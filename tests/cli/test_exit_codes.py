@@ -1,5 +1,6 @@
 """Exit codes: bad usage, bad data, signals."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 from command import seqflow
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_stops_the_run_and_leaves_nothing_behind(folder: Path, number: signal.Signals) -> None:
     source = folder / "a.parquet"
     noise = np.random.default_rng(0).integers(0, 2**31, 20_000_000)
@@ -38,6 +39,50 @@ def wait_for(condition: object, seconds: float = 60) -> None:
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+HANGS = """
+import os, threading, time
+def forever():
+    while True:
+        try:
+            print("hanging", flush=True)
+            with open("pipe"):  # which nobody writes to
+                pass
+        except BaseException:
+            continue
+"""
+
+
+@pytest.mark.parametrize("where", ["forever()", "threading.Thread(target=forever).start()\ntime.sleep(1000)"])
+def test_the_second_signal_ends_a_run_that_hangs(folder: Path, where: str) -> None:
+    os.mkfifo(folder / "pipe")
+    (folder / "hangs.py").write_text(HANGS + where)
+    (folder / "job.toml").write_text('imports = ["hangs"]\n' + (folder / "job.toml").read_text())
+    command = [sys.executable, "-m", "seqflow", "run", "job.toml"]
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
+        assert run.stdout is not None
+        assert run.stdout.readline() == "hanging\n"
+        run.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            run.wait(timeout=1)
+        run.send_signal(signal.SIGINT)
+        _, stderr = run.communicate(timeout=30)
+    assert run.returncode == 128 + signal.SIGINT
+    assert stderr == "seqflow: stopped by SIGINT\n"
+
+
+def test_a_run_under_nohup_goes_on_when_its_terminal_is_closed(folder: Path) -> None:
+    program = "import signal, os; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execvp({0!r}, {1!r})"
+    command = [sys.executable, "-m", "seqflow", "run", "job.toml"]
+    (folder / "hup.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGHUP)")
+    (folder / "job.toml").write_text('imports = ["hup"]\n' + (folder / "job.toml").read_text())
+    done = subprocess.run(
+        [sys.executable, "-c", program.format(sys.executable, command)], cwd=folder, check=False
+    )
+    assert done.returncode == 0
 
 
 def test_a_reader_that_goes_away_is_no_error_worth_a_traceback() -> None:

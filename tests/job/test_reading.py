@@ -130,7 +130,7 @@ MALFORMED = [
     ('[source]\npaths = "x"\n[net]\nfile = "b"', r"line 4: there is no file '.*b'"),
     ('[source]\npaths = "x"\n[constants]\nt = "b.npy"', r"line 4: there is no file '.*b.npy'"),
     ('[source]\npaths = "x"\n[constants]\nt = 3', r"line 4: t is 3, expected text"),
-    ('[source]\npaths = "x"\n[output]\nthreads = 0', r"line 4: threads is 0, expected 1 or more"),
+    ('[source]\npaths = "x"\n[output]\nthreads = 0', r"line 4: threads is 0, expected 1 to 256"),
     ('[source]\npaths = "x"\n[bad_rows]\npolicy = "quarantine"', r"line 4: \[bad_rows\] policy 'quarantine' needs a path"),
     ('batch = 0\n[source]\npaths = ["x"]', r"line 1: \[batch\] n is 0, expected an integer, 1 or more"),
     ('batch = "x"\n[source]\npaths = ["x"]', r"line 1: batch is 'x', expected a number of rows or a section \[batch\]"),

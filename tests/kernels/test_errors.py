@@ -1,5 +1,7 @@
 """Every message of a kernel, and what it carries."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -125,3 +127,12 @@ def test_a_read_only_target_is_refused(any_kernels):
     target.flags.writeable = False
     with pytest.raises(KernelError, match="target is read-only"):
         kernels.move_slices(ROWS, A([0]), A([1]), target, A([0]))
+
+
+def test_an_error_can_be_pickled_with_all_it_knows_and_its_notes():
+    with pytest.raises(KernelError) as caught:
+        kernels.lengths_to_offsets(np.array([1, -2]))
+    caught.value.add_note("in a worker")
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert (str(copy), vars(copy)) == (str(caught.value), vars(caught.value))
+    assert copy.value == -2

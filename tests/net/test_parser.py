@@ -5,6 +5,7 @@ import math
 import pytest
 
 from seqflow.errors import NetError
+from seqflow.net import Net
 from seqflow.net.parser import parse
 from seqflow.net.syntax import Constant, Formula, Listed, Reference
 
@@ -135,3 +136,8 @@ def test_expressions_of_literals_are_literals():
 
 def test_a_million_characters_are_read():
     assert parse("x = f(" + ", ".join(["a"] * 300_000) + ")").statements[0].value.op == "f"
+
+
+def test_a_hundred_thousand_names_are_returned_without_comparing_each_with_each():
+    names = tuple(f"x{i}" for i in range(100_000))
+    assert Net(f"return {', '.join(names)}").inputs == names

@@ -1,6 +1,7 @@
 """Paths, globs, folders and lists of them."""
 
 import os
+import socket
 import subprocess
 import sys
 import sysconfig
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import seqflow as sf
-from seqflow.errors import MissingSourceError, ProviderError
+from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError
 from seqflow.providers.paths import find_files, kind_of_files
 
 FILES = [
@@ -198,3 +199,58 @@ def test_a_tilde_stands_for_the_folder_of_the_user(tree, monkeypatch):
     monkeypatch.chdir(tree)
     (tree / "~").write_text("a file of that name")
     assert find_files("./~") == ["~"]
+
+
+def test_two_stars_enter_each_folder_once_whatever_links_lead_to_it(tmp_path):
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "x.txt").touch()
+    for folder in (tmp_path / "a", tmp_path / "a" / "b"):
+        for name in ("up", "again", "more"):  # a walk that follows them all never ends
+            (folder / name).symlink_to(tmp_path, target_is_directory=True)
+    assert find_files(tmp_path / "**" / "*.txt") == [str(tmp_path / "a" / "b" / "x.txt")]
+    assert find_files(tmp_path / "**" / "b" / "**") == [str(tmp_path / "a" / "b" / "x.txt")]
+
+
+def test_two_stars_follow_links_to_folders_elsewhere(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "x.txt").touch()
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree" / "link").symlink_to("../data", target_is_directory=True)
+    assert find_files(tmp_path / "tree" / "**" / "*.txt") == [str(tmp_path / "tree" / "link" / "x.txt")]
+
+
+@pytest.fixture
+def special(tmp_path):
+    """A folder with a file, a named pipe and a socket."""
+    (tmp_path / "a.txt").write_text("a")
+    os.mkfifo(tmp_path / "b.txt")
+    with socket.socket(socket.AF_UNIX) as server:
+        before = os.getcwd()
+        os.chdir(tmp_path)  # a socket's path must be short
+        server.bind("c.txt")
+        os.chdir(before)
+        yield tmp_path
+
+
+@pytest.mark.parametrize("pattern", ["", "*.txt", "**", "**/*.txt"])
+def test_only_regular_files_are_found(special, pattern):
+    assert find_files(special / pattern) == [str(special / "a.txt")]
+
+
+@pytest.mark.parametrize("name", ["b.txt", "c.txt", "/dev/null"])
+def test_a_pipe_a_socket_or_a_device_is_refused(special, name):
+    with pytest.raises(ProviderError, match="is a pipe, socket or device, expected a regular file"):
+        find_files(special / name)
+
+
+def test_a_path_with_a_nul_and_an_exclude_that_is_no_pattern_are_errors_of_ours(tmp_path):
+    (tmp_path / "a.txt").touch()
+    with pytest.raises(MissingSourceError, match="NUL"):
+        find_files("a\0b")
+    with pytest.raises(ProviderOptionError, match=r"exclude: '\[z-a\]' is no pattern"):
+        find_files(tmp_path, exclude=["[z-a]"])
+
+
+def test_an_exclude_of_many_stars_is_read_at_once(tmp_path):
+    (tmp_path / ("x" * 200)).touch()
+    assert find_files(tmp_path, exclude=["x" + "*" * 500 + "y"]) == [str(tmp_path / ("x" * 200))]

@@ -411,3 +411,13 @@ def test_malformed_text_is_an_error_with_a_column(text, message):
 def test_text_is_not_taken_for_a_list_of_dimensions():
     with pytest.raises(ShapeError, match=r"PartialShape\.parse"):
         PartialShape("123")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(" * 500 + "B" + ")" * 500, "max(B, " * 500 + "1" + ")" * 500, "9" * 5000, "x.shape[" + "1" * 5000 + "]", "B" + " " * 20_000 + "B" + " " * 20_000],
+    ids=["brackets", "calls", "digits", "axis", "blanks"],
+)  # fmt: skip
+def test_texts_beyond_all_reason_are_refused_at_once(text):
+    with pytest.raises(ShapeError):
+        Dimension.parse(text)

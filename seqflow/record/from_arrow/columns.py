@@ -12,7 +12,7 @@ from seqflow.record.from_arrow.importing import as_table, imported_array
 from seqflow.record.from_arrow.reader import Fill, TensorReader
 from seqflow.record.record import Record, Tensor, list_parents
 from seqflow.record.rows import concat_tensors
-from seqflow.record.selection import Rename, check_names, selection
+from seqflow.record.selection import Rename, check_depth, check_names, selection
 from seqflow.sequence import Sequence
 
 
@@ -94,6 +94,7 @@ def _tensors_of_array(
     array: pa.Array | pa.ChunkedArray, fill: Fill, valid: bool
 ) -> Sequence | Tensor | Record:
     """One array: a Sequence of lists, an array of numbers, or a Record of anything else."""
+    check_depth("the array", array.type)
     reader, bad_rows = _read_column("", pa.field("", array.type), _chunks(array), fill, valid)
     if bad_rows:
         raise ProviderError(f"row {bad_rows[0].row}: {bad_rows[0].reason}\npass fill= or valid=True")

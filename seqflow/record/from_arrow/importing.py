@@ -5,37 +5,50 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
+from seqflow.record.damage import reading, validated
 
 
 def as_table(obj: Any) -> pa.RecordBatch | pa.Table:
-    """A record batch or table of any object with columns that offers Arrow data; ProviderError for others."""
+    """A record batch or table of any object with columns that offers Arrow data; ProviderError for others.
+
+    What another library offers is validated.
+    """
     if isinstance(obj, pa.RecordBatch | pa.Table):
         return obj
     if isinstance(obj, pa.StructArray):
         return pa.RecordBatch.from_arrays(obj.flatten(), schema=pa.schema(list(obj.type)))
     if isinstance(obj, pa.ChunkedArray) and pa.types.is_struct(obj.type):
         return pa.Table.from_batches(map(as_table, obj.chunks), pa.schema(list(obj.type)))
-    try:
-        if hasattr(obj, "__arrow_c_stream__"):
-            return pa.table(obj)
-        if hasattr(obj, "__arrow_c_array__"):
-            return pa.record_batch(obj)
-    except (pa.ArrowException, TypeError, ValueError) as error:
-        raise ProviderError(f"a {type(obj).__name__} without columns: {error}") from error
+    if (imported := _imported(obj, pa.table, pa.record_batch, "without columns")) is not None:
+        return imported
     raise ProviderError(
         f"expected a record batch, a table or another holder of Arrow columns, not {type(obj).__name__}"
     )
 
 
 def imported_array(obj: Any) -> Any:
-    """An object of another library as a pyarrow array, of structs where it has columns; others as they are."""
+    """An object of another library as a pyarrow array, of structs where it has columns; others as they are.
+
+    pyarrow's own are checked as far as that takes no time, those of other libraries are validated.
+    """
     if isinstance(obj, pa.Array | pa.ChunkedArray | pa.RecordBatch | pa.Table):
+        with reading(f"a {type(obj).__name__} is no valid Arrow data"):
+            obj.validate()
         return obj
+    imported = _imported(obj, pa.chunked_array, pa.array, "that is no Arrow column or table")
+    return obj if imported is None else imported
+
+
+def _imported(obj: Any, of_stream: Any, of_array: Any, what: str) -> Any:
+    """What an object offers through Arrow's interface; None where it offers nothing."""
+    name = f"a {type(obj).__name__}"
     try:
         if hasattr(obj, "__arrow_c_stream__"):
-            return pa.chunked_array(obj)
-        if hasattr(obj, "__arrow_c_array__"):
-            return pa.array(obj)
+            imported = of_stream(obj)
+        elif hasattr(obj, "__arrow_c_array__"):
+            imported = of_array(obj)
+        else:
+            return None
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise ProviderError(f"a {type(obj).__name__} that is no Arrow column or table: {error}") from error
-    return obj
+        raise ProviderError(f"{name} {what}: {error}") from error
+    return validated(imported, name)

@@ -7,17 +7,22 @@ from pyarrow import types
 from seqflow.errors import ProviderError
 from seqflow.record.arrow_types import LIST_VIEWS, TEXT_VIEWS, is_any
 from seqflow.record.buffers import view
+from seqflow.record.damage import validated
 from seqflow.record.record import Tensor
 
 
 def list_parts(name: str, array: pa.Array, nulls: Tensor | None) -> tuple[Tensor, pa.Array]:
     """The length of each list, 0 where null, and the rows of all lists, without any that nulls hide."""
     if is_any(array.type, LIST_VIEWS):
-        return _list_view_parts(array, nulls)
+        return _list_view_parts(name, array, nulls)
     if types.is_fixed_size_list(array.type):
         size = array.type.list_size
         lengths = np.full(len(array), size, np.int64)
         start, total = array.offset * size, len(array) * size
+        if start + total > len(array.values):
+            raise ProviderError(
+                f"{name}: {len(array)} lists of {size} need {start + total} values, but there are {len(array.values)}"
+            )
     else:
         dtype = np.dtype(np.int64 if types.is_large_list(array.type) else np.int32)
         offsets = view(array.buffers()[1], dtype, array.offset, len(array) + 1 if len(array) else 0)
@@ -28,11 +33,11 @@ def list_parts(name: str, array: pa.Array, nulls: Tensor | None) -> tuple[Tensor
     if nulls is not None and lengths[nulls].any():
         starts = np.cumsum(lengths) - lengths
         lengths[nulls] = 0
-        rows = _take_ranges(rows, starts, lengths)
+        rows = _take_ranges(name, rows, starts, lengths)
     return lengths, rows
 
 
-def _list_view_parts(array: pa.Array, nulls: Tensor | None) -> tuple[Tensor, pa.Array]:
+def _list_view_parts(name: str, array: pa.Array, nulls: Tensor | None) -> tuple[Tensor, pa.Array]:
     dtype = np.dtype(np.int64 if types.is_large_list_view(array.type) else np.int32)
     _, starts_buffer, sizes_buffer, *_ = array.buffers()
     starts = view(starts_buffer, dtype, array.offset, len(array)).astype(np.int64)
@@ -40,18 +45,31 @@ def _list_view_parts(array: pa.Array, nulls: Tensor | None) -> tuple[Tensor, pa.
     if nulls is not None:
         lengths[nulls] = 0
     first, sizes = starts[lengths > 0], lengths[lengths > 0]
+    _check_views(name, starts, lengths, len(array.values))
     if not len(first):
         return lengths, array.values.slice(0, 0)
     if np.array_equal(first[1:], first[:-1] + sizes[:-1]):
         return lengths, array.values.slice(int(first[0]), int(sizes.sum()))
-    return lengths, _take_ranges(array.values, starts, lengths)
+    return lengths, _take_ranges(name, array.values, starts, lengths)
+
+
+def _check_views(name: str, starts: Tensor, lengths: Tensor, num_rows: int) -> None:
+    wrong = (lengths < 0) | ((lengths > 0) & ((starts < 0) | (starts > num_rows - lengths)))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ProviderError(
+            f"{name}: the Arrow list view of row {row} has {lengths[row]} values from {starts[row]} on, but there "
+            f"are {num_rows}"
+        )
 
 
 def _check_offsets(name: str, offsets: Tensor, lengths: Tensor, num_rows: int) -> None:
     if not len(offsets):
         return
-    if lengths.min() < 0 or offsets[0] < 0:
-        row = int(np.argmax(lengths < 0))
+    if not len(lengths) and offsets[0] >= 0:
+        return
+    if offsets[0] < 0 or lengths.min() < 0:
+        row = 0 if offsets[0] < 0 else int(np.argmax(lengths < 0))
         raise ProviderError(
             f"{name}: the Arrow offsets decrease at row {row}: {offsets[row : row + 2].tolist()}"
         )
@@ -61,8 +79,9 @@ def _check_offsets(name: str, offsets: Tensor, lengths: Tensor, num_rows: int) -
         )
 
 
-def _take_ranges(rows: pa.Array, starts: Tensor, lengths: Tensor) -> pa.Array:
-    """Copy the ranges `rows[starts : starts + lengths]`, one after another."""
+def _take_ranges(name: str, rows: pa.Array, starts: Tensor, lengths: Tensor) -> pa.Array:
+    """Copy the ranges `rows[starts : starts + lengths]`, one after another; what Arrow copies is validated first."""
+    validated(rows, name)
     ends = np.cumsum(lengths)
     indices = np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)
     try:
@@ -76,7 +95,7 @@ def _take_ranges(rows: pa.Array, starts: Tensor, lengths: Tensor) -> pa.Array:
 def bytes_as_lists(array: pa.Array) -> pa.Array:
     """A string or binary array as the list<uint8> array it is in memory."""
     if is_any(array.type, TEXT_VIEWS):
-        array = array.cast(pa.large_binary())
+        array = validated(array, "a text").cast(pa.large_binary())
     wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     values = pa.Array.from_buffers(pa.uint8(), data.size if data else 0, [None, data or pa.py_buffer(b"")])

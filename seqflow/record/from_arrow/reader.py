@@ -57,13 +57,10 @@ class TensorReader:
             self._read_extension(name, array, parent, nullable, nulls)
         elif types.is_struct(kind):
             for position, child in enumerate(kind):
-                self.read(
-                    join_names(name, child.name),
-                    array.field(position),
-                    parent,
-                    nullable or child.nullable,
-                    nulls,
-                )
+                inner, values = join_names(name, child.name), array.field(position)
+                if len(values) != len(array):
+                    raise ProviderError(f"{inner} has {len(values)} rows, but its struct has {len(array)}")
+                self.read(inner, values, parent, nullable or child.nullable, nulls)
         elif leaf_dtype(kind) is not None:
             self._add(name, leaf_values(array), parent, nullable, nulls)
         elif types.is_dictionary(kind):
@@ -197,7 +194,8 @@ def _fixed_values(
     else:
         values = leaf_values(array)
     whole = (num_rows, *shape)
-    assert math.prod(whole) == values.size
+    if math.prod(whole) != values.size:
+        raise ProviderError(f"{num_rows} fixed-size lists of {list(shape)} have {values.size} values")
     return values.reshape(whole), None if nulls is None else nulls.reshape(whole)
 
 

@@ -1,0 +1,33 @@
+"""Read files in a child process first, so that one which crashes its reader crashes the child."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from seqflow.errors import ProviderError
+
+_PROGRAM = """
+import sys
+{read}
+for number, path in enumerate(sys.stdin.buffer.read().split(b"\\0")[:-1]):
+    print(number, flush=True)
+    try:
+        read(path.decode(errors="surrogateescape"))
+    except Exception as error:
+        sys.exit(f"{{type(error).__name__}}: {{error}}")
+"""
+
+
+def read_in_child(paths: Sequence[str], read: str) -> None:
+    """Run `read(path)`, which this text defines, on each path; ProviderError for the first that fails or crashes."""
+    names = b"".join(path.encode(errors="surrogateescape") + b"\0" for path in paths)
+    command = [sys.executable, "-c", _PROGRAM.format(read=read)]
+    done = subprocess.run(command, input=names, capture_output=True, check=False)
+    if done.returncode:
+        started = done.stdout.split()
+        path = paths[int(started[-1])] if started else paths[0]
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        how = (
+            f"its reader ended with signal {-done.returncode}" if done.returncode < 0 else "it can't be read"
+        )
+        raise ProviderError(f"{path} is damaged: {how}: {said[0] if said else 'without a message'}")

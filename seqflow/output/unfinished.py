@@ -1,0 +1,24 @@
+"""Files and folders of outputs that are not finished, for a process that must end at once."""
+
+from pathlib import Path
+
+_paths: dict[Path, None] = {}
+
+
+def add(path: Path) -> None:
+    """Note a file before it is made, or a folder after."""
+    _paths[path] = None
+
+
+def discard(path: Path) -> None:
+    """Forget a path that is finished or removed."""
+    _paths.pop(path, None)
+
+
+def remove_all() -> None:
+    """Remove everything that is not finished: files, then folders that are empty, innermost first."""
+    for path in reversed(list(_paths)):
+        try:
+            path.rmdir() if path.is_dir() else path.unlink()
+        except OSError:
+            continue
