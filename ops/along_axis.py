@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import OpError, OpIndexError, OpTypeError, ShapeError
+from seqflow.errors import OpError, OpIndexError, ShapeError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.axes import check_distinct, positive_axes, positive_axis
 from seqflow.registry import op
 from seqflow.signature import CountOrSizes, Ints, Sizes
@@ -18,15 +19,12 @@ from seqflow.signature import CountOrSizes, Ints, Sizes
 if TYPE_CHECKING:
     from seqflow.shape import Dimension, InferenceContext
 
-Array = np.ndarray[Any, Any]
-
 
 # Joining and repeating
 
 
 def _infer_concat(ctx: "InferenceContext") -> None:
     tensors, axis = ctx.inputs("tensors"), ctx.attr("axis")
-    _check_dtypes([dtype for i in range(len(tensors)) if (dtype := ctx.dtype(i)) is not None])
     known = [shape for shape in tensors if shape.dimensions is not None]
     for i, shape in enumerate(tensors):
         if shape.dimensions is not None:
@@ -53,14 +51,6 @@ def _infer_concat(ctx: "InferenceContext") -> None:
     ctx.set_output(0, sizes, axes=axes)
 
 
-def _check_dtypes(dtypes: Sequence[np.dtype[Any]]) -> None:
-    for i, dtype in enumerate(dtypes):
-        if dtype != dtypes[0]:
-            raise OpTypeError(
-                f"tensors[{i}] is {dtype}, expected {dtypes[0]} as tensors[0]\n  cast one of them first"
-            )
-
-
 def _check_rank(i: int, rank: int, first: int, expected: int) -> None:
     if rank == 0:
         raise ShapeError(f"tensors[{i}] has no dimensions, expected 1 or more")
@@ -69,7 +59,7 @@ def _check_rank(i: int, rank: int, first: int, expected: int) -> None:
 
 
 @op(
-    "{tensors[*_]}+ -> joined[*e]",
+    "{like(tensors) tensors[*_]}+ -> joined[*e]",
     caffe2="Concat",
     shape=_infer_concat,
     describes={"joined": "joined(sum(tensors))"},
@@ -83,7 +73,6 @@ def concat(tensors: list[Array], *, axis: int = 0) -> Array:
     >>> concat([np.array([[1, 2]]), np.array([[3]])], axis=1)
     array([[1, 2, 3]])
     """
-    _check_dtypes([tensor.dtype for tensor in tensors])
     for i, tensor in enumerate(tensors):
         _check_rank(i, tensor.ndim, 0, tensors[0].ndim)
     along = positive_axis("axis", axis, tensors[0].ndim, "each tensor")
@@ -198,7 +187,7 @@ def _infer_slice(ctx: "InferenceContext") -> None:
 
 
 def _sliced(size: "Dimension", part: slice) -> "Dimension":
-    """How many positions a slice takes of an axis of this size."""
+    """The number of positions that a slice takes of an axis of this size."""
     from seqflow.shape import Dimension
 
     if size.is_static:

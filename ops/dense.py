@@ -11,14 +11,13 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, ShapeError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.random_bits import sequence_bits, uniform
 from seqflow.registry import op
 from seqflow.signature import Dtype, NonNegative
 
 if TYPE_CHECKING:
     from seqflow.shape import Dimension, InferenceContext
-
-Array = np.ndarray[Any, Any]
 
 
 # Products

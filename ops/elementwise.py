@@ -9,6 +9,7 @@ import numpy as np
 from seqflow.errors import ExpressionError, OpError, OpTypeError
 from seqflow.expression import Expression, functions, parser
 from seqflow.expression.functions import FAILURES, Function, by_name, table
+from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef, get, register
 from seqflow.registry.description import help_text
 from seqflow.registry.python_signature import python_signature
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from seqflow.shape import Equalities, InferenceContext
     from seqflow.shape.terms import Term
 
-Array = np.ndarray[Any, Any]
 Call = Callable[..., Array]
 
 _ALPHA = Attribute("alpha", "scalar", default=1)

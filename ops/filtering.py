@@ -6,6 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpTypeError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.bounds import indices_below, never_empty, never_longer
 from seqflow.ops.shared.random_bits import random_bits, sequence_bits, uniform
 from seqflow.ops.shared.scalars import cast_scalar
@@ -15,8 +16,6 @@ from seqflow.signature import NonNegative, Scalar
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
-
-Array = np.ndarray[Any, Any]
 
 
 def _bound_masked(ctx: "InferenceContext") -> None:
@@ -42,7 +41,7 @@ def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
     return kernels.gather(data, positions), positions
 
 
-@op("{values[_, *d], bool mask[N]}+ -> data[N, *d]", caffe2="BooleanUnmask")
+@op("{like(values) values[_, *d], bool mask[N]}+ -> data[N, *d]", caffe2="BooleanUnmask")
 def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | None = None) -> Array:
     """Put rows back where masks took them from: the inverse of `boolean_mask`.
 
@@ -57,10 +56,6 @@ def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | Non
     data = np.empty((len(mask[0]), *values[0].shape[1:]), dtype)
     free = np.ones(len(data), bool)
     for i, (rows, here) in enumerate(zip(values, mask, strict=True)):
-        if rows.dtype != dtype:
-            raise OpTypeError(
-                f"values[{i}] is {rows.dtype}, expected {dtype} as values[0] is\n  cast it first"
-            )
         own = here & free
         if len(rows) != np.count_nonzero(own):
             raise OpError(

@@ -1,36 +1,27 @@
 """Joining several columns of sequences into one, sequence by sequence or row by row."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import OpTypeError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import int64, slice_positions, starts_of
 from seqflow.registry import op
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
-Array = np.ndarray[Any, Any]
-
 
 def _infer_joined(ctx: "InferenceContext") -> None:
-    """All data have the dtype of the first, which the signature leaves open; the lengths add up."""
+    """The lengths add up."""
     parts = range(len(ctx.inputs("lengths")))
-    _check_dtypes([ctx.dtype(f"data[{i}]") for i in parts])
     ctx.limit(ctx.max_of("lengths'"), sum(ctx.max_of(f"lengths[{i}]") for i in parts))
     ctx.limit(ctx.sum_of("lengths'"), sum(ctx.sum_of(f"lengths[{i}]") for i in parts))
 
 
-def _check_dtypes(dtypes: list[Any]) -> None:
-    for i, dtype in enumerate(dtypes):
-        if dtype is not None and dtypes[0] is not None and dtype != dtypes[0]:
-            raise OpTypeError(f"data[{i}] is {dtype}, expected {dtypes[0]} as data[0] is\n  cast it first")
-
-
 @op(
-    "{data[sum(lengths), *d], lengths[B]}+ -> values[sum(lengths'), *d], int64 lengths'[B]",
+    "{like(data) data[sum(lengths), *d], lengths[B]}+ -> values[sum(lengths'), *d], int64 lengths'[B]",
     shape=_infer_joined,
     defines={"lengths": "add(*lengths)"},
 )
@@ -42,7 +33,6 @@ def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Ar
     >>> concat_sequences([np.array([1, 2, 3]), np.array([7, 8])], [np.array([2, 1]), np.array([0, 2])])
     ConcatSequencesResult(values=array([1, 2, 3, 7, 8]), lengths=array([2, 3]))
     """
-    _check_dtypes([one.dtype for one in data])
     joined = _added(lengths)
     offsets = kernels.lengths_to_offsets(joined)
     rows = np.empty((int(offsets[-1]), *data[0].shape[1:]), data[0].dtype)
@@ -54,7 +44,7 @@ def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Ar
 
 
 @op(
-    "{data[sum(lengths), *d], lengths[B]}+ -> values[sum(lengths'), *d], int64 lengths'[B]",
+    "{like(data) data[sum(lengths), *d], lengths[B]}+ -> values[sum(lengths'), *d], int64 lengths'[B]",
     shape=_infer_joined,
     defines={"lengths": "add(*lengths)"},
 )
@@ -67,7 +57,6 @@ def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     >>> interleave([np.array([1, 2, 3]), np.array([7])], [np.array([2, 1]), np.array([1, 0])])
     InterleaveResult(values=array([1, 7, 2, 3]), lengths=array([3, 1]))
     """
-    _check_dtypes([one.dtype for one in data])
     all_sizes = [int64(one) for one in lengths]
     joined = _added(all_sizes)
     rows = np.empty((int(joined.sum()), *data[0].shape[1:]), data[0].dtype)

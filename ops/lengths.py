@@ -1,12 +1,12 @@
 """Describing structure: lengths as offsets, ids, ranges, positions, and back."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, ShapeError
-from seqflow.kernels.arrays import integers
+from seqflow.kernels.arrays import Array, integers
 from seqflow.ops.shared.bounds import indices_below, largest_id
 from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
@@ -15,7 +15,6 @@ from seqflow.signature import NonNegative, Positive
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
-Array = np.ndarray[Any, Any]
 MAX_INT32 = np.iinfo(np.int32).max
 
 
@@ -117,7 +116,7 @@ def _bound_counts(ctx: "InferenceContext") -> None:
     describes={"lengths": "N"},
 )
 def segment_ids_to_lengths(ids: Array, *, num_segments: NonNegative | None = None) -> Array:
-    """How many rows each segment has; an id that does not occur is an empty segment.
+    """The number of rows of each segment; an id that does not occur is an empty segment.
 
     Ids must not decrease, nor be negative. Without `num_segments` the last id decides, and empty segments at the
     end are lost; an id of `num_segments` or more is an error.

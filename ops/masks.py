@@ -1,12 +1,12 @@
 """Masks: which places of dense data hold something."""
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from seqflow.errors import LodError, OpError, ShapeError
-from seqflow.kernels.arrays import integers
+from seqflow.kernels.arrays import Array, integers
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
@@ -14,7 +14,6 @@ from seqflow.signature import NonNegative, Scalar
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
-Array = np.ndarray[Any, Any]
 INT64 = np.iinfo(np.int64)
 TRIANGLES = {
     "upper": np.greater,

@@ -1,11 +1,13 @@
 """The rows of each sequence in another order: sorted, distinct, shuffled."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from seqflow import kernels
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.bounds import never_longer
+from seqflow.ops.shared.portions import portions
 from seqflow.ops.shared.random_bits import random_bits
 from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
@@ -13,8 +15,6 @@ from seqflow.signature import NonNegative
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
-
-Array = np.ndarray[Any, Any]
 
 
 @op("ordered data[sum(lengths), *d], lengths[B] -> sorted[sum(lengths), *d]")
@@ -62,6 +62,14 @@ def unique_within(
     >>> unique_within(np.array([3, 1, 3, 5]), np.array([3, 0, 1]))
     UniqueWithinResult(values=array([1, 3, 5]), lengths=array([2, 0, 1]), counts=array([1, 2, 1]))
     """
+    parts = [_unique(data[rows], lengths[sequences], order) for sequences, rows in portions(lengths)]
+    if len(parts) == 1:
+        return parts[0]
+    values, kept, counts = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return values, kept, counts
+
+
+def _unique(data: Array, lengths: Array, order: Literal["sorted", "first"]) -> tuple[Array, Array, Array]:
     positions = None if order == "sorted" else _ascending(data, lengths)
     ordered = kernels.sort_within(data, lengths) if positions is None else kernels.gather(data, positions)
     opens = _opens_run(ordered, lengths)
@@ -99,7 +107,11 @@ def shuffle_within(data: Array, lengths: Array, *, seed: NonNegative) -> Array:
     >>> shuffle_within(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), seed=7)
     array([2, 1, 3, 4])
     """
-    return kernels.gather(data, _ascending(random_bits(seed, lengths), lengths))
+    shuffled = np.empty_like(data, order="C", subok=False)
+    for sequences, rows in portions(lengths):
+        bits = random_bits(seed, lengths[sequences], sequences.start)
+        shuffled[rows] = kernels.gather(data[rows], _ascending(bits, lengths[sequences]))
+    return shuffled
 
 
 def _ascending(values: Array, lengths: Array) -> Array:

@@ -1,12 +1,12 @@
 """Packing several sequences into each row, for training without padding waste."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError
-from seqflow.kernels.arrays import integers
+from seqflow.kernels.arrays import Array, integers
 from seqflow.ops.shared.bounds import indices_below
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import starts_of
@@ -16,7 +16,6 @@ from seqflow.signature import NonNegative, Positive, Scalar
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
-Array = np.ndarray[Any, Any]
 MAX_INT32 = np.iinfo(np.int32).max
 
 

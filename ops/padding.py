@@ -1,11 +1,12 @@
 """Padding sequences to a dense array and back, and rows of padding between sequences."""
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpTypeError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.bounds import longer_by, never_empty, never_longer
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import move_sequences, starts_of
@@ -15,12 +16,11 @@ from seqflow.signature import NonNegative, Positive, Scalar
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
-Array = np.ndarray[Any, Any]
 Side = Literal["right", "left"]
 
 
 def _round_width_up(ctx: "InferenceContext") -> None:
-    """Apply `multiple_of`, of which the signature says nothing."""
+    """Apply `multiple_of`, which the signature does not express."""
     multiple = ctx.attr("multiple_of")
     if multiple == 1:
         return
@@ -78,7 +78,7 @@ def pad(
 def unpad(padded: Array, lengths: Array, *, side: Side = "right", out: Array | None = None) -> Array:
     """Flatten a padded array, without its padding: the inverse of `pad` with the same `side`.
 
-    An empty sequence has no rows, whatever its row of `padded` holds. `out` is an array for the result.
+    An empty sequence has no rows; its row of `padded` is ignored. `out` is an array for the result.
 
     >>> unpad(np.array([[1, 2], [0, 0], [3, 0]]), np.array([2, 0, 1]))
     array([1, 2, 3])

@@ -6,6 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.bounds import never_longer, one_longer
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import int64, move_sequences, slice_positions, starts_of
@@ -14,8 +15,6 @@ from seqflow.signature import NonNegative, Positive, Scalar
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
-
-Array = np.ndarray[Any, Any]
 
 
 def _bound_kept(ctx: "InferenceContext") -> None:
@@ -324,7 +323,7 @@ def _check_updates(x: Array, updates: Array, indices: Array) -> None:
 
 
 def _whole_multiple(ctx: "InferenceContext") -> None:
-    """The number of sequences that are left, of which the signature says nothing."""
+    """The number of sequences that are left, which the signature does not express."""
     lengths, multiple = ctx.input("lengths"), ctx.attr("multiple_of")
     if lengths.rank.is_static:
         kept = lengths[0] // multiple * multiple

@@ -10,19 +10,19 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import OpError, OpTypeError
+from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.bounds import never_longer
 from seqflow.registry import op
 from seqflow.signature import NonNegative
 
-Array = np.ndarray[Any, Any]
 Weights = tuple[Array | None, ...]
 """w_ih, w_hh, bias_ih, bias_hh; or the states h0, c0."""
 
 
 @op(
-    "float x[sum(lengths), K], lengths[B], float w_ih[H, K], float w_hh[H, H], float bias[H]?, float h0[B, H]?"
-    " -> h[sum(lengths), H], h_last[B, H]",
+    "float x[sum(lengths), K], lengths[B], like(x) w_ih[H, K], like(x) w_hh[H, H],"
+    " like(x) bias[H]?, like(x) h0[B, H]? -> h[sum(lengths), H], h_last[B, H]",
 )
 def rnn(
     x: Array,
@@ -46,13 +46,12 @@ def rnn(
     >>> rnn(x, np.array([2, 0, 1]), np.eye(1), np.eye(1), nonlinearity="relu").h_last.ravel()
     array([3., 0., 3.])
     """
-    _check_one_dtype(x, w_ih=w_ih, w_hh=w_hh, bias=bias, h0=h0)
     return _run(f"rnn_{nonlinearity}", x, lengths, (w_ih, w_hh, bias, None), (h0, None), reverse)
 
 
 @op(
-    "float x[sum(lengths), K], lengths[B], float w_ih[3*H, K], float w_hh[3*H, H],"
-    " float bias_ih[3*H]?, float bias_hh[3*H]?, float h0[B, H]? -> h[sum(lengths), H], h_last[B, H]",
+    "float x[sum(lengths), K], lengths[B], like(x) w_ih[3*H, K], like(x) w_hh[3*H, H],"
+    " like(x) bias_ih[3*H]?, like(x) bias_hh[3*H]?, like(x) h0[B, H]? -> h[sum(lengths), H], h_last[B, H]",
 )
 def gru(
     x: Array,
@@ -83,14 +82,13 @@ def gru(
     >>> gru(x, np.array([2, 0, 1]), np.ones((3, 1)), np.zeros((3, 1))).h_last.ravel().round(3)
     array([0.295, 0.   , 0.047])
     """
-    _check_one_dtype(x, w_ih=w_ih, w_hh=w_hh, bias_ih=bias_ih, bias_hh=bias_hh, h0=h0)
     cell = "gru" if linear_before_reset else "gru_reset_first"
     return _run(cell, x, lengths, (w_ih, w_hh, bias_ih, bias_hh), (h0, None), reverse)
 
 
 @op(
-    "float x[sum(lengths), K], lengths[B], float w_ih[4*H, K], float w_hh[4*H, H],"
-    " float bias[4*H]?, float h0[B, H]?, float c0[B, H]?"
+    "float x[sum(lengths), K], lengths[B], like(x) w_ih[4*H, K], like(x) w_hh[4*H, H],"
+    " like(x) bias[4*H]?, like(x) h0[B, H]?, like(x) c0[B, H]?"
     " -> h[sum(lengths), H], h_last[B, H], c_last[B, H]",
 )
 def lstm(
@@ -123,7 +121,6 @@ def lstm(
     >>> lstm(x, np.array([2, 0, 1]), np.ones((4, 1)), np.zeros((4, 1))).h_last.ravel().round(3)
     array([0.768, 0.   , 0.704])
     """
-    _check_one_dtype(x, w_ih=w_ih, w_hh=w_hh, bias=bias, h0=h0, c0=c0)
     if forget_bias:
         bias = _add_to_forget_gate(forget_bias, bias, w_hh)
     weights: Weights = (w_ih, w_hh, bias, None)
@@ -133,9 +130,9 @@ def lstm(
 
 
 @op(
-    "float x[sum(lengths), K], lengths[B], float w_ih[H, K], float w_hh[H, H],"
-    " float w_ih_reverse[H, K], float w_hh_reverse[H, H], float bias[H]?, float bias_reverse[H]?,"
-    " float h0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H]",
+    "float x[sum(lengths), K], lengths[B], like(x) w_ih[H, K], like(x) w_hh[H, H],"
+    " like(x) w_ih_reverse[H, K], like(x) w_hh_reverse[H, H], like(x) bias[H]?, like(x) bias_reverse[H]?,"
+    " like(x) h0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H]",
 )
 def bidirectional_rnn(
     x: Array,
@@ -160,18 +157,14 @@ def bidirectional_rnn(
            [3., 2.],
            [3., 3.]])
     """
-    _check_one_dtype(
-        x, w_ih=w_ih, w_hh=w_hh, w_ih_reverse=w_ih_reverse, w_hh_reverse=w_hh_reverse,
-        bias=bias, bias_reverse=bias_reverse, h0=h0,
-    )  # fmt: skip
     forward, backward = (w_ih, w_hh, bias, None), (w_ih_reverse, w_hh_reverse, bias_reverse, None)
     return _run_both(f"rnn_{nonlinearity}", x, lengths, forward, backward, (h0, None))
 
 
 @op(
-    "float x[sum(lengths), K], lengths[B], float w_ih[3*H, K], float w_hh[3*H, H],"
-    " float w_ih_reverse[3*H, K], float w_hh_reverse[3*H, H], float bias_ih[3*H]?, float bias_hh[3*H]?,"
-    " float bias_ih_reverse[3*H]?, float bias_hh_reverse[3*H]?, float h0[B, 2*H]?"
+    "float x[sum(lengths), K], lengths[B], like(x) w_ih[3*H, K], like(x) w_hh[3*H, H],"
+    " like(x) w_ih_reverse[3*H, K], like(x) w_hh_reverse[3*H, H], like(x) bias_ih[3*H]?, like(x) bias_hh[3*H]?,"
+    " like(x) bias_ih_reverse[3*H]?, like(x) bias_hh_reverse[3*H]?, like(x) h0[B, 2*H]?"
     " -> h[sum(lengths), 2*H], h_last[B, 2*H]",
 )
 def bidirectional_gru(
@@ -199,10 +192,6 @@ def bidirectional_gru(
            [0.295, 0.115],
            [0.047, 0.047]])
     """
-    _check_one_dtype(
-        x, w_ih=w_ih, w_hh=w_hh, w_ih_reverse=w_ih_reverse, w_hh_reverse=w_hh_reverse,
-        bias_ih=bias_ih, bias_hh=bias_hh, bias_ih_reverse=bias_ih_reverse, bias_hh_reverse=bias_hh_reverse, h0=h0,
-    )  # fmt: skip
     forward = w_ih, w_hh, bias_ih, bias_hh
     backward = w_ih_reverse, w_hh_reverse, bias_ih_reverse, bias_hh_reverse
     cell = "gru" if linear_before_reset else "gru_reset_first"
@@ -210,9 +199,9 @@ def bidirectional_gru(
 
 
 @op(
-    "float x[sum(lengths), K], lengths[B], float w_ih[4*H, K], float w_hh[4*H, H],"
-    " float w_ih_reverse[4*H, K], float w_hh_reverse[4*H, H], float bias[4*H]?, float bias_reverse[4*H]?,"
-    " float h0[B, 2*H]?, float c0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H], c_last[B, 2*H]",
+    "float x[sum(lengths), K], lengths[B], like(x) w_ih[4*H, K], like(x) w_hh[4*H, H],"
+    " like(x) w_ih_reverse[4*H, K], like(x) w_hh_reverse[4*H, H], like(x) bias[4*H]?, like(x) bias_reverse[4*H]?,"
+    " like(x) h0[B, 2*H]?, like(x) c0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H], c_last[B, 2*H]",
 )
 def bidirectional_lstm(
     x: Array,
@@ -236,10 +225,6 @@ def bidirectional_lstm(
            [0.768, 0.608],
            [0.704, 0.704]])
     """
-    _check_one_dtype(
-        x, w_ih=w_ih, w_hh=w_hh, w_ih_reverse=w_ih_reverse, w_hh_reverse=w_hh_reverse,
-        bias=bias, bias_reverse=bias_reverse, h0=h0, c0=c0,
-    )  # fmt: skip
     forward, backward = (w_ih, w_hh, bias, None), (w_ih_reverse, w_hh_reverse, bias_reverse, None)
     return _run_both("lstm", x, lengths, forward, backward, (h0, c0))
 
@@ -309,12 +294,6 @@ def _run(
         floats = [None if array is None else array.astype(np.float32) for array in floats]
     found = kernels.run_cell(cell, floats[0], lengths, *floats[1:], reverse=reverse)
     return tuple(array.astype(x.dtype, copy=False) for array in found if array is not None)
-
-
-def _check_one_dtype(x: Array, **others: Array | None) -> None:
-    for name, array in others.items():
-        if array is not None and array.dtype != x.dtype:
-            raise OpTypeError(f"{name} is {array.dtype} but x is {x.dtype}, expected one dtype for both")
 
 
 def _swap_last_gates(weights: Array) -> Array:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqflow import kernels
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.axes import check_distinct, positive_axes
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.registry import op
@@ -16,8 +17,6 @@ from seqflow.signature import Ints, Scalar
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
-
-Array = np.ndarray[Any, Any]
 
 
 def _infer_reduce(ctx: "InferenceContext") -> None:

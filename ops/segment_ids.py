@@ -10,6 +10,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.bounds import largest_id
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.weights import expand_trailing, weighted
@@ -18,8 +19,6 @@ from seqflow.signature import NonNegative, Scalar
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
-
-Array = np.ndarray[Any, Any]
 
 
 def _bound_sorted(ctx: "InferenceContext") -> None:

@@ -1,14 +1,9 @@
 """Positions inside each segment: of its largest element, its smallest, its k largest."""
 
-from typing import Any
-
-import numpy as np
-
 from seqflow import kernels
+from seqflow.kernels.arrays import Array
 from seqflow.registry import op
 from seqflow.signature import Positive
-
-Array = np.ndarray[Any, Any]
 
 
 @op("ordered data[sum(lengths), *d], lengths[B] -> int64 positions[B, *d]")

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from seqflow import kernels
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import starts_of
 from seqflow.ops.shared.weights import expand_trailing, weighted, weighted_dtype
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
-
-Array = np.ndarray[Any, Any]
 
 
 @op(

@@ -6,11 +6,12 @@ and lengths that describe the input's rows describe those of the result.
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seqflow.errors import ShapeError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.axes import check_distinct, positive_axes
 from seqflow.registry import op
 from seqflow.signature import Ints
@@ -18,8 +19,6 @@ from seqflow.signature import Ints
 if TYPE_CHECKING:
     from seqflow.shape import Dimension, InferenceContext, PartialShape
     from seqflow.shape.terms import Term
-
-Array = np.ndarray[Any, Any]
 
 
 def _infer_reshape(ctx: "InferenceContext") -> None:
@@ -109,7 +108,7 @@ def _check_sizes(sizes: tuple[int, ...]) -> None:
 
 
 def _solved(x: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
-    """The sizes with the -1 replaced by what is left."""
+    """The sizes, with the -1 replaced by the size that is left."""
     _check_sizes(sizes)
     total, known = prod(x), prod([size for size in sizes if size != -1])
     if -1 not in sizes:

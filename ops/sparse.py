@@ -1,10 +1,9 @@
 """Gathering rows and sequences by index, and pooling what was gathered."""
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from seqflow import kernels
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.registry import op
@@ -12,8 +11,6 @@ from seqflow.signature import Scalar
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
-
-Array = np.ndarray[Any, Any]
 
 
 @op("data[R, *d], index(R) indices[N, *i] -> rows[N, *i, *d]", caffe2="Gather")

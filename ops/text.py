@@ -6,6 +6,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.bounds import longer_by, never_longer
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import starts_of
@@ -15,8 +16,6 @@ from seqflow.signature import NonNegative
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
-
-Array = np.ndarray[Any, Any]
 
 
 def _bound_sizes(ctx: "InferenceContext") -> None:

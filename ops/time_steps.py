@@ -1,12 +1,12 @@
 """Time as the first axis: sequences side by side, padded, or packed without padding."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError
-from seqflow.kernels.arrays import integers
+from seqflow.kernels.arrays import Array, integers
 from seqflow.ops.shared.bounds import indices_below
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import int64
@@ -15,8 +15,6 @@ from seqflow.signature import NonNegative, Scalar
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
-
-Array = np.ndarray[Any, Any]
 
 
 @op(
@@ -52,7 +50,7 @@ def pack_by_time(
 def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -> Array:
     """Flatten a time-major array, without its padding: the inverse of `pack_by_time`.
 
-    An empty sequence has no rows, whatever its column holds. `out` is an array for the result.
+    An empty sequence has no rows; its column is ignored. `out` is an array for the result.
 
     >>> unpack_by_time(np.array([[1, 0, 3], [2, 0, 0]]), np.array([2, 0, 1]))
     array([1, 2, 3])

@@ -11,11 +11,10 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, OpTypeError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.strings import Errors, join, to_strings
 from seqflow.registry import op
-from seqflow.signature import Positive
-
-Array = np.ndarray[Any, Any]
+from seqflow.signature import File, Positive
 
 _BYTES_AT_ONCE = 1 << 22
 """How much text is in Python strings and encodings at a time."""
@@ -25,7 +24,7 @@ _BYTES_AT_ONCE = 1 << 22
     "uint8 data[sum(lengths)], lengths[B] -> int32 values[sum(lengths')], int64 lengths'[B]",
 )
 def tokenize(
-    data: Array, lengths: Array, *, tokenizer: Any, special_tokens: bool = True, errors: Errors = "strict"
+    data: Array, lengths: Array, *, tokenizer: File, special_tokens: bool = True, errors: Errors = "strict"
 ) -> tuple[Array, Array]:
     """Convert UTF-8 text to the ids of a Hugging Face tokenizer.
 
@@ -57,7 +56,7 @@ def tokenize(
     "int tokens[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
 )
 def decode(
-    tokens: Array, lengths: Array, *, tokenizer: Any, special_tokens: bool = False
+    tokens: Array, lengths: Array, *, tokenizer: File, special_tokens: bool = False
 ) -> tuple[Array, Array]:
     """Convert the ids of a Hugging Face tokenizer to UTF-8 text, without special tokens unless asked for.
 

@@ -1,15 +1,10 @@
 """Windows around each row: n-grams, and the windows of a convolution over sequences."""
 
-from typing import Any
-
-import numpy as np
-
 from seqflow import kernels
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
-
-Array = np.ndarray[Any, Any]
 
 
 @op("data[sum(lengths), *d], lengths[B] -> grams[sum(lengths), n, *d]")

@@ -1,14 +1,14 @@
 """Functions of a whole segment that keep its rows: softmax, norms, running sums, ranks."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from seqflow import kernels
+from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.portions import portions
 from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
-
-Array = np.ndarray[Any, Any]
 
 
 @op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]")
@@ -96,6 +96,13 @@ def rank_within(
     >>> rank_within(np.array([30, 10, 20, 10, 5]), np.array([4, 1]), ties="dense")
     array([2, 0, 1, 0, 0])
     """
+    ranks = np.empty(data.shape, np.int64)
+    for sequences, rows in portions(lengths):
+        ranks[rows] = _ranks(data[rows], lengths[sequences], ties, descending)
+    return ranks
+
+
+def _ranks(data: Array, lengths: Array, ties: str, descending: bool) -> Array:
     order = kernels.argsort_within(data, lengths, descending)
     starts = np.repeat(starts_of(lengths), lengths).reshape(-1, *[1] * (data.ndim - 1))
     rows = order + starts

@@ -21,6 +21,7 @@ from seqflow.errors import (
 from seqflow.kernels import info, set_num_threads
 from seqflow.lod import LoD
 from seqflow.registry import op
+from seqflow.version import __version__
 
 if TYPE_CHECKING:
     from seqflow import auto, caffe2, ops, providers
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from seqflow.sequence import Sequence
     from seqflow.shape import Dimension, PartialShape
     from seqflow.tensor import TensorSlice, TensorSpec
-
-__version__ = "0.1.0"
 
 registry.load_on_first_look("seqflow.ops")
 

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from seqflow.sequence import Sequence
+from seqflow.kernels.arrays import Array
+from seqflow.lod import LoD
 
 _SHOWN = (6, 5, 4)
 """How many elements of the outermost level are shown, of the next, and of those inside."""
 _ROWS = 8
 
 
-def as_text(sequence: Sequence) -> str:
+class Displayed(Protocol):
+    """A Sequence, as far as it is displayed: an element is a shorter one, or an array of rows."""
+
+    @property
+    def values(self) -> Array: ...
+    @property
+    def lod(self) -> LoD: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+def as_text(sequence: Displayed) -> str:
     """A title line, then a line for each of the first outermost elements."""
     shown = min(len(sequence), _SHOWN[0])
     lines = [f"  {_text(sequence[i], 1)}" for i in range(shown)]
@@ -24,15 +35,15 @@ def as_text(sequence: Sequence) -> str:
     return "\n".join([_title(sequence), *lines])
 
 
-def _title(sequence: Sequence) -> str:
+def _title(sequence: Displayed) -> str:
     """The counts of each level: `Sequence of 2 > 5 sequences, 7 rows, float32[4]`."""
     counts = " > ".join(str(len(level)) for level in sequence.lod)
     rows = sequence.lod.num_rows
     shape = list(sequence.values.shape[1:])
-    alone = sequence.num_levels == 1 and len(sequence) == 1
+    alone = sequence.lod.num_levels == 1 and len(sequence) == 1
     return (
         f"Sequence of {counts} sequence{'' if alone else 's'}, {rows} row{'s' * (rows != 1)}, "
-        f"{sequence.dtype}{shape if shape else ''}"
+        f"{sequence.values.dtype}{shape if shape else ''}"
     )
 
 
@@ -61,7 +72,7 @@ _FLEX = "display:inline-flex;flex-wrap:wrap;align-items:center;min-width:.6em;mi
 _FILLS = ("rgba(76,139,208,.16)", "rgba(63,166,106,.18)", "rgba(192,138,46,.20)")
 
 
-def as_html(sequence: Sequence) -> str:
+def as_html(sequence: Displayed) -> str:
     """Nested blocks: a block for each sequence, its rows inside; in the page's own text colour, without scripts."""
     parts = [_html(sequence[i], 1) for i in range(min(len(sequence), _SHOWN[0]))]
     if len(sequence) > _SHOWN[0]:

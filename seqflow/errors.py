@@ -81,6 +81,10 @@ class BatchPlanError(LodError, OpError):
     """A batch is to be planned on lengths that the records do not have."""
 
 
+class ProviderTypeError(ProviderError, TypeError):
+    """An object that is no record and no source."""
+
+
 class UnknownColumnError(ProviderError, KeyError):
     """A column the source does not have."""
 

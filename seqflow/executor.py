@@ -13,6 +13,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, ShapeError
+from seqflow.kernels.arrays import Array
 from seqflow.net import Net, Step
 from seqflow.net.step import compute, shown
 from seqflow.record import Record
@@ -21,9 +22,6 @@ from seqflow.shape import Atom, Dimension, Guard, PartialShape, SameLengths
 from seqflow.signature import Described, OwnRows
 from seqflow.signature.arrays import as_array
 from seqflow.tensor import TensorSpec
-
-Array = np.ndarray[Any, Any]
-
 
 _UNKNOWN = object()
 """The parent of a tensor of which nobody said whose rows it holds."""

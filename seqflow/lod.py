@@ -29,7 +29,7 @@ class LoD(Sequence[Lengths]):
     __slots__ = ("_equals", "_levels", "_outer", "num_rows")
 
     num_rows: int
-    """How many rows of values the innermost level describes."""
+    """The number of rows of values that the innermost level describes."""
 
     def __init__(self, *levels: Any) -> None:
         if not levels:
@@ -43,7 +43,7 @@ class LoD(Sequence[Lengths]):
 
     @classmethod
     def from_checked(cls, levels: tuple[Lengths, ...], num_rows: int) -> "LoD":
-        """The LoD of levels that are known to be right; they are made read-only, but not looked at."""
+        """The LoD of levels that are known to be right; they are made read-only, but not checked."""
         for level in levels:
             level.flags.writeable = False
         self = cls.__new__(cls)
@@ -66,7 +66,7 @@ class LoD(Sequence[Lengths]):
 
     @property
     def num_sequences(self) -> int:
-        """How many sequences the outermost level has."""
+        """The number of sequences of the outermost level."""
         return len(self._levels[0])
 
     @property
@@ -124,7 +124,7 @@ class LoD(Sequence[Lengths]):
         return iter(self._levels)
 
     def __eq__(self, other: object) -> bool:
-        """Equal lengths at every level, whatever their integer dtypes."""
+        """Whether the lengths are equal at every level; their integer dtypes may differ."""
         if not isinstance(other, LoD):
             return NotImplemented
         if self._equals is other._equals:

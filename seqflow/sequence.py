@@ -13,11 +13,10 @@ from seqflow import kernels, registry
 from seqflow.carrying import Carrier, Lifted
 from seqflow.carrying.arithmetic import name_of_operator, name_of_ufunc
 from seqflow.errors import LodError
+from seqflow.kernels.arrays import Array
 from seqflow.lod import Lengths, LoD
 from seqflow.registry import OpDef
 from seqflow.signature.arrays import as_array
-
-Array = np.ndarray[Any, Any]
 
 
 class Sequence(Carrier):

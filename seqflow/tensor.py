@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 
 from seqflow.errors import OpError, OpTypeError, ShapeError
+from seqflow.kernels.arrays import Array
 from seqflow.shape import PartialShape, ShapeLike
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Array = np.ndarray[Any, Any]
 _set_field = object.__setattr__
 
 

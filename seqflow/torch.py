@@ -22,7 +22,7 @@ W = TypeVar("W")
 
 
 class Module(Protocol):
-    """What has the weights, such as a `torch.nn.Module`."""
+    """An object that has the weights, such as a `torch.nn.Module`."""
 
     def state_dict(self) -> Mapping[str, Any]: ...
 
@@ -31,7 +31,7 @@ Source = Module | Mapping[str, Any]
 
 
 class RNNWeights(NamedTuple):
-    """Of `rnn`: one layer, one direction. bias is the sum of both of PyTorch's."""
+    """Weights of `rnn`: one layer, one direction. bias is the sum of both of PyTorch's."""
 
     w_ih: Array
     w_hh: Array
@@ -39,7 +39,7 @@ class RNNWeights(NamedTuple):
 
 
 class BidirectionalRNNWeights(NamedTuple):
-    """Of `bidirectional_rnn`: one layer."""
+    """Weights of `bidirectional_rnn`: one layer."""
 
     w_ih: Array
     w_hh: Array
@@ -50,7 +50,7 @@ class BidirectionalRNNWeights(NamedTuple):
 
 
 class LSTMWeights(NamedTuple):
-    """Of `lstm`: one layer, one direction. bias is the sum of both of PyTorch's."""
+    """Weights of `lstm`: one layer, one direction. bias is the sum of both of PyTorch's."""
 
     w_ih: Array
     w_hh: Array
@@ -58,7 +58,7 @@ class LSTMWeights(NamedTuple):
 
 
 class BidirectionalLSTMWeights(NamedTuple):
-    """Of `bidirectional_lstm`: one layer."""
+    """Weights of `bidirectional_lstm`: one layer."""
 
     w_ih: Array
     w_hh: Array
@@ -69,7 +69,7 @@ class BidirectionalLSTMWeights(NamedTuple):
 
 
 class GRUWeights(NamedTuple):
-    """Of `gru`: one layer, one direction."""
+    """Weights of `gru`: one layer, one direction."""
 
     w_ih: Array
     w_hh: Array
@@ -78,7 +78,7 @@ class GRUWeights(NamedTuple):
 
 
 class BidirectionalGRUWeights(NamedTuple):
-    """Of `bidirectional_gru`: one layer."""
+    """Weights of `bidirectional_gru`: one layer."""
 
     w_ih: Array
     w_hh: Array
@@ -91,20 +91,20 @@ class BidirectionalGRUWeights(NamedTuple):
 
 
 class LinearWeights(NamedTuple):
-    """Of `fc`."""
+    """Weights of `fc`."""
 
     weight: Array
     bias: Array | None
 
 
 class EmbeddingWeights(NamedTuple):
-    """Of `sparse_lengths_sum` and its kind: `sparse_lengths_sum(*weights, indices, lengths)`."""
+    """The table of `sparse_lengths_sum` and similar ops: `sparse_lengths_sum(*weights, indices, lengths)`."""
 
     table: Array
 
 
 def load_rnn(source: Source, prefix: str = "") -> list[RNNWeights] | list[BidirectionalRNNWeights]:
-    """The layers of a `torch.nn.RNN`, first to last; whether it is one of tanh or relu is for you to say.
+    """The layers of a `torch.nn.RNN`, first to last; pass `nonlinearity` to the op yourself.
 
     >>> state = {"weight_ih_l0": np.ones((2, 3)), "weight_hh_l0": np.eye(2)}
     >>> [weights] = load_rnn(state)
@@ -147,7 +147,7 @@ def _layers(
     pattern = re.compile(re.escape(prefix) + r"weight_ih_l(\d+)")
     count = len([name for name in state if pattern.fullmatch(name)])
     if count == 0:
-        _array(state, f"{prefix}weight_ih_l0", rank=2)  # says what there is
+        _array(state, f"{prefix}weight_ih_l0", rank=2)  # its error lists the weights of the state dict
     if f"{prefix}weight_ih_l0_reverse" not in state:
         return [one(**_direction(state, prefix, f"l{layer}", gates)) for layer in range(count)]
     return [

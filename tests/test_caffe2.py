@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import seqflow as sf
-from seqflow import registry
+from seqflow import caffe2, registry
 from seqflow.caffe2 import (
     TABLE,
     dense,
@@ -375,3 +375,20 @@ def test_whatever_it_is_given_the_answer_is_arrays_or_our_error(name, data):
         outputs, message = [], str(error)
     assert message is None or message.startswith(f"{name}: ")
     assert all(isinstance(output, np.ndarray) for output in outputs)
+
+
+def test_gather_padding_with_one_output_adds_both_ends():
+    inputs = [np.array([[5.0], [1], [2], [6]]), np.array([4], np.int32)]
+    assert [end.tolist() for end in caffe2.run("GatherPadding", inputs)] == [[5], [6]]
+    assert [end.tolist() for end in caffe2.run("GatherPadding", inputs, num_outputs=1)] == [[11]]
+    scalar = caffe2.run("GatherPadding", [inputs[0].ravel(), inputs[1]], num_outputs=1)
+    assert isinstance(scalar[0], np.ndarray)
+
+
+def test_a_net_may_leave_out_the_last_outputs():
+    inputs = [np.array([1.0, 2, 3]), np.array([True, False, True])]
+    assert len(caffe2.run("BooleanMask", inputs)) == 2
+    assert [rows.tolist() for rows in caffe2.run("BooleanMask", inputs, num_outputs=1)] == [[1, 3]]
+    for count in (0, 3, "1"):
+        with pytest.raises(OpError, match=r"^BooleanMask: num_outputs is .*, expected 1 to 2"):
+            caffe2.run("BooleanMask", inputs, num_outputs=count)

@@ -26,9 +26,13 @@ def sources():
     }  # fmt: skip
 
 
-def call(*command, **environment):
+def call(*command, folder=None, **environment):
     done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, env={**os.environ, **environment}
+        [str(part) for part in command],
+        cwd=folder,  # `python -m` imports from it first
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -69,10 +73,10 @@ def test_without_a_compiler_the_main_job_runs_on_the_reference_kernels(tmp_path)
     assert not list(target.glob("seqflow/kernels/_native*.so"))
     plain = {"PYTHONPATH": f"{target}{os.pathsep}{sysconfig.get_paths()['purelib']}"}
     base = sys._base_executable  # the virtual environment would find the tree this test runs in
-    info = json.loads(call(base, "-m", "seqflow", "info", "--json", **plain))
+    info = json.loads(call(base, "-m", "seqflow", "info", "--json", folder=target, **plain))
     assert info["kernels"] == "reference"
     report = call(
         base, "-m", "seqflow", "run", ROOT / "examples" / "pack_source.toml",
-        "--output", tmp_path / "packed", "--json", **plain,
+        "--output", tmp_path / "packed", "--json", folder=target, **plain,
     )  # fmt: skip
     assert json.loads(report)["fill"] >= 0.999

@@ -4,6 +4,10 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command import seqflow
 
 import seqflow as sf
 
@@ -40,6 +44,49 @@ def test_lengths_ride_along_as_it_says():
     by_hand = sf.ops.lstm(scope["values"], scope["words_per_sentence"], *scope["w1"]).h
     np.testing.assert_array_equal(scope["h"].values, by_hand)
     np.testing.assert_allclose(scope["documents"][0], scope["z"].values[:3].sum(axis=0))
+
+
+def test_the_signature_is_what_the_command_prints():
+    shown = re.search(r"\$ seqflow ops truncate\n(.*)\n", README)[1]
+    assert seqflow("ops", "truncate").stdout.splitlines()[0] == shown
+
+
+def test_the_error_is_what_the_op_says():
+    shown = re.search(r"```\n(lengths_sum: .*)\n```", README)[1]
+    with pytest.raises(sf.LodError) as raised:
+        sf.ops.lengths_sum(np.arange(6), [3, 4])
+    assert str(raised.value).splitlines()[0] == shown
+
+
+def test_the_loader_runs_on_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    pq.write_table(pa.table({"tokens": [[1, 2, 3], [], [4]], "n": [1, 2, 3]}), "docs/one.parquet")
+    code = re.search(r"## From files to batches.*?```python\n(.*?)```", README, re.DOTALL)[1]
+    scope = {"sf": sf}
+    exec(code, scope)
+    np.testing.assert_array_equal(scope["batch"]["x"], [[1, 2, 3], [0, 0, 0], [4, 0, 0]])
+
+
+def test_a_list_column_unpacks(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(pa.table({"tokens": [[1, 2, 3], [], [4]]}), "docs.parquet")
+    code = re.search(r"`(values, lengths = sf.open.*?)`", README)[1]
+    scope = {"sf": sf}
+    exec(code, scope)
+    assert (scope["values"].tolist(), scope["lengths"].tolist()) == ([1, 2, 3, 4], [3, 0, 1])
+
+
+def test_each_op_it_names_exists():
+    names = re.findall(r"(?:sf\.ops|auto|ops)\.(\w+)\(", README)
+    assert len(names) > 5
+    assert set(names) <= set(sf.registry.names())
+
+
+def test_each_place_it_names_exists():
+    places = re.findall(r"\]\((.+?)\)|`([\w./]+/(?:[\w.]+\.\w+)?)`", README)
+    missing = [place for pair in places for place in pair if place and not (ROOT / place).exists()]
+    assert missing == ["out/"]  # which the first command makes
 
 
 def test_the_commands_are_those_ci_runs():

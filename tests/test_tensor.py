@@ -282,3 +282,20 @@ def test_another_kind_of_arrow_message_is_refused():
         writer.write_batch(batch)
     with pytest.raises(OpError, match="are no Arrow tensor message"):
         from_message(sink.getvalue())
+
+
+def test_an_empty_slice_overlaps_nothing_but_a_whole_axis():
+    """As TensorFlow says."""
+    empty = TensorSlice.parse("2,0")
+    assert not empty.overlaps(TensorSlice.parse("0,5"))
+    assert not TensorSlice.parse("0,5").overlaps(empty)
+    assert empty.intersect(TensorSlice.full(1)) == empty
+
+
+def test_bools_are_sent_as_bytes():
+    mask = np.array([True, False])
+    with pytest.raises(
+        OpTypeError, match=r"to_message: the array is bool, expected integers or floats\n  send"
+    ):
+        to_message(mask)
+    np.testing.assert_array_equal(from_message(to_message(mask.view(np.uint8))).view(bool), mask)

@@ -11,38 +11,35 @@ So each sequence has a SplitMix64 stream of its own, and position k of it takes 
 number depends on how many sequences there are, how long the others are, or how many threads run.
 """
 
-from typing import Any
-
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import starts_of
-
-Array = np.ndarray[Any, Any]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _BLOCK = 1 << 15
-"""How many numbers are made at a time, so that they stay in the cache."""
+"""Numbers made at a time, few enough to stay in the cache."""
 
 
-def random_bits(seed: int, lengths: Array) -> Array:
-    """uint64[sum(lengths)]: a random number for each row of each sequence."""
-    streams = sequence_bits(seed, len(lengths))
-    first = starts_of(lengths).astype(np.uint64)
-    positions = np.arange(int(lengths.sum()), dtype=np.uint64) - kernels.expand(first, lengths)
+def random_bits(seed: int, lengths: Array, first: int = 0) -> Array:
+    """uint64[sum(lengths)]: a random number for each row of each sequence, the first of which is number `first`."""
+    streams = sequence_bits(seed, len(lengths), first)
+    starts = starts_of(lengths).astype(np.uint64)
+    positions = np.arange(int(lengths.sum()), dtype=np.uint64) - kernels.expand(starts, lengths)
     return output(kernels.expand(streams, lengths), positions)
 
 
-def sequence_bits(seed: int, count: int) -> Array:
-    """uint64[count]: a random number for each sequence, `output(output(seed, 0), sequence)`."""
+def sequence_bits(seed: int, count: int, first: int = 0) -> Array:
+    """uint64[count]: a random number for each sequence from `first`, `output(output(seed, 0), sequence)`."""
     if seed >= 2**64:
         raise OpError(f"seed is {seed}, expected less than 2**64")
     start = output(np.array([seed], np.uint64), np.zeros(1, np.uint64))
     bits = np.empty(count, np.uint64)
-    for first in range(0, count, _BLOCK):
-        last = min(first + _BLOCK, count)
-        bits[first:last] = output(start, np.arange(first, last, dtype=np.uint64))
+    for begin in range(0, count, _BLOCK):
+        end = min(begin + _BLOCK, count)
+        bits[begin:end] = output(start, np.arange(first + begin, first + end, dtype=np.uint64))
     return bits
 
 

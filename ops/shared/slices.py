@@ -1,12 +1,9 @@
 """Slices of the rows of an array: where they start, which rows they hold, and moving them."""
 
-from typing import Any
-
 import numpy as np
 
 from seqflow import kernels
-
-Array = np.ndarray[Any, Any]
+from seqflow.kernels.arrays import Array
 
 
 def int64(lengths: Array) -> Array:

@@ -8,8 +8,8 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
 
-Array = np.ndarray[Any, Any]
 Errors = Literal["strict", "replace"]
 """What to do about bytes that are not UTF-8: raise OpError, or put U+FFFD in their place."""
 

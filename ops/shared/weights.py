@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from seqflow import kernels
-
-Array = np.ndarray[Any, Any]
+from seqflow.kernels.arrays import Array
 
 
 def weighted_dtype(data: Array, weights: Array) -> np.dtype[Any]:

@@ -37,12 +37,16 @@ def names() -> list[str]:
     return sorted(TABLE)
 
 
-def run(name: str, inputs: Sequence[Any], /, **arguments: Any) -> list[np.ndarray[Any, Any]]:
+def run(
+    name: str, inputs: Sequence[Any], /, *, num_outputs: int | None = None, **arguments: Any
+) -> list[np.ndarray[Any, Any]]:
     """Run a Caffe2 operator on its inputs, in Caffe2's order and with its arguments; its outputs, in its order.
 
-    Strings come and go as object arrays. Operators that draw random numbers take a `random_seed`, as Caffe2's
-    device options do. Raises UnknownOpError for an operator that is not covered, OpError for a wrong number of
-    inputs and for unknown arguments, and the op's own errors.
+    `num_outputs` is how many outputs the operator has in the net that is replayed: the first ones, by default all.
+    GatherPadding with one gives the sum of both ends, Split makes as many parts. Strings come and go as object
+    arrays. Operators that draw random numbers take a `random_seed`, as Caffe2's device options do. Raises
+    UnknownOpError for an operator that is not covered, OpError for a wrong number of inputs and for unknown
+    arguments, and the op's own errors.
 
     >>> run("PackSegments", [np.array([2, 1]), np.array([1.0, 2.0, 3.0])], max_length=3)
     [array([[1., 2., 0.],
@@ -53,4 +57,4 @@ def run(name: str, inputs: Sequence[Any], /, **arguments: Any) -> list[np.ndarra
             f"no operator of Caffe2 that is covered is named {name!r}{nearest(name, TABLE)}"
             "\n  `seqflow.caffe2.names()` lists them"
         )
-    return TABLE[name].run(name, inputs, arguments)
+    return TABLE[name].run(name, inputs, arguments, num_outputs)

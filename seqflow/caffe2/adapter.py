@@ -10,11 +10,10 @@ import numpy as np
 
 from seqflow import registry
 from seqflow.errors import OpError, OpTypeError, SeqflowError, nearest
+from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef
 from seqflow.signature import Attribute, read_attributes
 from seqflow.signature.arrays import as_array
-
-Array = np.ndarray[Any, Any]
 
 
 class Adapter(NamedTuple):
@@ -42,14 +41,20 @@ class Operator:
     call: Callable[..., Any] | None
     strings: bool
 
-    def run(self, name: str, inputs: Sequence[Any], arguments: Mapping[str, Any]) -> list[Array]:
-        """The operator's outputs; every error begins with its name."""
+    def run(
+        self, name: str, inputs: Sequence[Any], arguments: Mapping[str, Any], num_outputs: int | None = None
+    ) -> list[Array]:
+        """The operator's outputs, or the first `num_outputs` of them; every error begins with its name."""
         try:
             arrays = self._inputs(inputs)
+            if num_outputs is not None and any(one.name == "num_outputs" for one in self.attributes):
+                arguments, num_outputs = {**arguments, "num_outputs": num_outputs}, None
             values = self._arguments(arguments)
             if any(array.dtype.kind in "OUS" for array in arrays):
-                return self._run_on_strings(arrays, values)
-            return self._call(arrays, values)
+                outputs = self._run_on_strings(arrays, values)
+            else:
+                outputs = self._call(arrays, values)
+            return outputs if num_outputs is None else self._first(outputs, num_outputs)
         except SeqflowError as error:
             error.in_op(name)
             raise
@@ -98,6 +103,12 @@ class Operator:
         call = self.call or self.op.call
         found = call(*arrays, **arguments)
         return [found] if isinstance(found, np.ndarray) else list(found)
+
+    @staticmethod
+    def _first(outputs: list[Array], count: int) -> list[Array]:
+        if not isinstance(count, int) or not 1 <= count <= len(outputs):
+            raise OpError(f"num_outputs is {count!r}, expected 1 to {len(outputs)}")
+        return outputs[:count]
 
     def _run_on_strings(self, arrays: Sequence[Array], arguments: Mapping[str, Any]) -> list[Array]:
         """Strings are moved as their places in a list of all, in uint64: a dtype that Caffe2 has not."""

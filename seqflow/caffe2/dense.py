@@ -8,9 +8,9 @@ import numpy as np
 from seqflow import ops
 from seqflow.caffe2.adapter import Adapter, int32, integers_of, seed_of, single_integer
 from seqflow.errors import OpError, ShapeError
+from seqflow.kernels.arrays import Array
 from seqflow.signature import Ints, NonNegative, Positive, Sizes
 
-Array = np.ndarray[Any, Any]
 Order = Literal["NCHW", "NHWC"]
 
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from seqflow import ops
 from seqflow.caffe2.adapter import Adapter, origins
 from seqflow.errors import OpError, ShapeError
+from seqflow.kernels.arrays import Array
 
-Array = np.ndarray[Any, Any]
 Binary = Callable[[Array, Array], Array]
 
 

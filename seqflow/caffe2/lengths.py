@@ -1,15 +1,10 @@
 """Converting between lengths, ids, ranges and offsets."""
 
-from typing import Any
-
-import numpy as np
-
 from seqflow import ops
 from seqflow.caffe2.adapter import Adapter, int32, single_integer
 from seqflow.errors import OpError, ShapeError
+from seqflow.kernels.arrays import Array
 from seqflow.signature import Positive
-
-Array = np.ndarray[Any, Any]
 
 
 def lengths_to_offsets(lengths: Array, *, include_last_offset: bool = False) -> Array:

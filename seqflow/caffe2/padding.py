@@ -1,15 +1,14 @@
 """Padding, packing and masks."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from seqflow import ops
 from seqflow.caffe2.adapter import Adapter, chosen, int32
-from seqflow.errors import ShapeError
+from seqflow.errors import OpError, ShapeError
+from seqflow.kernels.arrays import Array
 from seqflow.signature import NonNegative, Positive
-
-Array = np.ndarray[Any, Any]
 
 
 def pack_segments(
@@ -64,9 +63,18 @@ def remove_padding(
 
 
 def gather_padding(
-    data: Array, lengths: Array, *, padding_width: NonNegative = 1, end_padding_width: int = -1
-) -> tuple[Array, Array]:
-    return ops.gather_padding(data, lengths, before=padding_width, after=chosen(end_padding_width))
+    data: Array,
+    lengths: Array,
+    *,
+    padding_width: NonNegative = 1,
+    end_padding_width: int = -1,
+    num_outputs: Positive = 2,
+) -> tuple[Array, ...]:
+    """With one output it is the sum of both ends."""
+    if num_outputs > 2:
+        raise OpError(f"num_outputs is {num_outputs}, expected 1 to 2")
+    ends = ops.gather_padding(data, lengths, before=padding_width, after=chosen(end_padding_width))
+    return ends if num_outputs == 2 else (np.asarray(ends.start + ends.end),)
 
 
 def _lengths(data: Array, lengths: Array | None) -> Array:

@@ -7,9 +7,8 @@ import numpy as np
 from seqflow import ops
 from seqflow.caffe2.adapter import Adapter, int32, seed_of
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
+from seqflow.kernels.arrays import Array
 from seqflow.signature import NonNegative, Positive
-
-Array = np.ndarray[Any, Any]
 
 
 def boolean_mask_lengths(lengths: Array, mask: Array) -> Array:

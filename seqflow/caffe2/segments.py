@@ -3,15 +3,10 @@
 LengthsMax passes over a NaN that is not the first of its segment in Caffe2; here NaN wins, as in its op.
 """
 
-from typing import Any
-
-import numpy as np
-
 from seqflow import ops
 from seqflow.caffe2.adapter import Adapter, chosen, int32
+from seqflow.kernels.arrays import Array
 from seqflow.signature import Positive
-
-Array = np.ndarray[Any, Any]
 
 
 def lengths_weighted_sum(

@@ -1,15 +1,13 @@
 """Gathering rows and sequences by index."""
 
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from seqflow import ops
 from seqflow.caffe2.adapter import Adapter
 from seqflow.errors import OpIndexError, OpTypeError, ShapeError
-
-Array = np.ndarray[Any, Any]
+from seqflow.kernels.arrays import Array
 
 
 def gather(

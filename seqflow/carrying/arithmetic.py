@@ -1,4 +1,4 @@
-"""Arithmetic on Sequences: which function of the expression table an operator or a ufunc of NumPy is."""
+"""Arithmetic on Sequences: maps operators and ufuncs of NumPy to functions of the expression table."""
 
 from functools import cache
 from typing import Any
@@ -9,12 +9,12 @@ from seqflow.expression.functions import binary_operators, table, unary_operator
 
 
 def name_of_operator(symbol: str, arity: int) -> str:
-    """The function that an operator, `+` or `==`, stands for."""
+    """The name of the function of an operator, such as `+` or `==`."""
     return (unary_operators if arity == 1 else binary_operators)[symbol].name
 
 
 def name_of_ufunc(ufunc: np.ufunc, method: str, options: dict[str, Any]) -> str:
-    """The function that a ufunc is; TypeError for ufuncs, methods and options the table has nothing for."""
+    """The name of the function of a ufunc; TypeError for ufuncs, methods and options without one."""
     name = _by_ufunc().get(ufunc)
     if name is None:
         raise TypeError(

@@ -26,19 +26,18 @@ from seqflow.carrying.rule import (
     name_of,
 )
 from seqflow.errors import LodError, OpTypeError
+from seqflow.kernels.arrays import Array
 from seqflow.lod import LoD
 from seqflow.registry import OpDef
 from seqflow.signature import Repeated
 
-Array = np.ndarray[Any, Any]
-
 _MOST_PLANS = 512
 _LONGEST_VALUE = 64
-"""Larger arrays are no shapes that inference may ask for."""
+"""Arrays with more elements are not passed to inference as values: they cannot be shapes."""
 
 
 class Carrier:
-    """Values with the LoD that divides their rows. `Sequence` is the one that users meet."""
+    """Values with the LoD that divides their rows. Users know one such class, `Sequence`."""
 
     __slots__ = ()
 
@@ -61,9 +60,9 @@ class Carrier:
 
 
 class Lifted:
-    """An op for Sequences. Lengths that come with them are left out, or given by keyword and then the same.
+    """An op for Sequences. Lengths that a Sequence brings are omitted, or passed by keyword and must then be equal.
 
-    Results whose rows are known to be divided are of the class `carrier`.
+    Results whose rows a LoD is known to divide are of the class `carrier`.
     """
 
     def __init__(self, op: OpDef, carrier: type[Carrier]) -> None:
@@ -89,7 +88,8 @@ class Lifted:
         return f"<auto {self.op.name}: {self.op.signature}>"
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        slots, attributes = self._bind(args, named)
+        slots, given = self._bind(args, named)
+        attributes = self.op.check_attributes(given) if given or self.op.attributes else given
         lods: dict[Slot, LoD] = {}
         plan = self._plan(slots, lods, attributes)
         if plan.missing:
@@ -105,10 +105,10 @@ class Lifted:
             raise plan.failure
         return self._with_lods(result, plan, slots, lods) if plan.outputs else result
 
-    # What was given
+    # Arguments
 
     def _bind(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[dict[Slot, Any], dict[str, Any]]:
-        """Every tensor that was given, and the attributes."""
+        """All tensors that were passed, and the attributes."""
         if self.op.variadic:
             return {(self.positional[0], i): one for i, one in enumerate(args)}, named
         if len(args) > len(self.positional):
@@ -178,7 +178,7 @@ class Lifted:
         attributes: dict[str, Any],
         classes: dict[Slot, Slot],
     ) -> CallPlan:
-        """A plan that knows of values, and then of sizes, where these may prove more."""
+        """A plan made with values, and then with sizes, where these can prove more."""
         values: dict[str, Any] = {}
         if plan.requested:
             values = {name: np.asarray(_values(slots[name])) for name in plan.requested if name in slots}
@@ -230,7 +230,7 @@ class Lifted:
         return LodError(f"{self.op.name}: {label(lengths)} are missing: {why}")
 
     def _check(self, plan: CallPlan, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> None:
-        """LodError where what has to be the same lengths is not."""
+        """LodError where lengths that must be equal are not."""
         for one, other in plan.equal:
             self._agree(label(one.source), _part(one, lods), label(other.source), _part(other, lods))
         for slot, part in plan.compared:
@@ -255,7 +255,7 @@ class Lifted:
     def _with_lods(
         self, result: Any, plan: CallPlan, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]
     ) -> Any:
-        """The result with a Sequence in the place of every array whose rows are known to be divided."""
+        """The result, with a Sequence for each array whose rows a LoD is known to divide."""
         if len(plan.outputs) == 1 and type(result) is np.ndarray:
             return self._carry(result, plan.outputs[0], slots, lods, [result], {})
         if self.gives_sequence:
@@ -302,7 +302,7 @@ class Lifted:
         return self.carrier.from_checked(tensor, lod, argument.is_lengths)
 
     def _note(self, tensor: Array, reason: str, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> None:
-        """Remember why an output has no lengths, where somebody dropped them."""
+        """Remember why an output has no lengths, where an op dropped them."""
         why = reason if lods else next(filter(None, map(reason_for, slots.values())), None)
         if why is not None and not any(tensor is value for value in slots.values()):
             remember(tensor, why)
@@ -319,7 +319,7 @@ def _fed(feed: Feed, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> Any
 def _new_lod(
     stack: Stack, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD], tensors: Sequence[Array], rows: Array
 ) -> LoD:
-    """A LoD that ends with lengths an op was given, or gave."""
+    """The LoD that ends with these lengths, which an op took or returned."""
     levels = [] if stack.outer is None else list(_part(stack.outer, lods).levels)
     for one in stack.inner:
         lengths = np.asarray(tensors[one] if isinstance(one, int) else _values(slots[one]))
@@ -353,7 +353,7 @@ def _kind_of_value(value: Any) -> Any:
 
 
 def _classes(lods: Mapping[Slot, LoD]) -> dict[Slot, Slot]:
-    """For each input that brings a LoD the first one that brings the same."""
+    """For each input with a LoD, the first input with the same LoD."""
     return {slot: next(one for one, other in lods.items() if other == lod) for slot, lod in lods.items()}
 
 
@@ -371,7 +371,7 @@ def _frozen(value: Any) -> Any:
 
 
 def _python_signature(lifted: Lifted) -> PythonSignature:
-    """As the explicit op's, with the lengths that come with Sequences by keyword only."""
+    """The explicit op's signature, in which lengths that Sequences bring are keyword-only."""
     op = lifted.op
     if op.variadic:
         positional = [Parameter(lifted.positional[0], Parameter.VAR_POSITIONAL)]

@@ -3,15 +3,13 @@
 import weakref
 from typing import Any
 
-import numpy as np
-
-Array = np.ndarray[Any, Any]
+from seqflow.kernels.arrays import Array
 
 _reasons: dict[int, tuple["weakref.ref[Array]", str]] = {}
 
 
 def remember(array: Array, reason: str) -> None:
-    """Note why this array has no lengths, for as long as it lives."""
+    """Remember, while this array lives, why it has no lengths."""
     key = id(array)
     _reasons[key] = weakref.ref(array, lambda _: _reasons.pop(key, None)), reason
 

@@ -6,6 +6,7 @@ import typer
 
 from seqflow.cli import check, info, inspect, ops, run
 from seqflow.cli.exit_codes import exit_cleanly
+from seqflow.version import __version__
 
 app = typer.Typer(
     name="seqflow",
@@ -23,8 +24,6 @@ app.command()(info.info)
 
 def _print_version(requested: bool) -> None:
     if requested:
-        from seqflow import __version__
-
         typer.echo(f"seqflow {__version__}")
         raise typer.Exit
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from seqflow.cli.printing import print_json, print_table
+from seqflow.version import __version__
 
 
 def info(json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
@@ -15,11 +16,11 @@ def info(json: Annotated[bool, typer.Option("--json", help="Print one JSON objec
     import numpy as np
     import pyarrow as pa
 
-    import seqflow
+    from seqflow import kernels
 
     facts = {
-        "seqflow": seqflow.__version__,
-        **seqflow.info(),
+        "seqflow": __version__,
+        **kernels.info(),
         "python": platform.python_version(),
         "numpy": np.__version__,
         "pyarrow": pa.__version__,

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from seqflow.errors import ExpressionError, nearest
-from seqflow.expression.functions import Array, DType
+from seqflow.expression.functions import DType
 from seqflow.expression.lexer import Token
 from seqflow.expression.parser import Call, Node, Parsed, canonical, parse, postorder, with_inputs, word
 from seqflow.expression.printer import infix
 from seqflow.expression.program import Program, compile_tree, run
+from seqflow.kernels.arrays import Array
 
 _LONGEST_CACHED = 4_096
 
@@ -38,18 +39,18 @@ class Expression:
         short = isinstance(text, str) and len(text) <= _LONGEST_CACHED
         self._parsed, self._program = _cached(text) if short else _compiled(text)
         self.text = text
-        """The text as it was given; written anew for an expression that stands in a longer text."""
+        """The text as given; for a part of a longer text, the text printed from its tree."""
 
     @classmethod
     def from_parsed(cls, parsed: Parsed) -> "Expression":
-        """An expression that was read as part of a longer text, in which its errors point out the place."""
+        """An expression that is part of a longer text; its errors point to the place in that text."""
         self = cls.__new__(cls)
         self._parsed, self._program = parsed, compile_tree(parsed)
         self.text = infix(parsed.tree, parsed.inputs)
         return self
 
     def with_inputs(self, names: Sequence[str]) -> "Expression":
-        """The same expression of other inputs, one name for each; equal names are one input."""
+        """The same expression with its inputs renamed; equal names become one input."""
         parsed = with_inputs(self._parsed, names)
         return self if parsed is self._parsed else Expression.from_parsed(parsed)
 
@@ -79,7 +80,7 @@ class Expression:
 
     @cached_property
     def stack_depth(self) -> int:
-        """The largest stack that its reverse Polish form needs."""
+        """The deepest stack that its reverse Polish form needs."""
         depth = deepest = 0
         for node in postorder(self.tree):
             depth += 1 - (node.function.arity if isinstance(node, Call) else 0)

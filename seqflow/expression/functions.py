@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from seqflow.errors import ExpressionError
+from seqflow.kernels.arrays import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Scalar = bool | int | float
 Value = Array | Scalar
 DType = np.dtype[Any] | type[bool] | type[int] | type[float]
@@ -33,7 +33,7 @@ _INT64, _FLOAT64 = np.dtype(np.int64), np.dtype(np.float64)
 
 
 def kind_of(dtype: DType) -> str:
-    """`b`, `i`, `u` or `f` for the numbers of the language; another letter for what it does not take."""
+    """The kind of a dtype: `b`, `i`, `u` or `f`; another letter for dtypes that the language does not take."""
     return np.dtype(dtype).kind
 
 
@@ -88,7 +88,7 @@ class Refusal(Exception):
 
 
 FAILURES = (Refusal, ArithmeticError, TypeError, ValueError)
-"""What a rule or a kernel may raise."""
+"""The exceptions of rules and kernels."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +110,7 @@ class Function:
     doc: str
     aliases: tuple[str, ...] = ()
     operator: str | None = None
-    """How it is written before (arity 1) or between (arity 2) its operands."""
+    """Its operator, written before (arity 1) or between (arity 2) the operands."""
     kinds: str = "biuf"
     """The kinds of dtype it takes."""
     alpha: int | None = None
@@ -165,11 +165,11 @@ class Function:
         return result
 
     def explain(self, failure: Exception, operands: Sequence[str]) -> str:
-        """Why it does not take these operands, after its name."""
+        """The reason why it does not take these operands, after its name."""
         return f"{self.name}: {self.reason(failure, operands)}"
 
     def reason(self, failure: Exception, operands: Sequence[str]) -> str:
-        """Why it does not take these operands."""
+        """The reason why it does not take these operands."""
         why = str(failure)
         if isinstance(failure, Refusal):
             position, why = failure.args
@@ -264,7 +264,7 @@ def _cast(x: Any, *, out: Array) -> None:
 
 
 def _rounding(kernel: np.ufunc) -> Kernel:
-    """A rounding function: integers and bools are whole already."""
+    """A rounding function; it returns integers and bools unchanged."""
 
     def run(x: Any, *, out: Array) -> None:
         if out.dtype.kind == "f":

@@ -1,4 +1,4 @@
-"""The text of an expression, split into tokens that know where they stand."""
+"""Splits the text of an expression into tokens with their positions."""
 
 import re
 from typing import NamedTuple, NoReturn

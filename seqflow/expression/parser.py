@@ -1,4 +1,4 @@
-"""Tokens into a syntax tree, by operator precedence on explicit stacks: no depth of nesting is too deep.
+"""Parses tokens into a syntax tree, by operator precedence on explicit stacks: nesting may be of any depth.
 
 Operators bind as in Python. Anything else is a call: `where(x > 0, x, 0)`, `add(@0,@1)`.
 """
@@ -104,7 +104,7 @@ def parse_tokens(text: str, tokens: list[Token], ending: str = "an operator or t
 
 
 def with_inputs(parsed: Parsed, names: Sequence[str]) -> Parsed:
-    """The same expression of other inputs, one name for each; equal names are one input."""
+    """The same expression with its inputs renamed; equal names become one input."""
     inputs = tuple(dict.fromkeys(names))
     if inputs == parsed.inputs:
         return parsed
@@ -231,7 +231,7 @@ class _Parser:
                 self.expected(token, "a number, a name, a function or '('")
 
     def operator(self) -> bool:
-        """Read what follows an operand; whether it asks for another one."""
+        """Read the token after an operand; True where another operand must follow."""
         token = self.tokens[self.next]
         if token.kind == "end":
             return False

@@ -1,4 +1,4 @@
-"""A syntax tree as text: what the parser reads back as the same tree."""
+"""Prints a syntax tree as text that the parser reads back as the same tree."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from seqflow.expression.parser import ATOM, BINDING, COMPARISON, POWER, UNARY, C
 def infix(tree: Node, names: Sequence[str]) -> str:
     """The tree as infix text with no more brackets than it needs; `names` are those of its inputs.
 
-    Nesting may be of any depth, so the text is put together on a stack.
+    Nesting may be of any depth, so the text is built on a stack.
     """
     pieces: list[str] = []
     stack: list[str | tuple[Node, int]] = [(tree, 0)]

@@ -16,7 +16,6 @@ import numpy as np
 from seqflow.errors import ExpressionError
 from seqflow.expression.functions import (
     FAILURES,
-    Array,
     DType,
     Function,
     Kernel,
@@ -30,6 +29,7 @@ from seqflow.expression.functions import (
 )
 from seqflow.expression.lexer import Token, fail
 from seqflow.expression.parser import Call, Literal, Operand, Parsed, postorder
+from seqflow.kernels.arrays import Array
 
 BLOCK = 131_072
 """Elements of a block."""
@@ -66,7 +66,7 @@ class BlockPlan:
     scalars: tuple[Step, ...]
     """Steps on Python numbers only."""
     steps: tuple[Planned, ...]
-    """The others; the last one gives the result, unless it needs no step on arrays."""
+    """Steps on arrays; the last one gives the result, unless that is a number or an input."""
     registers: tuple[np.dtype[Any], ...]
     elementwise: bool
     """Every step of `steps` reads an array among the inputs, directly or not."""
@@ -92,7 +92,7 @@ class Program:
 
     @cached_property
     def rest(self) -> list[Value | None]:
-        """The slots after the inputs, before anything ran."""
+        """The values of the slots after the inputs, before the first step."""
         first = len(self.inputs)
         return [self.constants.get(first + i) for i in range(len(self.constants) + len(self.steps))]
 
@@ -156,7 +156,7 @@ def compile_tree(parsed: Parsed) -> Program:
 
 
 def _is_two(value: Value | None) -> bool:
-    """2.0 is another matter: it makes a float of an integer."""
+    """Whether a value is the integer 2; the float 2.0 would turn integers into floats."""
     return type(value) is int and value == 2
 
 

@@ -1,6 +1,7 @@
 """Jobs: a source, what is done to it and where it goes, in one TOML file."""
 
+from seqflow.job.job import Job
 from seqflow.job.running import Report, run
-from seqflow.job.sections import Job, NetSection, OrderSection, OutputSection, SourceSection
+from seqflow.job.sections import NetSection, OrderSection, OutputSection, SourceSection
 
 __all__ = ["Job", "OrderSection", "OutputSection", "Report", "SourceSection", "NetSection", "run"]

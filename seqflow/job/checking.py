@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.job.declared import check_declared_lengths
-from seqflow.job.running import open_loader
-from seqflow.job.sections import Job
+from seqflow.job.job import Job
+from seqflow.job.running import check_targets, open_loader
 from seqflow.job.source_bounds import SourceBounds
 from seqflow.loader import Loader, Packed, Rows, TokenBudget
 from seqflow.loader.packing import most_rows
 from seqflow.net import Net, NetInference
-from seqflow.record import Record, from_arrow
+from seqflow.output import open_output
+from seqflow.record import Record, from_arrow, to_arrow
 from seqflow.shape import Dimension, DimensionLike
 from seqflow.signature import Described, OwnRows
 from seqflow.tensor import TensorSpec
@@ -58,7 +59,21 @@ def check(job: Job) -> Check:
     batch, limits = batch_specs(rows, loader, longest, bounds)
     net = loader.net.infer(batch, limits) if isinstance(loader.net, Net) else None
     check_declared_lengths(loader, source)
+    _check_output(job, loader)
     return Check(source, prepared, batch, net)
+
+
+def _check_output(job: Job, loader: Loader) -> None:
+    """JobError where the output could not be written, or its columns are not those of the batches."""
+    check_targets(job, loader.source)
+    settings = job.output
+    if settings.path is None:  # the run may be given one
+        return
+    output = open_output(
+        settings.path, settings.kind, settings.columns, settings.compression, settings.threads
+    )
+    batch = loader.empty_batch()
+    output.check(None if batch is None else to_arrow(batch).schema.names)
 
 
 def source_specs(loader: Loader, bounds: SourceBounds) -> Specs:

@@ -1,4 +1,4 @@
-"""Read a Job from TOML or a dict: check keys and types, locate paths, and name the line in errors."""
+"""Read the sections of a job from TOML or a dict: check keys and types, locate paths, name the line in errors."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import tomllib
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, OpError, nearest
-from seqflow.job.sections import BATCH_KINDS, Job, NetSection, OrderSection, OutputSection, SourceSection
+from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.job.toml import line_of
 from seqflow.job.values import choices, described, fits
 from seqflow.loader import BadRows, BatchPlan
@@ -57,13 +58,16 @@ class JobFile:
 
 
 def _without_parents(path: str) -> str:
-    """`jobs/../out` as `out`; the path itself where a symbolic link makes these two places."""
-    short = os.path.normpath(path)
+    """`jobs/../out` as `out`; the path itself where a symbolic link makes these two places.
+
+    A separator at the end, which says that it is a folder, stays.
+    """
+    short = os.path.normpath(path) + os.sep * path.endswith(os.sep)
     return short if os.path.realpath(short) == os.path.realpath(path) else path
 
 
-def read_job(path: Path, overrides: Mapping[str, Any]) -> Job:
-    """The job in a TOML file, with some settings replaced; JobError for a malformed file or setting."""
+def read_sections(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the Job in a TOML file, with some settings replaced; JobError for a malformed file or setting."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -77,12 +81,12 @@ def read_job(path: Path, overrides: Mapping[str, Any]) -> Job:
     job_file = JobFile(str(path), text, path.parent, frozenset(overrides))
     for name, value in overrides.items():
         _override(tables, name, value)
-    return _job(tables, job_file)
+    return _sections(tables, job_file)
 
 
-def job_from_tables(tables: Mapping[str, Any], folder: Path) -> Job:
-    """The job that a dict describes; JobError for a malformed setting."""
-    return _job(tables, JobFile("job", "", folder))
+def sections_from_tables(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The fields of the Job that a dict describes; JobError for a malformed setting."""
+    return _sections(tables, JobFile("job", "", folder))
 
 
 def _override(tables: dict[str, Any], name: str, value: Any) -> None:
@@ -95,21 +99,9 @@ def _override(tables: dict[str, Any], name: str, value: Any) -> None:
     tables[last] = value
 
 
-def _job(tables: Mapping[str, Any], job_file: JobFile) -> Job:
-    sections = [field.name for field in fields(Job) if field.name != "folder"]
-    _check_known(sections, tables, "", job_file)
-    return Job(
-        source=_source(tables, job_file),
-        order=_order(tables, job_file),
-        prepare=_transform(tables, "prepare", job_file),
-        batch=_batch(tables, job_file),
-        net=_transform(tables, "net", job_file),
-        constants=_constants(tables, job_file),
-        output=_output(tables, job_file),
-        bad_rows=_section(BadRows, tables, "bad_rows", job_file),
-        imports=_checked(tables.get("imports", []), tuple[str, ...], "imports", job_file),
-        folder=job_file.folder,
-    )
+def _sections(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, Any]:
+    _check_known(_READERS, tables, "", job_file)
+    return {name: read(tables, job_file) for name, read in _READERS.items()} | {"folder": job_file.folder}
 
 
 def _source(tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
@@ -142,7 +134,7 @@ def _check_size(size: int | str | None, name: str, job_file: JobFile) -> None:
         job_file.fail(name, f"{name.partition('.')[2]}: {error}")
 
 
-def _transform(tables: Mapping[str, Any], name: str, job_file: JobFile) -> NetSection:
+def _transform(name: str, tables: Mapping[str, Any], job_file: JobFile) -> NetSection:
     transform = _section(NetSection, tables, name, job_file)
     if transform.net is not None and transform.file is not None:
         job_file.fail(f"{name}.file", f"[{name}] has both net and file, expected one of them")
@@ -181,6 +173,15 @@ def _output(tables: Mapping[str, Any], job_file: JobFile) -> OutputSection:
     if output.threads < 1:
         job_file.fail("output.threads", f"threads is {output.threads}, expected 1 or more")
     return output
+
+
+def _bad_rows(tables: Mapping[str, Any], job_file: JobFile) -> BadRows:
+    return _section(BadRows, tables, "bad_rows", job_file)
+
+
+def _imports(tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
+    imports: tuple[str, ...] = _checked(tables.get("imports", []), tuple[str, ...], "imports", job_file)
+    return imports
 
 
 def _section(
@@ -248,3 +249,17 @@ def _wrong(
 ) -> NoReturn:
     guess = nearest(value, known) if isinstance(value, str) else ""
     job_file.fail(name, f"{key} is {value!r}, expected {expected}{guess}")
+
+
+_READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
+    "source": _source,
+    "order": _order,
+    "prepare": partial(_transform, "prepare"),
+    "batch": _batch,
+    "net": partial(_transform, "net"),
+    "constants": _constants,
+    "output": _output,
+    "bad_rows": _bad_rows,
+    "imports": _imports,
+}
+"""The sections and keys of a job, and what reads each."""

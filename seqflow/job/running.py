@@ -17,7 +17,8 @@ import numpy as np
 
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError
-from seqflow.job.sections import Job, NetSection
+from seqflow.job.job import Job
+from seqflow.job.sections import NetSection
 from seqflow.loader import Loader, Stats
 from seqflow.net import Net
 from seqflow.output import open_output
@@ -116,8 +117,8 @@ def open_loader(job: Job) -> Loader:
         source["batch_bytes"] = parse_bytes(job.source.batch_bytes)
     return Loader(
         paths if isinstance(paths, str) else list(paths),
-        prepare=_net(job.prepare, "prepare"),
-        net=_net(job.net, "net"),
+        prepare=_net(job.prepare, "prepare", job.folder),
+        net=_net(job.net, "net", job.folder),
         batch=job.batch,
         constants={name: _constant(name, file) for name, file in job.constants.items()},
         window=job.order.window,
@@ -154,12 +155,16 @@ def _on_path(folder: Path) -> Iterator[None]:
         sys.path.remove(entry)
 
 
-def _net(transform: NetSection, section: str) -> Net | None:
+def _net(transform: NetSection, section: str, folder: Path) -> Net | None:
     text = transform.net
     try:
         if transform.file is not None:
             text = Path(transform.file).read_text(encoding="utf-8")
-        return None if text is None else Net(text)
+        if text is None:
+            return None
+        net = Net(text, folder=folder)
+        net.require_files()
+        return net
     except NetError as error:
         error.add_note(f"in [{section}] of the job" + (f", {transform.file}" if transform.file else ""))
         raise

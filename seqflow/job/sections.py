@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from seqflow.loader import BadRows, BatchPlan, Packed, Rows, TokenBudget
+from seqflow.loader import BatchPlan, Packed, Rows, TokenBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,43 +62,3 @@ class OutputSection:
 
 
 BATCH_KINDS: Mapping[str, type[BatchPlan]] = {"rows": Rows, "tokens": TokenBudget, "packed": Packed}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """source → prepare → batch → net → output.
-
-    `Job.read` makes one from a TOML file, `Job.from_dict` from the same keys in a dict.
-    """
-
-    source: SourceSection
-    order: OrderSection = field(default_factory=OrderSection)
-    prepare: NetSection = field(default_factory=NetSection)
-    batch: BatchPlan = field(default_factory=lambda: Rows(256))
-    net: NetSection = field(default_factory=NetSection)
-    constants: Mapping[str, str] = field(default_factory=dict)
-    """Tensors the nets read: `.npy` files, memory-mapped."""
-    output: OutputSection = field(default_factory=OutputSection)
-    bad_rows: BadRows = field(default_factory=BadRows)
-    imports: tuple[str, ...] = ()
-    """Modules to import first, such as those with the user's own ops; they may be in `folder`."""
-    folder: Path = Path()
-    """The job file's folder."""
-
-    @classmethod
-    def read(cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> Job:
-        """The job in a TOML file. Paths in it are relative to its folder.
-
-        `overrides` replaces values by their dotted names, `{"batch.capacity": 4096}`; paths among them are
-        relative to the current folder. JobError, with the line, for a malformed setting.
-        """
-        from seqflow.job.reading import read_job
-
-        return read_job(Path(path), overrides or {})
-
-    @classmethod
-    def from_dict(cls, tables: Mapping[str, Any], folder: str | os.PathLike[str] = "") -> Job:
-        """The job a dict describes, with the keys of a job file; paths in it are relative to `folder`."""
-        from seqflow.job.reading import job_from_tables
-
-        return job_from_tables(tables, Path(folder))

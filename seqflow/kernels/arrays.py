@@ -1,4 +1,4 @@
-"""Bringing arguments into the one form the kernels work on, and the dtypes of results."""
+"""Converts arguments to the form that kernels work on, and gives the dtypes of results."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ DType = np.dtype[Any]
 def integers(values: Any, argument: str) -> Array:
     """`values` as contiguous int32 or int64; other integer dtypes become int64.
 
-    TypeError for anything but integers, KernelError for an unsigned value above int64.
+    TypeError for other dtypes, KernelError for an unsigned value above int64.
     """
     array = np.asarray(values)
     if array.dtype.kind not in "iu":

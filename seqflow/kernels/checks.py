@@ -1,4 +1,4 @@
-"""The checks of the NumPy kernels: they find the same faults, at the same first position, as the native ones."""
+"""The checks of the NumPy kernels. They report the same errors, at the same position, as the native ones."""
 
 from itertools import accumulate
 
@@ -21,7 +21,7 @@ def check_not_negative(lengths: Array, argument: str) -> None:
 
 
 def total_of(lengths: Array, argument: str) -> int:
-    """The sum of lengths, none of which may be negative; their first fault is raised."""
+    """The sum of the lengths; KernelError for the first negative one, or where the sum overflows."""
     bad = np.flatnonzero(lengths < 0)
     sound = lengths[: bad[0]] if len(bad) else lengths
     if int(sound.max(initial=0)) * len(sound) > MAX_INT64:
@@ -70,7 +70,7 @@ def check_slices(
 
 
 def check_same_size(**arrays: Array) -> None:
-    """ValueError unless all arrays have equally many entries."""
+    """ValueError unless all arrays have the same number of entries."""
     if len({len(array) for array in arrays.values()}) > 1:
         sizes = ", ".join(f"{name} has {len(array)}" for name, array in arrays.items())
         raise ValueError(f"{sizes} entries, expected equally many")

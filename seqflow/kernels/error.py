@@ -1,4 +1,4 @@
-"""The one error of the kernels: what was found where, and what would have been right."""
+"""The error of all kernels: what was found, its position, and what was expected."""
 
 
 class KernelError(ValueError):
@@ -34,13 +34,13 @@ MAX_INT64 = 2**63 - 1
 
 
 def negative(argument: str, position: int, value: int) -> KernelError:
-    """An entry below 0 where only counts make sense."""
+    """An entry below 0."""
     message = f"{argument}[{position}] = {value} is negative"
     return KernelError(message, "negative", argument, position, value, 0)
 
 
 def overflow(argument: str, position: int, value: int, low: int, high: int) -> KernelError:
-    """The entry at which the running sum leaves int64; `high` is what would still have fitted."""
+    """The entry at which the running sum leaves int64; `high` is the largest entry that fits."""
     message = f"sum({argument}) overflows int64 at {argument}[{position}] = {value}"
     return KernelError(message, "overflow", argument, position, value, low, high)
 
@@ -64,7 +64,7 @@ def descending(argument: str, position: int, value: int, before: int) -> KernelE
 
 
 def too_long(argument: str, position: int, value: int, room: int) -> KernelError:
-    """A length above the room there is for it."""
+    """A length above the available room."""
     message = f"{argument}[{position}] = {value} is longer than {room}"
     return KernelError(message, "bounds", argument, position, value, 0, room + 1)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from seqflow import providers
 from seqflow.errors import OpError, ProviderError
+from seqflow.kernels.arrays import Array
 from seqflow.output.files import KIND_OF_SUFFIX, FileWriter, Format
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from seqflow.providers import Block
     from seqflow.record import BadRow
 
-Array = np.ndarray[Any, Any]
 Policy = Literal["raise", "skip", "quarantine"]
 
 

@@ -289,9 +289,16 @@ def _apply(transform: Net | Transform, record: Record) -> Record:
     result = transform(record)
     if isinstance(result, Record):
         return result
-    if not isinstance(result, Mapping) or not all(isinstance(v, np.ndarray) for v in result.values()):
+    returned = f"{getattr(transform, '__name__', repr(transform))} returned"
+    if not isinstance(result, Mapping):
+        raise OpTypeError(f"{returned} {type(result).__name__}, expected a mapping of names to arrays")
+    wrong = next((name for name, value in result.items() if not isinstance(value, np.ndarray)), None)
+    if wrong is not None:
+        kind = type(result[wrong])
+        of_torch = hasattr(result[wrong], "numpy")
+        advice = ".numpy() makes one of a torch tensor" if of_torch else "numpy.asarray makes one"
         raise OpTypeError(
-            f"{transform!r} returned {type(result).__name__}, expected a mapping of names to arrays"
+            f"{returned} {wrong!r} as {kind.__module__}.{kind.__qualname__}, expected a NumPy array\n  {advice}"
         )
     return record_of(result)
 

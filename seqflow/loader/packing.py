@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError
 from seqflow.kernels import PackingPlan
+from seqflow.kernels.arrays import Array
 from seqflow.loader.batching import Rows, at_least_one, batches
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record, concat_records, nbytes, take_rows
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def note_bounds(
     specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int], equalities: Equalities
 ) -> None:
-    """Make the bounds that stand in the inputs' shapes, and the limits of other sizes, known to all ops of a net."""
+    """Tell all ops of a net the bounds in the inputs' shapes, and the limits of other sizes."""
     for spec in specs.values():
         for size in spec.shape.dimensions or ():
             equalities.limit(size, size, "the input")
@@ -36,7 +36,7 @@ def tighten(name: str, spec: TensorSpec, equalities: Equalities) -> None:
 
 
 def may_bound_inputs(step: Step, guards: Sequence[object]) -> bool:
-    """Whether a step can say anything of its inputs that was not known before."""
+    """Whether a step can give its inputs bounds that were not known before."""
     arguments = step.op.signature.input_arguments
     return (
         bool(guards)

@@ -32,7 +32,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A tensor where it comes into being."""
+    """A tensor, below the step that makes it."""
 
     name: str
     spec: str
@@ -54,7 +54,7 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A step with what it makes below it; without a title, an input."""
+    """A step with its results below it; without a title, an input."""
 
     title: str
     lines: tuple[str, ...]

@@ -1,7 +1,9 @@
 """Net: a straight-line program of ops over named tensors."""
 
+import os
 from collections.abc import Collection, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from seqflow.errors import NetError, nearest
@@ -10,7 +12,7 @@ from seqflow.net.lexer import fail
 from seqflow.net.lowering import Lowered, lower
 from seqflow.net.parser import parse
 from seqflow.net.step import Step
-from seqflow.net.syntax import Reference, references
+from seqflow.net.syntax import Place, Reference, references
 from seqflow.shape import DimensionLike
 from seqflow.tensor import TensorSpec
 
@@ -33,17 +35,26 @@ class Net:
     outermost lengths first), and calls that are given it, or what is made of it, need no lengths:
     `h = lstm(words, w_ih, w_hh, bias)`. The printed net shows what was filled in.
 
+    Paths of files in the text are relative to `folder`, or else to the current folder.
+
     Raises NetError, with line, column and a caret, for text that is malformed, unknown ops, arguments an op does
     not take, names assigned twice and cycles.
     """
 
-    def __init__(self, text: str, constants: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        constants: Mapping[str, Any] | None = None,
+        folder: str | os.PathLike[str] | None = None,
+    ) -> None:
         self.text = text
+        self.folder = None if folder is None else Path(folder)
         self.constants: Mapping[str, Any] = dict(constants or {})
-        lowered = lower(parse(text))
+        lowered = lower(parse(text), self.folder)
         self.steps: tuple[Step, ...] = lowered.steps
         named = [name for step in self.steps if not step.is_part for name in step.results]
         self.assigned: tuple[str, ...] = tuple(name for name in named if name != "_")
+        self._returned_names = lowered.returned or ()
         self.returned = self._returned(lowered.returned)
         self._refuse_groups(lowered)
         unused = next((name for name in self.constants if name not in self._free), None)
@@ -63,17 +74,25 @@ class Net:
         return tuple(name for name in self._free if name not in self.constants)
 
     def require(self, given: Collection[str]) -> None:
-        """NetError where an input is not among the tensors that are given."""
+        """NetError, with a caret, where an input is not among the tensors that are given.
+
+        A name that is only returned is an input as well: a tensor of the record that passes through.
+        """
         missing = next((name for name in self.inputs if name not in given), None)
         if missing is not None:
-            raise NetError(
-                f"net: nothing assigns {missing!r}, and it is not given{nearest(missing, given)}\n"
-                f"  given are {', '.join(given)}"
-            )
+            guess = nearest(missing, [*given, *self.assigned])
+            what = f"nothing assigns {missing!r}, and it is not given{guess}"
+            fail(self.text, self._places[missing], what, f"given are {', '.join(given)}")
+
+    @cached_property
+    def _places(self) -> dict[str, Place]:
+        """Where each tensor is first read."""
+        read = [one for step in self.steps for operand in step.inputs.values() for one in references(operand)]
+        return {reference.name: reference.place for reference in reversed([*read, *self._returned_names])}
 
     def bind(self, **constants: Any) -> "Net":
         """The same net with some of its inputs fixed: tables, weights. They are not copied."""
-        return Net(self.text, {**self.constants, **constants})
+        return Net(self.text, {**self.constants, **constants}, self.folder)
 
     def outputs(self, available: tuple[str, ...] = ()) -> tuple[str, ...]:
         """The names of the results, for a record that has the tensors `available`."""
@@ -81,6 +100,15 @@ class Net:
             return self.returned
         consumed = {name for step in self.steps for name in step.uses}
         return (*(name for name in available if name not in consumed), *self.assigned)
+
+    def require_files(self) -> None:
+        """NetError, with a caret, where the net names a file that is not there."""
+        for step in self.steps:
+            for attribute in step.op.attributes:
+                path = step.attributes[attribute.name] if attribute.names_file else None
+                if isinstance(path, str) and not os.path.isfile(path):
+                    message = f"{step.op.name}: {attribute.name}: there is no file {path!r}"
+                    fail(self.text, step.value.place, message)
 
     def infer(
         self, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None

@@ -177,10 +177,9 @@ class _Inference:
         values = {name: known for name, one in single.items() if (known := self.known(one)) is not None}
         try:
             for _ in range(2):
-                inferred = step.op.infer(
-                    specs, step.attributes, values=values, names=names, results=results,
-                    equalities=self.equalities,
-                )  # fmt: skip
+                inferred = step.op.infer_checked(
+                    specs, step.attributes, values, names, results, self.equalities
+                )
                 folded = {name: self.fold(step.inputs[name]) for name in inferred.requested - set(values)}
                 more = {name: value for name, value in folded.items() if value is not None}
                 if not more:

@@ -142,7 +142,7 @@ def _straighten(rows: list[list[Place]], gap: float) -> None:
 
 
 def _apart(row: list[Place], wanted: list[float], weights: list[float], gap: float) -> list[float]:
-    """The positions nearest to those wanted that keep order and distance: pooling of adjacent violators."""
+    """The positions nearest to the ideal ones that keep order and distance: pooling of adjacent violators."""
     shifts = [0.0]
     for left, right in pairwise(row):
         shifts.append(shifts[-1] + (left.width + right.width) / 2 + gap)

@@ -1,4 +1,4 @@
-"""The text of a net, split into tokens that know where they stand."""
+"""Splits the text of a net into tokens with their positions."""
 
 import re
 from typing import NamedTuple, NoReturn
@@ -13,9 +13,15 @@ class Token(NamedTuple):
     kind: str
     """`number`, `string`, `name`, `mark`, `newline` or `end`."""
     text: str
-    place: Place
+    line: int
+    column: int
     start: int
     end: int
+
+    @property
+    def place(self) -> Place:
+        """Where it begins."""
+        return Place(self.line, self.column)
 
 
 _TOKEN = re.compile(
@@ -56,13 +62,11 @@ def tokenize(text: str) -> list[Token]:
         if kind == "mark" and token in "()[]":
             depth += 1 if token in "([" else -1
         if kind != "blank" and not (kind == "newline" and depth > 0):
-            found.append(Token(kind, token, Place(line, start - line_start + 1), start, position))
+            found.append(Token(kind, token, line, start - line_start + 1, start, position))
         if token[-1] == "\n":
             line, line_start = line + 1, position
-    end = Place(line, position - line_start + 1)
-    return [
-        *found, Token("newline", "\n", end, position, position), Token("end", "", end, position, position)
-    ]  # fmt: skip
+    end = line, position - line_start + 1, position, position
+    return [*found, Token("newline", "\n", *end), Token("end", "", *end)]
 
 
 def _refuse_character(text: str, place: Place, character: str) -> NoReturn:

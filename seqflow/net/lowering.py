@@ -1,8 +1,9 @@
-"""Statements into steps: each op gets the operands that its signature asks for."""
+"""Turns statements into steps: matches operands to the inputs of each op's signature."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from seqflow import registry
@@ -24,7 +25,7 @@ from seqflow.net.syntax import (
     Statement,
 )
 from seqflow.registry import OpDef
-from seqflow.signature import Repeated
+from seqflow.signature import Attribute, Repeated
 
 
 class Lowered(NamedTuple):
@@ -34,9 +35,12 @@ class Lowered(NamedTuple):
     returned: tuple[Reference, ...] | None
 
 
-def lower(program: Program) -> Lowered:
-    """The steps of a program; NetError where an op does not take what it is given."""
-    lowering = _Lowering(program)
+def lower(program: Program, folder: Path | None = None) -> Lowered:
+    """The steps of a program; NetError where an op does not take what it is given.
+
+    Paths of files in the program are relative to `folder`.
+    """
+    lowering = _Lowering(program, folder)
     steps = tuple(lowering.steps())
     if program.returned is None:
         return Lowered(steps, None)
@@ -49,7 +53,7 @@ def lower(program: Program) -> Lowered:
 
 
 class _Part(NamedTuple):
-    """A step that waits for the statement it belongs to."""
+    """A step whose statement is not complete yet."""
 
     op: OpDef
     inputs: Mapping[str, Input]
@@ -60,15 +64,16 @@ class _Part(NamedTuple):
 
 @dataclass(slots=True)
 class _Lowering:
-    """A program on its way to steps. Calls and expressions that are operands become steps of their own."""
+    """Turns one program into steps. Calls and expressions that are operands become steps of their own."""
 
     program: Program
+    folder: Path | None
     sequences: Sequences = field(init=False)
     unnamed: Iterator[int] = field(default_factory=lambda: count(1))
     parts: list[_Part] = field(default_factory=list)
-    """The steps of the statement at hand."""
+    """The steps of the current statement."""
     values: dict[str, Call | Formula] = field(default_factory=dict)
-    """What the text says of the results without a name: `%1`."""
+    """The call or formula of each result without a name (`%1`)."""
 
     def steps(self) -> Iterator[Step]:
         drafts = [self.draft(statement) for statement in self.program.statements]
@@ -116,7 +121,7 @@ class _Lowering:
         self.sequences.declare(statement.targets[0].name, values, tuple(levels))
 
     def lowered(self, draft: Draft) -> list[Step]:
-        """The steps of a statement, the one that it is itself last."""
+        """The steps of a statement: those of its operands, then its own."""
         self.parts = []
         value = self.step(draft.statement.value, draft.results)
         statement = Statement(draft.statement.targets, value)
@@ -156,7 +161,7 @@ class _Lowering:
     # Operands
 
     def operand(self, operand: Operand) -> Input:
-        """A tensor, a literal or a list of these; what has to be computed first becomes a step."""
+        """A tensor, a literal or a list of these; a call or an expression becomes a step."""
         match operand:
             case Listed(items=items, place=place):
                 return Listed(tuple(self.operand(item) for item in items), place)
@@ -170,7 +175,7 @@ class _Lowering:
         return Reference(name, operand.place)
 
     def written(self, operand: Operand) -> Operand:
-        """What the text says of an operand: for a result without a name, the call that makes it."""
+        """The source text of an operand; for a result without a name, the call that makes it."""
         if isinstance(operand, Listed):
             return Listed(tuple(self.written(item) for item in operand.items), operand.place)
         return self.values.get(operand.name, operand) if isinstance(operand, Reference) else operand
@@ -185,7 +190,7 @@ class _Lowering:
             self.fail(call.place, message, advice)
 
     def attributes(self, call: Call, op: OpDef) -> dict[str, Any]:
-        """All attributes of a call, checked, those with defaults too."""
+        """All attributes of a call, checked, including defaults."""
         known = {attribute.name: attribute for attribute in op.attributes}
         names = [argument.name for argument in op.signature.input_arguments]
         found: dict[str, Any] = {}
@@ -198,11 +203,17 @@ class _Lowering:
             if not isinstance(operand, Constant):
                 self.fail(operand.place, f"{op.name}: {name} is {operand}, expected a literal")
             try:
-                found[name] = known[name].check(operand.value)
+                found[name] = known[name].check(self.located(known[name], operand.value))
             except ValueError as error:
                 self.fail(operand.place, f"{op.name}: {error}")
         self.check_complete(call, op, (name for name, one in known.items() if one.required), found)
         return op.complete(found)
+
+    def located(self, attribute: Attribute, value: Any) -> Any:
+        """The value; a path as seen from the current folder."""
+        if self.folder is None or not attribute.names_file or not isinstance(value, str):
+            return value
+        return str(self.folder / Path(value).expanduser())
 
     def check_complete(
         self, call: Call, op: OpDef, required: Iterable[str], given: Mapping[str, object]

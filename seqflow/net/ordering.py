@@ -1,4 +1,4 @@
-"""The order of statements: checks as early as they can be, everything else as written where possible."""
+"""Orders statements: checks as early as possible, all others as written where possible."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Draft:
     """Whether it is a `sequence(…)`, which gives names and computes nothing."""
 
     def needs(self, makers: "Mapping[str, Draft]") -> "list[Draft]":
-        """The statements that make what it reads. In `doc = sequence(doc.values, …)` no name is its own result."""
+        """The statements that make the tensors it reads. `doc = sequence(doc.values, …)` does not need itself."""
         found = [makers.get(reference.name) for reference in references(self.statement.value)]
         return [draft for draft in found if draft is not None and not (self.declares and draft is self)]
 
@@ -54,7 +54,7 @@ def ordered(program: Program, drafts: Sequence[Draft], makers: Mapping[str, Draf
 
 
 def _rank(draft: Draft) -> int:
-    """What only checks comes first, since others may rely on it; then what tells of lengths."""
+    """Statements without results first, since others may rely on their checks; then declarations of Sequences."""
     return 1 if draft.declares else 2 if draft.results else 0
 
 

@@ -1,7 +1,7 @@
 """The text of a net: `ids, n = truncate(doc.values, doc.lengths, max_length=512)`, read into statements.
 
-It reads like Python and is not Python: nothing is evaluated. Arithmetic is left to the parser of expressions; what
-it finds wrong is reported here. Every error is a NetError with line, column and a caret under the place.
+It reads like Python and is not Python: nothing is evaluated. Arithmetic is left to the parser of expressions,
+whose errors are reported here. Every error is a NetError with line, column and a caret under the place.
 """
 
 import ast
@@ -36,7 +36,6 @@ class _Parser:
         self.text = text
         self.tokens = tokenize(text)
         self.closing = pairs(self.tokens)
-        self.places = {token.start: token.place for token in reversed(self.tokens)}
         self.next = 0
         self.depth = 0
 
@@ -226,7 +225,7 @@ class _Parser:
 
     def formula(self, stop: int, ending: str) -> Operand:
         """The expression up to the token numbered `stop`."""
-        first = self.token
+        begin = self.next
         tokens: list[expression_lexer.Token] = []
         calls: dict[str, Call] = {}
         while self.next < stop:
@@ -241,7 +240,7 @@ class _Parser:
                 tokens.append(self.expression_token(token))
         last = self.tokens[stop].start
         tokens.append(expression_lexer.Token("end", "", last, last))
-        return self.compiled(tokens, calls, first, ending)
+        return self.compiled(tokens, calls, self.tokens[begin : stop + 1], ending)
 
     def expression_token(self, token: Token) -> expression_lexer.Token:
         if token.kind not in ("name", "number", "mark"):
@@ -262,9 +261,12 @@ class _Parser:
         self,
         tokens: list[expression_lexer.Token],
         calls: dict[str, Call],
-        first: Token,
+        written: list[Token],
         ending: str,
     ) -> Operand:
+        """The expression of these tokens, which stand for what is `written` in the net."""
+        at = {token.start: token for token in reversed(written)}
+        first = written[0]
         try:
             parsed = parse_tokens(self.text, tokens, ending)
             expression = Expression.from_parsed(parsed)
@@ -274,12 +276,10 @@ class _Parser:
             if error.fault is None:
                 raise
             position, message, advice = error.fault
-            fail(self.text, self.places[position], message, advice)
-        places = {token.text: token.start for token in reversed(tokens)}
+            fail(self.text, at[position].place, message, advice)
+        starts = {token.text: token.start for token in reversed(tokens)}
         if isinstance(parsed.tree, ExpressionOperand):  # a name in brackets
             (name,) = parsed.inputs
-            return calls.get(name) or Reference(name, self.places[places[name]])
-        operands = tuple(
-            calls.get(name) or Reference(name, self.places[places[name]]) for name in parsed.inputs
-        )
+            return calls.get(name) or Reference(name, at[starts[name]].place)
+        operands = tuple(calls.get(name) or Reference(name, at[starts[name]].place) for name in parsed.inputs)
         return Formula(expression, operands, first.place)

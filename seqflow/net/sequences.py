@@ -25,21 +25,21 @@ Levels = tuple[str, ...]
 
 @dataclass(slots=True)
 class Sequences:
-    """What is known of the tensors' lengths, from the net's names."""
+    """Maps the names of a net to the lengths that describe them."""
 
     in_use: bool
-    """Whether the net declares a Sequence; if not, it writes all lengths out."""
+    """Whether the net declares a Sequence; if not, its text has all lengths."""
     levels: dict[str, Levels] = field(default_factory=dict)
     """The lengths that describe each tensor's rows."""
     lengths: set[str] = field(default_factory=set)
-    """The tensors that are lengths themselves."""
+    """The tensors that hold lengths."""
     values: dict[str, str] = field(default_factory=dict)
     """The values of each name that stands for a Sequence."""
     parts: dict[str, str] = field(default_factory=dict)
     """The tensors behind `words.values` and `words.lengths`."""
 
     def declare(self, name: str, values: str, levels: Levels) -> None:
-        """Let a name stand for these values with these lengths, outermost first."""
+        """Define a name for these values with these lengths, outermost first."""
         self.values[name] = values
         self.parts |= {f"{name}.values": values, f"{name}.lengths": levels[-1]}
         self.levels[values] = levels
@@ -118,14 +118,14 @@ class Sequences:
         return filled
 
     def _fed(self, feed: Feed, slots: Mapping[Slot, Reference | Constant]) -> Reference | Constant:
-        """One input: as it was given, or the innermost lengths of the part that supplies it."""
+        """One input: the given operand, or the innermost lengths of the part that supplies it."""
         if feed.part is None:
             return slots[feed.slot]
         source = slots[feed.part.source]
         return Reference(self._levels(source)[feed.part.levels - 1], source.place)
 
     def _kind(self, op: OpDef, slot: Slot, slots: Mapping[Slot, Any], given: Mapping[str, Input]) -> Kind:
-        """What the rule is told of an input. Lengths that are written out hold for the rows they describe."""
+        """The facts about an input that the rule needs. Lengths in the text hold for the rows they describe."""
         argument = next(one for one in op.signature.input_arguments if one.name == name_of(slot))
         levels = () if dividing(argument) in given else self._levels(slots[slot])
         return Kind(len(levels), holds_lengths=self._is_lengths(slots[slot]))

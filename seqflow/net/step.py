@@ -22,7 +22,7 @@ class Step:
     attributes: Mapping[str, Any]
     """All attributes of the op, checked, with defaults where the net says nothing."""
     results: tuple[str, ...]
-    """The tensors its outputs become, one an output."""
+    """The names of the tensors of its outputs."""
     value: Call | Formula
     """Its text, with all lengths written out."""
     statement: Statement
@@ -30,7 +30,7 @@ class Step:
 
     @property
     def is_part(self) -> bool:
-        """Whether it is but a part of its statement, with a result that has no name."""
+        """Whether it is a part of its statement, with a result that has no name."""
         return self.value is not self.statement.value
 
     @property
@@ -43,7 +43,7 @@ class Step:
         return self.value.place.line
 
     def note(self, given: Mapping[str, str]) -> str:
-        """What an exception of this step is told: the statement, and what each input was."""
+        """The note for an exception of this step: the statement, and the inputs."""
         inputs = ", ".join(f"{name} {what}" for name, what in given.items())
         return f"in the net, line {self.line}: {self.statement}\n  given {inputs}"
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from seqflow.errors import JobError
 from seqflow.output.files import FileWriter, Kind
+from seqflow.version import __version__
 
 MANIFEST = "_manifest.json"
 
@@ -43,12 +44,19 @@ class Target:
     def folder(self) -> Path:
         return self.path.parent if self.is_file else self.path
 
-    def prepare(self) -> None:
-        """Make the folder; JobError where it holds data files of another origin."""
-        if self.folder.exists() and not self.folder.is_dir():
-            raise JobError(f"output: {str(self.folder)!r} is a file, expected a folder")
+    def check(self) -> None:
+        """JobError where the folder can't be made or written to, or holds data files of another origin."""
+        there = next(path for path in (self.folder, *self.folder.absolute().parents) if path.exists())
+        if not there.is_dir():
+            raise JobError(f"output: {str(there)!r} is a file, expected a folder")
+        if not os.access(there, os.W_OK):
+            raise JobError(f"output: the folder {str(there)!r} cannot be written to: permission denied")
         if not self.is_file and self.folder.is_dir():
             self._earlier_parts()
+
+    def prepare(self) -> None:
+        """Make the folder, after `check`."""
+        self.check()
         self._make(self.folder)
 
     def file(self, number: int) -> Path:
@@ -96,7 +104,6 @@ class Target:
         return [path for path in found if path.name in named]
 
     def _write_manifest(self, files: Sequence[OutputFile], columns: Sequence[str]) -> Path:
-        from seqflow import __version__
 
         content: dict[str, Any] = {
             "seqflow": __version__,

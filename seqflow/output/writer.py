@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -56,6 +57,21 @@ class OutputWriter:
             self._target.prepare()
         return self
 
+    def check(self, columns: Sequence[str] | None) -> None:
+        """JobError where batches with these columns (None: not known) could not be written. Writes nothing."""
+        if self._target is not None:
+            self._target.check()
+            if columns is not None:
+                self._check_columns(columns)
+
+    def _check_columns(self, names: Sequence[str]) -> None:
+        missing = next((name for name in self._columns or () if name not in names), None)
+        if missing is not None:
+            raise JobError(
+                f"output: the batches have no column {missing!r}{nearest(missing, names)}\n"
+                f"  they have {', '.join(names)}"
+            )
+
     def write(self, record: Record) -> None:
         """Add one batch. Errors of earlier batches are raised here, too; an OSError names the file."""
         if self._target is None:
@@ -102,13 +118,7 @@ class OutputWriter:
     def _fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The requested columns of the batch; JobError unless their types are those of the batches before."""
         if self._columns is not None:
-            missing = next((name for name in self._columns if name not in batch.schema.names), None)
-            if missing is not None:
-                names = batch.schema.names
-                raise JobError(
-                    f"output: the batches have no column {missing!r}{nearest(missing, names)}\n"
-                    f"  they have {', '.join(names)}"
-                )
+            self._check_columns(batch.schema.names)
             batch = batch.select(list(self._columns))
         self._schema = self._schema or batch.schema
         if batch.schema != self._schema:
@@ -175,6 +185,7 @@ def open_output(
         return OutputWriter(None, Format("parquet"))
     if path is None:
         raise JobError('output: there is no path to write to; give one, or kind = "none" to write nothing')
+    _check_path(str(path))
     path = Path(path).expanduser()
     of_suffix = None if path.is_dir() else KIND_OF_SUFFIX.get(path.suffix.lower())
     is_file = of_suffix is not None
@@ -184,6 +195,22 @@ def open_output(
         raise JobError(f"output: threads is {threads}, but one file is written by one thread; give a folder")
     form = Format(kind or of_suffix or "parquet", compression)
     return OutputWriter(Target(path, form.kind, is_file), form, columns, threads)
+
+
+def _check_path(path: str) -> None:
+    """JobError for a path that is neither a folder's nor that of a file whose format we write."""
+    if "://" in path:
+        raise JobError(
+            f"output: the path is {path!r}, expected one of this machine\n"
+            "  write to a folder and copy it, or mount the store as a folder"
+        )
+    suffix = os.path.splitext(path)[1]
+    if suffix and suffix.lower() not in KIND_OF_SUFFIX and not os.path.isdir(os.path.expanduser(path)):
+        known = " or ".join(KIND_OF_SUFFIX)
+        raise JobError(
+            f"output: the path {path!r} ends in {suffix!r}, expected {known}, or a folder\n"
+            f"  a folder of such a name ends in {os.sep!r}, or is there already"
+        )
 
 
 def _schema_change(before: pa.Schema, now: pa.Schema) -> str:

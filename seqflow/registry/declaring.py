@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from seqflow.errors import OpError
 from seqflow.registry.calling import compile_call
-from seqflow.registry.definition import OpDef, ShapeFunction
+from seqflow.registry.definition import OpDef, ShapeFunction, family_of
 from seqflow.registry.description import help_text
 from seqflow.registry.lookup import get, register
 from seqflow.signature import Signature, parse, read_attributes
@@ -30,6 +30,9 @@ def op(
     names the operator it comes from, or several, separated by commas; `same` two lengths inputs that it declares
     to be equal; `shape` is a shape function for what the signature cannot say. All other keywords are its claims:
     `depends`, `defines`, `rows`, `steps`, `describes`, `inverse`, `pure` (see `seqflow.signature.claims`).
+
+    After each call the results are held against the signature, and against the shape function: OpError where the
+    function returns something else than it declares.
     """
 
     def declare(function: F) -> F:
@@ -50,9 +53,15 @@ def _define(function: Callable[..., Any], signature: Signature, **facts: Any) ->
     outputs = [argument.field for argument in signature.output_arguments]
     title = name.title().replace("_", "") + "Result"
     result = namedtuple(title, outputs, module="seqflow.ops") if len(outputs) > 1 else None
-    call = compile_call(function, signature, attributes, result)
+    body = function
+    if family_of(function) is None:
+        from seqflow.registry.results import with_checked_results
+
+        body = with_checked_results(function, lambda: definition)
+    call = compile_call(body, signature, attributes, result)
     doc = inspect.cleandoc(function.__doc__ or "")
-    return OpDef(name, signature, attributes, function, call, result, doc, **facts)
+    definition = OpDef(name, signature, attributes, function, call, result, doc, **facts)
+    return definition
 
 
 def _check_parameters(name: str, function: Callable[..., Any], signature: Signature) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from seqflow.errors import SeqflowError
+from seqflow.errors import OpTypeError, SeqflowError, nearest
 from seqflow.registry.errors import name_op
 from seqflow.signature import Attribute, Signature
 from seqflow.signature.claims import NONE, Claims
@@ -17,6 +17,12 @@ if TYPE_CHECKING:  # inference is imported when it is asked for: calling ops doe
     from seqflow.signature.specs import Names, Specs
 
 ShapeFunction = Callable[["InferenceContext"], None]
+
+
+def family_of(function: Callable[..., Any]) -> str | None:
+    """The module of `seqflow.ops` that a function is defined in; None for a user's own."""
+    package, _, module = function.__module__.rpartition(".")
+    return module if package == "seqflow.ops" else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,8 +54,7 @@ class OpDef:
     @property
     def family(self) -> str | None:
         """The module of `seqflow.ops` that declares it; None for an op of a user's own."""
-        package, _, module = self.function.__module__.rpartition(".")
-        return module if package == "seqflow.ops" else None
+        return family_of(self.function)
 
     @property
     def output_names(self) -> tuple[str, ...]:
@@ -68,6 +73,31 @@ class OpDef:
         """The attributes with their defaults."""
         return {attribute.name: attribute.default for attribute in self.attributes} | dict(attributes)
 
+    def check_attributes(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The given attributes as the body of the op gets them: numbers as tuples, names as dtypes.
+
+        Raises OpTypeError for an attribute that the op does not have and for one that is missing, OpError and
+        OpTypeError for values that an attribute does not take.
+        """
+        known = {attribute.name: attribute for attribute in self.attributes}
+        self._refuse_unknown("attribute", given, known)
+        try:
+            missing = next((one for one in self.attributes if one.required and one.name not in given), None)
+            if missing is not None:
+                raise OpTypeError(f"{missing.name} is missing, expected {missing.expected}")
+            return {name: known[name].check(value) for name, value in given.items()}
+        except SeqflowError as error:
+            raise name_op(self.name, self.signature, error) from None
+
+    def _refuse_unknown(self, kind: str, given: Iterable[str], known: Collection[str]) -> None:
+        wrong = next((name for name in given if name not in known), None)
+        if wrong is not None:
+            takes = ", ".join(known) or "none"
+            raise OpTypeError(
+                f"{self.name}: there is no {kind} {wrong!r}{nearest(wrong, known)}, expected {takes}"
+                f"\n  {self.signature}"
+            )
+
     def infer(
         self,
         specs: Specs,
@@ -83,16 +113,31 @@ class OpDef:
         Where the op takes a list of tensors, `specs` has a list. `values` are those inputs that are known as
         arrays: a shape to reshape to, for instance. `names` and `results` say which tensors of a net the inputs
         and outputs are (by default they have the signature's own names), `equalities` what is known to be equal
-        in it. Raises OpTypeError, ShapeError, and LodError where values meet lengths of other rows.
+        in it. Raises OpTypeError, also for an input or attribute that the op does not have, OpError, ShapeError,
+        and LodError where values meet lengths of other rows.
 
         >>> data, lengths = TensorSpec("float32", "{7,4}"), TensorSpec("int64", "{3}")
         >>> print(*registry.get("lengths_sum").infer({"data": data, "lengths": lengths}).outputs)
         float32{3,4}
         """
+        self._refuse_unknown("input", specs, [argument.name for argument in self.signature.input_arguments])
+        completed = self.complete(self.check_attributes(attributes or {}))
+        return self.infer_checked(specs, completed, values or {}, names, results, equalities)
+
+    def infer_checked(
+        self,
+        specs: Specs,
+        attributes: Mapping[str, Any],
+        values: Mapping[str, Any],
+        names: Names | None,
+        results: Sequence[str] | None,
+        equalities: Equalities | None,
+    ) -> Inference:
+        """`infer` for inputs that the op has, and for attributes that are checked and complete."""
         from seqflow.registry.inference import infer
 
         try:
-            return infer(self, specs, attributes or {}, values or {}, names, results, equalities)
+            return infer(self, specs, attributes, values, names, results, equalities)
         except SeqflowError as error:
             raise name_op(self.name, self.signature, error) from error.__cause__
 

@@ -45,7 +45,7 @@ def infer(
     """
     if equalities is None:
         return _alone(op, specs, attributes, values, names, results)
-    given = op.complete(attributes)
+    given = attributes
     called = names if names is not None else _own_names(specs)
     specs = _with_terms(specs, equalities.terms)
     tensors = [f"{op.name}.{name}" for name in op.result_names(given)] if results is None else list(results)

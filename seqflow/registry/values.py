@@ -71,10 +71,8 @@ def output_value(
         depends = _flat(inputs.values()) if depends is None else depends
     if signature.takes_lists:
         given = tuple([(name, len(v)) if isinstance(v := inputs[name], list) else name for name in given])
-    if signature.gives_lists:
-        label = f"{output}.{repetition}"
-    else:
-        label = output if len(signature.outputs) > 1 else ""
+    alone = "" if len(signature.outputs) == 1 else output
+    label = f"{output}.{repetition}" if signature.gives_lists else alone
     key = attributes_key(op, attributes) if key is None else key
     kind = "commutative" if claims.commutes and attributes.get("alpha", 1) == 1 else "call"
     term = terms.make(kind, (op.name, label, given, key), *depends)

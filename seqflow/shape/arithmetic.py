@@ -1,6 +1,6 @@
-"""Arithmetic on sizes: bounds and the normal form `constant + Σ k·atom`, and what both prove.
+"""Arithmetic on sizes: bounds, the normal form `constant + Σ k·atom`, and comparisons that both can prove.
 
-Results are the fields of a dimension, which `Dimension` makes one of; shortcuts for static sizes are there.
+Results are the fields of a dimension; `Dimension` builds it from them, and has shortcuts for static sizes.
 """
 
 from collections.abc import Iterable
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from seqflow.shape.dimension import Dimension
 
 LARGEST_FORM = 24
-"""How many terms a size keeps; longer ones keep their bounds only."""
+"""The most terms of a form; a longer one is dropped and its bounds are kept."""
 
 Fields = tuple[int, int | None, int, Terms | None]
-"""What a dimension consists of: the bounds, the constant and the terms."""
+"""The fields of a dimension: the bounds, the constant and the terms."""
 
 
 class Comparison(Enum):
@@ -42,7 +42,7 @@ class Comparison(Enum):
 
 
 def compared(a: "Dimension", b: "Dimension") -> Comparison:
-    """Whether two sizes are the same, as far as bounds and forms tell."""
+    """Whether two sizes are the same, as far as bounds and forms prove it."""
     if _disjoint(a, b):
         return Comparison.UNEQUAL
     if a.terms is None or b.terms is None:
@@ -118,7 +118,7 @@ def product_of(a: "Dimension", b: "Dimension") -> Fields:
 
 
 def quotient_of(a: "Dimension", b: "Dimension", kind: Literal["/", "//"]) -> Fields:
-    """`a/b`, which must come out even, or `a//b`; ShapeError where it does not."""
+    """`a/b`, or `a//b`; ShapeError where `a/b` leaves a remainder."""
     low, high = over((a.min_length, a.max_length), (b.min_length, b.max_length), kind)
     what = (a, kind, b)
     if high is not None and high < low:
@@ -164,7 +164,7 @@ def _divide_terms(a: "Dimension", b: "Dimension", kind: str) -> tuple[int, Itera
 
 
 def chosen_of(a: "Dimension", b: "Dimension", kind: Literal["smaller", "larger"]) -> Fields:
-    """The smaller or larger of two, neither of which provably is."""
+    """The smaller or larger of two sizes whose order cannot be proved."""
     low, high = chosen((a.min_length, a.max_length), (b.min_length, b.max_length), kind)
     terms = {opaque_atom(kind, a, b): 1} if a.is_named and b.is_named else None
     return normal_form(0, terms, low, high, ("the", kind, "of", a, "and", b))
@@ -176,7 +176,7 @@ def chosen_of(a: "Dimension", b: "Dimension", kind: Literal["smaller", "larger"]
 def normal_form(
     constant: int, terms: dict[Atom, int] | None, low: int | None, high: int | None, what: tuple[object, ...]
 ) -> Fields:
-    """The fields of the dimension of this form, within these bounds and those its atoms imply."""
+    """The fields of a dimension: this form, within these bounds and those its atoms imply."""
     kept: Terms | None = None
     if terms is not None:
         terms = {atom: k for atom, k in terms.items() if k}

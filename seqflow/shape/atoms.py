@@ -73,12 +73,12 @@ class Atom(str):
 
 
 def unquoted(name: str) -> str:
-    """The tensor's name that stands in a dimension, without backticks."""
+    """A tensor's name as `quoted` writes it, without backticks."""
     return name[1:-1] if re.fullmatch("`[^`]*`", name) else name
 
 
 def quoted(tensor: str) -> str:
-    """A tensor's name as it stands in a dimension: in backticks where it would not be read as one name.
+    """A tensor's name for the text of a dimension: in backticks where it would not be read as one name.
 
     >>> quoted("doc.lengths"), quoted("my column.lengths")
     ('doc.lengths', '`my column.lengths`')
@@ -92,7 +92,7 @@ def quoted(tensor: str) -> str:
 
 
 def form_bounds(constant: int, terms: dict[Atom, int]) -> tuple[int | None, int | None]:
-    """Between what `constant + Σ k·atom` lies; it may be negative, and None is unbounded."""
+    """The bounds of `constant + Σ k·atom`, which may be negative; None is unbounded."""
     low: int | None = constant
     high: int | None = constant
     for atom, k in terms.items():

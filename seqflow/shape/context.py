@@ -363,6 +363,10 @@ class InferenceContext:
 
     # Merging
 
+    def with_value(self, dimension: DimensionLike, value: int) -> Dimension:
+        """The dimension, which is this value; ShapeError where it cannot be."""
+        return self.merge(dimension, value)
+
     @overload
     def merge(self, left: PartialShape, right: ShapeLike) -> PartialShape: ...
     @overload

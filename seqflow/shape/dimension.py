@@ -1,4 +1,4 @@
-"""Dimension: how many there are along one axis, as far as it is known before the data is read."""
+"""Dimension: the size of one axis, as far as it is known before the data is read."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -28,8 +28,8 @@ class Dimension:
     """A size: static, between bounds, or unknown; it may have a name.
 
     `Dimension(3)` is static, `Dimension(2, 5)` and `Dimension(7, None)` lie between bounds, `Dimension()` is
-    unknown. A named one is a sum `constant + Σ k·atom`, so that arithmetic on names can be compared. An unknown
-    without a name has no identity: nothing proves that two of them are equal, not even one with itself.
+    unknown. A named size is a sum `constant + Σ k·atom`, so that arithmetic on names can be compared. An unknown
+    size without a name has no identity: nothing proves that two of them are equal, not even one with itself.
 
     `==` and `hash` compare structure (a static dimension equals its int); "are these the same size?" is
     `compare`. Arithmetic keeps bounds and raises ShapeError for a static negative, a zero divisor, an inexact
@@ -44,7 +44,7 @@ class Dimension:
 
     min_length: int
     max_length: int | None
-    """The largest size it can be; None where there is no bound."""
+    """The largest possible size; None where there is no bound."""
     constant: int
     terms: Terms | None
     """The atoms and their factors, by text; empty for a static size, None for one without a name."""
@@ -70,7 +70,7 @@ class Dimension:
 
     @staticmethod
     def dynamic() -> "Dimension":
-        """The size of which nothing is known, `?`."""
+        """An unknown size, `?`."""
         return _raw(0, None, 0, None)
 
     @staticmethod
@@ -104,7 +104,7 @@ class Dimension:
 
     @staticmethod
     def of(value: "DimensionLike") -> "Dimension":
-        """`value` itself, a static size from an int, or what a text says."""
+        """`value` itself, or the dimension that an int or a text describes."""
         if type(value) is Dimension:
             return value
         if type(value) is int and 0 <= value <= LARGEST:
@@ -176,7 +176,7 @@ class Dimension:
         return hash((self.min_length, self.max_length, self.constant, self.terms))
 
     def compare(self, other: "DimensionLike") -> Comparison:
-        """Whether the two are the same size in every run (EQUAL), in no run (UNEQUAL), or it depends.
+        """Whether the two are the same size in every run (EQUAL), in no run (UNEQUAL), or in some (UNKNOWN).
 
         >>> Dimension.parse("2*B").compare(7), Dimension.parse("B").compare(7)
         (<Comparison.UNEQUAL: 'unequal'>, <Comparison.UNKNOWN: 'unknown'>)
@@ -198,20 +198,20 @@ class Dimension:
         return self.is_dynamic and other.is_dynamic
 
     def relaxes(self, other: "DimensionLike") -> bool:
-        """Whether every size `other` can have is one this can have; names are not looked at."""
+        """Whether each possible size of `other` is possible for this one; names are ignored."""
         other = Dimension.of(other)
         return self.min_length <= other.min_length and (
             self.max_length is None or (other.max_length is not None and other.max_length <= self.max_length)
         )
 
     def refines(self, other: "DimensionLike") -> bool:
-        """Whether every size this can have is one `other` can have; names are not looked at."""
+        """Whether each possible size of this one is possible for `other`; names are ignored."""
         return Dimension.of(other).relaxes(self)
 
     # Combining
 
     def merge(self, other: "DimensionLike") -> "Dimension":
-        """What is known if the two are the same size; ShapeError where they cannot be.
+        """The dimension if the two are the same size; ShapeError where they cannot be.
 
         >>> print(Dimension(2, 5).merge(Dimension(4, None)), Dimension.dynamic().merge(3))
         4..5 3
@@ -230,7 +230,7 @@ class Dimension:
         return _raw(low, high, best.constant, best.terms)
 
     def relax(self, other: "DimensionLike") -> "Dimension":
-        """What holds of both: the hull of the bounds; the name stays where both are the same size.
+        """A dimension that covers both: the hull of the bounds; the name stays where both are the same size.
 
         >>> print(Dimension(2).relax(3))
         2..3
@@ -282,7 +282,7 @@ class Dimension:
         return self if self.is_static else _raw(self.min_length, self.max_length, 0, None)
 
     def without_bounds(self) -> "Dimension":
-        """The form alone, with the bounds it implies by itself; for a size without a name, itself."""
+        """The same form with no bounds but those it implies; a size without a name is returned as it is."""
         if not self.terms:
             return self
         return _raw(*natural_bounds(self.constant, dict(self.terms)), self.constant, self.terms)
@@ -329,7 +329,7 @@ class Dimension:
         return Dimension.of(other) // self
 
     def divide_exactly(self, other: "DimensionLike") -> "Dimension":
-        """The quotient where nothing may remain; ShapeError where something must, or for a zero divisor.
+        """The exact quotient; ShapeError for a certain remainder or a zero divisor.
 
         >>> print(Dimension.parse("6*B+4").divide_exactly(2))
         3*B+2
@@ -372,7 +372,7 @@ class Dimension:
     def computed(self, size_of: Callable[[Atom], int | None]) -> int | None:
         """The size where `size_of` knows that of each atom; None where it does not know one.
 
-        An atom that is the result of an operation need not be known: its operands will do.
+        An atom that is the result of an operation is computed from its operands where it is not known.
         """
         if self.terms is None:
             return None
@@ -389,7 +389,7 @@ class Dimension:
         return total
 
     def atoms(self) -> list[Atom]:
-        """The atoms it is made of; of a product, a quotient and the like those of the operands."""
+        """The atoms of its form; for an atom that an operation made, those of the operands."""
         found: list[Atom] = []
         for atom, _ in self.terms or ():
             found += [one for operand in operands_of(atom) for one in operand.atoms()] or [atom]
@@ -419,10 +419,10 @@ class Dimension:
 
 
 Rank = Dimension
-"""How many axes a shape has: a Dimension."""
+"""The number of axes of a shape: a Dimension."""
 
 DimensionLike = Dimension | SupportsIndex | str
-"""What is accepted as a dimension: a Dimension, an int, or the text of one."""
+"""Accepted as a dimension: a Dimension, an int, or the text of one."""
 
 
 def _size(value: SupportsIndex | None) -> int:
@@ -479,18 +479,18 @@ def _raw_atom(atom: Atom, low: int, high: int | None) -> Dimension:
 
 
 def linear(constant: int, parts: Iterable[tuple[int, Dimension]], what: tuple[object, ...]) -> Dimension:
-    """`constant + Σ k·part`; `what` says in errors what was computed."""
+    """`constant + Σ k·part`; `what` describes the computation in errors."""
     return _raw(*weighted_sum(constant, parts, what))
 
 
 @lru_cache(maxsize=4096)
 def as_dimension(atom: Atom) -> Dimension:
-    """The size that the atom is."""
+    """The atom as a Dimension."""
     return _raw(*atom.bounds, 0, ((atom, 1),))
 
 
 def operands_of(atom: Atom) -> tuple[Dimension, ...]:
-    """What the operation that made the atom was applied to; nothing for a named size."""
+    """The operands of the operation that made the atom; none for a named size."""
     return atom.operands or tuple([as_dimension(factor) for factor in atom.factors])
 
 
@@ -514,4 +514,4 @@ OPERATIONS: Mapping[str, Callable[..., Dimension]] = {
     "smaller": Dimension.minimum,
     "larger": Dimension.maximum,
 }
-"""What each kind of atom that has operands makes of them."""
+"""The operation of each kind of atom that has operands."""

@@ -1,4 +1,4 @@
-"""Merging: two shapes or sizes that have to be the same, proved, refuted, or taken to be so and guarded."""
+"""Merging shapes and sizes that must be equal: proved, refuted, or assumed and checked by a guard."""
 
 from seqflow.errors import ShapeError
 from seqflow.shape.arithmetic import Comparison
@@ -12,7 +12,7 @@ from seqflow.shape.partial_shape import PartialShape
 def merge_shapes(
     left: PartialShape, right: PartialShape, inputs: InputShapes, equalities: Equalities, guards: Guards
 ) -> PartialShape:
-    """What is known of two shapes that are the same; ShapeError where they cannot be."""
+    """The merged shape; ShapeError where the two cannot be the same."""
     if left is right:
         return left
     if left.dimensions is None or right.dimensions is None:
@@ -35,7 +35,7 @@ def merge_shapes(
 def merge_dimensions(
     left: Dimension, right: Dimension, inputs: InputShapes, equalities: Equalities, guards: Guards
 ) -> Dimension:
-    """What is known of two sizes that are the same; ShapeError where they cannot be."""
+    """The merged size; ShapeError where the two cannot be the same."""
     if left.is_static and left == right:
         return left
     answer = equalities.compare(left, right)
@@ -56,7 +56,7 @@ def merge_dimensions(
 
 
 def first_equal(result: PartialShape, *shapes: PartialShape) -> PartialShape:
-    """The first of `shapes` that the result is, so that a shape that already is the answer is returned itself."""
+    """The first of `shapes` that equals the result, or the result: no equal copy is made."""
     return next((shape for shape in shapes if shape == result), result)
 
 

@@ -34,7 +34,7 @@ class PartialShape:
 
     @staticmethod
     def dynamic(rank: DimensionLike | None = None) -> "PartialShape":
-        """The shape of which at most the rank is known.
+        """The shape with unknown dimensions, and with an unknown rank unless it is given.
 
         >>> print(PartialShape.dynamic(), PartialShape.dynamic(2))
         ? {?,?}
@@ -46,7 +46,7 @@ class PartialShape:
 
     @staticmethod
     def of(value: "ShapeLike") -> "PartialShape":
-        """`value` itself, what a text says, or the shape of these dimensions."""
+        """`value` itself, or the shape that a text or these dimensions describe."""
         if isinstance(value, PartialShape):
             return value
         return PartialShape.parse(value) if isinstance(value, str) else PartialShape(value)
@@ -67,7 +67,7 @@ class PartialShape:
 
     @property
     def rank(self) -> Rank:
-        """How many dimensions there are."""
+        """The number of dimensions."""
         return Dimension.dynamic() if self.dimensions is None else Dimension(len(self.dimensions))
 
     @property
@@ -98,7 +98,7 @@ class PartialShape:
 
     @property
     def num_elements(self) -> Dimension:
-        """The product of the dimensions: 1 for a scalar, 0 where any is 0, whatever the others are."""
+        """The product of the dimensions: 1 for a scalar, 0 where any is 0, even if another is unknown."""
         if self.dimensions is None:
             return Dimension.dynamic()
         if 0 in [dimension.max_length for dimension in self.dimensions]:
@@ -181,14 +181,14 @@ class PartialShape:
         return len(self) == len(other) and all(a.same_scheme(b) for a, b in zip(self, other, strict=True))
 
     def relaxes(self, other: "ShapeLike") -> bool:
-        """Whether every shape `other` can be is one this can be."""
+        """Whether each possible shape of `other` is possible for this one."""
         other = PartialShape.of(other)
         if self.dimensions is None or other.dimensions is None:
             return self.dimensions is None
         return len(self) == len(other) and all(a.relaxes(b) for a, b in zip(self, other, strict=True))
 
     def refines(self, other: "ShapeLike") -> bool:
-        """Whether every shape this can be is one `other` can be."""
+        """Whether each possible shape of this one is possible for `other`."""
         return PartialShape.of(other).relaxes(self)
 
     # Combining
@@ -207,7 +207,7 @@ class PartialShape:
         return self
 
     def merge(self, other: "ShapeLike") -> "PartialShape":
-        """What is known if the two are the same shape; ShapeError where they cannot be."""
+        """The shape if the two are the same; ShapeError where they cannot be."""
         other = PartialShape.of(other)
         if self.dimensions is None or other.dimensions is None:
             return other if self.dimensions is None else self
@@ -220,7 +220,7 @@ class PartialShape:
         )
 
     def relax(self, other: "ShapeLike") -> "PartialShape":
-        """What holds of both; `?` where the ranks differ."""
+        """A shape that covers both; `?` where the ranks differ."""
         other = PartialShape.of(other)
         if self.dimensions is None or other.dimensions is None or len(self) != len(other):
             return _shape(None)
@@ -297,7 +297,7 @@ class PartialShape:
 
 
 ShapeLike = PartialShape | str | Iterable[DimensionLike]
-"""What is accepted as a shape: a PartialShape, its text, or its dimensions."""
+"""Accepted as a shape: a PartialShape, its text, or its dimensions."""
 
 _set_field = object.__setattr__
 
@@ -317,7 +317,7 @@ def _at(
     a: Dimension,
     b: Dimension,
 ) -> Dimension:
-    """`combine(a, b)` with an error that says where."""
+    """`combine(a, b)`; an error names the place."""
     try:
         return combine(a, b)
     except ShapeError:

@@ -17,7 +17,19 @@ from typing import Any
 class Term:
     """A node: what it is, and the terms it is made from. Compare terms with `Terms.equal`."""
 
-    __slots__ = ("args", "data", "is_claimed", "kind", "number", "said", "same", "stands_for", "tensor", "uses", "vector")
+    __slots__ = (
+        "args",
+        "data",
+        "is_claimed",
+        "kind",
+        "number",
+        "said",
+        "same",
+        "stands_for",
+        "tensor",
+        "uses",
+        "vector",
+    )
 
     def __init__(self, kind: str, data: Any, args: tuple[Term, ...], number: int) -> None:
         self.kind = kind
@@ -224,9 +236,10 @@ def words(one: Term, other: Term) -> tuple[str, str]:
     if kinds == {"steps"}:
         return "padded for other lengths", f"if the lengths are the same: {_same('same_lengths', one, other)}"
     if "steps" in kinds:
-        return "rows meet the steps of a padded axis", "expand_dims or transpose one of them, or use unpad or unpack_by_time"
+        advice = "expand_dims or transpose one of them, or use unpad or unpack_by_time"
+        return "rows meet the steps of a padded axis", advice
     if kinds == {"described"}:
-        left, right = (_value(term.args[0]) for term in (one, other))
+        left, right = (value_text(term.args[0]) for term in (one, other))
         level = left.split(".")[0] == right.split(".")[0] and "." in left and "." in right
         kind = "another level of the same column" if level else "values of one column, lengths of another"
         return kind, f"if the lengths are the same: {_same('same_lengths', one, other)}"
@@ -239,7 +252,7 @@ def words(one: Term, other: Term) -> tuple[str, str]:
         described = one if one.kind == "described" else other
         return (
             "one has a row for each sequence, the other the rows of all sequences",
-            f"expand(x, {_value(described.args[0])}) gives each row of a sequence its value",
+            f"expand(x, {value_text(described.args[0])}) gives each row of a sequence its value",
         )
     if "select" in kinds or "sliced" in kinds:
         return "a selection of rows meets other rows", "select both by the same mask, slice or order"
@@ -249,7 +262,7 @@ def words(one: Term, other: Term) -> tuple[str, str]:
 
 
 def _same(op: str, one: Term, other: Term) -> str:
-    return f"{op}({_value(one.args[0])}, {_value(other.args[0])})"
+    return f"{op}({value_text(one.args[0])}, {value_text(other.args[0])})"
 
 
 def parts(term: Term) -> Iterator[Term]:
@@ -259,7 +272,7 @@ def parts(term: Term) -> Iterator[Term]:
         yield from parts(arg)
 
 
-def _value(term: Term) -> str:
+def value_text(term: Term) -> str:
     """A value as its reader knows it: by the name of the tensor, or by the call that made it."""
     if term.tensor is not None and not term.tensor.startswith(("%", "_")):
         return term.tensor
@@ -268,7 +281,7 @@ def _value(term: Term) -> str:
 
 def _call(term: Term) -> str:
     op, output, _, attributes = term.data
-    inputs = [_value(arg) for arg in term.args]
+    inputs = [value_text(arg) for arg in term.args]
     named = [f"{name}={value!r}" for name, value in attributes]
     text = f"{op}({', '.join([*inputs, *named])})"
     return f"{text}.{output}" if output else text
@@ -283,16 +296,16 @@ _WORDS: dict[str, Callable[[Term], str]] = {
     "literal": _literal,
     "call": _call,
     "commutative": _call,
-    "mask": lambda term: f"the mask of {_value(term.args[0])}",
+    "mask": lambda term: f"the mask of {value_text(term.args[0])}",
     "flat mask": lambda term: f"{term.args[0]}, laid flat",
     "made": lambda term: f"what {term.data} made",
     "rows": lambda term: f"the rows of {term.data}",
     "variable": lambda term: f"the rows of {term.data}",
-    "described": lambda term: f"the rows that {_value(term.args[0])} describes",
-    "steps": lambda term: f"steps padded {_ON[term.data]}to the longest of {_value(term.args[0])}",
-    "select": lambda term: f"a selection of {term.args[0]} by {_value(term.args[1])}",
+    "described": lambda term: f"the rows that {value_text(term.args[0])} describes",
+    "steps": lambda term: f"steps padded {_ON[term.data]}to the longest of {value_text(term.args[0])}",
+    "select": lambda term: f"a selection of {term.args[0]} by {value_text(term.args[1])}",
     "sliced": lambda term: f"a slice of {term.args[0]}",
-    "groups": lambda term: f"the groups of {_value(term.args[0])}",
+    "groups": lambda term: f"the groups of {value_text(term.args[0])}",
     "joined": lambda term: " and then ".join(map(str, term.args)),
     "flat": lambda term: f"{' × '.join(map(str, term.args))}, laid flat",
     "new": lambda term: f"new rows that {term.data[0]} makes",

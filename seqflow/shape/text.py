@@ -18,7 +18,7 @@ class _Token(NamedTuple):
 
 
 class Reader:
-    """A cursor over one text; each method reads what it is named after, or raises ShapeError with a column."""
+    """A cursor over one text; each method reads the part it is named after, or raises ShapeError with a column."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -161,7 +161,7 @@ class Reader:
 
 
 ABOUT_LENGTHS = {"sum": Dimension.sum_of, "max": Dimension.max_of, "len": Dimension.len_of}
-"""What is said of one lengths tensor."""
+"""The functions of one lengths tensor."""
 
 OPERATIONS: dict[str, Callable[[Dimension, Dimension], Dimension]] = {
     "+": Dimension.__add__,
@@ -172,4 +172,4 @@ OPERATIONS: dict[str, Callable[[Dimension, Dimension], Dimension]] = {
     "min": Dimension.minimum,
     "max": Dimension.maximum,
 }
-"""What is made of two sizes."""
+"""The operations on two sizes."""

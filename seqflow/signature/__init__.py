@@ -5,6 +5,7 @@ from seqflow.signature.attributes import (
     Attribute,
     CountOrSizes,
     Dtype,
+    File,
     Ints,
     NonNegative,
     Positive,
@@ -16,7 +17,7 @@ from seqflow.signature.language import Argument, Repeated, Signature, parse
 from seqflow.signature.rows import Described, OwnRows, RowSpace
 
 __all__ = [
-    "Argument", "Attribute", "CountOrSizes", "Described", "Dtype", "Ints", "NonNegative", "Positive",
+    "Argument", "Attribute", "CountOrSizes", "Described", "Dtype", "File", "Ints", "NonNegative", "Positive",
     "Repeated", "RowSpace", "OwnRows", "Scalar", "Signature", "Sizes", "bind", "fast_condition",
     "parse", "read_attributes",
 ]  # fmt: skip

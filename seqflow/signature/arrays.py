@@ -14,7 +14,9 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.error import MAX_INT64, negative, overflow, too_large
+from seqflow.signature.alike import check_alike, dtypes_of
 from seqflow.signature.language import (
+    LIKE,
     Anything,
     Argument,
     Arithmetic,
@@ -59,15 +61,59 @@ def _bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, 
         _convert_repeated(item, value) if isinstance(item, Repeated) else _convert(item, value)
         for item, value in zip(signature.inputs, values, strict=True)
     ]
-    known: Known = {name: value for name, value in attributes.items() if isinstance(value, int)}
-    for arguments in _scopes(signature, bound):
-        _bind_scope(arguments, known)
+    if signature.alike:
+        check_alike(signature, dtypes_of(signature, bound))
+    _bind_all(signature.inputs, bound, _sizes_given(attributes))
     return tuple(bound)
 
 
-def _scopes(signature: Signature, bound: Sequence[Any]) -> Iterator[list[tuple[Argument, Array]]]:
+def bind_sizes(signature: Signature, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Known:
+    """The sizes that inputs and attributes have, by name; the inputs are those that the body of an op is given."""
+    remaining = iter(inputs)
+    bound = [
+        list(zip(*(next(remaining) for _ in item.arguments), strict=True))
+        if isinstance(item, Repeated)
+        else next(remaining)
+        for item in signature.inputs
+    ]
+    known = _sizes_given(attributes)
+    _bind_all(signature.inputs, bound, known)
+    return known
+
+
+def bind_results(outputs: Sequence[Argument | Repeated], results: Sequence[Any], known: Known) -> None:
+    """Check the ranks and sizes of results against the sizes of the inputs.
+
+    `results` has for each output one list for each of its arguments, with the tensors of that argument. A name that
+    is not known yet is bound, so that it has one size in all outputs. Raises ShapeError and LodError.
+    """
+    for item, columns in zip(outputs, results, strict=True):
+        group = item.arguments if isinstance(item, Repeated) else (item,)
+        for argument, tensor in (
+            (a, one) for a, column in zip(group, columns, strict=True) for one in column
+        ):
+            _check_rank(argument, tensor)
+    bound = [
+        list(zip(*columns, strict=True)) if isinstance(item, Repeated) else columns[0][0]
+        for item, columns in zip(outputs, results, strict=True)
+    ]
+    _bind_all(outputs, bound, known)
+
+
+def _sizes_given(attributes: Mapping[str, Any]) -> Known:
+    return {name: value for name, value in attributes.items() if isinstance(value, int)}
+
+
+def _bind_all(items: Sequence[Argument | Repeated], bound: Sequence[Any], known: Known) -> None:
+    for arguments in _scopes(items, bound):
+        _bind_scope(arguments, known)
+
+
+def _scopes(
+    items: Sequence[Argument | Repeated], bound: Sequence[Any]
+) -> Iterator[list[tuple[Argument, Array]]]:
     """Arguments whose sizes may use each other's sums: all plain ones together, then each repetition of a group."""
-    pairs = list(zip(signature.inputs, bound, strict=True))
+    pairs = list(zip(items, bound, strict=True))
     yield [(item, array) for item, array in pairs if isinstance(item, Argument) and array is not None]
     for item, arrays in pairs:
         if isinstance(item, Repeated):
@@ -95,14 +141,14 @@ def _convert(argument: Argument, value: Any) -> Array | None:
         return None
     array = as_array(argument.name, value)
     if array.size == 0 and not isinstance(value, np.ndarray) and argument.dtype.word in ("int", "index"):
-        array = array.astype(np.int64)  # the dtype of an empty list says nothing
+        array = array.astype(np.int64)  # an empty list has no dtype of its own
     _check_dtype(argument, array)
     _check_rank(argument, array)
     return array
 
 
 def as_array(name: str, value: Any) -> Array:
-    """`value` as an array in native byte order; OpTypeError for what would become an array of objects."""
+    """`value` as an array in native byte order; OpTypeError where that would be an array of objects."""
     if isinstance(value, np.ma.MaskedArray):
         raise OpTypeError(
             f"{name} is a masked array, expected a plain one\n  fill it first: {name}.filled(…)"
@@ -119,10 +165,11 @@ def as_array(name: str, value: Any) -> Array:
 
 
 def expected_dtype(argument: Argument) -> str:
-    """What an input's dtype should be, in words."""
+    """The dtype that an input must have, in words."""
     return {
         "index": "integers", "int": "integers", "float": "floats", "number": "numbers", "bool": "bool",
         "ordered": "numbers or times", "any": "an array of one plain dtype",
+        LIKE: f"the dtype of {''.join(argument.dtype.of)}",
     }.get(argument.dtype.word, argument.dtype.word)  # fmt: skip
 
 
@@ -168,7 +215,7 @@ def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
 
 
 def total_of(name: str, lengths: Array) -> int:
-    """The sum of lengths that messages call by this name; LodError where one is negative or the sum overflows."""
+    """The sum of the lengths; LodError, which uses this name, where one is negative or the sum overflows."""
     try:
         return kernels.check_lengths(lengths)
     except kernels.KernelError as error:
@@ -176,7 +223,7 @@ def total_of(name: str, lengths: Array) -> int:
 
 
 def _renamed(error: kernels.KernelError, name: str) -> kernels.KernelError:
-    """What `check_lengths` found, in an argument of another name."""
+    """The error of `check_lengths` for an argument of this name."""
     match error:
         case kernels.KernelError(kind="negative", position=int(at), value=int(value)):
             return negative(name, at, value)
@@ -229,8 +276,12 @@ def _check_size(
         raise LodError(f"{dim} is {expected} but {argument.name} has {size} {where}")
     elif expected != size:
         origin = origins.get(getattr(dim, "name", None))
-        because = f"as in {origin}" if origin else f"({dim} is {expected}{_origins_of(dim, known, origins)})"
-        raise ShapeError(f"{place} is {size}, expected {expected} {because}")
+        because = (
+            f" as in {origin}" if origin else f" ({dim} is {expected}{_origins_of(dim, known, origins)})"
+        )
+        raise ShapeError(
+            f"{place} is {size}, expected {expected}{'' if isinstance(dim, Literal) else because}"
+        )
 
 
 def _origins_of(dim: Dim, known: Known, origins: dict[object, str]) -> str:
@@ -265,7 +316,7 @@ def fast_condition(signature: Signature, attributes: Mapping[str, bool]) -> str 
         return None
     required = [argument for argument in signature.input_arguments if not argument.optional]
     writer = _ConditionWriter(attributes)
-    for argument in sorted(required, key=lambda argument: not argument.is_lengths):
+    for argument in sorted(required, key=lambda one: (not one.is_lengths, one.dtype.word == LIKE)):
         writer.kind(argument)
     try:
         writer.shapes(required)
@@ -306,13 +357,16 @@ class _ConditionWriter:
             return
         rank = f">= {argument.rank}" if argument.rest is not None else f"== {argument.rank}"
         self.conditions.append(f"type({name}) is ndarray and {name}.ndim {rank}")
+        if argument.dtype.word == LIKE:
+            self.conditions.append(f"{name}.dtype == {argument.dtype.of[0]}.dtype")
+            return
         dtype = f"== {argument.dtype.word}" if kinds is None else f'.kind in "{kinds}"'
         self.conditions.append(
             f"(_dtype := {name}.dtype){' ' if kinds is None else ''}{dtype} and _dtype.isnative"
         )
 
     def shapes(self, arguments: Sequence[Argument]) -> None:
-        """Names first, since sizes are computed from them."""
+        """Names first, because sizes are computed from them."""
         later: list[tuple[str, Size]] = []
         for argument in arguments:
             for place, dim in self._places(argument):
@@ -332,7 +386,7 @@ class _ConditionWriter:
         self.conditions += [f"{comparison} {self._size(size)}" for comparison, size in later]
 
     def _places(self, argument: Argument) -> Iterator[tuple[str, Dim]]:
-        """Each dimension and where its size is found."""
+        """Each dimension and the place of its size."""
         rest, count = argument.rest, len(argument.dims)
         for i, dim in enumerate(argument.dims):
             axis = i if rest is None or i < rest else i - count

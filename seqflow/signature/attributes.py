@@ -10,6 +10,7 @@ Their annotations say what they take, and one declaration serves the check, the 
     repeats: Sizes                     the same, each 0 or more
     parts: CountOrSizes                how many, or a list of the size of each
     dtype: Dtype                       a dtype or its name
+    tokenizer: File                    a path, relative to the job in the nets of a job, or what the op takes for it
 """
 
 import inspect
@@ -34,9 +35,11 @@ Ints = tuple[int, ...]
 Sizes = Annotated[tuple[int, ...], 0]
 """Integers, one or a list of them, each 0 or more."""
 CountOrSizes = Annotated[int, 1] | Annotated[tuple[int, ...], 0]
-"""An int of 1 or more, how many there are, or a list of sizes, as a tuple."""
+"""A count, an int of 1 or more, or a list of sizes, as a tuple."""
 Dtype = np.dtype[Any]
 """The dtype of numbers, bools or times."""
+File = Annotated[Any, "file"]
+"""The path of a file that the op reads, or an object that stands for it."""
 Scalar = bool | int | float | np.generic
 """One number, to be cast to the dtype of the result; an error where that would change its value."""
 
@@ -53,6 +56,8 @@ class Attribute:
     minimum: int | None = None
     choices: tuple[str, ...] = ()
     default: Any = inspect.Parameter.empty
+    names_file: bool = False
+    """Text given for it is the path of a file."""
 
     @property
     def required(self) -> bool:
@@ -60,7 +65,7 @@ class Attribute:
 
     @property
     def expected(self) -> str:
-        """What it takes, in words."""
+        """The accepted values, in words."""
         words = {
             "int": "an integer" if self.minimum is None else f"an integer, {self.minimum} or more",
             "float": "a number",
@@ -77,7 +82,7 @@ class Attribute:
 
     @property
     def annotation(self) -> str:
-        """The Python type of what it takes."""
+        """The Python type of the accepted values."""
         takes = {
             "int": "int", "float": "float", "bool": "bool", "str": "str", "scalar": "Scalar", "object": "Any",
             "ints": "int | Sequence[int]", "parts": "int | Sequence[int]", "dtype": "DTypeLike",
@@ -86,7 +91,7 @@ class Attribute:
         return f"{takes} | None" if self.optional and self.kind != "object" else takes
 
     def condition(self) -> str:
-        """A Python expression that is true for a value that needs no further check."""
+        """A Python expression that is true where the value needs no further check."""
         name = self.name
         tests = {
             "int": f"type({name}) is int"
@@ -107,7 +112,7 @@ class Attribute:
         return f"({name} is None or {tests})" if self.optional else f"({tests})"
 
     def check(self, value: Any) -> Any:
-        """The value as the op wants it; OpError or OpTypeError where it is not what the op takes."""
+        """The value in the form that the op takes; OpError or OpTypeError where it has none."""
         if (self.optional and value is None) or self.kind == "object":
             return value
         if self.kind == "int":
@@ -186,7 +191,7 @@ class Attribute:
 
 
 def _shown(value: Any) -> str:
-    """In one line: of an array, what kind of array it is."""
+    """The value in one line; an array as its dtype and shape."""
     return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
 
 
@@ -213,6 +218,8 @@ def _attribute(name: str, hint: Any, default: Any) -> Attribute:
     if len(kinds) != 1:
         return Attribute(name, "object", optional, default=default)
     hint = kinds[0]
+    if hint == File:
+        return Attribute(name, "object", optional, default=default, names_file=True)
     if typing.get_origin(hint) is Literal:
         return Attribute(name, "choice", optional, choices=typing.get_args(hint), default=default)
     if typing.get_origin(hint) is Annotated:

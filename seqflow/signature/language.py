@@ -5,6 +5,9 @@ evaluated against a dictionary of what is known: `{"B": 3, Sum("lengths"): 7}`.
 
 A prime marks an output that is called like an input: `lengths'` are new lengths. It is part of the name wherever the
 signature speaks of the output; in results and nets the prime is dropped.
+
+A word before a name says the dtype: `float x[N, K], like(x) weight[M, K]` are floats of one dtype, and
+`{like(values) values[_, *d]}+` a list of tensors that all have the dtype of the first.
 """
 
 import re
@@ -30,6 +33,8 @@ CONCRETE_DTYPES = (
     "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
 )  # fmt: skip
 OUTPUT_DTYPE_RULES = ("sum_of", "mean_of")
+LIKE = "like"
+"""The word for an input that has the dtype of another: `like(x)`. In a list `like(x)` is like the first of them."""
 GIVEN_DTYPE = "dtype"
 """The word for an output that has the dtype of the attribute `dtype`."""
 
@@ -145,7 +150,7 @@ Dim = Size | AtLeast | Fresh | Rest | Anything
 
 @dataclass(frozen=True, slots=True)
 class DtypeRule:
-    """A dtype word and, for `index(R)`, `sum_of(x)` and `mean_of(x)`, the names in its brackets."""
+    """A dtype word and, for `index(R)`, `like(x)`, `sum_of(x)` and `mean_of(x)`, the names in its brackets."""
 
     word: str
     of: tuple[str, ...] = ()
@@ -179,7 +184,8 @@ class Argument:
     def __post_init__(self) -> None:
         rests = [i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)]
         plain = sum(isinstance(dim, (Name, Rest, Anything)) for dim in self.dims)
-        kinds = "iu" if self.dtype.word == "index" else DTYPE_WORDS.get(self.dtype.word)
+        words = {"index": "int", LIKE: "any"}  # the input that it is like has the kinds it may have
+        kinds = DTYPE_WORDS.get(words.get(self.dtype.word, self.dtype.word))
         object.__setattr__(self, "kinds", kinds)
         first = self.dims[0] if self.dims else None
         object.__setattr__(self, "row_name", first.name if isinstance(first, (Name, AtLeast)) else None)
@@ -240,6 +246,8 @@ class Signature:
     gives_lists: bool = field(init=False, repr=False, compare=False)
     bound: frozenset[str] = field(init=False, repr=False, compare=False)
     """The dimension variables that inputs have."""
+    alike: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
+    """The inputs that are `like(…)` another, and that other."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "input_arguments", tuple(flatten(self.inputs)))
@@ -249,6 +257,8 @@ class Signature:
         dims = [dim for argument in self.input_arguments for dim in argument.dims]
         sizes = [part for dim in dims for part in parts(dim) if isinstance(part, (Name, AtLeast))]
         object.__setattr__(self, "bound", frozenset(size.name for size in sizes))
+        alike = ((a.name, a.dtype.of[0]) for a in self.input_arguments if a.dtype.word == LIKE)
+        object.__setattr__(self, "alike", tuple(alike))
 
     def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
         """The names of all output tensors, which no input has: those of lists are numbered, `parts.0`, `parts.1`."""
@@ -390,6 +400,7 @@ def parse(text: str) -> Signature:
     outputs = _arguments(reader, end="")
     signature = Signature(reader.text, inputs_text, inputs, outputs)
     _check_names(signature)
+    _check_alike(signature)
     return _mark_lengths(signature)
 
 
@@ -403,6 +414,27 @@ def _check_names(signature: Signature) -> None:
         repeated = next((name for name in group if group.count(name) > 1), None)
         if repeated is not None:
             raise OpError(f"signature: the name {repeated!r} stands for two tensors\n  {signature.text}")
+
+
+def _check_alike(signature: Signature) -> None:
+    """An input that is `like(x)` needs an x that is always given; one in a list may be like the first of them."""
+    required = {a.name for a in signature.inputs if isinstance(a, Argument) and not a.optional}
+    for item in signature.inputs:
+        group = {a.name for a in item.arguments} if isinstance(item, Repeated) else set()
+        for argument in flatten((item,)):
+            of = argument.dtype.of
+            if argument.dtype.word == LIKE and not (
+                len(of) == 1 and {*of} <= (required - {argument.name}) | group
+            ):
+                raise OpError(
+                    f"signature: {argument.name} is {argument.dtype}, expected one other input, which is required\n"
+                    f"  {signature.text}"
+                )
+    wrong = next((a for a in signature.output_arguments if a.dtype.word == LIKE), None)
+    if wrong is not None:
+        raise OpError(
+            f"signature: the output {wrong.name} is {wrong.dtype}, which is for inputs\n  {signature.text}"
+        )
 
 
 def _arguments(reader: _Reader, end: str) -> tuple[Argument | Repeated, ...]:
@@ -452,7 +484,7 @@ def _dtype(reader: _Reader, word: str) -> DtypeRule:
         while reader.accept(","):
             names.append(reader.name())
         reader.take(")")
-    takes_names = word == "index" or word in OUTPUT_DTYPE_RULES
+    takes_names = word in ("index", LIKE, *OUTPUT_DTYPE_RULES)
     if takes_names != bool(names) or not (takes_names or word in _PLAIN_WORDS):
         reader.next -= 1
         reader.fail("a dtype word before the name")

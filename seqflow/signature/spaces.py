@@ -14,7 +14,7 @@ from seqflow.errors import LodError
 from seqflow.shape.equalities import Equalities
 from seqflow.shape.guards import Guards
 from seqflow.shape.meeting import differing, meet
-from seqflow.shape.terms import Term, words
+from seqflow.shape.terms import Term, value_text, words
 from seqflow.signature.claims import Claims, Space
 from seqflow.signature.language import Argument, AtLeast, Dim, Fresh, Given, Max, Name, Rest, Signature, Sum
 
@@ -120,7 +120,7 @@ class Spaces:
 
     def wrong_lengths(self, space: Term, expected: Term, label: str, lengths: str) -> LodError:
         kind, advice = words(space, expected)
-        found = str(expected.args[0])
+        found = value_text(expected.args[0])
         return LodError(f"{label} holds {space}, but {lengths} is {found}: {kind}\n  {advice}")
 
     # Outputs

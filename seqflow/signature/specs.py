@@ -12,6 +12,7 @@ from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
 from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape
 from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term
+from seqflow.signature.alike import check_alike
 from seqflow.signature.arrays import expected_dtype
 from seqflow.signature.claims import Claims
 from seqflow.signature.language import (
@@ -65,6 +66,8 @@ def bind_specs(
     binder = _Binder(attributes, equalities, spaces, guards)
     for one in sorted(inputs, key=_computed):
         binder.input(one)
+    if signature.alike:
+        check_alike(signature, {name: _dtypes_given(spec) for name, spec in specs.items()})
     for output in results if claims.describes else ():
         spaces.describe(output.argument.field, output.tensor)
     outputs: list[TensorSpec] = []
@@ -134,6 +137,10 @@ def output_dtype(
 
 def _dtypes(specs: Specs, name: str) -> list[np.dtype[Any]]:
     return [spec.dtype for spec in _listed(specs, name)]
+
+
+def _dtypes_given(spec: TensorSpec | Sequence[TensorSpec]) -> np.dtype[Any] | list[np.dtype[Any]]:
+    return spec.dtype if isinstance(spec, TensorSpec) else [one.dtype for one in spec]
 
 
 def _listed(specs: Specs, name: str) -> list[TensorSpec]:

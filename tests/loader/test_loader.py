@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
+from seqflow.errors import OpTypeError
 
 
 @pytest.fixture
@@ -194,9 +195,36 @@ def test_a_batch_that_is_no_plan_is_refused_at_once(docs, batch):
 
 
 def test_a_function_that_returns_no_arrays_is_named(docs):
-    with pytest.raises(sf.OpError, match="expected a mapping of names to arrays"):
+    with pytest.raises(sf.OpError, match=r"returned 'a' as builtins.list, expected a NumPy array"):
         list(sf.Loader(docs[0], net=lambda batch: {"a": [1]}))
 
 
 def test_lengths_may_be_named_by_their_column(docs):
     assert [b.num_rows for b in sf.Loader(docs[0], batch=sf.TokenBudget(20, lengths="tokens"))]
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        ([1, 2], "double returned list, expected a mapping of names to arrays"),
+        (
+            {"x": [1, 2]},
+            "double returned 'x' as builtins.list, expected a NumPy array\n  numpy.asarray makes one",
+        ),
+    ],
+)
+def test_a_python_net_that_returns_something_else_says_which_tensor(result, message):
+    def double(record):
+        return result
+
+    loader = sf.Loader({"x": np.arange(3)}, net=double, batch=sf.Rows(2))
+    with pytest.raises(OpTypeError) as error:
+        next(iter(loader))
+    assert message in str(error.value)
+
+
+def test_a_python_net_that_returns_torch_tensors_says_how_to_make_arrays():
+    torch = pytest.importorskip("torch")
+    loader = sf.Loader({"x": np.arange(3)}, net=lambda record: {"y": torch.ones(2)}, batch=sf.Rows(2))
+    with pytest.raises(OpTypeError, match=r"'y' as torch.Tensor, expected a NumPy array\n  .numpy\(\) makes"):
+        next(iter(loader))

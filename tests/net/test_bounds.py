@@ -86,6 +86,17 @@ NETS = [
     "p, s, i, src, k, c = pack_rows(x, n, capacity={large}, strategy='first_fit')\nq, r = pad(k, c)",
     "p, s, i, src, k, c = pack_rows(x, n, capacity={large}, strategy='concat')",
     "p, m = pad(x, n, multiple_of={small})\no = lengths_to_segment_ids(n)",
+    "y, p = boolean_mask(x, x > 2)\nk = boolean_mask_lengths(x > 2, n)\nz, m = truncate(y, k, max_length={small})",
+    "b, k = bytes_to_tokens(cast(x, dtype='uint8'), n, end=300)\nt, j = tokens_to_bytes(b, k)",
+    "t, k = lower(cast(x % 64, dtype='uint8'), n)\nu, j = normalize(t, k, form='NFKC')\nw, m, c = split_words(u, j)",
+    "y, k = repeat_sequences(x, n, n)\nz, j = reshape_sequences(x, n, width=1)",
+    "y, b, o = pack_sequence(x, n)\nz, k = unpack_sequence(y, o, b)",
+    "p, s, i, src, k, c = pack_rows(x, n, capacity={large})\ny, j = unpack_rows(p, src, k, c)\n"
+    "u = packed_cu_seqlens(k, c, capacity={large})",
+    "o = lengths_to_offsets(n)\nk = offsets_to_lengths(o)\np = lengths_split(n, n={small})\nd = lengths_to_segment_ids(p)",
+    "i = lengths_to_segment_ids(n)\ns = unsorted_segment_sum(x, i)\nk = segment_ids_to_lengths(i)\nr = segment_ids_to_ranges(i)",
+    "y, k, c = split_sequences(x, n, chunk={small})\nm = collapse_lengths(k, c)\no = lengths_to_segment_ids(m)",
+    "z, j = pad_empty(x, n)\ni = lengths_to_segment_ids(j)\ns = sorted_segment_sum(z, i)",
 ]
 
 

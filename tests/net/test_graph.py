@@ -1,8 +1,10 @@
 """Net: matching ops, order, inputs and outputs, rows."""
 
+import numpy as np
 import pytest
 
-from seqflow import Net, NetError, registry
+import seqflow as sf
+from seqflow import Net, NetError, TensorSpec, registry
 from seqflow.expression.functions import table
 
 TEXT = """
@@ -103,3 +105,31 @@ def test_a_net_that_cannot_run_says_why_and_where(text, message):
 def test_a_group_used_as_one_tensor_names_its_members():
     with pytest.raises(NetError, match=r"line 2, column 8: x is a group, expected one of x.padded, x.mask"):
         Net("x = pad(a, n)\nreturn x")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "line"),
+    [
+        ("y = x * 2\nreturn nope", "line 2, column 8: nothing assigns 'nope'", "  return nope\n         ^"),
+        ("y = x * 2\nz = y + w", "line 2, column 9: nothing assigns 'w'", "  z = y + w\n          ^"),
+        (
+            "total = x * 2\nreturn totl",
+            "'totl', and it is not given (did you mean 'total'?)",
+            "  return totl",
+        ),
+    ],
+)
+def test_a_name_that_nobody_gives_is_an_error_at_its_place(text, place, line):
+    """When it is inferred and when it runs: a name that is only returned may be a tensor of the record."""
+    x = np.ones(3)
+    for use in (lambda net: net.infer({"x": TensorSpec.of(x)}), lambda net: sf.run(net, {"x": x})):
+        with pytest.raises(NetError) as error:
+            use(Net(text))
+        assert place in str(error.value)
+        assert line in str(error.value)
+        assert str(error.value).endswith("given are x")
+
+
+def test_a_name_that_is_only_returned_passes_through():
+    found = sf.run("y = x * 2\nreturn y, labels", {"x": np.ones(1), "labels": np.zeros(1)})
+    assert list(found) == ["y", "labels"]

@@ -183,10 +183,10 @@ def test_what_does_not_join_is_refused(shapes, axis, kind, message):
 
 def test_tensors_of_different_dtypes_do_not_join():
     with pytest.raises(
-        OpTypeError, match=r"tensors\[1\] is int64, expected float64 as tensors\[0\]\n  cast one"
+        OpTypeError, match=r"tensors\[1\] is int64 but tensors\[0\] is float64, .*\n  cast one"
     ):
         ops.concat([np.ones(1), np.ones(1, np.int64)])
-    with pytest.raises(OpTypeError, match=r"tensors\[1\] is int64, expected float32 as tensors\[0\]"):
+    with pytest.raises(OpTypeError, match=r"tensors\[1\] is int64 but tensors\[0\] is float32"):
         infer("concat", {"tensors": [spec("{1}"), spec("{1}", dtype="int64")]})
 
 

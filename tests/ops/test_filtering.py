@@ -176,7 +176,7 @@ def test_where_masks_overlap_the_first_one_wins(sequences, draw):
         (
             [[1], [2.0]],
             [[True, False], [False, True]],
-            r"values\[1\] is float64, expected int64 as values\[0\]",
+            r"values\[1\] is float64 but values\[0\] is int64",
         ),
     ],
 )

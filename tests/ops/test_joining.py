@@ -58,7 +58,7 @@ def test_one_column_alone_stays_as_it_is(inputs):
 
 @pytest.mark.parametrize("op", [ops.concat_sequences, ops.interleave], ids=lambda op: op.__name__)
 def test_columns_have_one_dtype_one_row_shape_and_as_many_sequences(op):
-    message = rf"{op.__name__}: data\[1\] is float64, expected int64 as data\[0\] is"
+    message = rf"{op.__name__}: data\[1\] is float64 but data\[0\] is int64"
     with pytest.raises(OpTypeError, match=message):
         op([[1], [1.0]], [[1], [1]])
     specs = {
@@ -80,3 +80,12 @@ def test_columns_have_one_dtype_one_row_shape_and_as_many_sequences(op):
     for bad in (None, 3, "ab"):
         with pytest.raises(OpTypeError, match=rf"^{op.__name__}: lengths is \w+, expected a list of arrays"):
             op([[1], [1]], bad)
+
+
+def test_text_of_one_width_is_joined_and_of_two_says_how_to_convert():
+    short, long = np.array(["a", "b"]), np.array(["ccc"])
+    assert ops.concat_sequences([short, short[:1]], [[2], [1]]).values.tolist() == ["a", "b", "a"]
+    with pytest.raises(OpTypeError, match=r'convert both first: array.astype\("<U3"\)'):
+        ops.concat_sequences([short, long], [[2], [1]])
+    wide = [one.astype("<U3") for one in (short, long)]
+    assert ops.concat_sequences(wide, [[2], [1]]).values.tolist() == ["a", "b", "ccc"]

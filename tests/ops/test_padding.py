@@ -152,3 +152,7 @@ def test_without_rows_of_their_own_padding_is_0_and_the_end_is_as_the_start():
 def test_what_does_not_fit_is_named(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_empty_sequences_of_text_get_an_empty_text():
+    assert ops.pad_empty(np.array(["a", "b"]), [2, 0]).values.tolist() == ["a", "b", ""]

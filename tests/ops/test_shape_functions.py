@@ -28,7 +28,7 @@ def test_rows_said_to_be_kept_move_with_the_input(name, data):
     try:
         inferred = op.infer(specs, attributes, values=inputs)
     except LodError as error:
-        assert "rows do not broadcast" in str(error)
+        assert "rows do not broadcast" in str(error)  # noqa: PT017
         return
     for one, before, after in zip(inferred.outputs, found, again, strict=True):
         if one.rows == ROWS:

@@ -11,13 +11,38 @@ from per_sequence import assert_same, assert_sequences, cut, ragged
 from strategies.text import TEXTS, text_arrays
 
 import seqflow as sf
-from seqflow import ops
+from seqflow import TensorSpec, ops, registry
+from seqflow.net.bounds import note_bounds
+from seqflow.shape import Dimension, Equalities
 
 BYTES = np.frombuffer("héj".encode(), np.uint8)
 
 
 def strings(data, lengths):
     return [piece.tobytes().decode() for piece in cut(data, lengths)]
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes", "growth"),
+    [
+        (ops.lower, {}, 3 / 2),
+        (ops.normalize, {"form": "NFC"}, 3),
+        (ops.normalize, {"form": "NFD"}, 3),
+        (ops.normalize, {"form": "NFKC"}, 11),
+        (ops.normalize, {"form": "NFKD"}, 11),
+    ],
+)
+def test_some_character_grows_as_much_as_inference_says_and_none_more(op, attributes, growth):
+    characters = [chr(code).encode() for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    lengths = np.array([len(one) for one in characters])
+    data = np.frombuffer(b"".join(characters), np.uint8)
+    assert (op(data, lengths, **attributes).lengths / lengths).max() == growth
+    specs = {"data": TensorSpec("uint8", "{sum(lengths):0..6}"), "lengths": TensorSpec("int64", "{1}")}
+    known = Equalities()
+    note_bounds(specs, {}, known)
+    registry.get(op.__name__).infer(specs, attributes, equalities=known)
+    assert known.resolve(Dimension.sum_of(f"{op.__name__}.lengths")).max_length == 6 * growth
+    assert op(np.full(6, 255, np.uint8), [6], **attributes, errors="replace").lengths == [18]
 
 
 def test_bytes_keep_their_values_unless_an_offset_makes_room_for_specials():

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import seqflow as sf
 from seqflow.errors import ProviderError
 from seqflow.record import Record, from_arrow, take_rows, to_arrow
 
@@ -192,3 +193,12 @@ def test_strings_after_taking_rows_are_strings():
 
 def test_a_record_without_tensors_keeps_its_rows():
     assert to_arrow(Record({}, {}, 3)).num_rows == 3
+
+
+@pytest.mark.parametrize("tensors", [{"x": np.ones(3)}, np.ones(3), None])
+def test_what_is_no_record_is_refused_by_name(tensors):
+    with pytest.raises(
+        sf.ProviderError, match=rf"to_arrow: found {type(tensors).__name__}, expected a record or a Sequence"
+    ) as error:
+        sf.to_arrow(tensors)
+    assert isinstance(error.value, TypeError)

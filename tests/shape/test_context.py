@@ -575,3 +575,12 @@ def test_rows_that_must_agree_are_checked_before_any_data_is_read():
     ctx = InferenceContext("segment_sum", {"data": "{7,2}", "ids": "{6}"})
     with pytest.raises(ShapeError, match=r"data.shape\[0\] is 7 but ids.shape\[0\] is 6"):
         ctx.merge_prefix(ctx.input("data"), ctx.input("ids"))
+
+
+def test_with_value_says_what_a_dimension_is():
+    ctx = InferenceContext("op", {"x": PartialShape.parse("{?,4}")}, num_outputs=0)
+    unknown, four = ctx.input("x")
+    assert ctx.with_value(unknown, 3) == 3
+    assert ctx.with_value(four, 4) == 4
+    with pytest.raises(ShapeError):
+        ctx.with_value(four, 3)

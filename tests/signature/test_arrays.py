@@ -12,6 +12,8 @@ from seqflow.signature import bind, fast_condition, parse
 REDUCE = parse("number data[sum(lengths), *d], lengths[B] -> out[B, *d]")
 UNPAD = parse("padded[B, T>=max(lengths), *d], lengths[B] -> data[sum(lengths), *d]")
 JOIN = parse("{data[sum(lengths), *d], lengths[B]}+ -> rows[sum(joined), *d], int64 joined[B]")
+ALIKE = parse("float x[N], like(x) weight[N], like(x) bias[N]? -> y[N]")
+JOIN_ALIKE = parse("{like(xs) xs[N]}+ -> y[N]")
 LSTM = parse("float x[N, K], float w[4*H, K], float u[4*H, H]?, float bias[M]? -> h[N, H]")
 
 
@@ -46,6 +48,35 @@ def test_one_unknown_name_in_a_product_is_solved_for():
         ShapeError, match=r"u.shape\[0\] is 12, expected 8 \(4\*H is 8, H is 2 as in u.shape\[1\]\)"
     ):
         bind(LSTM, [np.ones((5, 3)), np.ones((8, 3)), np.ones((12, 2)), None], {})
+
+
+def test_inputs_that_are_alike_have_one_dtype():
+    x, weight = np.ones(3, np.float32), np.ones(3)
+    assert bind(ALIKE, [x, x, None], {})[2] is None
+    with pytest.raises(OpTypeError) as error:
+        bind(ALIKE, [x, weight, None], {})
+    assert str(error.value) == (
+        "weight is float64 but x is float32, expected one dtype for both\n"
+        '  cast one of them first: cast(weight, dtype="float32")'
+    )
+    with pytest.raises(OpTypeError, match="bias is float64 but x is float32"):
+        bind(ALIKE, [x, x, weight], {})
+
+
+def test_in_a_list_all_are_like_the_first():
+    one, other = np.ones(3, np.float32), np.ones(3)
+    assert len(bind(JOIN_ALIKE, [[[one, one]]], {})[0]) == 2
+    with pytest.raises(OpTypeError, match=r"xs\[1\] is float64 but xs\[0\] is float32"):
+        bind(JOIN_ALIKE, [[[one, other]]], {})
+
+
+def test_the_quick_check_refuses_inputs_that_are_not_alike():
+    condition = fast_condition(ALIKE, {})
+    scope = {"ndarray": np.ndarray}
+    x, weight = np.ones(3, np.float32), np.ones(3)
+    assert eval(condition, scope, {"x": x, "weight": x, "bias": x})
+    assert not eval(condition, scope, {"x": x, "weight": weight, "bias": None})
+    assert not eval(condition, scope, {"x": x, "weight": x, "bias": weight})
 
 
 def test_repetitions_have_lengths_of_their_own_and_share_dimensions():

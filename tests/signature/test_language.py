@@ -33,6 +33,8 @@ SIGNATURES = [
     "int keys[sum(lengths)], lengths[B] -> {int64 values[sum(lengths')], int64 lengths'[B]}*parts",
     "lengths[B] -> int64 offsets[B+1]",
     "lengths[B] -> int64 parts[n*B]",
+    "float x[N, K], like(x) weight[M, K], like(x) bias[M]? -> y[N, M]",
+    "{like(values) values[_, *d], bool mask[N]}+ -> data[N, *d]",
 ]
 
 
@@ -98,6 +100,34 @@ def test_arguments_print_as_they_are_written():
     assert str(signature.outputs[0]) == "sum_of(x) y[N]"
     new = parse("lengths[B] -> values[sum(lengths')], int64 lengths'[B]")
     assert [str(argument) for argument in new.outputs] == ["values[sum(lengths')]", "int64 lengths'[B]"]
+
+
+def test_like_names_the_input_whose_dtype_it_has():
+    signature = parse("float x[N], like(x) weight[N], like(x) bias[N]? -> y[N]")
+    assert signature.alike == (("weight", "x"), ("bias", "x"))
+    assert str(signature.inputs[1]) == "like(x) weight[N]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "float x[N], like(z) y[N] ->",
+        "float x[N], like(y) y[N] ->",
+        "float x[N]?, like(x) y[N] ->",
+        "{x[N]}+, like(x) y[N] ->",
+        "float x[N], float y[N], like(x, y) z[N] ->",
+    ],
+)
+def test_like_needs_one_other_input_that_is_always_given(text):
+    with pytest.raises(OpError, match=r"is like.*expected one other input, which is required"):
+        parse(text)
+
+
+def test_like_is_a_word_for_inputs():
+    with pytest.raises(OpError, match=r"the output y is like\(x\), which is for inputs"):
+        parse("x[N] -> like(x) y[N]")
+    with pytest.raises(OpError, match="expected a dtype word before the name"):
+        parse("x[N], like y[N] ->")
 
 
 def test_sizes_are_evaluated_against_what_is_known():

@@ -95,6 +95,44 @@ def test_what_cannot_fit_is_refused_with_both_places(op, specs, kind, message):
     assert message in str(error.value)
 
 
+GATES = {"rnn": 1, "gru": 3, "lstm": 4}
+
+
+@pytest.mark.parametrize("cell", GATES)
+@pytest.mark.parametrize("name", ["w_ih", "w_hh", "h0"])
+@pytest.mark.parametrize("both", [False, True])
+def test_rows_and_weights_of_two_dtypes_are_refused_before_data(cell, name, both):
+    gates, states = GATES[cell] * 4, 8 if both else 4
+    shapes = {"w_ih": f"{{{gates},2}}", "w_hh": f"{{{gates},4}}"}
+    if both:
+        shapes |= {f"{weight}_reverse": shape for weight, shape in shapes.items()}
+    shapes["h0"] = f"{{3,{states}}}"
+    specs = {one: spec(("float64" if one == name else "float32") + shape) for one, shape in shapes.items()}
+    with pytest.raises(OpTypeError, match=f"{name} is float64 but x is float32.*\n.*cast"):
+        infer(
+            f"bidirectional_{cell}" if both else cell,
+            x=spec("float32{7,2}"),
+            lengths=spec("int64{3}"),
+            **specs,
+        )
+
+
+@pytest.mark.parametrize(
+    ("op", "lists", "more"),
+    [
+        ("concat", "tensors", {}),
+        ("boolean_unmask", "values", {"mask": "bool{9}"}),
+        ("concat_sequences", "data", {"lengths": "int64{3}"}),
+        ("interleave", "data", {"lengths": "int64{3}"}),
+    ],
+)
+def test_a_list_of_two_dtypes_is_refused_before_data(op, lists, more):
+    given = {lists: [spec("float32{7}"), spec("float64{7}")]}
+    given |= {name: [spec(text), spec(text)] for name, text in more.items()}
+    with pytest.raises(OpTypeError, match=rf"{lists}\[1\] is float64 but {lists}\[0\] is float32"):
+        infer(op, **given)
+
+
 def test_a_failed_inference_leaves_no_trace():
     known = Equalities()
     with pytest.raises(sf.ShapeError):

@@ -11,7 +11,7 @@ from seqflow import registry
 from seqflow.expression.functions import by_name, table
 from seqflow.registry import OpDef
 from seqflow.signature import Argument, Attribute, Repeated
-from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum, evaluate
+from seqflow.signature.language import LIKE, AtLeast, Max, Name, Rest, Sum, evaluate
 from strategies.recurrent import RECURRENT
 from strategies.segments import SEGMENTS
 from strategies.sequences import SEQUENCES
@@ -57,7 +57,10 @@ def _arrays(draw: Any, arguments: Sequence[Argument], known: dict[object, Any]) 
     arrays: dict[str, Any] = {}
     for argument in sorted(arguments, key=_outer_lengths_first):
         shape = [size for dim in argument.dims for size in _sizes(draw, dim, known)]
-        arrays[argument.name] = _array(draw, argument, shape, known)
+        dtypes = DTYPES.get(argument.dtype.word, [argument.dtype.word])
+        if argument.dtype.word == LIKE:
+            dtypes = [arrays[argument.dtype.of[0]].dtype]
+        arrays[argument.name] = _array(draw, argument, dtypes, shape, known)
         if argument.is_lengths:
             lengths = arrays[argument.name]
             known[Sum(argument.name)] = int(lengths.sum())
@@ -65,9 +68,10 @@ def _arrays(draw: Any, arguments: Sequence[Argument], known: dict[object, Any]) 
     return arrays
 
 
-def _outer_lengths_first(argument: Argument) -> tuple[bool, bool]:
-    """Lengths come first, of these the outermost: they say how many the inner ones are."""
-    return not argument.is_lengths, any(isinstance(dim, Sum) for dim in argument.dims)
+def _outer_lengths_first(argument: Argument) -> tuple[bool, bool, bool]:
+    """Lengths come first, of these the outermost: they say how many the inner ones are. What is like another is last."""
+    inner = any(isinstance(dim, Sum) for dim in argument.dims)
+    return not argument.is_lengths, argument.dtype.word == LIKE, inner
 
 
 def _attribute(attribute: Attribute) -> st.SearchStrategy[Any]:
@@ -92,13 +96,14 @@ def _sizes(draw: Any, dim: Any, known: dict[object, Any]) -> list[int]:
     return [evaluate(dim, known)]
 
 
-def _array(draw: Any, argument: Argument, shape: list[int], known: dict[object, Any]) -> np.ndarray[Any, Any]:
+def _array(
+    draw: Any, argument: Argument, dtypes: list[Any], shape: list[int], known: dict[object, Any]
+) -> np.ndarray[Any, Any]:
     if argument.is_lengths:
         dtype = draw(st.sampled_from(LENGTHS_DTYPES))
         return draw(hnp.arrays(dtype, shape, elements=st.integers(0, 4)))
-    word = argument.dtype.word
-    dtype = draw(st.sampled_from(DTYPES.get(word, [word])))
-    if word == "index":
+    dtype = draw(st.sampled_from(dtypes))
+    if argument.dtype.word == "index":
         limit = known[argument.dtype.of[0]]
         return draw(hnp.arrays(dtype, shape, elements=st.integers(0, limit - 1)))
     return draw(hnp.arrays(dtype, shape, elements=_elements(np.dtype(dtype))))

@@ -8,8 +8,8 @@
 namespace seqflow {
 namespace {
 
-// From so many bytes on an output is written around the caches, which could not hold it anyway. Not so a fresh
-// one: the system clears each of its pages right before, and so puts it there.
+// Outputs of at least this many bytes, too large for the caches, are written past them. A fresh output is not: the
+// system has just cleared its pages, so they are in the caches.
 constexpr int64_t STREAMED = 1 << 24;
 
 bool is_left(const char *side) {
@@ -79,7 +79,7 @@ nb::object unpad(nb::object padded, nb::handle lengths, const char *side, nb::ha
   return data;
 }
 
-// On several threads, some steps on each: whole tiles of them, whatever the rows.
+// Steps are split between threads in whole tiles, for any number of rows.
 template <class F>
 void each_steps(int64_t num_steps, int64_t bytes, F &&body) {
   constexpr int64_t STEPS = 128;

@@ -15,7 +15,7 @@ void expand_rows(const uint8_t *from, uint8_t *to, int64_t row_bytes, const int6
     for (int64_t i = offsets[k]; i < offsets[k + 1]; ++i) memcpy(to + i * row_bytes, from, row_bytes);
 }
 
-// Short rows, in blocks: what a block writes beyond its segment is written over by the next one.
+// Short rows, in blocks: the next block overwrites what a block writes beyond its segment.
 template <int ROW_BYTES>
 void expand_short_rows(const uint8_t *from, uint8_t *to, const int64_t *offsets, int64_t begin, int64_t end) {
   constexpr int BLOCK = 64;
@@ -62,7 +62,7 @@ nb::object expand(nb::object data, nb::handle lengths, nb::handle out) {
   return expanded;
 }
 
-// Windows of `before + 1 + after` rows; `margin` is that many rows of the value that is outside.
+// Windows of `before + 1 + after` rows; `margin` holds that many rows of the value outside.
 struct Windows {
   const uint8_t *data;
   uint8_t *out;
@@ -83,7 +83,7 @@ inline void copy_short(uint8_t *to, const uint8_t *from, int64_t size) {
   memcpy(to + size - 8, &tail, 8);
 }
 
-// Not inlined: inside of the binding its loop would come out slower.
+// Not inlined: the compiler makes a slower loop of it inside the binding.
 [[gnu::noinline]] void write_windows(const Windows &job, int64_t begin, int64_t end) {
   const int64_t row = job.row_bytes, width = (job.before + 1 + job.after) * row;
   for (int64_t k = begin; k < end; ++k) {

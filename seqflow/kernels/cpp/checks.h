@@ -9,7 +9,7 @@
 
 namespace seqflow {
 
-// Becomes the KernelError that the function `kind` of error.py makes.
+// The arguments of a KernelError; the function `kind` of error.py makes the message.
 struct Fault {
   const char *kind;
   const char *argument;  // null where that function takes none

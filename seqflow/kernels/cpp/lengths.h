@@ -19,8 +19,8 @@ SEQFLOW_TABLE(LengthKernels, length_kernels)
 namespace seqflow {
 namespace SEQFLOW_ISA {
 
-// One number for each row of segments begin .. end - 1: f(segment, position). A short segment is written as one of
-// SHORT rows where so many are left: what is too much the next ones overwrite.
+// One number for each row of segments begin .. end - 1: f(segment, position). A short segment is written as SHORT
+// rows where that many are left; the next segments overwrite the surplus.
 template <class F>
 inline void number_rows(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out, F &&f) {
   constexpr int64_t SHORT = 16;

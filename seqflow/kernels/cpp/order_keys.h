@@ -1,4 +1,4 @@
-// Elements as keys in whose order they are wanted: NaN above everything else, -0 and 0 the same.
+// Elements as keys of the same order: NaN above everything else, -0 and 0 the same.
 #pragma once
 
 #include "vectors.h"

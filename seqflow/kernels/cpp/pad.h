@@ -56,7 +56,7 @@ inline void pad(const Padding &job, int64_t begin, int64_t end) {
   }
 }
 
-// What is kept of row k of the padded array.
+// The first kept element of row k of the padded array.
 inline const uint8_t *kept_in_row(const Padding &job, int64_t k, const Sequence &sequence) {
   const uint8_t *row = job.padded + k * job.width * job.row_bytes;
   return row + (job.left ? sequence.room * job.row_bytes : 0);

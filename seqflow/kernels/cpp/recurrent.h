@@ -19,11 +19,11 @@ struct Recurrence {
   void *packed;  // for `pack` to fill
 };
 
-// How much memory is needed.
+// The memory that a run needs.
 struct RecurrentSizes {
   int64_t packed;   // elements
-  int64_t scratch;  // elements, by a run of so many sequences
-  int64_t rows;     // pointers, by the same
+  int64_t scratch;  // elements, for a given number of sequences
+  int64_t rows;     // pointers, for the same number
 };
 
 // For float and for double.

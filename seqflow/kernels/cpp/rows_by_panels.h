@@ -1,8 +1,8 @@
 // Products of a few rows with packed weights: out[n, columns] += rows[n, depth] · weights[depth, columns].
 //
 // Weights are packed in panels of two vectors of columns, [panel][depth][2 * lanes]. A tile of rows and panels has
-// its sums in registers. Each sum is made in the order of depth, whatever tile it is in: no result depends on
-// which rows are multiplied together.
+// its sums in registers. Each sum is made in the order of depth in every tile: no result depends on which
+// rows are multiplied together.
 #pragma once
 
 #include "vectors.h"
@@ -27,7 +27,7 @@ struct Product {
   int64_t stride;
 };
 
-// How many panels a tile of so many rows takes: enough sums to keep the multipliers busy, and no more than fit.
+// The number of panels in a tile of `rows` rows: enough sums to keep the multipliers busy, and no more than fit.
 constexpr int panels_for(int rows) {
   if (MANY_REGISTERS) return rows > 3 ? 2 : 4;
   return rows > 3 ? 1 : rows == 3 ? 2 : rows == 2 ? 3 : 4;

@@ -1,7 +1,6 @@
 // softmax, log(softmax) and log(sum(exp)) of each segment. In NumPy: softmax.py.
 //
-// What is largest is found without looking at NaN: a NaN makes the sum of exponentials NaN, and so all that is
-// divided by it.
+// The search for the largest element skips NaN: a NaN makes the sum of exponentials NaN, and so every quotient.
 #pragma once
 
 #include "instruction_set.h"
@@ -67,7 +66,7 @@ struct SegmentSoftmax {
       store_some<T, LANES>(to, lanes, count);
   }
 
-  // What is taken away before exp.
+  // The number that is subtracted before exp.
   static T shift_for(T most) {
     if (form == LOGSUMEXP && __builtin_isinf(most)) return 0;
     return most;

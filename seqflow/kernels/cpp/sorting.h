@@ -1,6 +1,6 @@
 // Sorting inside segments, and the largest k.
 //
-// Short segments are sorted in registers, longer ones in blocks that are merged. Where positions are wanted too, an
+// Short segments are sorted in registers, longer ones in blocks that are merged. Where positions are requested too, an
 // element of up to 32 bits and its position in a short segment make one float64, exactly; 64-bit elements are inserted
 // one by one, and long segments are sorted by digits.
 #pragma once
@@ -140,7 +140,7 @@ struct SegmentOrder {
 
   // Positions
 
-  // Elements of up to 32 bits beside their position, as whole numbers below 2^38.
+  // Elements of up to 32 bits, each with its position, as whole numbers below 2^38.
   static constexpr bool fits_double = sizeof(T) <= 4;
   static constexpr int PAIRS = VECTOR_BYTES / sizeof(double);
   static constexpr int64_t PAIRS_IN_REGISTERS = 16 * PAIRS < MAX_SHORT ? 16 * PAIRS : MAX_SHORT;
@@ -237,8 +237,8 @@ struct SegmentOrder {
     }
   }
 
-  // The positions of the k largest of a long segment. Candidates are collected, and thinned out when there are too many:
-  // whatever comes later must beat the last of the k best so far.
+  // The positions of the k largest of a long segment. Candidates are collected and reduced to the k best when there are
+  // too many; a later element must beat the last of these.
   const int64_t *largest(const T *from, int64_t size, int64_t k) const {
     int64_t *places = reinterpret_cast<int64_t *>(scratch), *other_places = places + size;
     U *keys = reinterpret_cast<U *>(other_places + size), *other_keys = keys + size;

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow import kernels
-from seqflow.errors import ProviderError
+from seqflow.errors import ProviderError, ProviderTypeError
 from seqflow.record.arrow_types import fixed_shape, innermost, leaf_dtype, tensor_order
 from seqflow.record.buffers import INT32_MAX, leaf_array, validity
 from seqflow.record.record import Record, Tensor, list_parents
@@ -39,6 +39,11 @@ def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
     """
     if isinstance(record, Sequence):
         return to_arrow(_record_of(record)).column(0)
+    if not isinstance(record, Record):
+        raise ProviderTypeError(
+            f"to_arrow: found {type(record).__name__}, expected a record or a Sequence\n"
+            "  a mapping of names to arrays does not say what describes what: seqflow.run gives a record for a record"
+        )
     writer = _Writer(record)
     columns: dict[str, tuple[pa.Field, pa.Array]] = {}
     tried = set()

@@ -214,7 +214,9 @@ ERRORS = [
     (lambda: auto.concat(ONE), OpTypeError, "concat: tensors is a Sequence, expected a list"),
     (lambda: auto.fc(WORDS), OpTypeError, "fc: weight is missing"),
     (lambda: auto.fc(WORDS, SMALL, x=WORDS), OpTypeError, "fc: x is given twice"),
-    (lambda: auto.lengths_topk(ONE), TypeError, "missing 1 required keyword-only argument: 'k'"),
+    (lambda: auto.lengths_topk(ONE), OpTypeError, "lengths_topk: k is missing, expected an integer, 1 or more"),
+    (lambda: auto.truncate(ONE, max_lenght=1), OpTypeError, "there is no attribute 'max_lenght' (did you mean 'max_length'?)"),
+    (lambda: auto.expression(expr="2*x", x=ONE), OpTypeError, "expression: there is no attribute 'x', expected expr, out"),
     (lambda: auto.lengths_sum(Sequence(["a"], [1])), OpTypeError, "lengths_sum: data is <U1, expected numbers"),
     (lambda: auto.lenghts_sum(ONE), AttributeError, "did you mean 'lengths_sum'?"),
 ]  # fmt: skip
@@ -226,6 +228,33 @@ def test_every_error_says_what_is_wrong(call, kind, message):
         with pytest.raises(kind) as error:
             call()
         assert message in str(error.value)
+
+
+MATRICES = Sequence(np.arange(24.0).reshape(3, 8, 1), [2, 1])
+ONE_ATTRIBUTE_IN_TWO_FORMS = [
+    ("expand_dims", {"axis": 1}, {"axis": [1]}),
+    ("reduce_sum", {"axes": 1}, {"axes": (1,)}),
+    ("squeeze", {"axis": 2}, {"axis": np.array([2])}),
+    ("tile", {"repeats": 2}, {"repeats": [2]}),
+    ("slice_axes", {"starts": 0, "stops": 3}, {"starts": [0], "stops": range(3, 4)}),
+    ("split", {"parts": (3, 5), "axis": 1}, {"parts": [3, 5], "axis": np.int64(1)}),
+    ("split", {"parts": 2, "axis": 1}, {"parts": np.int32(2), "axis": 1}),
+    ("cast", {"dtype": "int32"}, {"dtype": np.dtype(np.int32)}),
+]
+
+
+@pytest.mark.parametrize(("name", "one", "other"), ONE_ATTRIBUTE_IN_TWO_FORMS)
+@pytest.mark.parametrize("turn", [False, True])
+def test_all_forms_of_an_attribute_give_the_same_result(name, one, other, turn):
+    """Whichever form the first call has, whose plan is kept."""
+    call = getattr(auto, name)
+    call.plans.clear()
+    first, second = (call(MATRICES, **form) for form in ((other, one) if turn else (one, other)))
+    explicit = getattr(ops, name)(MATRICES.values, **one)
+    assert str(first) == str(second)
+    plain = explicit if isinstance(explicit, list) else [explicit]
+    for ours, expected in zip(first if isinstance(first, list) else [first], plain, strict=True):
+        np.testing.assert_array_equal(ours.values if isinstance(ours, Sequence) else ours, expected)
 
 
 def test_calls_of_one_kind_with_other_sizes_are_planned_once_and_right():

@@ -204,3 +204,38 @@ def test_an_op_that_is_forgotten_can_be_declared_anew(twice):
     registry.register(definition)
     with pytest.raises(UnknownOpError, match="no op is named 'thrice'"):
         registry.unregister("thrice")
+
+
+X, LENGTHS = sf.TensorSpec("float32", "{3,8,1}"), sf.TensorSpec("int64", "{3}")
+FORMS = [
+    ("expand_dims", {"axis": 1}, "{3,1,8,1}"),
+    ("reduce_sum", {"axes": 1}, "{3,1}"),
+    ("squeeze", {"axis": [2]}, "{3,8}"),
+    ("tile", {"repeats": 2}, "{3,8,2}"),
+    ("slice_axes", {"starts": 1, "stops": np.int64(3)}, "{2,8,1}"),
+    ("split", {"parts": [3, 5], "axis": 1}, "{3,3,1}"),
+    ("cast", {"dtype": "float32"}, "{3,8,1}"),
+    ("transpose", {"perm": [0, 2, 1]}, "{3,1,8}"),
+]
+
+
+@pytest.mark.parametrize(("name", "attributes", "shape"), FORMS)
+def test_inference_takes_the_forms_of_attributes_that_a_call_takes(name, attributes, shape):
+    assert str(registry.get(name).infer({"x": X}, attributes).outputs[0].shape) == shape
+
+
+@pytest.mark.parametrize(
+    ("name", "specs", "attributes", "message"),
+    [
+        ("tile", {"y": X}, {"repeats": 2}, "tile: there is no input 'y', expected x"),
+        ("tile", {"x": X}, {"repeat": 2}, "tile: there is no attribute 'repeat' (did you mean 'repeats'?), expected repeats"),
+        ("tile", {"x": X}, {}, "tile: repeats is missing, expected integers, each 0 or more"),
+        ("truncate", {"data": X, "lengths": LENGTHS}, {"max_length": -1}, "truncate: max_length is -1, expected an integer, 0 or more"),
+        ("lengths_sum", {"data": X, "lenghts": LENGTHS}, {}, "there is no input 'lenghts' (did you mean 'lengths'?)"),
+        ("tile", {"x": X}, {"repeats": "x"}, "tile: repeats is 'x' (str), expected integers, each 0 or more"),
+    ],
+)  # fmt: skip
+def test_inference_refuses_what_a_call_refuses(name, specs, attributes, message):
+    with pytest.raises(sf.OpError) as error:
+        registry.get(name).infer(specs, attributes)
+    assert message in str(error.value)

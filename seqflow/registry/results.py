@@ -1,0 +1,149 @@
+"""Results held against the signature of their op: how many there are, their dtypes, ranks and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from seqflow.errors import OpError, SeqflowError
+from seqflow.registry.definition import OpDef
+from seqflow.shape import PartialShape
+from seqflow.signature import Argument, Repeated
+from seqflow.signature.arrays import bind_results, bind_sizes
+from seqflow.signature.language import Anything, Dim, Fresh, Literal, Rest, Sum
+from seqflow.signature.specs import output_dtype
+from seqflow.tensor import TensorSpec
+
+
+def with_checked_results(function: Callable[..., Any], definition: Callable[[], OpDef]) -> Callable[..., Any]:
+    """The body of an op, whose results are checked after each call; NumPy's scalars become arrays.
+
+    `definition` gives the op, which is made after its call.
+    """
+
+    @wraps(function)
+    def checked(*inputs: Any, **attributes: Any) -> Any:
+        declared = DeclaredResults(definition(), inputs, attributes)
+        result = _as_arrays(function(*inputs, **attributes))
+        declared.check(result)
+        return result
+
+    return checked
+
+
+class DeclaredResults:
+    """What the signature of an op says of the results of one call. It is read off before the call."""
+
+    def __init__(self, op: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> None:
+        """`inputs` has one array for each input, a list of arrays for one in a list, None for one left out.
+        `attributes` are all attributes.
+        """
+        self.op = op
+        self.attributes = attributes
+        given = dict(zip((a.name for a in op.signature.input_arguments), inputs, strict=True))
+        self.inputs = {name: value for name, value in given.items() if value is not None}
+        self.sizes = bind_sizes(op.signature, inputs, attributes)
+
+    def check(self, result: Any) -> None:
+        """OpError where the signature, or the op's shape function, says something else of the result."""
+        try:
+            items = list(self._items(result))
+            self._check_dtypes(items)
+            outputs = [self._with_known_sizes(item) for item in self.op.signature.outputs]
+            bind_results(outputs, items, self.sizes)
+        except SeqflowError as error:
+            raise OpError(
+                f"the result is not what the signature declares: {error}\n  {self.op.signature}"
+            ) from None
+
+    def _items(self, result: Any) -> Iterator[list[list[Any]]]:
+        """For each output of the signature one list for each of its arguments, with the tensors of that argument."""
+        outputs = self.op.signature.outputs
+        names = [argument.name for argument in self.op.signature.output_arguments]
+        if len(names) == 1:
+            result = (result,)
+        elif not names:
+            result = () if result is None else (result,)
+        elif not isinstance(result, (tuple, list)):
+            raise OpError(f"found one {type(result).__name__}, declared {len(names)} ({', '.join(names)})")
+        if len(result) != len(names):
+            raise OpError(
+                f"found {len(result)} results, declared {len(names)} ({', '.join(names) or 'none'})"
+            )
+        remaining = iter(result)
+        for item in outputs:
+            if isinstance(item, Argument):
+                yield [[next(remaining)]]
+            else:
+                yield [self._repetitions(item, argument, next(remaining)) for argument in item.arguments]
+
+    def _repetitions(self, group: Repeated, argument: Argument, found: Any) -> list[Any]:
+        count = group.length(self.attributes)
+        if not isinstance(found, (list, tuple)):
+            raise OpError(f"{argument.name} is {type(found).__name__}, declared a list of {count} ({group})")
+        if len(found) != count:
+            raise OpError(f"{argument.name} has {len(found)} tensors, declared {count} ({group})")
+        return list(found)
+
+    def _check_dtypes(self, items: list[list[list[Any]]]) -> None:
+        """The dtypes, and of an op with a shape function what it says of the shapes."""
+        op, specs = self.op, {name: _specs(value) for name, value in self.inputs.items()}
+        inferred: Iterator[TensorSpec] = iter(())
+        if op.shape is not None:
+            inferred = iter(op.infer(specs, self.attributes, values=self.inputs).outputs)
+        arguments = iter(op.signature.output_arguments)
+        for column in (column for item in items for column in item):
+            argument = next(arguments)
+            for tensor in column:
+                if not isinstance(tensor, np.ndarray):
+                    raise OpError(
+                        f"{argument.name} is a {type(tensor).__name__}, declared an array ({argument})"
+                    )
+                spec = next(inferred, None)
+                dtype = (
+                    output_dtype(op.signature, argument, specs, self.attributes)
+                    if spec is None
+                    else spec.dtype
+                )
+                if tensor.dtype != dtype:
+                    raise OpError(f"{argument.name} is {tensor.dtype}, declared {dtype} ({argument})")
+                if spec is not None and not spec.shape.compatible(PartialShape(tensor.shape)):
+                    raise OpError(
+                        f"{argument.name} has shape {tensor.shape}, but the shape function says {spec.shape}"
+                    )
+
+    def _with_known_sizes(self, output: Argument | Repeated) -> Argument | Repeated:
+        """The output with the sizes of the inputs in the place of `*d`, which may stand there more than once.
+
+        A shape function has the last word on all sizes but sums of lengths, which no shape function knows.
+        """
+        if isinstance(output, Repeated):
+            return replace(output, arguments=tuple(map(self._with_sizes, output.arguments)))
+        return self._with_sizes(output)
+
+    def _with_sizes(self, argument: Argument) -> Argument:
+        dims: list[Dim] = []
+        for dim in argument.dims:
+            if self.op.shape is not None and not isinstance(dim, Sum):
+                dims.append(Rest("_") if isinstance(dim, Rest) else Anything())
+            elif isinstance(dim, Rest) and dim in self.sizes:
+                dims += map(Literal, self.sizes[dim])
+            else:
+                dims.append(dim.size if isinstance(dim, Fresh) else dim)
+        return argument if tuple(dims) == argument.dims else replace(argument, dims=tuple(dims))
+
+
+def _specs(value: Any) -> Any:
+    return [TensorSpec.of(one) for one in value] if isinstance(value, (list, tuple)) else TensorSpec.of(value)
+
+
+def _as_arrays(result: Any) -> Any:
+    if isinstance(result, np.generic):
+        return np.asarray(result)
+    if isinstance(result, tuple):
+        return tuple([np.asarray(one) if isinstance(one, np.generic) else one for one in result])
+    return result

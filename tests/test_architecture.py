@@ -1,0 +1,140 @@
+"""The house is built as docs/architecture.md draws it: imports run one way, from floor to floor."""
+
+import ast
+import re
+from collections import defaultdict
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+FOLDERS = {"seqflow": ROOT / "seqflow", "seqflow.ops": ROOT / "ops", "seqflow.providers": ROOT / "providers"}
+
+
+class Room(NamedTuple):
+    """A row of the table: the files and folders of a room, its floor, and the rooms it imports."""
+
+    places: tuple[str, ...]
+    floor: int
+    imports: set[str]
+
+
+def read_table():
+    rooms = {}
+    for line in re.findall(r"^\| \d.*", PAGE, re.MULTILINE):
+        _, floor, places, _, imports, _ = line.split("|")
+        name, *others = re.findall(r"`(.+?)`", places)
+        rooms[name] = Room((name, *others), int(floor), set(re.findall(r"`(.+?)`", imports)))
+    return rooms
+
+
+ROOMS = read_table()
+ROOM_OF_PLACE = {place: name for name, room in ROOMS.items() for place in room.places}
+
+
+def find_modules():
+    """The files of the package by module name; links to the folders at the top are not followed."""
+    modules = {}
+    for package, folder in FOLDERS.items():
+        for file in folder.rglob("*.py"):
+            inside = file.relative_to(folder)
+            if package == "seqflow" and inside.parts[0] in ("ops", "providers"):
+                continue
+            parts = [package, *inside.with_suffix("").parts]
+            modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return modules
+
+
+MODULES = find_modules()
+
+
+def room_of(module):
+    """The room of a module: that of its folder, or of its file where it lies in none."""
+    name = module.split(".")[1] if "." in module else "__init__"
+    return ROOM_OF_PLACE[f"{name}.py" if f"{name}.py" in ROOM_OF_PLACE else f"{name}/"]
+
+
+def imported_by(tree, module):
+    """The modules of ours that a file imports: at its top, inside functions, for types only, or by name."""
+    is_package = MODULES.get(module, Path()).name == "__init__.py"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            outer = module.split(".")[: None if is_package else -1]
+            outer = outer[: len(outer) - node.level + 1] if node.level else []
+            base = ".".join([*outer, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inner = f"{base}.{alias.name}"
+                yield inner if inner in MODULES else base
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module") and node.args:
+            yield from re.findall(r"^f?'(seqflow\.[a-z_.]*\w)", ast.unparse(node.args[0]))
+
+
+def find_imports():
+    """For each module, the other modules of ours that it imports."""
+    imports = defaultdict(set)
+    for module, file in MODULES.items():
+        for name in imported_by(ast.parse(file.read_text()), module):
+            if name.split(".")[0] == "seqflow" and name != module and "_native" not in name:
+                imports[module].add(name)
+    return imports
+
+
+IMPORTS = find_imports()
+
+
+def imports_of_room(name):
+    inside = [names for module, names in IMPORTS.items() if room_of(module) == name]
+    return {room_of(imported) for names in inside for imported in names} - {name}
+
+
+def test_each_file_and_folder_is_in_the_table():
+    folders = {f"{path.name}/" for path in (ROOT / "seqflow").iterdir() if any(path.glob("*.py"))}
+    assert set(ROOM_OF_PLACE) == folders | {path.name for path in (ROOT / "seqflow").glob("*.py")}
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_room_imports_lower_floors_only(name):
+    room = ROOMS[name]
+    assert {other for other in room.imports if ROOMS[other].floor >= room.floor} == set()
+    assert room.floor > 1 or not imports_of_room(name)
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_room_imports_what_the_table_says(name):
+    ground = {room for room in ROOMS if ROOMS[room].floor == 1}
+    assert imports_of_room(name) - ground == ROOMS[name].imports
+
+
+def test_rooms_with_files_that_know_each_other_are_named():
+    """A circle of files lies inside one room, and the page says which room and why."""
+    known = set(re.findall(r"^\* `(.+?)`: ", PAGE.partition("## Circles")[2], re.MULTILINE))
+    found = set()
+    for room in ROOMS:
+        inside = {module: names for module, names in IMPORTS.items() if room_of(module) == room}
+        try:
+            TopologicalSorter(inside).prepare()
+        except CycleError:
+            found.add(room)
+    assert found == known
+
+
+@pytest.mark.parametrize(
+    ("text", "imported"),
+    [
+        ("from seqflow.net import Net", "seqflow.net"),
+        ("from seqflow import net", "seqflow.net"),
+        ("def f():\n    import seqflow.net", "seqflow.net"),
+        ("if TYPE_CHECKING:\n    from seqflow.net.graph import Net", "seqflow.net.graph"),
+        ("from . import net", "seqflow.net"),
+        ("from .net import Net", "seqflow.net"),
+        ("importlib.import_module('seqflow.net')", "seqflow.net"),
+        ("import_module(f'seqflow.ops.{family}')", "seqflow.ops"),
+    ],
+)
+def test_no_way_to_import_is_overlooked(text, imported):
+    assert list(imported_by(ast.parse(text), "seqflow.lod")) == [imported]
