@@ -68,7 +68,6 @@ def _check_bounds_rows(ctx: "InferenceContext") -> None:
     """Where each row of x has a bound, these are bounds of its rows, and lengths those it is padded for."""
     each_row = ctx.attr("axis") == 1 and ctx.attr("batch") is None and ctx.attr("mode") not in TRIANGLES
     if each_row and ctx.num_inputs == 2:
-        ctx.merge_rows("x", "bounds")
         if ctx.attr("mode") == "sequence":
             ctx.check_steps("x", 1, "bounds")
 

@@ -236,10 +236,8 @@ def words(one: Term, other: Term) -> tuple[str, str]:
     if kinds == {"steps"}:
         return "padded for other lengths", f"if the lengths are the same: {_same('same_lengths', one, other)}"
     if "steps" in kinds:
-        return (
-            "rows meet the steps of a padded axis",
-            "expand_dims or transpose one of them, or use unpad or unpack_by_time",
-        )
+        advice = "expand_dims or transpose one of them, or use unpad or unpack_by_time"
+        return "rows meet the steps of a padded axis", advice
     if kinds == {"described"}:
         left, right = (value_text(term.args[0]) for term in (one, other))
         level = left.split(".")[0] == right.split(".")[0] and "." in left and "." in right

@@ -378,14 +378,7 @@ FIRST_TABLE = {
         lambda r: [max((3 * sum(x) for x in row), default=0) for row in r.emb],
     ),
     "sequences are joined one by one": (
-        "v, n = concat_sequences([doc.values, tag.values], [doc.lengths, tag.lengths])\n"
-        "w, k = interleave([tag.values, doc.values], [tag.lengths, doc.lengths])\n"
-        "y = lengths_sum(v, n) - lengths_sum(w, k)",
-        lambda r: [0 for _ in r.doc],
-    ),
-    "sequences are joined one by one, and lengths added": (
-        "v, _ = concat_sequences([doc.values, tag.values], [doc.lengths, tag.lengths])\n"
-        "y = lengths_sum(v, doc.lengths + tag.lengths)",
+        "v, n = concat_sequences([doc.values, tag.values], [doc.lengths, tag.lengths])\ny = lengths_sum(v, n)",
         lambda r: [sum(a) + sum(b) for a, b in zip(r.doc, r.tag, strict=True)],
     ),
     # Padded
