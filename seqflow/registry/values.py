@@ -122,7 +122,8 @@ def _claim(
     masked = claims.masks.get(output)
     if masked is not None:
         side = str(attributes.get("side") or "right")
-        equalities.unite(term, terms.make("mask", side, inputs[masked]), op.name)  # type: ignore[arg-type]
+        width = attributes.get("max_length"), attributes.get("multiple_of") or 1
+        equalities.unite(term, terms.make("mask", (side, *width), inputs[masked]), op.name)  # type: ignore[arg-type]
     describes = claims.describes.get(output)
     if describes is not None and _may_be_lengths(inputs, terms):
         space, condition = describes
