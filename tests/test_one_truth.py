@@ -27,6 +27,10 @@ class Call:
         self.op, self.inputs, self.attributes = op, inputs, attributes
         self.space = Space(op, inputs)
         self.tensors = {name_of(label): array for label, array in self.space.tensors.items()}
+        for name, value in inputs.items():
+            for i, array in enumerate(value if isinstance(value, list) else [value]):
+                if array is not None and np.ndim(array) == 0:
+                    self.tensors[f"{name}_{i}" if isinstance(value, list) else name] = np.asarray(array)
         self.rows = {name_of(label): rows for label, rows in self.space.rows.items()}
         self.described = {
             name: name_of(rows.by) for name, rows in self.rows.items() if isinstance(rows, Described)
@@ -64,11 +68,7 @@ class Call:
                     if self.levels(label):
                         lines.append(f"{label}_s = sequence({', '.join([label, *self.levels(label)])})")
                         labels[i] = f"{label}_s"
-            text = [
-                one if one in self.tensors or one.endswith("_s") else repr(np.asarray(value).item())
-                for one in labels
-            ]
-            operands.append(f"{name}=[{', '.join(text)}]" if listed else f"{name}={text[0]}")
+            operands.append(f"{name}=[{', '.join(labels)}]" if listed else f"{name}={labels[0]}")
         if self.op.variadic:
             operands = [one.partition("[")[2][:-1] for one in operands]
         if self.op.name in by_name:  # formulas take operands by position
@@ -104,6 +104,8 @@ def test_all_styles_accept_a_call_and_agree(op, data):
     if not all(isinstance(value, WRITABLE) for value in attributes.values()):
         return  # tokenizers are files in nets
     one = Call(op, inputs, attributes)
+    if not one.described and op.name in by_name and len({array.ndim for array in one.tensors.values()}) > 1:
+        return  # arrays alone broadcast as NumPy says; in a net an input's axis 0 is rows
     expected = results(op, inputs, attributes)
     carried = call(op, with_lods(op, one.space, inputs, {}), attributes)
     found = [[value.values if isinstance(value, Sequence) else value for value in carried]]

@@ -195,7 +195,11 @@ def _given_back(
             return None
         _, _, given, key = call.data  # type: ignore[misc]
         theirs = other.complete(dict(key))
-        if any(theirs[one] != frozen(value) for one, value in attributes.items() if one in theirs and one != "out"):
+        if any(
+            theirs[one] != frozen(value)
+            for one, value in attributes.items()
+            if one in theirs and one != "out"
+        ):
             return None
         if not condition.holds(given_attributes(op, attributes) | given_attributes(other, theirs)):
             return None
