@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from seqflow import LodError, Net, NetError, OpError, TensorSpec
+from seqflow import LodError, Net, NetError, OpError, TensorSpec, run
 from seqflow.signature import Described, OwnRows
 
 RECORD = OwnRows("the record")
@@ -79,3 +79,10 @@ def test_a_net_of_200_statements_is_inferred():
 def test_same_lengths_unifies_two_columns_wherever_it_stands():
     net = Net("y = lengths_sum(doc.values, tag.lengths)\nsame_lengths(doc.lengths, tag.lengths)\nreturn y")
     assert str(net.infer(SPECS).specs["y"]) == "int64{rows:0..256}"
+
+
+def test_masks_of_other_widths_are_other_values():
+    net = Net("m = lengths_to_mask(n, max_length=1)\nw = lengths_to_mask(n)\nreturn m, w")
+    found = net.infer({"n": TensorSpec("int64", "{3}")})
+    assert not found.guards
+    assert run(net, {"n": np.array([1, 0, 3])})["w"].shape == (3, 3)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from seqflow import SeqflowError, TensorSpec, registry
+from seqflow.expression.functions import by_name
 from seqflow.net import Net
 from seqflow.net.step import compute
 from seqflow.record import Record
@@ -147,6 +148,8 @@ class Grown:
         if found is None:
             return None
         given = [f"{a.name}={one}" for a, one in zip(plain, found, strict=True) if one]
+        if op.name in by_name:  # formulas take operands by position
+            given = found
         lists = [a.name for item in op.signature.inputs if isinstance(item, Repeated) for a in item.arguments]
         given += [f"{name}={one}" for name, one in zip(lists, inputs, strict=True)]
         given += [f"{name}={value}" for name, value in attributes.items()]
