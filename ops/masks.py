@@ -7,6 +7,7 @@ import numpy as np
 
 from seqflow.errors import LodError, OpError, ShapeError
 from seqflow.kernels.arrays import integers
+from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
@@ -37,6 +38,7 @@ def lengths_to_mask(
            [ True, False]])
     """
     width = int(lengths.max(initial=0)) if max_length is None else max_length
+    check_memory((len(lengths), width), np.dtype(bool))
     dtype = np.min_scalar_type(width)  # the narrower, the more comparisons at once
     positions = np.arange(width, dtype=dtype)
     kept = np.minimum(lengths, width).astype(dtype)[:, None]

@@ -184,7 +184,7 @@ def _renamed(error: kernels.KernelError, name: str) -> kernels.KernelError:
             return too_large(name, at, value)
         case kernels.KernelError(position=int(at), value=int(value), low=int(low), high=int(high)):
             return overflow(name, at, value, low, high)
-    raise error
+    return error
 
 
 def _aligned(argument: Argument, array: Array) -> Iterator[tuple[int, Dim, Any]]:

@@ -1,0 +1,1 @@
+"""Fuzzers: hostile input by the million. Each module has `run(seed, seconds)`, which prints counts and keeps findings."""
