@@ -17,8 +17,9 @@ from typing import Any
 FINDINGS = Path("fuzz-findings")
 """Where what was found is kept: a pickle of (kind, what was called) for each."""
 SECONDS_PER_STEP = 10
-"""A step that takes longer hangs."""
-MEMORY = 4 << 30
+"""A step that computes longer hangs; one that waits hangs after SECONDS_WAITING."""
+SECONDS_WAITING = 120
+MEMORY = 1 << 30
 """Bytes of address space that a child may add to what it has, so that no mistake takes the machine down."""
 _ROOM = 1 << 24
 
@@ -34,10 +35,14 @@ class Log:
     def step(self, what: Any) -> None:
         """Say what comes next; it is kept if the process does not outlive it."""
         self.steps += 1
-        text = pickle.dumps((self.steps, dict(self.counts), what))
-        if len(text) + 8 <= _ROOM:
-            self.memory[8 : 8 + len(text)] = text
-            self.memory[:8] = len(text).to_bytes(8, "little")
+        try:
+            text = pickle.dumps((self.steps, dict(self.counts), what))
+        except (MemoryError, OverflowError):  # an array of more rows than can be written down
+            text = b""
+        if not 0 < len(text) <= _ROOM - 8:
+            text = pickle.dumps((self.steps, dict(self.counts), repr(what)[:1000]))
+        self.memory[8 : 8 + len(text)] = text
+        self.memory[:8] = len(text).to_bytes(8, "little")
 
     def read(self) -> tuple[int, dict[str, int], Any]:
         """What was said last."""
@@ -62,21 +67,22 @@ def run_children(
 ) -> Counter[str]:
     """Run `work(name, log)` for every name, each in a process of its own; the counts of all, with crashes and hangs."""
     counts: Counter[str] = Counter()
-    waiting, running = list(names), dict[int, tuple[str, Log, int, float]]()
+    waiting, running = list(names), dict[int, tuple[str, Log, int, float, float]]()
     while waiting or running:
         while waiting and len(running) < (at_once or os.cpu_count() or 1):
             name = waiting.pop()
             log = Log(mmap.mmap(-1, _ROOM))
-            running[_start(name, work, log)] = name, log, 0, time.monotonic()
+            running[_start(name, work, log)] = name, log, 0, time.monotonic(), 0.0
         time.sleep(0.02)
-        for process, (name, log, seen, since) in list(running.items()):
+        for process, (name, log, seen, since, started) in list(running.items()):
             steps, _, what = log.read()
             if steps != seen:
-                running[process] = name, log, steps, time.monotonic()
-            elif time.monotonic() - since > SECONDS_PER_STEP:
-                keep(name, f"more than {SECONDS_PER_STEP} s", what, seed)
+                running[process] = name, log, steps, time.monotonic(), _computed(process)
+            elif _computed(process) > started + SECONDS_PER_STEP or time.monotonic() > since + SECONDS_WAITING:
+                keep(name, f"hangs for more than {SECONDS_PER_STEP} s", what, seed)
                 counts["hangs"] += 1
                 os.kill(process, signal.SIGKILL)
+                running[process] = name, log, steps, float("inf"), float("inf")
             ended, status = os.waitpid(process, os.WNOHANG)
             if not ended:
                 continue
@@ -87,6 +93,12 @@ def run_children(
                 keep(name, f"the process ended with {os.waitstatus_to_exitcode(status)}", what, seed)
                 counts["crashes"] += 1
     return counts
+
+
+def _computed(process: int) -> float:
+    """The processor seconds of a process, with those of its threads."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _start(name: str, work: Callable[[str, Log], None], log: Log) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqflow.errors import ExpressionError, OpError, OpTypeError
+from seqflow.errors import ExpressionError, OpError, OpMemoryError, OpTypeError
 from seqflow.expression import Expression, functions
 from seqflow.expression.functions import FAILURES, Function, by_name, table
 from seqflow.registry import OpDef, register
@@ -82,6 +82,8 @@ def _checked(row: Function) -> Call:
             return row(*values, out=out)
         except ExpressionError as error:
             raise OpError(f"{error} ({row})") from None
+        except MemoryError as error:
+            raise OpMemoryError(f"{row.name}: {error} ({row})") from None
 
     return call
 

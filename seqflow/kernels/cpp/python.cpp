@@ -186,6 +186,13 @@ nb::object dtype_named(Type type) {
   return nb::borrow(dtypes[type]);
 }
 
+void check_memory(std::initializer_list<int64_t> extents, Type type) {
+  nb::object shape = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(extents.size())));
+  Py_ssize_t at = 0;
+  for (const int64_t extent : extents) PyTuple_SET_ITEM(shape.ptr(), at++, PyLong_FromLongLong(extent));
+  if (!are_few(shape)) check_memory(shape, dtype_named(type));
+}
+
 Type sum_type(Type type) {
   if (type == FLOAT32 || type == FLOAT64) return type;
   return type == UINT64 ? UINT64 : INT64;

@@ -59,6 +59,9 @@ nb::object output(nb::handle out, nb::object shape, nb::handle dtype, const char
 bool is_plain_array(nb::handle array);  // numpy.ndarray itself
 nb::object dtype_of(nb::handle array);
 nb::object dtype_named(Type type);
+
+// KernelError where there is not enough memory for an array of this shape.
+void check_memory(std::initializer_list<int64_t> shape, Type type);
 Type sum_type(Type type);   // as arrays.sum_dtype
 Type mean_type(Type type);  // as arrays.mean_dtype
 nb::object bool_dtype();
