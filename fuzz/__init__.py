@@ -1,1 +1,1 @@
-"""Fuzzers: hostile input by the million. Each module has `run(seed, seconds)`, which prints counts and keeps findings."""
+"""Fuzzers. Each has `run(seed, seconds)`, which prints counts and keeps what it finds."""

@@ -12,9 +12,9 @@ from hypothesis import seed as start_at
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from strategies.calls import calls  # noqa: E402
+from strategies.calls import calls
 
-from seqflow.registry import OpDef  # noqa: E402
+from seqflow.registry import OpDef
 
 Inputs = dict[str, Any]
 Attributes = dict[str, Any]
@@ -51,6 +51,7 @@ def good_calls(op: OpDef, seed: int, count: int) -> list[tuple[Inputs, Attribute
 def call(op: OpDef, inputs: Inputs, attributes: Attributes) -> list[Any]:
     """All tensors of the results, those of lists one after another."""
     given = next(iter(inputs.values())) if op.variadic else []
+    given = given if isinstance(given, list) else [given]
     result = op.call(*given, **attributes) if op.variadic else op.call(**inputs, **attributes)
     found = tuple(result) if op.result else (result,)
     return [each for one in found for each in (one if isinstance(one, list) else [one])]
@@ -83,7 +84,10 @@ def _attribute(draw: random.Random, value: Any) -> Any:
     if chosen == 5:
         return draw.choice(FLOATS)
     if chosen == 6:
-        return [draw.choice([np.array(1), np.array([1]), np.int8(1), "x", 1.5, None]) for _ in range(draw.randrange(1, 3))]
+        return [
+            draw.choice([np.array(1), np.array([1]), np.int8(1), "x", 1.5, None])
+            for _ in range(draw.randrange(1, 3))
+        ]
     return draw.choice([
         None, True, "", "max", b"x", np.array(2), np.array([1, 2]), np.int8(-1), np.uint64(2**64 - 1), np.float16(0.5),
         np.void(b"abc"), np.str_("1"), np.bytes_(b"1"), np.datetime64("NaT"), np.bool_(True), 1j, [], (), {}, [[]],
@@ -114,7 +118,11 @@ def _element(draw: random.Random, value: Any) -> Any:
     if value.dtype.kind in "iu":
         limits = np.iinfo(value.dtype)
         changed.flat[draw.randrange(value.size)] = draw.choice(
-            [i for i in [*INTEGERS, limits.min, limits.max, *value.ravel()[:3].tolist()] if limits.min <= i <= limits.max]
+            [
+                i
+                for i in [*INTEGERS, limits.min, limits.max, *value.ravel()[:3].tolist()]
+                if limits.min <= i <= limits.max
+            ]
         )
     elif draw.random() < 0.8:
         changed.flat[draw.randrange(value.size)] = draw.choice(FLOATS)
@@ -137,7 +145,10 @@ def _shape(draw: random.Random, value: Any) -> Any:
     if chosen == 4 and value.ndim:
         return np.zeros((*value.shape, 0), value.dtype)
     if chosen == 5:
-        return np.zeros((draw.choice([1, 2**31, 2**40, 2**62]), 0), draw.choice(["i1", "f8", "?"]) if draw.random() < 0.2 else "i1")
+        return np.zeros(
+            (draw.choice([1, 2**31, 2**40, 2**62]), 0),
+            draw.choice(["i1", "f8", "?"]) if draw.random() < 0.2 else "i1",
+        )
     if chosen == 6:
         return np.broadcast_to(value[..., None], (*value.shape, draw.choice([0, 1, 2, 2**10])))
     if chosen == 7 and value.ndim == 1 and value.dtype.kind in "iu":
@@ -163,7 +174,11 @@ def _form(draw: random.Random, value: Any) -> Any:
     if chosen == 4 and value.ndim:
         return value[::-1].copy()[::-1]
     if chosen == 5:
-        unaligned = np.zeros(value.nbytes + 1, np.uint8)[1:].view(value.dtype).reshape(value.shape) if value.dtype.itemsize else value
+        unaligned = (
+            np.zeros(value.nbytes + 1, np.uint8)[1:].view(value.dtype).reshape(value.shape)
+            if value.dtype.itemsize
+            else value
+        )
         unaligned[...] = value
         return unaligned
     if chosen == 6 and value.ndim == 1:

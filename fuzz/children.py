@@ -65,7 +65,7 @@ def keep(name: str, kind: str, what: Any, seed: int) -> None:
 def run_children(
     names: list[str], work: Callable[[str, Log], None], seed: int, *, at_once: int | None = None
 ) -> Counter[str]:
-    """Run `work(name, log)` for every name, each in a process of its own; the counts of all, with crashes and hangs."""
+    """Run `work(name, log)` for every name, each in a process of its own; the counts, with crashes and hangs."""
     counts: Counter[str] = Counter()
     waiting, running = list(names), dict[int, tuple[str, Log, int, float, float]]()
     while waiting or running:
@@ -78,7 +78,9 @@ def run_children(
             steps, _, what = log.read()
             if steps != seen:
                 running[process] = name, log, steps, time.monotonic(), _computed(process)
-            elif _computed(process) > started + SECONDS_PER_STEP or time.monotonic() > since + SECONDS_WAITING:
+            elif (
+                _computed(process) > started + SECONDS_PER_STEP or time.monotonic() > since + SECONDS_WAITING
+            ):
                 keep(name, f"hangs for more than {SECONDS_PER_STEP} s", what, seed)
                 counts["hangs"] += 1
                 os.kill(process, signal.SIGKILL)

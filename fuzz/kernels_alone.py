@@ -18,7 +18,8 @@ from seqflow import kernels
 from seqflow.kernels import KernelError
 from seqflow.kernels.cells import NUM_GATES
 from seqflow.kernels.dispatch import KERNELS
-from seqflow.kernels.forms import COUNTS, INTEGERS as INDICES
+from seqflow.kernels.forms import COUNTS
+from seqflow.kernels.forms import INTEGERS as INDICES
 
 CHOICES = {
     "kind": ["sum", "mean", "max", "min", "prod", "median"],
@@ -33,7 +34,11 @@ def run(seed: int, seconds: float) -> Counter[str]:
     """Call all kernels; the counts, which are printed, too."""
     each = seconds / len(KERNELS)
     counts = run_children(list(KERNELS), lambda name, log: _fuzz(name, log, seed, each), seed, at_once=1)
-    print("fuzz.kernels_alone:", ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())), flush=True)
+    print(
+        "fuzz.kernels_alone:",
+        ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())),
+        flush=True,
+    )
     return counts
 
 
@@ -104,7 +109,8 @@ def _arguments(draw: random.Random, name: str) -> dict[str, Any]:
     shapes = {
         "x": (total, inputs), "w_ih": (gates, inputs), "w_hh": (gates, hidden), "bias_ih": (gates,), "bias_hh": (gates,),
         "h0": (len(lengths), hidden), "c0": (len(lengths), hidden),
-        "padded": (len(lengths), draw.choice([0, 3, 9]), *columns), "packed": (draw.choice([0, 3, 9]), len(lengths), *columns),
+        "padded": (len(lengths), draw.choice([0, 3, 9]), *columns),
+        "packed": (draw.choice([0, 3, 9]), len(lengths), *columns),
         "target": (draw.choice([0, 5, 50]), *columns),
         "data": (len(lengths) if name == "expand" else total, *columns),
     }  # fmt: skip
@@ -135,7 +141,9 @@ def _arguments(draw: random.Random, name: str) -> dict[str, Any]:
         elif "bool" in str(parameter.annotation):
             arguments[parameter.name] = draw.random() < 0.5
         elif "int" in str(parameter.annotation):
-            arguments[parameter.name] = draw.choice([0, 1, 2, 5, 300, *INTEGERS] if draw.random() < 0.3 else [0, 1, 2, 5, 300])
+            arguments[parameter.name] = draw.choice(
+                [0, 1, 2, 5, 300, *INTEGERS] if draw.random() < 0.3 else [0, 1, 2, 5, 300]
+            )
         else:
             arguments[parameter.name] = draw.choice([0, 0, 1, -1, 2.5])
     return arguments

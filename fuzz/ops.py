@@ -1,5 +1,6 @@
-"""Every op, each in its own process, with mutated arguments: no crash, no hang, no exception that is not ours, and one
-answer from the kernels of all instruction sets and those in NumPy.
+"""Every op, each in its own process, with mutated arguments: no crash, no hang, no exception that is not ours.
+
+The kernels of all instruction sets and those in NumPy give one answer.
 """
 
 import os
@@ -27,7 +28,9 @@ def run(seed: int, seconds: float, names: list[str] | None = None) -> Counter[st
     """Mutate calls of all ops, or as many as there is time for; the counts, which are printed, too."""
     at_once = os.cpu_count() or 1
     names = names or registry.names()
-    chosen = random.Random(seed).sample(names, min(len(names), max(1, int(seconds * at_once / SECONDS_PER_OP))))
+    chosen = random.Random(seed).sample(
+        names, min(len(names), max(1, int(seconds * at_once / SECONDS_PER_OP)))
+    )
     each = seconds * at_once / len(chosen)
     counts = run_children(chosen, lambda name, log: _fuzz(name, log, seed, each), seed)
     counts["ops"] = len(chosen)

@@ -1,5 +1,6 @@
-"""Every op, while other threads write to its arrays: the result may be of any state, but the interpreter lives and every
-exception is ours.
+"""Every op, while other threads write to its arrays: the interpreter lives, and every exception is ours.
+
+The result may be of any state of the arrays.
 """
 
 import ctypes
@@ -30,7 +31,10 @@ def run(seed: int, seconds: float, names: list[str] | None = None) -> Counter[st
     names = names or registry.names()
     chosen = random.Random(seed).sample(names, min(len(names), max(1, int(seconds / SECONDS_PER_OP))))
     counts = run_children(
-        chosen, lambda name, log: _race(name, log, seed, seconds / len(chosen)), seed, at_once=max((os.cpu_count() or 1) // 2, 1)
+        chosen,
+        lambda name, log: _race(name, log, seed, seconds / len(chosen)),
+        seed,
+        at_once=max((os.cpu_count() or 1) // 2, 1),
     )
     counts["ops"] = len(chosen)
     print("fuzz.races:", ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())), flush=True)
@@ -77,7 +81,9 @@ def _enlarged(op: Any, inputs: Inputs, attributes: Attributes) -> tuple[Inputs, 
     """The same rows many times over, where the op takes that."""
     for times in (ROWS // 8, 1):
         larger = {
-            name: [_repeated(one, times) for one in value] if isinstance(value, list) else _repeated(value, times)
+            name: [_repeated(one, times) for one in value]
+            if isinstance(value, list)
+            else _repeated(value, times)
             for name, value in inputs.items()
         }
         try:
@@ -102,7 +108,11 @@ class Writer:
         self._states = [
             (array, [array.copy(), *(_other(draw, array) for _ in range(3))])
             for array in arrays
-            if isinstance(array, np.ndarray) and array.dtype.kind in "iub" and array.size and array.flags.c_contiguous
+            if isinstance(array, np.ndarray)
+            and array.dtype.kind in "iub"
+            and array.size
+            and array.ndim
+            and array.flags.c_contiguous
         ]
         self._stopped = False
         self._thread = threading.Thread(target=self._write, args=(random.Random(draw.random()),), daemon=True)
@@ -132,5 +142,7 @@ def _other(draw: random.Random, array: Any) -> Any:
         flat[places] ^= True
     else:
         limits = np.iinfo(array.dtype)
-        flat[places] = [draw.choice([0, 1, 2, 3, 100, limits.max, limits.min, 2**20 % limits.max]) for _ in places]
+        flat[places] = [
+            draw.choice([0, 1, 2, 3, 100, limits.max, limits.min, 2**20 % limits.max]) for _ in places
+        ]
     return other

@@ -159,7 +159,9 @@ def tile(x: Array, *, repeats: Sizes) -> Array:
     """
     rank = max(x.ndim, len(repeats))
     sizes = (*[1] * (rank - x.ndim), *x.shape)
-    check_memory([size * n for size, n in zip(sizes, (*[1] * (rank - len(repeats)), *repeats), strict=True)], x.dtype)
+    check_memory(
+        [size * n for size, n in zip(sizes, (*[1] * (rank - len(repeats)), *repeats), strict=True)], x.dtype
+    )
     return np.tile(x, repeats)
 
 

@@ -53,7 +53,9 @@ def drain(loader, count):
 
 
 def test_many_batches(docs):
-    loader = sf.Loader(docs, batch=sf.Rows(2), net="x, mask = pad(tokens.values, tokens.lengths)\nreturn x, mask")
+    loader = sf.Loader(
+        docs, batch=sf.Rows(2), net="x, mask = pad(tokens.values, tokens.lengths)\nreturn x, mask"
+    )
     grows_not(lambda: drain(loader, BATCHES), warm_up=lambda: drain(loader, BATCHES // 4))
 
 

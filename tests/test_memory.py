@@ -17,7 +17,7 @@ X, LENGTHS = np.arange(3.0), np.array([2, 1])
 
 @pytest.mark.parametrize("implementation", IMPLEMENTATIONS)
 @pytest.mark.parametrize(
-    "call, argument",
+    ("call", "argument"),
     [
         (lambda: ops.pad(X, LENGTHS, max_length=HUGE), "max_length"),
         (lambda: ops.pad_lengths(X, LENGTHS, target_length=HUGE), "target_length"),
@@ -40,14 +40,19 @@ X, LENGTHS = np.arange(3.0), np.array([2, 1])
     ],
 )  # fmt: skip
 def test_a_number_that_asks_for_too_much_is_our_memory_error_and_named(implementation, call, argument):
-    with kernels.use(implementation), pytest.raises(OpMemoryError, match=rf"bytes.*: {argument} is \d+") as error:
+    with (
+        kernels.use(implementation),
+        pytest.raises(OpMemoryError, match=rf"bytes.*: {argument} is \d+") as error,
+    ):
         call()
     assert isinstance(error.value, MemoryError)
 
 
 def test_a_result_that_does_not_fit_what_is_free_is_not_asked_for(monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: 1 << 28)
-    with pytest.raises(OpMemoryError, match="the result needs 320000000 bytes .305.2 MiB. of memory, there are 256.0 MiB"):
+    with pytest.raises(
+        OpMemoryError, match=r"the result needs 320000000 bytes .305.2 MiB. of memory, there are 256\.0 MiB"
+    ):
         ops.pad_lengths(X, LENGTHS, target_length=20_000_000)
 
 

@@ -12,7 +12,11 @@ ROOT = Path(__file__).parents[1]
 
 def runs_quietly(program, *arguments):
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), *arguments], capture_output=True, text=True, cwd=ROOT, timeout=120
+        [sys.executable, "-c", textwrap.dedent(program), *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=120,
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -60,7 +64,13 @@ def test_python_ends_quietly_while_a_loader_is_open():
         batches = iter(Prefetch(items(), lambda _: 1, 1 << 20))
         next(batches)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=120,
+    )
     assert (done.returncode, done.stderr, done.stdout) == (0, "", "closed")
 
 

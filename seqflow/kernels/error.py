@@ -35,7 +35,15 @@ class KernelError(ValueError):
         self.high = high
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (*self.args, self.kind, self.argument, self.position, self.value, self.low, self.high)
+        return type(self), (
+            *self.args,
+            self.kind,
+            self.argument,
+            self.position,
+            self.value,
+            self.low,
+            self.high,
+        )
 
 
 class KernelMemoryError(KernelError, MemoryError):

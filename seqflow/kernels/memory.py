@@ -45,7 +45,9 @@ def _free_in_cgroup() -> Iterator[int]:
 def _left(group: Path, limit: str, used: str, reclaimable: str) -> Iterator[int]:
     limits, uses = _lines(group / limit), _lines(group / used)
     if limits and uses and limits[0].isdigit():
-        cached = [line.split()[1] for line in _lines(group / "memory.stat") if line.startswith(f"{reclaimable} ")]
+        cached = [
+            line.split()[1] for line in _lines(group / "memory.stat") if line.startswith(f"{reclaimable} ")
+        ]
         yield max(int(limits[0]) - int(uses[0]) + sum(map(int, cached)), 0)
 
 

@@ -9,7 +9,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from time import perf_counter
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 SECONDS_TO_END = 5
@@ -98,7 +98,7 @@ class Prefetch(Generic[T]):
             return True
 
 
-_open: weakref.WeakKeyDictionary[Prefetch[object], threading.Thread] = weakref.WeakKeyDictionary()
+_open: weakref.WeakKeyDictionary[Prefetch[Any], threading.Thread] = weakref.WeakKeyDictionary()
 """The thread of each loop that was begun."""
 
 

@@ -71,7 +71,9 @@ def compile_call(
         "result": result,
         "check": _checker(name, signature, attributes),
         "explain": lambda error: explain(name, signature, error),
-        "explain_memory": lambda error, values: explain_memory(name, signature, error, dict(zip(inputs + named, values, strict=True))),
+        "explain_memory": lambda error, values: explain_memory(
+            name, signature, error, dict(zip(inputs + named, values, strict=True))
+        ),
         "name_op": lambda error: name_op(name, signature, error),
     }
     file = f"<op {name}>"

@@ -25,7 +25,9 @@ def explain(name: str, signature: Signature, error: KernelError) -> SeqflowError
     return kind(str(error)).in_op(name, signature.inputs_text)
 
 
-def explain_memory(name: str, signature: Signature, error: MemoryError, values: Mapping[str, Any]) -> OpMemoryError:
+def explain_memory(
+    name: str, signature: Signature, error: MemoryError, values: Mapping[str, Any]
+) -> OpMemoryError:
     """What there is too little memory for, and which argument asked for it: the one with the largest number."""
     asked = max(_numbers(values), key=lambda found: found[1], default=None)
     because = "" if asked is None else f": {asked[0]} is {asked[1]}"

@@ -8,7 +8,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from fuzz import children, kernels_alone, ops, races  # noqa: E402
+from fuzz import children, kernels_alone, ops, races
 
 WRITTEN_TO = [
     "lengths_to_weights", "normalize_within", "rank_within", "pack_sequence", "unsorted_segment_sum",
