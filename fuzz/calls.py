@@ -89,7 +89,8 @@ def _attribute(draw: random.Random, value: Any) -> Any:
             for _ in range(draw.randrange(1, 3))
         ]
     return draw.choice([
-        None, True, "", "max", b"x", np.array(2), np.array([1, 2]), np.int8(-1), np.uint64(2**64 - 1), np.float16(0.5),
+        None, True, "", "max", b"x", np.array(2), np.array([1, 2]), np.int8(-1), np.uint64(2**64 - 1),
+        np.float16(0.5),
         np.void(b"abc"), np.str_("1"), np.bytes_(b"1"), np.datetime64("NaT"), np.bool_(True), 1j, [], (), {}, [[]],
         object, "f4", np.dtype("f4"), np.dtype("O"), 2**4000, value, [value],
     ])  # fmt: skip
@@ -106,7 +107,7 @@ def _input(draw: random.Random, value: Any) -> Any:
     mutate = draw.choice([_element, _element, _element, _shape, _shape, _dtype, _form])
     try:
         return mutate(draw, value)
-    except (ValueError, TypeError, RuntimeError, MemoryError):  # NumPy has no such array
+    except (ValueError, TypeError, RuntimeError, MemoryError, OverflowError):  # NumPy has no such array
         return value
 
 

@@ -107,7 +107,8 @@ def _arguments(draw: random.Random, name: str) -> dict[str, Any]:
     hidden, inputs = draw.choice([0, 1, 3, 17]), draw.choice([0, 1, 5])
     gates = NUM_GATES.get(cell, 1) * hidden
     shapes = {
-        "x": (total, inputs), "w_ih": (gates, inputs), "w_hh": (gates, hidden), "bias_ih": (gates,), "bias_hh": (gates,),
+        "x": (total, inputs), "w_ih": (gates, inputs), "w_hh": (gates, hidden),
+        "bias_ih": (gates,), "bias_hh": (gates,),
         "h0": (len(lengths), hidden), "c0": (len(lengths), hidden),
         "padded": (len(lengths), draw.choice([0, 3, 9]), *columns),
         "packed": (draw.choice([0, 3, 9]), len(lengths), *columns),

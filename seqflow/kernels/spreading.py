@@ -36,11 +36,14 @@ def windows(data: Array, lengths: Array, before: int, after: int, value: Any = 0
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     check_sum(lengths, len(data), "data")
     out = output(None, (len(data), before + 1 + after, *data.shape[1:]), data.dtype)
+    fill = scalar(value, data.dtype)
+    if out.size == 0:
+        return out
     check_memory((len(data), before + 1 + after), lengths.dtype)
     offsets = offsets_of(lengths)
     first, end = np.repeat(offsets[:-1], lengths)[:, None], np.repeat(offsets[1:], lengths)[:, None]
     places = np.arange(len(data))[:, None] + np.arange(-before, after + 1)
     inside = (places >= first) & (places < end)
-    out[...] = scalar(value, data.dtype)
+    out[...] = fill
     out[inside] = data[places[inside]]
     return out
