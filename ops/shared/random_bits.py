@@ -17,7 +17,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
-from seqflow.ops.shared.slices import starts_of
+from seqflow.ops.shared.slices import int64, starts_of
 
 Array = np.ndarray[Any, Any]
 
@@ -28,6 +28,7 @@ _BLOCK = 1 << 15
 
 def random_bits(seed: int, lengths: Array) -> Array:
     """uint64[sum(lengths)]: a random number for each row of each sequence."""
+    lengths = int64(lengths)
     streams = sequence_bits(seed, len(lengths))
     first = starts_of(lengths).astype(np.uint64)
     positions = np.arange(int(lengths.sum()), dtype=np.uint64) - kernels.expand(first, lengths)

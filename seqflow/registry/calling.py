@@ -30,7 +30,7 @@ def {name}({parameters}):
     except SeqflowError as error:
         name_op(error)
         raise
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, IndexError) as error:
         raise OpError(f"{name}: {{error}}") from error
 """
 
