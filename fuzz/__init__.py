@@ -1,1 +1,1 @@
-"""Fuzzers: each runs mutated input for some time, prints counts, and keeps what it finds in `fuzz/found`."""
+"""Fuzzers. Each has `run(seed, seconds)`, which prints counts and keeps what it finds."""

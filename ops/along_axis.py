@@ -11,7 +11,8 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpIndexError, ShapeError
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, integers
+from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.axes import check_distinct, positive_axes, positive_axis
 from seqflow.registry import op
 from seqflow.signature import CountOrSizes, Ints, Sizes
@@ -163,6 +164,11 @@ def tile(x: Array, *, repeats: Sizes) -> Array:
     array([[1, 2, 1, 2],
            [1, 2, 1, 2]])
     """
+    rank = max(x.ndim, len(repeats))
+    sizes = (*[1] * (rank - x.ndim), *x.shape)
+    check_memory(
+        [size * n for size, n in zip(sizes, (*[1] * (rank - len(repeats)), *repeats), strict=True)], x.dtype
+    )
     return np.tile(x, repeats)
 
 
@@ -300,8 +306,10 @@ def gather_axis(data: Array, indices: Array, *, axis: int, wrap: bool = False) -
     along = positive_axis("axis", axis, data.ndim, "data")
     if along == 0 and indices.ndim:
         return kernels.gather(data, indices, wrap=wrap)
-    _check_indices(indices, data.shape[along], wrap)
-    return np.asarray(np.take(data, indices.astype(np.int64, copy=False), along))
+    places = integers(indices, "indices").copy()  # NumPy reads them more than once
+    _check_indices(places, data.shape[along], wrap)
+    check_memory((*data.shape[:along], *places.shape, *data.shape[along + 1 :]), data.dtype)
+    return np.asarray(np.take(data, places, along))
 
 
 def _check_indices(indices: Array, size: int, wrap: bool) -> None:

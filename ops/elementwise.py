@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqflow.errors import ExpressionError, OpError, OpTypeError
+from seqflow.errors import ExpressionError, OpError, OpMemoryError, OpTypeError, SeqflowError
 from seqflow.expression import Expression, functions, parser
 from seqflow.expression.functions import FAILURES, Function, by_name, table
 from seqflow.kernels.arrays import Array
@@ -90,6 +90,12 @@ def _checked(row: Function) -> Call:
             return row(*values, out=out)
         except ExpressionError as error:
             raise OpError(f"{error} ({row})") from None
+        except SeqflowError:
+            raise
+        except MemoryError as error:
+            raise OpMemoryError(f"{row.name}: {error} ({row})") from None
+        except ValueError as error:  # of NumPy, for shapes that it cannot count
+            raise OpError(f"{row.name}: {error} ({row})") from None
 
     return call
 
@@ -221,7 +227,14 @@ def _expression(*operands: Any, expr: Any = None, out: Array | None = None, **na
     >>> expression(np.array([22.0]), np.array([4.0]), expr="sqrt((2*x + y)/12)")
     array([2.])
     """
-    return _compiled(expr)(*operands, out=out, **named)
+    try:
+        return _compiled(expr)(*operands, out=out, **named)
+    except SeqflowError:
+        raise
+    except MemoryError as error:
+        raise OpMemoryError(str(error)).in_op("expression") from None
+    except ValueError as error:  # of NumPy, for shapes that it cannot count
+        raise OpError(str(error)).in_op("expression") from None
 
 
 for _row in table:

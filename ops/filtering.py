@@ -38,7 +38,7 @@ def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
     >>> boolean_mask(np.array([10, 20, 30]), np.array([True, False, True]))
     BooleanMaskResult(rows=array([10, 30]), positions=array([0, 2]))
     """
-    positions = np.flatnonzero(mask)
+    positions = np.flatnonzero(mask.copy())
     return kernels.gather(data, positions), positions
 
 
@@ -61,6 +61,7 @@ def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | Non
     data = np.empty((len(mask[0]), *values[0].shape[1:]), dtype)
     free = np.ones(len(data), bool)
     for i, (rows, here) in enumerate(zip(values, mask, strict=True)):
+        here = here.copy()
         own = here & free
         if len(rows) != np.count_nonzero(own):
             raise OpError(
@@ -109,6 +110,7 @@ def mask_sequences(data: Array, mask: Array, lengths: Array) -> tuple[Array, Arr
 
 
 def _masked(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
+    mask = mask.copy()
     kept = kernels.segment_reduce("sum", mask, lengths)
     return kernels.gather(data, np.flatnonzero(mask)), kept
 
@@ -151,8 +153,9 @@ def filter_sequences(data: Array, keep: Array, lengths: Array) -> tuple[Array, A
     >>> filter_sequences(np.array([1, 2, 3]), np.array([False, True, True]), np.array([2, 0, 1]))
     FilterSequencesResult(values=array([3]), lengths=array([0, 1]))
     """
-    kept = int64(lengths)[keep]
-    return move_sequences(data, starts_of(lengths)[keep], kept), kept
+    sizes, chosen = int64(lengths), keep.copy()
+    kept = sizes[chosen]
+    return move_sequences(data, starts_of(sizes)[chosen], kept), kept
 
 
 @op(

@@ -7,6 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, ShapeError
 from seqflow.kernels.arrays import Array, integers
+from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.bounds import indices_below, largest_id
 from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
@@ -191,7 +192,7 @@ def lengths_to_weights(lengths: Array, *, power: float = 0.5) -> Array:
     """
     with np.errstate(over="ignore"):
         weights = (np.maximum(lengths, 1).astype(np.float64) ** -power).astype(np.float32)
-    return np.repeat(weights, lengths.astype(np.int64, copy=False))
+    return kernels.expand(weights, lengths)
 
 
 @op("lengths[B] -> int64 shape[2]", caffe2="LengthsToShape")
@@ -225,6 +226,7 @@ def lengths_split(lengths: Array, *, n: Positive) -> Array:
     >>> lengths_split(np.array([9, 4, 0]), n=3)
     array([3, 3, 3, 2, 1, 1, 0, 0, 0])
     """
+    check_memory((len(lengths), n), np.dtype(np.int64))
     whole, over = np.divmod(lengths.astype(np.int64, copy=False)[:, None], n)
     parts: Array = (whole + (np.arange(n) < over)).reshape(-1)
     return parts

@@ -7,6 +7,7 @@ import numpy as np
 
 from seqflow.errors import LodError, OpError, ShapeError
 from seqflow.kernels.arrays import Array, integers
+from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
@@ -42,6 +43,7 @@ def lengths_to_mask(
            [ True, False]])
     """
     width = int(lengths.max(initial=0)) if max_length is None else max_length
+    check_memory((len(lengths), width), np.dtype(bool))
     dtype = np.min_scalar_type(width)  # the narrower, the more comparisons at once
     positions = np.arange(width, dtype=dtype)
     kept = np.minimum(lengths, width).astype(dtype)[:, None]
@@ -67,9 +69,8 @@ def zero_after_length(x: Array, lengths: Array) -> Array:
 def _check_bounds_rows(ctx: "InferenceContext") -> None:
     """Where each row of x has a bound, these are bounds of its rows, and lengths those it is padded for."""
     each_row = ctx.attr("axis") == 1 and ctx.attr("batch") is None and ctx.attr("mode") not in TRIANGLES
-    if each_row and ctx.num_inputs == 2:
-        if ctx.attr("mode") == "sequence":
-            ctx.check_steps("x", 1, "bounds")
+    if each_row and ctx.num_inputs == 2 and ctx.attr("mode") == "sequence":
+        ctx.check_steps("x", 1, "bounds")
 
 
 @op("x[R, *e], int bounds[K]? -> y[P=R, *e]", caffe2="SequenceMask", shape=_check_bounds_rows)

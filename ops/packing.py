@@ -7,9 +7,10 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError
 from seqflow.kernels.arrays import Array, integers
+from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.bounds import indices_below
 from seqflow.ops.shared.scalars import cast_scalar
-from seqflow.ops.shared.slices import starts_of
+from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
 
@@ -103,8 +104,8 @@ def unpack_rows(
     >>> unpack_rows(packed.packed, packed.sources, packed.piece_lengths, packed.pieces)
     UnpackRowsResult(values=array([1, 2, 3, 4, 5, 6]), lengths=array([2, 3, 1]))
     """
-    sizes = piece_lengths.astype(np.int64, copy=False)
-    sources = integers(sources, "sources")
+    sizes, pieces = int64(piece_lengths), int64(pieces)
+    sources = integers(sources, "sources").copy()
     lengths = _source_lengths(sources, sizes, num_sequences)
     starts = _piece_starts(sizes, pieces, packed.shape[1])
     order = np.argsort(sources, kind="stable")
@@ -134,7 +135,7 @@ def packed_cu_seqlens(piece_lengths: Array, pieces: Array, *, capacity: Positive
     """
     if len(pieces) * capacity > MAX_INT32:
         raise OpError(f"{len(pieces)} rows of {capacity} are more elements than int32 can count")
-    sizes = piece_lengths.astype(np.int64, copy=False)
+    sizes = int64(piece_lengths)
     ends, first = kernels.lengths_to_offsets(sizes), kernels.lengths_to_offsets(pieces)
     room = capacity - _used(ends, first, capacity)
     padded = np.flatnonzero(room)
@@ -146,6 +147,7 @@ def _source_lengths(sources: Array, sizes: Array, num_sequences: int | None) -> 
     bad = np.flatnonzero((sources < 0) | (sources >= count))
     if len(bad):
         raise OpIndexError(f"sources[{bad[0]}] = {sources[bad[0]]} is outside [0, {count})")
+    check_memory((count,), sizes.dtype)
     lengths = np.zeros(count, np.int64)
     np.add.at(lengths, sources, sizes)
     return lengths

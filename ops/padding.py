@@ -7,9 +7,10 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, OpTypeError
 from seqflow.kernels.arrays import Array
+from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.bounds import longer_by, never_empty, never_longer
 from seqflow.ops.shared.scalars import cast_scalar
-from seqflow.ops.shared.slices import move_sequences, starts_of
+from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive, Scalar
 
@@ -116,7 +117,7 @@ def pad_empty(data: Array, lengths: Array, *, value: Scalar = 0) -> tuple[Array,
     PadEmptyResult(values=array([1, 2, 9, 3]), lengths=array([2, 1, 1]))
     """
     fill = cast_scalar("value", value, data.dtype)
-    sizes = lengths.astype(np.int64, copy=False)
+    sizes = int64(lengths)
     filled = np.maximum(sizes, 1)
     starts = starts_of(filled)
     rows = _place(data, sizes, starts, len(data) + int(np.count_nonzero(sizes == 0)))
@@ -155,7 +156,7 @@ def add_padding(
     after = before if after is None else after
     start = np.zeros(data.shape[1:], data.dtype) if start is None else _like(data, "start", start)
     end = start if end is None else _like(data, "end", end)
-    sizes = lengths.astype(np.int64, copy=False)
+    sizes = int64(lengths)
     longer = sizes + before + after
     ends = kernels.lengths_to_offsets(longer)
     rows = _place(data, sizes, ends[:-1] + before, int(ends[-1]))
@@ -210,7 +211,7 @@ def gather_padding(
 
 def _inside(lengths: Array, before: int, after: int) -> tuple[Array, Array]:
     """The start of each sequence behind its padding, and its length without the padding."""
-    sizes = lengths.astype(np.int64, copy=False)
+    sizes = int64(lengths)
     short = np.flatnonzero(sizes < before + after)
     if len(short):
         raise LodError(
@@ -221,13 +222,16 @@ def _inside(lengths: Array, before: int, after: int) -> tuple[Array, Array]:
 
 def _place(data: Array, sizes: Array, starts: Array, num_rows: int) -> Array:
     """The sequences of `data` at other starts among `num_rows`; the rows between them are not set."""
-    rows = np.empty((num_rows, *data.shape[1:]), data.dtype)
+    shape = (num_rows, *data.shape[1:])
+    check_memory(shape, data.dtype)
+    rows = np.empty(shape, data.dtype)
     kernels.move_slices(data, starts_of(sizes), sizes, rows, starts)
     return rows
 
 
 def _runs(starts: Array, count: int) -> Array:
     """The indices `start, start + 1, …`, `count` of them for each start."""
+    check_memory((len(starts), count), starts.dtype)
     indices: Array = (starts[:, None] + np.arange(count)).reshape(-1)
     return indices
 

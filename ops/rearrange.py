@@ -306,10 +306,11 @@ def scatter_sequences(x: Array, updates: Array, indices: Array, lengths: Array) 
     array([[3, 0, 0],
            [0, 0, 5]])
     """
+    indices = int64(indices)
     _check_updates(x, updates, indices)
     scattered = np.array(x, order="C", subok=False)
     flat = scattered.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
-    np.add.at(flat, kernels.lengths_to_segment_ids(lengths) * x.shape[1] + int64(indices), updates)
+    np.add.at(flat, kernels.lengths_to_segment_ids(lengths) * x.shape[1] + indices, updates)
     return scattered
 
 

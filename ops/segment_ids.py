@@ -10,7 +10,8 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, integers
+from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.bounds import largest_id
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.weights import expand_trailing, weighted
@@ -255,14 +256,14 @@ def unsorted_segment_weighted_sum(
 
 def _lengths(ids: Array) -> Array:
     """How often each id occurs; OpError unless they are 0, 1, 2 … in this order, each at least once."""
-    signed = ids.astype(np.int64, copy=False)
+    signed = ids.astype(np.int64)  # a copy: NumPy reads it more than once
     steps = np.diff(signed, prepend=-1)
     wrong = (steps != 0) & (steps != 1)
     wrong[:1] |= steps[:1] != 1
     if wrong.any():
         place = int(np.argmax(wrong))
-        expected = f"{ids[place - 1]} as before or one more" if place else "0"
-        raise OpError(f"ids[{place}] = {ids[place]}, expected {expected}: sorted ids without gaps")
+        expected = f"{signed[place - 1]} as before or one more" if place else "0"
+        raise OpError(f"ids[{place}] = {signed[place]}, expected {expected}: sorted ids without gaps")
     return np.bincount(signed)
 
 
@@ -273,6 +274,7 @@ _RESULT_DTYPES = {"sum": kernels.sum_dtype, "mean": kernels.mean_dtype}
 def _reduce_by_id(kind: str, data: Array, ids: Array, num_segments: int | None, empty: Scalar) -> Array:
     rule = _RESULT_DTYPES.get(kind)
     value = cast_scalar("empty", empty, data.dtype if rule is None else rule(data.dtype))
+    ids = integers(ids, "ids").astype(np.int64)  # a copy: NumPy reads it more than once
     lowest, highest = (int(ids.min()), int(ids.max())) if len(ids) else (0, -1)
     if num_segments is None:
         num_segments = max(highest + 1, 0)
@@ -291,12 +293,12 @@ def _reduce_by_id(kind: str, data: Array, ids: Array, num_segments: int | None, 
 
 def _add_up(kind: str, column: Array, ids: Array, num_segments: int, empty: Any) -> Array:
     """Sums or means of one column, in float64: single elements are added up faster than they are sorted."""
-    places = ids.astype(np.intp, copy=False)
+    check_memory((num_segments,), np.dtype(np.float64))
     with np.errstate(all="ignore"):
-        sums: Array = np.bincount(places, column, num_segments).astype(np.float64, copy=False)
+        sums: Array = np.bincount(ids, column, num_segments).astype(np.float64, copy=False)
         if kind == "sum" and empty == 0:
             return sums.astype(kernels.sum_dtype(column.dtype), copy=False)
-        counts = np.bincount(places, minlength=num_segments)
+        counts = np.bincount(ids, minlength=num_segments)
         if kind == "mean":
             sums /= np.maximum(counts, 1)
         result = sums.astype(_RESULT_DTYPES[kind](column.dtype), copy=False)

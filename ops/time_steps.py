@@ -7,6 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError
 from seqflow.kernels.arrays import Array, integers
+from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.bounds import indices_below
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import int64
@@ -83,6 +84,7 @@ def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
     """
     sizes = int64(lengths)
     order = np.argsort(-sizes, kind="stable")
+    check_memory((kernels.max_length(sizes) + 1,), sizes.dtype)
     batch_sizes = len(sizes) - np.cumsum(np.bincount(sizes))[:-1] if len(sizes) else sizes
     starts = kernels.lengths_to_offsets(sizes)[order]
     step, rank = kernels.lengths_to_segment_ids(batch_sizes), kernels.lengths_to_positions(batch_sizes)
@@ -110,13 +112,13 @@ def unpack_sequence(data: Array, order: Array, lengths: Array) -> tuple[Array, A
     UnpackSequenceResult(values=array([1, 2, 3, 4, 5]), lengths=array([2, 0, 3]))
     """
     batch_sizes = int64(lengths)
-    rank = _ranks(integers(order, "order"))
+    rank = _ranks(integers(order, "order").copy())
     _check_batch_sizes(batch_sizes, len(order))
     by_rank = np.searchsorted(-batch_sizes, -np.arange(len(order)))
     sizes = by_rank[rank]
     step_starts = kernels.lengths_to_offsets(batch_sizes)
     positions = kernels.lengths_to_positions(sizes)
-    return kernels.gather(data, step_starts[positions] + np.repeat(rank, sizes)), sizes
+    return kernels.gather(data, step_starts[positions] + kernels.expand(rank, sizes)), sizes
 
 
 def _ranks(order: Array) -> Array:

@@ -56,7 +56,7 @@ def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] =
         else:
             norms = np.sqrt(kernels.segment_reduce("sum", np.square(wide), lengths))
         norms[norms == 0] = 1
-        result: Array = wide / np.repeat(norms, lengths, axis=0)
+        result: Array = wide / kernels.expand(norms, lengths)
         return result.astype(dtype, copy=False)
 
 
@@ -104,7 +104,7 @@ def rank_within(
 
 def _ranks(data: Array, lengths: Array, ties: str, descending: bool) -> Array:
     order = kernels.argsort_within(data, lengths, descending)
-    starts = np.repeat(starts_of(lengths), lengths).reshape(-1, *[1] * (data.ndim - 1))
+    starts = kernels.expand(starts_of(lengths), lengths).reshape(-1, *[1] * (data.ndim - 1))
     rows = order + starts
     places = np.broadcast_to(np.arange(len(data)).reshape(starts.shape), data.shape)
     if ties == "first":

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from seqflow.providers.footers import LeafCounts, leaf_counts
+from seqflow.providers.leaf_counts import LeafCounts, leaf_counts
 from seqflow.providers.parquet import ParquetSource
 from seqflow.providers.provider import Provider
 from seqflow.providers.text import TextSource

@@ -50,6 +50,10 @@ class OpIndexError(OpError, IndexError):
     """An op was given an index outside the rows it points into."""
 
 
+class OpMemoryError(OpError, MemoryError):
+    """An op was asked for a result that needs more memory than there is."""
+
+
 class UnknownOpError(OpError, KeyError):
     """No op of that name is registered."""
 

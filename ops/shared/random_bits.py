@@ -16,7 +16,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.slices import starts_of
+from seqflow.ops.shared.slices import int64, starts_of
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _BLOCK = 1 << 15
@@ -25,6 +25,7 @@ _BLOCK = 1 << 15
 
 def random_bits(seed: int, lengths: Array, first: int = 0) -> Array:
     """uint64[sum(lengths)]: a random number for each row of each sequence, the first of which is number `first`."""
+    lengths = int64(lengths)
     streams = sequence_bits(seed, len(lengths), first)
     starts = starts_of(lengths).astype(np.uint64)
     positions = np.arange(int(lengths.sum()), dtype=np.uint64) - kernels.expand(starts, lengths)

@@ -13,9 +13,11 @@ def cast_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
     Floats are rounded to the dtype, as NumPy does; an integer dtype takes whole numbers in its range only.
     """
     if value == 0 and type(value) is int:
-        return "" if dtype.kind == "U" else b"" if dtype.kind == "S" else value
+        return np.zeros((), dtype)[()] if dtype.kind in "SUV" else value
     if dtype.kind in "SU":
         raise OpError(f"{name} is {value!r}, expected 0, which stands for no text: {dtype} is text")
+    if dtype.kind == "V":
+        raise OpError(f"{name} is {value!r}, expected 0, which stands for bytes of 0: {dtype} is no number")
     cast = np.asarray(value)
     if cast.dtype.kind in "biu" and dtype.kind in "mM":
         return cast.astype(dtype)[()]

@@ -3,12 +3,12 @@
 import numpy as np
 
 from seqflow import kernels
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, output
 
 
 def int64(lengths: Array) -> Array:
-    """Lengths as int64: what sums and differences of them are taken in."""
-    return lengths.astype(np.int64, copy=False)
+    """A copy of lengths as int64: of what is read more than once, since another thread may change the original."""
+    return lengths.astype(np.int64)
 
 
 def starts_of(lengths: Array) -> Array:
@@ -28,6 +28,6 @@ def move_sequences(data: Array, starts: Array, sizes: Array, out: Array | None =
     """Concatenate the slices `data[start : start + size]`."""
     offsets = kernels.lengths_to_offsets(sizes)
     shape = (int(offsets[-1]), *data.shape[1:])
-    rows = np.empty(shape, data.dtype) if out is None else kernels.check_out(out, shape, data.dtype)
+    rows = output(out, shape, data.dtype)
     kernels.move_slices(data, starts, sizes, rows, offsets[:-1])
     return rows

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from seqflow.byte_sizes import format_bytes
 from seqflow.job.declared import check_declared_lengths
 from seqflow.job.job import Job
-from seqflow.job.running import check_targets, open_loader
+from seqflow.job.running import open_loader
 from seqflow.job.source_bounds import SourceBounds
+from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Packed, Rows, TokenBudget
 from seqflow.loader.packing import most_rows
 from seqflow.net import Net, NetInference

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from seqflow.kernels.error import too_large, wrong_out
+from seqflow.kernels.memory import check_memory
 
 Array = np.ndarray[Any, Any]
 DType = np.dtype[Any]
@@ -34,13 +35,13 @@ def counts(values: Any, argument: str) -> Array:
 
 
 def int64_integers(values: Any, argument: str) -> Array:
-    """`integers`, all as int64."""
-    return integers(values, argument).astype(np.int64, copy=False)
+    """A copy of `integers`, all as int64: NumPy reads them more than once, and another thread may change them."""
+    return integers(values, argument).astype(np.int64)
 
 
 def int64_counts(values: Any, argument: str) -> Array:
-    """`counts`, all as int64."""
-    return counts(values, argument).astype(np.int64, copy=False)
+    """A copy of `counts`, all as int64."""
+    return counts(values, argument).astype(np.int64)
 
 
 def rows(values: Any, argument: str) -> Array:
@@ -65,7 +66,10 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: DType, argument: str = "o
 
 def output(out: Any, shape: tuple[int, ...], dtype: DType, argument: str = "out") -> Array:
     """`out`, checked, or a fresh array where it is None."""
-    return np.empty(shape, dtype) if out is None else check_out(out, shape, dtype, argument)
+    if out is not None:
+        return check_out(out, shape, dtype, argument)
+    check_memory(shape, dtype)
+    return np.empty(shape, dtype)
 
 
 def apart(source: Array, target: Array | None) -> Array:

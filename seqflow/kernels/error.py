@@ -7,8 +7,9 @@ class KernelError(ValueError):
     """Lengths, indices or an output array that a kernel cannot work with.
 
     kind: "negative" (a length below 0), "sum" (lengths that do not add up to the rows there are), "index" (an
-    index outside the rows it points into), "overflow" (a sum or a value above int64), "bounds" (a length above
-    what there is room for, a slice outside its array) or "out" (an `out` array of the wrong form).
+    index outside the rows it points into), "order" (ids that decrease), "overflow" (a sum or a value above int64),
+    "bounds" (a length above what there is room for, a slice outside its array), "out" (an `out` array of the wrong
+    form), "memory" (a result of more bytes than there are) or "changed" (another thread wrote to it meanwhile).
     argument: the name of the argument. position: the flat position in it, None where no single entry is wrong.
     value: what was found. low, high: `low <= value < high` would have been right; None where there is no bound.
     """
@@ -34,6 +35,10 @@ class KernelError(ValueError):
     def __reduce__(self) -> tuple[Any, ...]:
         found = (self.kind, self.argument, self.position, self.value, self.low, self.high)
         return type(self), (str(self), *found), self.__dict__
+
+
+class KernelMemoryError(KernelError, MemoryError):
+    """A result of more bytes than there are."""
 
 
 MAX_INT64 = 2**63 - 1
@@ -96,3 +101,15 @@ def too_full(row: int, total: int, capacity: int) -> KernelError:
     """A row whose pieces have more elements than it can take."""
     message = f"the pieces of row {row} have {total} elements, more than the capacity {capacity}"
     return KernelError(message, "bounds", "pieces", row, total, 0, capacity + 1)
+
+
+def changed(argument: str) -> KernelError:
+    """Integers that another thread changed while they were read."""
+    return KernelError(f"{argument} changed while they were read", "changed", argument)
+
+
+def beyond_memory(needed: int | None = None, free: int | None = None) -> KernelMemoryError:
+    """A result of more bytes than are free, or than int64 counts."""
+    count = "more bytes than int64 counts" if needed is None else f"{needed:,} bytes"
+    have = "" if free is None else f" of memory, there are {free:,} bytes"
+    return KernelMemoryError(f"the result needs {count}{have}", "memory", "out")

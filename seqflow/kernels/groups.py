@@ -6,6 +6,7 @@ from seqflow.kernels.arrays import Array, int64_counts
 from seqflow.kernels.checks import checked_indices
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import COUNTS
+from seqflow.kernels.memory import check_memory
 
 __all__ = ["group_rows"]
 
@@ -17,5 +18,6 @@ def group_rows(ids: Array, num_groups: int) -> tuple[Array, Array]:
     Rows of one id keep their order. An id outside [0, num_groups) is a KernelError.
     """
     ids = int64_counts(ids, "ids")
+    check_memory((num_groups,), ids.dtype)
     checked_indices(ids, num_groups, False, None, "ids")
     return np.argsort(ids, kind="stable"), np.bincount(ids, minlength=num_groups)

@@ -9,6 +9,7 @@ from seqflow.kernels.checks import check_not_negative, offsets_of, total_of
 from seqflow.kernels.dispatch import extension, kernel
 from seqflow.kernels.error import descending, negative, outside
 from seqflow.kernels.forms import COUNTS
+from seqflow.kernels.memory import check_memory
 
 __all__ = [
     "check_lengths",
@@ -47,7 +48,7 @@ def lengths_to_offsets(lengths: Array) -> Array:
 def lengths_to_segment_ids(lengths: Array) -> Array:
     """int64 ids[sum(lengths)]: for each row the sequence it belongs to."""
     lengths = int64_counts(lengths, "lengths")
-    total_of(lengths, "lengths")
+    check_memory((total_of(lengths, "lengths"),), lengths.dtype)
     return np.repeat(np.arange(len(lengths)), lengths)
 
 
@@ -56,6 +57,7 @@ def lengths_to_positions(lengths: Array) -> Array:
     """int64 positions[sum(lengths)]: for each row its position inside its sequence."""
     lengths = int64_counts(lengths, "lengths")
     total = total_of(lengths, "lengths")
+    check_memory((total,), lengths.dtype)
     positions: Array = np.arange(total) - np.repeat(offsets_of(lengths)[:-1], lengths)
     return positions
 
@@ -73,6 +75,7 @@ def segment_ids_to_lengths(ids: Array, num_segments: int | None = None) -> Array
         bad |= ids >= num_segments
     if bad.any():
         _blame_id(ids, int(np.argmax(bad)), num_segments)
+    check_memory((int(ids.max(initial=-1)) + 1 if num_segments is None else num_segments,), ids.dtype)
     return np.bincount(ids, minlength=num_segments or 0).astype(np.int64, copy=False)
 
 
@@ -86,7 +89,7 @@ def _blame_id(ids: Array, position: int, num_segments: int | None) -> None:
 
 
 def _quick_check_lengths(lengths: Array) -> int:
-    if not (isinstance(lengths, np.ndarray) and lengths.ndim == 1 and lengths.dtype in (np.int32, np.int64)):
+    if not (type(lengths) is np.ndarray and lengths.ndim == 1 and lengths.dtype in (np.int32, np.int64)):
         raise TypeError("lengths are not a 1-D array of int32 or int64")
     return check_lengths(lengths)
 

@@ -10,6 +10,7 @@ from seqflow.kernels.arrays import Array, int64_counts, rows
 from seqflow.kernels.checks import check_sum, offsets_of
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import COUNTS, NUMBERS, ORDERED
+from seqflow.kernels.memory import check_memory
 from seqflow.kernels.reductions import segment_reduce
 
 __all__ = ["argsort_within", "segment_arg", "segment_topk", "sort_within"]
@@ -40,6 +41,7 @@ def segment_topk(data: Array, lengths: Array, k: int) -> tuple[Array, Array]:
     """
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     _check_column(data, "data")
+    check_memory((len(lengths), k), np.dtype(np.int64))
     order = _order(data, lengths, descending=True)
     values = np.zeros((len(lengths), k), data.dtype)
     positions = np.full((len(lengths), k), -1)
@@ -59,6 +61,9 @@ def segment_arg(kind: str, data: Array, lengths: Array) -> Array:
     """
     _check_extreme(kind)
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    if data.size == 0:
+        check_sum(lengths, len(data), "data")
+        return np.full((len(lengths), *data.shape[1:]), -1)
     best = np.repeat(segment_reduce(kind, data, lengths), lengths, axis=0)
     found = (data == best) | (data != data)
     inside = np.arange(len(data)).reshape(-1, *[1] * (data.ndim - 1)) - _starts(data, lengths)

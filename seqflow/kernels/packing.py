@@ -18,6 +18,7 @@ from seqflow.kernels.checks import (
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.error import slice_outside, too_full
 from seqflow.kernels.forms import COUNTS, ROWS
+from seqflow.kernels.memory import check_memory
 
 __all__ = ["PackingPlan", "fill_packed", "plan_packing"]
 
@@ -49,6 +50,7 @@ def plan_packing(lengths: Array, capacity: int, strategy: str = "best_fit") -> P
     _check_strategy(capacity, strategy)
     lengths = int64_counts(lengths, "lengths")
     total = total_of(lengths, "lengths")
+    check_memory((4, len(lengths) + total // capacity), lengths.dtype)  # no plan has more pieces
     if strategy == "concat":
         return _cut_stream(lengths, total, capacity)
     placed = _best_fit(lengths, capacity) if strategy == "best_fit" else _first_fit(lengths, capacity)

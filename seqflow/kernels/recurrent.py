@@ -88,7 +88,7 @@ def _schedule(lengths: Array, starts: Array, reverse: bool) -> Iterator[tuple[Ar
 
 def _lstm(arguments: CellArguments) -> tuple[Array, Array, Step]:
     hidden = arguments.w_hh.shape[1]
-    signs = np.repeat(np.array([-1, -1, -2, -1], arguments.x.dtype), hidden)
+    signs = np.repeat(np.array([-1, -1, 1, -1], arguments.x.dtype), hidden)
     step = partial(_lstm_step, arguments.w_hh.T * signs, hidden)
     return arguments.w_ih.T * signs, signs * _bias(arguments), step
 
@@ -96,9 +96,9 @@ def _lstm(arguments: CellArguments) -> tuple[Array, Array, Step]:
 def _lstm_step(weights: Array, hidden: int, gates: Array, h: Array, c: Array) -> None:
     gates += h @ weights
     i, f, g, o = (gates[:, k * hidden : (k + 1) * hidden] for k in range(4))
-    _sigmoid_of_negated(gates)
-    g *= 2  # tanh(g) = 2 sigmoid(2 g) - 1
-    g -= 1
+    for gate in (i, f, o):
+        _sigmoid_of_negated(gate)
+    np.tanh(g, out=g)
     c *= f
     i *= g
     c += i

@@ -8,6 +8,7 @@ from seqflow.kernels.arrays import Array, apart, int64_counts, output, rows, sca
 from seqflow.kernels.checks import check_same_size, check_sum, check_width, offsets_of, total_of
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import COUNTS, ROWS
+from seqflow.kernels.memory import check_memory
 
 __all__ = ["expand", "windows"]
 
@@ -19,7 +20,8 @@ def expand(data: Array, lengths: Array, *, out: Array | None = None) -> Array:
     check_same_size(data=data, lengths=lengths)
     total = total_of(lengths, "lengths")
     out = output(out, (total, *data.shape[1:]), data.dtype)
-    out[...] = np.repeat(apart(data, out), lengths, axis=0)
+    if out.size:  # NumPy would repeat rows of no bytes one by one
+        out[...] = np.repeat(apart(data, out), lengths, axis=0)
     return out
 
 
@@ -33,11 +35,15 @@ def windows(data: Array, lengths: Array, before: int, after: int, value: Any = 0
     check_width(after, "after")
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     check_sum(lengths, len(data), "data")
+    out = output(None, (len(data), before + 1 + after, *data.shape[1:]), data.dtype)
+    fill = scalar(value, data.dtype)
+    if out.size == 0:
+        return out
+    check_memory((len(data), before + 1 + after), lengths.dtype)
     offsets = offsets_of(lengths)
     first, end = np.repeat(offsets[:-1], lengths)[:, None], np.repeat(offsets[1:], lengths)[:, None]
     places = np.arange(len(data))[:, None] + np.arange(-before, after + 1)
     inside = (places >= first) & (places < end)
-    out = np.empty((len(data), before + 1 + after, *data.shape[1:]), data.dtype)
-    out[...] = scalar(value, data.dtype)
+    out[...] = fill
     out[inside] = data[places[inside]]
     return out

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from time import perf_counter
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+SECONDS_TO_END = 5
+"""How long Python waits at its end for a thread that is in the middle of an item."""
 
 
 class Prefetch(Generic[T]):
@@ -16,7 +21,7 @@ class Prefetch(Generic[T]):
 
     An item counts from its creation until the consumer asks for the next one. One item is always let through, however
     large. An exception in the thread is raised in the consumer, after the items before it. Leaving the loop stops
-    the thread.
+    the thread, and so does the end of Python, for a loop that was never left.
     """
 
     def __init__(self, items: Iterator[T], size: Callable[[T], int], limit: int) -> None:
@@ -34,6 +39,7 @@ class Prefetch(Generic[T]):
     def __iter__(self) -> Generator[T, None, None]:
         thread = threading.Thread(target=self._work, name="seqflow-prefetch", daemon=True)
         thread.start()
+        _open[self] = thread
         try:
             while (entry := self._take()) is not None:
                 item, size = entry
@@ -44,13 +50,17 @@ class Prefetch(Generic[T]):
                     self.bytes_in_flight -= size
                     self._changed.notify_all()
         finally:
-            with self._changed:
-                self._closed = True
-                self._ready.clear()
-                self._changed.notify_all()
+            self._close()
             thread.join()
         if self._error is not None:
             raise self._error
+
+    def _close(self) -> None:
+        """Let the thread end after its present item."""
+        with self._changed:
+            self._closed = True
+            self._ready.clear()
+            self._changed.notify_all()
 
     def _take(self) -> tuple[T, int] | None:
         started = perf_counter()
@@ -86,3 +96,20 @@ class Prefetch(Generic[T]):
             self._ready.append((item, size))
             self._changed.notify_all()
             return True
+
+
+_open: weakref.WeakKeyDictionary[Prefetch[Any], threading.Thread] = weakref.WeakKeyDictionary()
+"""The thread of each loop that was begun."""
+
+
+os.register_at_fork(after_in_child=_open.clear)  # a child has none of them
+
+
+@atexit.register
+def _close_all() -> None:
+    """End all threads while they still can: Python stops those that run at its end wherever they are."""
+    threads = dict(_open)
+    for prefetch in threads:
+        prefetch._close()
+    for thread in threads.values():
+        thread.join(SECONDS_TO_END)

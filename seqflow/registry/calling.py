@@ -8,7 +8,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, SeqflowError
-from seqflow.registry.errors import explain, name_op
+from seqflow.registry.errors import explain, explain_memory, name_op
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute, Repeated, Signature, bind, fast_condition
 from seqflow.signature.language import CONCRETE_DTYPES
@@ -23,12 +23,14 @@ def {name}({parameters}):
         if not fits:
             {names} = check({inputs}, {attributes})
         return {call}
+    except MemoryError as error:
+        raise explain_memory(error, {names}) from None
     except KernelError as error:
         raise explain(error) from None
     except SeqflowError as error:
         name_op(error)
         raise
-    except (ValueError, OverflowError) as error:
+    except (ValueError, OverflowError, IndexError) as error:
         raise OpError(f"{name}: {{error}}") from error
 """
 
@@ -69,6 +71,9 @@ def compile_call(
         "result": result,
         "check": _checker(name, signature, attributes),
         "explain": lambda error: explain(name, signature, error),
+        "explain_memory": lambda error, values: explain_memory(
+            name, signature, error, dict(zip(inputs + named, values, strict=True))
+        ),
         "name_op": lambda error: name_op(name, signature, error),
     }
     file = f"<op {name}>"

@@ -1,9 +1,14 @@
 """Errors of an op: which op they come from, and what it takes."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from seqflow.errors import LodError, OpError, OpIndexError, SeqflowError
+import numpy as np
+
+from seqflow.errors import LodError, OpError, OpIndexError, OpMemoryError, SeqflowError
 from seqflow.kernels import KernelError
+from seqflow.kernels.error import KernelMemoryError, beyond_memory
 from seqflow.signature import Signature
 
 _KINDS: Mapping[str, type[SeqflowError]] = {"index": OpIndexError, "negative": LodError, "sum": LodError}
@@ -18,3 +23,33 @@ def explain(name: str, signature: Signature, error: KernelError) -> SeqflowError
     """What a kernel found wrong, as an error of the op."""
     kind = _KINDS.get(error.kind, LodError if error.argument == "lengths" else OpError)
     return kind(str(error)).in_op(name, signature.inputs_text)
+
+
+def explain_memory(
+    name: str, signature: Signature, error: MemoryError, values: Mapping[str, Any]
+) -> OpMemoryError:
+    """What there is too little memory for, and which argument asked for it: the one with the largest number."""
+    asked = max(_numbers(values), key=lambda found: found[1], default=None)
+    because = "" if asked is None else f": {asked[0]} is {asked[1]}"
+    return OpMemoryError(f"{_need(error)}{because}").in_op(name, signature.inputs_text)
+
+
+def _need(error: MemoryError) -> str:
+    if isinstance(error, KernelMemoryError):
+        return str(error)
+    shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
+    if shape is None or dtype is None:
+        return "there is too little memory"
+    return str(beyond_memory(math.prod(shape) * dtype.itemsize))
+
+
+def _numbers(values: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """The numbers that arguments hold, and the largest of arrays of integers."""
+    for name, value in values.items():
+        items = enumerate(value) if isinstance(value, (list, tuple)) else [(None, value)]
+        for i, item in items:
+            place = name if i is None else f"{name}[{i}]"
+            if isinstance(item, int) and not isinstance(item, bool):
+                yield place, int(item)
+            elif isinstance(item, np.ndarray) and item.dtype.kind in "iu" and item.size:
+                yield f"the largest of {place}", int(item.max())

@@ -124,7 +124,8 @@ def _scopes(
 def _convert_repeated(group: Repeated, value: Any) -> list[tuple[Any, ...]]:
     """The repetitions of a group; `value` holds one list for each of its arguments."""
     for argument, items in zip(group.arguments, value, strict=True):
-        if not isinstance(items, (list, tuple, np.ndarray)):
+        is_scalar = isinstance(items, np.ndarray) and items.ndim == 0
+        if is_scalar or not isinstance(items, (list, tuple, np.ndarray)):
             raise OpTypeError(f"{argument.name} is {type(items).__name__}, expected a list of arrays")
     counts = {argument.name: len(items) for argument, items in zip(group.arguments, value, strict=True)}
     if len(set(counts.values())) != 1 or 0 in counts.values():
@@ -159,6 +160,10 @@ def as_array(name: str, value: Any) -> Array:
         raise OpTypeError(
             f"{name} is not rectangular: {error}\n  pass flat values and their lengths"
         ) from None
+    except MemoryError:
+        raise
+    except Exception as error:  # of the object, which says what it is as an array
+        raise OpTypeError(f"{name} does not become an array: {error}") from None
     if array.dtype.kind == "O":
         raise OpTypeError(f"{name} holds Python objects, expected an array of one dtype")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
@@ -231,7 +236,7 @@ def _renamed(error: kernels.KernelError, name: str) -> kernels.KernelError:
             return too_large(name, at, value)
         case kernels.KernelError(position=int(at), value=int(value), low=int(low), high=int(high)):
             return overflow(name, at, value, low, high)
-    raise error
+    return error
 
 
 def _aligned(argument: Argument, array: Array) -> Iterator[tuple[int, Dim, Any]]:

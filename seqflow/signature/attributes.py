@@ -136,6 +136,8 @@ class Attribute:
         }
         if not isinstance(value, accepted[self.kind]) or (self.kind == "float" and isinstance(value, bool)):
             raise self._wrong_type(value)
+        if isinstance(value, np.generic) and value.dtype.kind not in "biufcmM":
+            raise self._wrong_type(value)
         convert: type | None = {"float": float, "bool": bool}.get(self.kind)
         return convert(value) if convert else value
 

@@ -11,6 +11,12 @@ nb::object check_lengths(nb::handle lengths) {
   return nb::int_(check_total(buffer.counts(), "lengths"));
 }
 
+// Of a plain array: a masked one, for example, is more than its integers.
+nb::object quick_check_lengths(nb::handle lengths) {
+  if (!is_plain_array(lengths)) decline();
+  return check_lengths(lengths);
+}
+
 nb::object max_length(nb::handle lengths) {
   const Buffer buffer(lengths);
   return nb::int_(check_max(buffer.counts(), "lengths"));
@@ -49,7 +55,7 @@ nb::object segment_ids_to_lengths(nb::handle ids, nb::handle limit) {
   const Buffer buffer(ids);
   const Integers numbers = buffer.counts();
   const int64_t last = numbers.size ? numbers[numbers.size - 1] : -1;
-  if (num_segments < 0 && last == INT64_MAX) throw std::length_error("an array of more bytes than int64 counts");
+  if (num_segments < 0 && last == INT64_MAX) refuse_size();
   const int64_t count = num_segments >= 0 ? num_segments : last < 0 ? 0 : last + 1;
   if (last >= count) blame_id(numbers, num_segments, "ids");
   nb::object lengths = empty_array({count}, buffer, 1, dtype_named(INT64));
@@ -68,7 +74,7 @@ void bind_lengths(nb::module_ &module) {
   bind_kernel(module, "lengths_to_segment_ids", lengths_to_segment_ids);
   bind_kernel(module, "lengths_to_positions", lengths_to_positions);
   bind_kernel(module, "segment_ids_to_lengths", segment_ids_to_lengths);
-  module.def("quick_check_lengths", check_lengths);  // where check_lengths declines, nanobind raises TypeError
+  module.def("quick_check_lengths", quick_check_lengths);  // where it declines, nanobind raises TypeError
 }
 
 }  // namespace seqflow

@@ -25,10 +25,12 @@ nb::object plan_packing(nb::handle lengths, Index capacity, const char *strategy
   if (!known || capacity < 1 || capacity > INT32_MAX) decline();
   const Buffer buffer(lengths);
   const Integers counts = buffer.counts();
+  const Numbers offsets = checked_offsets(counts, "lengths");
+  check_memory({4, counts.size + offsets[counts.size] / capacity}, INT64);  // no plan has more pieces
   Plan plan;
   {
     const Unlocked unlocked(buffer.bytes());
-    plan = plan_for(strategy, checked_offsets(counts, "lengths"), capacity);
+    plan = plan_for(strategy, offsets, capacity);
   }
   return nb::module_::import_("seqflow.kernels.packing")
       .attr("PackingPlan")(array_of(plan.sources), array_of(plan.starts), array_of(plan.piece_lengths),

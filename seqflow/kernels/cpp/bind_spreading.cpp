@@ -117,7 +117,7 @@ nb::object windows(nb::handle data, nb::handle lengths, Index before, Index afte
   check_sum(offsets[num_sequences], num_rows, "lengths", "data");
   int64_t width;
   if (__builtin_add_overflow(before.value, after.value, &width) || __builtin_add_overflow(width, 1, &width))
-    throw std::length_error("a window of more rows than int64 counts");
+    refuse_size();
   const int64_t bytes = product(num_rows, product(width, job.row_bytes));
   nb::object out = empty_array({num_rows, width}, rows, 1, dtype);
   Buffer result(out, ANY, true);

@@ -93,7 +93,7 @@ Numbers checked_offsets(Integers counts, const char *argument) {
   }
   if (bits > static_cast<uint64_t>(INT64_MAX)) {
     slow_total(counts, argument);
-    throw std::runtime_error("the lengths changed while they were read");
+    throw Fault{"changed", argument, {}, 0};
   }
   return offsets;
 }
@@ -116,7 +116,7 @@ void blame_index(Integers indices, int64_t low, int64_t high, bool ignores, int6
     if (ignores && index == ignored) continue;
     if (index < low || index >= high) throw Fault{"outside", argument, {i, index, low, high}, 4};
   }
-  throw std::runtime_error("the indices changed while they were read");
+  throw Fault{"changed", argument, {}, 0};
 }
 
 bool count_ids(Integers ids, int64_t count, int64_t *out) {
@@ -134,7 +134,7 @@ void blame_id(Integers ids, int64_t num_segments, const char *argument) {
     if (id < before) throw Fault{"descending", argument, {i, id, before}, 3};
     before = id;
   }
-  throw std::runtime_error("the ids changed while they were read");
+  throw Fault{"changed", argument, {}, 0};
 }
 
 void check_slices(const Slices &slices) {

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <stdexcept>
 
 #include "moves.h"
 
@@ -68,10 +67,13 @@ bool are_apart(const Slices &slices);
 Numbers checked_places(const Numbers &offsets, Integers sources, Integers starts, const Numbers &ends,
                        const Numbers &first, int64_t capacity);
 
+// More bytes are needed than int64 counts.
+[[noreturn]] inline void refuse_size() { throw Fault{"beyond_memory", nullptr, {}, 0}; }
+
 // a * b, or an error.
 inline int64_t product(int64_t a, int64_t b) {
   int64_t result;
-  if (__builtin_mul_overflow(a, b, &result)) throw std::length_error("an array of more bytes than int64 counts");
+  if (__builtin_mul_overflow(a, b, &result)) refuse_size();
   return result;
 }
 

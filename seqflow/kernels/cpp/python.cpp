@@ -2,6 +2,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include <unistd.h>
+
 #include <cstring>
 
 namespace seqflow {
@@ -13,11 +15,33 @@ PyObject *numpy_empty() {
   return empty;
 }
 
+PyTypeObject *numpy_array() {
+  static PyObject *const type = nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
+  return reinterpret_cast<PyTypeObject *>(type);
+}
+
 PyObject *make_dtype(const char *name) {
   return nb::object(nb::module_::import_("numpy").attr("dtype")(name)).release().ptr();
 }
 
+constexpr int64_t FEW = 1 << 20;  // elements, for which there is memory
+
+// In Python: memory.py.
+void check_memory(nb::handle shape, nb::handle dtype) {
+  nb::module_::import_("seqflow.kernels.memory").attr("check_memory")(shape, dtype);
+}
+
+bool are_few(nb::handle shape) {
+  int64_t elements = 1;
+  for (Py_ssize_t axis = 0; axis < PyTuple_GET_SIZE(shape.ptr()); ++axis) {
+    const int64_t extent = PyLong_AsLongLong(PyTuple_GET_ITEM(shape.ptr(), axis));
+    if (__builtin_mul_overflow(elements, extent, &elements) || elements > FEW) return false;
+  }
+  return true;
+}
+
 nb::object call_empty(nb::object shape, nb::handle dtype) {
+  if (PyTuple_Check(shape.ptr()) && !are_few(shape)) check_memory(shape, dtype);
   PyObject *arguments[2] = {shape.ptr(), dtype.ptr()};
   PyObject *array = PyObject_Vectorcall(numpy_empty(), arguments, 2, nullptr);
   if (!array) throw nb::python_error();
@@ -147,9 +171,10 @@ nb::object output(nb::handle out, nb::object shape, nb::handle dtype, const char
   return nb::module_::import_("seqflow.kernels.arrays").attr("check_out")(out, shape, dtype, argument);
 }
 
+bool is_plain_array(nb::handle array) { return Py_TYPE(array.ptr()) == numpy_array(); }
+
 nb::object dtype_of(nb::handle array) {
-  static PyObject *const ndarray = nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
-  if (!PyObject_TypeCheck(array.ptr(), reinterpret_cast<PyTypeObject *>(ndarray))) decline();
+  if (!PyObject_TypeCheck(array.ptr(), numpy_array())) decline();
   return array.attr("dtype");
 }
 
@@ -159,6 +184,13 @@ nb::object dtype_named(Type type) {
   static PyObject *dtypes[NUM_TYPES] = {};
   if (!dtypes[type]) dtypes[type] = make_dtype(names[type]);
   return nb::borrow(dtypes[type]);
+}
+
+void check_memory(std::initializer_list<int64_t> extents, Type type) {
+  nb::object shape = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(extents.size())));
+  Py_ssize_t at = 0;
+  for (const int64_t extent : extents) PyTuple_SET_ITEM(shape.ptr(), at++, PyLong_FromLongLong(extent));
+  if (!are_few(shape)) check_memory(shape, dtype_named(type));
 }
 
 Type sum_type(Type type) {
@@ -171,6 +203,15 @@ Type mean_type(Type type) { return type == FLOAT32 ? FLOAT32 : FLOAT64; }
 nb::object bool_dtype() {
   static PyObject *const dtype = make_dtype("bool");
   return nb::borrow(dtype);
+}
+
+void Unlocked::lock_again(PyThreadState *state) noexcept {
+  // Python ends a thread it does not want back by unwinding it, through frames that know nothing of that.
+  try {
+    PyEval_RestoreThread(state);
+  } catch (...) {
+    while (true) pause();
+  }
 }
 
 nb::object int64_array(const int64_t *values, int64_t size) {

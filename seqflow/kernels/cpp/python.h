@@ -56,8 +56,12 @@ nb::object output(nb::handle out, std::initializer_list<int64_t> front, const Bu
                   nb::handle dtype, const char *argument = "out");
 nb::object output(nb::handle out, nb::object shape, nb::handle dtype, const char *argument = "out");
 
+bool is_plain_array(nb::handle array);  // numpy.ndarray itself
 nb::object dtype_of(nb::handle array);
 nb::object dtype_named(Type type);
+
+// KernelError where there is not enough memory for an array of this shape.
+void check_memory(std::initializer_list<int64_t> shape, Type type);
 Type sum_type(Type type);   // as arrays.sum_dtype
 Type mean_type(Type type);  // as arrays.mean_dtype
 nb::object bool_dtype();
@@ -92,18 +96,20 @@ class Fill {
   nb::object element;
 };
 
-// Lets other Python threads run meanwhile, where there is enough to do.
+// Lets other Python threads run meanwhile, where there is enough to do. Where Python has ended meanwhile, the thread,
+// a daemon, stays here until the process is gone.
 class Unlocked {
  public:
   explicit Unlocked(int64_t bytes) : state(bytes >= WORTH_IT ? PyEval_SaveThread() : nullptr) {}
   ~Unlocked() {
-    if (state) PyEval_RestoreThread(state);
+    if (state) lock_again(state);
   }
   Unlocked(const Unlocked &) = delete;
   Unlocked &operator=(const Unlocked &) = delete;
 
  private:
   static constexpr int64_t WORTH_IT = 1 << 17;
+  static void lock_again(PyThreadState *state) noexcept;
   PyThreadState *state;
 };
 

@@ -1,0 +1,58 @@
+"""Memory for results: what the machine does not have is refused before it is asked for."""
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from seqflow.kernels.error import beyond_memory
+
+LARGE = 1 << 28
+"""Bytes from which it is worth asking how many are free."""
+_CGROUPS = Path("/sys/fs/cgroup")
+
+
+def check_memory(shape: Sequence[int], dtype: Any) -> None:
+    """KernelMemoryError where an array of this shape and dtype needs more bytes than are free."""
+    needed = math.prod(shape) * dtype.itemsize
+    if needed >= LARGE and (free := free_bytes()) is not None and needed > free:
+        raise beyond_memory(needed, free)
+
+
+def free_bytes() -> int | None:
+    """How many bytes this process can still get without swapping; None where the system does not say."""
+    found = [*_free_in_machine(), *_free_in_cgroup()]
+    return min(found) if found else None
+
+
+def _free_in_machine() -> Iterator[int]:
+    for line in _lines(Path("/proc/meminfo")):
+        if line.startswith("MemAvailable:"):
+            yield int(line.split()[1]) * 1024
+
+
+def _free_in_cgroup() -> Iterator[int]:
+    """What the groups of this process, which are limited by themselves, have left."""
+    for line in _lines(Path("/proc/self/cgroup")):
+        _, controllers, path = line.split(":", 2)
+        if controllers == "memory":
+            group = _CGROUPS / "memory" / path.lstrip("/")
+            yield from _left(group, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+        elif not controllers:
+            yield from _left(_CGROUPS / path.lstrip("/"), "memory.max", "memory.current", "inactive_file")
+
+
+def _left(group: Path, limit: str, used: str, reclaimable: str) -> Iterator[int]:
+    limits, uses = _lines(group / limit), _lines(group / used)
+    if limits and uses and limits[0].isdigit():
+        cached = [
+            line.split()[1] for line in _lines(group / "memory.stat") if line.startswith(f"{reclaimable} ")
+        ]
+        yield max(int(limits[0]) - int(uses[0]) + sum(map(int, cached)), 0)
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []

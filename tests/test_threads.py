@@ -1,0 +1,89 @@
+"""Other threads: at the end of Python, and writing to the arrays of a call."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+def runs_quietly(program, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("seconds", ["0.01", "0.1"])
+def test_python_ends_quietly_while_a_daemon_is_inside_of_a_kernel(seconds):
+    program = """
+        import sys, threading, time
+        import numpy as np
+        from seqflow import ops
+
+        data, lengths = np.ones(1 << 22), np.full(1 << 10, 1 << 12)
+        started = threading.Event()
+
+        def work():
+            while True:
+                ops.lengths_sum(data, lengths)
+                started.set()
+
+        for _ in range(2):
+            threading.Thread(target=work, daemon=True).start()
+        started.wait()
+        time.sleep(float(sys.argv[1]))
+    """
+    runs_quietly(program, seconds)
+
+
+def test_python_ends_quietly_while_a_loader_is_open():
+    program = """
+        import sys
+        import numpy as np
+        from seqflow import ops
+        from seqflow.loader.prefetch import Prefetch
+
+        data, lengths = np.ones(1 << 22), np.full(1 << 10, 1 << 12)
+        closed = []
+
+        def items():
+            try:
+                while True:
+                    yield ops.lengths_sum(data, lengths)
+            finally:
+                sys.stdout.write("closed")
+
+        batches = iter(Prefetch(items(), lambda _: 1, 1 << 20))
+        next(batches)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "closed")
+
+
+def test_a_forked_child_has_no_loaders_of_its_parent_to_wait_for():
+    program = """
+        import os, sys
+        from seqflow.loader.prefetch import Prefetch
+
+        batches = iter(Prefetch(iter(range(100)), lambda _: 1, 1))
+        next(batches)
+        child = os.fork()
+        if child == 0:
+            sys.exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    """
+    runs_quietly(program)
