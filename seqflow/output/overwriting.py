@@ -23,7 +23,7 @@ def _is_below(file: str, folder: Identity, known: dict[str, bool]) -> bool:
     """Whether the file lies in the folder; `known` has the answer for folders."""
     parent = os.path.dirname(os.path.realpath(file))
     if parent not in known:
-        known[parent] = any(_identity(path) == folder for path in (parent, *Path(parent).parents))
+        known[parent] = any(_identity(path) == folder for path in (Path(parent), *Path(parent).parents))
     return known[parent]
 
 
