@@ -32,7 +32,9 @@ def same_draws(op):
         for module in (random_bits.__dict__, op.function.__globals__):
             if "sequence_bits" in module:
                 patched.enter_context(
-                    patch.dict(module, sequence_bits=lambda seed, count, first=0: np.full(count, np.uint64(seed)))
+                    patch.dict(
+                        module, sequence_bits=lambda seed, count, first=0: np.full(count, np.uint64(seed))
+                    )
                 )
         yield
 
