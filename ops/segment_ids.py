@@ -263,7 +263,7 @@ def _lengths(ids: Array) -> Array:
     if wrong.any():
         place = int(np.argmax(wrong))
         expected = f"{signed[place - 1]} as before or one more" if place else "0"
-        raise OpError(f"ids[{place}] = {signed[place]}, expected {expected}: sorted ids without gaps")
+        raise OpError(f"ids[{place}] = {ids[place]}, expected {expected}: sorted ids without gaps")
     return np.bincount(signed)
 
 

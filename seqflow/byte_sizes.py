@@ -3,8 +3,6 @@
 import math
 import re
 
-from seqflow.errors import OpError
-
 _UNITS = {
     "": 1, "b": 1,
     "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12,
@@ -14,7 +12,7 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
 def parse_bytes(size: int | str) -> int:
-    """The number of bytes in `"32 MiB"`, `"1.5 GB"` or a plain number. OpError for anything else.
+    """The number of bytes in `"32 MiB"`, `"1.5 GB"` or a plain number. ValueError for anything else.
 
     >>> parse_bytes("32 MiB")
     33554432
@@ -26,7 +24,7 @@ def parse_bytes(size: int | str) -> int:
     number = float(match[1]) * unit if match and unit else 0.0
     count = int(number) if math.isfinite(number) else 0
     if count <= 0:
-        raise OpError(f"size is {size!r}, expected bytes as a number or text such as '32 MiB'")
+        raise ValueError(f"size is {size!r}, expected bytes as a number or text such as '32 MiB'")
     return count
 
 

@@ -90,7 +90,7 @@ def clip(x: Array, *, min: float | None = None, max: float | None = None) -> Arr
 
 def where(condition: Array, x: Array, y: Array, *, broadcast_on_rows: bool = False) -> Array:
     """With `broadcast_on_rows` there is one condition a row."""
-    if broadcast_on_rows:
+    if broadcast_on_rows and condition.ndim < x.ndim:
         condition = condition.reshape(*condition.shape, *[1] * (x.ndim - condition.ndim))
     return ops.where(condition, x, y)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from seqflow import executor, kernels, providers
 from seqflow.byte_sizes import parse_bytes
-from seqflow.errors import BatchPlanError, NetError, SeqflowError
+from seqflow.errors import BatchPlanError, NetError, OpError, SeqflowError
 from seqflow.loader.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.batching import Rows, batches, planned_lengths
 from seqflow.loader.packing import Packed, pack, packed_batches
@@ -98,8 +98,7 @@ class Loader:
             transform_of(prepare), transform_of(net), dict(constants or {})
         )
         self.batch = batch_plan(batch)
-        self.window = parse_bytes(window)
-        self.memory = parse_bytes(memory)
+        self.window, self.memory = _bytes("window", window), _bytes("memory", memory)
         self.bad_rows = BadRows(bad_rows) if isinstance(bad_rows, str) else bad_rows  # type: ignore[arg-type]
         self.fill, self.valid = fill, valid
         self._stats = Stats()
@@ -260,6 +259,13 @@ def _chain(first: Record, rest: Iterator[Record]) -> Iterator[Record]:
     yield first
     del first
     yield from rest
+
+
+def _bytes(option: str, size: int | str) -> int:
+    try:
+        return parse_bytes(size)
+    except ValueError as error:
+        raise OpError(f"Loader: {option}: {error}") from None
 
 
 def _bind_constants(

@@ -75,7 +75,7 @@ CASES = {
     ),
     "lengths that do not add up": (
         SOURCE + '[net]\nnet = "x = lengths_sum(tokens.values, ids.lengths)\\nreturn x"\n' + OUTPUT, BAD_DATA,
-        "lengths_sum: data has the rows that tokens.lengths describes, but lengths is ids.lengths",
+        "lengths_sum: data holds the rows that tokens.lengths describes, but lengths is ids.lengths",
     ),
     "lengths that were said to be the same": (
         SOURCE + '[net]\nnet = "same_lengths(tokens.lengths, ids.lengths)\\nx = lengths_sum(tokens.values, ids.lengths)"\n'
