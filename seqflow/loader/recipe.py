@@ -25,6 +25,7 @@ from seqflow.loader.provenance import (
     first_failing_row,
 )
 from seqflow.loader.transforms import Transform, apply, one_row_space
+from seqflow.loader.window_batches import NoBatches
 from seqflow.loader.window_rows import WindowRows
 from seqflow.loader.windows import Part, Window, cut_windows, parts_of
 from seqflow.net import Net
@@ -125,7 +126,9 @@ class Recipe:
         rows = WindowRows(records, order, self.pad)
         lengths = self.planned_lengths(records[0]) if records else None
         key = self.key(epoch, _BATCHES, window.number)
-        batches = self.batch.of_window(rows, lengths, key, self.shuffle is not None, window.number)
+        batches: WindowBatches = NoBatches()
+        if records:
+            batches = self.batch.of_window(rows, lengths, key, self.shuffle is not None, window.number)
         ranges = tuple(one for _, one in filled)
         return OpenWindow(window, rows, batches, ranges, lengths, perf_counter() - started)
 

@@ -93,8 +93,8 @@ def check_state(state: Any, settings: Mapping[str, Any], data: Mapping[str, Any]
         then, now = state["settings"].get(name), settings.get(name)
         if then != now:
             raise OpError(f"load_state_dict: {name} was {_shown(then)} and is {_shown(now)} now")
-    for name, now in data.items():
-        then = state["data"].get(name)
+    for name in sorted(data, key=lambda name: name != "files"):  # a file says more than its number of rows
+        then, now = state["data"].get(name), data[name]
         if then != now:
             raise OpError(f"load_state_dict: the data are others: {_difference(name, then, now)}")
 
