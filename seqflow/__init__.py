@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seqflow import auto, caffe2, ops, providers
     from seqflow.executor import run
     from seqflow.expression import Expression
-    from seqflow.loader import BadRows, Loader, Packed, Rows, TokenBudget
+    from seqflow.loader import BadRows, Loader, Packed, Pad, Rows, TokenBudget
     from seqflow.net import Net
     from seqflow.providers import open
     from seqflow.record.from_arrow import from_arrow
@@ -51,6 +51,7 @@ __all__ = [
     "NetError",
     "OpError",
     "Packed",
+    "Pad",
     "PartialShape",
     "ProviderError",
     "Rows",
@@ -81,6 +82,7 @@ _ON_FIRST_USE = {
     "Loader": "loader",
     "Net": "net",
     "Packed": "loader",
+    "Pad": "loader",
     "PartialShape": "shape",
     "Rows": "loader",
     "Sequence": "sequence",
