@@ -95,6 +95,8 @@ def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -
 
 
 def _mask(taken: Array, width: int, side: str) -> Array:
+    if not len(taken):  # however wide
+        return np.zeros((0, width), bool)
     positions = np.arange(width)
     return positions < taken[:, None] if side == "right" else positions >= width - taken[:, None]
 

@@ -49,7 +49,7 @@ def segment_variance(data: Array, lengths: Array, ddof: int = 0, empty: Any = 0)
         distance = wide - np.repeat(segment_reduce("mean", wide, lengths), lengths, axis=0)
         squares = segment_reduce("sum", distance * distance, lengths)
         out: Array = (squares / (lengths - ddof).reshape(-1, *[1] * (data.ndim - 1))).astype(dtype)
-    out[lengths <= ddof] = scalar(empty, dtype)
+    out[lengths <= max(ddof, 0)] = scalar(empty, dtype)
     return out
 
 
