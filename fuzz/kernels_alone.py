@@ -88,7 +88,9 @@ def _outcome(name: str, arguments: dict[str, Any], implementation: str) -> tuple
 def _agree(left: Any, right: Any) -> bool:
     if isinstance(left, KernelError) and isinstance(right, KernelError):
         return str(left) == str(right)
-    if isinstance(left, Exception) or isinstance(right, Exception):  # which of two faults is found first is open
+    if isinstance(left, Exception) or isinstance(
+        right, Exception
+    ):  # which of two faults is found first is open
         return isinstance(left, Exception) and isinstance(right, Exception)
     if isinstance(left, tuple):
         return len(left) == len(right) and all(map(_agree, left, right))

@@ -34,7 +34,11 @@ def run(seed: int, seconds: float, names: list[str] | None = None) -> Counter[st
     each = seconds * at_once / len(chosen)
     counts = run_children(chosen, lambda name, log: _fuzz(name, log, seed, each), seed)
     counts["ops"] = len(chosen)
-    print(f"fuzz.ops, seed {seed}:", ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())), flush=True)
+    print(
+        f"fuzz.ops, seed {seed}:",
+        ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())),
+        flush=True,
+    )
     return counts
 
 

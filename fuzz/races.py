@@ -37,7 +37,11 @@ def run(seed: int, seconds: float, names: list[str] | None = None) -> Counter[st
         at_once=max((os.cpu_count() or 1) // 2, 1),
     )
     counts["ops"] = len(chosen)
-    print(f"fuzz.races, seed {seed}:", ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())), flush=True)
+    print(
+        f"fuzz.races, seed {seed}:",
+        ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())),
+        flush=True,
+    )
     return counts
 
 

@@ -142,7 +142,9 @@ class Attribute:
         try:
             return convert(value) if convert else value
         except OverflowError:
-            raise OpError(f"{self.name} is {_shown(value)}, expected {self.expected} that a float holds") from None
+            raise OpError(
+                f"{self.name} is {_shown(value)}, expected {self.expected} that a float holds"
+            ) from None
 
     def _integer(self, value: Any, place: str = "", expected: str = "") -> int:
         try:

@@ -251,7 +251,9 @@ def test_a_path_with_a_nul_and_an_exclude_that_is_no_pattern_are_errors_of_ours(
         find_files(tmp_path, exclude=["[z-a]"])
 
 
-@pytest.mark.parametrize("exclude", ["x" + "*" * 500 + "y", "*x" * 30 + "y", "**x" * 30 + "y", "**/*x" * 10 + "y"])
+@pytest.mark.parametrize(
+    "exclude", ["x" + "*" * 500 + "y", "*x" * 30 + "y", "**x" * 30 + "y", "**/*x" * 10 + "y"]
+)
 def test_an_exclude_of_many_stars_is_read_at_once(tmp_path, exclude):
     (tmp_path / ("x" * 200)).touch()
     assert find_files(tmp_path, exclude=[exclude]) == [str(tmp_path / ("x" * 200))]

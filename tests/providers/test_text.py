@@ -3,7 +3,6 @@
 import glob
 import os
 import sysconfig
-
 from pathlib import Path
 
 import numpy as np

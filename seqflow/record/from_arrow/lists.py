@@ -111,4 +111,6 @@ def _with_empty_nulls(array: pa.Array) -> pa.Array:
     end = array.offset + len(array)
     emptied = np.frombuffer(views, np.int64, 2 * end).reshape(end, 2).copy()
     emptied[array.offset :][np.asarray(array.is_null())] = 0
-    return pa.Array.from_buffers(array.type, len(array), [validity, pa.py_buffer(emptied), *data], offset=array.offset)
+    return pa.Array.from_buffers(
+        array.type, len(array), [validity, pa.py_buffer(emptied), *data], offset=array.offset
+    )
