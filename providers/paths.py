@@ -48,8 +48,8 @@ def find_files(source: object, kind: str | None = None, exclude: Sequence[str] |
             raise ProviderError(f"expected a path in the list of sources, not {type(item).__name__}")
         paths = sorted(_files_of(_expand(os.fspath(item)), kind))
         absolute = [os.path.abspath(path) for path in paths]
-        for path, place, left_out in zip(paths, absolute, _matched(absolute, patterns), strict=True):
-            if not left_out:
+        for path, place, is_excluded in zip(paths, absolute, _matched(absolute, patterns), strict=True):
+            if not is_excluded:
                 found.setdefault(place, path)
     if not found:
         left_out = f" outside {list(exclude)}" if exclude else ""
