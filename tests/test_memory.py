@@ -78,6 +78,7 @@ def test_rows_without_bytes_cost_nothing(implementation):
         assert ops.lengths_argmax(nothing, np.array([2**62])).shape == (1, 0)
         assert ops.lengths_argmin(nothing, np.array([2**62])).shape == (1, 0)
         assert ops.expand(nothing[:1], np.array([2**40])).shape == (2**40, 0)
+        assert ops.lengths_std(nothing, np.array([2**62])).shape == (1, 0)
         assert ops.unpack_by_time(nothing, np.array([], int)).shape == (0,)
         assert ops.gather_axis(nothing, np.array([], int), axis=-1).shape == nothing.shape
         assert ops.concat([nothing[: 2**40], nothing[: 2**40]]).shape == (2**41, 0)
