@@ -28,6 +28,7 @@ from seqflow.kernels import (
     scans,
     softmax,
     spreading,
+    vocabulary,
 )
 from seqflow.kernels.arrays import check_out, mean_dtype, sum_dtype
 from seqflow.kernels.dispatch import info, isas, num_threads, set_num_threads, single_thread, use
@@ -43,6 +44,7 @@ from seqflow.kernels.reductions import *
 from seqflow.kernels.scans import *
 from seqflow.kernels.softmax import *
 from seqflow.kernels.spreading import *
+from seqflow.kernels.vocabulary import *
 
 __all__ = [
     "KernelError",
@@ -67,3 +69,4 @@ __all__ += reductions.__all__
 __all__ += scans.__all__
 __all__ += softmax.__all__
 __all__ += spreading.__all__
+__all__ += vocabulary.__all__

@@ -45,6 +45,19 @@ def fill_packed(
     out: tuple[Array, Array, Array] | None,
     /,
 ) -> NotImplementedType | tuple[Array, Array, Array]: ...
+def find_strings(
+    slots: Array,
+    offsets: Array,
+    text: Array,
+    data: Array,
+    lengths: Array,
+    /,
+) -> NotImplementedType | Array: ...
+def find_words(
+    slots: Array,
+    words: Array,
+    /,
+) -> NotImplementedType | Array: ...
 def gather(
     data: Array,
     indices: Array,
@@ -67,6 +80,15 @@ def group_rows(
     num_groups: int,
     /,
 ) -> NotImplementedType | tuple[Array, Array]: ...
+def hash_slots(
+    words: Array,
+    /,
+) -> NotImplementedType | Array: ...
+def hash_strings(
+    data: Array,
+    lengths: Array,
+    /,
+) -> NotImplementedType | Array: ...
 def isa() -> str: ...
 def isas() -> list[str]: ...
 def leave_single_thread() -> None: ...

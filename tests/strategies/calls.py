@@ -17,6 +17,7 @@ from strategies.segments import SEGMENTS
 from strategies.sequences import SEQUENCES
 from strategies.shaping import SHAPING
 from strategies.text import TEXT
+from strategies.vocabularies import VOCABULARIES
 
 DTYPES = {
     "any": ["float32", "float64", "int32", "int64", "uint8", "bool", "datetime64[s]"],
@@ -254,6 +255,7 @@ STRATEGIES = {
     **SEQUENCES,
     **SHAPING,
     **TEXT,
+    **VOCABULARIES,
     **{row.name: _elementwise for row in table},
     "add_padding": _padding_rows,
     "expression": _expression,

@@ -43,4 +43,5 @@ NB_MODULE(_native, module) {
   bind_scans(module);
   bind_softmax(module);
   bind_spreading(module);
+  bind_vocabulary(module);
 }
