@@ -18,6 +18,11 @@ def argsort_within(
     descending: bool,
     /,
 ) -> NotImplementedType | Array: ...
+def bucketize(
+    values: Array,
+    boundaries: Array,
+    /,
+) -> NotImplementedType | Array: ...
 def check_lengths(
     lengths: Array,
     /,
@@ -29,6 +34,10 @@ def cumsum_within(
     exclusive: bool,
     /,
 ) -> NotImplementedType | Array: ...
+def distinct_ids(
+    ids: Array,
+    /,
+) -> NotImplementedType | tuple[Array, Array, Array]: ...
 def enter_single_thread() -> None: ...
 def expand(
     data: Array,
@@ -67,6 +76,19 @@ def group_rows(
     num_groups: int,
     /,
 ) -> NotImplementedType | tuple[Array, Array]: ...
+def hash_ids(
+    ids: Array,
+    state: int,
+    num_buckets: int,
+    /,
+) -> NotImplementedType | Array: ...
+def hash_strings(
+    data: Array,
+    lengths: Array,
+    state: int,
+    num_buckets: int,
+    /,
+) -> NotImplementedType | Array: ...
 def isa() -> str: ...
 def isas() -> list[str]: ...
 def leave_single_thread() -> None: ...
