@@ -17,7 +17,10 @@ cpp/<family>.h, and a function of the same name and parameters into cpp/bind_<fa
 # ruff: noqa: F403
 
 from seqflow.kernels import (
+    bucketing,
+    distinct,
     groups,
+    hashing,
     lengths,
     moves,
     ordering,
@@ -31,9 +34,12 @@ from seqflow.kernels import (
     vocabulary,
 )
 from seqflow.kernels.arrays import check_out, mean_dtype, sum_dtype
+from seqflow.kernels.bucketing import *
 from seqflow.kernels.dispatch import info, isas, num_threads, set_num_threads, single_thread, use
+from seqflow.kernels.distinct import *
 from seqflow.kernels.error import KernelError
 from seqflow.kernels.groups import *
+from seqflow.kernels.hashing import *
 from seqflow.kernels.lengths import *
 from seqflow.kernels.moves import *
 from seqflow.kernels.ordering import *
@@ -58,7 +64,10 @@ __all__ = [
     "sum_dtype",
     "use",
 ]
+__all__ += bucketing.__all__
+__all__ += distinct.__all__
 __all__ += groups.__all__
+__all__ += hashing.__all__
 __all__ += lengths.__all__
 __all__ += moves.__all__
 __all__ += ordering.__all__

@@ -18,6 +18,11 @@ def argsort_within(
     descending: bool,
     /,
 ) -> NotImplementedType | Array: ...
+def bucketize(
+    values: Array,
+    boundaries: Array,
+    /,
+) -> NotImplementedType | Array: ...
 def check_lengths(
     lengths: Array,
     /,
@@ -29,6 +34,10 @@ def cumsum_within(
     exclusive: bool,
     /,
 ) -> NotImplementedType | Array: ...
+def distinct_ids(
+    ids: Array,
+    /,
+) -> NotImplementedType | tuple[Array, Array, Array]: ...
 def enter_single_thread() -> None: ...
 def expand(
     data: Array,
@@ -80,6 +89,17 @@ def group_rows(
     num_groups: int,
     /,
 ) -> NotImplementedType | tuple[Array, Array]: ...
+def hash_ids(
+    ids: Array,
+    state: int,
+    num_buckets: int,
+    /,
+) -> NotImplementedType | Array: ...
+def hash_keys(
+    data: Array,
+    lengths: Array,
+    /,
+) -> NotImplementedType | Array: ...
 def hash_slots(
     words: Array,
     /,
@@ -87,6 +107,8 @@ def hash_slots(
 def hash_strings(
     data: Array,
     lengths: Array,
+    state: int,
+    num_buckets: int,
     /,
 ) -> NotImplementedType | Array: ...
 def isa() -> str: ...
