@@ -10,7 +10,7 @@ from seqflow.errors import JobError, nearest
 from seqflow.job.job import Job
 from seqflow.job.running import open_loader
 from seqflow.loader import BadRows
-from seqflow.vocabulary.keys import as_keys
+from seqflow.vocabulary.keys import as_keys, strings_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,5 +36,6 @@ def _keys(record: Record, name: str) -> pa.Array:
         guess = nearest(name, [*record, *(other.partition(".")[0] for other in record)])
         raise JobError(f"the job prepares no tensor {name!r}{guess}; it prepares {', '.join(record)}")
     lengths = record.parents[tensor]
-    is_text = record[tensor].dtype == "uint8" and lengths is not None
-    return as_keys(record[tensor], record[lengths] if is_text else None)
+    if lengths is not None and record[tensor].dtype == "uint8":
+        return strings_of(record[tensor], record[lengths])
+    return as_keys(record[tensor])
