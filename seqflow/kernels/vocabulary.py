@@ -12,13 +12,13 @@ import numpy as np
 from seqflow.kernels.arrays import Array, int64_counts, int64_integers, rows
 from seqflow.kernels.checks import check_sum, offsets_of
 from seqflow.kernels.dispatch import kernel
-from seqflow.kernels.forms import COUNTS, INTEGERS, NUMBERS
+from seqflow.kernels.forms import BYTES, COUNTS, INTEGERS
 from seqflow.kernels.memory import check_memory
 
 __all__ = ["find_strings", "find_words", "hash_slots", "hash_strings"]
 
 
-@kernel(data=NUMBERS, lengths=COUNTS)
+@kernel(data=BYTES, lengths=COUNTS)
 def hash_strings(data: Array, lengths: Array) -> Array:
     """The hash of each string: uint8 data[sum(lengths)], lengths[B] -> int64 hashes[B].
 
@@ -68,7 +68,7 @@ def find_words(slots: Array, words: Array) -> Array:
     return ids.reshape(words.shape)
 
 
-@kernel(slots=INTEGERS, offsets=COUNTS, text=NUMBERS, data=NUMBERS, lengths=COUNTS)
+@kernel(slots=INTEGERS, offsets=COUNTS, text=BYTES, data=BYTES, lengths=COUNTS)
 def find_strings(slots: Array, offsets: Array, text: Array, data: Array, lengths: Array) -> Array:
     """The id of each string in a table of hashes, 0 where it is not there: int64 ids[B].
 
