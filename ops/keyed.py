@@ -15,6 +15,7 @@ from seqflow import kernels
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.keys import checked_keys, places_of, refuse_duplicates
+from seqflow.ops.shared.map_bounds import bound_divided, bound_joined, bound_picked
 from seqflow.ops.shared.maps import join_maps
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.ops.shared.strings import join
@@ -56,6 +57,7 @@ def _names_table(names: tuple[str, ...]) -> tuple[Array, Array, Array]:
 @op(
     "data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts')], int64 keys'[sum(counts')], int64 counts'[B]",
+    shape=bound_picked,
     depends={"lengths": "keys, lengths, counts", "keys": "keys, counts", "counts": "keys, counts"},
 )
 def keyed_select(
@@ -79,6 +81,7 @@ def keyed_select(
 @op(
     "data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts)], int64 keys'[sum(counts)]",
+    shape=bound_picked,
     depends={"lengths": "keys, lengths, counts", "keys": "keys, counts"},
 )
 def keyed_permute(
@@ -106,6 +109,7 @@ def keyed_permute(
 @op(
     "data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]"
     " -> {values[sum(lengths'), *d], int64 lengths'[B]}*names",
+    shape=bound_divided,
     depends={"lengths": "keys, lengths, counts"},
 )
 def keyed_split(
@@ -127,6 +131,7 @@ def keyed_split(
 @op(
     "data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]"
     " -> {values[sum(lengths'), *d], int64 lengths'[B]}*groups",
+    shape=bound_divided,
     depends={"lengths": "keys, lengths, counts"},
 )
 def regroup(
@@ -187,6 +192,7 @@ def _grouped(
 @op(
     "{like(data) data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]}+"
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts')], int64 keys'[sum(counts')], int64 counts'[B]",
+    shape=bound_joined,
     depends={"lengths": "lengths, counts", "keys": "keys, counts", "counts": "counts"},
 )
 def keyed_concat(

@@ -9,6 +9,7 @@ import numpy as np
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.keys import checked_keys
+from seqflow.ops.shared.map_bounds import bound_by_features, bound_by_tensors, bound_joined
 from seqflow.ops.shared.maps import in_turn, join_maps, row_sizes
 from seqflow.ops.shared.slices import int64
 from seqflow.registry import op
@@ -18,6 +19,7 @@ from seqflow.signature import Ints
 @op(
     "data[B, F], bool presence[B, F] -> values[sum(lengths)], int64 lengths[B], int64 keys[sum(lengths)]",
     caffe2="MergeDenseFeatureTensors",
+    shape=bound_by_features,
     depends={"lengths": "presence", "keys": "presence"},
 )
 def merge_dense_features(data: Array, presence: Array, *, feature_ids: Ints) -> tuple[Array, Array, Array]:
@@ -38,6 +40,7 @@ def merge_dense_features(data: Array, presence: Array, *, feature_ids: Ints) -> 
     "{like(data) data[B, *d], bool presence[B]}+"
     " -> values[sum(lengths), *d], int64 lengths[B], int64 keys[sum(lengths)]",
     caffe2="MergeSingleScalarFeatureTensors",
+    shape=bound_by_tensors,
     depends={"lengths": "presence", "keys": "presence"},
 )
 def merge_scalar_features(
@@ -62,6 +65,7 @@ def merge_scalar_features(
     "{like(data) data[sum(lengths), *d], bool presence[B], lengths[B]}+"
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts)], int64 keys[sum(counts)], int64 counts[B]",
     caffe2="MergeSingleListFeatureTensors",
+    shape=bound_by_tensors,
     depends={"lengths": "presence, lengths", "counts": "presence", "keys": "presence"},
 )
 def merge_list_features(
@@ -90,6 +94,7 @@ def merge_list_features(
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts)], int64 value_keys'[sum(lengths')],"
     " int64 keys[sum(counts)], int64 counts[B]",
     caffe2="MergeSingleMapFeatureTensors",
+    shape=bound_by_tensors,
     depends={
         "lengths": "presence, lengths",
         "counts": "presence",
@@ -126,6 +131,7 @@ def merge_map_features(
     "{like(data) data[sum(lengths), *d], int keys[sum(lengths)], lengths[B]}+"
     " -> values[sum(lengths'), *d], int64 lengths'[B], int64 keys'[sum(lengths')]",
     caffe2="MergeMultiScalarFeatureTensors",
+    shape=bound_joined,
     depends={"lengths": "lengths", "keys": "keys, lengths"},
 )
 def merge_multi_scalar_features(
@@ -147,6 +153,7 @@ def merge_multi_scalar_features(
     "{like(data) data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]}+"
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts')], int64 keys'[sum(counts')], int64 counts'[B]",
     caffe2="MergeMultiListFeatureTensors",
+    shape=bound_joined,
     depends={"lengths": "lengths, counts", "keys": "keys, counts", "counts": "counts"},
 )
 def merge_multi_list_features(
@@ -169,6 +176,7 @@ def merge_multi_list_features(
     " counts[B]}+ -> values[sum(lengths'), *d], int64 lengths'[sum(counts')], int64 value_keys'[sum(lengths')],"
     " int64 keys'[sum(counts')], int64 counts'[B]",
     caffe2="MergeMultiMapFeatureTensors",
+    shape=bound_joined,
     depends={
         "lengths": "lengths, counts",
         "value_keys": "value_keys, lengths, counts",
