@@ -51,7 +51,7 @@ def _texts(names: Any) -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def _names_table(names: tuple[str, ...]) -> tuple[Array, Array, Array]:
     text, sizes = join(list(names))
-    return kernels.hash_slots(kernels.hash_strings(text, sizes)), kernels.lengths_to_offsets(sizes), text
+    return kernels.hash_slots(kernels.words_of_strings(text, sizes)), kernels.lengths_to_offsets(sizes), text
 
 
 @op(

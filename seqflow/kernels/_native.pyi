@@ -84,7 +84,7 @@ def hash_slots(
     words: Array,
     /,
 ) -> NotImplementedType | Array: ...
-def hash_strings(
+def words_of_strings(
     data: Array,
     lengths: Array,
     /,

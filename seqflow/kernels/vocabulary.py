@@ -15,12 +15,12 @@ from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import BYTES, COUNTS, INTEGERS
 from seqflow.kernels.memory import check_memory
 
-__all__ = ["find_strings", "find_words", "hash_slots", "hash_strings"]
+__all__ = ["find_strings", "find_words", "hash_slots", "words_of_strings"]
 
 
 @kernel(data=BYTES, lengths=COUNTS)
-def hash_strings(data: Array, lengths: Array) -> Array:
-    """The hash of each string: uint8 data[sum(lengths)], lengths[B] -> int64 hashes[B].
+def words_of_strings(data: Array, lengths: Array) -> Array:
+    """The word of each string, its hash: uint8 data[sum(lengths)], lengths[B] -> int64 hashes[B].
 
     It starts as `mixed(length)`; each group of 8 bytes, little-endian, the last filled up with zeros, makes
     `mixed(hash ^ group)` of it.
@@ -76,7 +76,7 @@ def find_strings(slots: Array, offsets: Array, text: Array, data: Array, lengths
     """
     slots, offsets, text = _slots(slots), int64_counts(offsets, "offsets"), _bytes(text, "text")
     data, lengths = _bytes(data, "data"), int64_counts(lengths, "lengths")
-    hashes = hash_strings(data, lengths)
+    hashes = words_of_strings(data, lengths)
     starts = offsets_of(lengths)[:-1]
     ids = np.zeros(len(lengths), np.int64)
     for asked, word, found in _probes(slots, hashes):

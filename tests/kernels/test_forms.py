@@ -37,7 +37,7 @@ ROWS = {
     ),
     "gather": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, A([1]), False, None, None)),
     "gather_segment_reduce": ("table", NUMBERS, lambda rows: ("max", rows, A([0, 1]), TWO, 0, None)),
-    "hash_strings": ("data", ["u1"], lambda rows: (rows, TWO)),
+    "words_of_strings": ("data", ["u1"], lambda rows: (rows, TWO)),
     "move_slices": (
         "source", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, A([0]), A([1]), rows.copy(), A([1])),
     ),

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from per_sequence import lengths_arrays, values
+from per_sequence import lengths_arrays, ragged, values
 
 from strategies.text import TEXTS, text_arrays
 
@@ -88,11 +88,47 @@ def _matched(draw: Any, op: Any = None) -> Call:
     return text_arrays(texts), {"names": names}
 
 
+@st.composite
+def _crossed(draw: Any, op: Any = None) -> Call:
+    count, features = draw(st.integers(0, 4)), draw(st.integers(1, 3))
+    lengths = [draw(lengths_arrays(count=count, longest=3)) for _ in range(features)]
+    dtypes = [draw(st.sampled_from(["int32", "int64", "uint64"])) for _ in lengths]
+    data = [values(draw, dtype, int(one.sum())) for dtype, one in zip(dtypes, lengths, strict=True)]
+    buckets = draw(st.sampled_from([1, 7, 2**62]))
+    return {"data": data, "lengths": lengths}, {"num_buckets": buckets, "seed": draw(st.integers(0, 3))}
+
+
+@st.composite
+def _positioned(draw: Any, op: Any) -> Call:
+    """Positions inside each sequence, as many as `picked` says, or K of each; -1 where `fill` is given."""
+    data, lengths = draw(ragged())
+    fill = draw(st.sampled_from([None, 0, 1]))
+    choices = [[*range(int(length)), *([] if fill is None else [-1])] for length in lengths]
+    if op.name == "gather_within":
+        counts = [draw(st.integers(0, 3)) if one else 0 for one in choices]
+    else:
+        counts = [draw(st.integers(0, 3)) if all(choices) else 0] * len(choices)
+    positions = [draw(st.sampled_from(one)) for one, n in zip(choices, counts, strict=True) for _ in range(n)]
+    dtype = draw(st.sampled_from(["int32", "int64"]))
+    inputs = {
+        "data": data,
+        "positions": np.array(positions, dtype),
+        "lengths": lengths,
+        "picked": np.array(counts, "int32"),
+    }
+    if op.name == "gather_within_padded":
+        inputs["positions"] = inputs["positions"].reshape(len(counts), counts[0] if counts else 0)
+    return {name: inputs[name] for name in _names(op)}, {} if fill is None else {"fill": fill}
+
+
 def _names(op: Any) -> list[str]:
     return [argument.name for argument in op.signature.input_arguments]
 
 
 FEATURES = {
+    "cross_features": _crossed,
+    "gather_within": _positioned,
+    "gather_within_padded": _positioned,
     "keyed_concat": _multi,
     "keyed_permute": _keyed,
     "keyed_select": _keyed,
