@@ -288,5 +288,5 @@ def test_lengths_x_gives_a_row_for_each_sequence_and_x_within_keeps_the_rows(op)
     inputs, outputs = op.signature.inputs, op.signature.outputs
     if op.name.startswith("lengths_") and not inputs[0].is_lengths:
         assert all(output.row_name == "B" for output in outputs)
-    if op.name.endswith("_within") and len(outputs) == 1:
+    if op.name.endswith("_within") and len(outputs) == 1 and op.name != "gather_within":  # which picks some
         assert outputs[0].dims == inputs[0].dims

@@ -36,7 +36,7 @@ def table_of_integers(keys: Array) -> Array:
 
 def table_of_strings(data: Array, lengths: Array) -> Array:
     """The table of K distinct strings, which have the ids 1 to K."""
-    slots = kernels.hash_slots(kernels.hash_keys(data, lengths))
+    slots = kernels.hash_slots(kernels.words_of_strings(data, lengths))
     padded = np.zeros(_padded(len(data)), np.uint8)
     padded[: len(data)] = data
     return _joined(1, len(lengths), len(data), slots, kernels.lengths_to_offsets(lengths), padded)

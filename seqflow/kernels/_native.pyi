@@ -95,16 +95,11 @@ def hash_ids(
     num_buckets: int,
     /,
 ) -> NotImplementedType | Array: ...
-def hash_keys(
-    data: Array,
-    lengths: Array,
-    /,
-) -> NotImplementedType | Array: ...
 def hash_slots(
     words: Array,
     /,
 ) -> NotImplementedType | Array: ...
-def hash_strings(
+def words_of_strings(
     data: Array,
     lengths: Array,
     state: int,

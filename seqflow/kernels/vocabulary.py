@@ -12,15 +12,15 @@ import numpy as np
 from seqflow.kernels.arrays import Array, int64_counts, int64_integers, rows
 from seqflow.kernels.checks import check_sum, offsets_of
 from seqflow.kernels.dispatch import kernel
-from seqflow.kernels.forms import COUNTS, INTEGERS, NUMBERS
+from seqflow.kernels.forms import BYTES, COUNTS, INTEGERS
 from seqflow.kernels.memory import check_memory
 
-__all__ = ["find_strings", "find_words", "hash_keys", "hash_slots"]
+__all__ = ["find_strings", "find_words", "hash_slots", "words_of_strings"]
 
 
-@kernel(data=NUMBERS, lengths=COUNTS)
-def hash_keys(data: Array, lengths: Array) -> Array:
-    """The hash of each string: uint8 data[sum(lengths)], lengths[B] -> int64 hashes[B].
+@kernel(data=BYTES, lengths=COUNTS)
+def words_of_strings(data: Array, lengths: Array) -> Array:
+    """The word of each string, its hash: uint8 data[sum(lengths)], lengths[B] -> int64 hashes[B].
 
     It starts as `mixed(length)`; each group of 8 bytes, little-endian, the last filled up with zeros, makes
     `mixed(hash ^ group)` of it.
@@ -68,7 +68,7 @@ def find_words(slots: Array, words: Array) -> Array:
     return ids.reshape(words.shape)
 
 
-@kernel(slots=INTEGERS, offsets=COUNTS, text=NUMBERS, data=NUMBERS, lengths=COUNTS)
+@kernel(slots=INTEGERS, offsets=COUNTS, text=BYTES, data=BYTES, lengths=COUNTS)
 def find_strings(slots: Array, offsets: Array, text: Array, data: Array, lengths: Array) -> Array:
     """The id of each string in a table of hashes, 0 where it is not there: int64 ids[B].
 
@@ -76,7 +76,7 @@ def find_strings(slots: Array, offsets: Array, text: Array, data: Array, lengths
     """
     slots, offsets, text = _slots(slots), int64_counts(offsets, "offsets"), _bytes(text, "text")
     data, lengths = _bytes(data, "data"), int64_counts(lengths, "lengths")
-    hashes = hash_keys(data, lengths)
+    hashes = words_of_strings(data, lengths)
     starts = offsets_of(lengths)[:-1]
     ids = np.zeros(len(lengths), np.int64)
     for asked, word, found in _probes(slots, hashes):

@@ -82,7 +82,7 @@ def test_the_rows_are_what_plain_python_computes(folder: Path) -> None:
     }
     paths = [settings["source.paths"][0]]
     build_vocabulary(str(EXAMPLE), "names", folder / "vocabulary.arrow", max_size=6, input=paths)
-    table = np.random.default_rng(0).normal(size=(24096, 32)).astype("f4")
+    table = np.random.default_rng(0).normal(size=(12288, 32)).astype("f4")
     np.save(folder / "table.npy", table)
     report = run(Job.read(EXAMPLE, settings))
 
@@ -109,6 +109,6 @@ def pooled(uses: dict[str, int], keys: list[str], table: np.ndarray) -> np.ndarr
     for name, count in uses.items():
         data = np.frombuffer(name.encode(), np.uint8)
         hashed = sf.ops.hash_strings(data, [len(data)], num_buckets=4096)[0]
-        row = keys.index(name) + 1 if name in keys else 20000 + hashed
+        row = keys.index(name) + 1 if name in keys else 8192 + hashed
         result += table[row] * math.log1p(count) / total
     return result

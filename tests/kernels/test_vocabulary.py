@@ -30,8 +30,8 @@ def test_words_find_their_ids(keys, asked):
 @given(known=texts, asked=texts)
 def test_strings_find_their_ids(known, asked):
     text, sizes = bytes_of(known)
-    hashes = kernels.hash_keys(text, sizes)
-    np.testing.assert_array_equal(hashes, reference.hash_keys(text, sizes))
+    hashes = kernels.words_of_strings(text, sizes)
+    np.testing.assert_array_equal(hashes, reference.words_of_strings(text, sizes))
     slots, offsets = kernels.hash_slots(hashes), kernels.lengths_to_offsets(sizes)
     for find in (kernels.find_strings, reference.find_strings):
         found = find(slots, offsets, text, *bytes_of([*known, *asked])).tolist()
@@ -40,7 +40,7 @@ def test_strings_find_their_ids(known, asked):
 
 def test_strings_of_one_hash_are_told_apart():
     text, sizes = bytes_of([b"a", b"b"])
-    hashes = kernels.hash_keys(text, sizes)
+    hashes = kernels.words_of_strings(text, sizes)
     slots = kernels.hash_slots(np.repeat(hashes[1], 2))
     for find in (kernels.find_strings, reference.find_strings):
         assert find(slots, np.array([0, 1, 2]), text, text, sizes).tolist() == [0, 2]
@@ -55,7 +55,7 @@ def test_damaged_tables_are_never_read_out_of_bounds(data, size):
     offsets = np.array(data.draw(st.lists(some, max_size=4)), np.int64)
     text, lengths = bytes_of([b"a", b"", b"bc"])
     if data.draw(st.booleans()):
-        slots[:, 0] = kernels.hash_keys(text, lengths)[data.draw(st.integers(0, 2))]
+        slots[:, 0] = kernels.words_of_strings(text, lengths)[data.draw(st.integers(0, 2))]
     found = kernels.find_strings(slots, offsets, text, text, lengths)
     np.testing.assert_array_equal(found, reference.find_strings(slots, offsets, text, text, lengths))
     asked = np.array([0, 1, 9])

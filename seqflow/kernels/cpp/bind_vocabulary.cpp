@@ -123,7 +123,7 @@ const uint8_t *bytes_of(const Buffer &buffer) {
   return buffer.data();
 }
 
-nb::object hash_keys(nb::handle data, nb::handle lengths) {
+nb::object words_of_strings(nb::handle data, nb::handle lengths) {
   const Buffer text(data), counts(lengths);
   const uint8_t *const bytes = bytes_of(text);
   const int64_t num_strings = counts.counts().size;
@@ -169,7 +169,7 @@ nb::object find_strings(nb::handle slots, nb::handle known_offsets, nb::handle k
 }  // namespace
 
 void bind_vocabulary(nb::module_ &module) {
-  bind_kernel(module, "hash_keys", hash_keys);
+  bind_kernel(module, "words_of_strings", words_of_strings);
   bind_kernel(module, "hash_slots", hash_slots);
   bind_kernel(module, "find_words", find_words);
   bind_kernel(module, "find_strings", find_strings);
