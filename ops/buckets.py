@@ -1,4 +1,4 @@
-"""Numbers to buckets between boundaries. A bucket is closed on the right: a boundary belongs to the bucket below it."""
+"""Numbers to buckets between boundaries; a boundary belongs to the bucket below it."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,8 @@ def _at_most_all(ctx: "InferenceContext") -> None:
 def bucketize(x: Array, boundaries: Array, *, nan: NonNegative | None = None) -> Array:
     """The bucket of each number, 0 to K: how many of the ascending `boundaries` are below it.
 
-    So the buckets are (-inf, b0], (b0, b1] … (b_last, inf). NaN goes to the last bucket, or to the one that `nan` says (Caffe2:
-    0). Numbers and boundaries are compared in the dtype that NumPy promotes both to.
+    So the buckets are (-inf, b0], (b0, b1] … (b_last, inf). NaN goes to the last bucket, or to the one that `nan`
+    says (Caffe2: 0). Numbers and boundaries are compared in the dtype that NumPy promotes both to.
 
     >>> bucketize(np.array([0.5, 1.0, 7.0, np.nan]), np.array([1.0, 5.0]))
     array([0, 0, 2, 2])

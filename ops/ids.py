@@ -37,12 +37,8 @@ def unique(x: Array) -> tuple[Array, Array, Array]:
     >>> unique(np.array([30, 10, 30]))
     UniqueResult(unique=array([10, 30]), inverse=array([1, 0, 1]), counts=array([1, 2]))
     """
-    first, codes, counts = kernels.distinct_ids(_as_integers(x))
-    values = x[first]
-    order = kernels.argsort_within(values, np.array([len(values)]))
-    ranks = np.empty_like(order)
-    ranks[order] = np.arange(len(order))
-    return values[order], kernels.gather(ranks, codes), counts[order]
+    first, inverse, counts = kernels.distinct_ids(_as_integers(x))
+    return x[first], inverse, counts
 
 
 def _bound_positions(ctx: "InferenceContext") -> None:
@@ -143,10 +139,20 @@ def merge_id_lists(data: list[Array], lengths: list[Array]) -> tuple[Array, Arra
 
 
 def _as_integers(x: Array) -> Array:
-    """Integers that are equal where the values are: NaN and NaT are one value, -0.0 is 0.0."""
+    """Integers in the same order, equal where the values are: NaN and NaT are one value each, above all else."""
     if x.dtype.kind == "f":
         wide = x.astype(np.float64)
-        wide += 0.0
+        wide += 0.0  # -0.0 is 0.0
         wide[np.isnan(wide)] = np.nan
-        return wide.view(np.int64)
-    return x.view(np.int64) if x.dtype.kind in "mM" or x.dtype == np.uint64 else x.astype(np.int64, copy=False)
+        bits = wide.view(np.int64)
+        return bits ^ ((bits >> 63) & _MOST)
+    if x.dtype.kind in "mM":
+        return x.view(np.int64) - np.int64(1)  # NaT, the smallest, becomes the largest
+    return (
+        x.astype(np.uint64).view(np.int64) ^ ~_MOST
+        if x.dtype == np.uint64
+        else x.astype(np.int64, copy=False)
+    )
+
+
+_MOST = np.int64(2**63 - 1)

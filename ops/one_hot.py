@@ -66,7 +66,8 @@ def batch_one_hot(x: Array, values: Array, lengths: Array, *, dtype: Dtype = FLO
     """
     check_memory((len(x), len(values)), max(x.dtype, dtype, key=lambda one: one.itemsize))
     columns = kernels.lengths_to_segment_ids(lengths)
-    return (x[:, columns] == values).astype(dtype)
+    hot: Array = (x[:, columns] == values).astype(dtype)
+    return hot
 
 
 @op(
@@ -74,10 +75,10 @@ def batch_one_hot(x: Array, values: Array, lengths: Array, *, dtype: Dtype = FLO
     caffe2="BatchBucketOneHot",
 )
 def batch_bucket_one_hot(x: Array, boundaries: Array, lengths: Array, *, dtype: Dtype = FLOAT32) -> Array:
-    """Each column of a matrix as one column for each of its buckets: 1 in the bucket it falls into, as `bucketize` says.
+    """Each column of a matrix as one column for each of its buckets: 1 in the bucket it falls into.
 
     Sequence d of `boundaries` holds those of column d, and makes one bucket more than it has; an empty one makes
-    one, which is always 1. NaN falls into the last bucket.
+    one, which is always 1. Buckets are those of `bucketize`; NaN falls into the last one.
 
     >>> batch_bucket_one_hot(np.array([[2.0, 3.0], [4.0, 1.0]]), np.array([2.5, 1.0, 3.5]), np.array([1, 2]))
     array([[1., 0., 0., 1., 0.],

@@ -68,7 +68,8 @@ def gather_ranges_to_dense(
     `on_mismatch="raise"` an OpError; an empty range always gives zeros. With `keys`, one for each row of `data`,
     the elements of a range come in the order of their keys, equal ones in the order they have.
 
-    >>> gather_ranges_to_dense(np.array([10, 20, 30, 40]), np.array([[[0, 1], [2, 2]], [[3, 1], [0, 0]]]), lengths=[1, 2])
+    >>> ranges = np.array([[[0, 1], [2, 2]], [[3, 1], [0, 0]]])
+    >>> gather_ranges_to_dense(np.array([10, 20, 30, 40]), ranges, lengths=[1, 2])
     [array([[10],
            [40]]), array([[30, 40],
            [ 0,  0]])]

@@ -65,7 +65,9 @@ def _refuse_duplicates(rows: Array, order: Array, counts: Array) -> None:
     if len(second):
         place = int(order[second].min())
         first = int(np.flatnonzero(rows == rows[place])[0])
-        raise OpError(f"indices[{place}] = {rows[place]} is the same as indices[{first}], expected no duplicates")
+        raise OpError(
+            f"indices[{place}] = {rows[place]} is the same as indices[{first}], expected no duplicates"
+        )
 
 
 def _bound_sparse(ctx: "InferenceContext") -> None:
@@ -108,8 +110,8 @@ def sparse_to_dense_mask(
     """A dense row of K features for each example: column k has what the example holds for the id `mask[k]`.
 
     Where it holds nothing for it there is `default`, and `presence` is False: all along the row of an empty
-    example. An id that `mask` does not list is left out, be it negative; of one that occurs twice in an example the last
-    value counts. The ids of `mask` are different from one another.
+    example. An id that `mask` does not list is left out, a negative one too; of one that occurs twice in an
+    example the last value counts. The ids of `mask` are different from one another.
 
     >>> values, ids = np.array([1.0, 2.0, 3.0]), np.array([7, 5, 9])
     >>> sparse_to_dense_mask(values, np.array(-1.0), ids, np.array([2, 0, 1]), mask=[5, 7]).dense

@@ -11,13 +11,10 @@ __all__ = ["distinct_ids"]
 
 @kernel(ids=COUNTS)
 def distinct_ids(ids: Array) -> tuple[Array, Array, Array]:
-    """ids[N] -> int64 first[U], int64 codes[N], int64 counts[U], for U different ids in the order they are first seen.
+    """ids[N] -> int64 first[U], int64 codes[N], int64 counts[U], for U different ids in ascending order.
 
     `first` is where each is first seen, `codes` which of them each id is, `counts` how often it occurs.
     """
     ids = int64_counts(ids, "ids")
     _, first, codes, counts = np.unique(ids, return_index=True, return_inverse=True, return_counts=True)
-    order = np.argsort(first)
-    ranks = np.empty_like(order)
-    ranks[order] = np.arange(len(order))
-    return first[order], ranks[codes.reshape(-1)], counts[order]
+    return first, codes.reshape(-1), counts

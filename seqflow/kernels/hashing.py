@@ -25,8 +25,9 @@ _HALF = np.uint64(32)
 def hash_ids(ids: Array, state: int, num_buckets: int) -> Array:
     """The bucket of each id: ids[*i] -> int64 buckets[*i], bucket(output(state, id)). `state` is given as int64."""
     _check_buckets(num_buckets)
-    numbers = int64_integers(ids, "ids").view(np.uint64)
-    return _bucket(_output(_unsigned(state), numbers), num_buckets)
+    copied = int64_integers(ids, "ids")
+    numbers = copied.reshape(-1).view(np.uint64)
+    return _bucket(_output(_unsigned(state), numbers), num_buckets).reshape(copied.shape)
 
 
 @kernel(data=NUMBERS, lengths=COUNTS)
@@ -63,7 +64,8 @@ def _output(state: Array | np.uint64, k: Array) -> Array:
 def _mix(z: Array) -> Array:
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    mixed: Array = z ^ (z >> np.uint64(31))
+    return mixed
 
 
 def _bucket(bits: Array, num_buckets: int) -> Array:
@@ -72,7 +74,8 @@ def _bucket(bits: Array, num_buckets: int) -> Array:
     upper, lower = bits >> _HALF, bits & _LOW
     middle = upper * low + (lower * low >> _HALF)
     carried = lower * high + (middle & _LOW)
-    return (upper * high + (middle >> _HALF) + (carried >> _HALF)).view(np.int64)
+    buckets: Array = upper * high + (middle >> _HALF) + (carried >> _HALF)
+    return buckets.view(np.int64)
 
 
 def _check_buckets(num_buckets: int) -> None:

@@ -29,7 +29,10 @@ def _gather_ranges(draw: Any, op: Any = None) -> Call:
     """Ranges inside the data."""
     rows = draw(st.integers(0, 5))
     data = values(draw, draw(st.sampled_from(DTYPES)), (rows, *draw(ROW_SHAPES)))
-    return {"data": data, "ranges": _ranges(draw, rows, (draw(st.integers(0, 3)), draw(st.integers(0, 3))))}, {}
+    return {
+        "data": data,
+        "ranges": _ranges(draw, rows, (draw(st.integers(0, 3)), draw(st.integers(0, 3)))),
+    }, {}
 
 
 @st.composite
@@ -48,9 +51,14 @@ def _sparse_to_dense(draw: Any, op: Any = None) -> Call:
     """Indices below the number of rows, with duplicates."""
     count = draw(st.integers(0, 5))
     indices = _below(draw, 4, count)
-    rows = values(draw, draw(st.sampled_from(["float32", "int64", "uint8", "bool"])), (count, *draw(ROW_SHAPES)))
+    rows = values(
+        draw, draw(st.sampled_from(["float32", "int64", "uint8", "bool"])), (count, *draw(ROW_SHAPES))
+    )
     num_rows = {"num_rows": draw(st.integers(4, 6))} if draw(st.booleans()) else {}
-    return {"values": rows, "indices": indices}, {"duplicates": draw(st.sampled_from(["sum", "last"])), **num_rows}
+    return {"values": rows, "indices": indices}, {
+        "duplicates": draw(st.sampled_from(["sum", "last"])),
+        **num_rows,
+    }
 
 
 @st.composite
@@ -69,7 +77,9 @@ def _below_width(draw: Any, op: Any = None) -> Call:
     """Ids below the width of the rows."""
     width, names = draw(st.integers(1, 4)), [argument.name for argument in op.signature.input_arguments]
     if "lengths" not in names:
-        return {"x": _below(draw, width, draw(st.lists(st.integers(0, 3), min_size=1, max_size=2)))}, {"width": width}
+        return {"x": _below(draw, width, draw(st.lists(st.integers(0, 3), min_size=1, max_size=2)))}, {
+            "width": width
+        }
     lengths = draw(lengths_arrays())
     count = int(lengths.sum())
     inputs = {"indices": _below(draw, width, count), "lengths": lengths}
@@ -88,7 +98,10 @@ def _ascending(draw: Any, lengths: Any) -> Any:
 @st.composite
 def _bucketize(draw: Any, op: Any = None) -> Call:
     shape = draw(st.lists(st.integers(0, 4), min_size=1, max_size=2))
-    return {"x": values(draw, draw(ORDERED), shape), "boundaries": _ascending(draw, [draw(st.integers(0, 40))])}, {}
+    return {
+        "x": values(draw, draw(ORDERED), shape),
+        "boundaries": _ascending(draw, [draw(st.integers(0, 40))]),
+    }, {}
 
 
 @st.composite
@@ -108,7 +121,9 @@ def _columns_in_buckets(draw: Any, op: Any = None) -> Call:
 def _dealt_out(draw: Any, op: Any = None) -> Call:
     """Keys, and the rows that each remainder has."""
     parts, row, dtype = draw(st.integers(1, 3)), draw(ROW_SHAPES), draw(st.sampled_from(DTYPES))
-    keys = draw(hnp.arrays(st.sampled_from(["int32", "int64"]), st.integers(0, 6), elements=st.integers(-9, 9)))
+    keys = draw(
+        hnp.arrays(st.sampled_from(["int32", "int64"]), st.integers(0, 6), elements=st.integers(-9, 9))
+    )
     sizes = [int(np.count_nonzero(keys % parts == i)) for i in range(parts)]
     return {"shards": [values(draw, dtype, (size, *row)) for size in sizes], "keys": keys}, {}
 

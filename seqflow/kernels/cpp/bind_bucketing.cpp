@@ -11,7 +11,7 @@ constexpr int64_t WORK_PER_BYTE = 2;
 nb::object bucketize(nb::handle values, nb::handle boundaries) {
   const Buffer rows(values), bounds(boundaries);
   const Type type = rows.type();
-  if (bounds.type() != type || bounds.rank() != 1) decline();
+  if (bounds.type() != type || bounds.rank() != 1 || bounds.extent(0) > INT32_MAX) decline();
   nb::object buckets = empty_array({}, rows, 0, dtype_named(INT64));
   Buffer result(buckets, NUMERIC, true);
   Bucketing job = {};

@@ -8,7 +8,7 @@ namespace seqflow {
 // Ascending boundaries; the bucket of a value is how many of them are below it.
 struct Bucketing {
   const void *values, *boundaries;
-  int64_t num_boundaries;
+  int64_t num_boundaries;  // as int32
   int64_t *out;
 };
 
@@ -50,15 +50,16 @@ void count_boundaries(const T *values, const T *boundaries, int64_t num_boundari
 // Halve the boundaries, for all values of a block in the same steps: no branch depends on the data.
 template <class T>
 void search_boundaries(const T *values, const T *boundaries, int64_t num_boundaries, int64_t *out, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) out[i] = 0;
-  int64_t left = num_boundaries;
+  int32_t below[BUCKETED] = {};
+  T own[BUCKETED] = {};
+  memcpy(own, values, count * sizeof(T));
+  int32_t left = static_cast<int32_t>(num_boundaries);
   for (; left > 1; left -= left / 2) {
-    const T *middle = boundaries + left / 2 - 1;
-    const int64_t half = left / 2;
-    for (int64_t i = 0; i < count; ++i) out[i] += above(values[i], middle[out[i]]) ? half : 0;
+    const T *const middle = boundaries + left / 2 - 1;
+    const int32_t half = left / 2;
+    for (int64_t i = 0; i < BUCKETED; ++i) below[i] += half & -static_cast<int32_t>(above(own[i], middle[below[i]]));
   }
-  if (left)
-    for (int64_t i = 0; i < count; ++i) out[i] += above(values[i], boundaries[out[i]]) ? 1 : 0;
+  for (int64_t i = 0; i < count; ++i) out[i] = below[i] + above(own[i], boundaries[below[i]]);
 }
 
 template <class T>
