@@ -62,6 +62,16 @@ def gather_segment_reduce(
     ignore_index: int | None,
     /,
 ) -> NotImplementedType | Array: ...
+def gather_segment_weigh(
+    table: Array,
+    weights: Array,
+    indices: Array,
+    lengths: Array,
+    positional: bool,
+    empty: Any,
+    ignore_index: int | None,
+    /,
+) -> NotImplementedType | Array: ...
 def group_rows(
     ids: Array,
     num_groups: int,

@@ -12,6 +12,7 @@ from seqflow.expression.functions import by_name, table
 from seqflow.registry import OpDef
 from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import LIKE, AtLeast, Max, Name, Rest, Sum, evaluate
+from strategies.quantized import QUANTIZED
 from strategies.recurrent import RECURRENT
 from strategies.segments import SEGMENTS
 from strategies.sequences import SEQUENCES
@@ -249,6 +250,7 @@ def _same_rows(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 STRATEGIES = {
+    **QUANTIZED,
     **RECURRENT,
     **SEGMENTS,
     **SEQUENCES,
