@@ -86,6 +86,16 @@ def gather_segment_reduce(
     ignore_index: int | None,
     /,
 ) -> NotImplementedType | Array: ...
+def gather_segment_weigh(
+    table: Array,
+    weights: Array,
+    indices: Array,
+    lengths: Array,
+    positional: bool,
+    empty: Any,
+    ignore_index: int | None,
+    /,
+) -> NotImplementedType | Array: ...
 def gather_slices(
     chunks: ChunkedRows,
     starts: Array,

@@ -14,6 +14,7 @@ from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import LIKE, AtLeast, Max, Name, Rest, Sum, evaluate
 from strategies.features import FEATURES
 from strategies.ids import IDS
+from strategies.quantized import QUANTIZED
 from strategies.recurrent import RECURRENT
 from strategies.segments import SEGMENTS
 from strategies.sequences import SEQUENCES
@@ -254,6 +255,7 @@ def _same_rows(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
 STRATEGIES = {
     **FEATURES,
     **IDS,
+    **QUANTIZED,
     **RECURRENT,
     **SEGMENTS,
     **SEQUENCES,
