@@ -26,7 +26,7 @@ def python_features(source, lengths):
     Names come sorted, each once, with the number of its `uses`. A feature without names is left out of the map; an
     empty file has an empty map. A file that is not Python is an OpError with the reason.
 
-    >>> python_features(np.frombuffer(b"import re\nre.sub()", np.uint8), np.array([18])).keys
+    >>> python_features(np.frombuffer(b"import re; re.sub()", np.uint8), np.array([19])).keys
     array([1, 2])
     """
     files = [_uses(file.tobytes(), row) for row, file in enumerate(np.split(source, np.cumsum(lengths)[:-1]))]
