@@ -35,17 +35,28 @@ def parse_integers(data: Tensor, starts: Tensor, stops: Tensor, base: int = 10) 
         starts = starts + (negative | ((first == _SIGNS[0]) & (stops > starts)))
     sizes = stops - starts
     wrong = (sizes <= 0) | (sizes > _MOST_DIGITS[base])
-    found = np.zeros(len(sizes), np.uint64)
     rows = np.flatnonzero(~wrong)
-    for place in range(int(sizes[rows].max(initial=0))):
-        rows = rows[sizes[rows] > place]
-        digits = _DIGITS[data[stops[rows] - 1 - place]]
-        wrong[rows[digits >= base]] = True
-        found[rows] += digits.astype(np.uint64) * np.uint64(base**place)
+    found = np.zeros(len(sizes), np.uint64)
+    found[rows], wrong[rows] = _from_digits(data, stops[rows], sizes[rows], base)
     wrong |= found > np.uint64(np.iinfo(np.int64).max)
     found[wrong] = 0
     numbers = found.view(np.int64)
     return np.where(negative, -numbers, numbers), wrong
+
+
+def _from_digits(data: Tensor, stops: Tensor, sizes: Tensor, base: int) -> tuple[Tensor, Tensor]:
+    """The numbers that end before `stops` and have `sizes` digits, and which of them have other letters."""
+    longest_first = np.argsort(sizes.astype(np.uint8), kind="stable")[::-1]
+    last = stops[longest_first] - 1
+    numbers, wrong = np.zeros(len(sizes), np.uint64), np.zeros(len(sizes), np.bool_)
+    for place in range(int(sizes.max(initial=0))):
+        count = np.count_nonzero(sizes > place)
+        digits = _DIGITS[data[last[:count] - place]]
+        wrong[:count] |= digits >= base
+        numbers[:count] += digits * np.uint64(base**place)
+    order = np.empty_like(longest_first)
+    order[longest_first] = np.arange(len(order))
+    return numbers[order], wrong[order]
 
 
 def parse_floats(data: Tensor, starts: Tensor, stops: Tensor, kind: pa.DataType) -> tuple[Tensor, Tensor]:
