@@ -5,6 +5,8 @@ import sys
 
 import numpy as np
 import pytest
+from caffe2_features import ERRORS as ERRORS_OF_FEATURES
+from caffe2_features import EXAMPLES as EXAMPLES_OF_FEATURES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -15,6 +17,7 @@ from seqflow.caffe2 import (
     TABLE,
     dense,
     elementwise,
+    features,
     lengths,
     names,
     padding,
@@ -22,6 +25,7 @@ from seqflow.caffe2 import (
     run,
     segments,
     sparse,
+    vocabulary,
 )
 from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError, ShapeError, UnknownOpError
 
@@ -228,6 +232,7 @@ EXAMPLES = [
     ("BitwiseAnd", [i32(6), i32(3)], {}, [i32(2)]),
     ("BitwiseOr", [i32(6), i32(3)], {}, [i32(7)]),
     ("BitwiseXor", [i32(6), i32(3)], {}, [i32(5)]),
+    *EXAMPLES_OF_FEATURES,
 ]  # fmt: skip
 
 
@@ -260,7 +265,9 @@ def test_no_operator_is_two_ops():
     assert sorted(filter(None, declared)) == names()
 
 
-@pytest.mark.parametrize("family", [lengths, segments, sparse, padding, rearrange, dense, elementwise])
+@pytest.mark.parametrize(
+    "family", [lengths, segments, sparse, features, vocabulary, padding, rearrange, dense, elementwise]
+)
 def test_what_is_adapted_is_an_operator_that_an_op_declares(family):
     assert set(family.ADAPTERS) <= set(TABLE)
 
@@ -311,6 +318,7 @@ ERRORS = [
     ("TrimDataset", [i32(1, 1, 1), i32(0)], {"fields": ["a:lengths", "a:values"], "multiple_of": 2}, LodError,
      "TrimDataset: a:values has 1 rows, expected 2 or more"),
     ("TrimDataset", [i32(1, -1, 1), i32(0)], {"fields": ["a:lengths", "a:values"], "multiple_of": 2}, LodError, "TrimDataset: "),
+    *ERRORS_OF_FEATURES,
 ]  # fmt: skip
 
 

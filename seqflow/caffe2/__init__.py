@@ -13,7 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.caffe2 import dense, elementwise, lengths, padding, rearrange, segments, sparse
+from seqflow.caffe2 import (
+    dense,
+    elementwise,
+    features,
+    lengths,
+    padding,
+    rearrange,
+    segments,
+    sparse,
+    vocabulary,
+)
 from seqflow.caffe2.adapter import Adapter, Operator, origins
 from seqflow.errors import UnknownOpError, nearest
 
@@ -23,6 +33,8 @@ _ADAPTERS: dict[str, Adapter] = {
     **lengths.ADAPTERS,
     **segments.ADAPTERS,
     **sparse.ADAPTERS,
+    **features.ADAPTERS,
+    **vocabulary.ADAPTERS,
     **padding.ADAPTERS,
     **rearrange.ADAPTERS,
     **dense.ADAPTERS,
