@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seqflow import auto, caffe2, ops, providers
     from seqflow.executor import run
     from seqflow.expression import Expression
-    from seqflow.loader import BadRows, Loader, Packed, Pad, Rows, Shuffle, TokenBudget
+    from seqflow.loader import BadRows, Loader, Mix, Packed, Pad, Rows, Shuffle, TokenBudget
     from seqflow.map_features import features, pool_features
     from seqflow.net import Net
     from seqflow.providers import open
@@ -49,6 +49,7 @@ __all__ = [
     "LoD",
     "LodError",
     "Loader",
+    "Mix",
     "Net",
     "NetError",
     "OpError",
@@ -86,6 +87,7 @@ _ON_FIRST_USE = {
     "Dimension": "shape",
     "Expression": "expression",
     "Loader": "loader",
+    "Mix": "loader",
     "Net": "net",
     "Packed": "loader",
     "Pad": "loader",

@@ -103,6 +103,8 @@ def cos(x: Rows, *, out: Any = None) -> Carried: ...
 
 def cosh(x: Rows, *, out: Any = None) -> Carried: ...
 
+def cross_features(data: collections.abc.Sequence[Rows], *, lengths: collections.abc.Sequence[Lengths] | None = None, num_buckets: int, seed: int = 0) -> Sequence: ...
+
 def ctc_greedy_decode(scores: Rows, *, lengths: Lengths | None = None, blank: int = 0, merge_repeated: builtins.bool = True) -> Sequence: ...
 
 def cumsum_within(data: Rows, *, lengths: Lengths | None = None, reverse: builtins.bool = False, exclusive: builtins.bool = False) -> Sequence: ...
@@ -178,6 +180,13 @@ def gather_padding(data: Rows, *, lengths: Lengths | None = None, before: int = 
 
 def gather_sequences(data: Rows, indices: Rows, *, lengths: Lengths | None = None, out: Any = None) -> Sequence: ...
 
+def gather_within(data: Rows, positions: Rows, *, lengths: Lengths | None = None, picked: Lengths | None = None, fill: Scalar | None = None) -> Sequence: ...
+
+@overload
+def gather_within_padded(data: Rows, positions: Sequence, *, lengths: Lengths | None = None, fill: Scalar | None = None) -> Sequence: ...
+@overload
+def gather_within_padded(data: Rows, positions: Rows, *, lengths: Lengths | None = None, fill: Scalar | None = None) -> Carried: ...
+
 def greater(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
 
 def greater_equal(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
@@ -201,6 +210,35 @@ def interleave(data: collections.abc.Sequence[Rows], *, lengths: collections.abc
 def isfinite(x: Rows, *, out: Any = None) -> Carried: ...
 
 def isnan(x: Rows, *, out: Any = None) -> Carried: ...
+
+class KeyedConcatResult(NamedTuple):
+    values: Sequence
+    lengths: Sequence
+    keys: Sequence
+    counts: Carried
+
+def keyed_concat(data: collections.abc.Sequence[Rows], keys: collections.abc.Sequence[Rows], *, lengths: collections.abc.Sequence[Lengths] | None = None, counts: collections.abc.Sequence[Lengths] | None = None) -> KeyedConcatResult: ...
+
+class KeyedPermuteResult(NamedTuple):
+    values: Sequence
+    lengths: Sequence
+    keys: Sequence
+
+def keyed_permute(data: Rows, keys: Rows, *, lengths: Lengths | None = None, counts: Lengths | None = None, names: int | collections.abc.Sequence[int]) -> KeyedPermuteResult: ...
+
+class KeyedSelectResult(NamedTuple):
+    values: Sequence
+    lengths: Sequence
+    keys: Sequence
+    counts: Carried
+
+def keyed_select(data: Rows, keys: Rows, *, lengths: Lengths | None = None, counts: Lengths | None = None, names: int | collections.abc.Sequence[int]) -> KeyedSelectResult: ...
+
+class KeyedSplitResult(NamedTuple):
+    values: list[Sequence]
+    lengths: list[Carried]
+
+def keyed_split(data: Rows, keys: Rows, *, lengths: Lengths | None = None, counts: Lengths | None = None, names: int | collections.abc.Sequence[int], duplicates: Literal['raise', 'join'] = 'raise') -> KeyedSplitResult: ...
 
 @overload
 def layer_norm(x: Sequence, weight: Rows | None = None, bias: Rows | None = None, *, epsilon: float = 1e-05) -> Sequence: ...
@@ -298,9 +336,66 @@ def lstm(x: Rows, w_ih: Rows, w_hh: Rows, bias: Rows | None = None, h0: Rows | N
 
 def mask_sequences(data: Rows, mask: Rows, *, lengths: Lengths | None = None) -> Sequence: ...
 
+def match_names(data: Rows, *, lengths: Lengths | None = None, names: Any) -> Carried: ...
+
 def matmul(a: Rows, b: Rows) -> Carried: ...
 
 def maximum(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
+
+class MergeDenseFeaturesResult(NamedTuple):
+    values: Sequence
+    lengths: Carried
+    keys: Sequence
+
+def merge_dense_features(data: Rows, presence: Rows, *, feature_ids: int | collections.abc.Sequence[int]) -> MergeDenseFeaturesResult: ...
+
+class MergeListFeaturesResult(NamedTuple):
+    values: Sequence
+    lengths: Sequence
+    keys: Sequence
+    counts: Carried
+
+def merge_list_features(data: collections.abc.Sequence[Rows], presence: collections.abc.Sequence[Rows], *, lengths: collections.abc.Sequence[Lengths] | None = None, feature_ids: int | collections.abc.Sequence[int]) -> MergeListFeaturesResult: ...
+
+class MergeMapFeaturesResult(NamedTuple):
+    values: Sequence
+    lengths: Sequence
+    value_keys: Sequence
+    keys: Sequence
+    counts: Carried
+
+def merge_map_features(data: collections.abc.Sequence[Rows], value_keys: collections.abc.Sequence[Rows], presence: collections.abc.Sequence[Rows], *, lengths: collections.abc.Sequence[Lengths] | None = None, feature_ids: int | collections.abc.Sequence[int]) -> MergeMapFeaturesResult: ...
+
+class MergeMultiListFeaturesResult(NamedTuple):
+    values: Sequence
+    lengths: Sequence
+    keys: Sequence
+    counts: Carried
+
+def merge_multi_list_features(data: collections.abc.Sequence[Rows], keys: collections.abc.Sequence[Rows], *, lengths: collections.abc.Sequence[Lengths] | None = None, counts: collections.abc.Sequence[Lengths] | None = None) -> MergeMultiListFeaturesResult: ...
+
+class MergeMultiMapFeaturesResult(NamedTuple):
+    values: Sequence
+    lengths: Sequence
+    value_keys: Sequence
+    keys: Sequence
+    counts: Carried
+
+def merge_multi_map_features(data: collections.abc.Sequence[Rows], value_keys: collections.abc.Sequence[Rows], keys: collections.abc.Sequence[Rows], *, lengths: collections.abc.Sequence[Lengths] | None = None, counts: collections.abc.Sequence[Lengths] | None = None) -> MergeMultiMapFeaturesResult: ...
+
+class MergeMultiScalarFeaturesResult(NamedTuple):
+    values: Sequence
+    lengths: Carried
+    keys: Sequence
+
+def merge_multi_scalar_features(data: collections.abc.Sequence[Rows], keys: collections.abc.Sequence[Rows], *, lengths: collections.abc.Sequence[Lengths] | None = None) -> MergeMultiScalarFeaturesResult: ...
+
+class MergeScalarFeaturesResult(NamedTuple):
+    values: Sequence
+    lengths: Carried
+    keys: Sequence
+
+def merge_scalar_features(data: collections.abc.Sequence[Rows], presence: collections.abc.Sequence[Rows], *, feature_ids: int | collections.abc.Sequence[int]) -> MergeScalarFeaturesResult: ...
 
 def minimum(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
 
@@ -362,6 +457,12 @@ def reduce_max(x: Rows, *, axes: int | collections.abc.Sequence[int] | None = No
 def reduce_mean(x: Rows, *, axes: int | collections.abc.Sequence[int] | None = None, keepdims: builtins.bool = False, empty: Scalar = 0) -> Carried: ...
 
 def reduce_sum(x: Rows, *, axes: int | collections.abc.Sequence[int] | None = None, keepdims: builtins.bool = False, empty: Scalar = 0) -> Carried: ...
+
+class RegroupResult(NamedTuple):
+    values: list[Sequence]
+    lengths: list[Carried]
+
+def regroup(data: Rows, keys: Rows, *, lengths: Lengths | None = None, counts: Lengths | None = None, groups: Any, duplicates: Literal['raise', 'join'] = 'raise') -> RegroupResult: ...
 
 def relu(x: Rows, *, out: Any = None) -> Carried: ...
 
@@ -489,6 +590,13 @@ def tile(x: Rows, *, repeats: int | collections.abc.Sequence[int]) -> Carried: .
 def tokenize(data: Rows, *, lengths: Lengths | None = None, tokenizer: Any, special_tokens: builtins.bool = True, errors: Literal['strict', 'replace'] = 'strict') -> Sequence: ...
 
 def tokens_to_bytes(tokens: Rows, *, lengths: Lengths | None = None, offset: int = 0) -> Sequence: ...
+
+class TopkWithinResult(NamedTuple):
+    values: Sequence
+    lengths: Carried
+    positions: Sequence
+
+def topk_within(data: Rows, scores: Rows, *, lengths: Lengths | None = None, k: int) -> TopkWithinResult: ...
 
 def train_tokenizer(data: Rows, *, lengths: Lengths | None = None, vocabulary_size: int, min_frequency: int = 2, special_tokens: Any = (), errors: Literal['strict', 'replace'] = 'strict') -> Carried: ...
 

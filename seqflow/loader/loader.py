@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import islice
@@ -23,7 +23,7 @@ from seqflow.loader.dealing import TAILS, Deal, Rotation
 from seqflow.loader.lengths_index import LengthsIndex, index_key, lengths_of, read_index, write_index
 from seqflow.loader.options import check_options
 from seqflow.loader.order import Shuffle
-from seqflow.loader.padding import Pad
+from seqflow.loader.padding import Pad, pads_of
 from seqflow.loader.plans import BatchPlan, batch_plan
 from seqflow.loader.provenance import NET_ERRORS, ROW_ERRORS
 from seqflow.loader.reading import Read, Spot, WindowReader
@@ -66,7 +66,8 @@ class Loader:
     prepared rows: it is made when it is first needed, by one pass over the data, and used from then on.
 
     `memory` bounds the bytes of windows read ahead and in use, by default four windows; `threads` read and make
-    batches, 0 does everything in the thread that iterates. `fill` and `valid` say what null values become,
+    batches, 0 does everything in the thread that iterates. With `reuse` a batch is valid until the next one is
+    asked for, which may have its memory. `fill` and `valid` say what null values become,
     `bad_rows` what happens to rows that cannot be used.
 
     Each `iter(loader)` gives the batches of one epoch, and `epoch` advances when it is exhausted. `state_dict()`
@@ -83,7 +84,7 @@ class Loader:
         prepare: Net | str | Transform | None = None,
         net: Net | str | Transform | None = None,
         batch: BatchPlan | int = 256,
-        pad: Mapping[str, Pad | int | float] | None = None,
+        pad: Mapping[str, Pad | float] | Pad | float | None = None,
         constants: Mapping[str, Any] | None = None,
         shuffle: Shuffle | bool | None = None,
         window: int | str = "64 MiB",
@@ -95,6 +96,7 @@ class Loader:
         steps_per_epoch: int | None = None,
         index: str | os.PathLike[str] | None = None,
         threads: int | None = None,
+        reuse: bool = False,
         bad_rows: str | BadRows = "raise",
         fill: Any = None,
         valid: bool = False,
@@ -108,7 +110,6 @@ class Loader:
             transform_of(prepare), transform_of(net), dict(constants or {})
         )
         self.batch = batch_plan(batch)
-        self.pad = {name: how if isinstance(how, Pad) else Pad(how) for name, how in (pad or {}).items()}
         self.shuffle = _shuffle(shuffle)
         self.window = _bytes("window", window)
         self.streams = _count("streams", streams)
@@ -117,8 +118,10 @@ class Loader:
         self.steps_per_epoch = None if steps_per_epoch is None else _count("steps_per_epoch", steps_per_epoch)
         self.index = None if index is None else Path(index).expanduser()
         self.threads = _threads(threads)
+        self.reuse = reuse
         self.bad_rows = BadRows(bad_rows) if isinstance(bad_rows, str) else bad_rows  # type: ignore[arg-type]
         self.fill, self.valid = fill, valid
+        self.pad: Mapping[str, Pad] = {} if pad is None else pads_of(pad, self._pad_record(pad))
         self.epoch = 0
         self._stats = Stats()
         self._start: Position | None = None
@@ -233,35 +236,60 @@ class Loader:
     def __iter__(self) -> Generator[Record, None, None]:
         start = self._start or Position(self.epoch, 0, {})
         self._start = None
+        self._stats = Stats()
+        handler = BadRowHandler(self.bad_rows, self.source.files)
+        workers = Workers(self.threads)
+        self._place = start
+        finished = False
+        try:
+            yield from self.run(start, workers, handler)
+            finished = True
+            if self._place.epoch == start.epoch:
+                self.epoch, self._place = start.epoch + 1, None
+        finally:
+            workers.close()
+            handler.close(keep=finished)
+
+    def run(
+        self,
+        start: Position,
+        workers: Workers,
+        handler: BadRowHandler,
+        numbers: Iterator[int] | None = None,
+    ) -> Run:
+        """The batches from a position on: those of this rank, or some by their numbers in the epoch, in order."""
         recipe, epoch = self.recipe, start.epoch
+        deal = self.deal if numbers is None else Deal()
         rotation, crossing = self._rotation(recipe, epoch)
         if not rotation.counted:
             self._check_counts(rotation, start)
             for stream, checkpoint in start.windows.items():
                 rotation.streams[stream].start_at(checkpoint)
-        stats = self._stats = Stats()
-        handler = BadRowHandler(self.bad_rows, self.source.files)
-        workers = Workers(self.threads)
         reader = WindowReader(
             recipe, self._reading(recipe), epoch, workers,
             lambda spot: _window(rotation, spot),
-            rotation.upcoming(self.deal, start.batch),
+            rotation.upcoming(deal, start.batch),
             self.memory,
         )  # fmt: skip
-        run = Run(
-            recipe, epoch, rotation, self.deal, start.batch, reader, workers, stats, handler, crossing,
-            self._handed_out,
+        return Run(
+            recipe, epoch, rotation, deal, start.batch, reader, workers, self._stats, handler, crossing,
+            self._handed_out, self.reuse, numbers,
         )  # fmt: skip
-        self._place = start
-        finished = False
-        try:
-            yield from run
-            finished = True
-            if self._place.epoch == epoch:
-                self.epoch, self._place = epoch + 1, None
-        finally:
-            workers.close()
-            handler.close(keep=finished)
+
+    @property
+    def place(self) -> Position | None:
+        """The place behind the last batch handed out."""
+        return self._place
+
+    def begin(self, start: Position) -> None:
+        """Count anew, from a position on, for a run of some batches."""
+        self._stats, self._place = Stats(), start
+
+    def counts_rows(self) -> bool:
+        """Whether the rows of each window are known before anything is read, and batches have a number of them."""
+        if self.source.read_once:
+            return False
+        return self._rotation(self.recipe, self.epoch)[1] is not None
 
     def _handed_out(self, run: Run, turn: Turn) -> None:
         rotation = run.rotation
@@ -275,8 +303,9 @@ class Loader:
     def _parts(self) -> list[Part]:
         """The blocks of the source, listed once."""
         if self._listed is None:
-            self._listed = [] if self.source.read_once else list(self.recipe.parts())
-            check_blocks(self.recipe, self._listed)
+            parts = [] if self.source.read_once else list(self.recipe.parts())
+            check_blocks(self.recipe, parts)
+            self._listed = parts
         return self._listed
 
     def _rotation(self, recipe: Recipe, epoch: int) -> tuple[Rotation, Crossing | None]:
@@ -363,6 +392,10 @@ class Loader:
         empty = self.source.schema.empty_table()
         record: Record = from_arrow(empty, columns=self.columns, fill=self.fill, valid=self.valid)
         return record
+
+    def _pad_record(self, pad: Any) -> Record:
+        """A record that shows which columns may be padded, where `pad` doesn't name them."""
+        return Record({}, {}, 0) if isinstance(pad, Mapping) else self._empty_rows()
 
     def _empty_rows(self) -> Record:
         record = self._empty_source()

@@ -20,6 +20,7 @@ from seqflow.loader.streams import Place
 from seqflow.loader.workers import Task, Workers
 from seqflow.net import Net
 from seqflow.record import Record, slice_rows
+from seqflow.record.batch_memory import BatchMemory
 
 _MOST_BATCHES = 8
 _MOST_CELLS = 1 << 18
@@ -49,6 +50,8 @@ class Made:
     size: BatchSize
     batch: Record | None
     error: BaseException | None = None
+    memory: BatchMemory | None = None
+    """Where the batch lies, to be used again after it."""
 
 
 class Waiting(Exception):
@@ -74,6 +77,8 @@ class Run:
         handler: BadRowHandler,
         crossing: Crossing | None,
         handed_out: Callable[[Run, Turn], None],
+        reuse: bool,
+        numbers: Iterator[int] | None = None,
     ) -> None:
         self.recipe, self.epoch, self.rotation, self.deal = recipe, epoch, rotation, deal
         self._reader, self._workers, self._stats, self._handler = reader, workers, stats, handler
@@ -84,6 +89,11 @@ class Run:
         self._ahead: deque[Task[list[Made]]] = deque()
         self._counted: set[Spot] = set()
         self._first = True
+        self._reuse = reuse
+        self._free: list[BatchMemory] = []
+        self._numbers = numbers
+        """The batches to make, where they are not those of a rank."""
+        self._number: int | None = None
         self.next_round = start
 
     def __iter__(self) -> Iterator[Record]:
@@ -102,9 +112,12 @@ class Run:
                     raise made.error
                 batch = self._finish(made)
                 self._hand_out(made)
+                memory = made.memory
                 del made
                 yield batch
                 del batch  # the consumer may drop it before the next one is made
+                if memory is not None:
+                    self._free.append(memory)
                 self._make_ahead()
 
     def _finish(self, made: Made) -> Record:
@@ -150,6 +163,8 @@ class Run:
 
     def _next_turn(self, *, wait: bool) -> Turn | None:
         """The rank's next batch; None behind the last."""
+        if self._numbers is not None:
+            return self._next_number(self._numbers, wait=wait)
         first = self._round
         turn = self._turn(first + self.deal.rank, wait=wait)
         if self.deal.world_size > 1:
@@ -157,6 +172,25 @@ class Run:
         if turn is not None:
             self._round += self.deal.world_size
         return turn
+
+    def _next_number(self, numbers: Iterator[int], *, wait: bool) -> Turn | None:
+        if self._number is None:
+            self._number = next(numbers, None)
+        if self._number is None:
+            return None
+        turn = self._turn(self._number, wait=wait)
+        if turn is not None:
+            self._number = None
+        return turn
+
+    def has(self, batch: int) -> bool:
+        """Whether the epoch has this batch; windows before it are planned where nobody has counted their batches."""
+        return self._locate(batch, wait=True) is not None
+
+    def num_batches(self) -> int:
+        """The batches of the epoch, once its end was seen."""
+        total = self.rotation.total
+        return sum(stream.last for stream in self.rotation.streams) if total is None else total
 
     def _of_last_round(self, turn: Turn | None, first: int, *, wait: bool) -> Turn | None:
         """The same batch where its round is complete; else what the tail makes of it."""
@@ -238,19 +272,29 @@ class Run:
         made = []
         for turn in turns:
             started = perf_counter()
+            memory = self._memory()
             try:
-                size, batch = self._make(turn)
+                size, batch = self._make(turn, memory)
                 if isinstance(self.recipe.net, Net):
                     batch = self._run_net(turn, batch)
             except BaseException as error:
                 made.append(Made(turn, BatchSize(0, 0, 0), None, error))
                 break
             self._stats.add_making(perf_counter() - started)
-            made.append(Made(turn, size, batch))
+            made.append(Made(turn, size, batch, None, memory))
         return made
 
-    def _make(self, turn: Turn) -> tuple[BatchSize, Record]:
-        batch = turn.batches.make(turn.number)
+    def _memory(self) -> BatchMemory | None:
+        """Memory that no batch is in any more, where batches may share it."""
+        if not self._reuse:
+            return None
+        try:
+            return self._free.pop()
+        except IndexError:
+            return BatchMemory()
+
+    def _make(self, turn: Turn, memory: BatchMemory | None) -> tuple[BatchSize, Record]:
+        batch = turn.batches.make(turn.number, memory)
         return self._size(turn), slice_rows(batch, 0, 0) if turn.empty else batch
 
     def _run_net(self, turn: Turn, batch: Record) -> Record:
