@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow import kernels, registry
-from seqflow.errors import OpError, OpTypeError, UnknownColumnError, nearest
+from seqflow.errors import LodError, OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.keys import checked_keys, places_of, refuse_duplicates
 from seqflow.record import Record, from_arrow, take_rows
@@ -106,7 +106,9 @@ def _values_of_pairs(record: Record, column: str, num_pairs: int) -> Record:
     own = {name: _inner(name, inside) for name in record if name == inside or name.startswith(f"{inside}.")}
     tensors = {inner: record[name] for name, inner in own.items()}
     parents = {inner: own.get(record.parents[name] or "") for name, inner in own.items()}
-    assert all(record.parents[name] == rows for name, inner in own.items() if parents[inner] is None)
+    outside = [name for name, inner in own.items() if parents[inner] is None and record.parents[name] != rows]
+    if outside:
+        raise LodError(f"{outside[0]} does not hold the rows that {rows} describes, so {column} is no map")
     dictionaries = {
         inner: record.dictionaries[name] for name, inner in own.items() if name in record.dictionaries
     }

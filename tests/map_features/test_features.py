@@ -8,11 +8,19 @@ from hypothesis import strategies as st
 
 import seqflow as sf
 from seqflow.errors import OpTypeError, UnknownColumnError
+from seqflow.record import Record
 
 IDS = pa.map_(pa.int64(), pa.list_(pa.int64()))
 NAMED = pa.map_(pa.string(), pa.list_(pa.int64()))
 PROPOSAL = pa.table(
     {"f": pa.array([[(1, [10, 11]), (3, [101])], [(1, [11]), (2, [50]), (3, [102, 103])]], IDS)}
+)
+
+
+NO_MAP = Record(
+    {"f.lengths": np.array([1]), "f.keys": np.array([1]), "f.values": np.array([5])},
+    {"f.lengths": None, "f.keys": "f.lengths", "f.values": None},
+    1,
 )
 
 
@@ -90,6 +98,7 @@ def test_it_is_a_prepare_function_of_a_loader(tmp_path):
         (lambda: sf.features(PROPOSAL, "f", {1: "x", 2: "x"}), sf.OpError, "gives two features one name"),
         (lambda: sf.features(table([[], [("a", []), ("a", [])]]), "f", ["a"]), sf.OpError,
          r"keys\[1\] = a is in row 1 already, expected each key once in a row"),
+        (lambda: sf.features(NO_MAP, "f", [1]), sf.LodError, "f.values does not hold the rows that f.lengths describes"),
     ],
 )  # fmt: skip
 def test_what_it_cannot_do_is_said(run, error, message):
