@@ -44,17 +44,15 @@ def pool_features(
         attributes["ignore_index"] = ignore_index
     pooled: dict[str, Array] = {}
     for name in names:
-        found = {"lengths": record[f"{name}.lengths"], "indices": _ids(record, name, ignore_index)}
-        inputs = [
-            _given(name, "table", tables)
-            if argument.name == "table"
-            else _weights(name, record, weights)
-            if argument.name == "weights"
-            else found[argument.name]
-            for argument in op.signature.input_arguments
-        ]
+        inputs = {
+            "table": _given(name, "table", tables),
+            "indices": _ids(record, name, ignore_index),
+            "lengths": record[f"{name}.lengths"],
+        }
+        if any(argument.name == "weights" for argument in op.signature.input_arguments):
+            inputs["weights"] = _weights(name, record, weights)
         try:
-            pooled[name] = op.call(*inputs, **attributes)
+            pooled[name] = op.call(**inputs, **attributes)
         except OpError as error:
             error.add_note(f"in pool_features, for the feature {name!r}")
             raise

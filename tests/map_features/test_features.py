@@ -139,7 +139,7 @@ def test_missing_ids_are_left_out_where_they_are_nulls_or_a_number():
     [
         (lambda record: sf.pool_features(TABLE, record, ["a"], "som"), r"reduce is 'som' \(did you mean 'sum'\?\)"),
         (lambda record: sf.pool_features({"b": TABLE}, record, ["a"]), "there is no table for the feature 'a'"),
-        (lambda record: sf.pool_features(TABLE, record, ["c"]), "the record has no tensor 'c.lengths'"),
+        (lambda record: sf.pool_features(TABLE, record, ["c"]), "the record has no tensor 'c.values'"),
         (lambda record: sf.pool_features(TABLE[:1], record, ["a"]), r"indices\[1\] = 2"),
         (lambda record: sf.pool_features(TABLE, {**record, "b.lengths": [1], "b.values": [0]}, ["a", "b"]),
          "expected as many of each"),
@@ -148,3 +148,23 @@ def test_missing_ids_are_left_out_where_they_are_nulls_or_a_number():
 def test_what_pooling_cannot_do_is_said(run, message):
     with pytest.raises(sf.SeqflowError, match=message):
         run(sf.features(CLICKS, "f", ["a"]))
+
+
+def test_weights_are_arrays_or_tensors_of_the_record_and_any_pooling_op_is_taken():
+    signature = "float table[R, *d], float weights[sum(lengths)], index(R) indices[sum(lengths)], lengths[B] -> out[B, *d]"
+
+    @sf.op(signature)
+    def sparse_lengths_scaled(table, weights, indices, lengths):
+        """Weighted sums; an empty segment gives 0."""
+        return sf.ops.lengths_sum(table[indices] * weights[:, None], lengths)
+
+    record = sf.features(CLICKS, "f", ["a"])
+    weights = np.array([1, 2, 3], np.float32)
+    try:
+        by_array = sf.pool_features(TABLE, record, ["a"], "scaled", weights={"a": weights})
+        by_name = sf.pool_features(TABLE, {**record, "w": weights}, ["a"], "scaled", weights={"a": "w"})
+        with pytest.raises(sf.OpError, match="weights are missing"):
+            sf.pool_features(TABLE, record, ["a"], "scaled")
+    finally:
+        sf.registry.unregister("sparse_lengths_scaled")
+    assert by_array["a"].tolist() == by_name["a"].tolist() == [[201, -201], [0, 0], [30, -30]]
