@@ -5,6 +5,8 @@ import sys
 
 import numpy as np
 import pytest
+from caffe2_features import ERRORS as ERRORS_OF_FEATURES
+from caffe2_features import EXAMPLES as EXAMPLES_OF_FEATURES
 from caffe2_ids import ERRORS as ERRORS_OF_IDS
 from caffe2_ids import EXAMPLES as EXAMPLES_OF_IDS
 from hypothesis import given, settings
@@ -18,6 +20,7 @@ from seqflow.caffe2 import (
     dense,
     dense_sparse,
     elementwise,
+    features,
     ids,
     lengths,
     names,
@@ -30,6 +33,7 @@ from seqflow.caffe2 import (
     run,
     segments,
     sparse,
+    vocabulary,
 )
 from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError, ShapeError, UnknownOpError
 
@@ -237,6 +241,7 @@ EXAMPLES = [
     ("BitwiseOr", [i32(6), i32(3)], {}, [i32(7)]),
     ("BitwiseXor", [i32(6), i32(3)], {}, [i32(5)]),
     *EXAMPLES_OF_IDS,
+    *EXAMPLES_OF_FEATURES,
 ]  # fmt: skip
 
 
@@ -270,8 +275,8 @@ def test_no_operator_is_two_ops():
 
 
 FAMILIES = [
-    lengths, segments, sparse, ranges, dense_sparse, partitioning, ids, one_hot, padding, rearrange, recurrent, dense,
-    elementwise,
+    lengths, segments, sparse, ranges, dense_sparse, partitioning, ids, one_hot, features, vocabulary, padding,
+    rearrange, recurrent, dense, elementwise,
 ]  # fmt: skip
 
 
@@ -327,6 +332,7 @@ ERRORS = [
      "TrimDataset: a:values has 1 rows, expected 2 or more"),
     ("TrimDataset", [i32(1, -1, 1), i32(0)], {"fields": ["a:lengths", "a:values"], "multiple_of": 2}, LodError, "TrimDataset: "),
     *ERRORS_OF_IDS,
+    *ERRORS_OF_FEATURES,
 ]  # fmt: skip
 
 
