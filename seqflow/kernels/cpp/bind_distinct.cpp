@@ -129,36 +129,59 @@ bool number_by_hash(const T *ids, int64_t size, Distinct &found, int64_t *codes)
 struct Placed {
   uint64_t value;
   int64_t place;
+
+  bool operator<(const Placed &other) const {
+    return value != other.value ? value < other.value : place < other.place;
+  }
 };
 
-// Sorted by digits, from the last one on: stable, and in the same time for any data.
+constexpr int BITS = 8, VALUES = 1 << BITS;
+
+inline int digit(uint64_t value, int shift) { return static_cast<int>((value >> shift) % VALUES); }
+
+// Counts to where each digit begins.
+inline void add_up(int64_t *counts) {
+  for (int64_t value = 0, before = 0; value < VALUES; ++value) {
+    const int64_t count = counts[value];
+    counts[value] = before;
+    before += count;
+  }
+}
+
+// Sort by the lowest bits, digit by digit from the last one on.
+void sort_part(Placed *part, Placed *other, int64_t size, int bits) {
+  if (size <= VALUES) return std::sort(part, part + size);
+  Placed *from = part, *to = other;
+  for (int shift = 0; shift < bits; shift += BITS, std::swap(from, to)) {
+    int64_t next[VALUES] = {};
+    for (int64_t i = 0; i < size; ++i) ++next[digit(from[i].value, shift)];
+    add_up(next);
+    for (int64_t i = 0; i < size; ++i) to[next[digit(from[i].value, shift)]++] = from[i];
+  }
+  if (from != part) std::copy(from, from + size, part);
+}
+
+// In parts by the highest digit, and each part, which may fit the cache, by the others: in the same time for any data.
 template <class T>
-std::vector<Placed> sorted(const T *ids, int64_t size, int64_t least) {
-  constexpr int BITS = 8, VALUES = 1 << BITS, DIGITS = 64 / BITS;
+std::vector<Placed> sorted(const T *ids, int64_t size, int64_t least, uint64_t span) {
+  const int bits = span < VALUES ? 0 : 64 - BITS - __builtin_clzll(span);
+  const auto above = [&](int64_t i) {
+    return static_cast<uint64_t>(static_cast<int64_t>(ids[i])) - static_cast<uint64_t>(least);
+  };
   std::vector<Placed> placed(size), other(size);
-  std::vector<int64_t> counts(DIGITS * VALUES);
-  for (int64_t i = 0; i < size; ++i) {
-    placed[i] = {static_cast<uint64_t>(static_cast<int64_t>(ids[i])) - static_cast<uint64_t>(least), i};
-    for (int digit = 0; digit < DIGITS; ++digit)
-      ++counts[digit * VALUES + (placed[i].value >> (digit * BITS)) % VALUES];
-  }
-  for (int digit = 0; digit < DIGITS; ++digit) {
-    int64_t *next = &counts[digit * VALUES];
-    if (next[(placed[0].value >> (digit * BITS)) % VALUES] == size) continue;  // all have the same
-    for (int64_t value = 0, before = 0; value < VALUES; ++value) {
-      const int64_t count = next[value];
-      next[value] = before;
-      before += count;
-    }
-    for (const Placed &one : placed) other[next[(one.value >> (digit * BITS)) % VALUES]++] = one;
-    placed.swap(other);
-  }
+  for (int64_t i = 0; i < size; ++i) other[i] = {above(i), i};
+  int64_t next[VALUES] = {};
+  for (const Placed &one : other) ++next[digit(one.value, bits)];
+  add_up(next);
+  for (const Placed &one : other) placed[next[digit(one.value, bits)]++] = one;
+  for (int64_t part = 0, begin = 0; part < VALUES; begin = next[part++])
+    sort_part(placed.data() + begin, other.data() + begin, next[part] - begin, bits);
   return placed;
 }
 
 template <class T>
-void number_by_sorting(const T *ids, int64_t size, int64_t least, Distinct &found, int64_t *codes) {
-  const std::vector<Placed> placed = sorted(ids, size, least);
+void number_by_sorting(const T *ids, int64_t size, int64_t least, uint64_t span, Distinct &found, int64_t *codes) {
+  const std::vector<Placed> placed = sorted(ids, size, least, span);
   for (int64_t i = 0; i < size; ++i) {
     if (i == 0 || placed[i].value != placed[i - 1].value) {
       found.first.push_back(placed[i].place);
@@ -183,7 +206,7 @@ void number(const void *values, int64_t size, Distinct &found, int64_t *codes) {
   if (span < static_cast<uint64_t>(2 * size))
     number_by_table(ids, size, low, span + 1, found, codes);
   else if (!number_by_hash(ids, size, found, codes))
-    number_by_sorting(ids, size, low, found, codes);
+    number_by_sorting(ids, size, low, span, found, codes);
 }
 
 nb::object distinct_ids(nb::handle ids) {
