@@ -2,16 +2,16 @@
 
     python benchmarks/ids.py [NAME …] [--rounds 15] [--threads 1]
 
-The table is that of `ops.py`. Each op is meant to take at most twice the time of a copy of as many bytes, or half the time of every
-peer: rows say which of the two they keep. `torch` runs on as many threads as we do.
+The table is that of `ops.py`. Each op is meant to take at most twice the time of a copy of its result, or half the
+time of every peer; the limits are of the latter. `torch` runs on as many threads as we do.
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from ops import Call, Row, main, optional
 
+from ops import Call, Row, main, optional
 from seqflow import ops
 
 torch, pandas = optional("torch"), optional("pandas")

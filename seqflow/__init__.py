@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seqflow import auto, caffe2, ops, providers
     from seqflow.executor import run
     from seqflow.expression import Expression
-    from seqflow.loader import BadRows, Loader, Packed, Rows, TokenBudget
+    from seqflow.loader import BadRows, Loader, Mix, Packed, Pad, Rows, Shuffle, TokenBudget
     from seqflow.net import Net
     from seqflow.providers import open
     from seqflow.record.from_arrow import from_arrow
@@ -47,16 +47,19 @@ __all__ = [
     "LoD",
     "LodError",
     "Loader",
+    "Mix",
     "Net",
     "NetError",
     "OpError",
     "Packed",
+    "Pad",
     "PartialShape",
     "ProviderError",
     "Rows",
     "SeqflowError",
     "Sequence",
     "ShapeError",
+    "Shuffle",
     "TensorSlice",
     "TensorSpec",
     "TokenBudget",
@@ -79,11 +82,14 @@ _ON_FIRST_USE = {
     "Dimension": "shape",
     "Expression": "expression",
     "Loader": "loader",
+    "Mix": "loader",
     "Net": "net",
     "Packed": "loader",
+    "Pad": "loader",
     "PartialShape": "shape",
     "Rows": "loader",
     "Sequence": "sequence",
+    "Shuffle": "loader",
     "TensorSlice": "tensor",
     "TensorSpec": "tensor",
     "TokenBudget": "loader",

@@ -18,6 +18,7 @@ cpp/<family>.h, and a function of the same name and parameters into cpp/bind_<fa
 
 from seqflow.kernels import (
     bucketing,
+    chunks,
     distinct,
     groups,
     hashing,
@@ -34,6 +35,7 @@ from seqflow.kernels import (
 )
 from seqflow.kernels.arrays import check_out, mean_dtype, sum_dtype
 from seqflow.kernels.bucketing import *
+from seqflow.kernels.chunks import *
 from seqflow.kernels.dispatch import info, isas, num_threads, set_num_threads, single_thread, use
 from seqflow.kernels.distinct import *
 from seqflow.kernels.error import KernelError
@@ -63,6 +65,7 @@ __all__ = [
     "use",
 ]
 __all__ += bucketing.__all__
+__all__ += chunks.__all__
 __all__ += distinct.__all__
 __all__ += groups.__all__
 __all__ += hashing.__all__

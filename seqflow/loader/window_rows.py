@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
-from seqflow.record import Record, nbytes
-from seqflow.record.gathering import gather_rows
+from seqflow.loader.padding import Pad, Padding
+from seqflow.record import Record, nbytes, slice_rows
+from seqflow.record.batch_memory import BatchMemory
+from seqflow.record.gathering import RowSource
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,14 +20,30 @@ class WindowRows:
     """The rows of some records, one record after another or in another order.
 
     `order[i]` is the number of row i, counted over the records in turn; None where it is i. The records are not
-    joined: batches are gathered straight from them.
+    joined: batches are gathered straight from them, with the columns of `pads` padded. Threads may share it.
     """
 
     records: Sequence[Record]
     order: Array | None = None
+    pads: Mapping[str, Pad] = field(default_factory=dict)
+    _source: RowSource | None = field(default=None, repr=False)
+    _padding: Padding | None = field(init=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self._source is None and self.records:
+            object.__setattr__(self, "_source", RowSource(self.records))
+        if self.pads and self.records:
+            object.__setattr__(self, "_padding", Padding(self.source, self.pads))
+
+    @property
+    def source(self) -> RowSource:
+        assert self._source is not None
+        return self._source
 
     @property
     def num_rows(self) -> int:
+        if self.order is not None:
+            return len(self.order)
         return sum(record.num_rows for record in self.records)
 
     @property
@@ -34,15 +52,49 @@ class WindowRows:
 
     def tensor(self, name: str) -> Array:
         """A tensor that has an entry for each row, in order."""
-        parts = [record[name] for record in self.records]
-        joined: Array = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        joined = self.source.tensor(name)
         return joined if self.order is None else kernels.gather(joined, self.order)
 
-    def take(self, rows: Array | slice) -> Record:
-        """Rows by their place in the order, repeats allowed, with everything below them."""
-        if isinstance(rows, slice):
+    def numbers(self, rows: Array | slice) -> Array:
+        """The numbers of rows, counted over the records in turn, from their places in the order."""
+        if self.order is not None:
+            return self.order[rows]
+        return np.arange(*rows.indices(self.num_rows)) if isinstance(rows, slice) else rows
+
+    def take(self, rows: Array | slice, memory: BatchMemory | None = None) -> Record:
+        """Rows by their place in the order, repeats allowed, with everything below them, padded where asked for.
+
+        Consecutive rows of one record are views of it. All else is in `memory` where that is given, until it is
+        used again.
+        """
+        if self._padding is not None:
+            return self._padding.take(self.numbers(rows), memory)
+        if isinstance(rows, slice) and self.order is None:
             start, stop, _ = rows.indices(self.num_rows)
-            chosen = np.arange(start, stop) if self.order is None else self.order[start:stop]
-        else:
-            chosen = rows if self.order is None else self.order[rows]
-        return gather_rows(self.records, chosen)
+            return self.source.slice(start, stop)
+        return self.source.take(self.numbers(rows), memory)
+
+    def part(self, start: int, stop: int) -> WindowRows:
+        """The rows start … stop - 1 of the order."""
+        if self.order is not None:
+            return replace(self, order=self.order[start:stop])
+        if (start, stop) == (0, self.num_rows):
+            return self
+        ends = np.cumsum([record.num_rows for record in self.records])
+        spans = [(max(start - first, 0), min(stop, end) - first)
+                 for first, end in zip([0, *ends[:-1]], ends, strict=True)]  # fmt: skip
+        found = [
+            slice_rows(record, low, high)
+            for record, (low, high) in zip(self.records, spans, strict=True)
+            if low < high
+        ]
+        return replace(self, records=found or [slice_rows(self.records[0], 0, 0)], _source=None)
+
+    def joined(self, other: WindowRows) -> WindowRows:
+        """The rows of both."""
+        records = (*self.records, *other.records)
+        order = None
+        if self.order is not None or other.order is not None:
+            count = self.source.num_rows
+            order = np.concatenate([self.numbers(slice(None)), other.numbers(slice(None)) + count])
+        return replace(self, records=records, order=order, _source=None)

@@ -33,6 +33,7 @@ NB_MODULE(_native, module) {
   module.def("enter_single_thread", enter_single_thread);
   module.def("leave_single_thread", leave_single_thread);
   bind_bucketing(module);
+  bind_chunks(module);
   bind_distinct(module);
   bind_groups(module);
   bind_hashing(module);
