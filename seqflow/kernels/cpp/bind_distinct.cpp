@@ -41,7 +41,7 @@ void number_by_table(const T *ids, int64_t size, int64_t least, uint64_t range, 
 // free.
 class HashTable {
  public:
-  static constexpr size_t MOST = 1 << 18;
+  static constexpr size_t MOST = 1 << 17;
 
   HashTable() : slots(1 << 12) {}
 
@@ -135,47 +135,55 @@ struct Placed {
   }
 };
 
-constexpr int BITS = 8, VALUES = 1 << BITS;
+// A digit of BITS bits.
+template <int BITS>
+inline int digit(uint64_t value, int shift) {
+  return static_cast<int>((value >> shift) % (1 << BITS));
+}
 
-inline int digit(uint64_t value, int shift) { return static_cast<int>((value >> shift) % VALUES); }
-
-// Counts to where each digit begins.
-inline void add_up(int64_t *counts) {
-  for (int64_t value = 0, before = 0; value < VALUES; ++value) {
-    const int64_t count = counts[value];
-    counts[value] = before;
+// Copy the values to where their digit says; `ends` then holds where each digit ends.
+template <int BITS>
+void deal_out(const Placed *from, int64_t size, int shift, Placed *to, int64_t *ends) {
+  for (int64_t i = 0; i < size; ++i) ++ends[digit<BITS>(from[i].value, shift)];
+  for (int64_t value = 0, before = 0; value < 1 << BITS; ++value) {
+    const int64_t count = ends[value];
+    ends[value] = before;
     before += count;
   }
+  for (int64_t i = 0; i < size; ++i) to[ends[digit<BITS>(from[i].value, shift)]++] = from[i];
 }
 
-// Sort by the lowest bits, digit by digit from the last one on.
+// Sort by the lowest bits, the highest digit of them first; `other` is as large.
 void sort_part(Placed *part, Placed *other, int64_t size, int bits) {
-  if (size <= VALUES) return std::sort(part, part + size);
-  Placed *from = part, *to = other;
-  for (int shift = 0; shift < bits; shift += BITS, std::swap(from, to)) {
-    int64_t next[VALUES] = {};
-    for (int64_t i = 0; i < size; ++i) ++next[digit(from[i].value, shift)];
-    add_up(next);
-    for (int64_t i = 0; i < size; ++i) to[next[digit(from[i].value, shift)]++] = from[i];
+  constexpr int BITS = 8, FEW = 64;
+  if (size <= FEW) return std::sort(part, part + size);
+  if (bits == 0) return;  // all are the same
+  const int shift = bits < BITS ? 0 : bits - BITS;
+  int64_t ends[1 << BITS] = {};
+  deal_out<BITS>(part, size, shift, other, ends);
+  std::copy(other, other + size, part);
+  int64_t begin = 0;
+  for (const int64_t end : ends) {
+    sort_part(part + begin, other + begin, end - begin, shift);
+    begin = end;
   }
-  if (from != part) std::copy(from, from + size, part);
 }
 
-// In parts by the highest digit, and each part, which may fit the cache, by the others: in the same time for any data.
+// By digits, so that what is sorted soon fits the cache, and in about the same time for any data.
 template <class T>
 std::vector<Placed> sorted(const T *ids, int64_t size, int64_t least, uint64_t span) {
-  const int bits = span < VALUES ? 0 : 64 - BITS - __builtin_clzll(span);
-  const auto above = [&](int64_t i) {
-    return static_cast<uint64_t>(static_cast<int64_t>(ids[i])) - static_cast<uint64_t>(least);
-  };
+  constexpr int BITS = 11;
+  const int bits = span >> BITS ? 64 - BITS - __builtin_clzll(span) : 0;
   std::vector<Placed> placed(size), other(size);
-  for (int64_t i = 0; i < size; ++i) other[i] = {above(i), i};
-  int64_t next[VALUES] = {};
-  for (const Placed &one : other) ++next[digit(one.value, bits)];
-  add_up(next);
-  for (const Placed &one : other) placed[next[digit(one.value, bits)]++] = one;
-  for (int64_t part = 0, begin = 0; part < VALUES; begin = next[part++])
-    sort_part(placed.data() + begin, other.data() + begin, next[part] - begin, bits);
+  for (int64_t i = 0; i < size; ++i)
+    other[i] = {static_cast<uint64_t>(static_cast<int64_t>(ids[i])) - static_cast<uint64_t>(least), i};
+  int64_t ends[1 << BITS] = {};
+  deal_out<BITS>(other.data(), size, bits, placed.data(), ends);
+  int64_t begin = 0;
+  for (const int64_t end : ends) {
+    sort_part(placed.data() + begin, other.data() + begin, end - begin, bits);
+    begin = end;
+  }
   return placed;
 }
 
