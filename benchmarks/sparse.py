@@ -3,8 +3,8 @@
     python benchmarks/sparse.py [NAME …] [--rounds 40] [--threads 1]
     SEQFLOW_KERNELS=avx2 python benchmarks/sparse.py
 
-Ours and torch's work on the same memory: tables are torch's tensors, and their alignment is printed. Both are timed in
-turns, round by round, and the fastest round of each counts. Bags have 20 indices on average, uniform or Zipf.
+Ours and torch's work on the same memory: tables are torch's tensors, and their alignment is printed. Both are timed
+in turns, round by round, and the fastest round of each counts. Bags have 20 indices on average, uniform or Zipf.
 
 To add cases: write a function that yields `Case`s, and put it into CASES. It is called only when one of its cases may
 be wanted.
@@ -46,7 +46,13 @@ def indices_into(num_rows: int, dtype: str, zipf: bool) -> tuple[Any, Any]:
 
 
 def pooling() -> Iterator[Case]:
-    bounds = {(1_000_000, 64): 0.65, (1_000_000, 128): 0.92, (100_000, 32): 0.7, (100_000, 33): 0.95, (100_000, 100): 0.95}
+    bounds = {
+        (1_000_000, 64): 0.65,
+        (1_000_000, 128): 0.92,
+        (100_000, 32): 0.7,
+        (100_000, 33): 0.95,
+        (100_000, 100): 0.95,
+    }
     for (num_rows, columns), bound in bounds.items():
         weight = torch.randn(num_rows, columns)
         for dtype in ("int64", "int32"):
@@ -149,7 +155,9 @@ def main() -> None:
             bound = case.bound if options.threads == 1 else max(case.bound, 1.0)
             late = "!" if ours > bound * peer else " "
             at = "" if case.alignment is None else case.alignment
-            print(f"{case.name:40}{ours:9.3f}{peer:10.3f}{ours / peer:7.2f}{bound:7.2f}{late} {at}", flush=True)
+            print(
+                f"{case.name:40}{ours:9.3f}{peer:10.3f}{ours / peer:7.2f}{bound:7.2f}{late} {at}", flush=True
+            )
 
 
 if __name__ == "__main__":

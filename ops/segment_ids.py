@@ -17,6 +17,7 @@ from seqflow.ops.shared.weights import expand_trailing, weighted
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
+
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d]",
     caffe2="SortedSegmentSum, SortedSegmentRangeSum",

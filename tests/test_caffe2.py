@@ -43,7 +43,11 @@ FUSED8 = np.array([[0, 255, *f32(1, 0).tobytes()]], np.uint8)
 HALF8 = np.array([[0, 255, *np.float16([1, 0]).tobytes()]], np.uint8)
 FUSED4 = np.array([[0xF0, *np.float16([1, 0]).tobytes()]], np.uint8)
 FUSED2 = np.array([[0b10011100, *np.float16([1, 0]).tobytes()]], np.uint8)
-FUSED = [(8, FUSED8, f32([0, 510], [0, 0])), (4, FUSED4, f32([0, 30], [0, 0])), (2, FUSED2, f32([0, 6, 2, 4], [0] * 4))]
+FUSED = [
+    (8, FUSED8, f32([0, 510], [0, 0])),
+    (4, FUSED4, f32([0, 30], [0, 0])),
+    (2, FUSED2, f32([0, 6, 2, 4], [0] * 4)),
+]
 INF = np.inf
 EXAMPLES = [
     # describing structure

@@ -25,9 +25,9 @@ def group_rows(ids: Array, num_groups: int) -> tuple[Array, Array]:
 
 @kernel(data=FLOATS, ids=COUNTS)
 def add_by_id(data: Array, ids: Array, num_groups: int, counted: bool) -> tuple[Array, Array]:
-    """Sums in float64 of the elements of each id: data[N], ids[N] -> float64 sums[num_groups], int64 sizes[num_groups].
+    """Sums of the elements of each id, and how many there are where they are `counted`.
 
-    There are no sizes unless `counted`.
+    data[N], ids[N] -> float64 sums[num_groups], int64 sizes[num_groups]; sizes[0] unless `counted`.
 
     An id outside [0, num_groups) is a KernelError.
     """

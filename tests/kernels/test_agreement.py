@@ -519,7 +519,9 @@ def test_grouping_rows(native, data, num_groups):
 @given(data=st.data(), num_groups=st.integers(0, 9), counted=st.booleans())
 def test_sums_by_id(native, data, num_groups, counted):
     ids = data.draw(indices_into(num_groups))
-    column = data.draw(row_arrays(["f4", "f8", ">f4"], len(ids) + data.draw(st.sampled_from([0, 0, 0, 1])), ()))
+    column = data.draw(
+        row_arrays(["f4", "f8", ">f4"], len(ids) + data.draw(st.sampled_from([0, 0, 0, 1])), ())
+    )
     arguments = (column, ids, num_groups, counted)
     assert_same(outcome(native.add_by_id, *arguments), outcome(reference.add_by_id, *arguments))
 
@@ -534,7 +536,15 @@ def test_gather_segment_weigh(native, data, positional):
     lengths = data.draw(st.one_of(lengths_of(len(indices)), bad_lengths(len(indices))))
     count = data.draw(st.sampled_from([70, 80, 3])) if positional else len(indices)
     weights = data.draw(row_arrays(["f8" if wide else "f4"], count, ()))
-    arguments = (table, weights, indices, lengths, positional, data.draw(st.sampled_from([0, 1])), ignore_index)
+    arguments = (
+        table,
+        weights,
+        indices,
+        lengths,
+        positional,
+        data.draw(st.sampled_from([0, 1])),
+        ignore_index,
+    )
     expected = outcome(reference.gather_segment_weigh, *arguments)
     found = outcome(native.gather_segment_weigh, *arguments)
     scale = None

@@ -66,7 +66,9 @@ def test_an_ignored_index_counts_for_nothing(kind):
 
 
 def test_positions_count_ignored_indices():
-    sums = ops.sparse_lengths_positional_weighted_sum(TABLE, [1.0, 2.0, 3.0], [0, -1, 0], [3], ignore_index=-1)
+    sums = ops.sparse_lengths_positional_weighted_sum(
+        TABLE, [1.0, 2.0, 3.0], [0, -1, 0], [3], ignore_index=-1
+    )
     assert sums.tolist() == [4]
 
 

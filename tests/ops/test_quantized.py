@@ -10,7 +10,9 @@ from seqflow import ops
 from seqflow.errors import OpError, OpIndexError, ShapeError
 
 ROWS = hnp.arrays(
-    "float32", st.tuples(st.integers(0, 5), st.sampled_from([4, 8, 16])), elements=st.floats(-100, 100, width=32)
+    "float32",
+    st.tuples(st.integers(0, 5), st.sampled_from([4, 8, 16])),
+    elements=st.floats(-100, 100, width=32),
 )
 FORMATS = [(8, "float32"), (8, "float16"), (4, "float16"), (4, "float32"), (2, "float16")]
 
