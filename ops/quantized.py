@@ -1,8 +1,8 @@
 """Tables of quantised rows: 8, 4 or 2 bits for each value, and a scale and a bias for each row, fused into its bytes.
 
 The bytes are those of Caffe2's and FBGEMM's fused row-wise formats, so that tables made by them load unchanged.
-`bits` and `scale` say which format it is: `scale` is the dtype of scale and bias, float32 for 8 bits and float16 for fewer
-unless it is given. The table is read where it is, also where it is mapped from a file.
+`bits` and `scale` say which format it is: `scale` is the dtype of scale and bias, float32 for 8 bits and float16 for
+fewer unless it is given. The table is read where it is, also where it is mapped from a file.
 
 A pruned table has rows for some indices only: `mapping[M]` says for each index its row of the table, or -1 for none.
 What was pruned counts as a row of zeros, in means as well. A mapping of the one entry 0 stands for no pruning.
