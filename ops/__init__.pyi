@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 Array = np.ndarray[Any, Any]
 Scalar = builtins.bool | int | float | np.generic
 
-__all__ = ['acos', 'acosh', 'add', 'add_padding', 'append_token', 'argsort_within', 'asin', 'asinh', 'atan', 'atan2', 'atanh', 'bidirectional_gru', 'bidirectional_lstm', 'bidirectional_rnn', 'bitwise_and', 'bitwise_not', 'bitwise_or', 'bitwise_xor', 'boolean_mask', 'boolean_mask_lengths', 'boolean_unmask', 'bytes_to_tokens', 'cast', 'ceil', 'clip', 'collapse_lengths', 'concat', 'concat_sequences', 'context_windows', 'cos', 'cosh', 'cross_features', 'ctc_greedy_decode', 'cumsum_within', 'decode', 'div', 'dropout', 'dropout_ids', 'dropout_sequences', 'encode', 'encode_strings', 'equal', 'erase_tokens', 'erf', 'exp', 'expand', 'expand_dims', 'expm1', 'expression', 'fc', 'filter_sequences', 'float16', 'float32', 'float64', 'floor', 'floor_divide', 'fmod', 'gather', 'gather_axis', 'gather_padding', 'gather_sequences', 'gather_within', 'gather_within_padded', 'greater', 'greater_equal', 'gru', 'int16', 'int32', 'int64', 'int8', 'interleave', 'isfinite', 'isnan', 'keyed_concat', 'keyed_permute', 'keyed_select', 'keyed_split', 'layer_norm', 'lengths_all', 'lengths_any', 'lengths_argmax', 'lengths_argmin', 'lengths_first', 'lengths_last', 'lengths_logsumexp', 'lengths_max', 'lengths_mean', 'lengths_min', 'lengths_prod', 'lengths_split', 'lengths_sqrt_sum', 'lengths_std', 'lengths_sum', 'lengths_to_cu_seqlens', 'lengths_to_mask', 'lengths_to_offsets', 'lengths_to_positions', 'lengths_to_ranges', 'lengths_to_segment_ids', 'lengths_to_shape', 'lengths_to_weights', 'lengths_topk', 'lengths_var', 'lengths_weighted_sum', 'less', 'less_equal', 'log', 'log10', 'log1p', 'log_softmax_within', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'lower', 'lshift', 'lstm', 'mask_sequences', 'match_names', 'matmul', 'maximum', 'merge_dense_features', 'merge_list_features', 'merge_map_features', 'merge_multi_list_features', 'merge_multi_map_features', 'merge_multi_scalar_features', 'merge_scalar_features', 'minimum', 'mul', 'neg', 'ngrams', 'normalize', 'normalize_within', 'not_equal', 'offsets_to_lengths', 'pack_by_time', 'pack_rows', 'pack_sequence', 'packed_cu_seqlens', 'pad', 'pad_empty', 'pad_lengths', 'prepend_token', 'rank_within', 'reciprocal', 'reduce_max', 'reduce_mean', 'reduce_sum', 'regroup', 'relu', 'remainder', 'remove_padding', 'repeat_sequences', 'reshape', 'reshape_sequences', 'reverse_packed', 'reverse_sequences', 'rnn', 'rshift', 'rsqrt', 'rsub', 'same_lengths', 'same_rows', 'scatter_sequences', 'segment_ids_to_lengths', 'segment_ids_to_ranges', 'sequence_mask', 'shift', 'shuffle_within', 'sigmoid', 'sign', 'sin', 'sinh', 'slice_axes', 'slice_sequences', 'softmax', 'softmax_within', 'sort_within', 'sorted_segment_logmeanexp', 'sorted_segment_logsumexp', 'sorted_segment_max', 'sorted_segment_mean', 'sorted_segment_min', 'sorted_segment_prod', 'sorted_segment_sum', 'sorted_segment_weighted_sum', 'sparse_lengths_sum', 'split', 'split_sequences', 'split_words', 'sqrt', 'square', 'square_root_divide', 'squeeze', 'sub', 'tan', 'tanh', 'tile', 'tokenize', 'tokens_to_bytes', 'topk_within', 'train_tokenizer', 'transpose', 'trim_dataset', 'trunc', 'truncate', 'uint16', 'uint32', 'uint64', 'uint8', 'unique_within', 'unpack_by_time', 'unpack_rows', 'unpack_sequence', 'unpad', 'unsorted_segment_max', 'unsorted_segment_mean', 'unsorted_segment_min', 'unsorted_segment_sum', 'unsorted_segment_weighted_sum', 'where', 'zero_after_length']
+__all__ = ['acos', 'acosh', 'add', 'add_padding', 'append_token', 'argsort_within', 'asin', 'asinh', 'atan', 'atan2', 'atanh', 'bidirectional_gru', 'bidirectional_lstm', 'bidirectional_rnn', 'bitwise_and', 'bitwise_not', 'bitwise_or', 'bitwise_xor', 'boolean_mask', 'boolean_mask_lengths', 'boolean_unmask', 'bytes_to_tokens', 'cast', 'ceil', 'clip', 'collapse_lengths', 'concat', 'concat_sequences', 'context_windows', 'cos', 'cosh', 'ctc_greedy_decode', 'cumsum_within', 'decode', 'dequantize_rowwise', 'div', 'dropout', 'dropout_ids', 'dropout_sequences', 'equal', 'erase_tokens', 'erf', 'exp', 'expand', 'expand_dims', 'expm1', 'expression', 'fc', 'filter_sequences', 'float16', 'float32', 'float64', 'floor', 'floor_divide', 'fmod', 'gather', 'gather_axis', 'gather_padding', 'gather_quantized', 'gather_sequences', 'greater', 'greater_equal', 'gru', 'int16', 'int32', 'int64', 'int8', 'interleave', 'isfinite', 'isnan', 'layer_norm', 'lengths_all', 'lengths_any', 'lengths_argmax', 'lengths_argmin', 'lengths_first', 'lengths_last', 'lengths_logsumexp', 'lengths_max', 'lengths_mean', 'lengths_min', 'lengths_prod', 'lengths_split', 'lengths_sqrt_sum', 'lengths_std', 'lengths_sum', 'lengths_to_cu_seqlens', 'lengths_to_mask', 'lengths_to_offsets', 'lengths_to_positions', 'lengths_to_ranges', 'lengths_to_segment_ids', 'lengths_to_shape', 'lengths_to_weights', 'lengths_topk', 'lengths_var', 'lengths_weighted_sum', 'less', 'less_equal', 'log', 'log10', 'log1p', 'log_softmax_within', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'lower', 'lshift', 'lstm', 'mask_sequences', 'matmul', 'maximum', 'minimum', 'mul', 'neg', 'ngrams', 'normalize', 'normalize_within', 'not_equal', 'offsets_to_lengths', 'pack_by_time', 'pack_rows', 'pack_sequence', 'packed_cu_seqlens', 'pad', 'pad_empty', 'pad_lengths', 'prepend_token', 'quantize_rowwise', 'rank_within', 'reciprocal', 'reduce_max', 'reduce_mean', 'reduce_sum', 'relu', 'remainder', 'remove_padding', 'repeat_sequences', 'reshape', 'reshape_sequences', 'reverse_packed', 'reverse_sequences', 'rnn', 'rshift', 'rsqrt', 'rsub', 'same_lengths', 'same_rows', 'scatter_sequences', 'segment_ids_to_lengths', 'segment_ids_to_ranges', 'sequence_mask', 'shift', 'shuffle_within', 'sigmoid', 'sign', 'sin', 'sinh', 'slice_axes', 'slice_sequences', 'softmax', 'softmax_within', 'sort_within', 'sorted_segment_logmeanexp', 'sorted_segment_logsumexp', 'sorted_segment_max', 'sorted_segment_mean', 'sorted_segment_min', 'sorted_segment_prod', 'sorted_segment_sum', 'sorted_segment_weighted_sum', 'sparse_lengths_max', 'sparse_lengths_mean', 'sparse_lengths_mean_quantized', 'sparse_lengths_positional_weighted_sum', 'sparse_lengths_sum', 'sparse_lengths_sum_quantized', 'sparse_lengths_weighted_sum', 'sparse_lengths_weighted_sum_quantized', 'sparse_lookup', 'sparse_sorted_segment_mean', 'sparse_sorted_segment_sum', 'sparse_sorted_segment_weighted_sum', 'sparse_unsorted_segment_mean', 'sparse_unsorted_segment_sum', 'sparse_unsorted_segment_weighted_sum', 'split', 'split_sequences', 'split_words', 'sqrt', 'square', 'square_root_divide', 'squeeze', 'sub', 'tan', 'tanh', 'tile', 'tokenize', 'tokens_to_bytes', 'train_tokenizer', 'transpose', 'trim_dataset', 'trunc', 'truncate', 'uint16', 'uint32', 'uint64', 'uint8', 'unique_within', 'unpack_by_time', 'unpack_rows', 'unpack_sequence', 'unpad', 'unsorted_segment_max', 'unsorted_segment_mean', 'unsorted_segment_min', 'unsorted_segment_sum', 'unsorted_segment_weighted_sum', 'where', 'zero_after_length']
 
 def abs(x: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -111,12 +111,6 @@ def cos(x: ArrayLike, *, out: Any = None) -> Array: ...
 
 def cosh(x: ArrayLike, *, out: Any = None) -> Array: ...
 
-class CrossFeaturesResult(NamedTuple):
-    values: Array
-    lengths: Array
-
-def cross_features(data: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike], *, num_buckets: int, seed: int = 0) -> CrossFeaturesResult: ...
-
 class CtcGreedyDecodeResult(NamedTuple):
     values: Array
     lengths: Array
@@ -130,6 +124,8 @@ class DecodeResult(NamedTuple):
     lengths: Array
 
 def decode(tokens: ArrayLike, lengths: ArrayLike, *, tokenizer: Any, special_tokens: builtins.bool = False) -> DecodeResult: ...
+
+def dequantize_rowwise(table: ArrayLike, *, bits: int = 8, scale: Literal['float32', 'float16'] | None = None) -> Array: ...
 
 def div(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -146,10 +142,6 @@ class DropoutSequencesResult(NamedTuple):
     lengths: Array
 
 def dropout_sequences(data: ArrayLike, lengths: ArrayLike, *, ratio: float, replacement: Scalar = 0, seed: int) -> DropoutSequencesResult: ...
-
-def encode(ids: ArrayLike, vocabulary: ArrayLike, *, on_unknown: Literal['zero', 'raise'] = 'zero') -> Array: ...
-
-def encode_strings(data: ArrayLike, lengths: ArrayLike, vocabulary: ArrayLike, *, on_unknown: Literal['zero', 'raise'] = 'zero') -> Array: ...
 
 def equal(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -201,15 +193,13 @@ class GatherPaddingResult(NamedTuple):
 
 def gather_padding(data: ArrayLike, lengths: ArrayLike, *, before: int = 1, after: int | None = None) -> GatherPaddingResult: ...
 
+def gather_quantized(table: ArrayLike, indices: ArrayLike, *, bits: int = 8, scale: Literal['float32', 'float16'] | None = None) -> Array: ...
+
 class GatherSequencesResult(NamedTuple):
     values: Array
     lengths: Array
 
 def gather_sequences(data: ArrayLike, indices: ArrayLike, lengths: ArrayLike, *, out: Any = None) -> GatherSequencesResult: ...
-
-def gather_within(data: ArrayLike, positions: ArrayLike, lengths: ArrayLike, picked: ArrayLike, *, fill: Scalar | None = None) -> Array: ...
-
-def gather_within_padded(data: ArrayLike, positions: ArrayLike, lengths: ArrayLike, *, fill: Scalar | None = None) -> Array: ...
 
 def greater(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -238,35 +228,6 @@ def interleave(data: collections.abc.Sequence[ArrayLike], lengths: collections.a
 def isfinite(x: ArrayLike, *, out: Any = None) -> Array: ...
 
 def isnan(x: ArrayLike, *, out: Any = None) -> Array: ...
-
-class KeyedConcatResult(NamedTuple):
-    values: Array
-    lengths: Array
-    keys: Array
-    counts: Array
-
-def keyed_concat(data: collections.abc.Sequence[ArrayLike], keys: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike], counts: collections.abc.Sequence[ArrayLike]) -> KeyedConcatResult: ...
-
-class KeyedPermuteResult(NamedTuple):
-    values: Array
-    lengths: Array
-    keys: Array
-
-def keyed_permute(data: ArrayLike, keys: ArrayLike, lengths: ArrayLike, counts: ArrayLike, *, names: int | collections.abc.Sequence[int]) -> KeyedPermuteResult: ...
-
-class KeyedSelectResult(NamedTuple):
-    values: Array
-    lengths: Array
-    keys: Array
-    counts: Array
-
-def keyed_select(data: ArrayLike, keys: ArrayLike, lengths: ArrayLike, counts: ArrayLike, *, names: int | collections.abc.Sequence[int]) -> KeyedSelectResult: ...
-
-class KeyedSplitResult(NamedTuple):
-    values: list[Array]
-    lengths: list[Array]
-
-def keyed_split(data: ArrayLike, keys: ArrayLike, lengths: ArrayLike, counts: ArrayLike, *, names: int | collections.abc.Sequence[int], duplicates: Literal['raise', 'join'] = 'raise') -> KeyedSplitResult: ...
 
 def layer_norm(x: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: float = 1e-05) -> Array: ...
 
@@ -369,66 +330,9 @@ class MaskSequencesResult(NamedTuple):
 
 def mask_sequences(data: ArrayLike, mask: ArrayLike, lengths: ArrayLike) -> MaskSequencesResult: ...
 
-def match_names(data: ArrayLike, lengths: ArrayLike, *, names: Any) -> Array: ...
-
 def matmul(a: ArrayLike, b: ArrayLike) -> Array: ...
 
 def maximum(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
-
-class MergeDenseFeaturesResult(NamedTuple):
-    values: Array
-    lengths: Array
-    keys: Array
-
-def merge_dense_features(data: ArrayLike, presence: ArrayLike, *, feature_ids: int | collections.abc.Sequence[int]) -> MergeDenseFeaturesResult: ...
-
-class MergeListFeaturesResult(NamedTuple):
-    values: Array
-    lengths: Array
-    keys: Array
-    counts: Array
-
-def merge_list_features(data: collections.abc.Sequence[ArrayLike], presence: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike], *, feature_ids: int | collections.abc.Sequence[int]) -> MergeListFeaturesResult: ...
-
-class MergeMapFeaturesResult(NamedTuple):
-    values: Array
-    lengths: Array
-    value_keys: Array
-    keys: Array
-    counts: Array
-
-def merge_map_features(data: collections.abc.Sequence[ArrayLike], value_keys: collections.abc.Sequence[ArrayLike], presence: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike], *, feature_ids: int | collections.abc.Sequence[int]) -> MergeMapFeaturesResult: ...
-
-class MergeMultiListFeaturesResult(NamedTuple):
-    values: Array
-    lengths: Array
-    keys: Array
-    counts: Array
-
-def merge_multi_list_features(data: collections.abc.Sequence[ArrayLike], keys: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike], counts: collections.abc.Sequence[ArrayLike]) -> MergeMultiListFeaturesResult: ...
-
-class MergeMultiMapFeaturesResult(NamedTuple):
-    values: Array
-    lengths: Array
-    value_keys: Array
-    keys: Array
-    counts: Array
-
-def merge_multi_map_features(data: collections.abc.Sequence[ArrayLike], value_keys: collections.abc.Sequence[ArrayLike], keys: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike], counts: collections.abc.Sequence[ArrayLike]) -> MergeMultiMapFeaturesResult: ...
-
-class MergeMultiScalarFeaturesResult(NamedTuple):
-    values: Array
-    lengths: Array
-    keys: Array
-
-def merge_multi_scalar_features(data: collections.abc.Sequence[ArrayLike], keys: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike]) -> MergeMultiScalarFeaturesResult: ...
-
-class MergeScalarFeaturesResult(NamedTuple):
-    values: Array
-    lengths: Array
-    keys: Array
-
-def merge_scalar_features(data: collections.abc.Sequence[ArrayLike], presence: collections.abc.Sequence[ArrayLike], *, feature_ids: int | collections.abc.Sequence[int]) -> MergeScalarFeaturesResult: ...
 
 def minimum(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -493,6 +397,8 @@ class PrependTokenResult(NamedTuple):
 
 def prepend_token(data: ArrayLike, lengths: ArrayLike, *, token: Scalar) -> PrependTokenResult: ...
 
+def quantize_rowwise(data: ArrayLike, *, bits: int = 8, scale: Literal['float32', 'float16'] | None = None) -> Array: ...
+
 def rank_within(data: ArrayLike, lengths: ArrayLike, *, ties: Literal['first', 'min', 'max', 'dense'] = 'first', descending: builtins.bool = False) -> Array: ...
 
 def reciprocal(x: ArrayLike, *, out: Any = None) -> Array: ...
@@ -502,12 +408,6 @@ def reduce_max(x: ArrayLike, *, axes: int | collections.abc.Sequence[int] | None
 def reduce_mean(x: ArrayLike, *, axes: int | collections.abc.Sequence[int] | None = None, keepdims: builtins.bool = False, empty: Scalar = 0) -> Array: ...
 
 def reduce_sum(x: ArrayLike, *, axes: int | collections.abc.Sequence[int] | None = None, keepdims: builtins.bool = False, empty: Scalar = 0) -> Array: ...
-
-class RegroupResult(NamedTuple):
-    values: list[Array]
-    lengths: list[Array]
-
-def regroup(data: ArrayLike, keys: ArrayLike, lengths: ArrayLike, counts: ArrayLike, *, groups: Any, duplicates: Literal['raise', 'join'] = 'raise') -> RegroupResult: ...
 
 def relu(x: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -605,7 +505,39 @@ def sorted_segment_sum(data: ArrayLike, ids: ArrayLike) -> Array: ...
 
 def sorted_segment_weighted_sum(data: ArrayLike, weights: ArrayLike, ids: ArrayLike) -> Array: ...
 
+def sparse_lengths_max(table: ArrayLike, indices: ArrayLike, lengths: ArrayLike, *, ignore_index: int | None = None, empty: Scalar = 0) -> Array: ...
+
+def sparse_lengths_mean(table: ArrayLike, indices: ArrayLike, lengths: ArrayLike, *, ignore_index: int | None = None, empty: Scalar = 0) -> Array: ...
+
+def sparse_lengths_mean_quantized(table: ArrayLike, indices: ArrayLike, lengths: ArrayLike, mapping: ArrayLike | None = None, *, bits: int = 8, scale: Literal['float32', 'float16'] | None = None) -> Array: ...
+
+def sparse_lengths_positional_weighted_sum(table: ArrayLike, weights: ArrayLike, indices: ArrayLike, lengths: ArrayLike, *, ignore_index: int | None = None, empty: Scalar = 0) -> Array: ...
+
 def sparse_lengths_sum(table: ArrayLike, indices: ArrayLike, lengths: ArrayLike, *, ignore_index: int | None = None, empty: Scalar = 0) -> Array: ...
+
+def sparse_lengths_sum_quantized(table: ArrayLike, indices: ArrayLike, lengths: ArrayLike, mapping: ArrayLike | None = None, *, bits: int = 8, scale: Literal['float32', 'float16'] | None = None) -> Array: ...
+
+def sparse_lengths_weighted_sum(table: ArrayLike, weights: ArrayLike, indices: ArrayLike, lengths: ArrayLike, *, ignore_index: int | None = None, empty: Scalar = 0) -> Array: ...
+
+def sparse_lengths_weighted_sum_quantized(table: ArrayLike, weights: ArrayLike, indices: ArrayLike, lengths: ArrayLike, mapping: ArrayLike | None = None, *, bits: int = 8, scale: Literal['float32', 'float16'] | None = None) -> Array: ...
+
+class SparseLookupResult(NamedTuple):
+    values: Array
+    lengths: Array
+
+def sparse_lookup(indices: ArrayLike, mapping: ArrayLike, lengths: ArrayLike) -> SparseLookupResult: ...
+
+def sparse_sorted_segment_mean(table: ArrayLike, indices: ArrayLike, ids: ArrayLike) -> Array: ...
+
+def sparse_sorted_segment_sum(table: ArrayLike, indices: ArrayLike, ids: ArrayLike) -> Array: ...
+
+def sparse_sorted_segment_weighted_sum(table: ArrayLike, weights: ArrayLike, indices: ArrayLike, ids: ArrayLike) -> Array: ...
+
+def sparse_unsorted_segment_mean(table: ArrayLike, indices: ArrayLike, ids: ArrayLike, *, num_segments: int | None = None, empty: Scalar = 0) -> Array: ...
+
+def sparse_unsorted_segment_sum(table: ArrayLike, indices: ArrayLike, ids: ArrayLike, *, num_segments: int | None = None, empty: Scalar = 0) -> Array: ...
+
+def sparse_unsorted_segment_weighted_sum(table: ArrayLike, weights: ArrayLike, indices: ArrayLike, ids: ArrayLike, *, num_segments: int | None = None, empty: Scalar = 0) -> Array: ...
 
 def split(x: ArrayLike, *, parts: int | collections.abc.Sequence[int], axis: int = 0) -> list[Array]: ...
 
@@ -650,13 +582,6 @@ class TokensToBytesResult(NamedTuple):
     lengths: Array
 
 def tokens_to_bytes(tokens: ArrayLike, lengths: ArrayLike, *, offset: int = 0) -> TokensToBytesResult: ...
-
-class TopkWithinResult(NamedTuple):
-    values: Array
-    lengths: Array
-    positions: Array
-
-def topk_within(data: ArrayLike, scores: ArrayLike, lengths: ArrayLike, *, k: int) -> TopkWithinResult: ...
 
 def train_tokenizer(data: ArrayLike, lengths: ArrayLike, *, vocabulary_size: int, min_frequency: int = 2, special_tokens: Any = (), errors: Literal['strict', 'replace'] = 'strict') -> Array: ...
 
