@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seqflow import auto, caffe2, ops, providers
     from seqflow.executor import run
     from seqflow.expression import Expression
-    from seqflow.loader import BadRows, Loader, Packed, Pad, Rows, TokenBudget
+    from seqflow.loader import BadRows, Loader, Packed, Pad, Rows, Shuffle, TokenBudget
     from seqflow.net import Net
     from seqflow.providers import open
     from seqflow.record.from_arrow import from_arrow
@@ -58,6 +58,7 @@ __all__ = [
     "SeqflowError",
     "Sequence",
     "ShapeError",
+    "Shuffle",
     "TensorSlice",
     "TensorSpec",
     "TokenBudget",
@@ -86,6 +87,7 @@ _ON_FIRST_USE = {
     "PartialShape": "shape",
     "Rows": "loader",
     "Sequence": "sequence",
+    "Shuffle": "loader",
     "TensorSlice": "tensor",
     "TensorSpec": "tensor",
     "TokenBudget": "loader",

@@ -11,7 +11,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import BatchPlanError, LodError, OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array, DType
-from seqflow.loader.batching import at_least_one, planned_lengths
+from seqflow.loader.counts import at_least_one
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
@@ -107,16 +107,20 @@ class Padding:
                     "padded\n  pad it, too, or leave it out"
                 )
         self._check_names()
+        known = source.dictionaries
+        padded = {column.name: known[column.values] for column in self.columns if column.values in known}
+        self._dictionaries = {name: known[name] for name in known if name not in self.without} | padded
 
     def take(self, rows: Any, memory: BatchMemory | None = None) -> Record:
         """The batch of `rows`; arrays are in `memory` where it is given, until it is used again."""
         rows, spans = self.source.checked(rows), dict[str, Spans]()
-        batch = self.source.take(rows, memory, without=self.without)
-        tensors = dict(batch.tensors)
+        tensors = self.source.gather(rows, spans, memory, without=self.without)
+        parents = {name: self.source.parents[name] for name in tensors}
         for column in self.columns:
-            tensors |= self._padded(column, self.source.spans(column.lengths, rows, spans), memory)
-        parents = {name: batch.parents.get(name) for name in tensors}
-        return Record(tensors, parents, len(rows), batch.schema, self._dictionaries(batch))
+            padded = self._padded(column, self.source.spans(column.lengths, rows, spans), memory)
+            tensors |= padded
+            parents |= dict.fromkeys(padded)
+        return Record(tensors, parents, len(rows), self.source.schema, self._dictionaries)
 
     def _padded(self, column: PaddedColumn, spans: Spans, memory: BatchMemory | None) -> dict[str, Array]:
         """The padded array of a column, its mask and its lengths."""
@@ -143,11 +147,6 @@ class Padding:
         masks = {} if mask is None else {mask_name: mask}
         return {column.name: padded} | masks | {f"{column.name}.lengths": lengths}
 
-    def _dictionaries(self, batch: Record) -> dict[str, Any]:
-        known = self.source.records[0].dictionaries
-        padded = {column.name: known[column.values] for column in self.columns if column.values in known}
-        return {**batch.dictionaries, **padded}
-
     def _check_names(self) -> None:
         """BatchPlanError where a padded column would take the name of another tensor."""
         kept = set(self.source.chunks) - self.without - {column.lengths for column in self.columns}
@@ -157,15 +156,6 @@ class Padding:
                     raise BatchPlanError(
                         f"pad: the padded {column.name} needs the name {name}, which is taken"
                     )
-
-
-def pads_of(pad: Pad | float | Mapping[str, Pad | float], record: Record) -> dict[str, Pad]:
-    """How each column is padded: a number stands for `Pad(number)`, and without a name it is the only list column."""
-    if not isinstance(pad, Mapping):
-        lengths = planned_lengths(record, None, "pad")
-        assert lengths is not None  # or planned_lengths has raised
-        pad = {lengths.removesuffix(".lengths"): pad}
-    return {name: each if isinstance(each, Pad) else Pad(each) for name, each in pad.items()}
 
 
 def _column(source: RowSource, name: str, pad: Pad) -> PaddedColumn:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
 from seqflow.loader.padding import Pad, Padding
-from seqflow.record import Record, nbytes
+from seqflow.record import Record, concat_records, nbytes, slice_rows
 from seqflow.record.batch_memory import BatchMemory
 from seqflow.record.gathering import RowSource
 
@@ -20,22 +20,20 @@ class WindowRows:
     """The rows of some records, one record after another or in another order.
 
     `order[i]` is the number of row i, counted over the records in turn; None where it is i. The records are not
-    joined: batches are gathered straight from them. Threads may share it.
+    joined: batches are gathered straight from them, with the columns of `pad` padded. Threads may share it.
     """
 
     records: Sequence[Record]
     order: Array | None = None
-    source: RowSource = field(init=False, repr=False)
-    _paddings: dict[tuple[tuple[str, Pad], ...], Padding] = field(
-        init=False, repr=False, default_factory=dict
-    )
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "source", RowSource(self.records))
+    pad: Mapping[str, Pad] = field(default_factory=dict)
+    _made: list[Padding] = field(default_factory=list, repr=False)
+    """The padding, once a batch was gathered; parts in another order share it."""
 
     @property
     def num_rows(self) -> int:
-        return self.source.num_rows
+        if self.order is not None:
+            return len(self.order)
+        return sum(record.num_rows for record in self.records)
 
     @property
     def nbytes(self) -> int:
@@ -43,34 +41,53 @@ class WindowRows:
 
     def tensor(self, name: str) -> Array:
         """A tensor that has an entry for each row, in order."""
-        joined = self.source.tensor(name)
+        parts = [record[name] for record in self.records]
+        joined: Array = parts[0] if len(parts) == 1 else np.concatenate(parts)
         return joined if self.order is None else kernels.gather(joined, self.order)
 
-    def take(self, rows: Array | slice, memory: BatchMemory | None = None, *, views: bool = False) -> Record:
-        """Rows by their place in the order, repeats allowed, with everything below them, in arrays of their own.
-
-        These are in `memory` where it is given, until it is used again. With `views`, a slice of rows that nothing
-        has reordered gives read-only views where one record has them all.
-        """
-        if views and isinstance(rows, slice) and self.order is None:
-            start, stop, _ = rows.indices(self.num_rows)
-            return self.source.slice(start, stop)
-        return self.source.take(self._numbers(rows), memory)
-
-    def take_padded(
-        self, rows: Array | slice, pads: Mapping[str, Pad], memory: BatchMemory | None = None
-    ) -> Record:
-        """The same with some list columns padded: `c` is an array [B, T], beside it `c.mask` and `c.lengths`."""
-        key = tuple(pads.items())
-        padding = self._paddings.get(key)
-        if padding is None:
-            padding = self._paddings[key] = Padding(self.source, pads)
-        return padding.take(self._numbers(rows), memory)
-
-    def _numbers(self, rows: Array | slice) -> Array:
-        """The numbers of rows, counted over the records, from their places in the order."""
-        if not isinstance(rows, slice):
-            return rows if self.order is None else self.order[rows]
+    def numbers(self, rows: Array | slice) -> Array:
+        """The numbers of rows, counted over the records in turn."""
         if self.order is not None:
             return self.order[rows]
-        return np.arange(*rows.indices(self.num_rows))
+        return np.arange(*rows.indices(self.num_rows)) if isinstance(rows, slice) else rows
+
+    def take(self, rows: Array | slice, memory: BatchMemory | None = None) -> Record:
+        """Rows by their place in the order, repeats allowed, with everything below them.
+
+        Consecutive rows of one record, of which no column is padded, are views of it. What is made lies in `memory`
+        where that is given, until it is used again.
+        """
+        if isinstance(rows, slice) and self.order is None and not self.pad:
+            return concat_records(self._slices(rows))
+        return self._padding().take(self.numbers(rows), memory)
+
+    def _padding(self) -> Padding:
+        if not self._made:
+            self._made.append(Padding(RowSource(self.records), self.pad))
+        return self._made[0]
+
+    def part(self, start: int, stop: int) -> WindowRows:
+        """The rows start … stop - 1 of the order."""
+        if self.order is None:
+            return replace(self, records=self._slices(slice(start, stop)), _made=[])
+        return replace(self, order=self.order[start:stop])
+
+    def joined(self, other: WindowRows) -> WindowRows:
+        """The rows of both."""
+        records = (*self.records, *other.records)
+        if self.order is None and other.order is None:
+            return replace(self, records=records, _made=[])
+        count = sum(record.num_rows for record in self.records)
+        order = np.concatenate([self.numbers(slice(None)), other.numbers(slice(None)) + count])
+        return replace(self, records=records, order=order, _made=[])
+
+    def _slices(self, rows: slice) -> list[Record]:
+        """Consecutive rows as views, one for each record that has some of them."""
+        start, stop, _ = rows.indices(self.num_rows)
+        found: list[Record] = []
+        for record in self.records:
+            low, high = max(start, 0), min(stop, record.num_rows)
+            if low < high or (not found and record is self.records[-1]):
+                found.append(slice_rows(record, min(low, high), high))
+            start, stop = start - record.num_rows, stop - record.num_rows
+        return found

@@ -47,7 +47,7 @@ namespace seqflow {
 namespace SEQFLOW_ISA {
 
 // Slices lie anywhere: the first bytes of one are fetched while those before it are copied.
-constexpr int64_t SLICES_AHEAD = 8, BYTES_AHEAD = 512;
+constexpr int64_t SLICES_AHEAD = 16, BYTES_AHEAD = 256;
 
 inline void fetch_slice(const uint8_t *const *from, const int64_t *offsets, int64_t row_bytes, int64_t k, int64_t end) {
   const int64_t next = k + SLICES_AHEAD;
