@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import BatchPlanError, LodError
-from seqflow.loader.counts import at_least_one
+from seqflow.errors import BatchPlanError, LodError, OpError
 from seqflow.loader.row_sizes import row_sizes
 from seqflow.loader.window_batches import BatchSize, RowBatches, Spans, padded_sizes
-from seqflow.loader.window_rows import WindowRows
 from seqflow.record import Record, concat_records, split_rows
+
+if TYPE_CHECKING:
+    from seqflow.loader.window_rows import WindowRows
 
 Lengths = np.ndarray[Any, Any]
 
@@ -204,6 +205,13 @@ def _extend(open_batch: OpenBatch, rows: int, lengths: Lengths | None) -> None:
     if lengths is not None and len(lengths):
         open_batch.tokens += int(lengths.sum())
         open_batch.longest = max(open_batch.longest, int(lengths.max()))
+
+
+def at_least_one(plan: str, **counts: int | None) -> None:
+    """OpError unless each count is an int, 1 or more, or left out."""
+    for name, count in counts.items():
+        if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
+            raise OpError(f"{plan}: {name} is {count!r}, expected an integer, 1 or more")
 
 
 def planned_lengths(record: Record, name: str | None, needed_by: str | None = None) -> str | None:

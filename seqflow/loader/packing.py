@@ -12,8 +12,7 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpError
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
-from seqflow.loader.batching import Rows, batches
-from seqflow.loader.counts import at_least_one
+from seqflow.loader.batching import Rows, at_least_one, batches
 from seqflow.loader.order import permutation
 from seqflow.loader.pieces import Elements
 from seqflow.loader.row_sizes import row_sizes
@@ -21,6 +20,7 @@ from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes
 from seqflow.loader.window_rows import WindowRows
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record, concat_records, nbytes, take_rows
+from seqflow.record.batch_memory import BatchMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class PackedBatches:
     def size(self, number: int) -> BatchSize:
         return self.sizes[number]
 
-    def make(self, number: int) -> Record:
+    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
         return self._make(self.order[self.spans.starts[number] : self.spans.stops[number]])
 
     def empty(self) -> Record:

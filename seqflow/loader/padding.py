@@ -11,7 +11,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import BatchPlanError, LodError, OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array, DType
-from seqflow.loader.counts import at_least_one
+from seqflow.loader.batching import at_least_one, planned_lengths
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
@@ -156,6 +156,15 @@ class Padding:
                     raise BatchPlanError(
                         f"pad: the padded {column.name} needs the name {name}, which is taken"
                     )
+
+
+def pads_of(pad: Pad | float | Mapping[str, Pad | float], record: Record) -> dict[str, Pad]:
+    """How each column is padded: a number stands for `Pad(number)`, and without a name it is the only list column."""
+    if not isinstance(pad, Mapping):
+        lengths = planned_lengths(record, None, "pad")
+        assert lengths is not None  # or planned_lengths has raised
+        pad = {lengths.removesuffix(".lengths"): pad}
+    return {name: each if isinstance(each, Pad) else Pad(each) for name, each in pad.items()}
 
 
 def _column(source: RowSource, name: str, pad: Pad) -> PaddedColumn:

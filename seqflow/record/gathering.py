@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from seqflow.errors import ProviderError
 from seqflow.kernels import ChunkedRows
 from seqflow.record.batch_memory import BatchMemory
 from seqflow.record.record import Record, Tensor
-from seqflow.record.rows import check_alike, one_dictionary, row_indices
+from seqflow.record.rows import check_alike, concat_records, one_dictionary, row_indices, slice_rows
 
 
 class Spans(NamedTuple):
@@ -34,8 +35,9 @@ class RowSource:
             raise ProviderError("there is no record to take rows from")
         for other in records[1:]:
             check_alike(records[0], other)
-        records = _with_one_dictionary(records)
-        self.num_rows = sum(record.num_rows for record in records)
+        records = self.records = _with_one_dictionary(records)
+        self.first_rows: list[int] = [0, *np.cumsum([record.num_rows for record in records]).tolist()]
+        self.num_rows = self.first_rows[-1]
         self.parents = records[0].parents
         self.schema = records[0].schema
         self.dictionaries = records[0].dictionaries
@@ -77,6 +79,19 @@ class RowSource:
                 out = memory.empty(name, (int(sizes.sum()), *chunks.row_shape), chunks.dtype)
             tensors[name] = kernels.gather_slices(chunks, starts, sizes, out=out)
         return tensors
+
+    def slice(self, start: int, stop: int) -> Record:
+        """The rows start … stop - 1, with everything below them: views where one record has them all.
+
+        Limits are Python's, as in `slice_rows`.
+        """
+        start, stop, _ = slice(start, stop).indices(self.num_rows)
+        parts = [
+            slice_rows(record, max(start - first, 0), min(stop, end) - first)
+            for record, (first, end) in zip(self.records, pairwise(self.first_rows), strict=True)
+            if first < stop and start < end
+        ]
+        return concat_records(parts or [slice_rows(self.records[0], 0, 0)])
 
     def checked(self, rows: Any) -> Tensor:
         """Rows as int64 indices; OpIndexError where they are none, or outside 0 ≤ row < num_rows."""

@@ -1,5 +1,7 @@
 """Pad: padded list columns of batches."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 import seqflow as sf
 from seqflow.errors import BatchPlanError, LodError, OpError, UnknownColumnError
-from seqflow.loader.padding import Pad
+from seqflow.loader.padding import Pad, pads_of
 from seqflow.loader.window_rows import WindowRows
 from seqflow.record import Record, from_arrow
 from seqflow.record.batch_memory import BatchMemory
@@ -16,18 +18,22 @@ from seqflow.record.batch_memory import BatchMemory
 TOKENS = [[1, 2, 3], [], [4], [5, 6]]
 
 
-def window(pad, order=None, **columns):
+def window(order=None, **columns):
     """The columns as a window of two records."""
     batch = pa.record_batch(
         columns or {"tokens": pa.array(TOKENS, pa.list_(pa.int32())), "x": pa.array([0, 1, 2, 3])}
     )
     half = batch.num_rows // 2
     parts = (batch.slice(0, half), batch.slice(half))
-    return WindowRows([from_arrow(part) for part in parts], order, pad)
+    return WindowRows([from_arrow(part) for part in parts], order)
+
+
+def take_padded(rows, places, pads, memory=None):
+    return replace(rows, pads=pads).take(places, memory)
 
 
 def test_a_list_column_becomes_an_array_a_mask_and_lengths():
-    batch = window({"tokens": Pad(dtype="int64")}).take(np.array([3, 0]))
+    batch = take_padded(window(), np.array([3, 0]), {"tokens": Pad(dtype="int64")})
     assert batch["tokens"].dtype == np.int64
     assert batch["tokens"].tolist() == [[5, 6, 0], [1, 2, 3]]
     assert batch["tokens.mask"].tolist() == [[True, True, False], [True, True, True]]
@@ -38,37 +44,37 @@ def test_a_list_column_becomes_an_array_a_mask_and_lengths():
 
 
 def test_rows_are_places_in_the_order_of_the_window():
-    ordered = window({"tokens": Pad()}, np.array([2, 0, 3, 1]))
-    assert ordered.take(slice(0, 2))["tokens"].tolist() == [[4, 0, 0], [1, 2, 3]]
-    assert window({"tokens": Pad(7)}).take(slice(2, 4))["tokens"].tolist() == [[4, 7], [5, 6]]
+    ordered = window(np.array([2, 0, 3, 1]))
+    assert take_padded(ordered, slice(0, 2), {"tokens": Pad()})["tokens"].tolist() == [[4, 0, 0], [1, 2, 3]]
+    assert take_padded(window(), slice(2, 4), {"tokens": Pad(7)})["tokens"].tolist() == [[4, 7], [5, 6]]
 
 
 def test_the_width_is_rounded_up_or_given():
     rows = np.array([2, 3])
-    assert window({"tokens": Pad(multiple_of=8)}).take(rows)["tokens"].shape == (2, 8)
-    assert window({"tokens": Pad(max_length=5)}).take(rows)["tokens"].shape == (2, 5)
-    assert window({"tokens": Pad()}).take(rows[:0])["tokens"].shape == (0, 0)
+    assert take_padded(window(), rows, {"tokens": Pad(multiple_of=8)})["tokens"].shape == (2, 8)
+    assert take_padded(window(), rows, {"tokens": Pad(max_length=5)})["tokens"].shape == (2, 5)
+    assert take_padded(window(), rows[:0], {"tokens": Pad()})["tokens"].shape == (0, 0)
 
 
 def test_rows_above_max_length_are_cut_or_an_error():
     rows = np.array([3, 0])
     with pytest.raises(LodError, match=r"row 1 of the batch has 3 elements, expected at most max_length = 2"):
-        window({"tokens": Pad(max_length=2)}).take(rows)
-    cut = window({"tokens": Pad(max_length=2, truncate=True)}).take(rows)
+        take_padded(window(), rows, {"tokens": Pad(max_length=2)})
+    cut = take_padded(window(), rows, {"tokens": Pad(max_length=2, truncate=True)})
     assert (cut["tokens"].tolist(), cut["tokens.lengths"].tolist()) == ([[5, 6], [1, 2]], [2, 2])
-    left = window({"tokens": Pad(max_length=2, truncate=True, side="left")}).take(rows)
+    left = take_padded(window(), rows, {"tokens": Pad(max_length=2, truncate=True, side="left")})
     assert left["tokens"].tolist() == [[5, 6], [2, 3]]
 
 
 def test_padding_on_the_left_and_no_mask():
-    batch = window({"tokens": Pad(-1, side="left", mask=False)}).take(np.array([2, 0]))
+    batch = take_padded(window(), np.array([2, 0]), {"tokens": Pad(-1, side="left", mask=False)})
     assert batch["tokens"].tolist() == [[-1, -1, 4], [1, 2, 3]]
     assert set(batch) == {"tokens", "tokens.lengths", "x"}
 
 
 def test_rows_of_lists_of_fixed_size_keep_their_shape():
     pairs = pa.array([[[1, 2]], [[3, 4], [5, 6]]], pa.list_(pa.list_(pa.float32(), 2)))
-    batch = window({"pairs": Pad(9, "float64")}, pairs=pairs).take(np.array([0, 1]))
+    batch = take_padded(window(pairs=pairs), np.array([0, 1]), {"pairs": Pad(9, "float64")})
     assert batch["pairs"].tolist() == [[[1, 2], [9, 9]], [[3, 4], [5, 6]]]
 
 
@@ -77,29 +83,30 @@ def test_tensors_with_the_same_lengths_are_padded_one_by_one():
         "c.lengths": np.array([1, 2]), "c.values": np.array([1, 2, 3]), "weights": np.array([0.5, 1, 2]),
     }  # fmt: skip
     record = Record(tensors, {"c.lengths": None, "c.values": "c.lengths", "weights": "c.lengths"}, 2)
-    both = WindowRows([record], None, {"c": Pad(), "weights": Pad()}).take(np.array([1, 0]))
+    rows = WindowRows([record])
+    both = take_padded(rows, np.array([1, 0]), {"c": Pad(), "weights": Pad()})
     assert both["weights"].tolist() == [[1, 2], [0.5, 0]]
     assert set(both) == {f"{name}{end}" for name in ("c", "weights") for end in ("", ".mask", ".lengths")}
-    one = WindowRows([record], None, {"c": Pad()}).take(np.array([1, 0]))
+    one = take_padded(rows, np.array([1, 0]), {"c": Pad()})
     assert one["weights"].tolist() == [1, 2, 0.5]
     assert (one.parents["weights"], one["c.lengths"].tolist()) == ("c.lengths", [2, 1])
     with pytest.raises(
         BatchPlanError, match="c is cut to max_length, but weights with the same lengths is not padded"
     ):
-        WindowRows([record], None, {"c": Pad(max_length=1, truncate=True)}).take(np.array([1, 0]))
+        take_padded(rows, np.array([1, 0]), {"c": Pad(max_length=1, truncate=True)})
 
 
 def test_codes_keep_their_dictionary():
     codes = pa.array([["a", "b"], ["c"]], pa.list_(pa.dictionary(pa.int8(), pa.string())))
-    batch = window({"codes": Pad(-1, "int64")}, codes=codes).take(np.array([1, 0]))
+    batch = take_padded(window(codes=codes), np.array([1, 0]), {"codes": Pad(-1, "int64")})
     texts = batch.dictionaries["codes"].to_pylist()
     assert [[texts[code] for code in row if code >= 0] for row in batch["codes"]] == [["c"], ["a", "b"]]
 
 
 def test_memory_is_used_again():
-    memory, rows = BatchMemory(), window({"tokens": Pad()})
-    first = rows.take(np.array([0, 1]), memory)
-    second = rows.take(np.array([3, 2]), memory)
+    memory, rows = BatchMemory(), window()
+    first = take_padded(rows, np.array([0, 1]), {"tokens": Pad()}, memory)
+    second = take_padded(rows, np.array([3, 2]), {"tokens": Pad()}, memory)
     assert second["tokens"].tolist() == [[5, 6], [4, 0]]
     assert np.shares_memory(first["tokens"], second["tokens"])
     assert np.shares_memory(first["tokens.mask"], second["tokens.mask"])
@@ -118,17 +125,17 @@ def test_memory_is_used_again():
 def test_what_is_not_a_list_column_of_numbers_is_an_error(column, name, error, message):
     array = column if isinstance(column, pa.Array) else pa.array(column)
     with pytest.raises(error, match=message):
-        window({name: Pad()}, tokens=array).take(np.array([0]))
+        take_padded(window(tokens=array), np.array([0]), {name: Pad()})
 
 
 def test_numbers_that_do_not_fit_are_errors():
-    large = window({"tokens": Pad(dtype="int32")}, tokens=pa.array([[1], [2**40]]))
+    large = window(tokens=pa.array([[1], [2**40]]))
     with pytest.raises(OpError, match="tokens has the value 1099511627776, which int32 cannot hold"):
-        large.take(np.array([0, 1]))
+        take_padded(large, np.array([0, 1]), {"tokens": Pad(dtype="int32")})
     with pytest.raises(OpError, match="value is 300, which uint8 cannot hold"):
-        window({"tokens": Pad(300)}, tokens=pa.array([[1]], pa.list_(pa.uint8()))).take(np.array([0]))
+        take_padded(window(tokens=pa.array([[1]], pa.list_(pa.uint8()))), np.array([0]), {"tokens": Pad(300)})
     with pytest.raises(TypeError, match="float64 is not converted to int64"):
-        window({"tokens": Pad(dtype="int64")}, tokens=pa.array([[1.5]])).take(np.array([0]))
+        take_padded(window(tokens=pa.array([[1.5]])), np.array([0]), {"tokens": Pad(dtype="int64")})
 
 
 @pytest.mark.parametrize(
@@ -149,6 +156,15 @@ def test_a_wrong_option_says_what_is_expected(options, message):
         Pad(**options)
 
 
+def test_a_number_stands_for_padding_with_it():
+    record = window().records[0]
+    assert pads_of(0, record) == {"tokens": Pad(0)}
+    assert pads_of({"tokens": 3}, record) == {"tokens": sf.Pad(3)}
+    assert pads_of(Pad(1, "int64"), record) == {"tokens": Pad(1, np.int64)}
+    with pytest.raises(BatchPlanError, match="pad: there is not just one list column"):
+        pads_of(0, from_arrow(pa.record_batch({"x": [1]})))
+
+
 @given(
     st.lists(st.lists(st.integers(0, 200), max_size=40), min_size=1, max_size=9),
     st.sampled_from(["int8", "uint8", "int32", "int64", "uint64", "float16", "float32"]),
@@ -162,8 +178,8 @@ def test_it_is_taking_rows_and_padding_them(lists, source, target, side, data):
     rows = np.array(data.draw(st.lists(st.integers(0, len(lists) - 1), max_size=6)), np.int64)
     floats = np.dtype(source).kind == "f"
     dtype = None if floats and target is not None and np.dtype(target).kind != "f" else target
-    found = window({"c": Pad(1, dtype, side)}, c=column).take(rows)
-    taken = window({}, c=column).take(rows)
+    found = take_padded(window(c=column), rows, {"c": Pad(1, dtype, side)})
+    taken = window(c=column).take(rows)
     padded, mask = sf.ops.pad(taken["c.values"], taken["c.lengths"], value=1, side=side)
     np.testing.assert_array_equal(found["c"], padded)
     assert found["c"].dtype == np.dtype(dtype or source)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies.batches import batches
 
 from seqflow.errors import OpIndexError, ProviderError
-from seqflow.record import Record, concat_records, from_arrow, take_rows, to_arrow
+from seqflow.record import Record, concat_records, from_arrow, slice_rows, take_rows, to_arrow
 from seqflow.record.batch_memory import BatchMemory
 from seqflow.record.gathering import RowSource, gather_rows
 from seqflow.record.record import parents_by_name
@@ -65,6 +65,14 @@ def test_dictionaries_that_differ_are_merged():
         records_of(*(pa.array(texts).dictionary_encode() for texts in (["a", "b"], ["c", "a"])))
     )
     assert to_arrow(source.take([2, 0, 3, 1])).to_pydict() == {"c": ["c", "a", "a", "b"]}
+    assert to_arrow(source.slice(2, 3)).column("c").dictionary.to_pylist() == ["a", "b", "c"]
+
+
+def test_a_slice_inside_one_record_is_a_view():
+    source = RowSource(LISTS)
+    assert np.shares_memory(source.slice(2, 4)["c.values"], LISTS[2]["c.values"])
+    assert to_arrow(source.slice(1, 3)).to_pydict() == {"c": [[], [3]]}
+    assert source.slice(4, 9).num_rows == source.slice(2, 2).num_rows == 0
 
 
 def test_memory_is_written_anew_by_the_next_batch():
@@ -96,3 +104,5 @@ def test_it_is_what_taking_rows_of_the_joined_records_gives(batch, stops, data):
     joined = concat_records(records)
     assert same(source.take(rows), take_rows(joined, rows))
     assert same(source.take(rows, memory), take_rows(joined, rows))
+    start, stop = sorted(data.draw(st.tuples(st.integers(0, 7), st.integers(0, 7))))
+    assert same(source.slice(start, stop), slice_rows(joined, start, stop))
