@@ -3,10 +3,22 @@
 from seqflow.loader.bad_rows import BadRows
 from seqflow.loader.batching import Rows, TokenBudget
 from seqflow.loader.loader import Loader
+from seqflow.loader.mix import Mix
 from seqflow.loader.order import Shuffle
 from seqflow.loader.packing import Packed
 from seqflow.loader.padding import Pad
 from seqflow.loader.plans import BatchPlan
 from seqflow.loader.stats import Stats
 
-__all__ = ["BadRows", "BatchPlan", "Loader", "Packed", "Pad", "Rows", "Shuffle", "Stats", "TokenBudget"]
+__all__ = [
+    "BadRows",
+    "BatchPlan",
+    "Loader",
+    "Mix",
+    "Packed",
+    "Pad",
+    "Rows",
+    "Shuffle",
+    "Stats",
+    "TokenBudget",
+]
