@@ -10,6 +10,7 @@ batch; their rates count as percent of the same reading. Needs about 1.5 GB of m
 """
 
 import argparse
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -207,6 +208,7 @@ def ray_batches(paths: list[str]) -> Iterator[Any]:
     """Blocks shuffled in a buffer of 10,000 rows, as Arrow."""
     import ray
 
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")  # or it keeps a token in the home folder
     ray.init(num_cpus=2, log_to_driver=False, include_dashboard=False)
     data = ray.data.read_parquet(paths, columns=["tokens"])
     for batch in data.iter_batches(

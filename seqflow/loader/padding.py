@@ -11,7 +11,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import BatchPlanError, LodError, OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array, DType
-from seqflow.loader.batching import at_least_one, planned_lengths
+from seqflow.loader.plan_options import at_least_one, planned_lengths
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
