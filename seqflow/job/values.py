@@ -45,7 +45,7 @@ def _described_one(hint: Any) -> str:
     if typing.get_origin(hint) is tuple:
         return "a list of text"
     if typing.get_origin(hint) is dict:
-        return "a table of text"
+        return f"a table of {described(typing.get_args(hint)[1])}"
     words = {str: "text", int: "an integer", float: "a number", bool: "true or false"}
     return words[hint]
 
