@@ -12,9 +12,10 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpError
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
-from seqflow.loader.batching import Rows, at_least_one, batches
+from seqflow.loader.batching import Rows, batches
 from seqflow.loader.order import permutation
 from seqflow.loader.pieces import Elements
+from seqflow.loader.plan_options import at_least_one
 from seqflow.loader.row_sizes import row_sizes
 from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes
 from seqflow.loader.window_rows import WindowRows

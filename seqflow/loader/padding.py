@@ -11,7 +11,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import BatchPlanError, LodError, OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array, DType
-from seqflow.loader.batching import at_least_one, planned_lengths
+from seqflow.loader.plan_options import at_least_one, planned_lengths
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
@@ -107,16 +107,20 @@ class Padding:
                     "padded\n  pad it, too, or leave it out"
                 )
         self._check_names()
+        known = source.dictionaries
+        padded = {column.name: known[column.values] for column in self.columns if column.values in known}
+        self._dictionaries = {name: known[name] for name in known if name not in self.without} | padded
 
     def take(self, rows: Any, memory: BatchMemory | None = None) -> Record:
         """The batch of `rows`; arrays are in `memory` where it is given, until it is used again."""
         rows, spans = self.source.checked(rows), dict[str, Spans]()
-        batch = self.source.take(rows, memory, without=self.without)
-        tensors = dict(batch.tensors)
+        tensors = self.source.gather(rows, spans, memory, without=self.without)
+        parents = {name: self.source.parents[name] for name in tensors}
         for column in self.columns:
-            tensors |= self._padded(column, self.source.spans(column.lengths, rows, spans), memory)
-        parents = {name: batch.parents.get(name) for name in tensors}
-        return Record(tensors, parents, len(rows), batch.schema, self._dictionaries(batch))
+            padded = self._padded(column, self.source.spans(column.lengths, rows, spans), memory)
+            tensors |= padded
+            parents |= dict.fromkeys(padded)
+        return Record(tensors, parents, len(rows), self.source.schema, self._dictionaries)
 
     def _padded(self, column: PaddedColumn, spans: Spans, memory: BatchMemory | None) -> dict[str, Array]:
         """The padded array of a column, its mask and its lengths."""
@@ -142,11 +146,6 @@ class Padding:
         lengths = np.minimum(spans.sizes, width) if pad.truncate else spans.sizes
         masks = {} if mask is None else {mask_name: mask}
         return {column.name: padded} | masks | {f"{column.name}.lengths": lengths}
-
-    def _dictionaries(self, batch: Record) -> dict[str, Any]:
-        known = self.source.records[0].dictionaries
-        padded = {column.name: known[column.values] for column in self.columns if column.values in known}
-        return {**batch.dictionaries, **padded}
 
     def _check_names(self) -> None:
         """BatchPlanError where a padded column would take the name of another tensor."""

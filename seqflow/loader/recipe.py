@@ -14,9 +14,10 @@ from seqflow import executor
 from seqflow.errors import OpError, SeqflowError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.bad_rows import Rejected, keep_rows
-from seqflow.loader.batching import Rows, planned_lengths
+from seqflow.loader.batching import Rows
 from seqflow.loader.order import Shuffle, key_of, permutation
 from seqflow.loader.padding import Pad
+from seqflow.loader.plan_options import planned_lengths
 from seqflow.loader.plans import BatchPlan, WindowBatches
 from seqflow.loader.provenance import (
     NET_ERRORS,

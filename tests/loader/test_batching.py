@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from seqflow import LodError, OpError
 from seqflow.errors import BatchPlanError
-from seqflow.loader.batching import Rows, TokenBudget, batches, planned_lengths
+from seqflow.loader.batching import Rows, TokenBudget, batches
+from seqflow.loader.plan_options import planned_lengths
 from seqflow.record import Record
 
 LENGTHS = st.lists(st.lists(st.integers(0, 6), max_size=8), max_size=5)
