@@ -8,6 +8,7 @@ from seqflow.loader.order import Shuffle
 from seqflow.loader.packing import Packed
 from seqflow.loader.padding import Pad
 from seqflow.loader.plans import BatchPlan
+from seqflow.loader.state import merge_states
 from seqflow.loader.stats import Stats
 
 __all__ = [
@@ -21,4 +22,5 @@ __all__ = [
     "Shuffle",
     "Stats",
     "TokenBudget",
+    "merge_states",
 ]

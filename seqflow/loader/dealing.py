@@ -94,13 +94,14 @@ class Rotation:
                 seen[place.stream] = place.position
                 yield place.stream, place.position
 
-    def _unknown(self, deal: Deal, start: int) -> Iterator[tuple[int, int]]:
+    def streams_of(self, deal: Deal, start: int) -> list[Stream]:
+        """The streams from which a rank gets batches."""
         step = gcd(deal.stride, len(self.streams))
-        open_streams = [
-            self.streams[i]
-            for i in range(len(self.streams))
-            if (i - deal.rank - deal.first(start)) % step == 0
-        ]
+        first = deal.first(start) + deal.rank
+        return [stream for stream in self.streams if (stream.number - first) % step == 0]
+
+    def _unknown(self, deal: Deal, start: int) -> Iterator[tuple[int, int]]:
+        open_streams = self.streams_of(deal, start)
         firsts = {stream.number: stream.first_open for stream in open_streams}
         for ahead in count():
             found = False

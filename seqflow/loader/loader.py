@@ -430,7 +430,8 @@ class Loader:
                 "known and kept"
             )
         if self.streams > 1 and start.batch:
-            missing = [stream for stream in range(self.streams) if stream not in start.windows]
+            read = [stream.number for stream in rotation.streams_of(self.deal, start.batch)]
+            missing = [stream for stream in read if stream not in start.windows]
             if missing and start.batch >= self.streams:
                 raise OpError(
                     f"load_state_dict: the state knows nothing of stream {missing[0]}, since another rank read it\n"
@@ -476,7 +477,7 @@ class Loader:
             "shuffle": None if self.shuffle is None else self.shuffle.seed,
             "window": self.window,
             "streams": self.streams,
-            "steps_per_epoch": self.steps_per_epoch,
+            "batches": None if self.steps_per_epoch is None else self.steps_per_epoch * self.world_size,
             "fill": repr(self.fill),
             "valid": self.valid,
             "bad_rows": self.bad_rows.policy,

@@ -47,6 +47,28 @@ class Position:
         return cls(int(state["epoch"]), int(state["batch"]), windows)
 
 
+def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One state of those of all ranks, after equally many steps: it knows the place in every stream.
+
+    Only streams whose batches nobody counted before reading need it, and only to go on with another world size.
+    """
+    if not states:
+        raise OpError("merge_states: there are no states, expected one of each rank")
+    first, windows = states[0], dict[str, Any]()
+    for number, state in enumerate(states):
+        check_state(state, first["settings"], first["data"])
+        for name in ("epoch", "batch"):
+            if state[name] != first[name]:
+                raise OpError(
+                    f"merge_states: {name} is {state[name]} in state {number} and {first[name]} in state 0, expected "
+                    "states of all ranks after the same step"
+                )
+        for stream, at in state["windows"].items():
+            if stream not in windows or at["window"] < windows[stream]["window"]:
+                windows[stream] = at
+    return {**first, "windows": windows}
+
+
 def fingerprint(source: Provider, parts: Sequence[Part]) -> dict[str, Any]:
     """What a state says of the data: relative paths, sizes and rows."""
     rows: dict[str, int | None] = {}

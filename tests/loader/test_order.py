@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seqflow as sf
+from seqflow.loader import merge_states
 from seqflow.loader.order import key_of, permutation
 
 ROWS = 240
@@ -306,7 +307,7 @@ def test_len_is_the_number_of_batches(folder, n, world_size, tail, drop_last):
 
 
 def test_len_is_a_type_error_where_nobody_knows(folder):
-    with pytest.raises(TypeError, match='give index="lengths.arrow", steps_per_epoch'):
+    with pytest.raises(TypeError, match=r'give index="lengths\.arrow", steps_per_epoch'):
         len(sf.Loader(folder, batch=sf.TokenBudget(50)))
 
 
@@ -373,3 +374,28 @@ def test_padded_batches_may_share_memory(folder, threads, plan):
         assert np.array_equal(batch["tokens.mask"], batch["tokens"] != -1)
         seen.append(batch["tokens"].ctypes.data)
     assert len(set(seen)) < len(seen)
+
+
+def test_streams_nobody_has_counted_resume_with_the_states_of_all_ranks(folder):
+    options = {"shuffle": True, "window": 300, "batch": PLANS["tokens"], "streams": 4}
+    alone = sequence(sf.Loader(folder, **options, steps_per_epoch=16))
+    states = []
+    for rank in range(2):
+        loader = sf.Loader(folder, **options, steps_per_epoch=8, rank=rank, world_size=2)
+        batches = iter(loader)
+        for _ in range(5):
+            next(batches)
+        states.append(loader.state_dict())
+        batches.close()
+    same = sf.Loader(folder, **options, steps_per_epoch=8, rank=1, world_size=2)
+    same.load_state_dict(states[1])
+    assert sequence(same) == alone[11::2]
+    other = sf.Loader(folder, **options, steps_per_epoch=16)
+    other.load_state_dict(states[0])
+    with pytest.raises(sf.OpError, match="the state knows nothing of stream 1, since another rank read it"):
+        next(iter(other))
+    other = sf.Loader(folder, **options, steps_per_epoch=16)
+    other.load_state_dict(merge_states(states))
+    assert sequence(other) == alone[10:]
+    with pytest.raises(sf.OpError, match="batch is 8 in state 1 and 10 in state 0"):
+        merge_states([states[0], {**states[1], "batch": 8}])
