@@ -53,15 +53,19 @@ def _layout(ctx: "InferenceContext") -> RowLayout:
 
 
 def _infer_fused(ctx: "InferenceContext") -> None:
-    width = ctx.value(ctx.dim(ctx.input("data"), 1))
-    size = "?" if width is None else _layout(ctx).row_bytes(width)
+    layout, columns = _layout(ctx), ctx.dim(ctx.input("data"), 1)
+    width = ctx.value(columns)
+    size = layout.row_bytes(width) if width is not None else columns // layout.per_byte + layout.extra_bytes
     ctx.set_output(0, [ctx.dim(ctx.input("data"), 0), size], axes=[ctx.rows("data"), None])
 
 
 def _infer_values(ctx: "InferenceContext", rows: str) -> None:
     """A row of values for each row of an input."""
-    row_bytes = ctx.value(ctx.dim(ctx.input("table"), 1))
-    width = "?" if row_bytes is None else _layout(ctx).width(row_bytes)
+    layout, columns = _layout(ctx), ctx.dim(ctx.input("table"), 1)
+    row_bytes = ctx.value(columns)
+    width = (
+        layout.width(row_bytes) if row_bytes is not None else (columns - layout.extra_bytes) * layout.per_byte
+    )
     ctx.set_output(0, [ctx.dim(ctx.input(rows), 0), width], axes=[ctx.rows(rows), None])
 
 
