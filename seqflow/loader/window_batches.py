@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -9,8 +10,7 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
-from seqflow.loader.window_rows import WindowRows
-from seqflow.record import Record
+from seqflow.record import BadRow, Record
 
 
 class BatchSize(NamedTuple):
@@ -32,6 +32,17 @@ class WindowBatches(Protocol):
     @property
     def dropped(self) -> BatchSize:
         """What `drop_last` leaves out."""
+        ...
+
+    @property
+    def skipped(self) -> int:
+        """Rows of the window that filters by length leave out."""
+        ...
+
+    @property
+    def bad(self) -> Sequence[BadRow]:
+        """Rows that are in no batch because they cannot be used, numbered over the records of the window, before
+        it is shuffled. The loader applies its policy to them."""
         ...
 
     def size(self, number: int) -> BatchSize: ...
@@ -88,6 +99,16 @@ class SpanSizes:
         return SpanSizes(self.rows[chosen], self.tokens[chosen], self.cells[chosen])
 
 
+def kept_spans(
+    spans: Spans, sizes: SpanSizes, drop_last: bool
+) -> tuple[Spans, SpanSizes, BatchSize]:
+    """The spans that make batches, their sizes, and the size of the short ones, which `drop_last` leaves out."""
+    if not drop_last:
+        return spans, sizes, BatchSize(0, 0, 0)
+    kept = np.flatnonzero(~spans.short)
+    return spans.take(kept), sizes.take(kept), sizes.total(spans.short)
+
+
 def padded_sizes(spans: Spans, lengths: Array | None, multiple_of: int = 1) -> SpanSizes:
     """The sizes of batches of rows with these lengths, padded to the longest, or the next multiple."""
     rows = spans.stops - spans.starts
@@ -97,29 +118,3 @@ def padded_sizes(spans: Spans, lengths: Array | None, multiple_of: int = 1) -> S
     longest = kernels.segment_reduce("max", lengths, rows) if len(rows) else rows
     width = -(-longest // multiple_of) * multiple_of
     return SpanSizes(rows, ends[spans.stops] - ends[spans.starts], rows * width)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class RowBatches:
-    """Batches of rows of a window. `order` has the rows batch after batch; None where they follow each other."""
-
-    rows: WindowRows
-    spans: Spans
-    sizes: SpanSizes
-    dropped: BatchSize
-    order: Array | None = None
-
-    def __len__(self) -> int:
-        return len(self.spans)
-
-    def size(self, number: int) -> BatchSize:
-        return self.sizes[number]
-
-    def make(self, number: int) -> Record:
-        return self._take(slice(int(self.spans.starts[number]), int(self.spans.stops[number])))
-
-    def empty(self) -> Record:
-        return self._take(slice(0, 0))
-
-    def _take(self, chosen: slice) -> Record:
-        return self.rows.take(chosen if self.order is None else self.order[chosen])

@@ -1,0 +1,57 @@
+"""RowBatches: the batches of a window that hold its rows one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seqflow.loader.pieces import CutRows, Pieces
+from seqflow.loader.row_selection import RowSelection
+from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes, kept_spans
+from seqflow.loader.window_rows import WindowRows
+from seqflow.record import BadRow, Record
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowBatches:
+    """Batches of rows, or of pieces of rows, of a window."""
+
+    rows: WindowRows
+    spans: Spans
+    sizes: SpanSizes
+    dropped: BatchSize
+    skipped: int = 0
+    bad: Sequence[BadRow] = ()
+    pieces: Pieces | None = None
+    """The rows batch after batch; None where these are all rows in their order."""
+    cut: CutRows | None = None
+    """What takes rows that are not whole; None where all are."""
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def size(self, number: int) -> BatchSize:
+        return self.sizes[number]
+
+    def make(self, number: int) -> Record:
+        return self._take(slice(int(self.spans.starts[number]), int(self.spans.stops[number])))
+
+    def empty(self) -> Record:
+        return self._take(slice(0, 0))
+
+    def _take(self, chosen: slice) -> Record:
+        if self.pieces is None:
+            return self.rows.take(chosen)
+        pieces = self.pieces.take(chosen)
+        return self.rows.take(pieces.rows) if self.cut is None else self.cut.take(pieces)
+
+
+def row_batches(
+    rows: WindowRows, selection: RowSelection, spans: Spans, sizes: SpanSizes, drop_last: bool,
+    cut: CutRows | None = None,
+) -> RowBatches:
+    """Batches of these spans of a selection."""
+    pieces = None if selection.whole else selection.pieces
+    return RowBatches(
+        rows, *kept_spans(spans, sizes, drop_last), selection.skipped, selection.bad, pieces, cut
+    )  # fmt: skip
