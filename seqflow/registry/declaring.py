@@ -22,13 +22,15 @@ def op(
     caffe2: str | None = None,
     same: tuple[str, str] | None = None,
     shape: ShapeFunction | None = None,
+    random: str | None = None,
     **claims: Any,
 ) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
 
     Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. `caffe2`
     names the operator it comes from, or several, separated by commas; `same` two lengths inputs that it declares
-    to be equal; `shape` is a shape function for what the signature cannot say. All other keywords are its claims:
+    to be equal; `shape` is a shape function for what the signature cannot say; `random` the attribute that seeds
+    its random numbers, into which a run may mix a number of its own. All other keywords are its claims:
     `depends`, `defines`, `rows`, `steps`, `describes`, `inverse`, `pure` (see `seqflow.signature.claims`).
 
     After each call the results are held against the signature, and against the shape function: OpError where the
@@ -38,7 +40,11 @@ def op(
     def declare(function: F) -> F:
         read = parse(signature)
         claimed = read_claims(function.__name__, read, look_up=get, **claims)
-        definition = _define(function, read, caffe2=caffe2, same=same, shape=shape, claims=claimed)
+        definition = _define(
+            function, read, caffe2=caffe2, same=same, shape=shape, random=random, claims=claimed
+        )
+        if random is not None and random not in {attribute.name for attribute in definition.attributes}:
+            raise OpError(f"{definition.name}: random = {random!r} is none of its attributes")
         definition.call.__doc__ = help_text(definition)
         register(definition)
         return definition.call  # type: ignore[return-value]

@@ -48,6 +48,8 @@ class OpDef:
     """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
     variadic: bool = False
     """It takes its one list of inputs as `*args`."""
+    random: str | None = None
+    """The attribute that seeds its random numbers."""
     claims: Claims = NONE
     """What it claims of its outputs beyond the signature."""
 
