@@ -34,8 +34,13 @@ class Rows:
 
     @property
     def filters(self) -> bool:
-        """Whether rows may be left out, or cut, by their lengths."""
+        """Whether rows may be left out by their lengths."""
         return self.min_length is not None or self.max_length is not None
+
+    @property
+    def needs_lengths(self) -> bool:
+        """Whether the records must have lengths to plan on."""
+        return self.filters
 
     def of_window(
         self, rows: WindowRows, lengths: str | None, key: int, shuffled: bool, window: int
@@ -46,13 +51,15 @@ class Rows:
             spans = self.spans(rows.num_rows)
             nothing = RowSelection.all_of(np.zeros(0, np.int64))
             return row_batches(rows, nothing, spans, padded_sizes(spans, None), self.drop_last)
-        selection = self.select(rows, lengths)
+        selection, _ = self.select(rows, lengths)
         spans = self.spans(len(selection.pieces.sizes))
-        return row_batches(rows, selection, spans, padded_sizes(spans, selection.pieces.sizes), self.drop_last)
+        return row_batches(
+            rows, selection, spans, padded_sizes(spans, selection.pieces.sizes), self.drop_last
+        )
 
-    def select(self, rows: WindowRows, lengths: str) -> RowSelection:
-        """The rows that batches are made of."""
-        return RowSelection.all_of(row_sizes(rows, lengths)).between(self.min_length, self.max_length)
+    def select(self, rows: WindowRows, lengths: str) -> tuple[RowSelection, None]:
+        """The rows that batches are made of, none of which is cut."""
+        return RowSelection.all_of(row_sizes(rows, lengths)).between(self.min_length, self.max_length), None
 
     def spans(self, num_rows: int, sizes: Array | None = None) -> Spans:
         """Which of these consecutive rows make a batch."""

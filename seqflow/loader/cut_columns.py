@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -14,12 +14,12 @@ from seqflow.record import BadRow, Record
 
 
 def cut_tensors(
-    record: Record, lengths: str, columns: Sequence[str] | None, plan: str
+    record: Record, lengths: str, columns: Sequence[str] | None, plan: str, left_whole: Collection[str] = ()
 ) -> Mapping[str, str]:
     """The tensors that are cut, each with its lengths: those of `columns`, or all under `lengths`.
 
-    BatchPlanError for a column of several levels, or a list column that is neither cut nor left out. Text counts
-    as one value a row, and other columns are not cut anyway.
+    BatchPlanError for a column of several levels, or a list column that is neither cut nor one of `left_whole`.
+    Text counts as one value a row.
     """
     if columns is None:
         found = {name: lengths for name, parent in record.parents.items() if parent == lengths}
@@ -32,7 +32,8 @@ def cut_tensors(
                 f"{plan}: {_column(of)!r} has several levels, expected one level of values to cut"
             )
     for name, parent in record.parents.items():
-        if parent is None and name in above and name not in found.values() and not is_text(record, name):
+        is_list = parent is None and name in above and not is_text(record, name)
+        if is_list and name not in found.values() and _column(name) not in left_whole:
             raise BatchPlanError(
                 f"{plan}: the list column {_column(name)!r} is neither cut nor left out\n"
                 f"  name it in columns= to cut it like {_column(lengths)!r}, or do not read or return it"
@@ -47,10 +48,13 @@ def unequal_rows(rows: WindowRows, tensors: Mapping[str, str]) -> tuple[Array, l
     found = []
     for other in others:
         sizes = rows.tensor(other)
-        for row in np.flatnonzero((sizes != expected) & ~wrong).tolist():
-            reason = f"{sizes[row]} elements, but {expected[row]} in {_column(first)!r}: they are cut together"
-            found.append(BadRow(row if rows.order is None else int(rows.order[row]), _column(other), reason))
-            wrong[row] = True
+        unequal = np.flatnonzero((sizes != expected) & ~wrong)
+        wrong[unequal] = True
+        for row, number in zip(unequal.tolist(), rows.numbers(unequal).tolist(), strict=True):
+            reason = (
+                f"{sizes[row]} elements, but {expected[row]} in {_column(first)!r}: they are cut together"
+            )
+            found.append(BadRow(number, _column(other), reason))
     return wrong, found
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
+from seqflow.loader.padding import pad_columns
 from seqflow.loader.window_rows import WindowRows
 from seqflow.record import Record
 from seqflow.record.rows import one_dictionary
@@ -35,10 +36,6 @@ class CutColumn:
     lengths: str
     parts: Sequence[Array]
     offsets: Sequence[Array]
-
-    @property
-    def dtype(self) -> np.dtype[np.generic]:
-        return self.parts[0].dtype
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,15 +71,14 @@ class CutRows:
 
     def numbers(self, pieces: Pieces) -> Array:
         """The number of the row of each piece, counted over the records of the window."""
-        order = self.rows.order
-        return pieces.rows if order is None else order[pieces.rows]
+        return self.rows.numbers(pieces.rows)
 
     def gather(self, name: str, pieces: Pieces) -> Array:
         """The elements of some pieces in the tensor `name`, one piece after another."""
         column = self.columns[name]
         rows = self.numbers(pieces)
         ends = kernels.lengths_to_offsets(pieces.sizes)
-        target = np.empty((int(ends[-1]), *column.parts[0].shape[1:]), column.dtype)
+        target = np.empty((int(ends[-1]), *column.parts[0].shape[1:]), column.parts[0].dtype)
         of_record = np.searchsorted(self.first_rows, rows, side="right") - 1
         by_record = np.argsort(of_record, kind="stable")
         stops = np.cumsum(np.bincount(of_record, minlength=len(self.first_rows)))
@@ -106,7 +102,8 @@ class CutRows:
             made[column.lengths] = pieces.sizes.astype(first[column.lengths].dtype, copy=False)
         tensors = {name: made[name] if name in made else taken[name] for name in first.tensors}
         dictionaries = {**taken.dictionaries, **self.dictionaries}
-        return Record(tensors, first.parents, len(pieces.rows), first.schema, dictionaries)
+        record = Record(tensors, first.parents, len(pieces.rows), first.schema, dictionaries)
+        return pad_columns(record, self.rows.pad) if self.rows.pad else record
 
 
 def without(record: Record, names: Collection[str]) -> Record:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from seqflow.kernels.arrays import Array
 from seqflow.loader.pieces import CutRows, Pieces
 from seqflow.loader.row_selection import RowSelection
 from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes, kept_spans
@@ -39,6 +40,11 @@ class RowBatches:
     def empty(self) -> Record:
         return self._take(slice(0, 0))
 
+    def numbers(self, number: int, row: int | None = None) -> Array:
+        start, stop = int(self.spans.starts[number]), int(self.spans.stops[number])
+        chosen = slice(start, stop) if row is None else slice(start + row, start + row + 1)
+        return self.rows.numbers(chosen if self.pieces is None else self.pieces.rows[chosen])
+
     def _take(self, chosen: slice) -> Record:
         if self.pieces is None:
             return self.rows.take(chosen)
@@ -47,7 +53,11 @@ class RowBatches:
 
 
 def row_batches(
-    rows: WindowRows, selection: RowSelection, spans: Spans, sizes: SpanSizes, drop_last: bool,
+    rows: WindowRows,
+    selection: RowSelection,
+    spans: Spans,
+    sizes: SpanSizes,
+    drop_last: bool,
     cut: CutRows | None = None,
 ) -> RowBatches:
     """Batches of these spans of a selection."""

@@ -64,14 +64,16 @@ class RowSelection:
         if oversize == "skip":
             return self._skip(~over)
         if oversize == "bad_rows":
-            numbers = rows_[over] if rows.order is None else rows.order[rows_[over]]
+            numbers = rows.numbers(rows_[over])
             found = [
                 BadRow(number, column, f"{size} elements, expected at most {name} = {limit}")
                 for number, size in zip(numbers.tolist(), sizes[over].tolist(), strict=True)
             ]
             return self.without(over, found)
         if oversize == "truncate":
-            return replace(self, pieces=Pieces(rows_, starts, np.minimum(sizes, limit)), whole=False, cut=True)
+            return replace(
+                self, pieces=Pieces(rows_, starts, np.minimum(sizes, limit)), whole=False, cut=True
+            )
         counts = np.maximum(-(-sizes // limit), 1)
         starts = kernels.lengths_to_positions(counts) * limit
         left = np.repeat(sizes, counts) - starts

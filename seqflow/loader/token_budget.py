@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,6 +63,10 @@ class TokenBudget:
             )
 
     @property
+    def needs_lengths(self) -> bool:
+        return True
+
+    @property
     def _cuts(self) -> bool:
         return self.oversize in ("truncate", "split")
 
@@ -79,7 +84,7 @@ class TokenBudget:
         """The rows that batches are made of, none above the budget; and what cuts them, where some are cut."""
         limit = self.max_tokens // self.multiple_of * self.multiple_of
         selection = RowSelection.all_of(row_sizes(rows, lengths))
-        tensors = {}
+        tensors: Mapping[str, str] = {}
         if self._cuts:
             tensors = cut_tensors(rows.records[0], lengths, self.columns, "TokenBudget")
             selection = selection.without(*unequal_rows(rows, tensors))

@@ -53,6 +53,10 @@ class WindowBatches(Protocol):
         """A batch without rows, with the tensors that all batches have."""
         ...
 
+    def numbers(self, number: int, row: int | None = None) -> Array:
+        """The rows that a batch, or one of its rows, is made of: their numbers over the window's records in turn."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
@@ -99,9 +103,7 @@ class SpanSizes:
         return SpanSizes(self.rows[chosen], self.tokens[chosen], self.cells[chosen])
 
 
-def kept_spans(
-    spans: Spans, sizes: SpanSizes, drop_last: bool
-) -> tuple[Spans, SpanSizes, BatchSize]:
+def kept_spans(spans: Spans, sizes: SpanSizes, drop_last: bool) -> tuple[Spans, SpanSizes, BatchSize]:
     """The spans that make batches, their sizes, and the size of the short ones, which `drop_last` leaves out."""
     if not drop_last:
         return spans, sizes, BatchSize(0, 0, 0)
@@ -118,3 +120,26 @@ def padded_sizes(spans: Spans, lengths: Array | None, multiple_of: int = 1) -> S
     longest = kernels.segment_reduce("max", lengths, rows) if len(rows) else rows
     width = -(-longest // multiple_of) * multiple_of
     return SpanSizes(rows, ends[spans.stops] - ends[spans.starts], rows * width)
+
+
+class NoBatches:
+    """The batches of a window without rows."""
+
+    dropped = BatchSize(0, 0, 0)
+    skipped = 0
+    bad: Sequence[BadRow] = ()
+
+    def __len__(self) -> int:
+        return 0
+
+    def size(self, number: int) -> BatchSize:
+        raise IndexError(number)
+
+    def make(self, number: int) -> Record:
+        raise IndexError(number)
+
+    def empty(self) -> Record:
+        raise IndexError("a window without records has no tensors")
+
+    def numbers(self, number: int, row: int | None = None) -> Array:
+        raise IndexError(number)
