@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
+from seqflow.loader.counts import at_least_one, check_lengths_between
 from seqflow.loader.row_batches import RowBatches, row_batches
-from seqflow.loader.row_selection import RowSelection, check_lengths_between
+from seqflow.loader.row_selection import RowSelection
 from seqflow.loader.row_sizes import row_sizes
 from seqflow.loader.window_batches import Spans, padded_sizes
 from seqflow.loader.window_rows import WindowRows
@@ -29,7 +29,7 @@ class Rows:
     """Longer rows are left out, and counted."""
 
     def __post_init__(self) -> None:
-        at_least_one("Rows", n=self.n, min_length=self.min_length, max_length=self.max_length)
+        at_least_one("Rows", n=self.n)
         check_lengths_between("Rows", self.min_length, self.max_length)
 
     @property
@@ -42,34 +42,39 @@ class Rows:
         """Whether the records must have lengths to plan on."""
         return self.filters
 
+    @property
+    def columns(self) -> None:
+        """Rows are not cut."""
+        return None
+
     def of_window(
         self, rows: WindowRows, lengths: str | None, key: int, shuffled: bool, window: int
     ) -> RowBatches:
         """The batches of a window, in the order of its rows."""
         if lengths is None:
             assert not self.filters  # planned_lengths sees to that
-            spans = self.spans(rows.num_rows)
-            nothing = RowSelection.all_of(np.zeros(0, np.int64))
-            return row_batches(rows, nothing, spans, padded_sizes(spans, None), self.drop_last)
-        selection, _ = self.select(rows, lengths)
+            everything, spans = RowSelection.of(np.zeros(0, np.int64)), self.spans(rows.num_rows)
+            return row_batches(rows, everything, spans, padded_sizes(spans, None), self.drop_last)
+        selection = self.select(row_sizes(rows, lengths))
         spans = self.spans(len(selection.pieces.sizes))
         return row_batches(
             rows, selection, spans, padded_sizes(spans, selection.pieces.sizes), self.drop_last
         )
 
-    def select(self, rows: WindowRows, lengths: str) -> tuple[RowSelection, None]:
-        """The rows that batches are made of, none of which is cut."""
-        return RowSelection.all_of(row_sizes(rows, lengths)).between(self.min_length, self.max_length), None
+    def count(self, sizes: Array) -> int:
+        """The number of batches of a window whose rows have these sizes."""
+        return self.spans(len(self.select(sizes).pieces.sizes)).count(self.drop_last)
+
+    def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
+        """The sizes that batches are planned on."""
+        return row_sizes(rows, lengths)
+
+    def select(self, sizes: Array) -> RowSelection:
+        """The rows that batches are made of."""
+        return RowSelection.of(sizes).between(self.min_length, self.max_length)
 
     def spans(self, num_rows: int, sizes: Array | None = None) -> Spans:
         """Which of these consecutive rows make a batch."""
         full = np.arange(self.n, num_rows + 1, self.n, dtype=np.int64)
         left = num_rows % self.n
         return Spans.until(np.append(full, num_rows) if left else full, left > 0)
-
-
-def at_least_one(plan: str, **counts: int | None) -> None:
-    """OpError unless each count is an int, 1 or more, or left out."""
-    for name, count in counts.items():
-        if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
-            raise OpError(f"{plan}: {name} is {count!r}, expected an integer, 1 or more")

@@ -8,9 +8,11 @@ import numpy as np
 
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.batching import Rows, at_least_one
+from seqflow.loader.batching import Rows
+from seqflow.loader.counts import at_least_one
 from seqflow.loader.order import permutation
 from seqflow.loader.row_batches import RowBatches, row_batches
+from seqflow.loader.row_selection import RowSelection
 from seqflow.loader.token_budget import TokenBudget
 from seqflow.loader.window_batches import Spans, padded_sizes
 from seqflow.loader.window_rows import WindowRows
@@ -71,6 +73,10 @@ class Buckets:
         return self.plan.drop_last
 
     @property
+    def columns(self) -> tuple[str, ...] | None:
+        return self.plan.columns
+
+    @property
     def needs_lengths(self) -> bool:
         return True
 
@@ -79,22 +85,37 @@ class Buckets:
     ) -> RowBatches:
         """The batches of a window, those that are full permuted by `key` whether or not the loader shuffles."""
         assert lengths is not None  # planned_lengths sees to that
-        selection, cut = self.plan.select(rows, lengths)
-        sizes = selection.pieces.sizes
-        limits = self._limits(sizes)
-        of_row = np.searchsorted(limits, sizes, side="left")
-        counted = np.uint16 if len(limits) < 2**16 else np.int64  # 16 bits are sorted by counting
-        order = np.argsort(of_row.astype(counted), kind="stable")
-        counts = np.bincount(of_row)
-        in_buckets = replace(selection, pieces=selection.pieces.take(order), whole=False)
-        spans = self._spans(counts, in_buckets.pieces.sizes)
+        sizes = self.row_sizes(rows, lengths)
+        selection, spans = self._plan(sizes)
         multiple = self.plan.multiple_of if isinstance(self.plan, TokenBudget) else 1
-        of_spans = padded_sizes(spans, in_buckets.pieces.sizes, multiple)
+        of_spans = padded_sizes(spans, selection.pieces.sizes, multiple)
         chosen = permutation(len(spans), key)
         chosen = chosen[np.argsort(spans.short[chosen], kind="stable")]
+        spans, of_spans = spans.take(chosen), of_spans.take(chosen)
+        if isinstance(self.plan, Rows):
+            return row_batches(rows, selection, spans, of_spans, self.drop_last)
+        bad = self.plan.bad_rows(rows, sizes, selection, lengths)
         return row_batches(
-            rows, in_buckets, spans.take(chosen), of_spans.take(chosen), self.drop_last, cut
-        )  # fmt: skip
+            rows, selection, spans, of_spans, self.drop_last, bad, self.plan.cut(rows, lengths)
+        )
+
+    def count(self, sizes: Array) -> int:
+        """The number of batches of a window whose rows have these sizes."""
+        return self._plan(sizes)[1].count(self.drop_last)
+
+    def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
+        """The sizes that batches are planned on."""
+        return self.plan.row_sizes(rows, lengths)
+
+    def _plan(self, sizes: Array) -> tuple[RowSelection, Spans]:
+        """The rows bucket by bucket, and the batches of all buckets."""
+        selection = self.plan.select(sizes)
+        limits = self._limits(selection.pieces.sizes)
+        of_row = np.searchsorted(limits, selection.pieces.sizes, side="left")
+        counted = np.uint16 if len(limits) < 2**16 else np.int64  # 16 bits are sorted by counting
+        order = np.argsort(of_row.astype(counted), kind="stable")
+        selection = replace(selection, pieces=selection.pieces.take(order), whole=False)
+        return selection, self._spans(np.bincount(of_row), selection.pieces.sizes)
 
     def _limits(self, sizes: Array) -> Array:
         """The largest lengths of all buckets but the last."""

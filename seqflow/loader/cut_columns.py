@@ -9,6 +9,8 @@ import numpy as np
 from seqflow.errors import BatchPlanError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.loader.planned_lengths import is_text
+from seqflow.loader.row_selection import UNUSABLE
+from seqflow.loader.row_sizes import row_sizes
 from seqflow.loader.window_rows import WindowRows
 from seqflow.record import BadRow, Record
 
@@ -41,21 +43,47 @@ def cut_tensors(
     return found
 
 
-def unequal_rows(rows: WindowRows, tensors: Mapping[str, str]) -> tuple[Array, list[BadRow]]:
-    """The rows whose columns have different lengths: a mask, and for each what is wrong with it."""
-    first, *others = dict.fromkeys(tensors.values())
-    expected, wrong = rows.tensor(first), np.zeros(rows.num_rows, bool)
-    found = []
+def usable_sizes(rows: WindowRows, lengths: str, columns: Sequence[str] | None, plan: str) -> Array:
+    """The size of each row; UNUSABLE where `columns` that are cut together have different lengths."""
+    sizes = row_sizes(rows, lengths)
+    if columns is None:
+        return sizes
+    unequal = np.zeros(len(sizes), bool)
+    first, *others = _lengths_of(rows.records[0], columns, plan)
     for other in others:
-        sizes = rows.tensor(other)
-        unequal = np.flatnonzero((sizes != expected) & ~wrong)
-        wrong[unequal] = True
-        for row, number in zip(unequal.tolist(), rows.numbers(unequal).tolist(), strict=True):
-            reason = (
-                f"{sizes[row]} elements, but {expected[row]} in {_column(first)!r}: they are cut together"
-            )
-            found.append(BadRow(number, _column(other), reason))
-    return wrong, found
+        unequal |= rows.tensor(other) != rows.tensor(first)
+    return np.where(unequal, UNUSABLE, sizes)
+
+
+def unequal_rows(rows: WindowRows, sizes: Array, columns: Sequence[str] | None, plan: str) -> list[BadRow]:
+    """What is wrong with the rows whose columns have different lengths, by the numbers of these rows."""
+    places = np.flatnonzero(sizes == UNUSABLE)
+    if columns is None or not len(places):
+        return []
+    first, *others = _lengths_of(rows.records[0], columns, plan)
+    tensors = {name: rows.tensor(name) for name in (first, *others)}
+    found = []
+    for place, number in zip(places.tolist(), rows.numbers(places).tolist(), strict=True):
+        expected = tensors[first][place]
+        for other in others:
+            size = tensors[other][place]
+            if size != expected:
+                reason = f"{size} elements, but {expected} in {_column(first)!r}: they are cut together"
+                found.append(BadRow(number, _column(other), reason))
+    return found
+
+
+def long_rows(rows: WindowRows, places: Array, sizes: Array, lengths: str, limit: str) -> list[BadRow]:
+    """What is wrong with rows above a limit, by the numbers of these rows."""
+    numbers = rows.numbers(places).tolist()
+    return [
+        BadRow(number, _column(lengths), f"{size} elements, expected at most {limit}")
+        for number, size in zip(numbers, sizes[places].tolist(), strict=True)
+    ]
+
+
+def _lengths_of(record: Record, columns: Sequence[str], plan: str) -> list[str]:
+    return list(dict.fromkeys(of for column in columns for of in _tensors_of(record, column, plan).values()))
 
 
 def _tensors_of(record: Record, column: str, plan: str) -> dict[str, str]:

@@ -11,15 +11,18 @@ import numpy as np
 from seqflow import kernels
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
-from seqflow.loader.padding import pad_columns
-from seqflow.loader.pieces import CutRows, Pieces
+from seqflow.loader.pieces import Pieces
 from seqflow.loader.row_selection import RowSelection
 from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes
+from seqflow.loader.window_rows import WindowRows
 from seqflow.ops import packing
 from seqflow.record import BadRow, Record
+from seqflow.record.batch_memory import BatchMemory
 
 MADE = ("segment_ids", "position_ids", "pieces", "window", "piece_lengths", "sources")
 """The tensors of a packed batch besides the columns."""
+
+_IDS = np.dtype(np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +39,12 @@ class PackedColumn:
 class PackedBatches:
     """Batches of the packed rows of one window."""
 
+    rows: WindowRows
     columns: Sequence[PackedColumn]
     capacity: int
     window: int
-    cut: CutRows
     selection: RowSelection
+    bad: Sequence[BadRow]
     layout: PackingPlan
     """Its sources are entries of the selection."""
     first: Array
@@ -55,25 +59,22 @@ class PackedBatches:
     def skipped(self) -> int:
         return self.selection.skipped
 
-    @property
-    def bad(self) -> Sequence[BadRow]:
-        return self.selection.bad
-
     def __len__(self) -> int:
         return len(self.spans)
 
     def size(self, number: int) -> BatchSize:
         return self.sizes[number]
 
-    def make(self, number: int) -> Record:
-        return self._make(self._packed_rows(number))
+    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
+        return self._make(self._packed_rows(number), memory)
 
     def empty(self) -> Record:
         return self._make(self.order[:0])
 
     def numbers(self, number: int, row: int | None = None) -> Array:
         packed_rows = self._packed_rows(number)
-        return self.cut.numbers(self._pieces(packed_rows if row is None else packed_rows[row : row + 1]))
+        pieces = self._pieces(packed_rows if row is None else packed_rows[row : row + 1])
+        return self.rows.numbers(pieces.rows)
 
     def _packed_rows(self, number: int) -> Array:
         return self.order[int(self.spans.starts[number]) : int(self.spans.stops[number])]
@@ -85,34 +86,49 @@ class PackedBatches:
         sources, starts, sizes, _ = self.layout
         return Pieces(self.selection.pieces.rows[sources[chosen]], starts[chosen], sizes[chosen])
 
-    def _make(self, packed_rows: Array) -> Record:
+    def _make(self, packed_rows: Array, memory: BatchMemory | None = None) -> Record:
         pieces, counts = self._pieces(packed_rows), self.layout.pieces[packed_rows]
-        tensors = self._dense(pieces, counts)
+        tensors = self._dense(pieces, counts, memory)
         tensors |= {"pieces": counts, "window": np.full(len(counts), self.window, np.int64)}
         parents: dict[str, str | None] = dict.fromkeys(tensors)
-        tensors |= {"piece_lengths": pieces.sizes, "sources": self.cut.numbers(pieces)}
+        tensors |= {"piece_lengths": pieces.sizes, "sources": self.rows.numbers(pieces.rows)}
         parents |= {"piece_lengths": "pieces", "sources": "pieces"}
-        others = self.cut.others
-        dictionaries = {column.name: of for column in self.columns if (of := self._dictionary(column))}
-        if others.records[0].tensors:
-            taken = pad_columns(others.take(pieces.rows), self.cut.rows.pad)
-            tensors |= taken.tensors
-            parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
-            dictionaries |= taken.dictionaries
-        return Record(tensors, parents, len(counts), dictionaries=dictionaries)
+        packed = {name for column in self.columns for name in (column.tensor, column.lengths)}
+        taken = self.rows.take_without(pieces.rows, packed, memory)
+        parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
+        known = self.rows.source.records[0].dictionaries
+        dictionaries = {
+            column.name: known[column.tensor] for column in self.columns if column.tensor in known
+        }
+        return Record(
+            {**tensors, **taken.tensors},
+            parents,
+            len(counts),
+            dictionaries={**dictionaries, **taken.dictionaries},
+        )
 
-    def _dense(self, pieces: Pieces, counts: Array) -> dict[str, Array]:
+    def _dense(self, pieces: Pieces, counts: Array, memory: BatchMemory | None) -> dict[str, Array]:
         """The packed columns, `segment_ids` and `position_ids`."""
-        layout = PackingPlan(np.arange(len(pieces.sizes)), np.zeros_like(pieces.sizes), pieces.sizes, counts)
+        numbers, zeros = np.arange(len(pieces.sizes)), np.zeros_like(pieces.sizes)
+        layout = PackingPlan(numbers, zeros, pieces.sizes, counts)
+        shape = (len(counts), self.capacity)
         tensors: dict[str, Array] = {}
         for column in self.columns:
-            flat = self.cut.gather(column.tensor, pieces)
-            filled = kernels.fill_packed(flat, pieces.sizes, layout, self.capacity, column.fill)
+            chunks = self.rows.source.chunks[column.tensor]
+            flat = out = None
+            if memory is not None:
+                elements = (int(pieces.sizes.sum()), *chunks.row_shape)
+                flat = memory.empty(f"{column.name}, in a row", elements, chunks.dtype)
+                out = (
+                    memory.empty(column.name, shape + chunks.row_shape, chunks.dtype),
+                    memory.empty("segment_ids", shape, _IDS),
+                    memory.empty("position_ids", shape, _IDS),
+                )
+            spans = self.rows.spans(column.lengths, pieces)
+            data = kernels.gather_slices(chunks, *spans, out=flat)
+            filled = kernels.fill_packed(data, pieces.sizes, layout, self.capacity, column.fill, out=out)
             tensors[column.name], segment_ids, position_ids = filled
         return tensors | {"segment_ids": segment_ids, "position_ids": position_ids}
-
-    def _dictionary(self, column: PackedColumn) -> Any:
-        return self.cut.dictionaries.get(column.tensor)
 
 
 def cu_seqlens(batch: Mapping[str, Array]) -> tuple[Array, int]:

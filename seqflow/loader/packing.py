@@ -9,13 +9,13 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import BatchPlanError, OpError
-from seqflow.loader.batching import Rows, at_least_one
-from seqflow.loader.cut_columns import cut_tensors, unequal_rows
+from seqflow.kernels.arrays import Array
+from seqflow.loader.batching import Rows
+from seqflow.loader.counts import at_least_one, check_lengths_between
+from seqflow.loader.cut_columns import cut_tensors, long_rows, unequal_rows, usable_sizes
 from seqflow.loader.order import permutation
 from seqflow.loader.packed_batches import MADE, PackedBatches, PackedColumn
-from seqflow.loader.pieces import CutRows
-from seqflow.loader.row_selection import Oversize, RowSelection, check_lengths_between, check_oversize
-from seqflow.loader.row_sizes import row_sizes
+from seqflow.loader.row_selection import Oversize, RowSelection, check_oversize
 from seqflow.loader.window_batches import SpanSizes, kept_spans
 from seqflow.loader.window_rows import WindowRows
 from seqflow.ops.shared.scalars import cast_scalar
@@ -56,7 +56,7 @@ class Packed:
 
     def __post_init__(self) -> None:
         at_least_one(
-            "Packed", capacity=self.capacity, rows=self.rows, min_length=self.min_length, max_length=self.max_length
+            "Packed", capacity=self.capacity, rows=self.rows
         )  # fmt: skip
         if self.capacity >= 2**31:
             raise OpError(f"Packed: capacity is {self.capacity}, expected less than {2**31}")
@@ -88,23 +88,34 @@ class Packed:
         """The batches of a window. Packed rows are permuted by `key` whether or not the loader shuffles."""
         assert lengths is not None  # planned_lengths sees to that
         columns = packed_columns(self, rows, lengths)
-        tensors = {column.tensor: column.lengths for column in columns}
-        selection = RowSelection.all_of(row_sizes(rows, lengths)).without(*unequal_rows(rows, tensors))
-        selection = selection.between(self.min_length, self.max_length)
-        if self.oversize != "split":
-            column = lengths.removesuffix(".lengths")
-            selection = selection.at_most(self.capacity, self.oversize, rows, column, "capacity")
+        sizes = self.row_sizes(rows, lengths)
+        selection = self.select(sizes)
         layout = kernels.plan_packing(selection.pieces.sizes, self.capacity, self.strategy)
         order = permutation(len(layout.pieces), key)
         spans = Rows(self.rows).spans(len(order))
         used = kernels.segment_reduce("sum", layout.piece_lengths, layout.pieces)[order]
         counts = spans.stops - spans.starts
-        sizes = SpanSizes(counts, kernels.segment_reduce("sum", used, counts), counts * self.capacity)
-        cut = CutRows.of(rows, tensors)
+        of_spans = SpanSizes(counts, kernels.segment_reduce("sum", used, counts), counts * self.capacity)
+        too_long = long_rows(rows, selection.too_long, sizes, lengths, f"capacity = {self.capacity}")
+        bad = [*unequal_rows(rows, sizes, self.columns, "Packed"), *too_long]
         return PackedBatches(
-            columns, self.capacity, window, cut, selection, layout, kernels.lengths_to_offsets(layout.pieces),
-            order, *kept_spans(spans, sizes, self.drop_last),
+            rows, columns, self.capacity, window, selection, bad, layout,
+            kernels.lengths_to_offsets(layout.pieces), order, *kept_spans(spans, of_spans, self.drop_last),
         )  # fmt: skip
+
+    def count(self, sizes: Array) -> int:
+        """The number of batches of a window whose rows have these sizes."""
+        layout = kernels.plan_packing(self.select(sizes).pieces.sizes, self.capacity, self.strategy)
+        return Rows(self.rows).spans(len(layout.pieces)).count(self.drop_last)
+
+    def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
+        """The sizes that batches are planned on."""
+        return usable_sizes(rows, lengths, self.columns, "Packed")
+
+    def select(self, sizes: Array) -> RowSelection:
+        """The rows that are packed."""
+        selection = RowSelection.of(sizes).between(self.min_length, self.max_length)
+        return selection if self.oversize == "split" else selection.at_most(self.capacity, self.oversize)
 
 
 def most_rows(tokens: int, capacity: int) -> int:
@@ -115,14 +126,14 @@ def most_rows(tokens: int, capacity: int) -> int:
 def packed_columns(plan: Packed, rows: WindowRows, lengths: str) -> list[PackedColumn]:
     """The columns that a plan packs; BatchPlanError where they are not those of the records."""
     record = rows.records[0]
-    tensors = cut_tensors(record, lengths, plan.columns, "Packed", left_whole=rows.pad)
+    tensors = cut_tensors(record, lengths, plan.columns, "Packed", left_whole=rows.pads)
     names = {tensor: tensor.removesuffix(".values") for tensor in tensors}
     unknown = [name for name in plan.values if name not in names.values()]
     if unknown:
         raise BatchPlanError(
             f"Packed: values has {unknown[0]!r}, which is not packed\n  packed are {', '.join(names.values())}"
         )
-    padded = [name for name in rows.pad if name in names.values()]
+    padded = [name for name in rows.pads if name in names.values()]
     if padded:
         raise BatchPlanError(
             f"Packed: pad has {padded[0]!r}, which is packed\n  values= says what fills its rows"

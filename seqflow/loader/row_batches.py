@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from seqflow.kernels.arrays import Array
-from seqflow.loader.pieces import CutRows, Pieces
+from seqflow.loader.pieces import Pieces
 from seqflow.loader.row_selection import RowSelection
 from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes, kept_spans
 from seqflow.loader.window_rows import WindowRows
 from seqflow.record import BadRow, Record
+from seqflow.record.batch_memory import BatchMemory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,8 +26,8 @@ class RowBatches:
     bad: Sequence[BadRow] = ()
     pieces: Pieces | None = None
     """The rows batch after batch; None where these are all rows in their order."""
-    cut: CutRows | None = None
-    """What takes rows that are not whole; None where all are."""
+    cut: Collection[str] = ()
+    """The lengths of the columns that are cut, where some rows are not whole."""
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -34,8 +35,8 @@ class RowBatches:
     def size(self, number: int) -> BatchSize:
         return self.sizes[number]
 
-    def make(self, number: int) -> Record:
-        return self._take(slice(int(self.spans.starts[number]), int(self.spans.stops[number])))
+    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
+        return self._take(slice(int(self.spans.starts[number]), int(self.spans.stops[number])), memory)
 
     def empty(self) -> Record:
         return self._take(slice(0, 0))
@@ -45,11 +46,13 @@ class RowBatches:
         chosen = slice(start, stop) if row is None else slice(start + row, start + row + 1)
         return self.rows.numbers(chosen if self.pieces is None else self.pieces.rows[chosen])
 
-    def _take(self, chosen: slice) -> Record:
+    def _take(self, chosen: slice, memory: BatchMemory | None = None) -> Record:
         if self.pieces is None:
-            return self.rows.take(chosen)
+            return self.rows.take(chosen, memory)
         pieces = self.pieces.take(chosen)
-        return self.rows.take(pieces.rows) if self.cut is None else self.cut.take(pieces)
+        if self.cut:
+            return self.rows.take_pieces(pieces, self.cut, memory)
+        return self.rows.take(pieces.rows, memory)
 
 
 def row_batches(
@@ -58,10 +61,10 @@ def row_batches(
     spans: Spans,
     sizes: SpanSizes,
     drop_last: bool,
-    cut: CutRows | None = None,
+    bad: Sequence[BadRow] = (),
+    cut: Collection[str] = (),
 ) -> RowBatches:
-    """Batches of these spans of a selection."""
+    """Batches of these spans of a selection. `cut` are the lengths of what is cut where a row is not whole."""
     pieces = None if selection.whole else selection.pieces
-    return RowBatches(
-        rows, *kept_spans(spans, sizes, drop_last), selection.skipped, selection.bad, pieces, cut
-    )  # fmt: skip
+    lengths = cut if selection.cut else ()
+    return RowBatches(rows, *kept_spans(spans, sizes, drop_last), selection.skipped, bad, pieces, lengths)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -12,13 +11,13 @@ from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.pieces import Pieces
-from seqflow.loader.window_rows import WindowRows
-from seqflow.record import BadRow
 
 Oversize = Literal["bad_rows", "truncate", "split", "skip"]
 """What becomes of a row above the budget: "bad_rows" makes it a bad row, which is an error unless the loader's
 `bad_rows` say otherwise; "truncate" keeps its head; "split" makes several rows of it; "skip" leaves it out."""
 OVERSIZE = ("bad_rows", "truncate", "split", "skip")
+UNUSABLE = -1
+"""Stands for the size of a row that cannot be used whatever its size."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,16 +31,14 @@ class RowSelection:
     """Whether some row is not whole."""
     skipped: int = 0
     """Rows that filters, or "skip", left out."""
-    bad: Sequence[BadRow] = ()
-    """Rows that cannot be used, numbered over the records of the window, before it is shuffled."""
+    too_long: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The rows that are left out because they are above the budget."""
 
     @staticmethod
-    def all_of(sizes: Array) -> RowSelection:
-        return RowSelection(Pieces(np.arange(len(sizes)), np.zeros(len(sizes), np.int64), sizes))
-
-    def without(self, unusable: Array, bad: Sequence[BadRow]) -> RowSelection:
-        """Without the rows that a mask says are bad."""
-        return replace(self._keep(~unusable), bad=[*self.bad, *bad]) if bad else self
+    def of(sizes: Array) -> RowSelection:
+        """All rows that can be used, by their sizes."""
+        everything = Pieces(np.arange(len(sizes)), np.zeros(len(sizes), np.int64), sizes)
+        return RowSelection(everything)._keep(sizes != UNUSABLE)
 
     def between(self, min_length: int | None, max_length: int | None) -> RowSelection:
         """Without the rows that are shorter or longer than that."""
@@ -53,47 +50,31 @@ class RowSelection:
             kept &= sizes <= max_length
         return self._skip(kept)
 
-    def at_most(
-        self, limit: int, oversize: Oversize, rows: WindowRows, column: str, name: str
-    ) -> RowSelection:
-        """With no piece above `limit`, which the plan calls `name`."""
-        rows_, starts, sizes = self.pieces.rows, self.pieces.starts, self.pieces.sizes
+    def at_most(self, limit: int, oversize: Oversize) -> RowSelection:
+        """With no piece above a limit."""
+        rows, starts, sizes = self.pieces.rows, self.pieces.starts, self.pieces.sizes
         over = sizes > limit
         if not over.any():
             return self
         if oversize == "skip":
             return self._skip(~over)
         if oversize == "bad_rows":
-            numbers = rows.numbers(rows_[over])
-            found = [
-                BadRow(number, column, f"{size} elements, expected at most {name} = {limit}")
-                for number, size in zip(numbers.tolist(), sizes[over].tolist(), strict=True)
-            ]
-            return self.without(over, found)
+            return replace(self._keep(~over), too_long=rows[over])
         if oversize == "truncate":
-            return replace(
-                self, pieces=Pieces(rows_, starts, np.minimum(sizes, limit)), whole=False, cut=True
-            )
+            return replace(self, pieces=Pieces(rows, starts, np.minimum(sizes, limit)), whole=False, cut=True)
         counts = np.maximum(-(-sizes // limit), 1)
         starts = kernels.lengths_to_positions(counts) * limit
         left = np.repeat(sizes, counts) - starts
-        pieces = Pieces(np.repeat(rows_, counts), starts, np.minimum(left, limit))
+        pieces = Pieces(np.repeat(rows, counts), starts, np.minimum(left, limit))
         return replace(self, pieces=pieces, whole=False, cut=True)
 
     def _skip(self, kept: Array) -> RowSelection:
         return replace(self._keep(kept), skipped=self.skipped + len(kept) - int(np.count_nonzero(kept)))
 
     def _keep(self, kept: Array) -> RowSelection:
-        pieces = self.pieces
         if kept.all():
             return self
-        return replace(self, pieces=pieces.take(kept), whole=False)
-
-
-def check_lengths_between(plan: str, min_length: int | None, max_length: int | None) -> None:
-    """OpError for a filter that no row passes."""
-    if min_length is not None and max_length is not None and min_length > max_length:
-        raise OpError(f"{plan}: min_length is {min_length}, expected at most max_length = {max_length}")
+        return replace(self, pieces=self.pieces.take(kept), whole=False)
 
 
 def check_oversize(plan: str, oversize: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,14 +10,13 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.batching import at_least_one
-from seqflow.loader.cut_columns import cut_tensors, unequal_rows
-from seqflow.loader.pieces import CutRows
+from seqflow.loader.counts import at_least_one, check_lengths_between
+from seqflow.loader.cut_columns import cut_tensors, long_rows, unequal_rows, usable_sizes
 from seqflow.loader.row_batches import RowBatches, row_batches
-from seqflow.loader.row_selection import Oversize, RowSelection, check_lengths_between, check_oversize
-from seqflow.loader.row_sizes import row_sizes
+from seqflow.loader.row_selection import Oversize, RowSelection, check_oversize
 from seqflow.loader.window_batches import Spans, padded_sizes
 from seqflow.loader.window_rows import WindowRows
+from seqflow.record import BadRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +45,7 @@ class TokenBudget:
 
     def __post_init__(self) -> None:
         at_least_one(
-            "TokenBudget", max_tokens=self.max_tokens, max_rows=self.max_rows, multiple_of=self.multiple_of,
-            min_length=self.min_length, max_length=self.max_length,
+            "TokenBudget", max_tokens=self.max_tokens, max_rows=self.max_rows, multiple_of=self.multiple_of
         )  # fmt: skip
         check_lengths_between("TokenBudget", self.min_length, self.max_length)
         check_oversize("TokenBudget", self.oversize)
@@ -75,23 +73,48 @@ class TokenBudget:
     ) -> RowBatches:
         """The batches of a window, in the order of its rows."""
         assert lengths is not None  # planned_lengths sees to that
-        selection, cut = self.select(rows, lengths)
+        sizes = self.row_sizes(rows, lengths)
+        selection = self.select(sizes)
         spans = self.spans(len(selection.pieces.sizes), selection.pieces.sizes)
-        sizes = padded_sizes(spans, selection.pieces.sizes, self.multiple_of)
-        return row_batches(rows, selection, spans, sizes, self.drop_last, cut)
+        of_spans = padded_sizes(spans, selection.pieces.sizes, self.multiple_of)
+        bad = self.bad_rows(rows, sizes, selection, lengths)
+        return row_batches(rows, selection, spans, of_spans, self.drop_last, bad, self.cut(rows, lengths))
 
-    def select(self, rows: WindowRows, lengths: str) -> tuple[RowSelection, CutRows | None]:
-        """The rows that batches are made of, none above the budget; and what cuts them, where some are cut."""
-        limit = self.max_tokens // self.multiple_of * self.multiple_of
-        selection = RowSelection.all_of(row_sizes(rows, lengths))
-        tensors: Mapping[str, str] = {}
-        if self._cuts:
-            tensors = cut_tensors(rows.records[0], lengths, self.columns, "TokenBudget")
-            selection = selection.without(*unequal_rows(rows, tensors))
-        selection = selection.between(self.min_length, self.max_length)
-        column = lengths.removesuffix(".lengths")
-        selection = selection.at_most(limit, self.oversize, rows, column, "max_tokens")
-        return selection, CutRows.of(rows, tensors) if selection.cut else None
+    def count(self, sizes: Array) -> int:
+        """The number of batches of a window whose rows have these sizes."""
+        selected = self.select(sizes).pieces.sizes
+        return self.spans(len(selected), selected).count(self.drop_last)
+
+    def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
+        """The sizes that batches are planned on."""
+        return usable_sizes(rows, lengths, self.columns, "TokenBudget")
+
+    def select(self, sizes: Array) -> RowSelection:
+        """The rows that batches are made of, none above the budget."""
+        return (
+            RowSelection.of(sizes)
+            .between(self.min_length, self.max_length)
+            .at_most(self._limit, self.oversize)
+        )
+
+    def cut(self, rows: WindowRows, lengths: str) -> set[str]:
+        """The lengths of the columns that are cut, where some are."""
+        if not self._cuts:
+            return set()
+        return set(cut_tensors(rows.records[0], lengths, self.columns, "TokenBudget").values())
+
+    def bad_rows(
+        self, rows: WindowRows, sizes: Array, selection: RowSelection, lengths: str
+    ) -> Sequence[BadRow]:
+        """The rows that cannot be used, and why."""
+        limit = f"max_tokens = {self.max_tokens}"
+        too_long = long_rows(rows, selection.too_long, sizes, lengths, limit)
+        return [*unequal_rows(rows, sizes, self.columns, "TokenBudget"), *too_long]
+
+    @property
+    def _limit(self) -> int:
+        """The longest row that fits."""
+        return self.max_tokens // self.multiple_of * self.multiple_of
 
     def spans(self, num_rows: int, sizes: Array | None) -> Spans:
         """Which of these consecutive rows make a batch; the last is short unless it is exactly full."""

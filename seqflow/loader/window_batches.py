@@ -11,6 +11,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
 from seqflow.record import BadRow, Record
+from seqflow.record.batch_memory import BatchMemory
 
 
 class BatchSize(NamedTuple):
@@ -47,7 +48,9 @@ class WindowBatches(Protocol):
 
     def size(self, number: int) -> BatchSize: ...
 
-    def make(self, number: int) -> Record: ...
+    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
+        """The batch, in `memory` where that is given, until it is used again."""
+        ...
 
     def empty(self) -> Record:
         """A batch without rows, with the tensors that all batches have."""
@@ -78,6 +81,10 @@ class Spans:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    def count(self, drop_last: bool) -> int:
+        """The number of batches; those that are short do not count with `drop_last`."""
+        return len(self) - int(np.count_nonzero(self.short)) * drop_last
 
     def take(self, chosen: Array) -> Spans:
         return Spans(self.starts[chosen], self.stops[chosen], self.short[chosen])
@@ -135,7 +142,7 @@ class NoBatches:
     def size(self, number: int) -> BatchSize:
         raise IndexError(number)
 
-    def make(self, number: int) -> Record:
+    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
         raise IndexError(number)
 
     def empty(self) -> Record:

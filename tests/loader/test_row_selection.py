@@ -112,12 +112,12 @@ def test_columns_that_cannot_be_cut_together_are_refused(plan, message):
 
 def test_a_column_that_is_padded_needs_not_be_cut():
     rows = window_of([[2, 3, 1]])
-    planned = Packed(2).of_window(replace(rows, pad={"y": Pad(-1)}), "x.lengths", 0, False, 0)
+    planned = Packed(2).of_window(replace(rows, pads={"y": Pad(-1)}), "x.lengths", 0, False, 0)
     (batch,) = made(planned)
     assert batch.parents["y"] == "pieces"
     assert batch["y"].shape == (4, 3)
     with pytest.raises(BatchPlanError, match="pad has 'x', which is packed"):
-        Packed(2).of_window(replace(rows, pad={"x": Pad(), "y": Pad()}), "x.lengths", 0, False, 0)
+        Packed(2).of_window(replace(rows, pads={"x": Pad(), "y": Pad()}), "x.lengths", 0, False, 0)
 
 
 def test_names_that_packing_makes_are_refused():
