@@ -7,6 +7,7 @@ import pytest
 from windows_of import lists
 
 import seqflow as sf
+from seqflow.loader import cu_seqlens
 
 LISTS = [[n] * (n % 9 + 1) for n in range(60)]
 
@@ -122,8 +123,6 @@ def test_filtered_and_dropped_rows_are_counted(folder):
 
 
 def test_packed_rows_have_the_offsets_of_their_pieces(folder):
-    from seqflow.loader.packed_batches import cu_seqlens
-
     for batch in sf.Loader(folder, columns=["x"], batch=sf.Packed(16, rows=4)):
         offsets, longest = cu_seqlens(batch)
         assert offsets.dtype == np.int32
