@@ -59,7 +59,14 @@ def test_packed_rows_say_which_piece_each_token_belongs_to(tmp_path: Path) -> No
     job = Job.read(EXAMPLE, {"source.paths": [str(tmp_path / "*.py")], "output.path": str(tmp_path / "out")})
     run(job)
     table = pq.read_table(tmp_path / "out" / "part-00000.parquet")
-    assert table.column_names == ["tokens", "segment_ids", "position_ids", "sources", "window", "piece_lengths"]
+    assert table.column_names == [
+        "tokens",
+        "segment_ids",
+        "position_ids",
+        "sources",
+        "window",
+        "piece_lengths",
+    ]
     lengths = table["piece_lengths"].to_pylist()
     assert table["sources"].to_pylist() == [[0], [1, 2]]
     assert lengths == [[2048], [953, 501]]
