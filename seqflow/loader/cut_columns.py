@@ -36,6 +36,11 @@ def cut_tensors(
         found = {name: lengths for name, parent in record.parents.items() if parent == lengths}
     else:
         found = {name: of for column in columns for name, of in _tensors_of(record, column, plan).items()}
+    if lengths not in found.values():
+        raise BatchPlanError(
+            f"{plan}: lengths are {lengths}, expected those of a column that is cut, "
+            f"{' or '.join(dict.fromkeys(found.values()))}"
+        )
     above = set(record.parents.values())
     for name, of in found.items():
         if name in above or record.parents[of] is not None:

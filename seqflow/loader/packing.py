@@ -55,9 +55,7 @@ class Packed:
     oversize: Oversize = "split"
 
     def __post_init__(self) -> None:
-        at_least_one(
-            "Packed", capacity=self.capacity, rows=self.rows
-        )  # fmt: skip
+        at_least_one("Packed", capacity=self.capacity, rows=self.rows)
         if self.capacity >= 2**31:
             raise OpError(f"Packed: capacity is {self.capacity}, expected less than {2**31}")
         if self.strategy not in ("best_fit", "first_fit", "concat"):

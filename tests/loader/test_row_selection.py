@@ -103,6 +103,10 @@ def test_rows_whose_columns_have_different_lengths_are_bad_rows(plan):
         (Packed(4, ("x", "z")), "Packed: columns has 'z', which is no list column\n  there are x, y"),
         (Packed(4, ("x", "y"), {"x": 0.5}), "has 'x', which is 0.5, which int64 cannot hold"),
         (Packed(4, values={"z": 1}), "the list column 'y'"),
+        (
+            Packed(4, ("y",), lengths="x"),
+            "lengths are x.lengths, expected those of a column that is cut, y.lengths",
+        ),
     ],
 )
 def test_columns_that_cannot_be_cut_together_are_refused(plan, message):
