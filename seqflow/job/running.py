@@ -15,13 +15,14 @@ from typing import Any, cast
 import numpy as np
 
 from seqflow.byte_sizes import parse_bytes
-from seqflow.errors import JobError, NetError
+from seqflow.errors import JobError, NetError, ProviderError
 from seqflow.job.job import Job
 from seqflow.job.sections import NetSection
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Stats
 from seqflow.net import Net
 from seqflow.output import open_output
+from seqflow.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +151,11 @@ def _net(transform: NetSection, section: str, folder: Path) -> Net | None:
 
 
 def _constant(name: str, file: str, memory_map: bool) -> np.ndarray[Any, Any]:
+    if file.endswith(".arrow"):
+        try:
+            return Vocabulary.load(file).freeze().table
+        except ProviderError as error:
+            raise JobError(f"constants.{name}: {error}") from None
     try:
         return cast("np.ndarray[Any, Any]", np.load(file, mmap_mode="r" if memory_map else None))
     except Exception as error:  # a damaged header is read as Python, and raises whatever that does

@@ -6,7 +6,6 @@ from seqflow.loader.buckets import Buckets
 from seqflow.loader.loader import Loader
 from seqflow.loader.mix import Mix
 from seqflow.loader.order import Shuffle
-from seqflow.loader.packed_batches import cu_seqlens
 from seqflow.loader.packing import Packed
 from seqflow.loader.padding import Pad
 from seqflow.loader.plans import BatchPlan
@@ -25,5 +24,4 @@ __all__ = [
     "Shuffle",
     "Stats",
     "TokenBudget",
-    "cu_seqlens",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ from seqflow.loader.pieces import Pieces
 from seqflow.loader.row_selection import RowSelection
 from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes
 from seqflow.loader.window_rows import WindowRows
-from seqflow.ops import packing
 from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
 
@@ -130,13 +129,3 @@ class PackedBatches:
             filled = kernels.fill_packed(data, pieces.sizes, layout, self.capacity, column.fill, out=out)
             tensors[column.name], segment_ids, position_ids = filled
         return tensors | {"segment_ids": segment_ids, "position_ids": position_ids}
-
-
-def cu_seqlens(batch: Mapping[str, Array]) -> tuple[Array, int]:
-    """The offsets of the pieces of a packed batch, int32[S + 1], and the longest: for variable-length attention.
-
-    All rows are laid end to end. The padding of a row, where there is any, is its last segment.
-    """
-    capacity = batch["segment_ids"].shape[1]
-    offsets = packing.packed_cu_seqlens(batch["piece_lengths"], batch["pieces"], capacity=capacity)
-    return offsets, int(np.diff(offsets).max(initial=0))
