@@ -93,14 +93,14 @@ class PackedBatches:
         parents: dict[str, str | None] = dict.fromkeys(tensors)
         tensors |= {"piece_lengths": pieces.sizes, "sources": self.rows.numbers(pieces.rows)}
         parents |= {"piece_lengths": "pieces", "sources": "pieces"}
-        first = self.rows.source.records[0]
+        source = self.rows.source
         dictionaries = {
-            column.name: first.dictionaries[column.tensor]
+            column.name: source.dictionaries[column.tensor]
             for column in self.columns
-            if column.tensor in first.dictionaries
+            if column.tensor in source.dictionaries
         }
         packed = {name for column in self.columns for name in (column.tensor, column.lengths)}
-        if len(packed) < len(first.tensors):
+        if len(packed) < len(source.chunks):
             taken = self.rows.take_without(pieces.rows, packed, memory)
             tensors |= taken.tensors
             parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}

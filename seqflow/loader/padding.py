@@ -108,6 +108,9 @@ class Padding:
                     "padded\n  pad it, too, or leave it out"
                 )
         self._check_names()
+        known = source.dictionaries
+        padded = {column.name: known[column.values] for column in self.columns if column.values in known}
+        self._dictionaries = {name: known[name] for name in known if name not in self.without} | padded
 
     def take(
         self,
@@ -118,13 +121,18 @@ class Padding:
         spans: Mapping[str, Spans] | None = None,
     ) -> Record:
         """The batch of `rows`; arguments are as in `RowSource.take`."""
-        rows, spans = self.source.checked(rows), dict(spans or {})
-        batch = self.source.take(rows, memory, without={*self.without, *without}, spans=spans)
-        tensors = dict(batch.tensors)
+        rows, found = self.source.checked(rows), dict(spans or {})
+        left_out = {*self.without, *without} if without else self.without
+        tensors = self.source.gather(rows, found, memory, without=left_out)
+        parents = {name: self.source.parents[name] for name in tensors}
         for column in self.columns:
-            tensors |= self._padded(column, self.source.spans(column.lengths, rows, spans), memory)
-        parents = {name: batch.parents.get(name) for name in tensors}
-        return Record(tensors, parents, len(rows), batch.schema, self._dictionaries(batch))
+            padded = self._padded(column, self.source.spans(column.lengths, rows, found), memory)
+            tensors |= padded
+            parents |= dict.fromkeys(padded)
+        dictionaries = self._dictionaries
+        if without:
+            dictionaries = {name: dictionaries[name] for name in dictionaries if name in tensors}
+        return Record(tensors, parents, len(rows), self.source.schema, dictionaries)
 
     def _padded(self, column: PaddedColumn, spans: Spans, memory: BatchMemory | None) -> dict[str, Array]:
         """The padded array of a column, its mask and its lengths."""
@@ -150,11 +158,6 @@ class Padding:
         lengths = np.minimum(spans.sizes, width) if pad.truncate else spans.sizes
         masks = {} if mask is None else {mask_name: mask}
         return {column.name: padded} | masks | {f"{column.name}.lengths": lengths}
-
-    def _dictionaries(self, batch: Record) -> dict[str, Any]:
-        known = self.source.records[0].dictionaries
-        padded = {column.name: known[column.values] for column in self.columns if column.values in known}
-        return {**batch.dictionaries, **padded}
 
     def _check_names(self) -> None:
         """BatchPlanError where a padded column would take the name of another tensor."""

@@ -37,8 +37,9 @@ class Opening:
 
     def result(self) -> OpenWindow:
         """The window, or the error of its first part that has one."""
-        for task in self._tasks:
-            task.result()
+        if not self._future.done():  # asked once a batch
+            for task in self._tasks:
+                task.result()
         return self._future.result()
 
     def parts(self) -> list[PreparedPart]:

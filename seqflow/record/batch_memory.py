@@ -27,13 +27,20 @@ class BatchMemory:
 
     def empty(self, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Tensor:
         """An array with any contents; it is overwritten by the next of this name."""
-        size = math.prod(shape) * dtype.itemsize + _LINE
+        size = math.prod(shape) * dtype.itemsize
         block = self._blocks.get(name)
         if block is None or block.nbytes < size:
-            block = self._blocks[name] = np.empty(1 << (size - 1).bit_length(), np.uint8)
-        return np.ndarray(shape, dtype, block, -block.ctypes.data % _LINE)
+            block = self._blocks[name] = _aligned(1 << max(size - 1, 0).bit_length())
+        return np.ndarray(shape, dtype, block)
 
     @property
     def nbytes(self) -> int:
         """The bytes of all blocks."""
         return sum(block.nbytes for block in self._blocks.values())
+
+
+def _aligned(size: int) -> Tensor:
+    """Bytes that start at a line of the caches."""
+    block = np.empty(size + _LINE, np.uint8)
+    start = -block.ctypes.data % _LINE
+    return block[start : start + size]

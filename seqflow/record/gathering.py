@@ -35,23 +35,19 @@ class RowSource:
             raise ProviderError("there is no record to take rows from")
         for other in records[1:]:
             check_alike(records[0], other)
-        self.records = _with_one_dictionary(records)
+        records = self.records = _with_one_dictionary(records)
         self.first_rows: list[int] = [0, *np.cumsum([record.num_rows for record in records]).tolist()]
-        self.chunks = {name: ChunkedRows([record[name] for record in self.records]) for name in records[0]}
+        self.num_rows = self.first_rows[-1]
+        self.parents = records[0].parents
+        self.schema = records[0].schema
+        self.dictionaries = records[0].dictionaries
+        self.chunks = {name: ChunkedRows([record[name] for record in records]) for name in records[0]}
         described = {parent for parent in self.parents.values() if parent is not None}
         self.offsets = {name: kernels.lengths_to_offsets(self.tensor(name)) for name in described}
 
-    @property
-    def parents(self) -> Mapping[str, str | None]:
-        return self.records[0].parents
-
-    @property
-    def num_rows(self) -> int:
-        return self.first_rows[-1]
-
     def tensor(self, name: str) -> Tensor:
         """A tensor of all records, joined; of one record as it is."""
-        arrays = [record[name] for record in self.records]
+        arrays = self.chunks[name].arrays
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
     def take(
@@ -69,8 +65,23 @@ class RowSource:
         Raises OpIndexError for a row outside 0 ≤ row < num_rows.
         """
         rows = self.checked(rows)
-        once, cut = np.ones(len(rows), np.int64), dict(spans or {})
-        spans = dict(cut)
+        tensors = self.gather(rows, dict(spans or {}), memory, without=without)
+        parents, dictionaries = self.parents, self.dictionaries
+        if without:
+            parents = {name: parents[name] for name in tensors}
+            dictionaries = {name: dictionaries[name] for name in dictionaries if name in tensors}
+        return Record(tensors, parents, len(rows), self.schema, dictionaries)
+
+    def gather(
+        self,
+        rows: Tensor,
+        spans: dict[str, Spans],
+        memory: BatchMemory | None = None,
+        *,
+        without: Collection[str] = (),
+    ) -> dict[str, Tensor]:
+        """The tensors of checked rows, but for some of them. `spans` are as in `take`; those found are added."""
+        cut = dict(spans)
         tensors = {}
         for name, chunks in self.chunks.items():
             if name in without:
@@ -79,12 +90,12 @@ class RowSource:
                 tensors[name] = cut[name].sizes.astype(chunks.dtype, copy=False)
                 continue
             parent = self.parents[name]
-            starts, sizes = (rows, once) if parent is None else self.spans(parent, rows, spans)
+            starts, sizes = (rows, np.ones_like(rows)) if parent is None else self.spans(parent, rows, spans)
             out = None
             if memory is not None:
                 out = memory.empty(name, (int(sizes.sum()), *chunks.row_shape), chunks.dtype)
             tensors[name] = kernels.gather_slices(chunks, starts, sizes, out=out)
-        return self.record(tensors, {name: self.parents[name] for name in tensors}, len(rows))
+        return tensors
 
     def slice(self, start: int, stop: int) -> Record:
         """The rows start … stop - 1, with everything below them: views where one record has them all.
@@ -100,26 +111,17 @@ class RowSource:
         return concat_records(parts or [slice_rows(self.records[0], 0, 0)])
 
     def checked(self, rows: Any) -> Tensor:
-        """Rows as int64 indices; OpIndexError where they are none."""
+        """Rows as int64 indices; OpIndexError where they are none, or outside 0 ≤ row < num_rows."""
         return row_indices(rows, self.num_rows, "take")
 
-    def spans(self, lengths: str, rows: Tensor, found: dict[str, Spans] | None = None) -> Spans:
+    def spans(self, lengths: str, rows: Tensor, found: dict[str, Spans]) -> Spans:
         """The rows of the tensors that `lengths` describes, below each of `rows`; `found` has those known."""
-        found = {} if found is None else found
         if lengths not in found:
             offsets, parent = self.offsets[lengths], self.parents[lengths]
             first, count = (rows, 1) if parent is None else self.spans(parent, rows, found)
             starts = kernels.gather(offsets, first)
             found[lengths] = Spans(starts, kernels.gather(offsets, first + count) - starts)
         return found[lengths]
-
-    def record(
-        self, tensors: Mapping[str, Tensor], parents: Mapping[str, str | None], num_rows: int
-    ) -> Record:
-        """A record with the schema and the dictionaries of these."""
-        first = self.records[0]
-        dictionaries = {name: first.dictionaries[name] for name in first.dictionaries if name in tensors}
-        return Record(tensors, parents, num_rows, first.schema, dictionaries)
 
 
 def gather_rows(records: Sequence[Record], rows: Any) -> Record:

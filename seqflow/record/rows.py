@@ -157,9 +157,8 @@ def row_indices(indices: Any, num_rows: int, caller: str) -> Tensor:
         raise OpIndexError(
             f"{caller}: indices must be a 1-D integer array, not {rows.dtype}{list(rows.shape)}"
         )
-    wrong = np.flatnonzero((rows < 0) | (rows >= num_rows))
-    if len(wrong):
-        at = int(wrong[0])
+    if len(rows) and not (rows.min() >= 0 and rows.max() < num_rows):
+        at = int(np.argmax((rows < 0) | (rows >= num_rows)))
         raise OpIndexError(f"{caller}: indices[{at}] = {rows[at]} is outside [0, {num_rows})")
     return rows.astype(np.int64, copy=False)
 

@@ -107,14 +107,15 @@ nb::object gather_slices(nb::handle chunks, nb::handle starts, nb::handle sizes,
 
 // How elements of the held arrays become elements of a dtype; null where they stay as they are.
 Cast cast_to(const HeldRows &held, nb::handle dtype) {
-  if (dtype.is_none() || dtype.is(held.dtype) || held.dtype.equal(dtype)) return nullptr;
+  if (dtype.is_none() || held.dtype.equal(dtype)) return nullptr;
   const Type from = held.like().type();
   const bool is_float = from == FLOAT32 || from == FLOAT64;
   const ChunkKernels &kernels = SEQFLOW_SELECTED(chunk_kernels);
-  if (dtype.is(dtype_named(INT32)) && !is_float) return kernels.int32[from];
-  if (dtype.is(dtype_named(INT64)) && !is_float) return kernels.int64[from];
-  if (dtype.is(dtype_named(FLOAT32))) return kernels.float32[from];
-  if (dtype.is(dtype_named(FLOAT64))) return kernels.float64[from];
+  const auto is = [&](Type type) { return dtype_named(type).equal(dtype); };
+  if (is(INT64) && !is_float) return kernels.int64[from];
+  if (is(INT32) && !is_float) return kernels.int32[from];
+  if (is(FLOAT32)) return kernels.float32[from];
+  if (is(FLOAT64)) return kernels.float64[from];
   decline();
 }
 

@@ -57,6 +57,11 @@ inline void fill(uint8_t *to, const Pattern &pattern, int64_t size) {
   }
   const Bytes bytes = load_bytes(pattern.bytes);
   int64_t at = 0;
+  const int64_t over = -reinterpret_cast<uintptr_t>(to) % VECTOR_BYTES;
+  if (size >= 4 * VECTOR_BYTES && over % pattern.size == 0) {  // whole lines of the caches from there on
+    store_bytes(to, bytes);
+    at = over;
+  }
   for (; at + VECTOR_BYTES <= size; at += VECTOR_BYTES) store_bytes(to + at, bytes);
   if (at < size) memcpy(to + at, pattern.bytes, size - at);
 }
