@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import BatchPlanError, LodError, OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array, DType
-from seqflow.loader.plan_options import at_least_one, planned_lengths
+from seqflow.loader.counts import at_least_one
+from seqflow.loader.planned_lengths import planned_lengths
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
@@ -111,16 +112,27 @@ class Padding:
         padded = {column.name: known[column.values] for column in self.columns if column.values in known}
         self._dictionaries = {name: known[name] for name in known if name not in self.without} | padded
 
-    def take(self, rows: Any, memory: BatchMemory | None = None) -> Record:
-        """The batch of `rows`; arrays are in `memory` where it is given, until it is used again."""
-        rows, spans = self.source.checked(rows), dict[str, Spans]()
-        tensors = self.source.gather(rows, spans, memory, without=self.without)
+    def take(
+        self,
+        rows: Any,
+        memory: BatchMemory | None = None,
+        *,
+        without: Collection[str] = (),
+        spans: Mapping[str, Spans] | None = None,
+    ) -> Record:
+        """The batch of `rows`; arguments are as in `RowSource.take`."""
+        rows, found = self.source.checked(rows), dict(spans or {})
+        left_out = {*self.without, *without} if without else self.without
+        tensors = self.source.gather(rows, found, memory, without=left_out)
         parents = {name: self.source.parents[name] for name in tensors}
         for column in self.columns:
-            padded = self._padded(column, self.source.spans(column.lengths, rows, spans), memory)
+            padded = self._padded(column, self.source.spans(column.lengths, rows, found), memory)
             tensors |= padded
             parents |= dict.fromkeys(padded)
-        return Record(tensors, parents, len(rows), self.source.schema, self._dictionaries)
+        dictionaries = self._dictionaries
+        if without:
+            dictionaries = {name: dictionaries[name] for name in dictionaries if name in tensors}
+        return Record(tensors, parents, len(rows), self.source.schema, dictionaries)
 
     def _padded(self, column: PaddedColumn, spans: Spans, memory: BatchMemory | None) -> dict[str, Array]:
         """The padded array of a column, its mask and its lengths."""

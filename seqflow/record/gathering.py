@@ -1,6 +1,6 @@
 """RowSource: batches of rows from several records, which are not joined for that."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -50,14 +50,27 @@ class RowSource:
         arrays = self.chunks[name].arrays
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
-    def take(self, rows: Any, memory: BatchMemory | None = None) -> Record:
+    def take(
+        self,
+        rows: Any,
+        memory: BatchMemory | None = None,
+        *,
+        without: Collection[str] = (),
+        spans: Mapping[str, Spans] | None = None,
+    ) -> Record:
         """The rows `rows[K]`, in this order, repeats allowed, with everything below them, in arrays of their own.
 
-        These are in `memory` where it is given, until it is used again. Raises OpIndexError for a row outside
-        0 ≤ row < num_rows.
+        These are in `memory` where it is given, until it is used again. The tensors `without` are left out. For
+        lengths of the record's rows, `spans` may have what to take of each row instead of everything below it.
+        Raises OpIndexError for a row outside 0 ≤ row < num_rows.
         """
         rows = self.checked(rows)
-        return Record(self.gather(rows, {}, memory), self.parents, len(rows), self.schema, self.dictionaries)
+        tensors = self.gather(rows, dict(spans or {}), memory, without=without)
+        parents, dictionaries = self.parents, self.dictionaries
+        if without:
+            parents = {name: parents[name] for name in tensors}
+            dictionaries = {name: dictionaries[name] for name in dictionaries if name in tensors}
+        return Record(tensors, parents, len(rows), self.schema, dictionaries)
 
     def gather(
         self,
@@ -67,10 +80,14 @@ class RowSource:
         *,
         without: Collection[str] = (),
     ) -> dict[str, Tensor]:
-        """The tensors of checked rows, but for some of them."""
+        """The tensors of checked rows, but for some of them. `spans` are as in `take`; those found are added."""
+        cut = dict(spans)
         tensors = {}
         for name, chunks in self.chunks.items():
             if name in without:
+                continue
+            if name in cut:
+                tensors[name] = cut[name].sizes.astype(chunks.dtype, copy=False)
                 continue
             parent = self.parents[name]
             starts, sizes = (rows, np.ones_like(rows)) if parent is None else self.spans(parent, rows, spans)
