@@ -419,7 +419,7 @@ def show(row: Row, rounds: int) -> None:
         print(f"{row.name:32}{ours:10.4f}  {peer:28}{milliseconds:10.4f}{ratio:8.2f}{kept}", flush=True)
 
 
-def main() -> None:
+def main(families: list[Callable[[], Iterator[Row]]] = FAMILIES) -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--rounds", type=int, default=15)
@@ -430,7 +430,7 @@ def main() -> None:
         torch.set_num_threads(options.threads)
     print(f"{kernels.info()['kernels']} {kernels.info()['isa']}, threads: {options.threads}")
     print(f"{'':32}{'ms':>10}  {'peer':28}{'ms':>10}{'ratio':>8}{'limit':>6}")
-    for family in FAMILIES:
+    for family in families:
         for row in family():
             if not options.names or any(name in row.name for name in options.names):
                 show(row, options.rounds)

@@ -8,7 +8,7 @@ from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.memory import check_memory
-from seqflow.ops.shared.random_bits import output, sequence_bits
+from seqflow.ops.shared.random_bits import output
 from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive
@@ -45,12 +45,15 @@ def cross_features(
 
     >>> user, items = (np.array([7]), np.array([1])), (np.array([1, 2]), np.array([2]))
     >>> cross_features([user[0], items[0]], [user[1], items[1]], num_buckets=1000)
-    CrossFeaturesResult(values=array([557, 760]), lengths=array([2]))
+    CrossFeaturesResult(values=array([270, 410]), lengths=array([2]))
     """
     if num_buckets >= 2**63:
         raise OpError(f"num_buckets is {num_buckets}, expected less than 2**63")
+    if seed >= 2**64:
+        raise OpError(f"seed is {seed}, expected less than 2**64")
     sizes = [int64(one) for one in lengths]
-    states, crossed = np.repeat(sequence_bits(seed, 1), len(sizes[0])), np.ones(len(sizes[0]), np.int64)
+    states, crossed = np.full(len(sizes[0]), seed, np.uint64), np.ones(len(sizes[0]), np.int64)
+    states = output(states, np.zeros_like(states))
     for ids, own in zip(data, sizes, strict=True):
         total = _total(crossed, own)
         partners = kernels.expand(own, crossed)  # how many ids each state meets

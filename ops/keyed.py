@@ -172,21 +172,19 @@ def _grouped(
 ) -> tuple[list[Array], list[Array]]:
     """For each group of keys, `groups` of which follow one another in `asked`, the joined lists of each row."""
     keys, sizes, rows = int64(keys), int64(lengths), kernels.lengths_to_segment_ids(counts)
-    starts, places = starts_of(sizes), places_of(keys, asked)
+    places, num_rows = places_of(keys, asked), len(counts)
     known = np.flatnonzero(places >= 0)
-    order, pairs_of_key = kernels.group_rows(places[known], len(asked))
-    pairs = known[order]
+    pairs = known[kernels.group_rows(places[known], len(asked))[0]]
     if duplicates == "raise":
         refuse_duplicates(keys, places, rows, pairs)
-    values, joined = [], []
-    ends = kernels.lengths_to_offsets(pairs_of_key)[kernels.lengths_to_offsets(np.array(groups, np.int64))]
-    for start, end in pairwise(ends.tolist()):
-        picked = pairs[start:end]
-        by_row, pairs_of_row = kernels.group_rows(rows[picked], len(counts))
-        picked = picked[by_row]
-        values.append(move_sequences(data, starts[picked], sizes[picked]))
-        joined.append(kernels.segment_reduce("sum", sizes[picked], pairs_of_row))
-    return values, joined
+    group_of = np.repeat(np.arange(len(groups)), groups)
+    cells = group_of[places[pairs]] * num_rows + rows[pairs]
+    order, pairs_of_cell = kernels.group_rows(cells, len(groups) * num_rows)
+    pairs = pairs[order]
+    values = move_sequences(data, starts_of(sizes)[pairs], sizes[pairs])
+    joined = kernels.segment_reduce("sum", sizes[pairs], pairs_of_cell).reshape(len(groups), num_rows)
+    ends = kernels.lengths_to_offsets(joined.sum(axis=1)).tolist()
+    return [values[start:end] for start, end in pairwise(ends)], list(joined)
 
 
 @op(

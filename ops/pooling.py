@@ -90,7 +90,8 @@ def sparse_lengths_weighted_sum(
     """Sum the rows of `table` at the indices of each segment, each times the weight of its index.
 
     Weights belong to positions of `indices`, not to rows of the table. An empty segment gives `empty`.
-    `ignore_index` is an index that counts for nothing. Table and weights are promoted as in NumPy, to float32 at least.
+    `ignore_index` is an index that counts for nothing. Table and weights are promoted as in NumPy, to float32 at
+    least.
 
     >>> table, weights = np.array([1.0, 10.0, 100.0]), np.array([0.5, 2.0, 3.0])
     >>> sparse_lengths_weighted_sum(table, weights, np.array([0, 2, 1]), np.array([2, 0, 1]))
@@ -116,7 +117,7 @@ def sparse_lengths_positional_weighted_sum(
     """Sum the rows of `table` at the indices of each segment, each times the weight of its position in the segment.
 
     The first index of every segment has the first weight, and no segment is longer than there are weights. An empty
-    segment gives `empty`. `ignore_index` is an index that counts for nothing; the ones behind it keep their positions.
+    segment gives `empty`. `ignore_index` is an index that counts for nothing; those behind it keep their positions.
 
     >>> table, weights = np.array([1.0, 10.0, 100.0]), np.array([0.5, 2.0])
     >>> sparse_lengths_positional_weighted_sum(table, weights, np.array([0, 2, 1]), np.array([2, 0, 1]))

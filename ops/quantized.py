@@ -1,8 +1,8 @@
 """Tables of quantised rows: 8, 4 or 2 bits for each value, and a scale and a bias for each row, fused into its bytes.
 
-The bytes are those of Caffe2's and FBGEMM's fused row-wise formats, so that tables made by them load unchanged. `bits`
-and `scale` say which format it is: `scale` is the dtype of scale and bias, float32 for 8 bits and float16 for fewer
-unless it is given. The table is read where it is, also where it is mapped from a file.
+The bytes are those of Caffe2's and FBGEMM's fused row-wise formats, so that tables made by them load unchanged.
+`bits` and `scale` say which format it is: `scale` is the dtype of scale and bias, float32 for 8 bits and float16 for
+fewer unless it is given. The table is read where it is, also where it is mapped from a file.
 
 A pruned table has rows for some indices only: `mapping[M]` says for each index its row of the table, or -1 for none.
 What was pruned counts as a row of zeros, in means as well. A mapping of the one entry 0 stands for no pruning.
@@ -55,14 +55,14 @@ def _layout(ctx: "InferenceContext") -> RowLayout:
 def _infer_fused(ctx: "InferenceContext") -> None:
     width = ctx.value(ctx.dim(ctx.input("data"), 1))
     size = "?" if width is None else _layout(ctx).row_bytes(width)
-    ctx.set_output(0, [ctx.dim(ctx.input("data"), 0), size], axes=[ctx.axes("data")[0], None])
+    ctx.set_output(0, [ctx.dim(ctx.input("data"), 0), size], axes=[ctx.rows("data"), None])
 
 
 def _infer_values(ctx: "InferenceContext", rows: str) -> None:
     """A row of values for each row of an input."""
     row_bytes = ctx.value(ctx.dim(ctx.input("table"), 1))
     width = "?" if row_bytes is None else _layout(ctx).width(row_bytes)
-    ctx.set_output(0, [ctx.dim(ctx.input(rows), 0), width], axes=[ctx.axes(rows)[0], None])
+    ctx.set_output(0, [ctx.dim(ctx.input(rows), 0), width], axes=[ctx.rows(rows), None])
 
 
 def _infer_dequantized(ctx: "InferenceContext") -> None:
@@ -94,7 +94,7 @@ def dequantize_rowwise(table: Array, *, bits: Positive = 8, scale: Scale | None 
     """The numbers of quantised rows, in float32.
 
     >>> dequantize_rowwise(np.array([[0, 5, 15, 0, 128, 63, 0, 60]], np.uint8), bits=8, scale="float16")
-    array([[ 1.    , 10.375 , 29.125 ,  1.    ]], dtype=float32)
+    array([[ 1.   , 10.375, 29.125,  1.   ]], dtype=float32)
     """
     return dequantized(table, _checked(table, bits, scale))
 
@@ -183,6 +183,8 @@ def sparse_lengths_weighted_sum_quantized(
 ) -> Array:
     """Sum the quantised rows at the indices of each segment, each times the weight of its index.
 
+    An empty segment gives 0.
+
     >>> table = quantize_rowwise(np.array([[1.0, 3.0], [5.0, 5.0]]))
     >>> weights = np.array([2.0, -1.0], np.float32)
     >>> sparse_lengths_weighted_sum_quantized(table, weights, np.array([1, 0]), np.array([2, 0]))
@@ -200,7 +202,7 @@ def sparse_lengths_weighted_sum_quantized(
 def sparse_lookup(indices: Array, mapping: Array, lengths: Array) -> tuple[Array, Array]:
     """The rows of a pruned table for indices into the whole one; what was pruned is left out.
 
-    `mapping` says for each index its row, or a negative number where it has none.
+    `mapping` says for each index its row, or a negative number where it has none. An empty sequence stays empty.
 
     >>> sparse_lookup(np.array([0, 2, 1, 0]), np.array([1, -1, 0]), np.array([2, 2]))
     SparseLookupResult(values=array([1, 0, 1]), lengths=array([2, 1]))

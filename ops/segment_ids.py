@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from seqflow import kernels
-from seqflow.kernels.arrays import Array, integers
-from seqflow.kernels.memory import check_memory
+from seqflow.kernels.arrays import Array, int64_counts
 from seqflow.ops.shared.bounds import largest_id
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.segment_ids import bound_sorted, sorted_lengths
 from seqflow.ops.shared.weights import expand_trailing, weighted
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
+
 
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d]",
@@ -251,18 +251,10 @@ _RESULT_DTYPES = {"sum": kernels.sum_dtype, "mean": kernels.mean_dtype}
 def _reduce_by_id(kind: str, data: Array, ids: Array, num_segments: int | None, empty: Scalar) -> Array:
     rule = _RESULT_DTYPES.get(kind)
     value = cast_scalar("empty", empty, data.dtype if rule is None else rule(data.dtype))
-    ids = integers(ids, "ids").astype(np.int64)  # a copy: NumPy reads it more than once
-    lowest, highest = (int(ids.min()), int(ids.max())) if len(ids) else (0, -1)
     if num_segments is None:
-        num_segments = max(highest + 1, 0)
-    outside = lowest < 0 or highest >= num_segments
-    if (
-        not outside
-        and kind in ("sum", "mean")
-        and data.ndim == 1
-        and data.dtype.kind == "f"
-        and data.dtype.itemsize <= 8
-    ):
+        ids = int64_counts(ids, "ids")
+        num_segments = int(ids.max(initial=-1)) + 1
+    if kind in ("sum", "mean") and data.ndim == 1 and data.dtype.kind == "f" and data.dtype.itemsize <= 8:
         return _add_up(kind, data, ids, num_segments, value)
     order, lengths = kernels.group_rows(ids, num_segments)
     return kernels.gather_segment_reduce(kind, data, order, lengths, value)
@@ -270,14 +262,14 @@ def _reduce_by_id(kind: str, data: Array, ids: Array, num_segments: int | None, 
 
 def _add_up(kind: str, column: Array, ids: Array, num_segments: int, empty: Any) -> Array:
     """Sums or means of one column, in float64: single elements are added up faster than they are sorted."""
-    check_memory((num_segments,), np.dtype(np.float64))
+    counted, dtype = kind == "mean" or empty != 0, _RESULT_DTYPES[kind](column.dtype)
+    if column.dtype.itemsize < 4:
+        column = column.astype(np.float32)
+    sums, counts = kernels.add_by_id(column, ids, num_segments, counted)
     with np.errstate(all="ignore"):
-        sums: Array = np.bincount(ids, column, num_segments).astype(np.float64, copy=False)
-        if kind == "sum" and empty == 0:
-            return sums.astype(kernels.sum_dtype(column.dtype), copy=False)
-        counts = np.bincount(ids, minlength=num_segments)
         if kind == "mean":
             sums /= np.maximum(counts, 1)
-        result = sums.astype(_RESULT_DTYPES[kind](column.dtype), copy=False)
-    result[counts == 0] = empty
+        result: Array = sums.astype(dtype, copy=False)
+    if counted:
+        result[counts == 0] = empty
     return result

@@ -84,7 +84,7 @@ def sparse_unsorted_segment_sum(
     array([100.,   0.,  11.])
     """
     empty = cast_scalar("empty", empty, kernels.sum_dtype(table.dtype))
-    order, picked, lengths = _grouped(table, indices, ids, num_segments)
+    _, picked, lengths = _grouped(table, indices, ids, num_segments)
     return kernels.gather_segment_reduce("sum", table, picked, lengths, empty)
 
 
@@ -105,7 +105,7 @@ def sparse_unsorted_segment_mean(
     array([100. ,   0. ,   5.5])
     """
     empty = cast_scalar("empty", empty, kernels.mean_dtype(table.dtype))
-    order, picked, lengths = _grouped(table, indices, ids, num_segments)
+    _, picked, lengths = _grouped(table, indices, ids, num_segments)
     return kernels.gather_segment_reduce("mean", table, picked, lengths, empty)
 
 

@@ -15,7 +15,10 @@ OnUnknown = Literal["zero", "raise"]
 """What to do about a key that the vocabulary does not have: give id 0, or raise OpIndexError."""
 
 
-@op("int ids[N, *i], uint8 vocabulary[K] -> int64 encoded[N, *i]")
+@op(
+    "int ids[N, *i], uint8 vocabulary[K] -> int64 encoded[N, *i]",
+    caffe2="IndexGet, IndexLoad, IndexFreeze, IndexStore, IndexSize",
+)
 def encode(ids: Array, vocabulary: Array, *, on_unknown: OnUnknown = "zero") -> Array:
     """The id that a vocabulary of integers gives each key: 1, 2, 3, … in its order, 0 to a key it does not have.
 

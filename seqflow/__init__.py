@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from seqflow.executor import run
     from seqflow.expression import Expression
     from seqflow.loader import BadRows, Loader, Mix, Packed, Pad, Rows, Shuffle, TokenBudget
+    from seqflow.map_features import features, pool_features
     from seqflow.net import Net
     from seqflow.providers import open
     from seqflow.record.from_arrow import from_arrow
@@ -67,11 +68,13 @@ __all__ = [
     "Vocabulary",
     "auto",
     "caffe2",
+    "features",
     "from_arrow",
     "info",
     "op",
     "open",
     "ops",
+    "pool_features",
     "providers",
     "registry",
     "run",
@@ -96,8 +99,10 @@ _ON_FIRST_USE = {
     "TensorSpec": "tensor",
     "TokenBudget": "loader",
     "Vocabulary": "vocabulary",
+    "features": "map_features",
     "from_arrow": "record",
     "open": "providers",
+    "pool_features": "map_features",
     "run": "executor",
     "to_arrow": "record",
 }

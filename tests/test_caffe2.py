@@ -5,6 +5,8 @@ import sys
 
 import numpy as np
 import pytest
+from caffe2_features import ERRORS as ERRORS_OF_FEATURES
+from caffe2_features import EXAMPLES as EXAMPLES_OF_FEATURES
 from caffe2_ids import ERRORS as ERRORS_OF_IDS
 from caffe2_ids import EXAMPLES as EXAMPLES_OF_IDS
 from hypothesis import given, settings
@@ -18,18 +20,22 @@ from seqflow.caffe2 import (
     dense,
     dense_sparse,
     elementwise,
+    features,
     ids,
     lengths,
     names,
     one_hot,
     padding,
     partitioning,
+    pooling,
+    quantized,
     ranges,
     rearrange,
     recurrent,
     run,
     segments,
     sparse,
+    vocabulary,
 )
 from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError, ShapeError, UnknownOpError
 
@@ -44,6 +50,16 @@ def i32(*values):
 
 ROWS, IDS = f32([1, 2], [3, -4], [5, 6]), [0, 0, 1]
 E, PI = np.e, np.pi
+BYTES = np.array([[0, 255], [1, 2]], np.uint8)
+FUSED8 = np.array([[0, 255, *f32(1, 0).tobytes()]], np.uint8)
+HALF8 = np.array([[0, 255, *np.float16([1, 0]).tobytes()]], np.uint8)
+FUSED4 = np.array([[0xF0, *np.float16([1, 0]).tobytes()]], np.uint8)
+FUSED2 = np.array([[0b10011100, *np.float16([1, 0]).tobytes()]], np.uint8)
+FUSED = [
+    (8, FUSED8, f32([0, 510], [0, 0])),
+    (4, FUSED4, f32([0, 30], [0, 0])),
+    (2, FUSED2, f32([0, 6, 2, 4], [0] * 4)),
+]
 INF = np.inf
 EXAMPLES = [
     # describing structure
@@ -94,6 +110,64 @@ EXAMPLES = [
     ("LengthsGather", [f32(1, 2, 3), i32(2, 0, 1), i32(2, 0, 2)], {}, [f32(3, 1, 2, 3)]),
     ("LengthsGather", [["a", "b", "c"], i32(2, 0, 1), i32(2, 0)], {}, [np.array(["c", "a", "b"], object)]),
     ("SparseLengthsSum", [ROWS, i32(0, 2, 0), i32(2, 0, 1)], {}, [f32([6, 8], [0, 0], [1, 2])]),
+    # pooling
+    ("SparseLengthsMean", [ROWS, i32(0, 2, 0), i32(2, 0, 1)], {}, [f32([3, 4], [0, 0], [1, 2])]),
+    ("SparseLengthsMax", [ROWS, i32(0, 1, 0), i32(2, 0, 1)], {}, [f32([3, 2], [0, 0], [1, 2])]),
+    ("SparseLengthsWeightedSum", [ROWS, f32(1, 2, 3), i32(0, 2, 0), i32(2, 0, 1)], {"grad_on_weights": 1},
+     [f32([11, 14], [0, 0], [3, 6])]),
+    ("SparseLengthsPositionalWeightedSum", [ROWS, f32(1, 2, 3), i32(0, 2, 0), i32(2, 0, 1)], {},
+     [f32([11, 14], [0, 0], [1, 2])]),
+    ("SparseSortedSegmentSum", [ROWS, i32(0, 2, 0), i32(*IDS)], {}, [f32([6, 8], [1, 2])]),
+    ("SparseSortedSegmentMean", [ROWS, i32(0, 2, 0), i32(*IDS)], {}, [f32([3, 4], [1, 2])]),
+    ("SparseSortedSegmentWeightedSum", [ROWS, f32(1, 2, 3), i32(0, 2, 0), i32(*IDS)], {}, [f32([11, 14], [3, 6])]),
+    ("SparseUnsortedSegmentSum", [ROWS, i32(0, 2, 0), i32(2, 0, 2)], {}, [f32([5, 6], [0, 0], [2, 4])]),
+    ("SparseUnsortedSegmentMean", [ROWS, i32(0, 2, 1), i32(2, 0, 2)], {"num_segments": 4},
+     [f32([5, 6], [0, 0], [2, -1], [0, 0])]),
+    ("SparseUnsortedSegmentWeightedSum", [ROWS, f32(1, 2, 3), i32(0, 2, 0), i32(2, 0, 2)], {"num_segments": -1},
+     [f32([10, 12], [0, 0], [4, 8])]),
+    # quantised rows
+    ("FloatToFused8BitRowwiseQuantized", [f32([0, 255])], {}, [FUSED8]),
+    ("HalfFloatToFused8BitRowwiseQuantized", [np.float16([[0, 255]])], {}, [FUSED8]),
+    ("FloatToFused8BitRowwiseQuantizedHalfScaleBias", [f32([0, 255])], {}, [HALF8]),
+    ("HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias", [np.float16([[0, 255]])], {}, [HALF8]),
+    ("FloatToFused4BitRowwiseQuantized", [f32([0, 15])], {}, [FUSED4]),
+    ("HalfToFused4BitRowwiseQuantized", [np.float16([[0, 15]])], {}, [FUSED4]),
+    ("FloatToFused2BitRowwiseQuantized", [f32([0, 3, 1, 2])], {}, [FUSED2]),
+    ("HalfToFused2BitRowwiseQuantized", [np.float16([[0, 3, 1, 2]])], {}, [FUSED2]),
+    ("FloatToFused8BitRowwiseQuantized", [f32([[0, 255]])], {}, [FUSED8[None]]),
+    ("Fused8BitRowwiseQuantizedToFloat", [FUSED8], {}, [f32([0, 255])]),
+    ("Fused8BitRowwiseQuantizedToHalfFloat", [FUSED8], {}, [np.float16([[0, 255]])]),
+    ("Fused8BitRowwiseQuantizedHalfScaleBiasToFloat", [HALF8], {}, [f32([0, 255])]),
+    ("Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat", [HALF8], {}, [np.float16([[0, 255]])]),
+    ("Fused4BitRowwiseQuantizedToFloat", [FUSED4], {}, [f32([0, 15])]),
+    ("Fused4BitRowwiseQuantizedToHalf", [FUSED4], {}, [np.float16([[0, 15]])]),
+    ("Fused2BitRowwiseQuantizedToFloat", [FUSED2], {}, [f32([0, 3, 1, 2])]),
+    ("Fused2BitRowwiseQuantizedToHalf", [FUSED2], {}, [np.float16([[0, 3, 1, 2]])]),
+    ("GatherFused8BitRowwise", [FUSED8, i32(0, 0)], {}, [f32([0, 255], [0, 255])]),
+    *[(f"SparseLengthsSumFused{bits}BitRowwise", [table, i32(0, 0), i32(2, 0)], {}, [sums])
+      for bits, table, sums in FUSED],
+    *[(f"SparseLengthsMeanFused{bits}BitRowwise", [table, i32(0, 0), i32(2, 0)], {}, [sums / 2])
+      for bits, table, sums in FUSED],
+    *[(f"SparseLengthsWeightedSumFused{bits}BitRowwise", [table, f32(3, 1), i32(0, 0), i32(2, 0)], {}, [sums * 2])
+      for bits, table, sums in FUSED],
+    *[(f"SparseLengthsSum{bits}BitRowwiseSparse", [table, i32(1, 0, 1), i32(3, 0), i32(-1, 0)], {}, [sums])
+      for bits, table, sums in FUSED],
+    *[(f"SparseLengthsMean{bits}BitRowwiseSparse", [table, i32(1, 0), i32(2, 0), i32(-1, 0)], {}, [sums / 4])
+      for bits, table, sums in FUSED],
+    *[(f"SparseLengthsWeightedSum{bits}BitRowwiseSparse", [table, f32(1, 1), i32(0, 0), i32(2, 0), i32(0)], {}, [sums])
+      for bits, table, sums in FUSED],
+    ("FloatToRowwiseQuantized8Bits", [f32([0, 255], [3, 3])], {},
+     [np.array([[0, 255], [0, 0]], np.uint8), f32([1, 0], [1, 3])]),
+    ("FloatToRowwiseQuantized8Bits", [f32([0, 0.5, 255])], {}, [np.array([[0, 1, 255]], np.uint8), f32([1, 0])]),
+    ("Rowwise8BitQuantizedToFloat", [BYTES, f32([1, 0], [2, 1])], {}, [f32([0, 255], [3, 5])]),
+    ("SparseLengthsSum8BitsRowwise", [BYTES, i32(0, 1), i32(2, 0), f32([1, 0], [2, 1])], {}, [f32([3, 260], [0, 0])]),
+    ("SparseLengthsMean8BitsRowwise", [BYTES, i32(1, 1), i32(2, 0), f32([1, 0], [2, 1])], {}, [f32([3, 5], [0, 0])]),
+    ("SparseLengthsWeightedSum8BitsRowwise", [BYTES, f32(2), i32(1), i32(1), f32([1, 0], [2, 1])], {}, [f32([6, 10])]),
+    ("SparseLengthsWeightedMean8BitsRowwise", [BYTES, f32(1, 3), i32(1, 1), i32(2, 0), f32([1, 0], [2, 1])], {},
+     [f32([6, 10], [0, 0])]),
+    ("SparseLengthsSumSparseLookup", [i32(0, 2, 1), i32(2, 1), i32(1, -1, 0)], {}, [i32(1, 0), i32(2, 0)]),
+    ("SparseLengthsSumSparseLookup", [i32(0, 2, 1), i32(2, 1), i32(1, -1, 0), f32(5, 6, 7)], {},
+     [i32(1, 0), i32(2, 0), f32(5, 6)]),
     # padding
     ("PackSegments", [i32(2, 0, 1), f32(1, 2, 3)], {}, [f32([1, 2], [0, 0], [3, 0])]),
     ("PackSegments", [i32(2, 1), f32(1, 2, 3)], {"max_length": 1, "return_presence_mask": True},
@@ -237,6 +311,7 @@ EXAMPLES = [
     ("BitwiseOr", [i32(6), i32(3)], {}, [i32(7)]),
     ("BitwiseXor", [i32(6), i32(3)], {}, [i32(5)]),
     *EXAMPLES_OF_IDS,
+    *EXAMPLES_OF_FEATURES,
 ]  # fmt: skip
 
 
@@ -270,8 +345,8 @@ def test_no_operator_is_two_ops():
 
 
 FAMILIES = [
-    lengths, segments, sparse, ranges, dense_sparse, partitioning, ids, one_hot, padding, rearrange, recurrent, dense,
-    elementwise,
+    lengths, segments, sparse, pooling, quantized, ranges, dense_sparse, partitioning, ids, one_hot, features, vocabulary,
+    padding, rearrange, recurrent, dense, elementwise,
 ]  # fmt: skip
 
 
@@ -327,6 +402,7 @@ ERRORS = [
      "TrimDataset: a:values has 1 rows, expected 2 or more"),
     ("TrimDataset", [i32(1, -1, 1), i32(0)], {"fields": ["a:lengths", "a:values"], "multiple_of": 2}, LodError, "TrimDataset: "),
     *ERRORS_OF_IDS,
+    *ERRORS_OF_FEATURES,
 ]  # fmt: skip
 
 

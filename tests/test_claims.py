@@ -117,6 +117,14 @@ def check_defines(op, inputs, attributes):
             np.testing.assert_array_equal(array, evaluated(text, inputs, op.complete(attributes)))
 
 
+def base_of(space, op, inputs):
+    """The name of the rows that are put in another order: those of the ids, for groups, else the first."""
+    if space.head == "groups":
+        ids = next(a for a, _ in tensors_of(op, inputs) if a.name == space.args[0].head)
+        return size_name(ids.dims[0])
+    return next(iter(bases_of(op, inputs)))
+
+
 def check_rows(op, inputs, attributes, order=lambda size: np.arange(size)[::-1]):
     """The rows of the axis are as many as the claim says, and move with the rows they are made from."""
     before = outputs_of(op, inputs, attributes)
@@ -129,7 +137,7 @@ def check_rows(op, inputs, attributes, order=lambda size: np.arange(size)[::-1])
                     isinstance(dim, Given) and op.complete(attributes).get(dim.attribute) is not None
                 ):
                     assert array.shape[axis] == len(old_rows), f"{axis_name} is not {space}"
-        base = next(iter(bases_of(op, inputs)))
+        base = base_of(space, op, inputs)
         new_order = order(len(names[base]))
         if space.head == "groups":  # some ops want sorted ids
             new_order = new_order[np.argsort(inputs["ids"][new_order], kind="stable")]

@@ -62,6 +62,15 @@ def test_the_job_over_features_is_run_by_the_commands_that_its_file_shows():
     commands = re.search(r"## Sparse features.*?```sh\n(.*?)```", README, re.DOTALL)[1].splitlines()
     job = (ROOT / "examples" / "imports.toml").read_text()
     assert [line.strip("# ") for line in job.splitlines() if line.startswith("#     ")][:3] == commands
+def test_features_by_name_run_as_it_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = re.search(r"## Features by name.*?```python\n(.*?)```", README, re.DOTALL)[1]
+    maps = pa.array([[("likes", [7, 7, 5])], [("shares", [5])]], pa.map_(pa.string(), pa.list_(pa.int64())))
+    scope = {"sf": sf, "np": np, "table": pa.table({"f": maps}), "hashed": np.eye(8)}
+    exec(code, scope)
+    assert scope["likes"].tolist() == [2, 2, 1]
+    assert scope["pooled"].tolist() == [[0, 0, 0, 0, 0, 1, 0, 2], [0] * 8]
+    assert sf.Vocabulary.load("ids.arrow") == scope["vocabulary"]
 
 
 def test_the_signature_is_what_the_command_prints():

@@ -1,7 +1,7 @@
 """Rows of numbers as small unsigned integers, with a scale and a bias for each row: value = scale * integer + bias.
 
-A row is the integers, the first of a byte in its lowest bits, then scale and bias in float32 or float16, all in little
-endian: the layouts of Caffe2's and FBGEMM's fused row-wise quantisation.
+A row is the integers, the first of a byte in its lowest bits, then scale and bias in float32 or float16, all in
+little endian: the layouts of Caffe2's and FBGEMM's fused row-wise quantisation.
 """
 
 from dataclasses import dataclass
@@ -129,5 +129,6 @@ def _check_finite(data: Array, scales: Array, biases: Array, layout: RowLayout) 
     if len(columns):
         raise OpError(f"data[{bad[0]}, {columns[0]}] = {row[columns[0]]}, expected finite numbers")
     raise OpError(
-        f"data[{bad[0]}] reaches from {row.min()} to {row.max()}, more than a scale and a bias in {layout.scale} can say"
+        f"data[{bad[0]}] reaches from {row.min()} to {row.max()},"
+        f" more than a scale and a bias in {layout.scale} can say"
     )

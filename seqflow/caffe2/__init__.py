@@ -17,6 +17,7 @@ from seqflow.caffe2 import (
     dense,
     dense_sparse,
     elementwise,
+    features,
     ids,
     lengths,
     one_hot,
@@ -29,6 +30,7 @@ from seqflow.caffe2 import (
     recurrent,
     segments,
     sparse,
+    vocabulary,
 )
 from seqflow.caffe2.adapter import Adapter, Operator, origins
 from seqflow.errors import UnknownOpError, nearest
@@ -47,6 +49,8 @@ _ADAPTERS: dict[str, Adapter] = {
     **quantized.ADAPTERS,
     **ranges.ADAPTERS,
     **recurrent.ADAPTERS,
+    **features.ADAPTERS,
+    **vocabulary.ADAPTERS,
     **padding.ADAPTERS,
     **rearrange.ADAPTERS,
     **dense.ADAPTERS,

@@ -40,7 +40,9 @@ def _in_rows(call: Callable[[Array], Array], data: Array) -> Array:
 def _fused(kind: str, bits: int) -> Adapter:
     pool = getattr(ops, f"sparse_lengths_{kind}_quantized")
     if kind == "weighted_sum":
-        return Adapter(lambda data, weights, indices, lengths: pool(data, weights, indices, lengths, bits=bits))
+        return Adapter(
+            lambda data, weights, indices, lengths: pool(data, weights, indices, lengths, bits=bits)
+        )
     return Adapter(lambda data, indices, lengths: pool(data, indices, lengths, bits=bits))
 
 

@@ -14,6 +14,13 @@ from seqflow.kernels.packing import PackingPlan
 Array = np.ndarray[Any, Any]
 DType = np.dtype[Any]
 
+def add_by_id(
+    data: Array,
+    ids: Array,
+    num_groups: int,
+    counted: bool,
+    /,
+) -> NotImplementedType | tuple[Array, Array]: ...
 def argsort_within(
     data: Array,
     lengths: Array,

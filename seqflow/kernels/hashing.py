@@ -12,9 +12,11 @@ import numpy as np
 from seqflow.kernels.arrays import Array, int64_counts, int64_integers, rows
 from seqflow.kernels.checks import check_sum, offsets_of
 from seqflow.kernels.dispatch import kernel
-from seqflow.kernels.forms import COUNTS, INTEGERS, NUMBERS
+from seqflow.kernels.forms import COUNTS, INTEGERS, Form
 
 __all__ = ["hash_ids", "hash_strings"]
+
+BYTES = Form(("u1",), rows)
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -30,7 +32,7 @@ def hash_ids(ids: Array, state: int, num_buckets: int) -> Array:
     return _bucket(_output(_unsigned(state), numbers), num_buckets).reshape(copied.shape)
 
 
-@kernel(data=NUMBERS, lengths=COUNTS)
+@kernel(data=BYTES, lengths=COUNTS)
 def hash_strings(data: Array, lengths: Array, state: int, num_buckets: int) -> Array:
     """The bucket of each string: uint8 data[sum(lengths)], lengths[B] -> int64 buckets[B].
 

@@ -67,6 +67,8 @@ def count(blocks: Iterable[pa.Array]) -> pa.Table:
 
 def _added(counts: list[pa.Table]) -> pa.Table:
     typed = [one for one in counts if len(one)] or counts[:1]
+    if len(typed) == 1:
+        return typed[0]
     sums = pa.concat_tables(typed).group_by("key").aggregate([("count", "sum")])
     return sums.rename_columns({"key": "key", "count_sum": "count"})
 

@@ -566,3 +566,44 @@ def test_padding_slices_agrees(native, data, side, truncate):
     assert_same(found, expected)
     if isinstance(expected, np.ndarray):
         assert_same(mask, expected_mask)
+
+
+@each_isa
+@given(data=st.data(), num_groups=st.integers(0, 9), counted=st.booleans())
+def test_sums_by_id(native, data, num_groups, counted):
+    ids = data.draw(indices_into(num_groups))
+    column = data.draw(
+        row_arrays(["f4", "f8", ">f4"], len(ids) + data.draw(st.sampled_from([0, 0, 0, 1])), ())
+    )
+    arguments = (column, ids, num_groups, counted)
+    assert_same(outcome(native.add_by_id, *arguments), outcome(reference.add_by_id, *arguments))
+
+
+@each_isa
+@given(data=st.data(), positional=st.booleans())
+def test_gather_segment_weigh(native, data, positional):
+    wide = data.draw(st.booleans())
+    table = data.draw(row_arrays(NUMBERS if wide else ["f4", "f2"]))
+    ignore_index = data.draw(st.sampled_from([None, None, 0, -1, 3]))
+    indices = data.draw(indices_into(len(table), ignore_index=ignore_index))
+    lengths = data.draw(st.one_of(lengths_of(len(indices)), bad_lengths(len(indices))))
+    count = data.draw(st.sampled_from([70, 80, 3])) if positional else len(indices)
+    weights = data.draw(row_arrays(["f8" if wide else "f4"], count, ()))
+    arguments = (
+        table,
+        weights,
+        indices,
+        lengths,
+        positional,
+        data.draw(st.sampled_from([0, 1])),
+        ignore_index,
+    )
+    expected = outcome(reference.gather_segment_weigh, *arguments)
+    found = outcome(native.gather_segment_weigh, *arguments)
+    scale = None
+    if isinstance(expected, np.ndarray):
+        with np.errstate(all="ignore"):
+            sizes = np.abs(table.astype(np.float64)), np.abs(weights.astype(np.float64))
+            scale = reference.gather_segment_weigh(*sizes, *arguments[2:5], 0, ignore_index)
+            scale += np.finfo(expected.dtype).tiny
+    assert_same(found, expected, scale)

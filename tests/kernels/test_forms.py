@@ -25,7 +25,9 @@ def floats(rows):
 
 # The argument that holds rows, the dtypes of them that are native, and the other arguments to rows [2].
 ROWS = {
+    "add_by_id": ("data", ["f4", "f8"], lambda rows: (rows, A([0, 1]), 2, True)),
     "argsort_within": ("data", [*NUMBERS, *TIMES], lambda rows: (rows, TWO, False)),
+    "bucketize": ("values", [dtype for dtype in NUMBERS if dtype != "f2"], lambda rows: (rows, rows)),
     "cumsum_within": ("data", NUMBERS, lambda rows: (rows, TWO, False, False)),
     "expand": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, None)),
     "fill_packed": (
@@ -38,6 +40,10 @@ ROWS = {
     "gather": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, A([1]), False, None, None)),
     "gather_segment_reduce": ("table", NUMBERS, lambda rows: ("max", rows, A([0, 1]), TWO, 0, None)),
     "words_of_strings": ("data", ["u1"], lambda rows: (rows, TWO)),
+    "hash_strings": ("data", ["u1"], lambda rows: (rows, TWO, 0, 5)),
+    "gather_segment_weigh": (
+        "table", NUMBERS, lambda rows: (rows, np.ones(2), A([0, 1]), TWO, False, 0, None),
+    ),
     "move_slices": (
         "source", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, A([0]), A([1]), rows.copy(), A([1])),
     ),
@@ -64,8 +70,10 @@ ROWS = {
 COUNTED = {
     "check_lengths": lambda lengths: (lengths,),
     "find_words": lambda words: (np.zeros((1, 2), int), words),
-    "group_rows": lambda ids: (ids, 2),
     "hash_slots": lambda words: (words,),
+    "distinct_ids": lambda ids: (ids,),
+    "group_rows": lambda ids: (ids, 2),
+    "hash_ids": lambda ids: (ids, 0, 5),
     "lengths_to_offsets": lambda lengths: (lengths,),
     "lengths_to_positions": lambda lengths: (lengths,),
     "lengths_to_segment_ids": lambda lengths: (lengths,),

@@ -1,4 +1,4 @@
-"""Gathering and pooling."""
+"""Gathering rows and sequences."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,6 @@ def test_negative_indices_wrap_only_when_asked_to():
 
 def test_an_ignored_index_gives_zeros():
     assert ops.gather([10, 20], [-100, 1], ignore_index=-100).tolist() == [0, 20]
-    assert ops.sparse_lengths_sum([1.0, 2.0], [0, -1, 1], [2, 1], ignore_index=-1).tolist() == [1, 2]
 
 
 def test_gather_writes_into_out():
@@ -39,18 +38,6 @@ def test_an_empty_table_takes_no_indices():
     assert ops.gather(np.zeros((0, 2)), np.zeros(0, int)).shape == (0, 2)
     with pytest.raises(IndexError, match=r"outside \[0, 0\)"):
         ops.gather(np.zeros((0, 2)), [0])
-
-
-@given(LENGTHS, st.integers(0, 2))
-def test_pooling_is_gather_and_sum(lengths, extra):
-    rng = np.random.default_rng(int(lengths.sum()))
-    table = rng.normal(size=(7, *[3] * extra)).astype(np.float32)
-    indices = rng.integers(0, 7, lengths.sum())
-    np.testing.assert_allclose(
-        ops.sparse_lengths_sum(table, indices, lengths),
-        ops.lengths_sum(ops.gather(table, indices), lengths),
-        rtol=1e-6, atol=1e-6,
-    )  # fmt: skip
 
 
 @given(LENGTHS.filter(len), st.data())

@@ -1,5 +1,6 @@
 """Nets over all ops: statements on tensors whose kinds fit, as far as inference accepts them."""
 
+from ast import literal_eval
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -153,9 +154,10 @@ class Grown:
         lists = [a.name for item in op.signature.inputs if isinstance(item, Repeated) for a in item.arguments]
         given += [f"{name}={one}" for name, one in zip(lists, inputs, strict=True)]
         given += [f"{name}={value}" for name, value in attributes.items()]
-        if any(isinstance(item, Repeated) for item in op.signature.outputs):
-            parts = attributes["parts"]
-            results = [f"t{number}.{i}" for i in range(int(parts))]
+        group = next((item for item in op.signature.outputs if isinstance(item, Repeated)), None)
+        if group is not None:
+            count = group.length({name: literal_eval(value) for name, value in attributes.items()})
+            results = [f"t{number}.{i}" for i in range(count * len(group.arguments))]
         else:
             results = [f"t{number}.{i}" for i in range(len(op.output_names))]
         left = ", ".join(one.replace(".", "_") for one in results)

@@ -20,7 +20,7 @@ def _numbers(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
 
 @st.composite
 def _quantized(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A table of quantised rows, and what else the op takes; at times with a mapping that prunes."""
+    """A table of quantised rows, and what else the op takes; the mapping prunes at times."""
     inputs, attributes = draw(_numbers(op))
     table = registry.get("quantize_rowwise").call(**inputs, **attributes)
     lengths = draw(hnp.arrays("int64", st.integers(0, 4), elements=st.integers(0, 4)))
@@ -29,10 +29,9 @@ def _quantized(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
     size = int(lengths.sum())
     drawn = {"table": table, "lengths": lengths, "weights": np.arange(size, dtype=np.float32) / 2}
     drawn["indices"] = np.arange(size) * 7 % max(len(table), 1)
-    if len(table) and draw(st.booleans()):
-        drawn["mapping"] = np.arange(-1, len(table) - 1)
-    names = [argument.name for argument in op.signature.input_arguments]
-    return {name: drawn[name] for name in names if name in drawn}, attributes
+    pruned = draw(st.booleans())
+    drawn["mapping"] = np.arange(len(table)) - (1 if pruned else 0)
+    return {argument.name: drawn[argument.name] for argument in op.signature.input_arguments}, attributes
 
 
 @st.composite

@@ -41,7 +41,7 @@ void number_by_table(const T *ids, int64_t size, int64_t least, uint64_t range, 
 // free.
 class HashTable {
  public:
-  static constexpr size_t MOST = 1 << 18;
+  static constexpr size_t MOST = 1 << 17;
 
   HashTable() : slots(1 << 12) {}
 
@@ -129,36 +129,67 @@ bool number_by_hash(const T *ids, int64_t size, Distinct &found, int64_t *codes)
 struct Placed {
   uint64_t value;
   int64_t place;
+
+  bool operator<(const Placed &other) const {
+    return value != other.value ? value < other.value : place < other.place;
+  }
 };
 
-// Sorted by digits, from the last one on: stable, and in the same time for any data.
-template <class T>
-std::vector<Placed> sorted(const T *ids, int64_t size, int64_t least) {
-  constexpr int BITS = 8, VALUES = 1 << BITS, DIGITS = 64 / BITS;
-  std::vector<Placed> placed(size), other(size);
-  std::vector<int64_t> counts(DIGITS * VALUES);
-  for (int64_t i = 0; i < size; ++i) {
-    placed[i] = {static_cast<uint64_t>(static_cast<int64_t>(ids[i])) - static_cast<uint64_t>(least), i};
-    for (int digit = 0; digit < DIGITS; ++digit)
-      ++counts[digit * VALUES + (placed[i].value >> (digit * BITS)) % VALUES];
+// A digit of BITS bits.
+template <int BITS>
+inline int digit(uint64_t value, int shift) {
+  return static_cast<int>((value >> shift) % (1 << BITS));
+}
+
+// Copy the values to where their digit says; `ends` then holds where each digit ends.
+template <int BITS>
+void deal_out(const Placed *from, int64_t size, int shift, Placed *to, int64_t *ends) {
+  for (int64_t i = 0; i < size; ++i) ++ends[digit<BITS>(from[i].value, shift)];
+  for (int64_t value = 0, before = 0; value < 1 << BITS; ++value) {
+    const int64_t count = ends[value];
+    ends[value] = before;
+    before += count;
   }
-  for (int digit = 0; digit < DIGITS; ++digit) {
-    int64_t *next = &counts[digit * VALUES];
-    if (next[(placed[0].value >> (digit * BITS)) % VALUES] == size) continue;  // all have the same
-    for (int64_t value = 0, before = 0; value < VALUES; ++value) {
-      const int64_t count = next[value];
-      next[value] = before;
-      before += count;
-    }
-    for (const Placed &one : placed) other[next[(one.value >> (digit * BITS)) % VALUES]++] = one;
-    placed.swap(other);
+  for (int64_t i = 0; i < size; ++i) to[ends[digit<BITS>(from[i].value, shift)]++] = from[i];
+}
+
+// Sort by the lowest bits, the highest digit of them first; `other` is as large.
+void sort_part(Placed *part, Placed *other, int64_t size, int bits) {
+  constexpr int BITS = 8, FEW = 64;
+  if (size <= FEW) return std::sort(part, part + size);
+  if (bits == 0) return;  // all are the same
+  const int shift = bits < BITS ? 0 : bits - BITS;
+  int64_t ends[1 << BITS] = {};
+  deal_out<BITS>(part, size, shift, other, ends);
+  std::copy(other, other + size, part);
+  int64_t begin = 0;
+  for (const int64_t end : ends) {
+    sort_part(part + begin, other + begin, end - begin, shift);
+    begin = end;
+  }
+}
+
+// By digits, so that what is sorted soon fits the cache, and in about the same time for any data.
+template <class T>
+std::vector<Placed> sorted(const T *ids, int64_t size, int64_t least, uint64_t span) {
+  constexpr int BITS = 11;
+  const int bits = span >> BITS ? 64 - BITS - __builtin_clzll(span) : 0;
+  std::vector<Placed> placed(size), other(size);
+  for (int64_t i = 0; i < size; ++i)
+    other[i] = {static_cast<uint64_t>(static_cast<int64_t>(ids[i])) - static_cast<uint64_t>(least), i};
+  int64_t ends[1 << BITS] = {};
+  deal_out<BITS>(other.data(), size, bits, placed.data(), ends);
+  int64_t begin = 0;
+  for (const int64_t end : ends) {
+    sort_part(placed.data() + begin, other.data() + begin, end - begin, bits);
+    begin = end;
   }
   return placed;
 }
 
 template <class T>
-void number_by_sorting(const T *ids, int64_t size, int64_t least, Distinct &found, int64_t *codes) {
-  const std::vector<Placed> placed = sorted(ids, size, least);
+void number_by_sorting(const T *ids, int64_t size, int64_t least, uint64_t span, Distinct &found, int64_t *codes) {
+  const std::vector<Placed> placed = sorted(ids, size, least, span);
   for (int64_t i = 0; i < size; ++i) {
     if (i == 0 || placed[i].value != placed[i - 1].value) {
       found.first.push_back(placed[i].place);
@@ -183,7 +214,7 @@ void number(const void *values, int64_t size, Distinct &found, int64_t *codes) {
   if (span < static_cast<uint64_t>(2 * size))
     number_by_table(ids, size, low, span + 1, found, codes);
   else if (!number_by_hash(ids, size, found, codes))
-    number_by_sorting(ids, size, low, found, codes);
+    number_by_sorting(ids, size, low, span, found, codes);
 }
 
 nb::object distinct_ids(nb::handle ids) {

@@ -26,7 +26,7 @@ nb::object hash_ids(nb::handle ids, Index state, Index num_buckets) {
 
 nb::object hash_strings(nb::handle data, nb::handle lengths, Index state, Index num_buckets) {
   const Buffer bytes(data), counts(lengths);
-  if (bytes.type() != UINT8 || bytes.rank() != 1 || num_buckets < 1) decline();
+  if (bytes.type() != UINT8 || !dtype_of(data).equal(dtype_named(UINT8)) || bytes.rank() != 1 || num_buckets < 1) decline();
   const Numbers offsets = checked_offsets(counts.counts(), "lengths");
   const int64_t count = offsets.size - 1;
   check_sum(offsets[count], bytes.extent(0), "lengths", "data");

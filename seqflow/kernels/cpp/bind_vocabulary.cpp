@@ -28,29 +28,29 @@ uint64_t hash_of(const uint8_t *text, int64_t size) {
   return hash;
 }
 
-// Pairs of a word and its id; `size` is a power of two.
+// Pairs of a word and its id; `mask` is their number, a power of two, less 1.
 struct Slots {
-  Integers pairs;
+  const int64_t *pairs;
   uint64_t mask;
 
   explicit Slots(const Buffer &buffer) {
-    pairs = buffer.integers();
     const int64_t size = buffer.extent(0);
     if (buffer.rank() != 2 || buffer.extent(1) != 2 || size == 0 || (size & (size - 1)) != 0) decline();
+    if (buffer.type() != INT64) decline();
+    pairs = reinterpret_cast<const int64_t *>(buffer.data());
     mask = static_cast<uint64_t>(size) - 1;
   }
   uint64_t home(uint64_t word) const { return mixed(word) & mask; }
-  void prefetch(uint64_t place) const {
-    __builtin_prefetch(static_cast<const char *>(pairs.values) + place * (pairs.wide ? 16 : 8));
-  }
+  void prefetch(uint64_t place) const { __builtin_prefetch(pairs + 2 * place); }
 
   // The id of a word for which `is_it(id)` holds, beginning at `place`; 0 where there is none.
   template <class Test>
   int64_t find(uint64_t word, uint64_t place, const Test &is_it) const {
     for (uint64_t probes = 0; probes <= mask; ++probes, place = (place + 1) & mask) {
-      const int64_t id = pairs[2 * static_cast<int64_t>(place) + 1];
+      const int64_t id = __atomic_load_n(pairs + 2 * place + 1, __ATOMIC_RELAXED);
       if (id == 0) return 0;
-      if (static_cast<uint64_t>(pairs[2 * static_cast<int64_t>(place)]) == word && is_it(id)) return id;
+      const int64_t met = __atomic_load_n(pairs + 2 * place, __ATOMIC_RELAXED);
+      if (static_cast<uint64_t>(met) == word && is_it(id)) return id;
     }
     return 0;
   }

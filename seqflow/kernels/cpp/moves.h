@@ -38,36 +38,108 @@ SEQFLOW_TABLE(MoveKernels, move_kernels)
 namespace seqflow {
 namespace SEQFLOW_ISA {
 
+constexpr int64_t BLOCK = 64;  // indices worked on at a time
+constexpr int64_t FEW = 8;     // rows copied between prefetches
+constexpr int64_t SKIPPED = INT64_MIN;  // an index that is ignored
+
+// The indices of a block as rows; false where one is outside. They are copied first, so that what was checked is what
+// is used. An index is inside where neither it nor its distance to the last one is negative.
+template <class T>
+inline bool take_indices(const Gather &job, const T *from, int64_t count, int64_t *rows) {
+  const int64_t num_rows = job.num_rows, last = num_rows - 1, shift = job.wrap ? num_rows : 0;
+  T own[BLOCK];
+  memcpy(own, from, count * sizeof(T));
+  int64_t signs = 0;
+  if (job.ignores || job.wrap) {
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t index = own[i];
+      const bool skipped = job.ignores && index == job.ignored;
+      signs |= skipped ? 0 : (index + shift) | (last - index);
+      rows[i] = skipped ? SKIPPED : index < 0 ? index + num_rows : index;
+    }
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      rows[i] = own[i];
+      signs |= rows[i] | (last - rows[i]);
+    }
+  }
+  return signs >= 0;
+}
+
 // ROW_BYTES 0: any number.
 template <int ROW_BYTES>
-void gather_rows(Gather &job, int64_t begin, int64_t end) {
-  const int64_t row_bytes = ROW_BYTES ? ROW_BYTES : job.row_bytes;
-  const int64_t low = job.wrap ? -job.num_rows : 0;
-  const bool far = job.num_rows * row_bytes >= (1 << 18);
-  const int64_t wanted = 8192 / row_bytes;
-  const int64_t ahead = far ? (wanted < 32 ? wanted : 32) : 0;
-  uint8_t *to = job.out + begin * row_bytes;
-  for (int64_t i = begin; i < end; ++i, to += row_bytes) {
-    if (ahead != 0 && i + ahead < end) {
-      const uint64_t index = static_cast<uint64_t>(job.indices[i + ahead]);
-      prefetch(reinterpret_cast<uintptr_t>(job.data) + index * static_cast<uint64_t>(row_bytes), row_bytes);
-    }
-    int64_t index = job.indices[i];
-    if (job.ignores && index == job.ignored) {
+inline void copy_rows(const uint8_t *data, const int64_t *rows, int64_t count, int64_t row_bytes, uint8_t *to) {
+  for (int64_t i = 0; i < count; ++i) {
+    if constexpr (ROW_BYTES != 0)
+      memcpy(to + i * ROW_BYTES, data + rows[i] * ROW_BYTES, ROW_BYTES);
+    else
+      copy(to + i * row_bytes, data + rows[i] * row_bytes, row_bytes);
+  }
+}
+
+inline void copy_or_clear(const uint8_t *data, const int64_t *rows, int64_t count, int64_t row_bytes, uint8_t *to) {
+  for (int64_t i = 0; i < count; ++i, to += row_bytes) {
+    if (rows[i] == SKIPPED)
       memset(to, 0, row_bytes);
-      continue;
-    }
-    if (index < low || index >= job.num_rows) {
+    else
+      copy(to, data + rows[i] * row_bytes, row_bytes);
+  }
+}
+
+// Where the table is large, the rows of the next block are on their way while those of this one are copied.
+template <int ROW_BYTES, class T>
+void gather_blocks(Gather &job, int64_t begin, int64_t end) {
+  const int64_t row_bytes = ROW_BYTES ? ROW_BYTES : job.row_bytes;
+  const bool far = job.num_rows * row_bytes >= (1 << 19);
+  const int64_t wanted = 8192 / row_bytes, block = wanted > BLOCK ? BLOCK : wanted < 1 ? 1 : wanted;
+  const T *const indices = static_cast<const T *>(job.indices.values);
+  const uint8_t *const data = job.data;
+  const auto copy_block = job.ignores ? copy_or_clear : copy_rows<ROW_BYTES>;
+  const auto first_byte = [&](int64_t row) {
+    return reinterpret_cast<uintptr_t>(data) + static_cast<uint64_t>(row * row_bytes);
+  };
+  uint8_t *to = job.out + begin * row_bytes;
+  int64_t blocks[2][BLOCK], *rows = blocks[0], *next = blocks[1];
+  int64_t waiting = 0;  // rows that are on their way
+  for (int64_t first = begin; first < end; first += block) {
+    const int64_t count = end - first < block ? end - first : block;
+    if (!take_indices(job, indices + first, count, next)) {
       __atomic_store_n(&job.fault, true, __ATOMIC_RELAXED);
       return;
     }
-    if (index < 0) index += job.num_rows;
-    const uint8_t *from = job.data + index * row_bytes;
-    if constexpr (ROW_BYTES != 0)
-      memcpy(to, from, ROW_BYTES);
-    else
-      copy(to, from, row_bytes);
+    if (!far) {
+      copy_block(data, next, count, row_bytes, to);
+      to += count * row_bytes;
+      continue;
+    }
+    int64_t done = 0;
+    const auto copy_some = [&](int64_t some) {
+      copy_block(data, rows + done, some, row_bytes, to);
+      to += some * row_bytes;
+      done += some;
+    };
+    for (int64_t i = 0; i < count; ++i) {
+      if constexpr (ROW_BYTES != 0)
+        __builtin_prefetch(reinterpret_cast<const void *>(first_byte(next[i])));
+      else
+        prefetch(first_byte(next[i]), row_bytes);
+      if (i % FEW == FEW - 1 && waiting - done >= FEW) copy_some(FEW);
+    }
+    copy_some(waiting - done);
+    int64_t *const copied = rows;
+    rows = next;
+    next = copied;
+    waiting = count;
   }
+  copy_block(data, rows, waiting, row_bytes, to);
+}
+
+template <int ROW_BYTES>
+void gather_rows(Gather &job, int64_t begin, int64_t end) {
+  if (job.indices.wide)
+    gather_blocks<ROW_BYTES, int64_t>(job, begin, end);
+  else
+    gather_blocks<ROW_BYTES, int32_t>(job, begin, end);
 }
 
 inline void gather(Gather &job, int64_t begin, int64_t end) {

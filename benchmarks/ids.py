@@ -1,0 +1,106 @@
+"""Ops on ids beside their peers: gathering, hashing, bucketing, telling apart.
+
+    python benchmarks/ids.py [NAME …] [--rounds 15] [--threads 1]
+
+The table is that of `ops.py`. Each op is meant to take at most twice the time of a copy of its result, or half the
+time of every peer; the limits are of the latter. `torch` runs on as many threads as we do.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from ops import Call, Row, main, optional
+from seqflow import ops
+
+torch, pandas = optional("torch"), optional("pandas")
+COUNT = 4_000_000
+HALF = {"numpy": 0.5, "pandas": 0.5, "torch": 0.5}
+
+
+def gathers() -> Iterator[Row]:
+    random = np.random.default_rng(0)
+    for name, rows, width, count in (
+        ("100k×1", 100_000, 1, COUNT), ("4M×1", COUNT, 1, COUNT), ("100k×16", 100_000, 16, COUNT // 8),
+        ("1M×64", 1_000_000, 64, COUNT // 32),
+    ):  # fmt: skip
+        table = random.standard_normal((rows, width), dtype=np.float32)
+        indices = random.integers(0, rows, count)
+        picked = table[indices]
+        peers: dict[str, Call] = {"copy": picked.copy, "numpy": lambda t=table, i=indices: np.take(t, i, 0)}
+        if torch:
+            pair = torch.from_numpy(table), torch.from_numpy(indices)
+            peers["torch"] = lambda pair=pair: torch.index_select(pair[0], 0, pair[1])
+        yield Row(f"gather {name}", lambda t=table, i=indices: ops.gather(t, i), peers)
+
+
+def hashes() -> Iterator[Row]:
+    ids = np.random.default_rng(0).integers(0, 2**62, COUNT)
+    peers: dict[str, Call] = {"copy": ids.copy}
+    limits = {}
+    if pandas:
+        peers["pandas"] = lambda: pandas.util.hash_array(ids) % np.uint64(1_000_003)
+        limits = {"pandas": 0.5}
+    yield Row("hash_indices 4M", lambda: ops.hash_indices(ids, num_buckets=1_000_003), peers, limits)
+    lengths = np.random.default_rng(1).integers(1, 20, COUNT // 10)
+    text = np.random.default_rng(2).integers(97, 123, lengths.sum()).astype(np.uint8)
+    peers = {"copy": text.copy}
+    if pandas:
+        ends = np.cumsum(lengths).tolist()
+        whole = text.tobytes().decode()
+        strings = np.array(
+            [whole[end - n : end] for end, n in zip(ends, lengths.tolist(), strict=True)], object
+        )
+        peers["pandas"] = lambda: pandas.util.hash_array(strings, categorize=False) % np.uint64(1_000_003)
+    yield Row(
+        "hash_strings 400k", lambda: ops.hash_strings(text, lengths, num_buckets=1_000_003), peers, limits
+    )
+
+
+def buckets() -> Iterator[Row]:
+    random = np.random.default_rng(0)
+    x = random.standard_normal(COUNT, dtype=np.float32)
+    for count in (15, 100, 1000):
+        boundaries = np.sort(random.standard_normal(count, dtype=np.float32))
+        peers: dict[str, Call] = {
+            "copy": np.zeros(COUNT, np.int64).copy,
+            "numpy": lambda b=boundaries: np.searchsorted(b, x),
+        }
+        if pandas:
+            peers["pandas"] = lambda b=boundaries: pandas.cut(x, [-np.inf, *b, np.inf], labels=False)
+        if torch:
+            pair = torch.from_numpy(x), torch.from_numpy(boundaries)
+            peers["torch"] = lambda pair=pair: torch.bucketize(*pair)
+        yield Row(f"bucketize 4M, {count}", lambda b=boundaries: ops.bucketize(x, b), peers, HALF)
+
+
+def distinct() -> Iterator[Row]:
+    random = np.random.default_rng(0)
+    for name, ids in (
+        ("rows of 100k", random.integers(0, 100_000, COUNT)),
+        ("rows, Zipf", np.minimum(random.zipf(1.2, COUNT), 1_000_000)),
+        ("100k hashes", random.integers(0, 2**62, 100_000)[random.integers(0, 100_000, COUNT)]),
+        ("1M hashes", random.integers(0, 2**62, 1_000_000)[random.integers(0, 1_000_000, COUNT)]),
+        ("all different", random.integers(0, 2**62, COUNT)),
+    ):
+        peers: dict[str, Call] = {
+            "copy": ids.copy,
+            "numpy": lambda ids=ids: np.unique(ids, return_inverse=True, return_counts=True),
+        }
+        if pandas:
+            peers["pandas"] = lambda ids=ids: factorized(ids)
+        if torch:
+            tensor = torch.from_numpy(ids)
+            peers["torch"] = lambda t=tensor: torch.unique(t, return_inverse=True, return_counts=True)
+        yield Row(f"unique 4M, {name}", lambda ids=ids: ops.unique(ids), peers, HALF)
+
+
+def factorized(ids: Any) -> Any:
+    """What `unique` gives, by pandas."""
+    codes, values = pandas.factorize(ids, sort=True)
+    return values, codes, np.bincount(codes)
+
+
+if __name__ == "__main__":
+    main([gathers, hashes, buckets, distinct])

@@ -1,0 +1,86 @@
+"""Features merged into maps. Lengths and keys come first in Caffe2, and an input for each tensor of each feature."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from seqflow import ops
+from seqflow.caffe2.adapter import Adapter, int32
+from seqflow.errors import OpError, OpTypeError
+from seqflow.kernels.arrays import Array
+from seqflow.signature import Ints
+
+
+def merge_dense_feature_tensors(values: Array, presence: Array, *, feature_ids: Ints) -> tuple[Array, ...]:
+    merged = ops.merge_dense_features(values, presence, feature_ids=feature_ids)
+    return int32(merged.lengths), merged.keys, merged.values
+
+
+def merge_single_scalar_feature_tensors(*inputs: Array, feature_ids: Ints) -> tuple[Array, ...]:
+    """A value and its presence for each feature."""
+    values, presence = _by_turns(inputs, "values, presence")
+    merged = ops.merge_scalar_features(values, presence, feature_ids=feature_ids)
+    return int32(merged.lengths), merged.keys, merged.values
+
+
+def merge_single_list_feature_tensors(*inputs: Array, feature_ids: Ints) -> tuple[Array, ...]:
+    """A list that is absent has to be empty: Caffe2 shifts the later ones where it is not."""
+    lengths, values, presence = _by_turns(inputs, "lengths, values, presence")
+    merged = ops.merge_list_features(values, presence, lengths, feature_ids=feature_ids)
+    return int32(merged.counts), merged.keys, int32(merged.lengths), merged.values
+
+
+def merge_single_map_feature_tensors(*inputs: Array, feature_ids: Ints) -> tuple[Array, ...]:
+    lengths, keys, values, presence = _by_turns(inputs, "lengths, keys, values, presence")
+    merged = ops.merge_map_features(values, _as_integers(keys), presence, lengths, feature_ids=feature_ids)
+    inner = merged.value_keys.astype(keys[0].dtype)
+    return int32(merged.counts), merged.keys, int32(merged.lengths), inner, merged.values
+
+
+def merge_multi_scalar_feature_tensors(*inputs: Array) -> tuple[Array, ...]:
+    lengths, keys, values = _by_turns(inputs, "lengths, keys, values")
+    merged = ops.merge_multi_scalar_features(values, keys, lengths)
+    return int32(merged.lengths), merged.keys, merged.values
+
+
+def merge_multi_list_feature_tensors(*inputs: Array) -> tuple[Array, ...]:
+    """Duplicate keys stay."""
+    counts, keys, lengths, values = _by_turns(inputs, "lengths, keys, values_lengths, values_values")
+    merged = ops.merge_multi_list_features(values, keys, lengths, counts)
+    return int32(merged.counts), merged.keys, int32(merged.lengths), merged.values
+
+
+def merge_multi_map_feature_tensors(*inputs: Array) -> tuple[Array, ...]:
+    names = "lengths, keys, values_lengths, values_keys, values_values"
+    counts, keys, lengths, value_keys, values = _by_turns(inputs, names)
+    merged = ops.merge_multi_map_features(values, _as_integers(value_keys), keys, lengths, counts)
+    inner = merged.value_keys.astype(value_keys[0].dtype)
+    return int32(merged.counts), merged.keys, int32(merged.lengths), inner, merged.values
+
+
+def _by_turns(inputs: Sequence[Array], names: str) -> list[list[Array]]:
+    """The inputs by kind: first all first ones of a feature, then all second ones."""
+    count = len(names.split(", "))
+    if len(inputs) % count:
+        raise OpError(f"found {len(inputs)} inputs, expected {names} for each feature")
+    return [list(inputs[i::count]) for i in range(count)]
+
+
+def _as_integers(keys: list[Array]) -> list[Array]:
+    """Keys as int64, also those that stand for strings."""
+    if any(one.dtype.kind not in "iu" or one.dtype != keys[0].dtype for one in keys):
+        raise OpTypeError(
+            f"keys are {', '.join(str(one.dtype) for one in keys)}, expected integers of one dtype"
+        )
+    return [one.astype(np.int64) for one in keys]
+
+
+ADAPTERS = {
+    "MergeDenseFeatureTensors": Adapter(merge_dense_feature_tensors, strings=True),
+    "MergeSingleScalarFeatureTensors": Adapter(merge_single_scalar_feature_tensors, strings=True),
+    "MergeSingleListFeatureTensors": Adapter(merge_single_list_feature_tensors, strings=True),
+    "MergeSingleMapFeatureTensors": Adapter(merge_single_map_feature_tensors, strings=True),
+    "MergeMultiScalarFeatureTensors": Adapter(merge_multi_scalar_feature_tensors, strings=True),
+    "MergeMultiListFeatureTensors": Adapter(merge_multi_list_feature_tensors, strings=True),
+    "MergeMultiMapFeatureTensors": Adapter(merge_multi_map_feature_tensors, strings=True),
+}

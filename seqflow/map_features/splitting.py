@@ -1,0 +1,137 @@
+"""`features`: from a map column to jagged features."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from seqflow import kernels, registry
+from seqflow.errors import LodError, OpError, OpTypeError, UnknownColumnError, nearest
+from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.keys import checked_keys, places_of, refuse_duplicates
+from seqflow.record import Record, from_arrow, take_rows
+
+Names = Sequence[int] | Sequence[str] | Mapping[int, str] | Mapping[str, str]
+
+
+def features(record: Any, column: str, names: Names) -> Record:
+    """The features of a map column: for each of `names` what the map of each row has under this key.
+
+    `record` is a Record, or what `from_arrow` takes. Keys are integers or texts; where `names` is a mapping, its keys
+    are looked up and its values are the names of the features. A map of lists gives the tensors `name.lengths` and
+    `name.values` of each feature, at any depth of lists; a row without the key has an empty list. A map of numbers
+    gives `name`, 0 where a row does not have the key, and `name.valid`, which says where it does. The order of a
+    row's pairs does not matter, and other keys are left out. A row that has a key twice is an error.
+
+    >>> import pyarrow as pa
+    >>> maps = pa.array([[(1, [10, 11]), (3, [101])], [(1, [11])]], pa.map_(pa.int64(), pa.list_(pa.int64())))
+    >>> features(pa.table({"f": maps}), "f", {3: "likes", 1: "pages"})
+    Record of 2 rows
+      likes.lengths  int64[2] = 1, 0
+        likes.values  int64[1] = 101
+      pages.lengths  int64[2] = 2, 1
+        pages.values  int64[3] = 10, 11, 11
+    """
+    record = record if isinstance(record, Record) else from_arrow(record)
+    asked = _asked(names)
+    keys, places = _keys_and_places(record, column, list(asked))
+    rows, known = kernels.lengths_to_segment_ids(record[f"{column}.lengths"]), np.flatnonzero(places >= 0)
+    order, pairs_of_name = kernels.group_rows(places[known], len(asked))
+    pairs = known[order]
+    refuse_duplicates(keys, places, rows, pairs)
+    values = _values_of_pairs(record, column, len(places))
+    tensors: dict[str, Array] = {}
+    parents: dict[str, str | None] = {}
+    dictionaries: dict[str, Any] = {}
+    ends = kernels.lengths_to_offsets(pairs_of_name).tolist()
+    for i, name in enumerate(asked.values()):
+        picked = pairs[ends[i] : ends[i + 1]]
+        taken = take_rows(values, picked)
+        tensors |= _spread(name, taken, rows[picked], record.num_rows)
+        parents |= {
+            _below(name, one): parent and _below(name, parent) for one, parent in taken.parents.items()
+        }
+        dictionaries |= {_below(name, one): found for one, found in taken.dictionaries.items()}
+    parents |= {name: None for name in tensors if name not in parents}
+    schema = _schema(record, column, list(asked.values()))
+    return Record(tensors, parents, record.num_rows, schema, dictionaries)
+
+
+def _schema(record: Record, column: str, names: list[str]) -> pa.Schema | None:
+    """Each feature has the Arrow type of the values of the map."""
+    if record.schema is None or column not in record.schema.names:
+        return None
+    item = record.schema.field(column).type.item_type
+    return pa.schema([pa.field(name, item) for name in names])
+
+
+def _asked(names: Names) -> dict[Any, str]:
+    """The names of the features by their keys; OpTypeError unless the keys are all integers or all texts."""
+    asked = dict(names) if isinstance(names, Mapping) else {name: str(name) for name in names}
+    kinds = {bool: bool, int: int, np.integer: int, str: str}
+    found = {next((kinds[kind] for kind in kinds if isinstance(key, kind)), None) for key in asked}
+    if found - {int} and found - {str}:
+        raise OpTypeError(f"names is {names!r}, expected keys that are all integers or all texts")
+    if len(set(asked.values())) < len(asked):
+        raise OpError(f"names is {names!r}, which gives two features one name")
+    return asked
+
+
+def _keys_and_places(record: Record, column: str, asked: list[Any]) -> tuple[Array, Array]:
+    """The keys of all pairs, and which of those asked for each is, -1 for none."""
+    texts = f"{column}.keys.lengths" in record
+    if not texts and f"{column}.keys" not in record:
+        raise UnknownColumnError(f"the record has no map {column!r}{nearest(column, _maps(record))}")
+    if asked and texts != isinstance(asked[0], str):
+        raise OpTypeError(
+            f"names are {asked!r}, but the keys of {column} are {'texts' if texts else 'integers'}"
+        )
+    if not texts:
+        keys: Array = record[f"{column}.keys"]
+        return keys, places_of(keys, checked_keys("names", asked))
+    inputs = record[f"{column}.keys.values"], record[f"{column}.keys.lengths"]
+    places: Array = registry.get("match_names").call(*inputs, names=asked)
+    return np.array([*asked, ""], object)[places], places
+
+
+def _maps(record: Record) -> list[str]:
+    found = (name.removesuffix(".lengths").removesuffix(".keys") for name in record if ".keys" in name)
+    return list(dict.fromkeys(found))
+
+
+def _values_of_pairs(record: Record, column: str, num_pairs: int) -> Record:
+    """The values of a map as a record of its own: a row for each pair; of numbers the tensor has no name."""
+    inside, rows = f"{column}.values", f"{column}.lengths"
+    own = {name: _inner(name, inside) for name in record if name == inside or name.startswith(f"{inside}.")}
+    tensors = {inner: record[name] for name, inner in own.items()}
+    parents = {inner: own.get(record.parents[name] or "") for name, inner in own.items()}
+    outside = [name for name, inner in own.items() if parents[inner] is None and record.parents[name] != rows]
+    if outside:
+        raise LodError(f"{outside[0]} does not hold the rows that {rows} describes, so {column} is no map")
+    dictionaries = {
+        inner: record.dictionaries[name] for name, inner in own.items() if name in record.dictionaries
+    }
+    return Record(tensors, parents, num_pairs, None, dictionaries)
+
+
+def _inner(name: str, outer: str) -> str:
+    return name[len(outer) + 1 :]
+
+
+def _below(name: str, inner: str) -> str:
+    return f"{name}.{inner}" if inner else name
+
+
+def _spread(name: str, taken: Record, rows: Array, num_rows: int) -> dict[str, Array]:
+    """The tensors of a feature; those with an entry for each pair get one for each row, 0 where it has no pair."""
+    tensors = {}
+    for inner, tensor in taken.tensors.items():
+        if taken.parents[inner] is None:
+            tensors[_below(name, inner)] = np.zeros((num_rows, *tensor.shape[1:]), tensor.dtype)
+            tensors[_below(name, inner)][rows] = tensor
+        else:
+            tensors[_below(name, inner)] = tensor
+    if "lengths" not in taken and "valid" not in taken:
+        tensors[_below(name, "valid")] = np.isin(np.arange(num_rows), rows)
+    return tensors
