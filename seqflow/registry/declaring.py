@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from seqflow.errors import OpError
 from seqflow.registry.calling import compile_call
-from seqflow.registry.definition import OpDef, ShapeFunction, family_of
+from seqflow.registry.definition import FileCheck, OpDef, ShapeFunction, family_of
 from seqflow.registry.description import help_text
 from seqflow.registry.lookup import get, register
 from seqflow.signature import Signature, parse, read_attributes
@@ -22,13 +22,15 @@ def op(
     caffe2: str | None = None,
     same: tuple[str, str] | None = None,
     shape: ShapeFunction | None = None,
+    files: FileCheck | None = None,
     **claims: Any,
 ) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
 
     Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. `caffe2`
     names the operator it comes from, or several, separated by commas; `same` two lengths inputs that it declares
-    to be equal; `shape` is a shape function for what the signature cannot say. All other keywords are its claims:
+    to be equal; `shape` is a shape function for what the signature cannot say; `files` takes the attributes, reads
+    the files among them, and raises what every call with them would raise. All other keywords are its claims:
     `depends`, `defines`, `rows`, `steps`, `describes`, `inverse`, `pure` (see `seqflow.signature.claims`).
 
     After each call the results are held against the signature, and against the shape function: OpError where the
@@ -38,7 +40,9 @@ def op(
     def declare(function: F) -> F:
         read = parse(signature)
         claimed = read_claims(function.__name__, read, look_up=get, **claims)
-        definition = _define(function, read, caffe2=caffe2, same=same, shape=shape, claims=claimed)
+        definition = _define(
+            function, read, caffe2=caffe2, same=same, shape=shape, files=files, claims=claimed
+        )
         definition.call.__doc__ = help_text(definition)
         register(definition)
         return definition.call  # type: ignore[return-value]
