@@ -26,7 +26,7 @@ class Job:
     batch: BatchPlan = field(default_factory=lambda: Rows(256))
     net: NetSection = field(default_factory=NetSection)
     constants: Mapping[str, str] = field(default_factory=dict)
-    """Tensors the nets read: `.npy` files, memory-mapped; the bytes of `.json` and `.txt` files, such as tokenizers."""
+    """Tensors the nets read: `.npy` files, memory-mapped, and the bytes of `.json` and `.txt` files (tokenizers)."""
     output: OutputSection = field(default_factory=OutputSection)
     bad_rows: BadRows = field(default_factory=BadRows)
     imports: tuple[str, ...] = ()

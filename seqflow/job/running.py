@@ -155,17 +155,11 @@ def _net(transform: NetSection, section: str, folder: Path, constants: Mapping[s
 
 def _constant(name: str, file: str, memory_map: bool) -> np.ndarray[Any, Any]:
     """The array in a `.npy` file, or the bytes of a file that ends as text does."""
-    suffix = Path(file).suffix.lower()
-    if suffix in BYTES_SUFFIXES:
+    if Path(file).suffix.lower() in BYTES_SUFFIXES:
         try:
             return np.fromfile(file, np.uint8)
         except OSError as error:
             raise JobError(f"constants.{name}: cannot read {file}: {error.strerror}") from None
-    if suffix != ".npy":
-        raise JobError(
-            f"constants.{name}: {file} ends in {suffix!r}, expected .npy for numbers, or"
-            f" {' or '.join(BYTES_SUFFIXES)} for the bytes of the file"
-        )
     try:
         return cast("np.ndarray[Any, Any]", np.load(file, mmap_mode="r" if memory_map else None))
     except Exception as error:  # a damaged header is read as Python, and raises whatever that does
