@@ -177,7 +177,7 @@ def square_root_divide(data: Array, scale: Array) -> Array:
 # Random
 
 
-@op("float x[N, *d] -> y[N, *d], bool kept[N, *d]", caffe2="Dropout")
+@op("float x[N, *d] -> y[N, *d], bool kept[N, *d]", caffe2="Dropout", random="seed")
 def dropout(x: Array, *, ratio: float = 0.5, seed: NonNegative) -> tuple[Array, Array]:
     """Set each element to 0 with probability `ratio`, else divide it by `1 - ratio`; also say which were kept.
 

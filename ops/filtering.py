@@ -161,6 +161,7 @@ def filter_sequences(data: Array, keep: Array, lengths: Array) -> tuple[Array, A
 @op(
     "int data[sum(lengths)], lengths[B] -> dropped[sum(lengths)]",
     caffe2="SparseItemwiseDropoutWithReplacement",
+    random="seed",
 )
 def dropout_ids(
     data: Array, lengths: Array, *, ratio: float, replacement: Scalar = 0, seed: NonNegative
@@ -184,6 +185,7 @@ def dropout_ids(
     "int data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B]",
     caffe2="SparseDropoutWithReplacement",
     shape=never_empty,
+    random="seed",
 )
 def dropout_sequences(
     data: Array, lengths: Array, *, ratio: float, replacement: Scalar = 0, seed: NonNegative

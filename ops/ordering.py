@@ -96,7 +96,7 @@ def _opens_run(ordered: Array, lengths: Array) -> Array:
     return opens
 
 
-@op("data[sum(lengths), *d], lengths[B] -> shuffled[sum(lengths), *d]")
+@op("data[sum(lengths), *d], lengths[B] -> shuffled[sum(lengths), *d]", random="seed")
 def shuffle_within(data: Array, lengths: Array, *, seed: NonNegative) -> Array:
     """Shuffle the rows of each sequence, every order equally likely; an empty sequence stays empty.
 

@@ -50,6 +50,9 @@ class MemorySource:
         self._validate(block.index)
         return self.selection.to(schema).apply(self.batches[block.index])
 
+    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+        return self.read(block, schema, None).slice(rows.start, len(rows))
+
     def _validate(self, index: int) -> None:
         if index not in self.valid:
             chunk = validated(self.chunks[index], self.origin)

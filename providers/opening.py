@@ -21,6 +21,12 @@ _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
 }
 
 
+def option_names() -> tuple[str, ...]:
+    """All options of `open`, of whatever kind of source."""
+    names = [name for _, known in _FILES.values() for name in known]
+    return tuple(dict.fromkeys(("kind", "exclude", "rename", "batch_bytes", *names)))
+
+
 def open(
     source: Any,
     *,

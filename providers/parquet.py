@@ -1,7 +1,7 @@
 """Parquet files: a block is a row group, and the footers know all about it."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ from seqflow.errors import ProviderError
 from seqflow.providers.footers import ColumnChunk, read_column_chunks
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.providers.schemas import agreeing
+from seqflow.providers.slices import SliceReaders
 from seqflow.providers.untrusted import read_in_child
 from seqflow.record import BadRow
 from seqflow.record.damage import reading
@@ -35,6 +36,7 @@ class ParquetSource:
     files: dict[str, ParquetFile]
     memory_map: bool
     use_threads: bool
+    slices: SliceReaders = field(default_factory=SliceReaders, compare=False)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -53,25 +55,41 @@ class ParquetSource:
                 yield Block(path, group, file.metadata.row_group(group).num_rows, nbytes)
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        columns, finish = self._columns(block, schema)
+        with reading(f"{block.origin}, row group {block.index} can't be read"), self._open(block) as opened:
+            table = opened.read_row_group(block.index, columns=columns, use_threads=self.use_threads)
+        if table.num_rows != block.num_rows:
+            raise _wrong_count(block, table.num_rows)
+        return finish(table)
+
+    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+        columns, finish = self._columns(block, schema)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with self._open(block) as opened:
+                yield from opened.iter_batches(
+                    max(1, len(rows) // 4), [block.index], columns, use_threads=self.use_threads
+                )
+
+        with reading(f"{block.origin}, row group {block.index} can't be read"):
+            found = self.slices.read((block.origin, block.index, *(columns or ())), batches, rows)
+        if sum(batch.num_rows for batch in found) != len(rows):
+            raise _wrong_count(block, rows.start + sum(batch.num_rows for batch in found))
+        return finish(pa.Table.from_batches(found))
+
+    def _open(self, block: Block) -> Any:
         from pyarrow.parquet import ParquetFile
 
+        metadata = self.files[block.origin].metadata
+        return ParquetFile(block.origin, metadata=metadata, memory_map=self.memory_map)
+
+    def _columns(self, block: Block, schema: pa.Schema) -> tuple[list[str] | None, Callable[[Table], Table]]:
+        """The columns to read, None for all, and what makes a table of `schema` of them."""
         file = self.files[block.origin]
         selection = file.selection.to(schema)
-        everything = len(set(file.selection.source.names)) < len(file.selection.source)
-        paths = [file.metadata.schema.column(leaf).path for leaf in selection.leaves]
-        with (
-            reading(f"{block.origin}, row group {block.index} can't be read"),
-            ParquetFile(block.origin, metadata=file.metadata, memory_map=self.memory_map) as opened,
-        ):
-            table = opened.read_row_group(
-                block.index, columns=None if everything else paths, use_threads=self.use_threads
-            )
-        if table.num_rows != block.num_rows:
-            raise ProviderError(
-                f"{block.origin}, row group {block.index} has {table.num_rows} rows, but its footer says "
-                f"{block.num_rows}"
-            )
-        return selection.apply(table) if everything else selection.label(table)
+        if len(set(file.selection.source.names)) < len(file.selection.source):
+            return None, selection.apply
+        return [file.metadata.schema.column(leaf).path for leaf in selection.leaves], selection.label
 
 
 def open_parquet(
@@ -119,6 +137,12 @@ def _footer(path: str) -> tuple[Any, pa.Schema]:
             f"{path} has a damaged footer: {metadata.num_rows} rows, in row groups of {rows[:8]}"
         )
     return metadata, schema
+
+
+def _wrong_count(block: Block, rows: int) -> ProviderError:
+    return ProviderError(
+        f"{block.origin}, row group {block.index} has {rows} rows, but its footer says {block.num_rows}"
+    )
 
 
 def _bytes_per_value(kind: pa.DataType) -> int | None:

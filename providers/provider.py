@@ -3,7 +3,7 @@
 from collections import abc
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -52,6 +52,15 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class SlicedSource(Protocol):
+    """A source that can read a few rows of a block, without having the whole block in memory."""
+
+    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+        """Consecutive rows of the block with the columns and fields of `schema`."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Provider:
     """A source of records: its Arrow `schema`, its blocks in order, and `read(block, columns)`.
@@ -85,10 +94,27 @@ class Provider:
         """All blocks, in order."""
         return self.source.blocks(self.schema)
 
+    @property
+    def read_once(self) -> bool:
+        """Whether this is a stream: nobody knows its blocks before they come, and they come once."""
+        return getattr(self.source, "read_once", False)
+
+    @property
+    def slices_blocks(self) -> bool:
+        """Whether a few rows of a block can be read without all the others."""
+        return isinstance(self.source, SlicedSource)
+
     def read(
-        self, block: Block, columns: abc.Sequence[str] | None = None, *, bad_rows: list[BadRow] | None = None
+        self,
+        block: Block,
+        columns: abc.Sequence[str] | None = None,
+        *,
+        bad_rows: list[BadRow] | None = None,
+        rows: range | None = None,
     ) -> Table:
         """One block as a record batch or table, with all columns or some, or fields of them (`docs.title`).
+
+        `rows` are consecutive rows of it, for sources that can slice their blocks.
 
         Raises UnknownColumnError, and ProviderError for a file that is damaged. Where `bad_rows` is a list, a
         row that can't be read (a file that is not text) becomes null and is added to it instead.
@@ -97,7 +123,7 @@ class Provider:
         goes through it once; the dictionary of a stream grows as it is read.
         """
         schema = self.schema if columns is None else select_schema(self.schema, columns)
-        return self._read(block, schema, bad_rows)
+        return self._read(block, schema, bad_rows, rows)
 
     def __getitem__(self, column: str) -> Sequence | Tensor | Record:
         """The whole column, as `from_arrow` gives it: lists and texts are a Sequence, numbers an array."""
@@ -112,8 +138,14 @@ class Provider:
         read: Sequence | Tensor | Record = from_arrow(pa.chunked_array(chunks, schema.field(name).type))
         return read
 
-    def _read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        table = self.source.read(block, schema, bad_rows)
+    def _read(
+        self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None, rows: range | None = None
+    ) -> Table:
+        if rows is None:
+            table = self.source.read(block, schema, bad_rows)
+        else:
+            assert isinstance(self.source, SlicedSource)
+            table = self.source.read_rows(block, schema, rows)
         coded = [column.name for column in schema if has_dictionaries(column.type)]
         if not coded:
             return table

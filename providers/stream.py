@@ -22,6 +22,7 @@ class StreamSource:
     origin: str
     started: bool = False
     fetched: dict[int, pa.RecordBatch] = field(default_factory=dict)
+    read_once: bool = True
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seqflow import auto, caffe2, ops, providers
     from seqflow.executor import run
     from seqflow.expression import Expression
-    from seqflow.loader import BadRows, Loader, Packed, Rows, TokenBudget
+    from seqflow.loader import BadRows, Loader, Packed, Pad, Rows, Shuffle, TokenBudget
     from seqflow.net import Net
     from seqflow.providers import open
     from seqflow.record.from_arrow import from_arrow
@@ -51,12 +51,14 @@ __all__ = [
     "NetError",
     "OpError",
     "Packed",
+    "Pad",
     "PartialShape",
     "ProviderError",
     "Rows",
     "SeqflowError",
     "Sequence",
     "ShapeError",
+    "Shuffle",
     "TensorSlice",
     "TensorSpec",
     "TokenBudget",
@@ -81,9 +83,11 @@ _ON_FIRST_USE = {
     "Loader": "loader",
     "Net": "net",
     "Packed": "loader",
+    "Pad": "loader",
     "PartialShape": "shape",
     "Rows": "loader",
     "Sequence": "sequence",
+    "Shuffle": "loader",
     "TensorSlice": "tensor",
     "TensorSpec": "tensor",
     "TokenBudget": "loader",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from threading import Lock
 from time import perf_counter
@@ -23,16 +23,29 @@ from seqflow.signature import Described, OwnRows
 from seqflow.signature.arrays import as_array
 from seqflow.tensor import TensorSpec
 
+Reseed = Callable[[int], int]
 _UNKNOWN = object()
 """The parent of a tensor of which nobody said whose rows it holds."""
 
 
 @overload
-def run(net: Net | str, tensors: Record, profile: Profile | None = None) -> Record: ...
-@overload
-def run(net: Net | str, tensors: Mapping[str, Any], profile: Profile | None = None) -> dict[str, Array]: ...
 def run(
-    net: Net | str, tensors: Record | Mapping[str, Any], profile: Profile | None = None
+    net: Net | str, tensors: Record, profile: Profile | None = None, *, reseed: Reseed | None = None
+) -> Record: ...
+@overload
+def run(
+    net: Net | str,
+    tensors: Mapping[str, Any],
+    profile: Profile | None = None,
+    *,
+    reseed: Reseed | None = None,
+) -> dict[str, Array]: ...
+def run(
+    net: Net | str,
+    tensors: Record | Mapping[str, Any],
+    profile: Profile | None = None,
+    *,
+    reseed: Reseed | None = None,
 ) -> Record | dict[str, Array]:
     """The net's outputs: a record for a record, a dictionary for any other mapping of names to arrays.
 
@@ -42,21 +55,26 @@ def run(
     The steps run in topological order and tensors are dropped after their last use. What inference took to be
     equal without proof is checked before the step that relies on it. An exception keeps its type and gains a note
     with the statement and the shapes it was given. `profile` collects the time and the bytes of each step.
+    `reseed` gives random ops another seed, made from their own.
 
     >>> run("total = lengths_sum(x.values, x.lengths)", {"x.values": [1, 2, 3], "x.lengths": [2, 0, 1]})
     {'total': array([3, 0, 3])}
     """
     net = Net(net) if isinstance(net, str) else net
     if isinstance(tensors, Record):
-        plan, found = _execute(net, dict(tensors), tensors.parents, profile)
+        plan, found = _execute(net, dict(tensors), tensors.parents, profile, reseed)
         return _as_record(found, plan.parents, tensors)
     arrays = {name: as_array(name, value) for name, value in tensors.items()}
     parents = {name: _UNKNOWN if by is None else by for name, by in parents_by_name(arrays).items()}
-    return _execute(net, arrays, parents, profile)[1]
+    return _execute(net, arrays, parents, profile, reseed)[1]
 
 
 def _execute(
-    net: Net, given: dict[str, Array], parents: Mapping[str, Any], profile: Profile | None
+    net: Net,
+    given: dict[str, Array],
+    parents: Mapping[str, Any],
+    profile: Profile | None,
+    reseed: Reseed | None,
 ) -> tuple[NetPlan, dict[str, Array]]:
     net.require(given)
     tensors = {**given, **net.constants}
@@ -65,7 +83,7 @@ def _execute(
         for guard in guards.before:
             _check(guard, step, tensors)
         start = perf_counter()
-        values = compute(step, tensors)
+        values = compute(step if reseed is None else _reseeded(step, reseed), tensors)
         if profile is not None:
             profile.add(step, perf_counter() - start, values)
         _name_results(step, values, tensors)
@@ -74,6 +92,13 @@ def _execute(
         for name in dead:
             tensors.pop(name, None)
     return plan, {name: tensors[name] for name in plan.parents}
+
+
+def _reseeded(step: Step, reseed: Reseed) -> Step:
+    name = step.op.random
+    if name is None or step.attributes[name] is None:
+        return step
+    return replace(step, attributes={**step.attributes, name: reseed(step.attributes[name])})
 
 
 def keeps_rows(net: Net, record: Record) -> bool:

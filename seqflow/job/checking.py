@@ -103,7 +103,7 @@ def batch_specs(
     limits: Limits = {Dimension.max_of(other): longest[other] for other in rows if other in longest}
     total, sums = _totals(rows, parents, bounds)
     if isinstance(plan, Packed):
-        most = plan.rows or _most_packed(rows, parents, loader, plan, name, sums)
+        most = plan.rows if name not in sums else min(plan.rows, most_rows(sums[name], plan.capacity))
         own = Dimension.symbol("rows", 0, most)
         specs = {} if name is None else _packed(rows, parents, plan, name, own)
         limits |= {Dimension.max_of(of): plan.capacity for of in ("pieces", "piece_lengths")}
@@ -128,26 +128,6 @@ def _totals(
         elif most is not None and parent is not None:
             sums[parent] = min(most, sums.get(parent, most))
     return own, sums
-
-
-def _most_packed(
-    rows: Specs,
-    parents: Mapping[str, str | None],
-    loader: Loader,
-    plan: Packed,
-    lengths: str | None,
-    sums: Mapping[str, int],
-) -> int | None:
-    """The most rows of a batch of packed rows, which is made of a window of the source's rows."""
-    packed = [rows[name] for name, parent in parents.items() if parent == lengths]
-    if lengths is None or lengths not in sums or not packed:
-        return None
-    window = sums[lengths]
-    row_bytes = sum(spec.dtype.itemsize * spec.shape[1:].num_elements.min_length for spec in packed)
-    block = packed[0].shape[0].max_length
-    if row_bytes and block is not None:
-        window = min(window, max(loader.window // row_bytes, block))
-    return most_rows(window, plan.capacity)
 
 
 def _planned(plan: Rows | TokenBudget, own: Dimension, name: str | None, sums: Mapping[str, int]) -> Limits:
@@ -204,7 +184,8 @@ def _packed(
     }
     for name in ("segment_ids", "position_ids"):
         specs[name] = TensorSpec("int32", [own, plan.capacity], space)
-    specs["pieces"] = TensorSpec("int64", [own], space)
+    for name in ("pieces", "window"):
+        specs[name] = TensorSpec("int64", [own], space)
     for name in ("piece_lengths", "sources"):
         specs[name] = TensorSpec("int64", [Dimension.sum_of("pieces")], Described("pieces"))
     for name, parent in parents.items():

@@ -52,38 +52,69 @@ class BadRows:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Rows that cannot be used, and why."""
+
+    rows: pa.Table
+    """One for each entry of `bad`."""
+    bad: tuple[BadRow, ...]
+    numbers: tuple[int, ...]
+    """Their numbers in the block."""
+    block: Block
+    in_prepare: int
+    """How many of them were read and converted, but not prepared."""
+
+    @classmethod
+    def of(
+        cls,
+        batch: pa.RecordBatch | pa.Table,
+        bad: Sequence[BadRow],
+        numbers: RowNumbers,
+        block: Block,
+        *,
+        in_prepare: int,
+    ) -> Rejected:
+        """The bad rows of a batch, whose numbers in the block are `numbers`."""
+        import pyarrow as pa
+
+        rows = [one.row for one in bad]
+        taken = batch.take(pa.array(rows, pa.int64()))
+        table = taken if isinstance(taken, pa.Table) else pa.Table.from_batches([taken])
+        return cls(table, tuple(bad), tuple(int(numbers[row]) for row in rows), block, in_prepare)
+
+    @property
+    def count(self) -> int:
+        """How many rows they are: one may be bad in several columns."""
+        return len(set(self.numbers))
+
+    def error(self) -> ProviderError:
+        """The error for the first of them, where bad rows are errors."""
+        first = self.bad[0]
+        return ProviderError(
+            f"{self.block.origin}, block {self.block.index}, row {self.numbers[0]}, column {first.column!r}: "
+            f"{first.reason}"
+        )
+
+
+def keep_rows(num_rows: int, bad: Sequence[BadRow]) -> Array:
+    """bool[num_rows]: the rows that are not bad."""
+    keep = np.ones(num_rows, bool)
+    keep[[row.row for row in bad]] = False
+    return keep
+
+
 class BadRowHandler:
-    """Applies a policy during one run, and counts the bad rows."""
+    """Counts the bad rows of one run, and writes them where the policy says so."""
 
     def __init__(self, policy: BadRows, files: Sequence[str] = ()) -> None:
-        self.policy = policy
         self.count = 0
         self._file = None if policy.path is None else Quarantine(Path(policy.path).expanduser(), files)
 
-    @property
-    def keeps_going(self) -> bool:
-        return self.policy.policy != "raise"
-
-    def remove(
-        self, batch: pa.RecordBatch | pa.Table, bad: list[BadRow], numbers: RowNumbers, block: Block
-    ) -> Array:
-        """A mask of the rows to keep; ProviderError for the first bad one where the policy is to raise.
-
-        `numbers` has the numbers in the block of the rows of `batch`.
-        """
-        if not self.keeps_going:
-            first = bad[0]
-            raise ProviderError(
-                f"{block.origin}, block {block.index}, row {numbers[first.row]}, column {first.column!r}: "
-                f"{first.reason}"
-            )
-        rows = np.unique([row.row for row in bad])
-        self.count += len(rows)
+    def add(self, rejected: Rejected) -> None:
+        self.count += rejected.count
         if self._file is not None:
-            self._file.write(batch, bad, numbers, block)
-        keep = np.ones(batch.num_rows, bool)
-        keep[rows] = False
-        return keep
+            self._file.write(rejected)
 
     def close(self, *, keep: bool) -> None:
         """End the run: the quarantine file gets its final name, or is removed where the run failed."""
@@ -122,17 +153,15 @@ class Quarantine:
         self._lock.acquire()
         remove_temporaries(self._path.parent, re.escape(self._path.name))
 
-    def write(
-        self, batch: pa.RecordBatch | pa.Table, bad: list[BadRow], numbers: RowNumbers, block: Block
-    ) -> None:
+    def write(self, rejected: Rejected) -> None:
         import pyarrow as pa
 
-        taken = batch.take(pa.array([row.row for row in bad], pa.int64()))
+        taken, bad = rejected.rows, rejected.bad
         reasons = pa.StructArray.from_arrays(
             [
-                pa.array([block.origin] * len(bad), pa.string()),
-                pa.array([block.index] * len(bad), pa.int64()),
-                pa.array([numbers[row.row] for row in bad], pa.int64()),
+                pa.array([rejected.block.origin] * len(bad), pa.string()),
+                pa.array([rejected.block.index] * len(bad), pa.int64()),
+                pa.array(rejected.numbers, pa.int64()),
                 pa.array([row.column for row in bad], pa.string()),
                 pa.array([row.reason for row in bad], pa.string()),
             ],

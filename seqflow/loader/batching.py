@@ -1,4 +1,4 @@
-"""Rows and TokenBudget: batches of rows in the order of the source, planned on lengths alone."""
+"""Rows and TokenBudget: batches of rows in their order, planned on lengths alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from seqflow import kernels
 from seqflow.errors import BatchPlanError, LodError, OpError
+from seqflow.loader.row_sizes import row_sizes
+from seqflow.loader.window_batches import BatchSize, RowBatches, Spans, padded_sizes
+from seqflow.loader.window_rows import WindowRows
 from seqflow.record import Record, concat_records, split_rows
 
 Lengths = np.ndarray[Any, Any]
@@ -38,6 +42,19 @@ class Rows:
     def stops(self, num_rows: int, lengths: Lengths | None, open_batch: OpenBatch) -> list[int]:
         """The rows at which a batch ends, counted from the first of these `num_rows`."""
         return list(range(self.n - open_batch.rows, num_rows + 1, self.n))
+
+    def of_window(
+        self, rows: WindowRows, lengths: str | None, key: int, shuffled: bool, window: int
+    ) -> RowBatches:
+        """The batches of a window, in the order of its rows."""
+        sizes = None if lengths is None else row_sizes(rows, lengths)
+        return batches_in_order(rows, self.spans(rows.num_rows, sizes), sizes, self.drop_last)
+
+    def spans(self, num_rows: int, sizes: Lengths | None) -> Spans:
+        """Which of these consecutive rows make a batch."""
+        full = np.arange(self.n, num_rows + 1, self.n, dtype=np.int64)
+        left = num_rows % self.n
+        return Spans.until(np.append(full, num_rows) if left else full, left > 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +92,25 @@ class TokenBudget:
             start += count
             open_batch = OpenBatch()
 
+    def of_window(
+        self, rows: WindowRows, lengths: str | None, key: int, shuffled: bool, window: int
+    ) -> RowBatches:
+        """The batches of a window, in the order of its rows; LodError for a row longer than the budget."""
+        assert lengths is not None  # planned_lengths sees to that
+        sizes = row_sizes(rows, lengths)
+        return batches_in_order(rows, self.spans(rows.num_rows, sizes), sizes, self.drop_last)
+
+    def spans(self, num_rows: int, sizes: Lengths | None) -> Spans:
+        """Which of these consecutive rows make a batch; the last is short unless it is exactly full."""
+        assert sizes is not None
+        self._check_longest(sizes)
+        stops = padded_stops(self, sizes) if self.padded else token_stops(self, sizes)
+        if not len(stops):
+            return Spans.until(stops, False)
+        last = sizes[stops[-2] if len(stops) > 1 else 0 :]
+        tokens = len(last) * int(last.max()) if self.padded else int(last.sum())
+        return Spans.until(stops, tokens < self.max_tokens and len(last) != self.max_rows)
+
     def _check_longest(self, lengths: Lengths) -> None:
         over = np.flatnonzero(lengths > self.max_tokens)
         if len(over):
@@ -99,6 +135,45 @@ class TokenBudget:
             if count < len(head) or len(head) == len(lengths):
                 return count
             window *= 4
+
+
+def batches_in_order(
+    rows: WindowRows, spans: Spans, sizes: Lengths | None, drop_last: bool, order: Lengths | None = None
+) -> RowBatches:
+    """Batches of these spans of rows. `sizes` and `order` are those of the rows from batch to batch."""
+    of_spans = padded_sizes(spans, sizes)
+    kept = np.flatnonzero(~spans.short) if drop_last else np.arange(len(spans))
+    dropped = of_spans.total(spans.short) if drop_last else BatchSize(0, 0, 0)
+    return RowBatches(rows, spans.take(kept), of_spans.take(kept), dropped, order)
+
+
+def token_stops(plan: TokenBudget, sizes: Lengths) -> Lengths:
+    """The row after each batch: as many rows as fit into the budget."""
+    ends = kernels.lengths_to_offsets(sizes)
+    # for each row that may start a batch, the first that does not fit any more
+    beyond = np.searchsorted(ends, ends[:-1] + plan.max_tokens, side="right") - 1
+    if plan.max_rows is not None:
+        beyond = np.minimum(beyond, np.arange(len(sizes)) + plan.max_rows)
+    following, stops, row = beyond.tolist(), [], 0
+    while row < len(following):
+        row = following[row]
+        stops.append(row)
+    return np.array(stops, np.int64)
+
+
+def padded_stops(plan: TokenBudget, sizes: Lengths) -> Lengths:
+    """The row after each batch: as many rows as fit into the budget when padded to the longest."""
+    most = plan.max_rows or len(sizes)
+    stops, rows, longest = [], 0, 0
+    for row, size in enumerate(sizes.tolist()):
+        longest = max(longest, size)
+        rows += 1
+        if rows * longest > plan.max_tokens or rows > most:
+            stops.append(row)
+            rows, longest = 1, size
+    if rows:
+        stops.append(len(sizes))
+    return np.array(stops, np.int64)
 
 
 def batches(

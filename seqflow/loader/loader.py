@@ -1,78 +1,72 @@
-"""Loader: batches from a provider, through `prepare`, a batch plan and `net`, in the order of the source."""
+"""Loader: batches from a provider, in an order that a seed decides, for one rank or many."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+import inspect
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from itertools import islice
 from typing import Any
 
-import numpy as np
-
-from seqflow import executor, kernels, providers
-from seqflow.byte_sizes import parse_bytes
-from seqflow.errors import BatchPlanError, NetError, OpError, SeqflowError
+from seqflow import executor, providers
+from seqflow.byte_sizes import format_bytes, parse_bytes
+from seqflow.errors import BatchPlanError, NetError, OpError, OpTypeError, nearest
 from seqflow.loader.bad_rows import BadRowHandler, BadRows
-from seqflow.loader.batching import Rows, batches, planned_lengths
-from seqflow.loader.packing import Packed, pack, packed_batches
+from seqflow.loader.batching import Rows
+from seqflow.loader.crossing import Crossing
+from seqflow.loader.dealing import TAILS, Deal, Rotation
+from seqflow.loader.options import check_options
+from seqflow.loader.order import Shuffle
+from seqflow.loader.padding import Pad
 from seqflow.loader.plans import BatchPlan, batch_plan
-from seqflow.loader.prefetch import Prefetch
-from seqflow.loader.provenance import (
-    NET_ERRORS,
-    ROW_ERRORS,
-    Provenance,
-    RowNumbers,
-    RowRange,
-    describe_rows,
-    first_failing_row,
-)
-from seqflow.loader.transforms import Transform, apply, one_row_space, transform_of
+from seqflow.loader.provenance import NET_ERRORS, ROW_ERRORS
+from seqflow.loader.reading import Read, Spot, WindowReader
+from seqflow.loader.recipe import PreparedPart, Recipe, check_blocks
+from seqflow.loader.run import Run, Turn
+from seqflow.loader.state import FORMAT, Position, check_state, describe_transform, fingerprint
+from seqflow.loader.stats import Stats
+from seqflow.loader.streams import Stream
+from seqflow.loader.transforms import Transform, apply, transform_of
+from seqflow.loader.window_rows import WindowRows
+from seqflow.loader.windows import Part, Window, cut_windows, deal_windows
+from seqflow.loader.workers import Workers
 from seqflow.net import Net
-from seqflow.providers import Block, Provider
-from seqflow.record import BadRow, Record, convert, from_arrow, nbytes, slice_rows, to_arrow
-
-
-@dataclass(slots=True)
-class Stats:
-    """Counts of one iteration so far."""
-
-    rows: int = 0
-    """Rows of the source, without bad ones."""
-    tokens: int = 0
-    """Elements of the planned column in the batches so far."""
-    cells: int = 0
-    """Elements of these batches when dense: of packed rows, or of rows padded to the longest."""
-    batches: int = 0
-    bad_rows: int = 0
-    seconds_waiting: float = 0.0
-    """Time for which the consumer waited for data."""
-    bytes_in_flight: int = 0
-    """Bytes of blocks read ahead or in use, of at most `memory`."""
-
-    @property
-    def fill(self) -> float | None:
-        """The part of all cells that holds tokens; None before there are any."""
-        return self.tokens / self.cells if self.cells else None
+from seqflow.providers import Provider
+from seqflow.providers.opening import option_names
+from seqflow.record import Record, from_arrow
 
 
 class Loader:
     """Batches of named tensors from a source of rows.
 
-        loader = Loader("docs/*.parquet", columns=["tokens"], batch=256, net="x, mask = pad(…)")
+        loader = Loader("docs/*.parquet", columns=["tokens"], shuffle=True, batch=256, net="x, mask = pad(…)")
         for batch in loader: ...
 
     `source` is a path, a glob, a folder, an object with `__arrow_c_stream__`, or a provider; further keywords go
-    to `sf.open`. Blocks come in order. `prepare` runs on each block before batches are planned and may change
-    lengths and the number of rows; `net` runs on each batch. Both are a Net, its text, or a Python function from
-    record to mapping. `batch` is a number of rows, `Rows`, `TokenBudget` or `Packed`. `constants` are bound to both
-    nets.
+    to `sf.open`. The blocks of the source are divided into windows of about `window` bytes. In a window, and
+    independently of all others, `prepare` runs on each block and may change lengths and the number of rows;
+    batches are planned on lengths; `net` runs on each batch. Both are a Net, its text, or a Python function from
+    record to mapping. `batch` is a number of rows, `Rows`, `TokenBudget`, `Buckets` or `Packed`. `constants` are
+    bound to both nets. `pad` names list columns that become padded tensors.
 
-    `window` is how many bytes of rows are packed together; `memory` bounds the bytes of blocks read ahead and in
-    use (one block is always let through). `fill` and `valid` say what null values become, `bad_rows` what
-    happens to rows that cannot be used.
+    `shuffle` is True or `Shuffle(seed)`: blocks come in a random order each epoch, and rows in a random order
+    inside a window. A window that holds everything is shuffled exactly, and is kept for the next epoch.
 
-    Each `iter(loader)` starts anew. A batch is a Record: a mapping of names to tensors that knows which
-    lengths describe each. `batch.num_rows` counts its rows.
+    All ranks see one sequence of batches: batch k goes to rank `k mod world_size`, by default those of the
+    environment variables RANK and WORLD_SIZE. Each gets equally many; `tail` says what happens to an incomplete
+    last round: "drop" it, "pad" it with empty batches, or "repeat" the epoch's first ones. `streams` interleaves
+    that many streams of windows, so that a rank reads its part of the data alone; the number of batches has to be
+    known for that, or given as `steps_per_epoch`.
+
+    `memory` bounds the bytes of windows read ahead and in use, by default four windows; `threads` read and make
+    batches, 0 does everything in the thread that iterates. `fill` and `valid` say what null values become,
+    `bad_rows` what happens to rows that cannot be used.
+
+    Each `iter(loader)` gives the batches of one epoch, and `epoch` advances when it is exhausted. `state_dict()`
+    is the place behind the last batch that was handed out, and `load_state_dict` goes on there, with any number
+    of ranks and threads. A batch is a Record: a mapping of names to tensors that knows which lengths describe
+    each. `batch.num_rows` counts its rows.
     """
 
     def __init__(
@@ -83,14 +77,23 @@ class Loader:
         prepare: Net | str | Transform | None = None,
         net: Net | str | Transform | None = None,
         batch: BatchPlan | int = 256,
+        pad: Mapping[str, Pad | int | float] | None = None,
         constants: Mapping[str, Any] | None = None,
-        window: int | str = "32 MiB",
-        memory: int | str = "256 MiB",
+        shuffle: Shuffle | bool | None = None,
+        window: int | str = "64 MiB",
+        memory: int | str | None = None,
+        streams: int = 1,
+        rank: int | None = None,
+        world_size: int | None = None,
+        tail: str = "drop",
+        steps_per_epoch: int | None = None,
+        threads: int | None = None,
         bad_rows: str | BadRows = "raise",
         fill: Any = None,
         valid: bool = False,
         **options: Any,
     ) -> None:
+        check_options(options, _OPTIONS, option_names())
         is_provider = isinstance(source, Provider)
         self.source: Provider = source if is_provider else providers.open(source, columns=columns, **options)
         self.columns = columns
@@ -98,16 +101,97 @@ class Loader:
             transform_of(prepare), transform_of(net), dict(constants or {})
         )
         self.batch = batch_plan(batch)
-        self.window, self.memory = _bytes("window", window), _bytes("memory", memory)
+        self.pad = {name: how if isinstance(how, Pad) else Pad(how) for name, how in (pad or {}).items()}
+        self.shuffle = _shuffle(shuffle)
+        self.window = _bytes("window", window)
+        self.streams = _count("streams", streams)
+        self.memory = self._memory(memory)
+        self.deal = _deal(rank, world_size, tail)
+        self.steps_per_epoch = None if steps_per_epoch is None else _count("steps_per_epoch", steps_per_epoch)
+        self.threads = _threads(threads)
         self.bad_rows = BadRows(bad_rows) if isinstance(bad_rows, str) else bad_rows  # type: ignore[arg-type]
         self.fill, self.valid = fill, valid
+        self.epoch = 0
         self._stats = Stats()
-        self._ahead: Prefetch[Record] | None = None
+        self._start: Position | None = None
+        """Where the next iteration begins; None: at the first batch of `epoch`."""
+        self._place: Position | None = None
+        """The place behind the last batch handed out."""
+        self._listed: list[Part] | None = None
+        self._kept: dict[int, PreparedPart] = {}
+
+    @property
+    def rank(self) -> int:
+        return self.deal.rank
+
+    @property
+    def world_size(self) -> int:
+        return self.deal.world_size
 
     @property
     def num_rows(self) -> int | None:
         """Rows of the source, where the format knows them."""
         return self.source.num_rows
+
+    @property
+    def recipe(self) -> Recipe:
+        """What decides which batches there are."""
+        return Recipe(
+            self.source, self.columns, self.prepare, self.net, self.batch, self.window, self.shuffle,
+            self.fill, self.valid, self.bad_rows.policy != "raise", self.pad,
+        )  # fmt: skip
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin the next iteration with the first batch of an epoch."""
+        if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
+            raise OpError(f"set_epoch: epoch is {epoch!r}, expected an integer, 0 or more")
+        self.epoch, self._start, self._place = epoch, None, None
+
+    def __len__(self) -> int:
+        """The number of batches of this rank in an epoch; TypeError where it is not known before reading."""
+        if self.steps_per_epoch is not None:
+            return self.steps_per_epoch
+        rotation, _ = self._rotation(self.recipe, self.epoch)
+        if rotation.total is None:
+            raise TypeError(
+                "the number of batches is not known before reading: windows are planned on what they hold\n"
+                "  give steps_per_epoch, or batches of Rows(n) of data whose rows are known and kept"
+            )
+        return self.deal.rounds(rotation.total)
+
+    def take(self, n: int) -> list[Record]:
+        """The first n batches of the coming epoch; the loader stays where it is."""
+        if n < 0:
+            raise OpError(f"take: n is {n}, expected 0 or more")
+        before = self.epoch, self._start, self._place
+        try:
+            with closing(iter(self)) as batches:
+                return list(islice(batches, n))
+        finally:
+            self.epoch, self._start, self._place = before
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place behind the last batch that was handed out, as JSON-compatible values.
+
+        Before the first batch it is the place at which the loader begins.
+        """
+        place = self._place or self._start or Position(self.epoch, 0, {})
+        data = fingerprint(self.source, self._parts())
+        return {"format": FORMAT, **place.to_json(), "settings": self._settings(), "data": data}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Begin the next iteration behind the batch that was the last when the state was taken.
+
+        The number of ranks and threads may be another one. OpError where the data or a setting is not what it
+        was; the message names the difference.
+        """
+        if self.source.read_once:
+            raise OpError(
+                "load_state_dict: the source is a stream, which can be read once\n  read files instead"
+            )
+        check_state(state, self._settings(), fingerprint(self.source, self._parts()))
+        self._start = self._place = Position.from_json(state)
+        self.epoch = self._start.epoch
 
     def empty_batch(self) -> Record | None:
         """A batch without rows, with the tensors that batches have.
@@ -117,16 +201,13 @@ class Loader:
         nets = [net for net in (self.prepare, self.net) if net is not None]
         if not all(isinstance(net, Net) for net in nets):
             return None
-        record = from_arrow(
-            self.source.schema.empty_table(), columns=self.columns, fill=self.fill, valid=self.valid
-        )
         try:
-            record = record if self.prepare is None else apply(self.prepare, record)
-            name = self.planned_lengths(record)
-            if isinstance(self.batch, Packed):
-                assert name is not None
-                record = pack(record, self.batch, name)
-            return record if self.net is None else apply(self.net, record)
+            record = self._empty_rows()
+            batches = self.batch.of_window(
+                WindowRows((record,), None, self.pad), self.planned_lengths(record), 0, False, 0
+            )
+            batch = batches.empty()
+            return batch if self.net is None else apply(self.net, batch)
         except ROW_ERRORS as error:
             if isinstance(error, (BatchPlanError, *NET_ERRORS)):
                 raise
@@ -134,131 +215,173 @@ class Loader:
 
     def planned_lengths(self, record: Record) -> str | None:
         """The lengths that batches of such records are planned on; BatchPlanError where there must be some."""
-        plan = self.batch
-        needed_by = None if isinstance(plan, Rows) else type(plan).__name__
-        return planned_lengths(record, plan.lengths, needed_by)
+        return self.recipe.planned_lengths(record)
 
     def stats(self) -> Stats:
-        """Counts of the last iteration so far."""
-        if self._ahead is not None:
-            self._stats.seconds_waiting = self._ahead.seconds_waiting
-            self._stats.bytes_in_flight = self._ahead.bytes_in_flight
+        """Counts of the last iteration so far, and where its time went."""
         return self._stats
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Generator[Record, None, None]:
+        start = self._start or Position(self.epoch, 0, {})
+        self._start = None
+        recipe, epoch = self.recipe, start.epoch
+        rotation, crossing = self._rotation(recipe, epoch)
+        if not rotation.counted:
+            self._check_counts(rotation, start)
+            for stream, checkpoint in start.windows.items():
+                rotation.streams[stream].start_at(checkpoint)
         stats = self._stats = Stats()
         handler = BadRowHandler(self.bad_rows, self.source.files)
-        provenance, row = Provenance(), 0
-        ahead = self._ahead = Prefetch(self._records(handler, stats, provenance), nbytes, self.memory)
+        workers = Workers(self.threads)
+        reader = WindowReader(
+            recipe, self._reading(recipe), epoch, workers,
+            lambda spot: _window(rotation, spot),
+            rotation.upcoming(self.deal, start.batch),
+            self.memory,
+        )  # fmt: skip
+        run = Run(
+            recipe, epoch, rotation, self.deal, start.batch, reader, workers, stats, handler, crossing,
+            self._handed_out,
+        )  # fmt: skip
+        self._place = start
         finished = False
         try:
-            for batch in self._plan(iter(ahead), stats):
-                stats.batches += 1
-                result = batch if self.net is None else self._run_net(self.net, batch, provenance, row)
-                row += batch.num_rows
-                del batch  # the consumer may drop it before the next one is made
-                yield result
-                del result
+            yield from run
             finished = True
+            if self._place.epoch == epoch:
+                self.epoch, self._place = epoch + 1, None
         finally:
+            workers.close()
             handler.close(keep=finished)
 
-    def _run_net(self, net: Net | Transform, batch: Record, provenance: Provenance, start: int) -> Record:
-        """The result of `net` on a batch; an error gets a note with the place of the batch's rows."""
-        if not isinstance(self.batch, Packed):
-            provenance.forget_before(start)
-        try:
-            return apply(net, batch)
-        except Exception as error:
-            row = _failing_row(net, batch, error)
-            what = "in a batch of" if row is None else "at"
-            error.add_note(f"{what} {describe_rows(provenance, batch, start, row)}")
-            raise
+    def _handed_out(self, run: Run, turn: Turn) -> None:
+        rotation = run.rotation
+        windows = {}
+        if not rotation.counted:
+            before = {} if self._place is None else self._place.windows
+            place = turn.place
+            windows = {**before, place.stream: rotation.streams[place.stream].checkpoint(place.position)}
+        self._place = Position(run.epoch, run.next_round, windows)
 
-    def _records(self, handler: BadRowHandler, stats: Stats, provenance: Provenance) -> Iterator[Record]:
-        """Blocks as records, prepared; runs in the thread that reads ahead."""
-        with kernels.single_thread():
-            for block in self.source.blocks():
-                record, numbers = self._read(block, handler)
-                before = handler.count
-                for prepared, kept in self._prepare(record, numbers, block, handler):
-                    if self.net is not None:
-                        provenance.add(RowRange(block, prepared.num_rows, kept))
-                    yield prepared
-                    del prepared
-                stats.rows += record.num_rows - (handler.count - before)
-                stats.bad_rows = handler.count
+    def _parts(self) -> list[Part]:
+        """The blocks of the source, listed once."""
+        if self._listed is None:
+            self._listed = [] if self.source.read_once else list(self.recipe.parts())
+            check_blocks(self.recipe, self._listed)
+        return self._listed
 
-    def _read(self, block: Block, handler: BadRowHandler) -> tuple[Record, RowNumbers]:
-        """The good rows of a block, and their row numbers in it."""
-        unreadable: list[BadRow] = []
-        table = self.source.read(block, self.columns, bad_rows=unreadable if handler.keeps_going else None)
-        record, bad = convert(table, fill=self.fill, valid=self.valid)
-        numbers: RowNumbers = range(table.num_rows)
-        if bad or unreadable:
-            kept = handler.remove(table, [*unreadable, *bad], numbers, block)
-            record, _ = convert(table.filter(kept), fill=self.fill, valid=self.valid)
-            numbers = np.flatnonzero(kept)
-        return record, numbers
+    def _rotation(self, recipe: Recipe, epoch: int) -> tuple[Rotation, Crossing | None]:
+        """The streams of an epoch, and how batches run across their windows."""
+        total = None if self.steps_per_epoch is None else self.steps_per_epoch * self.deal.world_size
+        if self.source.read_once:
+            if self.streams > 1:
+                raise OpError("Loader: streams: the source is a stream itself, expected streams = 1")
+            return Rotation([Stream(0, cut_windows(recipe.parts(), self.window))], total), None
+        windows = recipe.windows(self._parts(), epoch)
+        dealt = deal_windows(windows, self.streams)
+        crossing = self._crossing(dealt)
+        counts = [None] * self.streams if crossing is None else crossing.counts
+        streams = [Stream(number, *pair) for number, pair in enumerate(zip(dealt, counts, strict=True))]
+        return Rotation(streams, total), crossing
 
-    def _prepare(
-        self, record: Record, numbers: RowNumbers, block: Block, handler: BadRowHandler
-    ) -> Iterator[tuple[Record, RowNumbers | None]]:
-        """The results of `prepare`, and their row numbers in the block where it keeps the rows."""
+    def _crossing(self, dealt: Sequence[Sequence[Window]]) -> Crossing | None:
+        """Batches across windows, where the plan is a number of rows and each window's rows are known."""
+        rows = [[window.num_rows for window in stream] for stream in dealt]
+        if (
+            not isinstance(self.batch, Rows)
+            or self.bad_rows.policy != "raise"
+            or any(None in stream for stream in rows)
+            or not self._keeps_rows()
+        ):
+            return None
+        return Crossing(self.batch, rows)  # type: ignore[arg-type]
+
+    def _keeps_rows(self) -> bool:
         if self.prepare is None:
-            yield record, numbers
-            return
-        try:
-            prepared = one_row_space(apply(self.prepare, record))
-        except ROW_ERRORS as error:
-            if handler.keeps_going and not isinstance(error, NET_ERRORS):
-                yield from self._prepare_halves(record, numbers, block, handler, error)
-                return
-            row = _failing_row(self.prepare, record, error)
-            of_row = "" if row is None else f", row {numbers[row]}"
-            error.add_note(f"preparing {block.origin}, block {block.index}{of_row}")
-            raise
-        keeps = isinstance(self.prepare, Net) and executor.keeps_rows(self.prepare, record)
-        yield prepared, numbers if keeps else None
+            return True
+        if not isinstance(self.prepare, Net):
+            return False
+        return executor.keeps_rows(self.prepare, self._empty_source())
 
-    def _prepare_halves(
-        self, record: Record, numbers: RowNumbers, block: Block, handler: BadRowHandler, error: SeqflowError
-    ) -> Iterator[tuple[Record, RowNumbers | None]]:
-        """Find the rows that `prepare` refuses by halving, and prepare the others."""
-        if record.num_rows <= 1:
-            reason = str(error).split("\n")[0]
-            handler.remove(to_arrow(record), [BadRow(0, ", ".join(record), reason)], numbers, block)
-            return
-        middle = record.num_rows // 2
-        for half in (slice(0, middle), slice(middle, record.num_rows)):
-            rows = slice_rows(record, half.start, half.stop)
-            yield from self._prepare(rows, numbers[half], block, handler)
+    def _empty_source(self) -> Record:
+        empty = self.source.schema.empty_table()
+        record: Record = from_arrow(empty, columns=self.columns, fill=self.fill, valid=self.valid)
+        return record
 
-    def _plan(self, records: Iterator[Record], stats: Stats) -> Iterator[Record]:
-        first = next(records, None)
-        if first is None:
-            return
-        name = self.planned_lengths(first)
-        everything = _chain(first, records)
-        if isinstance(self.batch, Packed):
-            assert name is not None
-            for batch in packed_batches(everything, self.batch, name, self.window):
-                stats.tokens += int(batch["piece_lengths"].sum())
-                stats.cells += batch.num_rows * self.batch.capacity
-                yield batch
-                del batch
-            return
-        for batch in batches(everything, self.batch, name):
-            if name is not None and batch.num_rows:
-                stats.tokens += kernels.check_lengths(batch[name])
-                stats.cells += batch.num_rows * kernels.max_length(batch[name])
-            yield batch
+    def _empty_rows(self) -> Record:
+        record = self._empty_source()
+        return record if self.prepare is None else apply(self.prepare, record)
+
+    def _check_counts(self, rotation: Rotation, start: Position) -> None:
+        """OpError where streams are interleaved whose batches nobody has counted."""
+        if self.streams > 1 and rotation.total is None:
+            raise OpError(
+                f"Loader: streams = {self.streams} needs the number of batches of each stream, which is not known "
+                "before reading\n  give steps_per_epoch, or use Rows(n) on data whose rows are known and kept"
+            )
+        if self.streams > 1 and start.batch:
+            missing = [stream for stream in range(self.streams) if stream not in start.windows]
+            if missing and start.batch >= self.streams:
+                raise OpError(
+                    f"load_state_dict: the state knows nothing of stream {missing[0]}, since another rank read it\n"
+                    "  merge the states of all ranks: seqflow.loader.merge_states([…])"
+                )
+
+    def _reading(self, recipe: Recipe) -> Read:
+        """How parts are read: once for all epochs where a window holds all of the data.
+
+        Parts that are prepared by a Python function, or by random ops, may be others in the next epoch.
+        """
+        again = isinstance(self.prepare, Net) and not self.prepare.is_random
+        one_window = not self.source.read_once and len(list(cut_windows(self._parts(), self.window))) == 1
+        if not one_window or (self.prepare is not None and not again):
+            return recipe.read
+
+        def read(part: Part, epoch: int) -> PreparedPart:
+            found = self._kept.get(part.number)
+            if found is None:
+                found = self._kept[part.number] = recipe.read(part, epoch)
+            return found
+
+        return read
+
+    def _memory(self, memory: int | str | None) -> int:
+        if memory is None:
+            return self.window * max(4, self.streams + 2)
+        size = _bytes("memory", memory)
+        if self.window > size:
+            raise OpError(
+                f"Loader: window is {format_bytes(self.window)}, expected no more than memory, "
+                f"{format_bytes(size)}"
+            )
+        return size
+
+    def _settings(self) -> dict[str, Any]:
+        """What decides which batches there are and in which order, by name."""
+        return {
+            "columns": None if self.columns is None else list(self.columns),
+            "prepare": describe_transform(self.prepare),
+            "batch": repr(self.batch),
+            "pad": {name: repr(how) for name, how in self.pad.items()},
+            "shuffle": None if self.shuffle is None else self.shuffle.seed,
+            "window": self.window,
+            "streams": self.streams,
+            "steps_per_epoch": self.steps_per_epoch,
+            "fill": repr(self.fill),
+            "valid": self.valid,
+            "bad_rows": self.bad_rows.policy,
+        }
 
 
-def _chain(first: Record, rest: Iterator[Record]) -> Iterator[Record]:
-    yield first
-    del first
-    yield from rest
+_OPTIONS = tuple(inspect.signature(Loader).parameters)[1:-1]
+"""The options of a loader, but those that go to `sf.open`."""
+
+
+def _window(rotation: Rotation, spot: Spot) -> Window:
+    stream, position = spot
+    window = rotation.streams[stream].window(position)
+    assert window is not None
+    return window
 
 
 def _bytes(option: str, size: int | str) -> int:
@@ -266,6 +389,56 @@ def _bytes(option: str, size: int | str) -> int:
         return parse_bytes(size)
     except ValueError as error:
         raise OpError(f"Loader: {option}: {error}") from None
+
+
+def _count(option: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise OpError(f"Loader: {option} is {value!r}, expected an integer, 1 or more")
+    return value
+
+
+def _shuffle(shuffle: Shuffle | bool | None) -> Shuffle | None:
+    if shuffle is None or shuffle is False:
+        return None
+    if shuffle is True:
+        return Shuffle()
+    if not isinstance(shuffle, Shuffle):
+        raise OpTypeError(f"Loader: shuffle is {shuffle!r}, expected True, False or Shuffle(seed)")
+    return shuffle
+
+
+def _deal(rank: int | None, world_size: int | None, tail: str) -> Deal:
+    world_size = _variable("world_size", "WORLD_SIZE", world_size, 1)
+    rank = _variable("rank", "RANK", rank, 0)
+    if world_size < 1:
+        raise OpError(f"Loader: world_size is {world_size}, expected 1 or more")
+    if not 0 <= rank < world_size:
+        raise OpError(f"Loader: rank is {rank}, expected 0 or more and less than world_size = {world_size}")
+    if tail not in TAILS:
+        raise OpError(
+            f"Loader: tail is {tail!r}{nearest(str(tail), TAILS)}, expected one of {', '.join(TAILS)}"
+        )
+    return Deal(rank, world_size, tail)
+
+
+def _variable(option: str, variable: str, value: int | None, default: int) -> int:
+    """The option, or the environment variable where it is not given."""
+    found: Any = os.environ.get(variable, default) if value is None else value
+    try:
+        if isinstance(found, bool):
+            raise ValueError
+        return int(found)
+    except (TypeError, ValueError):
+        where = f"{option} (the environment variable {variable})" if value is None else option
+        raise OpError(f"Loader: {where} is {found!r}, expected an integer") from None
+
+
+def _threads(threads: int | None) -> int:
+    if threads is None:
+        return min(4, len(os.sched_getaffinity(0)))
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 0:
+        raise OpError(f"Loader: threads is {threads!r}, expected an integer, 0 or more")
+    return threads
 
 
 def _bind_constants(
@@ -283,8 +456,3 @@ def _bind_constants(
         return item.bind(**{name: value for name, value in constants.items() if name in item.inputs})
 
     return bound(prepare), bound(net)
-
-
-def _failing_row(transform: Net | Transform, record: Record, error: Exception) -> int | None:
-    """The row of a record that made a net fail. Python functions are not run again, so theirs is None."""
-    return first_failing_row(partial(apply, transform), record, error) if isinstance(transform, Net) else None

@@ -13,6 +13,11 @@ from seqflow.errors import LodError, OpError
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
 from seqflow.loader.batching import Rows, at_least_one, batches
+from seqflow.loader.order import permutation
+from seqflow.loader.pieces import Elements
+from seqflow.loader.row_sizes import row_sizes
+from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes
+from seqflow.loader.window_rows import WindowRows
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record, concat_records, nbytes, take_rows
 
@@ -21,19 +26,19 @@ from seqflow.record import Record, concat_records, nbytes, take_rows
 class Packed:
     """Rows of `capacity` elements, packed full; see `ops.pack_rows` for the strategies.
 
-    Each window of rows makes one batch, or batches of `rows` packed rows where that is given. What would make
-    rows with much room left (at most one in eight) is held over to the next window. `value` fills what is left
-    of a row. Nothing is lost: a sequence longer than `capacity` is cut.
+    The rows of a window are packed together, and their packed rows, in a random order, make batches of `rows`.
+    `value` fills what is left of a row. Nothing is lost: a sequence longer than `capacity` is cut.
 
     A batch has each values column of the planned lengths under the column's name, [R, capacity]; `segment_ids`
     and `position_ids`, [R, capacity]; and for the pieces in each row `pieces` (how many), `piece_lengths` and
-    `sources` (the number of the row each piece comes from, counted over the whole epoch). Other columns of the
-    source rows come along, one entry a piece.
+    `sources` (the number of the row each piece comes from, counted over the window, before it is shuffled).
+    `window`, [R], is the number of the window. Other columns of the source rows come along, one entry a piece.
     """
 
     capacity: int
     strategy: Literal["best_fit", "first_fit", "concat"] = "best_fit"
-    rows: int | None = None
+    rows: int = 64
+    """Packed rows of a batch."""
     value: int | float = 0
     drop_last: bool = False
     lengths: str | None = None
@@ -48,6 +53,98 @@ class Packed:
                 f"Packed: strategy is {self.strategy!r}, expected 'best_fit', 'first_fit' or 'concat'"
             )
 
+    def of_window(
+        self, rows: WindowRows, lengths: str | None, key: int, shuffled: bool, window: int
+    ) -> PackedBatches:
+        """The batches of a window. Packed rows are permuted by `key` whether or not the loader shuffles."""
+        assert lengths is not None  # planned_lengths sees to that
+        for record in rows.records[:1]:
+            _refuse_nested(record, lengths)
+        layout = kernels.plan_packing(row_sizes(rows, lengths), self.capacity, self.strategy)
+        return PackedBatches.of(self, rows, lengths, layout, permutation(len(layout.pieces), key), window)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedBatches:
+    """Batches of the packed rows of one window."""
+
+    plan: Packed
+    rows: WindowRows
+    lengths: str
+    layout: PackingPlan
+    first: Array
+    """[R + 1]: the first piece of each packed row, in the order of the layout."""
+    order: Array
+    """[R]: the packed rows in the order in which they make batches."""
+    spans: Spans
+    sizes: SpanSizes
+    dropped: BatchSize
+    window: int
+    elements: Elements
+    others: WindowRows
+    """The rows without what is packed."""
+
+    @staticmethod
+    def of(
+        plan: Packed, rows: WindowRows, lengths: str, layout: PackingPlan, order: Array, window: int
+    ) -> PackedBatches:
+        spans = Rows(plan.rows).spans(len(order), None)
+        used = kernels.segment_reduce("sum", layout.piece_lengths, layout.pieces)[order]
+        counts = spans.stops - spans.starts
+        of_spans = SpanSizes(counts, kernels.segment_reduce("sum", used, counts), counts * plan.capacity)
+        kept = np.flatnonzero(~spans.short) if plan.drop_last else np.arange(len(spans))
+        dropped = of_spans.total(spans.short) if plan.drop_last else BatchSize(0, 0, 0)
+        first = kernels.lengths_to_offsets(layout.pieces)
+        others = WindowRows([_other_columns(record, lengths) for record in rows.records], rows.order)
+        return PackedBatches(
+            plan, rows, lengths, layout, first, order, spans.take(kept), of_spans.take(kept), dropped, window,
+            Elements.under(rows, lengths), others,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def size(self, number: int) -> BatchSize:
+        return self.sizes[number]
+
+    def make(self, number: int) -> Record:
+        return self._make(self.order[self.spans.starts[number] : self.spans.stops[number]])
+
+    def empty(self) -> Record:
+        return self._make(self.order[:0])
+
+    def _make(self, packed_rows: Array) -> Record:
+        """The batch of some packed rows. Only their part of the layout is looked at."""
+        pieces = self.layout.pieces[packed_rows]
+        chosen = np.repeat(self.first[packed_rows], pieces) + kernels.lengths_to_positions(pieces)
+        places, starts, sizes = (part[chosen] for part in self.layout[:3])
+        sources = places if self.rows.order is None else self.rows.order[places]
+        tensors = self._dense(sources, starts, sizes, pieces)
+        tensors |= {"pieces": pieces, "window": np.full(len(pieces), self.window)}
+        tensors |= {"piece_lengths": sizes, "sources": sources}
+        parents: dict[str, str | None] = dict.fromkeys(tensors)
+        parents |= {"piece_lengths": "pieces", "sources": "pieces"}
+        taken = self.others.take(places)
+        tensors |= taken.tensors
+        parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
+        return Record(tensors, parents, len(pieces))
+
+    def _dense(self, sources: Array, starts: Array, sizes: Array, pieces: Array) -> dict[str, Array]:
+        """The packed columns, `segment_ids` and `position_ids`."""
+        ends = kernels.lengths_to_offsets(sizes)
+        layout = PackingPlan(np.arange(len(sizes)), np.zeros_like(sizes), sizes, pieces)
+        tensors: dict[str, Array] = {}
+        record = self.rows.records[0]
+        for name, parent in record.parents.items():
+            if parent == self.lengths:
+                tensor = record[name]
+                flat = np.empty((int(ends[-1]), *tensor.shape[1:]), tensor.dtype)
+                self.elements.move(name, sources, starts, sizes, flat, ends[:-1])
+                fill = cast_scalar("value", self.plan.value, tensor.dtype)
+                filled = kernels.fill_packed(flat, sizes, layout, self.plan.capacity, fill)
+                tensors[name.removesuffix(".values")], segment_ids, position_ids = filled
+        return tensors | {"segment_ids": segment_ids, "position_ids": position_ids}
+
 
 FULL = 0.995
 """Rows of a window that are less full than this are packed again with the next window."""
@@ -55,14 +152,9 @@ HELD_OVER = 1 / 8
 """The largest part of a window's rows that may be held over, the emptiest first."""
 
 
-def most_rows(window_rows: int, capacity: int) -> int:
-    """The most packed rows in a batch whose window has this many rows of values to pack.
-
-    Of packed rows all but one are more than half full, counted in pairs: n values fill 2n/capacity + 1 of them at
-    most. Up to `HELD_OVER` of the rows of one window join the next, as they did from the one before.
-    """
-    alone = 2 * window_rows / capacity + 1
-    return int(alone / (1 - 2 * HELD_OVER))
+def most_rows(tokens: int, capacity: int) -> int:
+    """The most packed rows that so many elements fill: all but one are more than half full, counted in pairs."""
+    return 2 * tokens // capacity + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +170,7 @@ def packed_batches(
 ) -> Iterator[Record]:
     """Batches of packed rows, window by window."""
     packed = _packed_windows(records, plan, lengths_name, window_bytes)
-    return packed if plan.rows is None else batches(packed, Rows(plan.rows, plan.drop_last), None)
+    return batches(packed, Rows(plan.rows, plan.drop_last), None)
 
 
 def pack(record: Record, plan: Packed, lengths_name: str) -> Record:

@@ -2,33 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
-
 from seqflow.errors import OpTypeError
 from seqflow.loader.batching import Rows, TokenBudget
 from seqflow.loader.packing import Packed
-from seqflow.record import Record
+from seqflow.loader.window_batches import BatchSize, WindowBatches
 
-
-class BatchSize(NamedTuple):
-    """What a batch holds, known before it is made."""
-
-    rows: int
-    """Rows of the batch: rows of the window, or packed rows."""
-    tokens: int
-    """Elements of the planned column in it."""
-    cells: int
-    """Elements when dense: of packed rows, or of rows padded to the longest."""
-
-
-class WindowBatches(Protocol):
-    """The batches of one window: planned on lengths at once, made one by one, in any order."""
-
-    def __len__(self) -> int: ...
-
-    def size(self, number: int) -> BatchSize: ...
-
-    def make(self, number: int) -> Record: ...
+__all__ = ["BatchPlan", "BatchSize", "WindowBatches", "batch_plan"]
 
 
 BatchPlan = Rows | TokenBudget | Packed

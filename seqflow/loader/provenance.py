@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from seqflow.errors import LodError, NetError, OpError, OpTypeError, ShapeError
+from seqflow.kernels.arrays import Array
 from seqflow.providers import Block
 from seqflow.record import Record, slice_rows
 
@@ -44,56 +44,22 @@ class RowRange:
         return f"{self.block.origin}, block {self.block.index}, rows {first} to {last}"
 
 
-@dataclass(slots=True)
-class Provenance:
-    """The row ranges of the rows on their way from the source to a batch, in order.
-
-    The thread that reads adds ranges at the end; the thread that makes batches reads them, and drops the first.
-    """
-
-    first: int = 0
-    """The number of the first row that is kept."""
-    ranges: deque[RowRange] = field(default_factory=deque)
-
-    def add(self, row_range: RowRange) -> None:
-        self.ranges.append(row_range)
-
-    def forget_before(self, row: int) -> None:
-        """Drop the ranges that end before a row."""
-        while self.ranges and self.first + self.ranges[0].rows <= row:
-            self.first += self.ranges.popleft().rows
-
-    def describe(self, start: int, stop: int) -> list[str]:
-        """The places of the rows start … stop - 1, one text per block."""
-        found = []
-        position = self.first
-        for row_range in list(self.ranges):
-            low, high = max(start, position), min(stop, position + row_range.rows)
-            if low < high:
-                found.append(row_range.part(low - position, high - position))
-            position += row_range.rows
-        return found
-
-
-def describe_rows(provenance: Provenance, batch: Record, start: int, row: int | None) -> str:
-    """The place of a batch, or of one row of it, whose first row is row `start` of the source.
-
-    A packed batch has the numbers of its source rows itself.
-    """
-    if "pieces" in batch and "sources" in batch:
-        part = batch if row is None else slice_rows(batch, row, row + 1)
-        numbers = np.unique(part["sources"]).tolist()
-        found = [place for number in numbers[:_SHOWN] for place in provenance.describe(number, number + 1)]
-        count = len(numbers)
-    else:
-        found = (
-            provenance.describe(start, start + batch.num_rows)
-            if row is None
-            else provenance.describe(start + row, start + row + 1)
-        )
-        count = len(found)
-    more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
-    return "; ".join(dict.fromkeys(found[:_SHOWN])) + more
+def describe_rows(ranges: Sequence[RowRange], rows: Array) -> str:
+    """The places of rows that are counted over the ranges in turn, as text: runs of a block together."""
+    ends = np.cumsum([one.rows for one in ranges])
+    numbers = np.unique(rows)
+    found: list[str] = []
+    for at in np.unique(np.searchsorted(ends, numbers, side="right")).tolist():
+        start = int(ends[at]) - ranges[at].rows
+        inside = numbers[(numbers >= start) & (numbers < ends[at])] - start
+        together = len(inside) == inside[-1] - inside[0] + 1
+        pieces = [(inside[0], inside[-1] + 1)] if together else [(row, row + 1) for row in inside]
+        found += [ranges[at].part(int(low), int(high)) for low, high in pieces]
+        if len(found) > _SHOWN and ranges[at].numbers is not None and not together:
+            break
+    found = list(dict.fromkeys(found))
+    more = len(found) - _SHOWN
+    return "; ".join(found[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def first_failing_row(run: Callable[[Record], object], record: Record, error: Exception) -> int | None:

@@ -22,10 +22,13 @@ def transform_of(transform: Net | str | Transform | None) -> Net | Transform | N
     return Net(transform) if isinstance(transform, str) else transform
 
 
-def apply(transform: Net | Transform, record: Record) -> Record:
-    """The result of a net or a function on a record; LodError or OpTypeError where a function returns no record."""
+def apply(transform: Net | Transform, record: Record, reseed: executor.Reseed | None = None) -> Record:
+    """The result of a net or a function on a record; LodError or OpTypeError where a function returns no record.
+
+    `reseed` gives the random ops of a net another seed, made from their own.
+    """
     if isinstance(transform, Net):
-        return executor.run(transform, record)
+        return executor.run(transform, record, reseed=reseed)
     result = transform(record)
     name = getattr(transform, "__name__", repr(transform))
     if not isinstance(result, Mapping) or not all(isinstance(key, str) for key, _ in _items(result)):

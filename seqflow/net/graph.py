@@ -73,6 +73,11 @@ class Net:
         """The tensors the net takes from the record, by first appearance."""
         return tuple(name for name in self._free if name not in self.constants)
 
+    @property
+    def is_random(self) -> bool:
+        """Whether one of its ops draws random numbers."""
+        return any(step.op.random is not None for step in self.steps)
+
     def require(self, given: Collection[str]) -> None:
         """NetError, with a caret, where an input is not among the tensors that are given.
 

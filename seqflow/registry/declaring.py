@@ -23,6 +23,7 @@ def op(
     same: tuple[str, str] | None = None,
     shape: ShapeFunction | None = None,
     files: FileCheck | None = None,
+    random: str | None = None,
     **claims: Any,
 ) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
@@ -30,7 +31,8 @@ def op(
     Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. `caffe2`
     names the operator it comes from, or several, separated by commas; `same` two lengths inputs that it declares
     to be equal; `shape` is a shape function for what the signature cannot say; `files` takes the attributes, reads
-    the files among them, and raises what every call with them would raise. All other keywords are its claims:
+    the files among them, and raises what every call with them would raise; `random` is the attribute that seeds
+    its random numbers, into which a run may mix a number of its own. All other keywords are its claims:
     `depends`, `defines`, `rows`, `steps`, `describes`, `inverse`, `pure` (see `seqflow.signature.claims`).
 
     After each call the results are held against the signature, and against the shape function: OpError where the
@@ -41,8 +43,10 @@ def op(
         read = parse(signature)
         claimed = read_claims(function.__name__, read, look_up=get, **claims)
         definition = _define(
-            function, read, caffe2=caffe2, same=same, shape=shape, files=files, claims=claimed
+            function, read, caffe2=caffe2, same=same, shape=shape, files=files, random=random, claims=claimed
         )
+        if random is not None and random not in {attribute.name for attribute in definition.attributes}:
+            raise OpError(f"{definition.name}: random = {random!r} is none of its attributes")
         definition.call.__doc__ = help_text(definition)
         register(definition)
         return definition.call  # type: ignore[return-value]

@@ -51,6 +51,8 @@ class OpDef:
     """Reads the files that its attributes name; OpError where one is not what the op needs."""
     variadic: bool = False
     """It takes its one list of inputs as `*args`."""
+    random: str | None = None
+    """The attribute that seeds its random numbers."""
     claims: Claims = NONE
     """What it claims of its outputs beyond the signature."""
 

@@ -111,7 +111,7 @@ def test_constants_reach_the_nets(docs):
 
 def test_packed_batches_count_sources_over_all_windows(docs):
     folder, lists = docs
-    loader = sf.Loader(folder, columns=["tokens"], batch=sf.Packed(16), window=400)
+    loader = sf.Loader(folder, columns=["tokens"], batch=sf.Packed(16, rows=4), window=400)
     seen = {}
     for batch in loader:
         unpacked = sf.ops.unpack_rows(

@@ -1,0 +1,67 @@
+"""Slices of a block that can only be read from its start: consecutive slices go on where the last one ended."""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(slots=True)
+class SliceReader:
+    """The batches of one block, and how far they were read."""
+
+    batches: Batches | None = None
+    row: int = 0
+    """The first row of `rest`."""
+    rest: pa.RecordBatch | None = None
+    """What was read and not yet asked for."""
+    lock: Any = field(default_factory=threading.Lock)
+
+
+class SliceReaders:
+    """The blocks that are being read in slices."""
+
+    def __init__(self) -> None:
+        self._readers: dict[Any, SliceReader] = {}
+        self._lock = threading.Lock()
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return SliceReaders, ()
+
+    def read(self, block: Any, start: Callable[[], Batches], rows: range) -> list[pa.RecordBatch]:
+        """Some rows of a block, fewer where it ends earlier; `start` begins to read it."""
+        with self._lock:
+            reader = self._readers.setdefault(block, SliceReader())
+        with reader.lock:
+            if reader.batches is None or reader.row > rows.start:
+                reader.batches, reader.row, reader.rest = start(), 0, None
+            try:
+                found = list(_take(reader, rows))
+            except BaseException:
+                reader.batches = None
+                raise
+            if reader.rest is None:
+                reader.batches = None
+        if reader.batches is None:
+            with self._lock:
+                self._readers.pop(block, None)
+        return found
+
+
+def _take(reader: SliceReader, rows: range) -> Iterator[pa.RecordBatch]:
+    while reader.row < rows.stop:
+        batch = next(reader.batches, None) if reader.rest is None else reader.rest  # type: ignore[arg-type]
+        if batch is None:
+            return
+        end = reader.row + batch.num_rows
+        low, high = max(rows.start, reader.row), min(rows.stop, end)
+        if low < high:
+            yield batch.slice(low - reader.row, high - low)
+        reader.rest = batch.slice(high - reader.row) if end > rows.stop else None
+        reader.row = min(end, max(rows.stop, reader.row))
+    if reader.rest is None:
+        reader.rest = next(reader.batches, None)  # type: ignore[arg-type]

@@ -1,0 +1,106 @@
+"""Dealing: the one sequence of batches of an epoch, from its streams to the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from math import gcd
+
+import numpy as np
+
+from seqflow.errors import BatchPlanError
+from seqflow.kernels.arrays import Array
+from seqflow.loader.streams import Place, Stream
+
+TAILS = ("drop", "pad", "repeat")
+
+
+@dataclass(frozen=True, slots=True)
+class Deal:
+    """Which batches a rank gets, and what happens to an incomplete last round.
+
+    Batch k of all goes to rank `k mod world_size`.
+    """
+
+    rank: int = 0
+    world_size: int = 1
+    tail: str = "drop"
+
+    def rounds(self, batches: int) -> int:
+        """The number of batches that each rank gets."""
+        return batches // self.world_size if self.tail == "drop" else -(-batches // self.world_size)
+
+
+class Rotation:
+    """Batch k of the epoch comes from stream `k mod C`; a stream that has run out is skipped."""
+
+    def __init__(self, streams: Sequence[Stream], total: int | None) -> None:
+        self.streams = streams
+        counts = [stream.num_batches for stream in streams]
+        self.counted = None not in counts
+        self.total = total
+        self._order: Array | None = None
+        if self.counted:
+            self.total = sum(counts) if total is None else total  # type: ignore[arg-type]
+            if len(streams) > 1:
+                self._order = _rotation([count or 0 for count in counts])
+
+    def turn(self, batch: int) -> tuple[Stream, int]:
+        """The stream of a batch, and its number in the stream."""
+        if self._order is not None and batch < len(self._order):
+            number, stream = divmod(int(self._order[batch]), len(self.streams))
+        else:
+            number, stream = divmod(batch, len(self.streams))
+        return self.streams[stream], number
+
+    def locate(self, batch: int) -> Place | tuple[int, int] | None:
+        """The place of a batch; stream and position of the window to plan first; None behind the last batch."""
+        if self.total is not None and batch >= self.total:
+            return None
+        stream, number = self.turn(batch)
+        found = stream.locate(number)
+        if found is None and self.total is not None:
+            raise BatchPlanError(
+                f"Loader: stream {stream.number} of {len(self.streams)} ends after {number} batches, but an epoch "
+                f"of {self.total} batches needs more of it\n  lower steps_per_epoch"
+            )
+        return (stream.number, found) if isinstance(found, int) else found
+
+    def upcoming(self, deal: Deal, start: int) -> Iterator[tuple[int, int]]:
+        """Stream and position of the windows that a rank will need from batch `start` on, in order."""
+        if self.counted:
+            yield from self._known(deal, start)
+        else:
+            yield from self._unknown(deal, start)
+
+    def _known(self, deal: Deal, start: int) -> Iterator[tuple[int, int]]:
+        seen: dict[int, int] = {}
+        for batch in range(start + deal.rank, self.total or 0, deal.world_size):
+            place = self.locate(batch)
+            if isinstance(place, Place) and seen.get(place.stream, -1) < place.position:
+                seen[place.stream] = place.position
+                yield place.stream, place.position
+
+    def _unknown(self, deal: Deal, start: int) -> Iterator[tuple[int, int]]:
+        step = gcd(deal.world_size, len(self.streams))
+        open_streams = [
+            self.streams[i] for i in range(len(self.streams)) if (i - deal.rank - start) % step == 0
+        ]
+        firsts = {stream.number: stream.first_open for stream in open_streams}
+        for ahead in count():
+            found = False
+            for stream in open_streams:
+                position = firsts[stream.number] + ahead
+                if stream.window(position) is not None:
+                    found = True
+                    yield stream.number, position
+            if not found:
+                return
+
+
+def _rotation(counts: Sequence[int]) -> Array:
+    """int64[sum(counts)]: for each batch its number in its stream times the streams, plus its stream."""
+    streams = len(counts)
+    codes = [np.arange(count, dtype=np.int64) * streams + stream for stream, count in enumerate(counts)]
+    return np.sort(np.concatenate(codes))

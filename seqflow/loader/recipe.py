@@ -1,0 +1,228 @@
+"""Recipe: how the windows of a source are made into batches, whoever makes them and in whatever order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from seqflow import executor
+from seqflow.errors import OpError, SeqflowError
+from seqflow.loader.bad_rows import Rejected, keep_rows
+from seqflow.loader.batching import Rows, planned_lengths
+from seqflow.loader.order import Shuffle, key_of, permutation
+from seqflow.loader.padding import Pad
+from seqflow.loader.plans import BatchPlan, WindowBatches
+from seqflow.loader.provenance import (
+    NET_ERRORS,
+    ROW_ERRORS,
+    RowNumbers,
+    RowRange,
+    first_failing_row,
+)
+from seqflow.loader.transforms import Transform, apply, one_row_space
+from seqflow.loader.window_rows import WindowRows
+from seqflow.loader.windows import Part, Window, cut_windows, parts_of
+from seqflow.net import Net
+from seqflow.providers import Provider
+from seqflow.record import BadRow, Record, convert, slice_rows, to_arrow
+
+_BLOCKS, _ROWS, _BATCHES, _PREPARE, _NET = range(5)
+"""What random numbers are drawn for; they are mixed into the keys, so that no two are alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPart:
+    """A part of a window, read and prepared."""
+
+    records: tuple[Record, ...]
+    ranges: tuple[RowRange, ...]
+    """Where the rows of each record come from."""
+    rejected: tuple[Rejected, ...]
+    num_rows: int
+    """Rows that were read, without bad ones."""
+    seconds_reading: float
+    seconds_preparing: float
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWindow:
+    """A window whose rows are in memory and whose batches are planned."""
+
+    window: Window
+    rows: WindowRows
+    batches: WindowBatches
+    ranges: tuple[RowRange, ...]
+    lengths: str | None
+    """The lengths that its batches are planned on."""
+    seconds_planning: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recipe:
+    """All that decides which batches there are. A window's batches depend on it, the epoch and the window alone."""
+
+    source: Provider
+    columns: Sequence[str] | None
+    prepare: Net | Transform | None
+    net: Net | Transform | None
+    batch: BatchPlan
+    window_bytes: int
+    shuffle: Shuffle | None
+    fill: Any
+    valid: bool
+    keeps_going: bool
+    """Bad rows are left out; else they are errors."""
+    pad: Mapping[str, Pad]
+
+    @property
+    def seed(self) -> int:
+        return 0 if self.shuffle is None else self.shuffle.seed
+
+    def parts(self) -> Iterator[Part]:
+        """All blocks in the order of the source, the large ones sliced."""
+        sliced = self.source.slices_blocks and self.shuffle is None
+        for number, block in enumerate(self.source.blocks()):
+            yield from parts_of(number, block, self.window_bytes, sliced=sliced)
+
+    def windows(self, parts: Sequence[Part], epoch: int) -> list[Window]:
+        """The windows of an epoch: blocks in their order, cut where a window is full."""
+        if self.shuffle is not None:
+            parts = [parts[i] for i in permutation(len(parts), self.key(epoch, _BLOCKS))]
+        return list(cut_windows(parts, self.window_bytes))
+
+    def key(self, epoch: int, *parts: int) -> int:
+        return key_of(self.seed, epoch, *parts)
+
+    def read(self, part: Part, epoch: int) -> PreparedPart:
+        """Read a part and apply `prepare`."""
+        started = perf_counter()
+        record, numbers, rejected = self._convert(part)
+        read = perf_counter()
+        found = list(self._prepare(record, numbers, part, epoch, rejected))
+        kept = record.num_rows - sum(one.in_prepare for one in rejected)
+        return PreparedPart(
+            tuple(one for one, _ in found),
+            tuple(RowRange(part.block, one.num_rows, rows) for one, rows in found),
+            tuple(rejected),
+            kept,
+            read - started,
+            perf_counter() - read,
+        )
+
+    def open(self, window: Window, parts: Sequence[PreparedPart], epoch: int) -> OpenWindow:
+        """Put the rows of a window in order, and plan its batches."""
+        started = perf_counter()
+        pairs = [pair for part in parts for pair in zip(part.records, part.ranges, strict=True)]
+        filled = [pair for pair in pairs if pair[0].num_rows] or pairs[:1]
+        records = tuple(record for record, _ in filled)
+        count = sum(record.num_rows for record in records)
+        order = None if self.shuffle is None else permutation(count, self.key(epoch, _ROWS, window.number))
+        rows = WindowRows(records, order, self.pad)
+        lengths = self.planned_lengths(records[0]) if records else None
+        key = self.key(epoch, _BATCHES, window.number)
+        batches = self.batch.of_window(rows, lengths, key, self.shuffle is not None, window.number)
+        ranges = tuple(one for _, one in filled)
+        return OpenWindow(window, rows, batches, ranges, lengths, perf_counter() - started)
+
+    def make_window(self, window: Window, epoch: int) -> OpenWindow:
+        """Read, prepare and plan a window at once."""
+        return self.open(window, [self.read(part, epoch) for part in window.parts], epoch)
+
+    def net_of(self, window: int, number: int, epoch: int) -> Callable[[Record], Record]:
+        """`net`, as it runs on batch `number` of a window."""
+        assert self.net is not None
+        return partial(apply, self.net, reseed=partial(self._seed, epoch, _NET, window, number))
+
+    def planned_lengths(self, record: Record) -> str | None:
+        """The lengths that batches of such records are planned on; BatchPlanError where there must be some."""
+        plan = self.batch
+        needed_by = None if isinstance(plan, Rows) else type(plan).__name__
+        return planned_lengths(record, plan.lengths, needed_by)
+
+    def _seed(self, epoch: int, *parts: int) -> int:
+        *places, seed = parts
+        return key_of(seed, self.key(epoch, *places))
+
+    def _convert(self, part: Part) -> tuple[Record, RowNumbers, list[Rejected]]:
+        """The good rows of a part, their row numbers in the block, and the bad rows."""
+        unreadable: list[BadRow] = []
+        table = self.source.read(
+            part.block,
+            self.columns,
+            bad_rows=unreadable if self.keeps_going else None,
+            rows=None if part.stop is None else range(part.start, part.stop),
+        )
+        record, bad = convert(table, fill=self.fill, valid=self.valid)
+        numbers: RowNumbers = range(part.start, part.start + table.num_rows)
+        if not bad and not unreadable:
+            return record, numbers, []
+        rejected = Rejected.of(table, [*unreadable, *bad], numbers, part.block, in_prepare=0)
+        if not self.keeps_going:
+            raise rejected.error()
+        kept = keep_rows(table.num_rows, [*unreadable, *bad])
+        record, _ = convert(table.filter(kept), fill=self.fill, valid=self.valid)
+        return record, np.flatnonzero(kept) + part.start, [rejected]
+
+    def _prepare(
+        self, record: Record, numbers: RowNumbers, part: Part, epoch: int, rejected: list[Rejected]
+    ) -> Iterator[tuple[Record, RowNumbers | None]]:
+        """The results of `prepare`, and their row numbers in the block where it keeps the rows."""
+        if self.prepare is None:
+            yield record, numbers
+            return
+        run = partial(
+            apply, self.prepare, reseed=partial(self._seed, epoch, _PREPARE, part.number, part.start)
+        )
+        try:
+            prepared = one_row_space(run(record))
+        except ROW_ERRORS as error:
+            if self.keeps_going and not isinstance(error, NET_ERRORS):
+                yield from self._prepare_halves(record, numbers, part, epoch, rejected, error)
+                return
+            row = first_failing_row(run, record, error) if isinstance(self.prepare, Net) else None
+            of_row = "" if row is None else f", row {numbers[row]}"
+            error.add_note(f"preparing {part.block.origin}, block {part.block.index}{of_row}")
+            raise
+        keeps = isinstance(self.prepare, Net) and executor.keeps_rows(self.prepare, record)
+        yield prepared, numbers if keeps else None
+
+    def _prepare_halves(
+        self,
+        record: Record,
+        numbers: RowNumbers,
+        part: Part,
+        epoch: int,
+        rejected: list[Rejected],
+        error: SeqflowError,
+    ) -> Iterator[tuple[Record, RowNumbers | None]]:
+        """Find the rows that `prepare` refuses by halving, and prepare the others."""
+        if record.num_rows <= 1:
+            reason = str(error).split("\n")[0]
+            bad = BadRow(0, ", ".join(record), reason)
+            rejected.append(Rejected.of(to_arrow(record), [bad], numbers, part.block, in_prepare=1))
+            return
+        middle = record.num_rows // 2
+        for half in (slice(0, middle), slice(middle, record.num_rows)):
+            rows = slice_rows(record, half.start, half.stop)
+            yield from self._prepare(rows, numbers[half], part, epoch, rejected)
+
+
+def check_blocks(recipe: Recipe, parts: Sequence[Part]) -> None:
+    """OpError where rows are shuffled in windows that a block does not fit into."""
+    if recipe.shuffle is None:
+        return
+    largest = max(parts, key=lambda part: part.nbytes, default=None)
+    if largest is not None and largest.nbytes > recipe.window_bytes:
+        from seqflow.byte_sizes import format_bytes
+
+        raise OpError(
+            f"Loader: {largest.block.origin}, block {largest.block.index} has "
+            f"{format_bytes(largest.nbytes)}, but rows are shuffled in windows of "
+            f"{format_bytes(recipe.window_bytes)}\n"
+            f"  raise window to {largest.nbytes} bytes or more, or write the file with smaller row groups"
+        )

@@ -1,0 +1,271 @@
+"""Run: the batches of one rank in one epoch, made ahead of whoever takes them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from seqflow.errors import BatchPlanError
+from seqflow.loader.bad_rows import BadRowHandler
+from seqflow.loader.crossing import Crossing
+from seqflow.loader.dealing import Deal, Rotation
+from seqflow.loader.plans import BatchSize, WindowBatches
+from seqflow.loader.provenance import describe_rows, first_failing_row
+from seqflow.loader.reading import Spot, WindowReader
+from seqflow.loader.recipe import OpenWindow, Recipe
+from seqflow.loader.stats import Stats
+from seqflow.loader.streams import Place
+from seqflow.loader.workers import Task, Workers
+from seqflow.net import Net
+from seqflow.record import Record, slice_rows
+
+_MOST_BATCHES = 8
+_MOST_CELLS = 1 << 18
+"""A task makes several small batches: at most so many, of so many cells together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A batch that is to be made: the window that owns it, and those that its last rows come from."""
+
+    batch: int
+    """Its number in the epoch."""
+    place: Place
+    windows: tuple[OpenWindow, ...]
+    batches: WindowBatches
+    """The planned batches of which it is number `number`."""
+    number: int
+    empty: bool = False
+    """It only fills the last round of the ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A batch, or the error that making it gave."""
+
+    turn: Turn
+    size: BatchSize
+    batch: Record | None
+    error: BaseException | None = None
+
+
+class Waiting(Exception):
+    """A window is still being read."""
+
+
+class Run:
+    """One iteration: the batches of a rank, in order.
+
+    Windows are read ahead and batches are made ahead by the workers; the thread that iterates only hands out.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        epoch: int,
+        rotation: Rotation,
+        deal: Deal,
+        start: int,
+        reader: WindowReader,
+        workers: Workers,
+        stats: Stats,
+        handler: BadRowHandler,
+        crossing: Crossing | None,
+        handed_out: Callable[[Run, Turn], None],
+    ) -> None:
+        self.recipe, self.epoch, self.rotation, self.deal = recipe, epoch, rotation, deal
+        self._reader, self._workers, self._stats, self._handler = reader, workers, stats, handler
+        self._crossing, self._handed_out = crossing, handed_out
+        self._round = start
+        """The first batch of the round that comes next."""
+        self._limit = 2 * max(1, workers.count)
+        self._ahead: deque[Task[list[Made]]] = deque()
+        self._counted: set[Spot] = set()
+        self._first = True
+        self.next_round = start
+
+    def __iter__(self) -> Iterator[Record]:
+        while True:
+            self._reader.fill()
+            self._make_ahead()
+            if not self._ahead:
+                return
+            started = perf_counter()
+            chunk = self._ahead.popleft().result()
+            self._stats.seconds_waiting += perf_counter() - started
+            chunk.reverse()
+            while chunk:
+                made = chunk.pop()
+                if made.error is not None:
+                    raise made.error
+                batch = self._finish(made)
+                self._hand_out(made)
+                del made
+                yield batch
+                del batch  # the consumer may drop it before the next one is made
+                self._make_ahead()
+
+    def _finish(self, made: Made) -> Record:
+        """The batch that is handed out: users' functions run in their own thread."""
+        assert made.batch is not None
+        if self.recipe.net is None or isinstance(self.recipe.net, Net):
+            return made.batch
+        return self._run_net(made.turn, made.batch)
+
+    def _hand_out(self, made: Made) -> None:
+        turn, stats = made.turn, self._stats
+        stats.batches += 1
+        stats.tokens += made.size.tokens
+        stats.cells += made.size.cells
+        self._reader.release(turn.place.stream, turn.place.position)
+        stats.bytes_in_flight = self._reader.bytes_in_flight
+        self.next_round = turn.batch - self.deal.rank + self.deal.world_size
+        self._handed_out(self, turn)
+
+    def _make_ahead(self) -> None:
+        while len(self._ahead) < self._limit:
+            turns = self._next_turns(wait=not self._ahead)
+            if not turns:
+                return
+            self._first = False
+            self._ahead.append(self._workers.submit(lambda turns=turns: self._make_all(turns), urgent=True))  # type: ignore[misc]
+
+    def _next_turns(self, *, wait: bool) -> list[Turn]:
+        """The next batches to make in one task; none where that takes waiting, or there are no more."""
+        turns: list[Turn] = []
+        cells = 0
+        most = 1 if self._first else _MOST_BATCHES
+        while len(turns) < most and cells < _MOST_CELLS:
+            try:
+                turn = self._next_turn(wait=wait and not turns)
+            except Waiting:
+                break
+            if turn is None:
+                break
+            turns.append(turn)
+            cells += self._size(turn).cells
+        return turns
+
+    def _next_turn(self, *, wait: bool) -> Turn | None:
+        """The rank's next batch; None behind the last."""
+        first = self._round
+        turn = self._turn(first + self.deal.rank, wait=wait)
+        if self.deal.world_size > 1:
+            turn = self._of_last_round(turn, first, wait=wait)
+        if turn is not None:
+            self._round += self.deal.world_size
+        return turn
+
+    def _of_last_round(self, turn: Turn | None, first: int, *, wait: bool) -> Turn | None:
+        """The same batch where its round is complete; else what the tail makes of it."""
+        last = first + self.deal.world_size - 1
+        if self._locate(last, wait=wait) is not None:
+            return turn
+        if self.deal.tail == "drop" or self._locate(first, wait=wait) is None:
+            if self.deal.tail == "drop" and first == 0:
+                raise BatchPlanError(
+                    f"Loader: an epoch has fewer batches than world_size = {self.deal.world_size}, and tail='drop' "
+                    "leaves none\n  use tail='pad' or 'repeat', or smaller batches"
+                )
+            return None
+        if turn is not None:
+            return turn
+        if self.deal.tail == "pad":
+            of_first = self._turn(first, wait=wait)
+            assert of_first is not None
+            return replace(of_first, batch=first + self.deal.rank, empty=True)
+        count = first
+        while self._locate(count, wait=wait) is not None:
+            count += 1
+        repeated = self._turn((first + self.deal.rank - count) % count, wait=wait)
+        assert repeated is not None
+        return replace(repeated, batch=first + self.deal.rank)
+
+    def _locate(self, batch: int, *, wait: bool) -> Place | None:
+        """The place of a batch; windows whose batches nobody has counted are planned first."""
+        while True:
+            place = self.rotation.locate(batch)
+            if place is None or isinstance(place, Place):
+                return place
+            stream, position = place
+            opened = self._opened((stream, position), wait=wait)
+            self.rotation.streams[stream].count(position, len(opened.batches))
+
+    def _turn(self, batch: int, *, wait: bool) -> Turn | None:
+        place = self._locate(batch, wait=wait)
+        if place is None:
+            return None
+        spots = [(place.stream, place.position)]
+        if self._crossing is not None:
+            spots += self._crossing.following(place)
+        windows = tuple([self._opened(spot, wait=wait) for spot in spots])
+        if self._crossing is None:
+            return Turn(batch, place, windows, windows[0].batches, place.number)
+        return Turn(batch, place, windows, *self._crossing.batches(place, windows))
+
+    def _opened(self, spot: Spot, *, wait: bool) -> OpenWindow:
+        if not wait and not self._reader.ready(spot):
+            raise Waiting
+        started = perf_counter()
+        opened = self._reader.get(spot)
+        self._stats.seconds_waiting += perf_counter() - started
+        if spot not in self._counted:
+            self._counted.add(spot)
+            self._count(spot, opened)
+        return opened
+
+    def _count(self, spot: Spot, opened: OpenWindow) -> None:
+        """A window is used for the first time: its rows count, and its bad rows are kept."""
+        stats = self._stats
+        for part in self._reader.parts(spot):
+            stats.rows += part.num_rows
+            stats.seconds_reading += part.seconds_reading
+            stats.seconds_preparing += part.seconds_preparing
+            for rejected in part.rejected:
+                self._handler.add(rejected)
+        stats.seconds_planning += opened.seconds_planning
+        stats.bad_rows = self._handler.count
+        stats.bytes_in_flight = self._reader.bytes_in_flight
+
+    def _size(self, turn: Turn) -> BatchSize:
+        return BatchSize(0, 0, 0) if turn.empty else turn.batches.size(turn.number)
+
+    def _make_all(self, turns: list[Turn]) -> list[Made]:
+        """The batches, up to the first error."""
+        made = []
+        for turn in turns:
+            started = perf_counter()
+            try:
+                size, batch = self._make(turn)
+                if isinstance(self.recipe.net, Net):
+                    batch = self._run_net(turn, batch)
+            except BaseException as error:
+                made.append(Made(turn, BatchSize(0, 0, 0), None, error))
+                break
+            self._stats.add_making(perf_counter() - started)
+            made.append(Made(turn, size, batch))
+        return made
+
+    def _make(self, turn: Turn) -> tuple[BatchSize, Record]:
+        batch = turn.batches.make(turn.number)
+        return self._size(turn), slice_rows(batch, 0, 0) if turn.empty else batch
+
+    def _run_net(self, turn: Turn, batch: Record) -> Record:
+        """The result of `net` on a batch; an error gets a note with the place of the batch's rows."""
+        window = turn.windows[0].window.number
+        run = self.recipe.net_of(window, turn.place.number, self.epoch)
+        try:
+            return run(batch)
+        except Exception as error:
+            is_net = isinstance(self.recipe.net, Net)
+            row = first_failing_row(run, batch, error) if is_net else None
+            what = "in a batch of" if row is None else "at"
+            error.add_note(f"{what} {self._describe(turn, row)}")
+            raise
+
+    def _describe(self, turn: Turn, row: int | None) -> str:
+        """The place of a batch, or of one row of it, as text."""
+        ranges = [one for window in turn.windows for one in window.ranges]
+        return describe_rows(ranges, turn.batches.numbers(turn.number, row))

@@ -1,0 +1,131 @@
+"""State: where a loader is, as plain JSON, and whether a state fits a loader."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seqflow.errors import OpError
+from seqflow.loader.streams import Checkpoint
+from seqflow.loader.windows import Part
+from seqflow.net import Net
+from seqflow.providers import Provider
+
+FORMAT = 1
+_LISTED_FILES = 1000
+"""A state lists the files of the data, unless they are more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The place behind a batch that was handed out."""
+
+    epoch: int
+    batch: int
+    """The first batch of the next round of all ranks."""
+    windows: Mapping[int, Checkpoint]
+    """For streams whose batches are counted while they are read, the window of the last batch."""
+
+    def to_json(self) -> dict[str, Any]:
+        windows = {
+            str(stream): {"window": at.position, "first_batch": at.first, "batches": at.batches}
+            for stream, at in self.windows.items()
+        }
+        return {"epoch": self.epoch, "batch": self.batch, "windows": windows}
+
+    @classmethod
+    def from_json(cls, state: Mapping[str, Any]) -> Position:
+        windows = {
+            int(stream): Checkpoint(at["window"], at["first_batch"], at["batches"])
+            for stream, at in state["windows"].items()
+        }
+        return cls(int(state["epoch"]), int(state["batch"]), windows)
+
+
+def fingerprint(source: Provider, parts: Sequence[Part]) -> dict[str, Any]:
+    """What a state says of the data: relative paths, sizes and rows."""
+    rows: dict[str, int | None] = {}
+    for part in parts:
+        known = rows.get(part.block.origin, 0)
+        more = part.num_rows
+        rows[part.block.origin] = None if known is None or more is None else known + more
+    files = [
+        [path, os.path.getsize(name), rows.get(name)]
+        for path, name in zip(_relative(source.files), source.files, strict=True)
+    ]
+    total = None if None in rows.values() else sum(rows.values())  # type: ignore[arg-type]
+    found: dict[str, Any] = {"kind": source.kind, "rows": total, "columns": _columns(source)}
+    if len(files) <= _LISTED_FILES:
+        return found | {"files": files}
+    digest = hashlib.sha256(repr(files).encode()).hexdigest()
+    return found | {"files": len(files), "digest": digest}
+
+
+def describe_transform(transform: Any) -> str | None:
+    """A net by its text and the contents of its constants, a function by its name."""
+    if transform is None:
+        return None
+    if not isinstance(transform, Net):
+        return getattr(transform, "__qualname__", type(transform).__qualname__)
+    constants = [f"{name}: {digest(value)}" for name, value in transform.constants.items()]
+    return "\n".join([transform.text.strip(), *constants])
+
+
+def digest(value: Any) -> str:
+    """A short text for the content of an array."""
+    array = np.ascontiguousarray(value)
+    content = hashlib.sha256(array.view(np.uint8) if array.size else b"")  # type: ignore[arg-type]
+    return f"{array.dtype}{list(array.shape)} {content.hexdigest()[:16]}"
+
+
+def check_state(state: Any, settings: Mapping[str, Any], data: Mapping[str, Any]) -> None:
+    """OpError where a state is none, or of another format, other settings or other data; it says which."""
+    if not isinstance(state, Mapping) or not {"format", "settings", "data", "epoch", "batch"} <= state.keys():
+        raise OpError("load_state_dict: this is not the state of a loader, expected what state_dict() gave")
+    if state["format"] != FORMAT:
+        raise OpError(f"load_state_dict: the state has format {state['format']!r}, expected {FORMAT}")
+    for name in [*settings, *(name for name in state["settings"] if name not in settings)]:
+        then, now = state["settings"].get(name), settings.get(name)
+        if then != now:
+            raise OpError(f"load_state_dict: {name} was {_shown(then)} and is {_shown(now)} now")
+    for name, now in data.items():
+        then = state["data"].get(name)
+        if then != now:
+            raise OpError(f"load_state_dict: the data are others: {_difference(name, then, now)}")
+
+
+def _difference(name: str, then: Any, now: Any) -> str:
+    if name == "files" and isinstance(then, list) and isinstance(now, list):
+        before = {path: (size, rows) for path, size, rows in then}
+        after = {path: (size, rows) for path, size, rows in now}
+        for path in [*before, *after]:
+            if path not in after:
+                return f"{path} is gone"
+            if path not in before:
+                return f"{path} is new"
+            if before[path] != after[path]:
+                (size, rows), (new_size, new_rows) = before[path], after[path]
+                return f"{path} had {size} bytes and {rows} rows, and has {new_size} and {new_rows} now"
+        return "the files are in another order"
+    return f"{name} was {_shown(then)} and is {_shown(now)} now"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _relative(paths: Sequence[str]) -> list[str]:
+    if not paths:
+        return []
+    folder = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths])
+    return [os.path.relpath(path, folder) for path in paths]
+
+
+def _columns(source: Provider) -> list[str]:
+    return [f"{field.name}: {field.type}" for field in source.schema]

@@ -1,0 +1,91 @@
+"""Streams: which window holds the j-th batch of a stream, as far as that is known."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from seqflow.loader.windows import Window
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Batch `number` of the window at `position` of a stream."""
+
+    stream: int
+    position: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A window of a stream, its first batch, counted over the stream, and how many batches it has."""
+
+    position: int
+    first: int
+    batches: int
+
+
+class Stream:
+    """The windows of one stream, and how many batches each has.
+
+    The windows may be found while they are asked for. Counts are given at first, or when a window was planned.
+    """
+
+    def __init__(self, number: int, windows: Iterable[Window], counts: list[int] | None = None) -> None:
+        self.number = number
+        self._windows: list[Window] = []
+        self._rest = iter(windows)
+        self._start = 0
+        """The position of the first window whose batches are counted."""
+        self._firsts = [0]
+        """The first batch of each window from there on."""
+        self.counted = counts is not None
+        for count in counts or ():
+            self._firsts.append(self._firsts[-1] + count)
+
+    def start_at(self, checkpoint: Checkpoint) -> None:
+        """Go on behind a window whose batches were counted before."""
+        self._start = checkpoint.position
+        self._firsts = [checkpoint.first, checkpoint.first + checkpoint.batches]
+
+    def window(self, position: int) -> Window | None:
+        """The window at a position; None behind the last."""
+        while len(self._windows) <= position:
+            window = next(self._rest, None)
+            if window is None:
+                return None
+            self._windows.append(window)
+        return self._windows[position]
+
+    def count(self, position: int, batches: int) -> None:
+        """A window was planned: it has so many batches."""
+        at = position - self._start
+        if at == len(self._firsts) - 1:
+            self._firsts.append(self._firsts[at] + batches)
+
+    def checkpoint(self, position: int) -> Checkpoint:
+        at = position - self._start
+        first, end = self._firsts[at : at + 2]
+        return Checkpoint(position, first, end - first)
+
+    @property
+    def first_open(self) -> int:
+        """The position of the first window whose batches are not counted yet."""
+        return self._start + len(self._firsts) - 1
+
+    @property
+    def num_batches(self) -> int | None:
+        """Batches of all windows, where they were counted before anything was read."""
+        return self._firsts[-1] if self.counted else None
+
+    def locate(self, batch: int) -> Place | int | None:
+        """The place of a batch; the position of the window to plan first; None behind the last batch."""
+        at = bisect_right(self._firsts, batch) - 1
+        if at < 0:
+            raise IndexError(f"batch {batch} lies before the window from which this stream was resumed")
+        if at < len(self._firsts) - 1:
+            return Place(self.number, self._start + at, batch - self._firsts[at])
+        position = self._start + at
+        return None if self.counted or self.window(position) is None else position

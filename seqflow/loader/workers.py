@@ -1,0 +1,128 @@
+"""Workers: threads that run tasks, the urgent ones first."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from seqflow import kernels
+
+T = TypeVar("T")
+SECONDS_TO_END = 5
+"""How long Python waits at its end for tasks that have begun."""
+
+
+class Workers:
+    """Threads that run tasks: urgent ones first, else in the order they were given.
+
+    Without threads a task runs when its result is asked for, in the thread that asks. Inside a task kernels run
+    on one thread. Closing lets tasks that have begun finish, and drops the others; so does the end of Python.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._urgent: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._tasks: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self.count = count
+        self._threads = [
+            threading.Thread(target=self._work, name=f"seqflow-loader-{number}", daemon=True)
+            for number in range(count)
+        ]
+        for thread in self._threads:
+            thread.start()
+        _open.add(self)
+
+    def submit(self, task: Callable[[], T], *, urgent: bool = False) -> Task[T]:
+        """Run a task on one of the threads."""
+        future: Future[T] = Future()
+        if not self._threads:
+            return Task(future, task)
+        with self._changed:
+            (self._urgent if urgent else self._tasks).append((future, task))
+            self._changed.notify()
+        return Task(future, None)
+
+    def close(self) -> None:
+        """Drop the tasks that have not begun, and wait for the others."""
+        self.stop()
+        for thread in self._threads:
+            thread.join()
+
+    def stop(self) -> None:
+        """Let the threads end after the tasks they are at."""
+        with self._changed:
+            self._closed = True
+            self._urgent.clear()
+            self._tasks.clear()
+            self._changed.notify_all()
+
+    def join(self, seconds: float) -> None:
+        for thread in self._threads:
+            thread.join(seconds)
+
+    def _work(self) -> None:
+        with kernels.single_thread():
+            while (entry := self._next()) is not None:
+                future, task = entry
+                _run(future, task)
+                del entry, future, task  # or an idle thread would keep the result
+
+    def _next(self) -> tuple[Future[Any], Callable[[], Any]] | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._urgent or self._tasks)
+            if self._closed:
+                return None
+            return (self._urgent or self._tasks).popleft()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task(Generic[T]):
+    """The result of a task, sooner or later."""
+
+    future: Future[T]
+    task: Callable[[], T] | None
+    """What is still to be run, by whoever asks for the result; None where threads run it."""
+
+    def done(self) -> bool:
+        """Whether asking for the result will not wait for threads."""
+        return self.task is not None or self.future.done()
+
+    def result(self) -> T:
+        """The result, or the exception of the task."""
+        if self.task is not None and not self.future.done():
+            with kernels.single_thread():
+                _run(self.future, self.task)
+        return self.future.result()
+
+
+def _run(future: Future[T], task: Callable[[], T]) -> None:
+    try:
+        result = task()
+    except BaseException as error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)
+
+
+_open: weakref.WeakSet[Workers] = weakref.WeakSet()
+
+
+os.register_at_fork(after_in_child=_open.clear)  # a child has none of their threads
+
+
+@atexit.register
+def _close_all() -> None:
+    """End all threads while they still can: Python stops those that run at its end wherever they are."""
+    workers = list(_open)
+    for one in workers:
+        one.stop()
+    for one in workers:
+        one.join(SECONDS_TO_END)

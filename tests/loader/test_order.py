@@ -1,0 +1,355 @@
+"""Order, ranks and resume: one sequence of batches, whoever makes it and wherever it begins."""
+
+import itertools
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import seqflow as sf
+from seqflow.loader.order import key_of, permutation
+
+ROWS = 240
+PLANS = {
+    "rows": sf.Rows(7),
+    "rows, drop_last": sf.Rows(7, drop_last=True),
+    "tokens": sf.TokenBudget(40),
+    "padded tokens": sf.TokenBudget(60, padded=True),
+    "packed": sf.Packed(16, rows=4),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Four files of six row groups of ten rows: a number, and a list of as many of it as its remainder by 9."""
+    path = tmp_path_factory.mktemp("docs")
+    for i in range(4):
+        ids = np.arange(i * 60, i * 60 + 60)
+        lists = pa.array([[int(n)] * (int(n) % 9 + 1) for n in ids], pa.list_(pa.int32()))
+        pq.write_table(pa.table({"id": ids, "tokens": lists}), path / f"{i}.parquet", row_group_size=10)
+    return path
+
+
+def content(batch):
+    """A batch as plain values, to be compared."""
+    return tuple((name, batch[name].tolist()) for name in batch)
+
+
+def sequence(loader):
+    return [content(batch) for batch in loader]
+
+
+def ids(batches):
+    found = []
+    for batch in batches:
+        tensors = dict(batch)
+        if "pieces" in tensors:
+            found += [n for row in tensors["tokens"] for n in row]
+        else:
+            found += tensors["id"]
+    return found
+
+
+WINDOWS = [300, 700, "64 MiB"]
+"""Bytes: a block each, two blocks each, everything."""
+
+
+def splitmix(state, k):
+    z = (state + (k + 1) * 0x9E3779B97F4A7C15) % 2**64
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+    z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+    return z ^ z >> 31
+
+
+def test_a_permutation_is_sorted_by_splitmix_numbers_and_so_the_same_on_every_machine():
+    key = splitmix(splitmix(0, 7), 3)
+    assert key_of(7, 3) == key
+    expected = sorted(range(100), key=lambda i: splitmix(splitmix(key, 0), i))
+    assert permutation(100, key).tolist() == expected
+    assert sorted(permutation(1000, key_of(7, 1)).tolist()) == list(range(1000))
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("window", WINDOWS)
+def test_every_row_comes_once_an_epoch_in_an_order_of_its_own(folder, plan, window):
+    loader = sf.Loader(folder, shuffle=sf.Shuffle(3), window=window, batch=PLANS[plan])
+    first, second = sequence(loader), sequence(loader)
+    assert first != second
+    expected = [n for n in range(ROWS) for _ in range(n % 9 + 1 if plan == "packed" else 1)]
+    for epoch in (first, second):
+        found = ids(epoch)
+        if plan == "packed":
+            found = [n for n in found if n]
+            expected = [n for n in expected if n]
+        if "drop" in plan:
+            assert len(found) == ROWS // 7 * 7
+            assert len(set(found)) == len(found)
+        else:
+            assert sorted(found) == expected
+    loader.set_epoch(0)
+    assert sequence(loader) == first
+
+
+def test_without_shuffle_rows_come_in_the_order_of_the_list(folder):
+    paths = [folder / f"{i}.parquet" for i in (2, 0, 3, 1)]
+    found = ids(sequence(sf.Loader(paths, window=300, batch=7)))
+    assert found == [n for i in (2, 0, 3, 1) for n in range(i * 60, i * 60 + 60)]
+
+
+def test_a_number_of_rows_runs_across_windows(folder):
+    sizes = [batch.num_rows for batch in sf.Loader(folder, shuffle=True, window=300, batch=7)]
+    assert sizes == [7] * 34 + [2]
+
+
+def test_prepare_that_makes_other_rows_ends_batches_with_its_windows(folder):
+    loader = sf.Loader(
+        folder,
+        columns=["tokens"],
+        prepare="t.values, t.lengths, _ = split_sequences(tokens.values, tokens.lengths, chunk=3)\n"
+        "return t.values, t.lengths",
+        window=300,
+        batch=7,
+    )
+    sizes = [batch.num_rows for batch in loader]
+    assert sum(sizes) == sum(-(-(n % 9 + 1) // 3) for n in range(ROWS))
+    assert max(sizes) == 7
+    assert len([size for size in sizes if size < 7]) > 1
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize(("window", "streams"), [(300, 1), (700, 1), (300, 4), ("64 MiB", 1)])
+@pytest.mark.parametrize("world_size", [2, 3, 8])
+def test_ranks_share_one_sequence(folder, plan, window, streams, world_size):
+    options = {"shuffle": True, "window": window, "batch": PLANS[plan], "streams": streams}
+    if streams > 1 and not plan.startswith("rows"):
+        options["steps_per_epoch"] = 2
+    alone = sequence(
+        sf.Loader(
+            folder,
+            **options | {"steps_per_epoch": 2 * world_size} if "steps_per_epoch" in options else options,
+        )
+    )
+    ranks = [
+        sequence(sf.Loader(folder, **options, rank=rank, world_size=world_size, threads=rank % 3))
+        for rank in range(world_size)
+    ]
+    assert len({len(rank) for rank in ranks}) == 1
+    assert [batch for step in zip(*ranks, strict=True) for batch in step] == alone[
+        : len(ranks[0]) * world_size
+    ]
+    assert len(alone) - len(ranks[0]) * world_size < world_size
+
+
+@pytest.mark.parametrize("tail", ["pad", "repeat"])
+def test_a_tail_is_filled(folder, tail):
+    options = {"shuffle": True, "batch": sf.Rows(100), "tail": tail, "world_size": 2}
+    alone = sequence(sf.Loader(folder, shuffle=True, batch=sf.Rows(100)))
+    ranks = [list(sf.Loader(folder, **options, rank=rank)) for rank in range(2)]
+    assert [len(rank) for rank in ranks] == [2, 2]
+    last = ranks[1][1]
+    assert [content(ranks[0][0]), content(ranks[1][0]), content(ranks[0][1])] == alone
+    if tail == "pad":
+        assert last.num_rows == 0
+        assert {name: last[name].dtype for name in last} == {name: ranks[0][0][name].dtype for name in last}
+    else:
+        assert content(last) == alone[0]
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("window", [300, "64 MiB"])
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 3), (3, 1), (1, 4)])
+def test_resume_goes_on_behind_the_last_batch_on_any_number_of_ranks(folder, plan, window, before, after):
+    options = {"shuffle": sf.Shuffle(5), "window": window, "batch": PLANS[plan]}
+    alone = sequence(sf.Loader(folder, **options))
+    for steps in (0, 1, 3, len(alone) // before):
+        loader = sf.Loader(folder, **options, rank=before - 1, world_size=before)
+        batches = iter(loader)
+        for _ in range(steps):
+            next(batches)
+        state = json.loads(json.dumps(loader.state_dict()))
+        batches.close()
+        ranks = []
+        for rank in range(after):
+            resumed = sf.Loader(folder, **options, rank=rank, world_size=after, threads=rank % 2)
+            resumed.load_state_dict(state)
+            if len(alone) - steps * before < after and steps == 0:
+                break
+            ranks.append(sequence(resumed))
+            assert resumed.epoch == 1
+        joined = [batch for step in zip(*ranks, strict=True) for batch in step]
+        rest = alone[steps * before :]
+        assert joined == rest[: len(rest) // after * after]
+
+
+def test_the_state_after_an_epoch_is_the_start_of_the_next(folder):
+    loader = sf.Loader(folder, shuffle=True, batch=50)
+    list(loader)
+    assert (loader.epoch, loader.state_dict()["epoch"], loader.state_dict()["batch"]) == (1, 1, 0)
+    next_epoch = sequence(loader)
+    other = sf.Loader(folder, shuffle=True, batch=50)
+    other.set_epoch(1)
+    assert sequence(other) == next_epoch
+
+
+def test_an_abandoned_epoch_begins_again(folder):
+    loader = sf.Loader(folder, shuffle=True, batch=50)
+    first = content(next(iter(loader)))
+    assert loader.epoch == 0
+    assert content(next(iter(loader))) == first
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"batch": 8}, r"batch was 'Rows\(n=7"),
+        ({"shuffle": sf.Shuffle(4)}, "shuffle was 3 and is 4 now"),
+        ({"window": 1000}, "window was 300 and is 1000 now"),
+        ({"columns": ["id"]}, "columns was None and is"),
+    ],
+)
+def test_a_state_of_other_settings_names_the_difference(folder, change, message):
+    options = {"shuffle": sf.Shuffle(3), "batch": 7, "window": 300}
+    state = sf.Loader(folder, **options).state_dict()
+    with pytest.raises(sf.OpError, match=message):
+        sf.Loader(folder, **options | change).load_state_dict(state)
+
+
+def test_a_state_of_other_data_names_the_file(folder, tmp_path):
+    for name in ("0.parquet", "1.parquet"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    state = sf.Loader(tmp_path).state_dict()
+    (tmp_path / "1.parquet").unlink()
+    with pytest.raises(sf.OpError, match=r"the data are others: .*1\.parquet"):
+        sf.Loader(tmp_path / "*.parquet").load_state_dict(state)
+    pq.write_table(
+        pa.table({"id": [1], "tokens": pa.array([[1]], pa.list_(pa.int32()))}), tmp_path / "1.parquet"
+    )
+    with pytest.raises(sf.OpError, match=r"1.parquet had \d+ bytes and 60 rows, and has \d+ and 1 now"):
+        sf.Loader(tmp_path).load_state_dict(state)
+
+
+@pytest.mark.parametrize("state", [None, 3, {}, {"format": 1}])
+def test_what_is_no_state_is_refused(folder, state):
+    with pytest.raises(sf.OpError, match="this is not the state of a loader"):
+        sf.Loader(folder).load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rank": 2, "world_size": 2}, "rank is 2, expected 0 or more and less than world_size = 2"),
+        ({"world_size": 0}, "world_size is 0, expected 1 or more"),
+        ({"tail": "pads"}, r"tail is 'pads' \(did you mean 'pad'\?\)"),
+        ({"streams": 0}, "streams is 0, expected an integer, 1 or more"),
+        ({"window": "2 GiB", "memory": "1 GiB"}, "window is 2.0 GiB, expected no more than memory, 1.0 GiB"),
+        ({"shuffle": 7}, "shuffle is 7, expected True, False or Shuffle"),
+        (
+            {"shuffle": True, "window": 100},
+            r"rows are shuffled in windows of 100 B\n  raise window to \d+ bytes",
+        ),
+        ({"streams": 100, "window": 300}, "streams = 100 needs as many windows, but the data are 24"),
+        ({"streams": 2, "window": 300, "batch": sf.Packed(8)}, "give steps_per_epoch"),
+        (
+            {"steps_per_epoch": 1000},
+            "stream 0 of 1 ends after 1 batches, but an epoch of 1000 batches needs more",
+        ),
+        ({"world_size": 1000, "rank": 3}, "fewer batches than world_size = 1000"),
+        ({"threads": -1}, "threads is -1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(folder, options, message):
+    with pytest.raises(sf.OpError, match=message):
+        list(sf.Loader(folder, **options))
+
+
+def test_rank_and_world_size_come_from_the_environment(folder, monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    loader = sf.Loader(folder)
+    assert (loader.rank, loader.world_size) == (1, 2)
+    monkeypatch.setenv("RANK", "first")
+    with pytest.raises(sf.OpError, match=r"the environment variable RANK\) is 'first', expected an integer"):
+        sf.Loader(folder)
+
+
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("batch_size", "write batch=n"),
+        ("num_workers", "write threads=n"),
+        ("colums", "did you mean 'columns'"),
+        ("encodin", "did you mean 'encoding'"),
+    ],
+)
+def test_an_option_that_a_loader_has_not_says_what_to_write(folder, option, advice):
+    with pytest.raises(TypeError, match=advice):
+        sf.Loader(folder, **{option: 1})
+
+
+@given(st.integers(1, 9), st.integers(1, 5), st.sampled_from(["drop", "pad", "repeat"]), st.booleans())
+def test_len_is_the_number_of_batches(folder, n, world_size, tail, drop_last):
+    loader = sf.Loader(
+        folder,
+        batch=sf.Rows(n, drop_last),
+        world_size=world_size,
+        rank=0,
+        tail=tail,
+        window=300,
+        shuffle=True,
+        threads=0,
+    )
+    assert len(loader) == sum(1 for _ in loader)
+
+
+def test_len_is_a_type_error_where_nobody_knows(folder):
+    with pytest.raises(TypeError, match="give steps_per_epoch"):
+        len(sf.Loader(folder, batch=sf.TokenBudget(50)))
+
+
+def test_random_ops_follow_the_epoch_and_not_the_rank(folder):
+    options = {
+        "net": "y, kept = dropout(x, seed=1)\nreturn y, id",
+        "prepare": "x = id * 1.0\nreturn x, id",
+        "window": 300,
+        "batch": 30,
+    }
+    loader = sf.Loader(folder, **options)
+    first, second = sequence(loader), sequence(loader)
+    assert first != second
+    assert [dict(batch)["id"] for batch in first] == [dict(batch)["id"] for batch in second]
+    ranks = [sequence(sf.Loader(folder, **options, rank=rank, world_size=2)) for rank in range(2)]
+    assert [batch for step in zip(*ranks, strict=True) for batch in step] == first
+    zeros = [np.array(dict(batch)["y"]) == 0 for batch in first]
+    assert any(not np.array_equal(a, b) for a, b in itertools.pairwise(zeros[1:]))
+
+
+def test_large_row_groups_are_read_in_slices(tmp_path):
+    table = pa.table({"id": np.arange(1000), "x": pa.array([[1] * 20] * 1000, pa.list_(pa.int64()))})
+    pq.write_table(table, tmp_path / "x.parquet")
+    loader = sf.Loader(tmp_path / "x.parquet", window=40_000, batch=64)
+    assert ids(sequence(loader)) == list(range(1000))
+    assert loader.stats().bytes_in_flight <= loader.memory
+
+
+def test_a_stream_is_read_once(folder):
+    table = pq.read_table(folder / "0.parquet")
+    loader = sf.Loader(table.to_reader(max_chunksize=7), shuffle=True, window=300, batch=9)
+    found = ids(sequence(loader))
+    assert sorted(found) == list(range(60))
+    assert found != list(range(60))
+    with pytest.raises(sf.ProviderError, match="can be read once"):
+        next(iter(loader))
+    with pytest.raises(sf.OpError, match="the source is a stream"):
+        loader.load_state_dict({})
+
+
+def test_take_leaves_the_loader_where_it_is(folder):
+    loader = sf.Loader(folder, shuffle=True, batch=50)
+    some = [content(batch) for batch in loader.take(2)]
+    assert sequence(loader)[:2] == some
+    assert len(loader.take(100)) == 5
+    assert loader.epoch == 1
