@@ -57,7 +57,7 @@ def run(job: Job, progress: Progress | None = None) -> Report:
     """
     started = perf_counter()
     loader = open_loader(job)
-    check_targets(job, loader.source)
+    check_targets(job, loader)
     settings = job.output
     with open_output(
         settings.path, settings.kind, settings.columns, settings.compression, settings.threads
