@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from seqflow import executor, providers
 from seqflow.byte_sizes import format_bytes, parse_bytes
 from seqflow.errors import BatchPlanError, NetError, OpError, OpTypeError, nearest
+from seqflow.kernels.arrays import Array
 from seqflow.loader.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.batching import Rows
 from seqflow.loader.crossing import Crossing
 from seqflow.loader.dealing import TAILS, Deal, Rotation
+from seqflow.loader.lengths_index import LengthsIndex, index_key, lengths_of, read_index, write_index
 from seqflow.loader.options import check_options
 from seqflow.loader.order import Shuffle
 from seqflow.loader.padding import Pad
@@ -30,7 +35,7 @@ from seqflow.loader.streams import Stream
 from seqflow.loader.transforms import Transform, apply, transform_of
 from seqflow.loader.window_rows import WindowRows
 from seqflow.loader.windows import Part, Window, cut_windows, deal_windows
-from seqflow.loader.workers import Workers
+from seqflow.loader.workers import Task, Workers
 from seqflow.net import Net
 from seqflow.providers import Provider
 from seqflow.providers.opening import option_names
@@ -57,7 +62,8 @@ class Loader:
     environment variables RANK and WORLD_SIZE. Each gets equally many; `tail` says what happens to an incomplete
     last round: "drop" it, "pad" it with empty batches, or "repeat" the epoch's first ones. `streams` interleaves
     that many streams of windows, so that a rank reads its part of the data alone; the number of batches has to be
-    known for that, or given as `steps_per_epoch`.
+    known for that, from an `index`, or given as `steps_per_epoch`. `index` is a file with the lengths of all
+    prepared rows: it is made when it is first needed, by one pass over the data, and used from then on.
 
     `memory` bounds the bytes of windows read ahead and in use, by default four windows; `threads` read and make
     batches, 0 does everything in the thread that iterates. `fill` and `valid` say what null values become,
@@ -87,6 +93,7 @@ class Loader:
         world_size: int | None = None,
         tail: str = "drop",
         steps_per_epoch: int | None = None,
+        index: str | os.PathLike[str] | None = None,
         threads: int | None = None,
         bad_rows: str | BadRows = "raise",
         fill: Any = None,
@@ -108,6 +115,7 @@ class Loader:
         self.memory = self._memory(memory)
         self.deal = _deal(rank, world_size, tail)
         self.steps_per_epoch = None if steps_per_epoch is None else _count("steps_per_epoch", steps_per_epoch)
+        self.index = None if index is None else Path(index).expanduser()
         self.threads = _threads(threads)
         self.bad_rows = BadRows(bad_rows) if isinstance(bad_rows, str) else bad_rows  # type: ignore[arg-type]
         self.fill, self.valid = fill, valid
@@ -119,6 +127,7 @@ class Loader:
         """The place behind the last batch handed out."""
         self._listed: list[Part] | None = None
         self._kept: dict[int, PreparedPart] = {}
+        self._lengths: LengthsIndex | None = None
 
     @property
     def rank(self) -> int:
@@ -155,7 +164,7 @@ class Loader:
         if rotation.total is None:
             raise TypeError(
                 "the number of batches is not known before reading: windows are planned on what they hold\n"
-                "  give steps_per_epoch, or batches of Rows(n) of data whose rows are known and kept"
+                '  give index="lengths.arrow", steps_per_epoch, or Rows(n) of data whose rows are known and kept'
             )
         return self.deal.rounds(rotation.total)
 
@@ -280,9 +289,56 @@ class Loader:
         windows = recipe.windows(self._parts(), epoch)
         dealt = deal_windows(windows, self.streams)
         crossing = self._crossing(dealt)
-        counts = [None] * self.streams if crossing is None else crossing.counts
+        counts: Sequence[list[int] | None] = [None] * self.streams
+        if crossing is not None:
+            counts = crossing.counts
+        elif self.index is not None:
+            lengths = self.lengths_index()
+            counts = [lengths.counts(recipe, stream, epoch) for stream in dealt]
         streams = [Stream(number, *pair) for number, pair in enumerate(zip(dealt, counts, strict=True))]
         return Rotation(streams, total), crossing
+
+    def lengths_index(self) -> LengthsIndex:
+        """The lengths of all prepared rows, from the file `index`, which is made where it is not there.
+
+        OpError where the file is of other data or settings: it names the difference.
+        """
+        if self.index is None:
+            raise OpError("Loader: there is no index; give index=, the file to keep it in")
+        if self._lengths is None:
+            recipe, parts = self.recipe, self._parts()
+            self._check_indexable()
+            key = index_key(recipe, parts, fingerprint(self.source, parts))
+            if not self.index.exists():
+                write_index(self.index, self._measure(recipe, parts), key)
+            self._lengths = read_index(self.index, key)
+        return self._lengths
+
+    def _measure(self, recipe: Recipe, parts: Sequence[Part]) -> dict[tuple[int, int], Array]:
+        workers = Workers(self.threads)
+        try:
+            ahead = max(1, self.memory // max(1, max((part.nbytes for part in parts), default=1)))
+            tasks: deque[tuple[Part, Task[Array]]] = deque()
+            found: dict[tuple[int, int], Array] = {}
+            for part in [*parts, None]:
+                if part is not None:
+                    tasks.append((part, workers.submit(partial(_measure_part, recipe, part))))
+                while tasks and (part is None or len(tasks) >= ahead):
+                    done, task = tasks.popleft()
+                    found[done.number, done.start] = task.result()
+            return found
+        finally:
+            workers.close()
+
+    def _check_indexable(self) -> None:
+        if self.source.read_once:
+            raise OpError(
+                "Loader: index: the source is a stream, which can be read once\n  read files instead"
+            )
+        if isinstance(self.prepare, Net) and self.prepare.is_random:
+            raise OpError(
+                "Loader: index: prepare draws random numbers, so that lengths differ from epoch to epoch"
+            )
 
     def _crossing(self, dealt: Sequence[Sequence[Window]]) -> Crossing | None:
         """Batches across windows, where the plan is a number of rows and each window's rows are known."""
@@ -317,7 +373,8 @@ class Loader:
         if self.streams > 1 and rotation.total is None:
             raise OpError(
                 f"Loader: streams = {self.streams} needs the number of batches of each stream, which is not known "
-                "before reading\n  give steps_per_epoch, or use Rows(n) on data whose rows are known and kept"
+                'before reading\n  give index="lengths.arrow", steps_per_epoch, or Rows(n) of data whose rows are '
+                "known and kept"
             )
         if self.streams > 1 and start.batch:
             missing = [stream for stream in range(self.streams) if stream not in start.windows]
@@ -375,6 +432,10 @@ class Loader:
 
 _OPTIONS = tuple(inspect.signature(Loader).parameters)[1:-1]
 """The options of a loader, but those that go to `sf.open`."""
+
+
+def _measure_part(recipe: Recipe, part: Part) -> Array:
+    return lengths_of(recipe, recipe.read(part, 0))
 
 
 def _window(rotation: Rotation, spot: Spot) -> Window:

@@ -113,10 +113,19 @@ class PackedBatches:
     def empty(self) -> Record:
         return self._make(self.order[:0])
 
+    def numbers(self, number: int, row: int | None = None) -> Array:
+        start, stop = int(self.spans.starts[number]), int(self.spans.stops[number])
+        packed_rows = self.order[start:stop] if row is None else self.order[start + row : start + row + 1]
+        return self.rows.numbers(self.layout.sources[self._pieces(packed_rows)])
+
+    def _pieces(self, packed_rows: Array) -> Array:
+        """The pieces of some packed rows, by their place in the layout."""
+        pieces = self.layout.pieces[packed_rows]
+        return np.repeat(self.first[packed_rows], pieces) + kernels.lengths_to_positions(pieces)
+
     def _make(self, packed_rows: Array) -> Record:
         """The batch of some packed rows. Only their part of the layout is looked at."""
-        pieces = self.layout.pieces[packed_rows]
-        chosen = np.repeat(self.first[packed_rows], pieces) + kernels.lengths_to_positions(pieces)
+        pieces, chosen = self.layout.pieces[packed_rows], self._pieces(packed_rows)
         places, starts, sizes = (part[chosen] for part in self.layout[:3])
         sources = places if self.rows.order is None else self.rows.order[places]
         tensors = self._dense(sources, starts, sizes, pieces)

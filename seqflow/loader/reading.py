@@ -109,9 +109,8 @@ class WindowReader:
                 self._begin(spot, window)
 
     def ready(self, spot: Spot) -> bool:
-        if spot not in self._openings:
-            self._begin(spot, self._find(spot))
-        return self._openings[spot].done()
+        """Whether asking for the window will not wait for threads."""
+        return spot in self._openings and self._openings[spot].done()
 
     def get(self, spot: Spot) -> OpenWindow:
         """The window at a spot; waits for it."""

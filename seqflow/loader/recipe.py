@@ -12,6 +12,7 @@ import numpy as np
 
 from seqflow import executor
 from seqflow.errors import OpError, SeqflowError
+from seqflow.kernels.arrays import Array
 from seqflow.loader.bad_rows import Rejected, keep_rows
 from seqflow.loader.batching import Rows, planned_lengths
 from seqflow.loader.order import Shuffle, key_of, permutation
@@ -25,6 +26,7 @@ from seqflow.loader.provenance import (
     first_failing_row,
 )
 from seqflow.loader.transforms import Transform, apply, one_row_space
+from seqflow.loader.window_batches import NoBatches
 from seqflow.loader.window_rows import WindowRows
 from seqflow.loader.windows import Part, Window, cut_windows, parts_of
 from seqflow.net import Net
@@ -121,13 +123,24 @@ class Recipe:
         filled = [pair for pair in pairs if pair[0].num_rows] or pairs[:1]
         records = tuple(record for record, _ in filled)
         count = sum(record.num_rows for record in records)
-        order = None if self.shuffle is None else permutation(count, self.key(epoch, _ROWS, window.number))
-        rows = WindowRows(records, order, self.pad)
+        rows = WindowRows(records, self.order(window, count, epoch), self.pad)
         lengths = self.planned_lengths(records[0]) if records else None
-        key = self.key(epoch, _BATCHES, window.number)
-        batches = self.batch.of_window(rows, lengths, key, self.shuffle is not None, window.number)
+        batches = self.plan(rows, lengths, window, epoch)
         ranges = tuple(one for _, one in filled)
         return OpenWindow(window, rows, batches, ranges, lengths, perf_counter() - started)
+
+    def order(self, window: Window, rows: int, epoch: int) -> Array | None:
+        """The order of a window's rows; None where it is that of the source."""
+        if self.shuffle is None:
+            return None
+        return permutation(rows, self.key(epoch, _ROWS, window.number))
+
+    def plan(self, rows: WindowRows, lengths: str | None, window: Window, epoch: int) -> WindowBatches:
+        """The batches of a window whose rows are in order. Only their lengths are looked at."""
+        if not rows.records:
+            return NoBatches()
+        key = self.key(epoch, _BATCHES, window.number)
+        return self.batch.of_window(rows, lengths, key, self.shuffle is not None, window.number)
 
     def make_window(self, window: Window, epoch: int) -> OpenWindow:
         """Read, prepare and plan a window at once."""

@@ -225,6 +225,7 @@ class Run:
             stats.seconds_preparing += part.seconds_preparing
             for rejected in part.rejected:
                 self._handler.add(rejected)
+        stats.dropped += opened.batches.dropped.rows
         stats.seconds_planning += opened.seconds_planning
         stats.bad_rows = self._handler.count
         stats.bytes_in_flight = self._reader.bytes_in_flight

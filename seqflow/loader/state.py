@@ -89,14 +89,23 @@ def check_state(state: Any, settings: Mapping[str, Any], data: Mapping[str, Any]
         raise OpError("load_state_dict: this is not the state of a loader, expected what state_dict() gave")
     if state["format"] != FORMAT:
         raise OpError(f"load_state_dict: the state has format {state['format']!r}, expected {FORMAT}")
-    for name in [*settings, *(name for name in state["settings"] if name not in settings)]:
-        then, now = state["settings"].get(name), settings.get(name)
-        if then != now:
-            raise OpError(f"load_state_dict: {name} was {_shown(then)} and is {_shown(now)} now")
-    for name, now in data.items():
-        then = state["data"].get(name)
-        if then != now:
-            raise OpError(f"load_state_dict: the data are others: {_difference(name, then, now)}")
+    check_same("load_state_dict: ", state["settings"], settings)
+    check_same("load_state_dict: ", {"data": state["data"]}, {"data": dict(data)})
+
+
+def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """OpError, its message beginning with `what`, for the first setting, or file of the data, that differs."""
+    for name in dict.fromkeys([*now, *then]):
+        before, after = then.get(name), now.get(name)
+        if before == after:
+            continue
+        if name == "data" and isinstance(before, Mapping):
+            differing = [key for key in dict.fromkeys([*after, *before]) if before.get(key) != after.get(key)]
+            key = (
+                "files" if "files" in differing else differing[0]
+            )  # a file says more than the number of rows
+            raise OpError(f"{what}the data are others: {_difference(key, before.get(key), after.get(key))}")
+        raise OpError(f"{what}{name} was {_shown(before)} and is {_shown(after)} now")
 
 
 def _difference(name: str, then: Any, now: Any) -> str:

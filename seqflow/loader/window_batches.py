@@ -42,6 +42,10 @@ class WindowBatches(Protocol):
         """A batch without rows, with the tensors that all batches have."""
         ...
 
+    def numbers(self, number: int, row: int | None = None) -> Array:
+        """The rows that a batch, or one of its rows, is made of: their numbers over the window's records in turn."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spans:
@@ -121,5 +125,31 @@ class RowBatches:
     def empty(self) -> Record:
         return self._take(slice(0, 0))
 
+    def numbers(self, number: int, row: int | None = None) -> Array:
+        start, stop = int(self.spans.starts[number]), int(self.spans.stops[number])
+        chosen = slice(start, stop) if row is None else slice(start + row, start + row + 1)
+        return self.rows.numbers(chosen if self.order is None else self.order[chosen])
+
     def _take(self, chosen: slice) -> Record:
         return self.rows.take(chosen if self.order is None else self.order[chosen])
+
+
+class NoBatches:
+    """The batches of a window without rows."""
+
+    dropped = BatchSize(0, 0, 0)
+
+    def __len__(self) -> int:
+        return 0
+
+    def size(self, number: int) -> BatchSize:
+        raise IndexError(number)
+
+    def make(self, number: int) -> Record:
+        raise IndexError(number)
+
+    def empty(self) -> Record:
+        raise IndexError("a window without records has no tensors")
+
+    def numbers(self, number: int, row: int | None = None) -> Array:
+        raise IndexError(number)

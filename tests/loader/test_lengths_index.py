@@ -1,0 +1,78 @@
+"""The lengths index: batches are counted before anything is read."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import seqflow as sf
+
+PLANS = {
+    "tokens": sf.TokenBudget(40),
+    "padded": sf.TokenBudget(60, padded=True),
+    "packed": sf.Packed(16, rows=3),
+}
+SPLIT = """
+t.values, t.lengths, _ = split_sequences(tokens.values, tokens.lengths, chunk=5)
+return t.values, t.lengths
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for i in range(3):
+        lists = pa.array([[i] * (n * 7 % 11) for n in range(60)], pa.list_(pa.int32()))
+        pq.write_table(pa.table({"tokens": lists}), tmp_path / f"{i}.parquet", row_group_size=10)
+    return tmp_path
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("prepare", [None, SPLIT])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_len_and_streams_come_from_the_index(folder, tmp_path, plan, prepare, shuffle):
+    options = {
+        "prepare": prepare,
+        "batch": PLANS[plan],
+        "window": 800,
+        "shuffle": shuffle,
+        "index": tmp_path / "lengths.arrow",
+    }
+    paths = [folder / f"{i}.parquet" for i in range(3)]
+    loader = sf.Loader(paths, **options)
+    assert len(loader) == len(list(loader))
+    assert len(loader) == len(list(loader))  # of the second epoch
+    assert (tmp_path / "lengths.arrow").exists()
+    streamed = sf.Loader(paths, **options, streams=2)
+    alone = list(streamed)
+    ranks = [list(sf.Loader(paths, **options, streams=2, rank=rank, world_size=2)) for rank in range(2)]
+    joined = [batch for step in zip(*ranks, strict=True) for batch in step]
+    assert len(joined) == len(alone) // 2 * 2
+    for one, other in zip(joined, alone, strict=False):
+        assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_an_index_of_other_data_or_settings_is_stale(folder, tmp_path):
+    paths, index = [folder / f"{i}.parquet" for i in range(3)], tmp_path / "lengths.arrow"
+    assert len(sf.Loader(paths, batch=sf.TokenBudget(40), index=index)) > 1
+    assert len(sf.Loader(paths, batch=sf.Packed(8), index=index)) > 0
+    with pytest.raises(sf.OpError, match=r"lengths\.arrow is stale: prepare was None and is "):
+        len(sf.Loader(paths, prepare=SPLIT, batch=sf.TokenBudget(40), index=index))
+    with pytest.raises(sf.OpError, match=r"lengths.arrow is stale: the data are others: 2.parquet is gone"):
+        len(sf.Loader(paths[:2], batch=sf.TokenBudget(40), index=index))
+
+
+def test_what_is_no_index_is_refused(folder, tmp_path):
+    paths, index = [folder / f"{i}.parquet" for i in range(3)], tmp_path / "lengths.arrow"
+    index.write_bytes(b"no Arrow file")
+    with pytest.raises(sf.ProviderError, match="is no lengths index, or damaged"):
+        len(sf.Loader(paths, batch=sf.TokenBudget(40), index=index))
+
+
+def test_random_lengths_cannot_be_indexed(folder, tmp_path):
+    prepare = (
+        "t.values, t.lengths = dropout_sequences(tokens.values, tokens.lengths, ratio=0.5, seed=1)\n"
+        "return t.values, t.lengths"
+    )
+    loader = sf.Loader(folder, prepare=prepare, batch=sf.TokenBudget(40), index=tmp_path / "lengths.arrow")
+    with pytest.raises(sf.OpError, match="prepare draws random numbers"):
+        len(loader)
