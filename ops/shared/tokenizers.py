@@ -2,9 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,9 @@ import numpy as np
 
 from seqflow.errors import OpError, OpTypeError, nearest
 from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.distinct_pieces import encode_pieces, has_pieces, ids_of
 
-_BYTES_AT_ONCE = 1 << 22
+_BYTES_AT_ONCE = 1 << 23
 """How much text is in Python strings and encodings at a time."""
 
 
@@ -69,35 +68,22 @@ def check_special_tokens(attributes: Mapping[str, Any]) -> None:
 
 
 def encode(tokenizer: Any, strings: Any, special_tokens: bool) -> tuple[Array, Array]:
-    """The ids of all strings of an Arrow array, and how many each has.
+    """The ids of all strings of an Arrow array, and how many each has."""
+    in_pieces = has_pieces(tokenizer, special_tokens)
+    ids, sizes = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    for start, stop in portions(strings):
+        portion = strings[start:stop]
+        found, counts = (
+            encode_pieces(tokenizer, portion) if in_pieces else _encode(tokenizer, portion, special_tokens)
+        )
+        ids.append(found)
+        sizes.append(counts)
+    return np.concatenate(ids), np.concatenate(sizes)
 
-    While a portion of the strings is encoded, by threads of the package, the ids of the one before are collected.
-    """
-    ids, sizes = [np.empty(0, np.int32)], np.empty(len(strings), np.int64)
 
-    def encoded(start: int, stop: int) -> Any:
-        texts = strings[start:stop].to_pylist()
-        return tokenizer.encode_batch_fast(texts, add_special_tokens=special_tokens)
-
-    def collect(start: int, stop: int, encodings: Any) -> None:
-        pieces = [encoding.ids for encoding in encodings]
-        counts = sizes[start:stop]
-        counts[:] = [len(piece) for piece in pieces]
-        ids.append(np.fromiter(chain.from_iterable(pieces), np.int32, int(counts.sum())))
-
-    limits = list(portions(strings))
-    if len(limits) < 2:
-        for start, stop in limits:
-            collect(start, stop, encoded(start, stop))
-        return np.concatenate(ids), sizes
-    with ThreadPoolExecutor(1) as ahead:
-        following: Future[Any] = ahead.submit(encoded, *limits[0])
-        for (start, stop), later in zip(limits, [*limits[1:], None], strict=True):
-            encodings = following.result()
-            if later is not None:
-                following = ahead.submit(encoded, *later)
-            collect(start, stop, encodings)
-    return np.concatenate(ids), sizes
+def _encode(tokenizer: Any, strings: Any, special_tokens: bool) -> tuple[Array, Array]:
+    encodings = tokenizer.encode_batch_fast(strings.to_pylist(), add_special_tokens=special_tokens)
+    return ids_of(encodings)
 
 
 def learn(
