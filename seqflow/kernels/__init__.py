@@ -17,6 +17,7 @@ cpp/<family>.h, and a function of the same name and parameters into cpp/bind_<fa
 # ruff: noqa: F403
 
 from seqflow.kernels import (
+    chunks,
     groups,
     lengths,
     moves,
@@ -30,6 +31,7 @@ from seqflow.kernels import (
     spreading,
 )
 from seqflow.kernels.arrays import check_out, mean_dtype, sum_dtype
+from seqflow.kernels.chunks import *
 from seqflow.kernels.dispatch import info, isas, num_threads, set_num_threads, single_thread, use
 from seqflow.kernels.error import KernelError
 from seqflow.kernels.groups import *
@@ -56,6 +58,7 @@ __all__ = [
     "sum_dtype",
     "use",
 ]
+__all__ += chunks.__all__
 __all__ += groups.__all__
 __all__ += lengths.__all__
 __all__ += moves.__all__

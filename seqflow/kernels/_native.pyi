@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from seqflow.kernels.chunks import ChunkedRows
 from seqflow.kernels.packing import PackingPlan
 
 Array = np.ndarray[Any, Any]
+DType = np.dtype[Any]
 
 def argsort_within(
     data: Array,
@@ -62,11 +64,19 @@ def gather_segment_reduce(
     ignore_index: int | None,
     /,
 ) -> NotImplementedType | Array: ...
+def gather_slices(
+    chunks: ChunkedRows,
+    starts: Array,
+    sizes: Array,
+    out: Array | None,
+    /,
+) -> NotImplementedType | Array: ...
 def group_rows(
     ids: Array,
     num_groups: int,
     /,
 ) -> NotImplementedType | tuple[Array, Array]: ...
+def hold_rows(arg: tuple[object, ...], /) -> object: ...
 def isa() -> str: ...
 def isas() -> list[str]: ...
 def leave_single_thread() -> None: ...
@@ -114,6 +124,19 @@ def pad(
     mask: Array | None,
     /,
 ) -> NotImplementedType | tuple[Array, Array]: ...
+def pad_slices(
+    chunks: ChunkedRows,
+    starts: Array,
+    sizes: Array,
+    width: int,
+    value: Any,
+    side: str,
+    truncate: bool,
+    dtype: DType | None,
+    out: Array | None,
+    mask: Array | None,
+    /,
+) -> NotImplementedType | Array: ...
 def plan_packing(
     lengths: Array,
     capacity: int,

@@ -5,7 +5,16 @@ from itertools import accumulate
 import numpy as np
 
 from seqflow.kernels.arrays import Array
-from seqflow.kernels.error import MAX_INT64, negative, outside, overflow, slice_outside, too_long, wrong_sum
+from seqflow.kernels.error import (
+    MAX_INT64,
+    negative,
+    outside,
+    overflow,
+    slice_across,
+    slice_outside,
+    too_long,
+    wrong_sum,
+)
 
 
 def offsets_of(lengths: Array) -> Array:
@@ -69,6 +78,23 @@ def check_slices(
         raise slice_outside("target_starts", k, int(target_starts[k]), size, target_rows)
 
 
+def check_chunk_slices(firsts: Array, starts: Array, sizes: Array) -> None:
+    """Each slice is inside one of the chunks that begin at `firsts`, or empty."""
+    num_rows = int(firsts[-1])
+    chunks = np.searchsorted(firsts, starts, side="right")
+    ends = firsts[np.minimum(chunks, len(firsts) - 1)]
+    out = (sizes < 0) | (starts < 0) | (sizes > num_rows) | (starts > num_rows - sizes)
+    bad = np.flatnonzero(out | ((sizes > 0) & (sizes > ends - starts)))
+    if len(bad):
+        k = int(bad[0])
+        start, size = int(starts[k]), int(sizes[k])
+        if size < 0:
+            raise negative("sizes", k, size)
+        if out[k]:
+            raise slice_outside("starts", k, start, size, num_rows)
+        raise slice_across("starts", k, start, size, int(firsts[chunks[k] - 1]), int(firsts[chunks[k]]))
+
+
 def check_same_size(**arrays: Array) -> None:
     """ValueError unless all arrays have the same number of entries."""
     if len({len(array) for array in arrays.values()}) > 1:
@@ -76,11 +102,11 @@ def check_same_size(**arrays: Array) -> None:
         raise ValueError(f"{sizes} entries, expected equally many")
 
 
-def check_room(lengths: Array, room: int) -> None:
+def check_room(lengths: Array, room: int, argument: str = "lengths") -> None:
     """KernelError for the first length above `room`."""
     bad = np.flatnonzero(lengths > room)
     if len(bad):
-        raise too_long("lengths", int(bad[0]), int(lengths[bad[0]]), room)
+        raise too_long(argument, int(bad[0]), int(lengths[bad[0]]), room)
 
 
 def check_width(width: int, argument: str = "width") -> None:

@@ -86,6 +86,18 @@ def slice_outside(argument: str, position: int, value: int, size: int, rows: int
     return KernelError(message, "bounds", argument, position, value, 0, rows - size + 1)
 
 
+def slice_across(argument: str, position: int, value: int, size: int, low: int, high: int) -> KernelError:
+    """A slice that starts in the array of rows `low` … `high` - 1 and leaves it."""
+    message = f"{argument}[{position}] = {value} starts a slice of {size} rows that leaves its array, [{low}, {high})"
+    return KernelError(message, "bounds", argument, position, value, low, high - size + 1)
+
+
+def does_not_fit(argument: str, position: int, value: int, low: int, high: int, dtype: Any) -> KernelError:
+    """An element that the dtype asked for can't hold; `position` counts the elements of the slices."""
+    message = f"{argument}[{position}] = {value} does not fit {dtype}"
+    return KernelError(message, "overflow", argument, position, value, low, high)
+
+
 def wrong_sum(argument: str, total: int, expected: int, owner: str) -> KernelError:
     """Entries that add up to something else than the rows of `owner`."""
     message = f"sum({argument}) is {total} but {owner} has {expected} rows"

@@ -29,7 +29,7 @@ def pad(
     `side` is where the padding, `value`, goes. A length above `width` is a KernelError, unless `truncate` keeps
     the head of the sequence (its tail with side="left"). `out` and `mask` are arrays to write to.
     """
-    _check_side(side)
+    check_side(side)
     check_width(width)
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     fill = scalar(value, data.dtype)
@@ -43,7 +43,7 @@ def pad(
     taken = np.minimum(lengths, width)
     dropped = lengths - taken if side == "left" else np.zeros_like(lengths)
     inside = np.arange(len(data)) - np.repeat(offsets_of(lengths)[:-1] + dropped, lengths)
-    mask[...] = _mask(taken, width, side)
+    mask[...] = padding_mask(taken, width, side)
     out[...] = fill
     out[mask] = data[(inside >= 0) & (inside < np.repeat(taken, lengths))]
     return out, mask
@@ -52,13 +52,13 @@ def pad(
 @kernel(padded=ROWS, lengths=COUNTS)
 def unpad(padded: Array, lengths: Array, side: str = "right", *, out: Array | None = None) -> Array:
     """The inverse of `pad`: padded[B, T, *d], lengths[B] -> data[sum(lengths), *d]."""
-    _check_side(side)
+    check_side(side)
     padded, lengths = rows(padded, "padded"), int64_counts(lengths, "lengths")
     _check_padded(padded, lengths)
     total = total_of(lengths, "lengths")
     check_room(lengths, padded.shape[1])
     out = output(out, (total, *padded.shape[2:]), padded.dtype)
-    out[...] = apart(padded, out)[_mask(lengths, padded.shape[1], side)]
+    out[...] = apart(padded, out)[padding_mask(lengths, padded.shape[1], side)]
     return out
 
 
@@ -78,7 +78,7 @@ def pack_by_time(
     check_room(lengths, num_steps)
     data = apart(data, out)
     out[...] = fill
-    out.swapaxes(0, 1)[_mask(lengths, num_steps, "right")] = data
+    out.swapaxes(0, 1)[padding_mask(lengths, num_steps, "right")] = data
     return out
 
 
@@ -90,16 +90,17 @@ def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -
     total = total_of(lengths, "lengths")
     check_room(lengths, len(packed))
     out = output(out, (total, *packed.shape[2:]), packed.dtype)
-    out[...] = apart(packed, out).swapaxes(0, 1)[_mask(lengths, len(packed), "right")]
+    out[...] = apart(packed, out).swapaxes(0, 1)[padding_mask(lengths, len(packed), "right")]
     return out
 
 
-def _mask(taken: Array, width: int, side: str) -> Array:
+def padding_mask(taken: Array, width: int, side: str) -> Array:
+    """bool[B, width]: true where there is data, for the number of rows taken of each sequence."""
     positions = np.arange(width)
     return positions < taken[:, None] if side == "right" else positions >= width - taken[:, None]
 
 
-def _check_side(side: str) -> None:
+def check_side(side: str) -> None:
     """ValueError unless padding goes to the "right" or the "left"."""
     if side not in ("right", "left"):
         raise ValueError(f"side is {side!r}, expected 'right' or 'left'")

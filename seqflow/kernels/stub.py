@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from seqflow import kernels
-from seqflow.kernels.arrays import Array
+from seqflow.kernels.arrays import Array, DType
 from seqflow.kernels.dispatch import KERNELS, extension
 
 _HEAD = '''\
@@ -20,9 +20,11 @@ from typing import Any
 
 import numpy as np
 
+from seqflow.kernels.chunks import ChunkedRows
 from seqflow.kernels.packing import PackingPlan
 
 Array = np.ndarray[Any, Any]
+DType = np.dtype[Any]
 '''
 
 
@@ -49,8 +51,8 @@ def _function(name: str) -> str:
 
 
 def _type(annotation: Any) -> str:
-    if annotation == Array:
-        return "Array"
+    if annotation in (Array, DType):
+        return "Array" if annotation == Array else "DType"
     if annotation in (None, types.NoneType):
         return "None"
     if isinstance(annotation, types.UnionType):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,10 @@ from seqflow import kernels
 from seqflow.errors import BatchPlanError, LodError, OpError
 from seqflow.loader.row_sizes import row_sizes
 from seqflow.loader.window_batches import BatchSize, RowBatches, Spans, padded_sizes
-from seqflow.loader.window_rows import WindowRows
 from seqflow.record import Record, concat_records, split_rows
+
+if TYPE_CHECKING:
+    from seqflow.loader.window_rows import WindowRows
 
 Lengths = np.ndarray[Any, Any]
 

@@ -23,7 +23,7 @@ from seqflow.loader.dealing import TAILS, Deal, Rotation
 from seqflow.loader.lengths_index import LengthsIndex, index_key, lengths_of, read_index, write_index
 from seqflow.loader.options import check_options
 from seqflow.loader.order import Shuffle
-from seqflow.loader.padding import Pad
+from seqflow.loader.padding import Pad, pads_of
 from seqflow.loader.plans import BatchPlan, batch_plan
 from seqflow.loader.provenance import NET_ERRORS, ROW_ERRORS
 from seqflow.loader.reading import Read, Spot, WindowReader
@@ -66,7 +66,8 @@ class Loader:
     prepared rows: it is made when it is first needed, by one pass over the data, and used from then on.
 
     `memory` bounds the bytes of windows read ahead and in use, by default four windows; `threads` read and make
-    batches, 0 does everything in the thread that iterates. `fill` and `valid` say what null values become,
+    batches, 0 does everything in the thread that iterates. With `reuse` a batch is valid until the next one is
+    asked for, which may have its memory. `fill` and `valid` say what null values become,
     `bad_rows` what happens to rows that cannot be used.
 
     Each `iter(loader)` gives the batches of one epoch, and `epoch` advances when it is exhausted. `state_dict()`
@@ -83,7 +84,7 @@ class Loader:
         prepare: Net | str | Transform | None = None,
         net: Net | str | Transform | None = None,
         batch: BatchPlan | int = 256,
-        pad: Mapping[str, Pad | int | float] | None = None,
+        pad: Mapping[str, Pad | float] | Pad | float | None = None,
         constants: Mapping[str, Any] | None = None,
         shuffle: Shuffle | bool | None = None,
         window: int | str = "64 MiB",
@@ -95,6 +96,7 @@ class Loader:
         steps_per_epoch: int | None = None,
         index: str | os.PathLike[str] | None = None,
         threads: int | None = None,
+        reuse: bool = False,
         bad_rows: str | BadRows = "raise",
         fill: Any = None,
         valid: bool = False,
@@ -108,7 +110,6 @@ class Loader:
             transform_of(prepare), transform_of(net), dict(constants or {})
         )
         self.batch = batch_plan(batch)
-        self.pad = {name: how if isinstance(how, Pad) else Pad(how) for name, how in (pad or {}).items()}
         self.shuffle = _shuffle(shuffle)
         self.window = _bytes("window", window)
         self.streams = _count("streams", streams)
@@ -117,8 +118,10 @@ class Loader:
         self.steps_per_epoch = None if steps_per_epoch is None else _count("steps_per_epoch", steps_per_epoch)
         self.index = None if index is None else Path(index).expanduser()
         self.threads = _threads(threads)
+        self.reuse = reuse
         self.bad_rows = BadRows(bad_rows) if isinstance(bad_rows, str) else bad_rows  # type: ignore[arg-type]
         self.fill, self.valid = fill, valid
+        self.pad: Mapping[str, Pad] = {} if pad is None else pads_of(pad, self._pad_record(pad))
         self.epoch = 0
         self._stats = Stats()
         self._start: Position | None = None
@@ -250,7 +253,7 @@ class Loader:
         )  # fmt: skip
         run = Run(
             recipe, epoch, rotation, self.deal, start.batch, reader, workers, stats, handler, crossing,
-            self._handed_out,
+            self._handed_out, self.reuse,
         )  # fmt: skip
         self._place = start
         finished = False
@@ -363,6 +366,10 @@ class Loader:
         empty = self.source.schema.empty_table()
         record: Record = from_arrow(empty, columns=self.columns, fill=self.fill, valid=self.valid)
         return record
+
+    def _pad_record(self, pad: Any) -> Record:
+        """A record that shows which columns may be padded, where `pad` doesn't name them."""
+        return Record({}, {}, 0) if isinstance(pad, Mapping) else self._empty_rows()
 
     def _empty_rows(self) -> Record:
         record = self._empty_source()

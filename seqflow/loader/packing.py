@@ -20,6 +20,7 @@ from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes
 from seqflow.loader.window_rows import WindowRows
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record, concat_records, nbytes, take_rows
+from seqflow.record.batch_memory import BatchMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class PackedBatches:
     def size(self, number: int) -> BatchSize:
         return self.sizes[number]
 
-    def make(self, number: int) -> Record:
+    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
         return self._make(self.order[self.spans.starts[number] : self.spans.stops[number]])
 
     def empty(self) -> Record:

@@ -1,32 +1,210 @@
-"""Pad: how a list column becomes a padded tensor."""
+"""Pad: list columns of a batch as padded arrays, made straight from the memory their rows lie in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from seqflow import kernels
+from seqflow.errors import BatchPlanError, LodError, OpError, OpTypeError, UnknownColumnError, nearest
+from seqflow.kernels.arrays import Array, DType
+from seqflow.loader.batching import at_least_one, planned_lengths
+from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record
+from seqflow.record.batch_memory import BatchMemory
+from seqflow.record.gathering import RowSource, Spans
 
 
 @dataclass(frozen=True, slots=True)
 class Pad:
-    """Pad each sequence to the longest of its batch."""
+    """How a list column of numbers becomes an array [B, T] in each batch, with a mask bool[B, T] and lengths [B].
 
-    value: int | float = 0
-    dtype: str | None = None
+        sf.Loader(path, pad={"tokens": sf.Pad(0, dtype="int64", multiple_of=8)})
+
+    `value` fills the room beside the data, on the `side` "right" or "left". T is `max_length`, or else the length of
+    the batch's longest row; it is rounded up to a `multiple_of`. A row above `max_length` is an error, unless
+    `truncate` cuts it (at its end; with side="left" at its start): lengths and mask are of what is left.
+
+    The data become `dtype`, which may be any integer or float for bools and integers, and any float for floats; an
+    integer that does not fit is an error. Without `mask` there is none.
+    """
+
+    value: float = 0
+    dtype: Any = None
+    """A NumPy dtype or its name; None keeps that of the data."""
+    side: str = "right"
+    multiple_of: int = 1
+    max_length: int | None = None
+    truncate: bool = False
+    mask: bool = True
+
+    def __post_init__(self) -> None:
+        if self.side not in ("right", "left"):
+            raise OpError(f"Pad: side is {self.side!r}, expected 'right' or 'left'")
+        at_least_one("Pad", multiple_of=self.multiple_of, max_length=self.max_length)
+        if self.truncate and self.max_length is None:
+            raise OpError("Pad: truncate=True needs max_length, the length to cut rows to")
+        if not isinstance(self.value, int | float | np.number | np.bool_):
+            raise OpTypeError(f"Pad: value is {self.value!r}, expected a number")
+        if self.dtype is not None:
+            object.__setattr__(self, "dtype", _number_dtype(self.dtype))
+            cast_scalar("Pad: value", self.value, self.dtype)
+
+    def width(self, sizes: Array) -> int:
+        """T for rows of these lengths; LodError for a row above `max_length` that is not to be cut."""
+        longest = kernels.max_length(sizes)
+        if self.max_length is not None:
+            if longest > self.max_length and not self.truncate:
+                row = int(np.argmax(sizes > self.max_length))
+                raise LodError(
+                    f"row {row} of the batch has {sizes[row]} elements, expected at most "
+                    f"max_length = {self.max_length}\n  cut long rows with truncate=True, or drop them in prepare"
+                )
+            longest = self.max_length
+        return -(-longest // self.multiple_of) * self.multiple_of
 
 
-def pad_columns(record: Record, pad: Mapping[str, Pad]) -> Record:
-    """The record with padded tensors `c` [B, T] and `c.mask` in place of `c.values`."""
-    tensors, parents = dict(record.tensors), dict(record.parents)
-    for name, how in pad.items():
-        values = tensors.pop(f"{name}.values")
-        del parents[f"{name}.values"]
-        if how.dtype is not None:
-            values = values.astype(how.dtype)
-        tensors[name], tensors[f"{name}.mask"] = kernels.pad(
-            values, tensors[f"{name}.lengths"], kernels.max_length(tensors[f"{name}.lengths"]), how.value
+_BOOL = np.dtype(np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class PaddedColumn:
+    """A tensor that is padded: its name, that of its lengths, and that of the result."""
+
+    values: str
+    lengths: str
+    name: str
+    pad: Pad
+    dtype: DType
+    value: Any
+
+
+class Padding:
+    """Makes batches of a source's rows in which some list columns are padded.
+
+    A column `c` gives the tensors `c`, `c.mask` and `c.lengths`; other columns are as in `RowSource.take`. The
+    names in `pads` are those of list columns of numbers, or of tensors with rows below the record's rows.
+    """
+
+    def __init__(self, source: RowSource, pads: Mapping[str, Pad]) -> None:
+        self.source = source
+        self.columns = [_column(source, name, pad) for name, pad in pads.items()]
+        self.without = {column.values for column in self.columns}
+        for column in self.columns:
+            rest = [
+                name
+                for name, parent in source.parents.items()
+                if parent == column.lengths and name not in self.without
+            ]
+            if not rest:
+                self.without.add(column.lengths)
+            elif column.pad.truncate:
+                raise BatchPlanError(
+                    f"pad: {column.name} is cut to max_length, but {', '.join(rest)} with the same lengths is not "
+                    "padded\n  pad it, too, or leave it out"
+                )
+        self._check_names()
+
+    def take(self, rows: Any, memory: BatchMemory | None = None) -> Record:
+        """The batch of `rows`; arrays are in `memory` where it is given, until it is used again."""
+        rows, spans = self.source.checked(rows), dict[str, Spans]()
+        batch = self.source.take(rows, memory, without=self.without)
+        tensors = dict(batch.tensors)
+        for column in self.columns:
+            tensors |= self._padded(column, self.source.spans(column.lengths, rows, spans), memory)
+        parents = {name: batch.parents.get(name) for name in tensors}
+        return Record(tensors, parents, len(rows), batch.schema, self._dictionaries(batch))
+
+    def _padded(self, column: PaddedColumn, spans: Spans, memory: BatchMemory | None) -> dict[str, Array]:
+        """The padded array of a column, its mask and its lengths."""
+        chunks, pad = self.source.chunks[column.values], column.pad
+        width = pad.width(spans.sizes)
+        shape, mask_name = (len(spans.sizes), width), f"{column.name}.mask"
+        out = mask = None
+        if memory is not None:
+            out = memory.empty(column.name, shape + chunks.row_shape, column.dtype)
+        if pad.mask:
+            mask = np.empty(shape, _BOOL) if memory is None else memory.empty(mask_name, shape, _BOOL)
+        try:
+            padded = kernels.pad_slices(
+                chunks, *spans, width, column.value, pad.side,
+                truncate=pad.truncate, dtype=column.dtype, out=out, mask=mask,
+            )  # fmt: skip
+        except kernels.KernelError as error:
+            if error.kind != "overflow":
+                raise
+            raise OpError(
+                f"pad: {column.name} has the value {error.value}, which {column.dtype} cannot hold"
+            ) from None
+        lengths = np.minimum(spans.sizes, width) if pad.truncate else spans.sizes
+        masks = {} if mask is None else {mask_name: mask}
+        return {column.name: padded} | masks | {f"{column.name}.lengths": lengths}
+
+    def _dictionaries(self, batch: Record) -> dict[str, Any]:
+        known = self.source.records[0].dictionaries
+        padded = {column.name: known[column.values] for column in self.columns if column.values in known}
+        return {**batch.dictionaries, **padded}
+
+    def _check_names(self) -> None:
+        """BatchPlanError where a padded column would take the name of another tensor."""
+        kept = set(self.source.chunks) - self.without - {column.lengths for column in self.columns}
+        for column in self.columns:
+            for name in (column.name, f"{column.name}.mask", f"{column.name}.lengths"):
+                if name in kept and name != column.lengths:
+                    raise BatchPlanError(
+                        f"pad: the padded {column.name} needs the name {name}, which is taken"
+                    )
+
+
+def pads_of(pad: Pad | float | Mapping[str, Pad | float], record: Record) -> dict[str, Pad]:
+    """How each column is padded: a number stands for `Pad(number)`, and without a name it is the only list column."""
+    if not isinstance(pad, Mapping):
+        lengths = planned_lengths(record, None, "pad")
+        assert lengths is not None  # or planned_lengths has raised
+        pad = {lengths.removesuffix(".lengths"): pad}
+    return {name: each if isinstance(each, Pad) else Pad(each) for name, each in pad.items()}
+
+
+def _column(source: RowSource, name: str, pad: Pad) -> PaddedColumn:
+    """What `name` stands for; an error where it is not a list column of numbers."""
+    parents = source.parents
+    values = f"{name}.values" if f"{name}.values" in parents else name
+    if f"{name}.values.lengths" in parents:
+        raise BatchPlanError(
+            f"pad: {name} holds lists of lists, expected lists of numbers\n"
+            "  join or reduce the inner lists in prepare"
         )
-        parents |= {name: None, f"{name}.mask": None}
-    return replace(record, tensors=tensors, parents=parents)
+    if values not in parents:
+        raise UnknownColumnError(
+            f"pad: there is no list column {name!r}{nearest(name, _columns(parents))}; "
+            f"there are {', '.join(_columns(parents)) or 'none'}"
+        )
+    lengths = parents[values]
+    if lengths is None:
+        raise BatchPlanError(f"pad: {name} has one entry a row, expected a list column of numbers")
+    if parents[lengths] is not None:
+        raise BatchPlanError(f"pad: {name} is a list inside of lists, expected lists of numbers")
+    dtype = source.chunks[values].dtype
+    if dtype.kind not in "biuf":
+        raise BatchPlanError(f"pad: {name} holds {dtype}, expected numbers")
+    target = dtype if pad.dtype is None else pad.dtype
+    return PaddedColumn(values, lengths, name, pad, target, cast_scalar("Pad: value", pad.value, target))
+
+
+def _columns(parents: Mapping[str, str | None]) -> list[str]:
+    """The names that may be padded: list columns, and tensors that have rows below the record's rows."""
+    below = [name for name, parent in parents.items() if parent is not None and parents[parent] is None]
+    return [name.removesuffix(".values") for name in below if not name.endswith(".lengths")]
+
+
+def _number_dtype(dtype: Any) -> DType:
+    try:
+        found: DType = np.dtype(dtype).newbyteorder("=")
+    except TypeError:
+        raise OpTypeError(f"Pad: dtype is {dtype!r}, expected a dtype of numbers such as 'int64'") from None
+    if found.kind not in "biuf":
+        raise OpTypeError(f"Pad: dtype is {found}, expected one of numbers")
+    return found

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
-from seqflow.loader.window_rows import WindowRows
 from seqflow.record import Record
+
+if TYPE_CHECKING:
+    from seqflow.loader.window_rows import WindowRows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

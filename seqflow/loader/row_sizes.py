@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
-from seqflow.loader.window_rows import WindowRows
 from seqflow.record import Record
+
+if TYPE_CHECKING:
+    from seqflow.loader.window_rows import WindowRows
 
 
 def row_sizes(rows: WindowRows, lengths: str) -> Array:

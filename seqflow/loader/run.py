@@ -20,6 +20,7 @@ from seqflow.loader.streams import Place
 from seqflow.loader.workers import Task, Workers
 from seqflow.net import Net
 from seqflow.record import Record, slice_rows
+from seqflow.record.batch_memory import BatchMemory
 
 _MOST_BATCHES = 8
 _MOST_CELLS = 1 << 18
@@ -49,6 +50,8 @@ class Made:
     size: BatchSize
     batch: Record | None
     error: BaseException | None = None
+    memory: BatchMemory | None = None
+    """Where the batch lies, to be used again after it."""
 
 
 class Waiting(Exception):
@@ -74,6 +77,7 @@ class Run:
         handler: BadRowHandler,
         crossing: Crossing | None,
         handed_out: Callable[[Run, Turn], None],
+        reuse: bool,
     ) -> None:
         self.recipe, self.epoch, self.rotation, self.deal = recipe, epoch, rotation, deal
         self._reader, self._workers, self._stats, self._handler = reader, workers, stats, handler
@@ -84,6 +88,8 @@ class Run:
         self._ahead: deque[Task[list[Made]]] = deque()
         self._counted: set[Spot] = set()
         self._first = True
+        self._reuse = reuse
+        self._free: list[BatchMemory] = []
         self.next_round = start
 
     def __iter__(self) -> Iterator[Record]:
@@ -102,9 +108,12 @@ class Run:
                     raise made.error
                 batch = self._finish(made)
                 self._hand_out(made)
+                memory = made.memory
                 del made
                 yield batch
                 del batch  # the consumer may drop it before the next one is made
+                if memory is not None:
+                    self._free.append(memory)
                 self._make_ahead()
 
     def _finish(self, made: Made) -> Record:
@@ -238,19 +247,29 @@ class Run:
         made = []
         for turn in turns:
             started = perf_counter()
+            memory = self._memory()
             try:
-                size, batch = self._make(turn)
+                size, batch = self._make(turn, memory)
                 if isinstance(self.recipe.net, Net):
                     batch = self._run_net(turn, batch)
             except BaseException as error:
                 made.append(Made(turn, BatchSize(0, 0, 0), None, error))
                 break
             self._stats.add_making(perf_counter() - started)
-            made.append(Made(turn, size, batch))
+            made.append(Made(turn, size, batch, None, memory))
         return made
 
-    def _make(self, turn: Turn) -> tuple[BatchSize, Record]:
-        batch = turn.batches.make(turn.number)
+    def _memory(self) -> BatchMemory | None:
+        """Memory that no batch is in any more, where batches may share it."""
+        if not self._reuse:
+            return None
+        try:
+            return self._free.pop()
+        except IndexError:
+            return BatchMemory()
+
+    def _make(self, turn: Turn, memory: BatchMemory | None) -> tuple[BatchSize, Record]:
+        batch = turn.batches.make(turn.number, memory)
         return self._size(turn), slice_rows(batch, 0, 0) if turn.empty else batch
 
     def _run_net(self, turn: Turn, batch: Record) -> Record:

@@ -99,7 +99,7 @@ def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> No
         before, after = then.get(name), now.get(name)
         if before == after:
             continue
-        if name == "data" and isinstance(before, Mapping):
+        if name == "data" and isinstance(before, Mapping) and isinstance(after, Mapping):
             differing = [key for key in dict.fromkeys([*after, *before]) if before.get(key) != after.get(key)]
             key = (
                 "files" if "files" in differing else differing[0]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
-from seqflow.loader.window_rows import WindowRows
 from seqflow.record import Record
+from seqflow.record.batch_memory import BatchMemory
+
+if TYPE_CHECKING:
+    from seqflow.loader.window_rows import WindowRows
 
 
 class BatchSize(NamedTuple):
@@ -36,7 +39,9 @@ class WindowBatches(Protocol):
 
     def size(self, number: int) -> BatchSize: ...
 
-    def make(self, number: int) -> Record: ...
+    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
+        """The batch, in `memory` where that is given, until it is used again."""
+        ...
 
     def empty(self) -> Record:
         """A batch without rows, with the tensors that all batches have."""
@@ -119,8 +124,8 @@ class RowBatches:
     def size(self, number: int) -> BatchSize:
         return self.sizes[number]
 
-    def make(self, number: int) -> Record:
-        return self._take(slice(int(self.spans.starts[number]), int(self.spans.stops[number])))
+    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
+        return self._take(slice(int(self.spans.starts[number]), int(self.spans.stops[number])), memory)
 
     def empty(self) -> Record:
         return self._take(slice(0, 0))
@@ -130,8 +135,8 @@ class RowBatches:
         chosen = slice(start, stop) if row is None else slice(start + row, start + row + 1)
         return self.rows.numbers(chosen if self.order is None else self.order[chosen])
 
-    def _take(self, chosen: slice) -> Record:
-        return self.rows.take(chosen if self.order is None else self.order[chosen])
+    def _take(self, chosen: slice, memory: BatchMemory | None = None) -> Record:
+        return self.rows.take(chosen if self.order is None else self.order[chosen], memory)
 
 
 class NoBatches:
@@ -145,7 +150,7 @@ class NoBatches:
     def size(self, number: int) -> BatchSize:
         raise IndexError(number)
 
-    def make(self, number: int) -> Record:
+    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
         raise IndexError(number)
 
     def empty(self) -> Record:

@@ -9,9 +9,10 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
-from seqflow.loader.padding import Pad, pad_columns
-from seqflow.record import Record, concat_records, nbytes, slice_rows
-from seqflow.record.gathering import gather_rows
+from seqflow.loader.padding import Pad, Padding
+from seqflow.record import Record, nbytes, slice_rows
+from seqflow.record.batch_memory import BatchMemory
+from seqflow.record.gathering import RowSource
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,12 +20,25 @@ class WindowRows:
     """The rows of some records, one record after another or in another order.
 
     `order[i]` is the number of row i, counted over the records in turn; None where it is i. The records are not
-    joined: batches are gathered straight from them, with the columns of `pad` padded.
+    joined: batches are gathered straight from them, with the columns of `pads` padded. Threads may share it.
     """
 
     records: Sequence[Record]
     order: Array | None = None
-    pad: Mapping[str, Pad] = field(default_factory=dict)
+    pads: Mapping[str, Pad] = field(default_factory=dict)
+    _source: RowSource | None = field(default=None, repr=False)
+    _padding: Padding | None = field(init=False, repr=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self._source is None and self.records:
+            object.__setattr__(self, "_source", RowSource(self.records))
+        if self.pads and self.records:
+            object.__setattr__(self, "_padding", Padding(self.source, self.pads))
+
+    @property
+    def source(self) -> RowSource:
+        assert self._source is not None
+        return self._source
 
     @property
     def num_rows(self) -> int:
@@ -38,49 +52,49 @@ class WindowRows:
 
     def tensor(self, name: str) -> Array:
         """A tensor that has an entry for each row, in order."""
-        parts = [record[name] for record in self.records]
-        joined: Array = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        joined = self.source.tensor(name)
         return joined if self.order is None else kernels.gather(joined, self.order)
 
     def numbers(self, rows: Array | slice) -> Array:
-        """The numbers of rows, counted over the records in turn."""
+        """The numbers of rows, counted over the records in turn, from their places in the order."""
         if self.order is not None:
             return self.order[rows]
-        return np.arange(self.num_rows)[rows] if isinstance(rows, slice) else rows
+        return np.arange(*rows.indices(self.num_rows)) if isinstance(rows, slice) else rows
 
-    def take(self, rows: Array | slice) -> Record:
-        """Rows by their place in the order, repeats allowed, with everything below them.
+    def take(self, rows: Array | slice, memory: BatchMemory | None = None) -> Record:
+        """Rows by their place in the order, repeats allowed, with everything below them, padded where asked for.
 
-        Consecutive rows of one record are views of it.
+        Consecutive rows of one record are views of it. All else is in `memory` where that is given, until it is
+        used again.
         """
+        if self._padding is not None:
+            return self._padding.take(self.numbers(rows), memory)
         if isinstance(rows, slice) and self.order is None:
-            record = concat_records(self._slices(rows))
-        else:
-            record = gather_rows(self.records, self.numbers(rows))
-        return pad_columns(record, self.pad) if self.pad else record
+            start, stop, _ = rows.indices(self.num_rows)
+            return self.source.slice(start, stop)
+        return self.source.take(self.numbers(rows), memory)
 
     def part(self, start: int, stop: int) -> WindowRows:
         """The rows start … stop - 1 of the order."""
-        if self.order is None:
-            return replace(self, records=self._slices(slice(start, stop)))
-        return replace(self, order=self.order[start:stop])
+        if self.order is not None:
+            return replace(self, order=self.order[start:stop])
+        if (start, stop) == (0, self.num_rows):
+            return self
+        ends = np.cumsum([record.num_rows for record in self.records])
+        spans = [(max(start - first, 0), min(stop, end) - first)
+                 for first, end in zip([0, *ends[:-1]], ends, strict=True)]  # fmt: skip
+        found = [
+            slice_rows(record, low, high)
+            for record, (low, high) in zip(self.records, spans, strict=True)
+            if low < high
+        ]
+        return replace(self, records=found or [slice_rows(self.records[0], 0, 0)], _source=None)
 
     def joined(self, other: WindowRows) -> WindowRows:
         """The rows of both."""
         records = (*self.records, *other.records)
-        if self.order is None and other.order is None:
-            return replace(self, records=records)
-        count = sum(record.num_rows for record in self.records)
-        order = np.concatenate([self.numbers(slice(None)), other.numbers(slice(None)) + count])
-        return replace(self, records=records, order=order)
-
-    def _slices(self, rows: slice) -> list[Record]:
-        """Consecutive rows as views, one for each record that has some of them."""
-        start, stop, _ = rows.indices(self.num_rows)
-        found: list[Record] = []
-        for record in self.records:
-            low, high = max(start, 0), min(stop, record.num_rows)
-            if low < high or (not found and record is self.records[-1]):
-                found.append(slice_rows(record, min(low, high), high))
-            start, stop = start - record.num_rows, stop - record.num_rows
-        return found
+        order = None
+        if self.order is not None or other.order is not None:
+            count = self.source.num_rows
+            order = np.concatenate([self.numbers(slice(None)), other.numbers(slice(None)) + count])
+        return replace(self, records=records, order=order, _source=None)

@@ -1,15 +1,136 @@
-"""Rows gathered from several records at once."""
+"""RowSource: batches of rows from several records, which are not joined for that."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-from seqflow.record.record import Record
-from seqflow.record.rows import concat_records, take_rows
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import ProviderError
+from seqflow.kernels import ChunkedRows
+from seqflow.record.batch_memory import BatchMemory
+from seqflow.record.record import Record, Tensor
+from seqflow.record.rows import check_alike, concat_records, one_dictionary, row_indices, slice_rows
+
+
+class Spans(NamedTuple):
+    """The first of the rows below each of some rows, counted over all records, and how many there are."""
+
+    starts: Tensor
+    sizes: Tensor
+
+
+class RowSource:
+    """The rows of several records, numbered from one to the next; batches of them are gathered with `take`.
+
+    The records must have the same tensors, of the same dtypes and row shapes, under the same lengths, or
+    ProviderError is raised. Values stay where they are. Offsets are computed once, and dictionary codes are
+    renumbered where the dictionaries differ. Threads may share it.
+    """
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        if not records:
+            raise ProviderError("there is no record to take rows from")
+        for other in records[1:]:
+            check_alike(records[0], other)
+        self.records = _with_one_dictionary(records)
+        self.first_rows: list[int] = [0, *np.cumsum([record.num_rows for record in records]).tolist()]
+        self.chunks = {name: ChunkedRows([record[name] for record in self.records]) for name in records[0]}
+        described = {parent for parent in self.parents.values() if parent is not None}
+        self.offsets = {name: kernels.lengths_to_offsets(self.tensor(name)) for name in described}
+
+    @property
+    def parents(self) -> Mapping[str, str | None]:
+        return self.records[0].parents
+
+    @property
+    def num_rows(self) -> int:
+        return self.first_rows[-1]
+
+    def tensor(self, name: str) -> Tensor:
+        """A tensor of all records, joined; of one record as it is."""
+        arrays = [record[name] for record in self.records]
+        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
+
+    def take(self, rows: Any, memory: BatchMemory | None = None, *, without: Collection[str] = ()) -> Record:
+        """The rows `rows[K]`, in this order, repeats allowed, with everything below them, in arrays of their own.
+
+        These are in `memory` where it is given, until it is used again. The tensors `without` are left out.
+        Raises OpIndexError for a row outside 0 ≤ row < num_rows.
+        """
+        rows = self.checked(rows)
+        once, spans = np.ones(len(rows), np.int64), dict[str, Spans]()
+        tensors = {}
+        for name, chunks in self.chunks.items():
+            if name in without:
+                continue
+            parent = self.parents[name]
+            starts, sizes = (rows, once) if parent is None else self.spans(parent, rows, spans)
+            out = None
+            if memory is not None:
+                out = memory.empty(name, (int(sizes.sum()), *chunks.row_shape), chunks.dtype)
+            tensors[name] = kernels.gather_slices(chunks, starts, sizes, out=out)
+        return self.record(tensors, {name: self.parents[name] for name in tensors}, len(rows))
+
+    def slice(self, start: int, stop: int) -> Record:
+        """The rows start … stop - 1, with everything below them: views where one record has them all.
+
+        Limits are Python's, as in `slice_rows`.
+        """
+        start, stop, _ = slice(start, stop).indices(self.num_rows)
+        parts = [
+            slice_rows(record, max(start - first, 0), min(stop, end) - first)
+            for record, (first, end) in zip(self.records, pairwise(self.first_rows), strict=True)
+            if first < stop and start < end
+        ]
+        return concat_records(parts or [slice_rows(self.records[0], 0, 0)])
+
+    def checked(self, rows: Any) -> Tensor:
+        """Rows as int64 indices; OpIndexError where they are none."""
+        return row_indices(rows, self.num_rows, "take")
+
+    def spans(self, lengths: str, rows: Tensor, found: dict[str, Spans] | None = None) -> Spans:
+        """The rows of the tensors that `lengths` describes, below each of `rows`; `found` has those known."""
+        found = {} if found is None else found
+        if lengths not in found:
+            offsets, parent = self.offsets[lengths], self.parents[lengths]
+            first, count = (rows, 1) if parent is None else self.spans(parent, rows, found)
+            starts = kernels.gather(offsets, first)
+            found[lengths] = Spans(starts, kernels.gather(offsets, first + count) - starts)
+        return found[lengths]
+
+    def record(
+        self, tensors: Mapping[str, Tensor], parents: Mapping[str, str | None], num_rows: int
+    ) -> Record:
+        """A record with the schema and the dictionaries of these."""
+        first = self.records[0]
+        dictionaries = {name: first.dictionaries[name] for name in first.dictionaries if name in tensors}
+        return Record(tensors, parents, num_rows, first.schema, dictionaries)
 
 
 def gather_rows(records: Sequence[Record], rows: Any) -> Record:
     """The rows `rows[K]`, counted over the records one after another, with everything below them, in new arrays.
 
-    The same as `take_rows(concat_records(records), rows)`. Raises OpIndexError for a row outside them.
+    The same as `take_rows(concat_records(records), rows)`. For more than one batch, use a RowSource.
     """
-    return take_rows(concat_records(records), rows)
+    return RowSource(records).take(rows)
+
+
+def _with_one_dictionary(records: Sequence[Record]) -> list[Record]:
+    """The records, with codes renumbered to one dictionary for each tensor of codes."""
+    records = list(records)
+    for name in records[0].dictionaries:
+        codes, merged = one_dictionary(
+            [record[name] for record in records], [record.dictionaries[name] for record in records]
+        )
+        records = [
+            replace(
+                record,
+                tensors={**record.tensors, name: each},
+                dictionaries={**record.dictionaries, name: merged},
+            )
+            for record, each in zip(records, codes, strict=True)
+        ]
+    return records

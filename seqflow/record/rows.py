@@ -59,7 +59,7 @@ def take_rows(record: Record, indices: Any) -> Record:
 
     Raises OpIndexError for an index outside 0 ≤ i < num_rows.
     """
-    rows = _row_indices(indices, record.num_rows)
+    rows = row_indices(indices, record.num_rows, "take_rows")
     spans: dict[str, Span] = {}
     tensors = {}
     for name, tensor in record.tensors.items():
@@ -94,7 +94,7 @@ def concat_records(records: Sequence[Record]) -> Record:
     if len(records) == 1:
         return first
     for other in records[1:]:
-        _check_alike(first, other)
+        check_alike(first, other)
     tensors, dictionaries = concat_tensors(
         [record.tensors for record in records], [record.dictionaries for record in records]
     )
@@ -150,16 +150,17 @@ def _cuts_below(lengths: Tensor, cuts: Sequence[int]) -> list[int]:
     return [0, *accumulate(sums)]
 
 
-def _row_indices(indices: Any, num_rows: int) -> Tensor:
+def row_indices(indices: Any, num_rows: int, caller: str) -> Tensor:
+    """Indices of rows as int64; OpIndexError where they are none."""
     rows: Tensor = np.asarray(indices, dtype=np.int64 if len(indices) == 0 else None)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise OpIndexError(
-            f"take_rows: indices must be a 1-D integer array, not {rows.dtype}{list(rows.shape)}"
+            f"{caller}: indices must be a 1-D integer array, not {rows.dtype}{list(rows.shape)}"
         )
     wrong = np.flatnonzero((rows < 0) | (rows >= num_rows))
     if len(wrong):
         at = int(wrong[0])
-        raise OpIndexError(f"take_rows: indices[{at}] = {rows[at]} is outside [0, {num_rows})")
+        raise OpIndexError(f"{caller}: indices[{at}] = {rows[at]} is outside [0, {num_rows})")
     return rows.astype(np.int64, copy=False)
 
 
@@ -170,16 +171,15 @@ def _take_slices(tensor: Tensor, starts: Tensor, sizes: Tensor) -> Tensor:
     return target
 
 
-def _check_alike(first: Record, other: Record) -> None:
+def check_alike(first: Record, other: Record) -> None:
+    """ProviderError unless both have the same tensors, of the same dtypes and row shapes, under the same lengths."""
     if dict(first.parents) != dict(other.parents):
-        raise ProviderError(
-            f"concat_records: one record has the tensors {', '.join(first)}, another {', '.join(other)}"
-        )
+        raise ProviderError(f"one record has the tensors {', '.join(first)}, another {', '.join(other)}")
     for name, tensor in first.tensors.items():
         found = other.tensors[name]
         if found.dtype != tensor.dtype or found.shape[1:] != tensor.shape[1:]:
             raise ProviderError(
-                f"concat_records: {name} is {tensor.dtype}{_row(tensor)} in one record and "
+                f"{name} is {tensor.dtype}{_row(tensor)} in one record and "
                 f"{found.dtype}{_row(found)} in another"
             )
 

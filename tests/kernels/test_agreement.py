@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from seqflow.kernels import KernelError, PackingPlan
+from seqflow.kernels import ChunkedRows, KernelError, PackingPlan
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 each_isa = settings(
@@ -513,3 +513,56 @@ def test_variances(native, data, ddof):
 def test_grouping_rows(native, data, num_groups):
     ids = data.draw(indices_into(num_groups))
     assert_same(outcome(native.group_rows, ids, num_groups), outcome(reference.group_rows, ids, num_groups))
+
+
+@st.composite
+def chunked_slices(draw, dtypes):
+    """Several arrays, and slices of which most are inside one of them."""
+    first = draw(row_arrays(dtypes))
+    generator = np.random.default_rng(len(first))
+    others = [
+        styled(draw, random_array(generator, (count, *first.shape[1:]), first.dtype))
+        for count in draw(st.lists(st.integers(0, 9), max_size=3))
+    ]
+    arrays = [first, *others]
+    firsts = np.cumsum([0, *map(len, arrays)])
+    starts, sizes = [], []
+    for _ in range(draw(st.integers(0, 9))):
+        at = draw(st.integers(0, len(arrays) - 1))
+        start = draw(st.integers(0, len(arrays[at])))
+        starts.append(int(firsts[at]) + start)
+        sizes.append(draw(st.integers(0, len(arrays[at]) - start)))
+    if starts and draw(st.integers(0, 5)) == 0:
+        bad = draw(st.sampled_from([-1, 3, 50, 2**62, 2**63 - 1, -(2**63)]))
+        draw(st.sampled_from([starts, sizes]))[draw(st.integers(0, len(starts) - 1))] = bad
+    return arrays, styled(draw, np.array(starts, np.int64)), styled(draw, np.array(sizes, np.int64))
+
+
+@each_isa
+@given(data=st.data())
+def test_gathering_slices_agrees(native, data):
+    arrays, starts, sizes = data.draw(chunked_slices(PLAIN))
+    chunks = ChunkedRows(arrays)
+    expected = outcome(reference.gather_slices, chunks, starts, sizes)
+    assert_same(outcome(native.gather_slices, chunks, starts, sizes), expected)
+    if isinstance(expected, np.ndarray):
+        assert_same(
+            native.gather_slices(chunks, starts, sizes, out=np.empty_like(expected, order="C")), expected
+        )
+
+
+@each_isa
+@given(data=st.data(), side=st.sampled_from(["right", "left"]), truncate=st.booleans())
+def test_padding_slices_agrees(native, data, side, truncate):
+    arrays, starts, sizes = data.draw(chunked_slices(NUMBERS))
+    chunks, width = ChunkedRows(arrays), data.draw(st.integers(0, 70))
+    dtype = data.draw(st.sampled_from([None, *map(np.dtype, NUMBERS)]))
+    mask, expected_mask = np.zeros((2, len(sizes), width), bool)
+    named = {"truncate": truncate, "dtype": dtype}
+    expected = outcome(
+        reference.pad_slices, chunks, starts, sizes, width, 1, side, **named, mask=expected_mask
+    )
+    found = outcome(native.pad_slices, chunks, starts, sizes, width, 1, side, **named, mask=mask)
+    assert_same(found, expected)
+    if isinstance(expected, np.ndarray):
+        assert_same(mask, expected_mask)

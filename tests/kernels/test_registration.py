@@ -14,7 +14,7 @@ from seqflow.kernels.dispatch import KERNELS, Kernel, extension
 from seqflow.kernels.stub import stub
 
 NOT_KERNELS = {
-    "enter_single_thread", "isa", "isas", "leave_single_thread", "num_threads", "quick_check_lengths", "set_isa",
+    "enter_single_thread", "hold_rows", "isa", "isas", "leave_single_thread", "num_threads", "quick_check_lengths", "set_isa",
     "set_num_threads",
 }  # fmt: skip
 MODULES = [

@@ -252,7 +252,7 @@ def test_what_is_no_state_is_refused(folder, state):
             r"rows are shuffled in windows of 100 B\n  raise window to \d+ bytes",
         ),
         ({"streams": 100, "window": 300}, "streams = 100 needs as many windows, but the data are 24"),
-        ({"streams": 2, "window": 300, "batch": sf.Packed(8)}, "give steps_per_epoch"),
+        ({"streams": 2, "window": 300, "batch": sf.Packed(8)}, "give .* steps_per_epoch"),
         (
             {"steps_per_epoch": 1000},
             "stream 0 of 1 ends after 1 batches, but an epoch of 1000 batches needs more",
@@ -353,3 +353,18 @@ def test_take_leaves_the_loader_where_it_is(folder):
     assert sequence(loader)[:2] == some
     assert len(loader.take(100)) == 5
     assert loader.epoch == 1
+
+
+@pytest.mark.parametrize("threads", [0, 3])
+@pytest.mark.parametrize("plan", ["rows", "tokens"])
+def test_padded_batches_may_share_memory(folder, threads, plan):
+    options = {"shuffle": True, "batch": PLANS[plan], "pad": {"tokens": sf.Pad(-1, dtype="int64")}, "window": 700}
+    fresh = list(sf.Loader(folder, **options))
+    seen = []
+    for batch, expected in zip(sf.Loader(folder, **options, reuse=True, threads=threads), fresh, strict=True):
+        assert content(batch) == content(expected)
+        assert batch["tokens"].dtype == np.int64
+        assert batch["tokens"].flags.writeable
+        assert np.array_equal(batch["tokens.mask"], batch["tokens"] != -1)
+        seen.append(batch["tokens"].ctypes.data)
+    assert len(set(seen)) < len(seen)

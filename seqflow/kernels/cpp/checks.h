@@ -12,7 +12,7 @@ namespace seqflow {
 struct Fault {
   const char *kind;
   const char *argument;  // null where that function takes none
-  int64_t numbers[4];
+  int64_t numbers[5];
   int count;
   const char *owner = nullptr;
 };

@@ -32,6 +32,7 @@ NB_MODULE(_native, module) {
   module.def("num_threads", num_threads);
   module.def("enter_single_thread", enter_single_thread);
   module.def("leave_single_thread", leave_single_thread);
+  bind_chunks(module);
   bind_groups(module);
   bind_lengths(module);
   bind_moves(module);

@@ -136,6 +136,7 @@ void bind_kernel(nb::module_ &module, const char *name, nb::object (*function)(A
 }
 
 // The bindings of each family of kernels.
+void bind_chunks(nb::module_ &module);
 void bind_groups(nb::module_ &module);
 void bind_lengths(nb::module_ &module);
 void bind_moves(nb::module_ &module);
