@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seqflow import auto, caffe2, ops, providers
     from seqflow.executor import run
     from seqflow.expression import Expression
-    from seqflow.loader import BadRows, Loader, Packed, Pad, Rows, Shuffle, TokenBudget
+    from seqflow.loader import BadRows, Buckets, Loader, Packed, Pad, Rows, Shuffle, TokenBudget
     from seqflow.net import Net
     from seqflow.providers import open
     from seqflow.record.from_arrow import from_arrow
@@ -40,6 +40,7 @@ registry.load_on_first_look("seqflow.ops")
 
 __all__ = [
     "BadRows",
+    "Buckets",
     "Dimension",
     "Expression",
     "ExpressionError",
@@ -78,6 +79,7 @@ __all__ = [
 
 _ON_FIRST_USE = {
     "BadRows": "loader",
+    "Buckets": "loader",
     "Dimension": "shape",
     "Expression": "expression",
     "Loader": "loader",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.job.declared import check_declared_lengths
@@ -11,14 +12,18 @@ from seqflow.job.job import Job
 from seqflow.job.running import open_loader
 from seqflow.job.source_bounds import SourceBounds
 from seqflow.job.targets import check_targets
-from seqflow.loader import Loader, Packed, Rows, TokenBudget
-from seqflow.loader.packing import most_rows
+from seqflow.loader import Buckets, Loader, Packed, Rows, TokenBudget
+from seqflow.loader.packing import most_rows, packed_columns
+from seqflow.loader.window_rows import WindowRows
 from seqflow.net import Net, NetInference
 from seqflow.output import open_output
 from seqflow.record import Record, from_arrow, to_arrow
 from seqflow.shape import Dimension, DimensionLike
 from seqflow.signature import Described, OwnRows
 from seqflow.tensor import TensorSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Specs = dict[str, TensorSpec]
 Limits = dict[DimensionLike, int]
@@ -98,16 +103,19 @@ def batch_specs(
         name: spec.rows.by if isinstance(spec.rows, Described) and spec.rows.by in rows else None
         for name, spec in rows.items()
     }
-    plan = loader.batch
-    name = loader.planned_lengths(_empty(rows, parents))
+    plan = loader.batch.plan if isinstance(loader.batch, Buckets) else loader.batch
+    empty = _empty(rows, parents, loader.source.schema)
+    name = loader.planned_lengths(empty)
     limits: Limits = {Dimension.max_of(other): longest[other] for other in rows if other in longest}
     total, sums = _totals(rows, parents, bounds)
     if isinstance(plan, Packed):
         most = plan.rows if name not in sums else min(plan.rows, most_rows(sums[name], plan.capacity))
         own = Dimension.symbol("rows", 0, most)
-        specs = {} if name is None else _packed(rows, parents, plan, name, own)
+        specs = {} if name is None else _packed(rows, empty, plan, name, own)
         limits |= {Dimension.max_of(of): plan.capacity for of in ("pieces", "piece_lengths")}
     else:
+        splits = isinstance(plan, TokenBudget) and plan.oversize == "split"  # one row makes several
+        total, sums = (None, {}) if splits else (total, sums)
         own = Dimension.symbol("batch", 0, plan.n if isinstance(plan, Rows) else plan.max_rows or total)
         specs = _specs(rows, parents, own)
         limits |= {Dimension.sum_of(other): most for other, most in sums.items()}
@@ -159,7 +167,7 @@ def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
     ][1:]
 
 
-def _empty(rows: Specs, parents: Mapping[str, str | None]) -> Record:
+def _empty(rows: Specs, parents: Mapping[str, str | None], schema: pa.Schema) -> Record:
     """A record without rows that has these tensors; unknown sizes become their least."""
     import numpy as np
 
@@ -167,20 +175,20 @@ def _empty(rows: Specs, parents: Mapping[str, str | None]) -> Record:
         name: np.empty([0, *(d.min_length for d in (spec.shape.dimensions or ())[1:])], spec.dtype)
         for name, spec in rows.items()
     }
-    return Record(tensors, dict(parents), 0)
+    return Record(tensors, dict(parents), 0, schema)
 
 
-def _packed(
-    rows: Specs, parents: Mapping[str, str | None], plan: Packed, lengths: str, own: Dimension
-) -> Specs:
+def _packed(rows: Specs, empty: Record, plan: Packed, lengths: str, own: Dimension) -> Specs:
     """Each packed row has a number of pieces; other columns of the source have a row for each piece."""
     space = OwnRows("the packed rows")
+    packed = packed_columns(plan, WindowRows((empty,)), lengths)
     specs = {
-        name.removesuffix(".values"): TensorSpec(
-            rows[name].dtype, [own, plan.capacity, *_inner(name, rows[name])], space
+        column.name: TensorSpec(
+            rows[column.tensor].dtype,
+            [own, plan.capacity, *_inner(column.tensor, rows[column.tensor])],
+            space,
         )
-        for name, parent in parents.items()
-        if parent == lengths
+        for column in packed
     }
     for name in ("segment_ids", "position_ids"):
         specs[name] = TensorSpec("int32", [own, plan.capacity], space)
@@ -188,8 +196,9 @@ def _packed(
         specs[name] = TensorSpec("int64", [own], space)
     for name in ("piece_lengths", "sources"):
         specs[name] = TensorSpec("int64", [Dimension.sum_of("pieces")], Described("pieces"))
-    for name, parent in parents.items():
-        if name != lengths and parent != lengths:
+    cut = {name for column in packed for name in (column.tensor, column.lengths)}
+    for name, parent in empty.parents.items():
+        if name not in cut:
             by = parent or "pieces"
             sizes = [Dimension.sum_of(by), *_inner(name, rows[name])]
             specs[name] = TensorSpec(rows[name].dtype, sizes, Described(by))

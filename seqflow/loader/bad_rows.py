@@ -59,18 +59,18 @@ class Rejected:
     rows: pa.Table
     """One for each entry of `bad`."""
     bad: tuple[BadRow, ...]
-    numbers: tuple[int, ...]
-    """Their numbers in the block."""
+    numbers: tuple[int | None, ...]
+    """Their numbers in the block; None where `prepare` made new rows."""
     block: Block
     in_prepare: int
-    """How many of them were read and converted, but not prepared."""
+    """How many of them were read and converted, but not prepared, or not put into a batch."""
 
     @classmethod
     def of(
         cls,
         batch: pa.RecordBatch | pa.Table,
         bad: Sequence[BadRow],
-        numbers: RowNumbers,
+        numbers: RowNumbers | None,
         block: Block,
         *,
         in_prepare: int,
@@ -81,20 +81,23 @@ class Rejected:
         rows = [one.row for one in bad]
         taken = batch.take(pa.array(rows, pa.int64()))
         table = taken if isinstance(taken, pa.Table) else pa.Table.from_batches([taken])
-        return cls(table, tuple(bad), tuple(int(numbers[row]) for row in rows), block, in_prepare)
+        in_block = tuple(None if numbers is None else int(numbers[row]) for row in rows)
+        return cls(table, tuple(bad), in_block, block, in_prepare)
 
     @property
     def count(self) -> int:
         """How many rows they are: one may be bad in several columns."""
-        return len(set(self.numbers))
+        return len({one.row for one in self.bad})
 
     def error(self) -> ProviderError:
         """The error for the first of them, where bad rows are errors."""
-        first = self.bad[0]
-        return ProviderError(
-            f"{self.block.origin}, block {self.block.index}, row {self.numbers[0]}, column {first.column!r}: "
-            f"{first.reason}"
-        )
+        return bad_row_error(self.bad[0], self.numbers[0], self.block)
+
+
+def bad_row_error(bad: BadRow, number: int | None, block: Block) -> ProviderError:
+    """The error for a bad row, which has this number in its block, or was made by `prepare`."""
+    row = "a row that prepare made" if number is None else f"row {number}"
+    return ProviderError(f"{block.origin}, block {block.index}, {row}, column {bad.column!r}: {bad.reason}")
 
 
 def keep_rows(num_rows: int, bad: Sequence[BadRow]) -> Array:

@@ -17,10 +17,9 @@ from seqflow.loader.state import check_same, describe_transform
 from seqflow.loader.window_rows import WindowRows
 from seqflow.loader.windows import Part, Window
 from seqflow.output.files import FileWriter, Format
-from seqflow.record import Record, from_arrow
+from seqflow.record import from_arrow
 from seqflow.record.damage import reading
 
-_NAME = "rows.lengths"
 Place = tuple[int, int]
 """A block, and the first row of a slice of it."""
 
@@ -41,20 +40,19 @@ class LengthsIndex:
 
     def _count(self, recipe: Recipe, window: Window, epoch: int) -> int:
         lengths = np.concatenate([self.lengths[part.number, part.start] for part in window.parts])
-        record = Record({_NAME: lengths}, {_NAME: None}, len(lengths))
-        rows = WindowRows((record,), recipe.order(window, len(lengths), epoch))
-        return len(recipe.plan(rows, _NAME, window, epoch)) if len(lengths) else 0
+        order = recipe.order(window, len(lengths), epoch)
+        return recipe.batch.count(lengths if order is None else lengths[order])
 
 
 def lengths_of(recipe: Recipe, part: PreparedPart) -> Array:
     """The sizes that the rows of a part are planned on; 0 for each where no column is planned."""
-    from seqflow.loader.row_sizes import row_sizes
-
     found = []
     for record in part.records:
         name = recipe.planned_lengths(record)
         found.append(
-            np.zeros(record.num_rows, np.int64) if name is None else row_sizes(WindowRows((record,)), name)
+            np.zeros(record.num_rows, np.int64)
+            if name is None
+            else recipe.batch.row_sizes(WindowRows((record,)), name)
         )
     return np.concatenate(found) if found else np.zeros(0, np.int64)
 
@@ -65,6 +63,7 @@ def index_key(recipe: Recipe, parts: Sequence[Part], data: Mapping[str, Any]) ->
         "columns": None if recipe.columns is None else list(recipe.columns),
         "prepare": describe_transform(recipe.prepare),
         "lengths": recipe.batch.lengths,
+        "cut together": list(recipe.batch.columns or ()),
         "fill": repr(recipe.fill),
         "valid": recipe.valid,
         "bad_rows": "left out" if recipe.keeps_going else "raise",

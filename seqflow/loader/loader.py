@@ -348,6 +348,7 @@ class Loader:
         rows = [[window.num_rows for window in stream] for stream in dealt]
         if (
             not isinstance(self.batch, Rows)
+            or self.batch.filters
             or self.bad_rows.policy != "raise"
             or any(None in stream for stream in rows)
             or not self._keeps_rows()

@@ -1,165 +1,121 @@
-"""Packed: put several sequences into each row of a fixed size, window by window."""
+"""Packed: put several sequences into each row of a fixed size."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import LodError, OpError
-from seqflow.kernels import PackingPlan
+from seqflow.errors import BatchPlanError, OpError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.batching import Rows, at_least_one, batches
+from seqflow.loader.batching import Rows
+from seqflow.loader.counts import at_least_one, check_lengths_between
+from seqflow.loader.cut_columns import cut_tensors, long_rows, unequal_rows, usable_sizes
 from seqflow.loader.order import permutation
-from seqflow.loader.pieces import Elements
-from seqflow.loader.row_sizes import row_sizes
-from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes
+from seqflow.loader.packed_batches import MADE, PackedBatches, PackedColumn
+from seqflow.loader.row_selection import Oversize, RowSelection, check_oversize
+from seqflow.loader.window_batches import SpanSizes, kept_spans
 from seqflow.loader.window_rows import WindowRows
 from seqflow.ops.shared.scalars import cast_scalar
-from seqflow.record import Record, concat_records, nbytes, take_rows
-from seqflow.record.batch_memory import BatchMemory
 
 
 @dataclass(frozen=True, slots=True)
 class Packed:
     """Rows of `capacity` elements, packed full; see `ops.pack_rows` for the strategies.
 
-    The rows of a window are packed together, and their packed rows, in a random order, make batches of `rows`.
-    `value` fills what is left of a row. Nothing is lost: a sequence longer than `capacity` is cut.
+    `columns` are cut and packed alike: each row has equally many elements in all of them. By default they are all
+    values under the planned lengths. What is left of a packed row is filled with `value`, or that of the column in
+    `values`. The rows of a window are packed together, and their packed rows, in a random order, make batches of
+    `rows`. Nothing is lost unless asked: a sequence longer than `capacity` is cut into pieces, where `oversize`
+    doesn't say to "truncate" it, to "skip" it, or that it is one of the loader's "bad_rows".
 
-    A batch has each values column of the planned lengths under the column's name, [R, capacity]; `segment_ids`
-    and `position_ids`, [R, capacity]; and for the pieces in each row `pieces` (how many), `piece_lengths` and
-    `sources` (the number of the row each piece comes from, counted over the window, before it is shuffled).
-    `window`, [R], is the number of the window. Other columns of the source rows come along, one entry a piece.
+    A batch has each packed column under its own name, [R, capacity]; `segment_ids` and `position_ids`,
+    [R, capacity]; and for the pieces in each row `pieces` (how many), `piece_lengths` and `sources` (the number of
+    the row each piece comes from, counted over the window, before it is shuffled). `window`, [R], is the number of
+    the window. Columns of one value a row come along, one entry a piece; so do columns that the loader pads. Any
+    other list column is an error. `cu_seqlens(batch)` has the offsets of all pieces.
     """
 
     capacity: int
+    columns: tuple[str, ...] | None = None
+    values: dict[str, float] = field(default_factory=dict)
     strategy: Literal["best_fit", "first_fit", "concat"] = "best_fit"
     rows: int = 64
     """Packed rows of a batch."""
     value: int | float = 0
     drop_last: bool = False
     lengths: str | None = None
-    """The lengths tensor to plan on; the only list column of numbers by default."""
+    """The lengths tensor to plan on; by default of the first of `columns`, or the only list column of numbers."""
+    min_length: int | None = None
+    """Shorter rows are left out, and counted."""
+    max_length: int | None = None
+    """Longer rows are left out, and counted."""
+    oversize: Oversize = "split"
 
     def __post_init__(self) -> None:
-        at_least_one("Packed", capacity=self.capacity, rows=self.rows)
+        at_least_one(
+            "Packed", capacity=self.capacity, rows=self.rows
+        )  # fmt: skip
         if self.capacity >= 2**31:
             raise OpError(f"Packed: capacity is {self.capacity}, expected less than {2**31}")
         if self.strategy not in ("best_fit", "first_fit", "concat"):
             raise OpError(
                 f"Packed: strategy is {self.strategy!r}, expected 'best_fit', 'first_fit' or 'concat'"
             )
+        check_lengths_between("Packed", self.min_length, self.max_length)
+        check_oversize("Packed", self.oversize)
+        if isinstance(self.columns, str):
+            raise OpError(f"Packed: columns is {self.columns!r}, expected a tuple of names")
+        if self.columns is not None:
+            object.__setattr__(self, "columns", tuple(self.columns))
+            if not self.columns:
+                raise OpError("Packed: columns is empty, expected at least one list column")
+            if self.lengths is None:
+                object.__setattr__(self, "lengths", self.columns[0])
+        unknown = [name for name in self.values if self.columns is not None and name not in self.columns]
+        if unknown:
+            raise OpError(f"Packed: values has {unknown[0]!r}, which is not one of columns")
+
+    @property
+    def needs_lengths(self) -> bool:
+        return True
 
     def of_window(
         self, rows: WindowRows, lengths: str | None, key: int, shuffled: bool, window: int
     ) -> PackedBatches:
         """The batches of a window. Packed rows are permuted by `key` whether or not the loader shuffles."""
         assert lengths is not None  # planned_lengths sees to that
-        for record in rows.records[:1]:
-            _refuse_nested(record, lengths)
-        layout = kernels.plan_packing(row_sizes(rows, lengths), self.capacity, self.strategy)
-        return PackedBatches.of(self, rows, lengths, layout, permutation(len(layout.pieces), key), window)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PackedBatches:
-    """Batches of the packed rows of one window."""
-
-    plan: Packed
-    rows: WindowRows
-    lengths: str
-    layout: PackingPlan
-    first: Array
-    """[R + 1]: the first piece of each packed row, in the order of the layout."""
-    order: Array
-    """[R]: the packed rows in the order in which they make batches."""
-    spans: Spans
-    sizes: SpanSizes
-    dropped: BatchSize
-    window: int
-    elements: Elements
-    others: WindowRows
-    """The rows without what is packed."""
-
-    @staticmethod
-    def of(
-        plan: Packed, rows: WindowRows, lengths: str, layout: PackingPlan, order: Array, window: int
-    ) -> PackedBatches:
-        spans = Rows(plan.rows).spans(len(order), None)
+        columns = packed_columns(self, rows, lengths)
+        sizes = self.row_sizes(rows, lengths)
+        selection = self.select(sizes)
+        layout = kernels.plan_packing(selection.pieces.sizes, self.capacity, self.strategy)
+        order = permutation(len(layout.pieces), key)
+        spans = Rows(self.rows).spans(len(order))
         used = kernels.segment_reduce("sum", layout.piece_lengths, layout.pieces)[order]
         counts = spans.stops - spans.starts
-        of_spans = SpanSizes(counts, kernels.segment_reduce("sum", used, counts), counts * plan.capacity)
-        kept = np.flatnonzero(~spans.short) if plan.drop_last else np.arange(len(spans))
-        dropped = of_spans.total(spans.short) if plan.drop_last else BatchSize(0, 0, 0)
-        first = kernels.lengths_to_offsets(layout.pieces)
-        others = WindowRows([_other_columns(record, lengths) for record in rows.records], rows.order)
+        of_spans = SpanSizes(counts, kernels.segment_reduce("sum", used, counts), counts * self.capacity)
+        too_long = long_rows(rows, selection.too_long, sizes, lengths, f"capacity = {self.capacity}")
+        bad = [*unequal_rows(rows, sizes, self.columns, "Packed"), *too_long]
         return PackedBatches(
-            plan, rows, lengths, layout, first, order, spans.take(kept), of_spans.take(kept), dropped, window,
-            Elements.under(rows, lengths), others,
+            rows, columns, self.capacity, window, selection, bad, layout,
+            kernels.lengths_to_offsets(layout.pieces), order, *kept_spans(spans, of_spans, self.drop_last),
         )  # fmt: skip
 
-    def __len__(self) -> int:
-        return len(self.spans)
+    def count(self, sizes: Array) -> int:
+        """The number of batches of a window whose rows have these sizes."""
+        layout = kernels.plan_packing(self.select(sizes).pieces.sizes, self.capacity, self.strategy)
+        return Rows(self.rows).spans(len(layout.pieces)).count(self.drop_last)
 
-    def size(self, number: int) -> BatchSize:
-        return self.sizes[number]
+    def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
+        """The sizes that batches are planned on."""
+        return usable_sizes(rows, lengths, self.columns, "Packed")
 
-    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
-        return self._make(self.order[self.spans.starts[number] : self.spans.stops[number]])
-
-    def empty(self) -> Record:
-        return self._make(self.order[:0])
-
-    def numbers(self, number: int, row: int | None = None) -> Array:
-        start, stop = int(self.spans.starts[number]), int(self.spans.stops[number])
-        packed_rows = self.order[start:stop] if row is None else self.order[start + row : start + row + 1]
-        return self.rows.numbers(self.layout.sources[self._pieces(packed_rows)])
-
-    def _pieces(self, packed_rows: Array) -> Array:
-        """The pieces of some packed rows, by their place in the layout."""
-        pieces = self.layout.pieces[packed_rows]
-        return np.repeat(self.first[packed_rows], pieces) + kernels.lengths_to_positions(pieces)
-
-    def _make(self, packed_rows: Array) -> Record:
-        """The batch of some packed rows. Only their part of the layout is looked at."""
-        pieces, chosen = self.layout.pieces[packed_rows], self._pieces(packed_rows)
-        places, starts, sizes = (part[chosen] for part in self.layout[:3])
-        sources = places if self.rows.order is None else self.rows.order[places]
-        tensors = self._dense(sources, starts, sizes, pieces)
-        tensors |= {"pieces": pieces, "window": np.full(len(pieces), self.window)}
-        tensors |= {"piece_lengths": sizes, "sources": sources}
-        parents: dict[str, str | None] = dict.fromkeys(tensors)
-        parents |= {"piece_lengths": "pieces", "sources": "pieces"}
-        taken = self.others.take(places)
-        tensors |= taken.tensors
-        parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
-        return Record(tensors, parents, len(pieces))
-
-    def _dense(self, sources: Array, starts: Array, sizes: Array, pieces: Array) -> dict[str, Array]:
-        """The packed columns, `segment_ids` and `position_ids`."""
-        ends = kernels.lengths_to_offsets(sizes)
-        layout = PackingPlan(np.arange(len(sizes)), np.zeros_like(sizes), sizes, pieces)
-        tensors: dict[str, Array] = {}
-        record = self.rows.records[0]
-        for name, parent in record.parents.items():
-            if parent == self.lengths:
-                tensor = record[name]
-                flat = np.empty((int(ends[-1]), *tensor.shape[1:]), tensor.dtype)
-                self.elements.move(name, sources, starts, sizes, flat, ends[:-1])
-                fill = cast_scalar("value", self.plan.value, tensor.dtype)
-                filled = kernels.fill_packed(flat, sizes, layout, self.plan.capacity, fill)
-                tensors[name.removesuffix(".values")], segment_ids, position_ids = filled
-        return tensors | {"segment_ids": segment_ids, "position_ids": position_ids}
-
-
-FULL = 0.995
-"""Rows of a window that are less full than this are packed again with the next window."""
-HELD_OVER = 1 / 8
-"""The largest part of a window's rows that may be held over, the emptiest first."""
+    def select(self, sizes: Array) -> RowSelection:
+        """The rows that are packed."""
+        selection = RowSelection.of(sizes).between(self.min_length, self.max_length)
+        return selection if self.oversize == "split" else selection.at_most(self.capacity, self.oversize)
 
 
 def most_rows(tokens: int, capacity: int) -> int:
@@ -167,146 +123,36 @@ def most_rows(tokens: int, capacity: int) -> int:
     return 2 * tokens // capacity + 1
 
 
-@dataclass(frozen=True, slots=True)
-class PendingRows:
-    """Rows that are still to be packed, and the number of the source row of each."""
-
-    record: Record
-    sources: Array
-
-
-def packed_batches(
-    records: Iterable[Record], plan: Packed, lengths_name: str, window_bytes: int
-) -> Iterator[Record]:
-    """Batches of packed rows, window by window."""
-    packed = _packed_windows(records, plan, lengths_name, window_bytes)
-    return batches(packed, Rows(plan.rows, plan.drop_last), None)
-
-
-def pack(record: Record, plan: Packed, lengths_name: str) -> Record:
-    """All rows of a record in one batch."""
-    layout = kernels.plan_packing(record[lengths_name], plan.capacity, plan.strategy)
-    return _packed_batch(PendingRows(record, np.arange(record.num_rows)), layout, plan, lengths_name)
-
-
-def windows(records: Iterable[Record], window_bytes: int) -> Iterator[Record]:
-    """Records of up to `window_bytes`, joined from consecutive ones."""
-    held: list[Record] = []
-    size = 0
-    for record in records:
-        if held and size + nbytes(record) > window_bytes:
-            window, held, size = concat_records(held), [], 0
-            yield window
-            del window
-        held.append(record)
-        size += nbytes(record)
-        del record
-    if held:
-        yield concat_records(held)
+def packed_columns(plan: Packed, rows: WindowRows, lengths: str) -> list[PackedColumn]:
+    """The columns that a plan packs; BatchPlanError where they are not those of the records."""
+    record = rows.records[0]
+    tensors = cut_tensors(record, lengths, plan.columns, "Packed", left_whole=rows.pads)
+    names = {tensor: tensor.removesuffix(".values") for tensor in tensors}
+    unknown = [name for name in plan.values if name not in names.values()]
+    if unknown:
+        raise BatchPlanError(
+            f"Packed: values has {unknown[0]!r}, which is not packed\n  packed are {', '.join(names.values())}"
+        )
+    padded = [name for name in rows.pads if name in names.values()]
+    if padded:
+        raise BatchPlanError(
+            f"Packed: pad has {padded[0]!r}, which is packed\n  values= says what fills its rows"
+        )
+    packed = [
+        PackedColumn(name, tensor, tensors[tensor], _fill(plan, name, record[tensor].dtype))
+        for tensor, name in names.items()
+    ]
+    cut = {*tensors, *tensors.values()}
+    for name in [*names.values(), *(name for name in record if name not in cut)]:
+        if name in MADE:
+            raise BatchPlanError(
+                f"Packed: the records have a tensor {name!r}, which is the name of one that packing makes\n"
+                "  give it another name, with rename= or in prepare"
+            )
+    return packed
 
 
-def _packed_windows(
-    records: Iterable[Record], plan: Packed, lengths_name: str, window_bytes: int
-) -> Iterator[Record]:
-    """One batch per window. The emptiest rows are held over to the next window; the last window packs all."""
-    held: PendingRows | None = None
-    first_row = 0
-    for window in windows(records, window_bytes):
-        _refuse_nested(window, lengths_name)
-        numbers = np.arange(first_row, first_row + window.num_rows)
-        first_row += window.num_rows
-        everything = _join(held, PendingRows(window, numbers))
-        del window
-        layout = kernels.plan_packing(everything.record[lengths_name], plan.capacity, plan.strategy)
-        full = _full_rows(layout, plan.capacity)
-        held = _pieces_of(everything, _rows_of(layout, ~full), lengths_name)
-        batch = _packed_batch(everything, _rows_of(layout, full), plan, lengths_name)
-        del everything
-        if batch.num_rows:
-            yield batch
-        del batch
-    if held is not None:
-        layout = kernels.plan_packing(held.record[lengths_name], plan.capacity, plan.strategy)
-        if len(layout.pieces):
-            yield _packed_batch(held, layout, plan, lengths_name)
-
-
-def _join(held: PendingRows | None, more: PendingRows) -> PendingRows:
-    if held is None or not held.record.num_rows:
-        return more
-    record = concat_records([held.record, more.record])
-    return PendingRows(record, np.concatenate([held.sources, more.sources]))
-
-
-def _full_rows(layout: PackingPlan, capacity: int) -> Array:
-    """A mask of the packed rows that are full enough to be in this batch."""
-    used = kernels.segment_reduce("sum", layout.piece_lengths, layout.pieces)
-    full: Array = used >= FULL * capacity
-    allowed = int(HELD_OVER * len(used))
-    if np.count_nonzero(~full) > allowed:
-        full[:] = True
-        full[np.argsort(used, kind="stable")[:allowed]] = False
-    return full
-
-
-def _rows_of(layout: PackingPlan, chosen: Array) -> PackingPlan:
-    """The part of a plan for the chosen rows."""
-    of_piece = chosen[kernels.lengths_to_segment_ids(layout.pieces)]
-    sources, starts, piece_lengths, pieces = layout
-    return PackingPlan(sources[of_piece], starts[of_piece], piece_lengths[of_piece], pieces[chosen])
-
-
-def _pieces_of(pending: PendingRows, layout: PackingPlan, lengths_name: str) -> PendingRows:
-    """The pieces of a plan, as rows to pack again."""
-    order = np.argsort(layout.sources, kind="stable")
-    sources, starts, sizes = layout.sources[order], layout.starts[order], layout.piece_lengths[order]
-    record = take_rows(pending.record, sources)
-    if np.array_equal(record[lengths_name], sizes):
-        return PendingRows(record, pending.sources[sources])
-    inside = kernels.lengths_to_offsets(record[lengths_name])[:-1] + starts
-    offsets = kernels.lengths_to_offsets(sizes)
-    tensors = dict(record.tensors) | {lengths_name: sizes}
-    for name, parent in record.parents.items():
-        if parent == lengths_name:
-            tensors[name] = np.empty((int(offsets[-1]), *record[name].shape[1:]), record[name].dtype)
-            kernels.move_slices(record[name], inside, sizes, tensors[name], offsets[:-1])
-    return PendingRows(replace(record, tensors=tensors), pending.sources[sources])
-
-
-def _packed_batch(pending: PendingRows, layout: PackingPlan, plan: Packed, lengths_name: str) -> Record:
-    """The batch of packed rows that a plan describes."""
-    record = pending.record
-    lengths = record[lengths_name]
-    tensors: dict[str, Array] = {}
-    for name, parent in record.parents.items():
-        if parent == lengths_name:
-            fill = cast_scalar("value", plan.value, record[name].dtype)
-            filled = kernels.fill_packed(record[name], lengths, layout, plan.capacity, fill)
-            tensors[name.removesuffix(".values")], segment_ids, position_ids = filled
-    tensors |= {"segment_ids": segment_ids, "position_ids": position_ids}
-    tensors |= {"pieces": layout.pieces, "piece_lengths": layout.piece_lengths}
-    tensors["sources"] = pending.sources[layout.sources]
-    parents: dict[str, str | None] = dict.fromkeys(tensors)
-    parents |= {"piece_lengths": "pieces", "sources": "pieces"}
-    others = _other_columns(record, lengths_name)
-    if others.tensors:
-        taken = take_rows(others, layout.sources)
-        tensors |= taken.tensors
-        parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
-    return Record(tensors, parents, len(layout.pieces))
-
-
-def _refuse_nested(window: Record, lengths_name: str) -> None:
-    for name, parent in window.parents.items():
-        if parent == lengths_name and name in window.parents.values():
-            raise LodError(f"{name} are lengths of a deeper level, expected one level of values to pack")
-
-
-def _other_columns(record: Record, lengths_name: str) -> Record:
-    """Everything but the lengths and the values that are packed."""
-    kept = {
-        name: tensor
-        for name, tensor in record.items()
-        if name != lengths_name and record.parents[name] != lengths_name
-    }
-    return Record(kept, {name: record.parents[name] for name in kept}, record.num_rows)
+def _fill(plan: Packed, name: str, dtype: np.dtype[Any]) -> Any:
+    if name in plan.values:
+        return cast_scalar(f"values of Packed has {name!r}, which", plan.values[name], dtype)
+    return cast_scalar("value", plan.value, dtype)

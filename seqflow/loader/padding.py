@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import BatchPlanError, LodError, OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array, DType
-from seqflow.loader.batching import at_least_one, planned_lengths
+from seqflow.loader.counts import at_least_one
+from seqflow.loader.planned_lengths import planned_lengths
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
@@ -108,10 +109,17 @@ class Padding:
                 )
         self._check_names()
 
-    def take(self, rows: Any, memory: BatchMemory | None = None) -> Record:
-        """The batch of `rows`; arrays are in `memory` where it is given, until it is used again."""
-        rows, spans = self.source.checked(rows), dict[str, Spans]()
-        batch = self.source.take(rows, memory, without=self.without)
+    def take(
+        self,
+        rows: Any,
+        memory: BatchMemory | None = None,
+        *,
+        without: Collection[str] = (),
+        spans: Mapping[str, Spans] | None = None,
+    ) -> Record:
+        """The batch of `rows`; arguments are as in `RowSource.take`."""
+        rows, spans = self.source.checked(rows), dict(spans or {})
+        batch = self.source.take(rows, memory, without={*self.without, *without}, spans=spans)
         tensors = dict(batch.tensors)
         for column in self.columns:
             tensors |= self._padded(column, self.source.spans(column.lengths, rows, spans), memory)

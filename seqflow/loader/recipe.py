@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqflow import executor
 from seqflow.errors import OpError, SeqflowError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.bad_rows import Rejected, keep_rows
-from seqflow.loader.batching import Rows, planned_lengths
+from seqflow.loader.bad_rows import Rejected, bad_row_error, keep_rows
 from seqflow.loader.order import Shuffle, key_of, permutation
 from seqflow.loader.padding import Pad
+from seqflow.loader.planned_lengths import planned_lengths
 from seqflow.loader.plans import BatchPlan, WindowBatches
 from seqflow.loader.provenance import (
     NET_ERRORS,
@@ -32,6 +32,9 @@ from seqflow.loader.windows import Part, Window, cut_windows, parts_of
 from seqflow.net import Net
 from seqflow.providers import Provider
 from seqflow.record import BadRow, Record, convert, slice_rows, to_arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _BLOCKS, _ROWS, _BATCHES, _PREPARE, _NET = range(5)
 """What random numbers are drawn for; they are mixed into the keys, so that no two are alike."""
@@ -59,6 +62,8 @@ class OpenWindow:
     rows: WindowRows
     batches: WindowBatches
     ranges: tuple[RowRange, ...]
+    rejected: tuple[Rejected, ...]
+    """Rows that batches cannot be planned with."""
     lengths: str | None
     """The lengths that its batches are planned on."""
     seconds_planning: float
@@ -127,7 +132,8 @@ class Recipe:
         lengths = self.planned_lengths(records[0]) if records else None
         batches = self.plan(rows, lengths, window, epoch)
         ranges = tuple(one for _, one in filled)
-        return OpenWindow(window, rows, batches, ranges, lengths, perf_counter() - started)
+        rejected = tuple(self._rejected(batches.bad, ranges))
+        return OpenWindow(window, rows, batches, ranges, rejected, lengths, perf_counter() - started)
 
     def order(self, window: Window, rows: int, epoch: int) -> Array | None:
         """The order of a window's rows; None where it is that of the source."""
@@ -154,8 +160,40 @@ class Recipe:
     def planned_lengths(self, record: Record) -> str | None:
         """The lengths that batches of such records are planned on; BatchPlanError where there must be some."""
         plan = self.batch
-        needed_by = None if isinstance(plan, Rows) else type(plan).__name__
-        return planned_lengths(record, plan.lengths, needed_by)
+        return planned_lengths(record, plan.lengths, type(plan).__name__ if plan.needs_lengths else None)
+
+    def _rejected(self, bad: Sequence[BadRow], ranges: Sequence[RowRange]) -> Iterator[Rejected]:
+        """The rows of the source for those that batches cannot be planned with.
+
+        They are read again, since what `prepare` made of them has other columns. Where it made new rows, there are
+        nulls in their place.
+        """
+        ends = np.cumsum([one.rows for one in ranges])
+        places = np.searchsorted(ends, [one.row for one in bad], side="right")
+        for at in np.unique(places).tolist():
+            of, start = ranges[at], int(ends[at]) - ranges[at].rows
+            inside = [
+                one._replace(row=one.row - start)
+                for one, place in zip(bad, places, strict=True)
+                if place == at
+            ]
+            if not self.keeps_going:
+                number = None if of.numbers is None else int(of.numbers[inside[0].row])
+                raise bad_row_error(inside[0], number, of.block)
+            if of.numbers is None:
+                rows = self._null_rows(len(inside))
+                yield Rejected(rows, tuple(inside), (None,) * len(inside), of.block, in_prepare=0)
+            else:
+                table = self.source.read(of.block, self.columns, bad_rows=[])
+                in_block = [one._replace(row=int(of.numbers[one.row])) for one in inside]
+                yield Rejected.of(table, in_block, range(table.num_rows), of.block, in_prepare=0)
+
+    def _null_rows(self, count: int) -> pa.Table:
+        import pyarrow as pa
+
+        schema = self.source.schema
+        names = schema.names if self.columns is None else self.columns
+        return pa.table({name: pa.nulls(count, schema.field(name).type) for name in names})
 
     def _seed(self, epoch: int, *parts: int) -> int:
         *places, seed = parts

@@ -234,7 +234,11 @@ class Run:
             stats.seconds_preparing += part.seconds_preparing
             for rejected in part.rejected:
                 self._handler.add(rejected)
+        for rejected in opened.rejected:
+            self._handler.add(rejected)
+            stats.rows -= rejected.count
         stats.dropped += opened.batches.dropped.rows
+        stats.skipped += opened.batches.skipped
         stats.seconds_planning += opened.seconds_planning
         stats.bad_rows = self._handler.count
         stats.bytes_in_flight = self._reader.bytes_in_flight

@@ -20,6 +20,8 @@ class Stats:
     bad_rows: int = 0
     dropped: int = 0
     """Rows of short batches that `drop_last` left out."""
+    skipped: int = 0
+    """Rows that the batch plan left out by their lengths."""
     seconds_reading: float = 0.0
     """In all threads together, as are the next three."""
     seconds_preparing: float = 0.0

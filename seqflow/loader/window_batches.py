@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
-from seqflow.record import Record
+from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
-
-if TYPE_CHECKING:
-    from seqflow.loader.window_rows import WindowRows
 
 
 class BatchSize(NamedTuple):
@@ -35,6 +33,17 @@ class WindowBatches(Protocol):
     @property
     def dropped(self) -> BatchSize:
         """What `drop_last` leaves out."""
+        ...
+
+    @property
+    def skipped(self) -> int:
+        """Rows of the window that filters by length leave out."""
+        ...
+
+    @property
+    def bad(self) -> Sequence[BadRow]:
+        """Rows that are in no batch because they cannot be used, numbered over the records of the window, before
+        it is shuffled. The loader applies its policy to them."""
         ...
 
     def size(self, number: int) -> BatchSize: ...
@@ -73,6 +82,10 @@ class Spans:
     def __len__(self) -> int:
         return len(self.starts)
 
+    def count(self, drop_last: bool) -> int:
+        """The number of batches; those that are short do not count with `drop_last`."""
+        return len(self) - int(np.count_nonzero(self.short)) * drop_last
+
     def take(self, chosen: Array) -> Spans:
         return Spans(self.starts[chosen], self.stops[chosen], self.short[chosen])
 
@@ -97,6 +110,14 @@ class SpanSizes:
         return SpanSizes(self.rows[chosen], self.tokens[chosen], self.cells[chosen])
 
 
+def kept_spans(spans: Spans, sizes: SpanSizes, drop_last: bool) -> tuple[Spans, SpanSizes, BatchSize]:
+    """The spans that make batches, their sizes, and the size of the short ones, which `drop_last` leaves out."""
+    if not drop_last:
+        return spans, sizes, BatchSize(0, 0, 0)
+    kept = np.flatnonzero(~spans.short)
+    return spans.take(kept), sizes.take(kept), sizes.total(spans.short)
+
+
 def padded_sizes(spans: Spans, lengths: Array | None, multiple_of: int = 1) -> SpanSizes:
     """The sizes of batches of rows with these lengths, padded to the longest, or the next multiple."""
     rows = spans.stops - spans.starts
@@ -108,41 +129,12 @@ def padded_sizes(spans: Spans, lengths: Array | None, multiple_of: int = 1) -> S
     return SpanSizes(rows, ends[spans.stops] - ends[spans.starts], rows * width)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RowBatches:
-    """Batches of rows of a window. `order` has the rows batch after batch; None where they follow each other."""
-
-    rows: WindowRows
-    spans: Spans
-    sizes: SpanSizes
-    dropped: BatchSize
-    order: Array | None = None
-
-    def __len__(self) -> int:
-        return len(self.spans)
-
-    def size(self, number: int) -> BatchSize:
-        return self.sizes[number]
-
-    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
-        return self._take(slice(int(self.spans.starts[number]), int(self.spans.stops[number])), memory)
-
-    def empty(self) -> Record:
-        return self._take(slice(0, 0))
-
-    def numbers(self, number: int, row: int | None = None) -> Array:
-        start, stop = int(self.spans.starts[number]), int(self.spans.stops[number])
-        chosen = slice(start, stop) if row is None else slice(start + row, start + row + 1)
-        return self.rows.numbers(chosen if self.order is None else self.order[chosen])
-
-    def _take(self, chosen: slice, memory: BatchMemory | None = None) -> Record:
-        return self.rows.take(chosen if self.order is None else self.order[chosen], memory)
-
-
 class NoBatches:
     """The batches of a window without rows."""
 
     dropped = BatchSize(0, 0, 0)
+    skipped = 0
+    bad: Sequence[BadRow] = ()
 
     def __len__(self) -> int:
         return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,9 +10,10 @@ import numpy as np
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
 from seqflow.loader.padding import Pad, Padding
+from seqflow.loader.pieces import Pieces
 from seqflow.record import Record, nbytes, slice_rows
 from seqflow.record.batch_memory import BatchMemory
-from seqflow.record.gathering import RowSource
+from seqflow.record.gathering import RowSource, Spans
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,6 +74,21 @@ class WindowRows:
             start, stop, _ = rows.indices(self.num_rows)
             return self.source.slice(start, stop)
         return self.source.take(self.numbers(rows), memory)
+
+    def take_pieces(self, pieces: Pieces, cut: Collection[str], memory: BatchMemory | None = None) -> Record:
+        """One row for each piece: of what the lengths `cut` describe its elements, of all else the whole row."""
+        numbers = self.numbers(pieces.rows)
+        spans = {lengths: self.spans(lengths, pieces) for lengths in cut}
+        return (self._padding or self.source).take(numbers, memory, spans=spans)
+
+    def take_without(self, rows: Array, names: Collection[str], memory: BatchMemory | None = None) -> Record:
+        """Rows as in `take`, without some tensors."""
+        return (self._padding or self.source).take(self.numbers(rows), memory, without=names)
+
+    def spans(self, lengths: str, pieces: Pieces) -> Spans:
+        """Where the elements of pieces are, under lengths of the rows."""
+        starts = kernels.gather(self.source.offsets[lengths], self.numbers(pieces.rows))
+        return Spans(starts + pieces.starts, pieces.sizes)
 
     def part(self, start: int, stop: int) -> WindowRows:
         """The rows start … stop - 1 of the order."""

@@ -54,17 +54,29 @@ class RowSource:
         arrays = [record[name] for record in self.records]
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
-    def take(self, rows: Any, memory: BatchMemory | None = None, *, without: Collection[str] = ()) -> Record:
+    def take(
+        self,
+        rows: Any,
+        memory: BatchMemory | None = None,
+        *,
+        without: Collection[str] = (),
+        spans: Mapping[str, Spans] | None = None,
+    ) -> Record:
         """The rows `rows[K]`, in this order, repeats allowed, with everything below them, in arrays of their own.
 
-        These are in `memory` where it is given, until it is used again. The tensors `without` are left out.
+        These are in `memory` where it is given, until it is used again. The tensors `without` are left out. For
+        lengths of the record's rows, `spans` may have what to take of each row instead of everything below it.
         Raises OpIndexError for a row outside 0 ≤ row < num_rows.
         """
         rows = self.checked(rows)
-        once, spans = np.ones(len(rows), np.int64), dict[str, Spans]()
+        once, cut = np.ones(len(rows), np.int64), dict(spans or {})
+        spans = dict(cut)
         tensors = {}
         for name, chunks in self.chunks.items():
             if name in without:
+                continue
+            if name in cut:
+                tensors[name] = cut[name].sizes.astype(chunks.dtype, copy=False)
                 continue
             parent = self.parents[name]
             starts, sizes = (rows, once) if parent is None else self.spans(parent, rows, spans)

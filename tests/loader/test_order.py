@@ -358,7 +358,12 @@ def test_take_leaves_the_loader_where_it_is(folder):
 @pytest.mark.parametrize("threads", [0, 3])
 @pytest.mark.parametrize("plan", ["rows", "tokens"])
 def test_padded_batches_may_share_memory(folder, threads, plan):
-    options = {"shuffle": True, "batch": PLANS[plan], "pad": {"tokens": sf.Pad(-1, dtype="int64")}, "window": 700}
+    options = {
+        "shuffle": True,
+        "batch": PLANS[plan],
+        "pad": {"tokens": sf.Pad(-1, dtype="int64")},
+        "window": 700,
+    }
     fresh = list(sf.Loader(folder, **options))
     seen = []
     for batch, expected in zip(sf.Loader(folder, **options, reuse=True, threads=threads), fresh, strict=True):

@@ -1,0 +1,141 @@
+"""PackedBatches: the packed rows of a window, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.kernels import PackingPlan
+from seqflow.kernels.arrays import Array
+from seqflow.loader.pieces import Pieces
+from seqflow.loader.row_selection import RowSelection
+from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes
+from seqflow.loader.window_rows import WindowRows
+from seqflow.ops import packing
+from seqflow.record import BadRow, Record
+from seqflow.record.batch_memory import BatchMemory
+
+MADE = ("segment_ids", "position_ids", "pieces", "window", "piece_lengths", "sources")
+"""The tensors of a packed batch besides the columns."""
+
+_IDS = np.dtype(np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedColumn:
+    """A column that is packed: its name in a batch, its tensor in the records, and what fills its padding."""
+
+    name: str
+    tensor: str
+    lengths: str
+    fill: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedBatches:
+    """Batches of the packed rows of one window."""
+
+    rows: WindowRows
+    columns: Sequence[PackedColumn]
+    capacity: int
+    window: int
+    selection: RowSelection
+    bad: Sequence[BadRow]
+    layout: PackingPlan
+    """Its sources are entries of the selection."""
+    first: Array
+    """[R + 1]: the first piece of each packed row, in the order of the layout."""
+    order: Array
+    """[R]: the packed rows in the order in which they make batches."""
+    spans: Spans
+    sizes: SpanSizes
+    dropped: BatchSize
+
+    @property
+    def skipped(self) -> int:
+        return self.selection.skipped
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    def size(self, number: int) -> BatchSize:
+        return self.sizes[number]
+
+    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
+        return self._make(self._packed_rows(number), memory)
+
+    def empty(self) -> Record:
+        return self._make(self.order[:0])
+
+    def numbers(self, number: int, row: int | None = None) -> Array:
+        packed_rows = self._packed_rows(number)
+        pieces = self._pieces(packed_rows if row is None else packed_rows[row : row + 1])
+        return self.rows.numbers(pieces.rows)
+
+    def _packed_rows(self, number: int) -> Array:
+        return self.order[int(self.spans.starts[number]) : int(self.spans.stops[number])]
+
+    def _pieces(self, packed_rows: Array) -> Pieces:
+        """The pieces of some packed rows. Only their part of the layout is looked at."""
+        counts = self.layout.pieces[packed_rows]
+        chosen = np.repeat(self.first[packed_rows], counts) + kernels.lengths_to_positions(counts)
+        sources, starts, sizes, _ = self.layout
+        return Pieces(self.selection.pieces.rows[sources[chosen]], starts[chosen], sizes[chosen])
+
+    def _make(self, packed_rows: Array, memory: BatchMemory | None = None) -> Record:
+        pieces, counts = self._pieces(packed_rows), self.layout.pieces[packed_rows]
+        tensors = self._dense(pieces, counts, memory)
+        tensors |= {"pieces": counts, "window": np.full(len(counts), self.window, np.int64)}
+        parents: dict[str, str | None] = dict.fromkeys(tensors)
+        tensors |= {"piece_lengths": pieces.sizes, "sources": self.rows.numbers(pieces.rows)}
+        parents |= {"piece_lengths": "pieces", "sources": "pieces"}
+        packed = {name for column in self.columns for name in (column.tensor, column.lengths)}
+        taken = self.rows.take_without(pieces.rows, packed, memory)
+        parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
+        known = self.rows.source.records[0].dictionaries
+        dictionaries = {
+            column.name: known[column.tensor] for column in self.columns if column.tensor in known
+        }
+        return Record(
+            {**tensors, **taken.tensors},
+            parents,
+            len(counts),
+            dictionaries={**dictionaries, **taken.dictionaries},
+        )
+
+    def _dense(self, pieces: Pieces, counts: Array, memory: BatchMemory | None) -> dict[str, Array]:
+        """The packed columns, `segment_ids` and `position_ids`."""
+        numbers, zeros = np.arange(len(pieces.sizes)), np.zeros_like(pieces.sizes)
+        layout = PackingPlan(numbers, zeros, pieces.sizes, counts)
+        shape = (len(counts), self.capacity)
+        tensors: dict[str, Array] = {}
+        for column in self.columns:
+            chunks = self.rows.source.chunks[column.tensor]
+            flat = out = None
+            if memory is not None:
+                elements = (int(pieces.sizes.sum()), *chunks.row_shape)
+                flat = memory.empty(f"{column.name}, in a row", elements, chunks.dtype)
+                out = (
+                    memory.empty(column.name, shape + chunks.row_shape, chunks.dtype),
+                    memory.empty("segment_ids", shape, _IDS),
+                    memory.empty("position_ids", shape, _IDS),
+                )
+            spans = self.rows.spans(column.lengths, pieces)
+            data = kernels.gather_slices(chunks, *spans, out=flat)
+            filled = kernels.fill_packed(data, pieces.sizes, layout, self.capacity, column.fill, out=out)
+            tensors[column.name], segment_ids, position_ids = filled
+        return tensors | {"segment_ids": segment_ids, "position_ids": position_ids}
+
+
+def cu_seqlens(batch: Mapping[str, Array]) -> tuple[Array, int]:
+    """The offsets of the pieces of a packed batch, int32[S + 1], and the longest: for variable-length attention.
+
+    All rows are laid end to end. The padding of a row, where there is any, is its last segment.
+    """
+    capacity = batch["segment_ids"].shape[1]
+    offsets = packing.packed_cu_seqlens(batch["piece_lengths"], batch["pieces"], capacity=capacity)
+    return offsets, int(np.diff(offsets).max(initial=0))
