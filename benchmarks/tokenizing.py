@@ -139,7 +139,7 @@ def main() -> None:
             for way in ways:
                 command = [sys.executable, __file__, "--way", way, "--folder", name]
                 environment = {**os.environ, "HF_HOME": str(folder / "cache")}
-                output = subprocess.run(command, check=True, capture_output=True, env=environment).stdout
+                output = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout
                 found[way].append(json.loads(output))
         report({way: {key: min(run[key] for run in runs) for key in runs[0]} for way, runs in found.items()})
 
