@@ -1,4 +1,4 @@
-"""Tokenising and packing the standard library's source, beside the package tokenizers alone and Hugging Face datasets.
+"""Tokenising and packing the standard library, beside the package tokenizers alone and Hugging Face datasets.
 
     python benchmarks/tokenizing.py [--times 3] [--megabytes 30]
 
