@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-FINDINGS = Path("fuzz-findings")
+FINDINGS = Path(__file__).parent / "found"
 """Where what was found is kept: a pickle of (kind, what was called) for each."""
+WRONG = ("crashes", "hangs", "foreign exceptions", "disagreements")
+"""The counts that have to be 0."""
 SECONDS_PER_STEP = 10
 """A step that computes longer hangs; one that waits hangs after SECONDS_WAITING."""
 SECONDS_WAITING = 120
@@ -26,36 +28,48 @@ _ROOM = 1 << 24
 
 @dataclass
 class Log:
-    """What a child tells: how far it is, the step it is in, and what it has found."""
+    """What a child tells: how far it is, the step it is in, and what it has found.
+
+    The memory holds a count of beats, the size of a pickle, and the pickle: (counts, step).
+    """
 
     memory: mmap.mmap
     counts: Counter[str] = field(default_factory=Counter)
-    steps: int = 0
+    beats: int = 0
 
     def step(self, what: Any) -> None:
         """Say what comes next; it is kept if the process does not outlive it."""
-        self.steps += 1
         try:
-            text = pickle.dumps((self.steps, dict(self.counts), what))
+            text = pickle.dumps((dict(self.counts), what))
         except (MemoryError, OverflowError):  # an array of more rows than can be written down
             text = b""
-        if not 0 < len(text) <= _ROOM - 8:
-            text = pickle.dumps((self.steps, dict(self.counts), repr(what)[:1000]))
-        self.memory[8 : 8 + len(text)] = text
-        self.memory[:8] = len(text).to_bytes(8, "little")
+        if not 0 < len(text) <= _ROOM - 16:
+            text = pickle.dumps((dict(self.counts), repr(what)[:1000]))
+        self.memory[16 : 16 + len(text)] = text
+        self.memory[8:16] = len(text).to_bytes(8, "little")
+        self.beat()
 
-    def read(self) -> tuple[int, dict[str, int], Any]:
-        """What was said last."""
-        size = int.from_bytes(self.memory[:8], "little")
+    def beat(self) -> None:
+        """Say that one more call of the step begins, whose time is counted from here."""
+        self.beats += 1
+        self.memory[:8] = self.beats.to_bytes(8, "little")
+
+    def heard(self) -> int:
+        """The beats so far."""
+        return int.from_bytes(self.memory[:8], "little")
+
+    def read(self) -> tuple[dict[str, int], Any]:
+        """The counts and the step that were said last."""
+        size = int.from_bytes(self.memory[8:16], "little")
         try:
-            return pickle.loads(self.memory[8 : 8 + size]) if size else (0, {}, None)
+            return pickle.loads(self.memory[16 : 16 + size]) if size else ({}, None)
         except Exception:  # the child was in the middle of writing
-            return -1, {}, None
+            return {}, None
 
 
 def keep(name: str, kind: str, what: Any, seed: int) -> None:
     """Write down one finding and print its kind."""
-    FINDINGS.mkdir(exist_ok=True)
+    FINDINGS.mkdir(parents=True, exist_ok=True)
     number = len(list(FINDINGS.iterdir()))
     path = FINDINGS / f"{name}-{seed}-{number}.pickle"
     path.write_bytes(pickle.dumps((kind, what)))
@@ -75,20 +89,20 @@ def run_children(
             running[_start(name, work, log)] = name, log, 0, time.monotonic(), 0.0
         time.sleep(0.02)
         for process, (name, log, seen, since, started) in list(running.items()):
-            steps, _, what = log.read()
-            if steps != seen:
-                running[process] = name, log, steps, time.monotonic(), _computed(process)
+            beats = log.heard()
+            if beats != seen:
+                running[process] = name, log, beats, time.monotonic(), _computed(process)
             elif (
                 _computed(process) > started + SECONDS_PER_STEP or time.monotonic() > since + SECONDS_WAITING
             ):
-                keep(name, f"hangs for more than {SECONDS_PER_STEP} s", what, seed)
+                keep(name, f"hangs for more than {SECONDS_PER_STEP} s", log.read()[1], seed)
                 counts["hangs"] += 1
                 os.kill(process, signal.SIGKILL)
-                running[process] = name, log, steps, float("inf"), float("inf")
+                running[process] = name, log, beats, float("inf"), float("inf")
             ended, status = os.waitpid(process, os.WNOHANG)
             if not ended:
                 continue
-            _, found, what = log.read()
+            found, what = log.read()
             del running[process]
             counts.update(found)
             if status not in (0, signal.SIGKILL):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
 from io import BytesIO
@@ -21,8 +22,8 @@ from seqflow.providers.parquet import ParquetSource
 from seqflow.record import convert, to_arrow
 
 
-def run(seed: int, seconds: float) -> int:
-    """Damage one file after another; the number of findings."""
+def run(seed: int, seconds: float) -> Counter[str]:
+    """Damage one file after another; the counts, which are printed, too."""
     _parquet_files(), _arrow_files()  # made once, not by each child
     return hunt("files", read_damaged, seed, seconds)
 
@@ -117,7 +118,7 @@ def _use(provider: sf.Provider, rng: random.Random) -> None:
 def _open_and_use(rng: random.Random, path: Path, content: bytes, **options: Any) -> None:
     path.write_bytes(content)
     provider = sf.open(path, **options)
-    if rng.random() < 0.3:
+    if provider.columns and rng.random() < 0.3:
         provider = sf.open(path, columns=[rng.choice(provider.columns)], **options)
     _use(provider, rng)
 

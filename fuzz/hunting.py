@@ -66,14 +66,21 @@ class Counts:
         )
 
 
-def hunt(name: str, case: Case, seed: int, seconds: float) -> int:
-    """Run cases 0, 1, … of a seed for this time; the number of findings. Case k depends on (seed, k) alone."""
+def hunt(name: str, case: Case, seed: int, seconds: float) -> Counter[str]:
+    """Run cases 0, 1, … of a seed for this time; the counts. Case k depends on (seed, k) alone."""
     counts, first, end = Counts(), 0, time.monotonic() + seconds
     with tempfile.TemporaryDirectory() as folder:
         while time.monotonic() < end:
             first = _run_until_finding(name, case, seed, first, end, Path(folder), counts)
-    print(f"{name}, seed {seed}: {counts}", flush=True)
-    return counts.findings
+    print(f"fuzz.{name}, seed {seed}: {counts}", flush=True)
+    return Counter(
+        {
+            "cases": counts.cases,
+            "crashes": counts.crashes,
+            "hangs": counts.hangs,
+            "foreign exceptions": counts.foreign,
+        }
+    )
 
 
 def run_case(case: Case, seed: int, number: int, folder: Path) -> str:

@@ -35,7 +35,7 @@ def run(seed: int, seconds: float) -> Counter[str]:
     each = seconds / len(KERNELS)
     counts = run_children(list(KERNELS), lambda name, log: _fuzz(name, log, seed, each), seed, at_once=1)
     print(
-        "fuzz.kernels_alone:",
+        f"fuzz.kernels_alone, seed {seed}:",
         ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())),
         flush=True,
     )
@@ -51,17 +51,25 @@ def _fuzz(name: str, log: Log, seed: int, seconds: float) -> None:
         arguments = _arguments(draw, name)
         log.step((name, arguments))
         log.counts["calls"] += 1
-        outcomes = [_outcome(name, arguments, each) for each in ["reference", *kernels.isas()]]
-        wrong = {kind for kind, _ in outcomes if kind}
-        if any(isinstance(result, MemoryError) for _, result in outcomes):
+        try:
+            wrong = _judge(name, arguments)
+        except MemoryError:  # for what the results are compared in
             continue
-        if not wrong and not all(_agree(outcomes[0][1], result) for _, result in outcomes[1:]):
-            wrong = {"disagreements"}
         for kind in wrong:
             log.counts[kind.split(":")[0]] += 1
             if kind not in found:
                 found.add(kind)
                 keep(name, kind, (name, arguments), seed)
+
+
+def _judge(name: str, arguments: dict[str, Any]) -> set[str]:
+    """What is wrong with a call: nothing, or exceptions and disagreements."""
+    outcomes = [_outcome(name, arguments, each) for each in ["reference", *kernels.isas()]]
+    wrong = {kind for kind, _ in outcomes if kind}
+    if wrong or any(isinstance(result, MemoryError) for _, result in outcomes):
+        return wrong
+    agree = all(_agree(outcomes[0][1], result) for _, result in outcomes[1:])
+    return set() if agree else {"disagreements"}
 
 
 def _outcome(name: str, arguments: dict[str, Any], implementation: str) -> tuple[str, Any]:
@@ -78,9 +86,11 @@ def _outcome(name: str, arguments: dict[str, Any], implementation: str) -> tuple
 
 
 def _agree(left: Any, right: Any) -> bool:
-    if isinstance(left, KernelError) or isinstance(right, KernelError):
-        return type(left) is type(right) and str(left) == str(right)
-    if isinstance(left, Exception) or isinstance(right, Exception):
+    if isinstance(left, KernelError) and isinstance(right, KernelError):
+        return str(left) == str(right)
+    if isinstance(left, Exception) or isinstance(
+        right, Exception
+    ):  # which of two faults is found first is open
         return isinstance(left, Exception) and isinstance(right, Exception)
     if isinstance(left, tuple):
         return len(left) == len(right) and all(map(_agree, left, right))

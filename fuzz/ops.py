@@ -34,7 +34,11 @@ def run(seed: int, seconds: float, names: list[str] | None = None) -> Counter[st
     each = seconds * at_once / len(chosen)
     counts = run_children(chosen, lambda name, log: _fuzz(name, log, seed, each), seed)
     counts["ops"] = len(chosen)
-    print("fuzz.ops:", ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())), flush=True)
+    print(
+        f"fuzz.ops, seed {seed}:",
+        ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())),
+        flush=True,
+    )
     return counts
 
 
@@ -49,7 +53,11 @@ def _fuzz(name: str, log: Log, seed: int, seconds: float) -> None:
         inputs, attributes = mutated(draw, *draw.choice(calls))
         log.step((name, inputs, attributes))
         log.counts["calls"] += 1
-        for kind in set(judge(op, inputs, attributes)):
+        try:
+            wrong = set(judge(op, inputs, attributes))
+        except MemoryError:  # for what the kernels' results are compared in
+            continue
+        for kind in wrong:
             log.counts[kind.split(":")[0]] += 1
             if kind not in found:  # one of each is enough
                 found.add(kind)

@@ -37,7 +37,11 @@ def run(seed: int, seconds: float, names: list[str] | None = None) -> Counter[st
         at_once=max((os.cpu_count() or 1) // 2, 1),
     )
     counts["ops"] = len(chosen)
-    print("fuzz.races:", ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())), flush=True)
+    print(
+        f"fuzz.races, seed {seed}:",
+        ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())),
+        flush=True,
+    )
     return counts
 
 
@@ -56,6 +60,7 @@ def _race(name: str, log: Log, seed: int, seconds: float) -> None:
         try:
             for _ in range(CALLS_PER_STATE):
                 log.counts["calls"] += 1
+                log.beat()
                 kind = _outcome(op, inputs, attributes, draw.choice(["native", "reference"]))
                 if kind and kind not in found:
                     found.add(kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ from fuzz.hunting import hunt
 from seqflow import registry
 
 
-def run(seed: int, seconds: float) -> int:
-    """Mutate one text after another; the number of findings."""
+def run(seed: int, seconds: float) -> Counter[str]:
+    """Mutate one text after another; the counts, which are printed, too."""
     return hunt("texts", read_mutated, seed, seconds)
 
 

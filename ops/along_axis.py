@@ -83,6 +83,10 @@ def concat(tensors: list[Array], *, axis: int = 0) -> Array:
                 raise ShapeError(
                     f"tensors[{i}].shape[{j}] is {size}, expected {expected} as in tensors[0].shape[{j}]"
                 )
+    if not any(tensor.size for tensor in tensors):  # NumPy goes through rows without bytes one by one
+        sizes = list(tensors[0].shape)
+        sizes[along] = sum(tensor.shape[along] for tensor in tensors)
+        return np.empty(sizes, tensors[0].dtype)
     return np.concatenate(tensors, along)
 
 
@@ -308,7 +312,10 @@ def gather_axis(data: Array, indices: Array, *, axis: int, wrap: bool = False) -
         return kernels.gather(data, indices, wrap=wrap)
     places = integers(indices, "indices").copy()  # NumPy reads them more than once
     _check_indices(places, data.shape[along], wrap)
-    check_memory((*data.shape[:along], *places.shape, *data.shape[along + 1 :]), data.dtype)
+    shape = (*data.shape[:along], *places.shape, *data.shape[along + 1 :])
+    if 0 in shape:  # NumPy goes through rows without bytes one by one
+        return np.empty(shape, data.dtype)
+    check_memory(shape, data.dtype)
     return np.asarray(np.take(data, places, along))
 
 

@@ -46,10 +46,11 @@ def find_files(source: object, kind: str | None = None, exclude: Sequence[str] |
     for item in items:
         if not is_path(item):
             raise ProviderError(f"expected a path in the list of sources, not {type(item).__name__}")
-        for path in sorted(_files_of(_expand(os.fspath(item)), kind)):
-            absolute = os.path.abspath(path)
-            if not any(pattern.search(absolute) for pattern in patterns):
-                found.setdefault(absolute, path)
+        paths = sorted(_files_of(_expand(os.fspath(item)), kind))
+        absolute = [os.path.abspath(path) for path in paths]
+        for path, place, is_excluded in zip(paths, absolute, _matched(absolute, patterns), strict=True):
+            if not is_excluded:
+                found.setdefault(place, path)
     if not found:
         left_out = f" outside {list(exclude)}" if exclude else ""
         raise MissingSourceError(f"no files in {' or '.join(repr(str(item)) for item in items)}{left_out}")
@@ -158,17 +159,40 @@ def _similar(path: str) -> str:
         return f", nor does {folder}"
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+def _matched(paths: list[str], patterns: list[str]) -> list[bool]:
+    """Whether any of the patterns is found in each path: by RE2, which no pattern keeps busy for long."""
+    if not patterns:
+        return [False] * len(paths)
+    import pyarrow as pa
+    from pyarrow import compute
+
+    names = pa.array([_as_unicode(path) for path in paths], pa.string())
+    found = [compute.match_substring_regex(names, pattern).to_pylist() for pattern in patterns]
+    return [any(column) for column in zip(*found, strict=True)]
+
+
+def _as_unicode(name: str) -> str:
+    """The name with a question mark for each byte that is not UTF-8."""
+    return name.encode("utf-8", "replace").decode()
+
+
+def _pattern(glob: str) -> str:
     """A glob as a regular expression that finds the end of a path, or a folder in it."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    text = _as_unicode(glob)
     parts = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     pieces = re.split(r"(\*\*/|\*\*|\*|\?|\[[^]/]+\])", re.sub(r"\*{3,}", "**", text).rstrip("/"))
     body = "".join(
         parts.get(piece) or (_set(piece) if at % 2 else re.escape(piece)) for at, piece in enumerate(pieces)
     )
+    pattern = rf"(?s){'^' if text.startswith('/') else '(?:^|/)'}{body}(?:/|$)"
     try:
-        return re.compile(rf"{'^' if text.startswith('/') else '(?:^|/)'}{body}(?:/|$)")
-    except re.error as error:
+        compute.match_substring_regex(pa.array([""]), pattern)
+    except pa.ArrowInvalid as error:
         raise ProviderOptionError(f"exclude: {text!r} is no pattern: {error}") from None
+    return pattern
 
 
 def _set(piece: str) -> str:

@@ -118,6 +118,8 @@ def _read_into(target: memoryview, path: str, row: int, reasons: dict[int, str])
                 if not count:
                     break
                 done += count
+            if not target and file.read(1):
+                reasons[row] = "has bytes, but its size is 0: copy what it gives to a file"
     except OSError as error:
         reasons[row] = f"can't be read: {error.strerror}"
         return 0

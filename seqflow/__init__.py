@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seqflow import auto, caffe2, ops, providers
     from seqflow.executor import run
     from seqflow.expression import Expression
-    from seqflow.loader import BadRows, Buckets, Loader, Packed, Pad, Rows, Shuffle, TokenBudget
+    from seqflow.loader import BadRows, Buckets, Loader, Mix, Packed, Pad, Rows, Shuffle, TokenBudget
     from seqflow.net import Net
     from seqflow.providers import open
     from seqflow.record.from_arrow import from_arrow
@@ -48,6 +48,7 @@ __all__ = [
     "LoD",
     "LodError",
     "Loader",
+    "Mix",
     "Net",
     "NetError",
     "OpError",
@@ -83,6 +84,7 @@ _ON_FIRST_USE = {
     "Dimension": "shape",
     "Expression": "expression",
     "Loader": "loader",
+    "Mix": "loader",
     "Net": "net",
     "Packed": "loader",
     "Pad": "loader",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seqflow import kernels, ops
-from seqflow.errors import OpMemoryError
+from seqflow.errors import OpMemoryError, OpTypeError
 from seqflow.kernels import memory
 from seqflow.kernels.error import beyond_memory
 
@@ -78,3 +78,13 @@ def test_rows_without_bytes_cost_nothing(implementation):
         assert ops.lengths_argmax(nothing, np.array([2**62])).shape == (1, 0)
         assert ops.lengths_argmin(nothing, np.array([2**62])).shape == (1, 0)
         assert ops.expand(nothing[:1], np.array([2**40])).shape == (2**40, 0)
+        assert ops.lengths_std(nothing, np.array([2**62])).shape == (1, 0)
+        assert ops.unpack_by_time(nothing, np.array([], int)).shape == (0,)
+        assert ops.gather_axis(nothing, np.array([], int), axis=-1).shape == nothing.shape
+        assert ops.concat([nothing[: 2**40], nothing[: 2**40]]).shape == (2**41, 0)
+        assert ops.pad_lengths(X[:0] > 0, LENGTHS[:0], target_length=2**62).shape == (0,)
+
+
+def test_an_array_of_rows_without_bytes_is_no_list_of_arrays():
+    with pytest.raises(OpTypeError, match="tensors is an array of 4611686018427387904 rows without bytes"):
+        ops.concat(np.empty((2**62, 0), "i1"))

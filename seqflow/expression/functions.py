@@ -210,7 +210,9 @@ def as_operand(name: str, value: Any) -> Value:
         raise ExpressionError(f"{name} is a masked array, expected a plain one: fill it first")
     try:
         return np.asarray(value)
-    except (TypeError, ValueError, RuntimeError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # of the object, which says what it is as an array
         raise ExpressionError(f"{name} is no array: {error}") from None
 
 

@@ -17,7 +17,7 @@ from seqflow.errors import JobError, OpError, nearest
 from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.job.toml import line_of
 from seqflow.job.values import choices, described, fits
-from seqflow.loader import BadRows, BatchPlan
+from seqflow.loader import BadRows, BatchPlan, Buckets, Rows, TokenBudget
 from seqflow.output import MAX_THREADS
 
 T = TypeVar("T")
@@ -160,8 +160,30 @@ def _batch(tables: Mapping[str, Any], job_file: JobFile) -> BatchPlan:
     if not isinstance(kind, str) or kind not in BATCH_KINDS:
         _wrong(kind, "kind", " or ".join(map(repr, BATCH_KINDS)), "batch.kind", job_file, BATCH_KINDS)
     arguments = {key: value for key, value in table.items() if key != "kind"}
+    title = f'[batch] with kind = "{kind}"'
+    if kind == "buckets":
+        return _buckets(arguments, job_file, title)
     spec: Callable[..., BatchPlan] = BATCH_KINDS[kind]
-    return _section(spec, {"batch": arguments}, "batch", job_file, title=f'[batch] with kind = "{kind}"')
+    return _section(spec, {"batch": arguments}, "batch", job_file, title)
+
+
+def _buckets(arguments: Mapping[str, Any], job_file: JobFile, title: str) -> Buckets:
+    """Buckets around the plan that the other keys describe."""
+    if "boundaries" not in arguments:
+        job_file.fail("batch", f"{title} needs 'boundaries'")
+    boundaries = _checked(arguments["boundaries"], int | tuple[int, ...], "batch.boundaries", job_file)
+    inner: Callable[..., Rows | TokenBudget] = TokenBudget if "max_tokens" in arguments else Rows
+    if inner is Rows and "n" not in arguments:
+        job_file.fail("batch", f"{title} needs 'n' rows, or 'max_tokens'")
+    rest = {key: value for key, value in arguments.items() if key != "boundaries"}
+    plan: Rows | TokenBudget = _section(
+        inner, {"batch": rest}, "batch", job_file, title, further=("boundaries",)
+    )
+    try:
+        return Buckets(boundaries, plan)
+    except OpError as error:
+        _, _, message = str(error).partition(": ")
+        job_file.fail("batch.boundaries", f"[batch] {message}")
 
 
 def _constants(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, str]:
@@ -191,12 +213,17 @@ def _imports(tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
 
 
 def _section(
-    section: Callable[..., T], tables: Mapping[str, Any], name: str, job_file: JobFile, title: str = ""
+    section: Callable[..., T],
+    tables: Mapping[str, Any],
+    name: str,
+    job_file: JobFile,
+    title: str = "",
+    further: tuple[str, ...] = (),
 ) -> T:
-    """One section, every value checked against the type of its field."""
+    """One section, every value checked against the type of its field. `further` keys are known and read elsewhere."""
     table = _table(tables, name, job_file)
     known = {field.name: field for field in fields(section)}  # type: ignore[arg-type]
-    _check_known(known, table, name, job_file, title)
+    _check_known([*further, *known], table, name, job_file, title)
     hints = typing.get_type_hints(section)
     values = {
         key: _located(_checked(value, hints[key], f"{name}.{key}", job_file), f"{name}.{key}", job_file)

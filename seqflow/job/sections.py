@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from seqflow.loader import BatchPlan, Packed, Rows, TokenBudget
+from seqflow.loader import BatchPlan, Buckets, Packed, Rows, TokenBudget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,4 +65,11 @@ class OutputSection:
     """Each thread writes a part file of its own; row groups go to them in turn."""
 
 
-BATCH_KINDS: Mapping[str, type[BatchPlan]] = {"rows": Rows, "tokens": TokenBudget, "packed": Packed}
+BATCH_KINDS: Mapping[str, type[BatchPlan]] = {
+    "rows": Rows,
+    "tokens": TokenBudget,
+    "buckets": Buckets,
+    "packed": Packed,
+}
+"""The keys of a kind are the arguments of its plan; for buckets also those of the plan inside, which is TokenBudget
+where there is `max_tokens`, and else Rows."""

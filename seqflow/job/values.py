@@ -7,6 +7,8 @@ import typing
 from pathlib import Path
 from typing import Any, Literal
 
+_PLURALS = {str: "text", int: "integers", float: "numbers"}
+
 
 def _members(hint: Any) -> tuple[Any, ...]:
     is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
@@ -43,9 +45,9 @@ def _described_one(hint: Any) -> str:
     if typing.get_origin(hint) is Literal:
         return " or ".join(map(repr, typing.get_args(hint)))
     if typing.get_origin(hint) is tuple:
-        return "a list of text"
+        return f"a list of {_PLURALS[typing.get_args(hint)[0]]}"
     if typing.get_origin(hint) is dict:
-        return "a table of text"
+        return f"a table of {_PLURALS[typing.get_args(hint)[1]]}"
     words = {str: "text", int: "an integer", float: "a number", bool: "true or false"}
     return words[hint]
 

@@ -96,6 +96,8 @@ def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -
 
 def padding_mask(taken: Array, width: int, side: str) -> Array:
     """bool[B, width]: true where there is data, for the number of rows taken of each sequence."""
+    if not len(taken):  # however wide
+        return np.zeros((0, width), bool)
     positions = np.arange(width)
     return positions < taken[:, None] if side == "right" else positions >= width - taken[:, None]
 

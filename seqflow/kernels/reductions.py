@@ -44,12 +44,15 @@ def segment_variance(data: Array, lengths: Array, ddof: int = 0, empty: Any = 0)
     """
     data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
     dtype = mean_dtype(data.dtype)
+    if not data.size:  # NumPy goes through rows without bytes one by one
+        check_sum(lengths, len(data), "data")
+        return np.full((len(lengths), *data.shape[1:]), scalar(empty, dtype), dtype)
     wide = widened("mean", data)
     with np.errstate(all="ignore"):
         distance = wide - np.repeat(segment_reduce("mean", wide, lengths), lengths, axis=0)
         squares = segment_reduce("sum", distance * distance, lengths)
         out: Array = (squares / (lengths - ddof).reshape(-1, *[1] * (data.ndim - 1))).astype(dtype)
-    out[lengths <= ddof] = scalar(empty, dtype)
+    out[lengths <= max(ddof, 0)] = scalar(empty, dtype)
     return out
 
 

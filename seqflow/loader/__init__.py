@@ -4,6 +4,7 @@ from seqflow.loader.bad_rows import BadRows
 from seqflow.loader.batching import Rows
 from seqflow.loader.buckets import Buckets
 from seqflow.loader.loader import Loader
+from seqflow.loader.mix import Mix
 from seqflow.loader.order import Shuffle
 from seqflow.loader.packing import Packed
 from seqflow.loader.padding import Pad
@@ -16,6 +17,7 @@ __all__ = [
     "BatchPlan",
     "Buckets",
     "Loader",
+    "Mix",
     "Packed",
     "Pad",
     "Rows",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import islice
@@ -236,35 +236,60 @@ class Loader:
     def __iter__(self) -> Generator[Record, None, None]:
         start = self._start or Position(self.epoch, 0, {})
         self._start = None
+        self._stats = Stats()
+        handler = BadRowHandler(self.bad_rows, self.source.files)
+        workers = Workers(self.threads)
+        self._place = start
+        finished = False
+        try:
+            yield from self.run(start, workers, handler)
+            finished = True
+            if self._place.epoch == start.epoch:
+                self.epoch, self._place = start.epoch + 1, None
+        finally:
+            workers.close()
+            handler.close(keep=finished)
+
+    def run(
+        self,
+        start: Position,
+        workers: Workers,
+        handler: BadRowHandler,
+        numbers: Iterator[int] | None = None,
+    ) -> Run:
+        """The batches from a position on: those of this rank, or some by their numbers in the epoch, in order."""
         recipe, epoch = self.recipe, start.epoch
+        deal = self.deal if numbers is None else Deal()
         rotation, crossing = self._rotation(recipe, epoch)
         if not rotation.counted:
             self._check_counts(rotation, start)
             for stream, checkpoint in start.windows.items():
                 rotation.streams[stream].start_at(checkpoint)
-        stats = self._stats = Stats()
-        handler = BadRowHandler(self.bad_rows, self.source.files)
-        workers = Workers(self.threads)
         reader = WindowReader(
             recipe, self._reading(recipe), epoch, workers,
             lambda spot: _window(rotation, spot),
-            rotation.upcoming(self.deal, start.batch),
+            rotation.upcoming(deal, start.batch),
             self.memory,
         )  # fmt: skip
-        run = Run(
-            recipe, epoch, rotation, self.deal, start.batch, reader, workers, stats, handler, crossing,
-            self._handed_out, self.reuse,
+        return Run(
+            recipe, epoch, rotation, deal, start.batch, reader, workers, self._stats, handler, crossing,
+            self._handed_out, self.reuse, numbers,
         )  # fmt: skip
-        self._place = start
-        finished = False
-        try:
-            yield from run
-            finished = True
-            if self._place.epoch == epoch:
-                self.epoch, self._place = epoch + 1, None
-        finally:
-            workers.close()
-            handler.close(keep=finished)
+
+    @property
+    def place(self) -> Position | None:
+        """The place behind the last batch handed out."""
+        return self._place
+
+    def begin(self, start: Position) -> None:
+        """Count anew, from a position on, for a run of some batches."""
+        self._stats, self._place = Stats(), start
+
+    def counts_rows(self) -> bool:
+        """Whether the rows of each window are known before anything is read, and batches have a number of them."""
+        if self.source.read_once:
+            return False
+        return self._rotation(self.recipe, self.epoch)[1] is not None
 
     def _handed_out(self, run: Run, turn: Turn) -> None:
         rotation = run.rotation
@@ -278,8 +303,9 @@ class Loader:
     def _parts(self) -> list[Part]:
         """The blocks of the source, listed once."""
         if self._listed is None:
-            self._listed = [] if self.source.read_once else list(self.recipe.parts())
-            check_blocks(self.recipe, self._listed)
+            parts = [] if self.source.read_once else list(self.recipe.parts())
+            check_blocks(self.recipe, parts)
+            self._listed = parts
         return self._listed
 
     def _rotation(self, recipe: Recipe, epoch: int) -> tuple[Rotation, Crossing | None]:

@@ -78,6 +78,7 @@ class Run:
         crossing: Crossing | None,
         handed_out: Callable[[Run, Turn], None],
         reuse: bool,
+        numbers: Iterator[int] | None = None,
     ) -> None:
         self.recipe, self.epoch, self.rotation, self.deal = recipe, epoch, rotation, deal
         self._reader, self._workers, self._stats, self._handler = reader, workers, stats, handler
@@ -90,6 +91,9 @@ class Run:
         self._first = True
         self._reuse = reuse
         self._free: list[BatchMemory] = []
+        self._numbers = numbers
+        """The batches to make, where they are not those of a rank."""
+        self._number: int | None = None
         self.next_round = start
 
     def __iter__(self) -> Iterator[Record]:
@@ -159,6 +163,8 @@ class Run:
 
     def _next_turn(self, *, wait: bool) -> Turn | None:
         """The rank's next batch; None behind the last."""
+        if self._numbers is not None:
+            return self._next_number(self._numbers, wait=wait)
         first = self._round
         turn = self._turn(first + self.deal.rank, wait=wait)
         if self.deal.world_size > 1:
@@ -166,6 +172,25 @@ class Run:
         if turn is not None:
             self._round += self.deal.world_size
         return turn
+
+    def _next_number(self, numbers: Iterator[int], *, wait: bool) -> Turn | None:
+        if self._number is None:
+            self._number = next(numbers, None)
+        if self._number is None:
+            return None
+        turn = self._turn(self._number, wait=wait)
+        if turn is not None:
+            self._number = None
+        return turn
+
+    def has(self, batch: int) -> bool:
+        """Whether the epoch has this batch; windows before it are planned where nobody has counted their batches."""
+        return self._locate(batch, wait=True) is not None
+
+    def num_batches(self) -> int:
+        """The batches of the epoch, once its end was seen."""
+        total = self.rotation.total
+        return sum(stream.last for stream in self.rotation.streams) if total is None else total
 
     def _of_last_round(self, turn: Turn | None, first: int, *, wait: bool) -> Turn | None:
         """The same batch where its round is complete; else what the tail makes of it."""

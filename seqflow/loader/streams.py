@@ -76,6 +76,11 @@ class Stream:
         return self._start + len(self._firsts) - 1
 
     @property
+    def last(self) -> int:
+        """Batches of the windows so far."""
+        return self._firsts[-1]
+
+    @property
     def num_batches(self) -> int | None:
         """Batches of all windows, where they were counted before anything was read."""
         return self._firsts[-1] if self.counted else None

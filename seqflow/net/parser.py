@@ -214,12 +214,11 @@ class _Parser:
     def literal(self, token: Token) -> Any:
         if token.text in _WORDS:
             return _WORDS[token.text]
-        if _DECIMAL(token.text):
-            return int(token.text)
         try:
-            return ast.literal_eval(token.text)
-        except (ValueError, SyntaxError):
-            fail(self.text, token.place, f"found {token.text!r}, expected a number or text")
+            return int(token.text) if _DECIMAL(token.text) else ast.literal_eval(token.text)
+        except (ValueError, SyntaxError):  # also for more digits than Python reads
+            found = token.text if len(token.text) < 100 else f"{token.text[:20]}…{token.text[-20:]}"
+            fail(self.text, token.place, f"found {found!r}, expected a number or text")
 
     # Arithmetic
 

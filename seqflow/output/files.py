@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -76,11 +77,11 @@ class FileWriter:
 
     def discard(self) -> None:
         """Remove what was written."""
-        try:
+        import pyarrow as pa
+
+        with suppress(OSError, pa.ArrowException):  # of the end of a file that is removed anyway
             if self._writer is not None:
                 self._writer.close()
-        except OSError:
-            pass
         self.temporary.unlink(missing_ok=True)
         unfinished.discard(self.temporary)
 

@@ -121,12 +121,20 @@ def _scopes(
                 yield list(zip(item.arguments, repetition, strict=True))
 
 
+_ROWS_WITHOUT_BYTES = 1 << 20
+"""As many an array may have that is given as a list: there can be 2**63 of them, and each becomes an array."""
+
+
 def _convert_repeated(group: Repeated, value: Any) -> list[tuple[Any, ...]]:
     """The repetitions of a group; `value` holds one list for each of its arguments."""
     for argument, items in zip(group.arguments, value, strict=True):
         is_scalar = isinstance(items, np.ndarray) and items.ndim == 0
         if is_scalar or not isinstance(items, (list, tuple, np.ndarray)):
             raise OpTypeError(f"{argument.name} is {type(items).__name__}, expected a list of arrays")
+        if isinstance(items, np.ndarray) and not items.nbytes and len(items) > _ROWS_WITHOUT_BYTES:
+            raise OpTypeError(
+                f"{argument.name} is an array of {len(items)} rows without bytes, expected a list of arrays"
+            )
     counts = {argument.name: len(items) for argument, items in zip(group.arguments, value, strict=True)}
     if len(set(counts.values())) != 1 or 0 in counts.values():
         found = ", ".join(f"{name} has {count}" for name, count in counts.items())

@@ -146,7 +146,12 @@ class Attribute:
         if isinstance(value, np.generic) and value.dtype.kind not in "biufcmM":
             raise self._wrong_type(value)
         convert: type | None = {"float": float, "bool": bool}.get(self.kind)
-        return convert(value) if convert else value
+        try:
+            return convert(value) if convert else value
+        except OverflowError:
+            raise OpError(
+                f"{self.name} is {_shown(value)}, expected {self.expected} that a float holds"
+            ) from None
 
     def _integer(self, value: Any, place: str = "", expected: str = "") -> int:
         try:
@@ -156,7 +161,7 @@ class Attribute:
         if isinstance(value, (bool, np.bool_)):
             raise self._wrong_type(value, place, expected)
         if self.minimum is not None and number < self.minimum:
-            raise OpError(f"{self.name}{place} is {number}, expected {expected or self.expected}")
+            raise OpError(f"{self.name}{place} is {_shown(number)}, expected {expected or self.expected}")
         return number
 
     def _integers(self, value: Any) -> tuple[int, ...]:
@@ -168,7 +173,7 @@ class Attribute:
         return tuple(self._integer(one, f"[{i}]", expected) for i, one in enumerate(value))
 
     def _parts(self, value: Any) -> int | tuple[int, ...]:
-        if np.ndim(value):
+        if isinstance(value, (list, tuple, range)) or (isinstance(value, np.ndarray) and value.ndim):
             sizes = self._integers(value)
             if sizes:
                 return sizes
@@ -207,7 +212,12 @@ class Attribute:
 
 def _shown(value: Any) -> str:
     """The value in one line; an array as its dtype and shape."""
-    return f"{value.dtype} {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape}"
+    try:
+        return repr(value)
+    except ValueError:  # Python writes no integers of more than 4,300 digits
+        return "a number of too many digits"
 
 
 def read_attributes(function: Callable[..., Any]) -> tuple[Attribute, ...]:

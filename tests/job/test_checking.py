@@ -101,6 +101,9 @@ PLANS = [
     {"kind": "tokens", "max_tokens": 9, "padded": True, "lengths": "tokens"},
     {"kind": "packed", "capacity": 4, "lengths": "tokens"},
     {"kind": "packed", "capacity": 3, "strategy": "concat", "lengths": "tokens"},
+    {"kind": "tokens", "max_tokens": 2, "oversize": "truncate", "lengths": "tokens"},
+    {"kind": "tokens", "max_tokens": 2, "oversize": "split", "lengths": "tokens", "max_rows": 4},
+    {"kind": "buckets", "boundaries": [2, 4], "max_tokens": 9, "padded": True, "lengths": "tokens"},
 ]
 
 

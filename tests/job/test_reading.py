@@ -8,7 +8,7 @@ from job_files import write_job
 
 from seqflow.errors import JobError
 from seqflow.job import Job, run
-from seqflow.loader import BadRows, Packed, Rows, TokenBudget
+from seqflow.loader import BadRows, Buckets, Packed, Rows, TokenBudget
 
 
 def test_a_job_has_defaults_for_everything_but_its_source(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_every_section_is_read(folder: Path) -> None:
     )
     job = Job.read(path)
     assert job.source.rename == {"tokens": "ids"}
-    assert job.batch == Packed(8, "first_fit", 2, -1)
+    assert job.batch == Packed(8, strategy="first_fit", rows=2, value=-1)
     assert job.prepare.file == str(folder / "net.txt")
     assert job.constants == {"table": str(folder / "table.npy")}
     assert job.output.path == str(folder / "out")
@@ -76,6 +76,18 @@ def test_the_arguments_of_a_batch_are_those_of_its_python_class(tmp_path: Path) 
     job = Job.from_dict({**source, "batch": tokens})
     assert job.batch == TokenBudget(9, padded=True, max_rows=3, lengths="x.lengths")
     assert Job.from_dict({**source, "batch": {"n": 4, "drop_last": True}}).batch == Rows(4, drop_last=True)
+    packed = {"kind": "packed", "capacity": 8, "columns": ["x", "y"], "values": {"y": -100}}
+    assert Job.from_dict({**source, "batch": packed}).batch == Packed(8, ("x", "y"), {"y": -100})
+
+
+def test_the_keys_of_buckets_are_those_of_the_plan_inside_too() -> None:
+    source = {"source": {"paths": ["x"]}}
+    rows = {"kind": "buckets", "boundaries": [4, 8], "n": 32, "drop_last": True}
+    assert Job.from_dict({**source, "batch": rows}).batch == Buckets((4, 8), Rows(32, drop_last=True))
+    tokens = {"kind": "buckets", "boundaries": 16, "max_tokens": 64, "padded": True, "multiple_of": 8}
+    assert Job.from_dict({**source, "batch": tokens}).batch == Buckets(
+        16, TokenBudget(64, padded=True, multiple_of=8)
+    )
 
 
 def test_a_batch_may_be_a_number_of_rows_alone(tmp_path: Path) -> None:
@@ -117,8 +129,16 @@ MALFORMED = [
     ('[source]\npaths = "x"\nvalid = "yes"', r"line 3: valid is 'yes', expected true or false"),
     ('[source]\npaths = "x"\nkind = "parqet"', r"line 3: kind is 'parqet', expected 'parquet' or 'arrow' or 'text' \(did you mean 'parquet'\?\)"),
     ('[source]\npaths = "x"\n[source.rename]\na = 3', r"line 3: rename is \{'a': 3\}, expected a table of text"),
-    ('[source]\npaths = "x"\n[batch]\nkind = "pack"', r"line 4: kind is 'pack', expected 'rows' or 'tokens' or 'packed' \(did you mean 'packed'\?\)"),
+    ('[source]\npaths = "x"\n[batch]\nkind = "pack"', r"line 4: kind is 'pack', expected 'rows' or 'tokens' or 'buckets' or 'packed' \(did you mean 'packed'\?\)"),
     ('[source]\npaths = "x"\n[batch]\nkind = "packed"', r"line 3: \[batch\] with kind = \"packed\" needs 'capacity'"),
+    ('[source]\npaths = "x"\n[batch]\nkind = "buckets"\nn = 2', r"line 3: .* needs 'boundaries'"),
+    ('[source]\npaths = "x"\n[batch]\nkind = "buckets"\nboundaries = 2', r"line 3: .* needs 'n' rows, or 'max_tokens'"),
+    ('[source]\npaths = "x"\n[batch]\nkind = "buckets"\nboundaries = [4, 2]\nn = 8',
+     r"line 5: \[batch\] boundaries has 2 after 4"),
+    ('[source]\npaths = "x"\n[batch]\nkind = "buckets"\nboundaries = "all"\nn = 8',
+     "line 5: boundaries is 'all', expected an integer or a list of integers"),
+    ('[source]\npaths = "x"\n[batch]\nkind = "buckets"\nboundaries = 2\nn = 8\nmax_row = 2',
+     r"line 7: unknown key 'max_row' in \[batch\] with kind"),
     ('[source]\npaths = "x"\n[batch]\nn = 2.5', r"line 4: n is 2.5, expected an integer"),
     ('[source]\npaths = "x"\n[batch]\nn = 0', r"line 4: \[batch\] n is 0, expected an integer, 1 or more"),
     ('[source]\npaths = "x"\n[batch]\nn = true', r"line 4: n is True, expected an integer"),

@@ -195,3 +195,15 @@ def test_files_that_are_not_mapped_give_the_same(tmp_path: Path, compression: st
             read = sf.open(tmp_path / name, columns=columns, memory_map=False)
             for block in read.blocks():
                 assert read.read(block).equals(mapped.read(block))
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
+def test_views_that_nulls_hide_are_not_followed(kind: pa.DataType) -> None:
+    good = np.array([[3, int.from_bytes(b"abc", "little"), 0, 0]], np.int32).tobytes()
+    array = pa.Array.from_buffers(
+        kind, 2, [pa.py_buffer(b"\x02"), pa.py_buffer(VIEW[4:].tobytes() + good), pa.py_buffer(b"")]
+    )
+    for offset in (0, 1):
+        record = sf.from_arrow(pa.record_batch([array.slice(offset)], ["x"]))
+        assert record["x.lengths"].tolist() == [0, 3][offset:]
+        assert bytes(record["x.values"]) == b"abc"

@@ -251,6 +251,16 @@ def test_a_path_with_a_nul_and_an_exclude_that_is_no_pattern_are_errors_of_ours(
         find_files(tmp_path, exclude=["[z-a]"])
 
 
-def test_an_exclude_of_many_stars_is_read_at_once(tmp_path):
+@pytest.mark.parametrize(
+    "exclude", ["x" + "*" * 500 + "y", "*x" * 30 + "y", "**x" * 30 + "y", "**/*x" * 10 + "y"]
+)
+def test_an_exclude_of_many_stars_is_read_at_once(tmp_path, exclude):
     (tmp_path / ("x" * 200)).touch()
-    assert find_files(tmp_path, exclude=["x" + "*" * 500 + "y"]) == [str(tmp_path / ("x" * 200))]
+    assert find_files(tmp_path, exclude=[exclude]) == [str(tmp_path / ("x" * 200))]
+
+
+def test_names_that_are_not_utf_8_can_be_excluded(tmp_path):
+    for name in (b"a\xff.txt", b"b.txt"):
+        (tmp_path / os.fsdecode(name)).touch()
+    assert find_files(tmp_path, exclude=["a?.txt"]) == [str(tmp_path / "b.txt")]
+    assert find_files(tmp_path, exclude=[os.fsdecode(b"a\xff.txt")]) == [str(tmp_path / "b.txt")]

@@ -3,6 +3,7 @@
 import glob
 import os
 import sysconfig
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -149,3 +150,9 @@ def test_a_source_tree_is_read_as_it_lies_on_disk():
     values, lengths = provider["text"].unpack()
     assert lengths.tolist() == [os.path.getsize(path) for path in paths]
     assert values.dtype == np.uint8
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux has files whose size says nothing")
+def test_a_file_that_has_bytes_though_its_size_is_0_is_an_error():
+    with pytest.raises(ProviderError, match="status: has bytes, but its size is 0"):
+        sf.open("/proc/self/status", encoding="utf-8")["text"]

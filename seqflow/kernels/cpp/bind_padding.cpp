@@ -82,6 +82,7 @@ nb::object unpad(nb::object padded, nb::handle lengths, const char *side, nb::ha
 // Steps are split between threads in whole tiles, for any number of rows.
 template <class F>
 void each_steps(int64_t num_steps, int64_t bytes, F &&body) {
+  if (bytes == 0) return;  // there may be 2**62 steps of no sequences
   constexpr int64_t STEPS = 128;
   parallel_for((num_steps + STEPS - 1) / STEPS, bytes, [&](int64_t task) {
     const int64_t begin = task * STEPS, end = begin + STEPS;

@@ -95,9 +95,22 @@ def _take_ranges(name: str, rows: pa.Array, starts: Tensor, lengths: Tensor) -> 
 def bytes_as_lists(array: pa.Array) -> pa.Array:
     """A string or binary array as the list<uint8> array it is in memory."""
     if is_any(array.type, TEXT_VIEWS):
-        array = validated(array, "a text").cast(pa.large_binary())
+        array = _with_empty_nulls(validated(array, "a text")).cast(pa.large_binary())
     wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     values = pa.Array.from_buffers(pa.uint8(), data.size if data else 0, [None, data or pa.py_buffer(b"")])
     kind = pa.large_list(pa.uint8()) if wide else pa.list_(pa.uint8())
     return pa.Array.from_buffers(kind, len(array), [None, offsets], 0, array.offset, [values])
+
+
+def _with_empty_nulls(array: pa.Array) -> pa.Array:
+    """Text views whose null rows are empty: Arrow's cast follows their views, too, which its validation skips."""
+    if not array.null_count:
+        return array
+    validity, views, *data = array.buffers()
+    end = array.offset + len(array)
+    emptied = np.frombuffer(views, np.int64, 2 * end).reshape(end, 2).copy()
+    emptied[array.offset :][np.asarray(array.is_null())] = 0
+    return pa.Array.from_buffers(
+        array.type, len(array), [validity, pa.py_buffer(emptied), *data], offset=array.offset
+    )

@@ -1,0 +1,408 @@
+"""Mix: several sources as one sequence of batches, in fixed proportions."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from seqflow.errors import BatchPlanError, OpError, OpTypeError
+from seqflow.kernels.arrays import Array
+from seqflow.loader.bad_rows import BadRowHandler
+from seqflow.loader.batching import Rows
+from seqflow.loader.loader import Loader
+from seqflow.loader.order import key_of
+from seqflow.loader.plans import batch_plan
+from seqflow.loader.run import Run
+from seqflow.loader.state import FORMAT, Position, check_same
+from seqflow.loader.stats import Stats
+from seqflow.loader.streams import Checkpoint
+from seqflow.loader.workers import Workers
+from seqflow.ops.shared.random_bits import sequence_bits, uniform
+from seqflow.record import Record, concat_records, slice_rows
+
+_PASS = 1 << 32
+"""The second pass over a source in an epoch has the order of an epoch that far away."""
+
+
+class Mix:
+    """Batches of several sources as one sequence, which is the same for all ranks and after a resume.
+
+        mix = sf.Mix({"web/*.parquet": 0.7, "books/*.parquet": 0.3}, seed=1, batch=256, shuffle=True)
+        for batch in mix: ...
+
+    The keys are sources, whose loaders have the `options`, or Loaders; the values are weights. Where batches have a
+    number of rows, and all are sources whose rows are known, each batch has rows of every source, in quotas: 256 rows
+    in proportions of 0.7 and 0.3 are 179 and 77. Otherwise each batch comes from one source; after any number of
+    batches no source is more than one batch away from its share, and `seed` decides who comes first. The column
+    `source` has the number of the source that each row came from; `column` gives it another name, None leaves it out.
+
+    An epoch ends with the source that is exhausted `"first"`, or, with `stop="all"`, with the last; until then those
+    exhausted earlier begin again, in a new order. `rank`, `world_size` and `tail` are those of a Loader.
+    """
+
+    def __init__(
+        self,
+        sources: Mapping[Any, float],
+        *,
+        seed: int = 0,
+        stop: str = "first",
+        column: str | None = "source",
+        **options: Any,
+    ) -> None:
+        self.weights = _weights(sources)
+        if stop not in ("first", "all"):
+            raise OpError(f"Mix: stop is {stop!r}, expected 'first' or 'all'")
+        self.seed, self.stop, self.column = seed, stop, column
+        quotas = None if any(isinstance(one, Loader) for one in sources) else _quotas(self.weights, options)
+        if quotas is None:
+            self.loaders = [_loader(source, options) for source in sources]
+        else:
+            lengths = batch_plan(options.get("batch", 256)).lengths
+            self.loaders = [
+                _loader(source, {**options, "batch": Rows(quota, True, lengths)})
+                for source, quota in zip(sources, quotas, strict=True)
+            ]
+            if any(not loader.counts_rows() for loader in self.loaders):
+                quotas, self.loaders = None, [_loader(source, options) for source in sources]
+        self.quotas = quotas
+        self.deal = self.loaders[0].deal
+        self._check_members()
+        self.epoch = 0
+        self._stats = Stats()
+        self._start: Mapping[str, Any] | None = None
+        self._place: Mapping[str, Any] | None = None
+
+    @property
+    def rank(self) -> int:
+        return self.deal.rank
+
+    @property
+    def world_size(self) -> int:
+        return self.deal.world_size
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin the next iteration with the first batch of an epoch."""
+        for loader in self.loaders:
+            loader.set_epoch(epoch)
+        self.epoch, self._start, self._place = epoch, None, None
+
+    def stats(self) -> Stats:
+        """Counts of the last iteration so far, of all sources together."""
+        return self._stats
+
+    def take(self, n: int) -> list[Record]:
+        """The first n batches of the coming epoch; the mix stays where it is."""
+        before = self.epoch, self._start, self._place
+        try:
+            with closing(iter(self)) as batches:
+                return list(islice(batches, n))
+        finally:
+            self.epoch, self._start, self._place = before
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place behind the last batch that was handed out, as JSON-compatible values."""
+        place = self._place or self._start or self._beginning()
+        members = [loader.state_dict() for loader in self.loaders]
+        return {
+            "format": FORMAT, **place, "settings": self._settings(),
+            "sources": [{name: state[name] for name in ("settings", "data")} for state in members],
+        }  # fmt: skip
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on behind the batch that was the last when the state was taken, on any number of ranks and threads."""
+        if not isinstance(state, Mapping) or not {"members", "sources", "settings"} <= state.keys():
+            raise OpError("load_state_dict: this is not the state of a Mix, expected what state_dict() gave")
+        check_same("load_state_dict: ", {"format": state["format"]}, {"format": FORMAT})
+        check_same("load_state_dict: ", state["settings"], self._settings())
+        now = self.state_dict()["sources"]
+        for number, (before, after) in enumerate(zip(state["sources"], now, strict=True)):
+            for part in ("settings", "data"):
+                what = f"load_state_dict: source {number}: "
+                if part == "settings":
+                    check_same(what, before[part], after[part])
+                else:
+                    check_same(what, {"data": before[part]}, {"data": after[part]})
+        self._start = self._place = {name: state[name] for name in ("epoch", "batch", "members")}
+        self.epoch = int(state["epoch"])
+
+    def __iter__(self) -> Generator[Record, None, None]:
+        start = self._start or self._beginning()
+        self._start = None
+        self._stats = Stats()
+        workers = Workers(self.loaders[0].threads)
+        handlers = [BadRowHandler(loader.bad_rows, loader.source.files) for loader in self.loaders]
+        self._place = start
+        finished = False
+        try:
+            yield from _MixRun(self, start, workers, handlers)
+            finished = True
+            self.set_epoch(int(start["epoch"]) + 1)
+        finally:
+            workers.close()
+            for handler in handlers:
+                handler.close(keep=finished)
+
+    def _beginning(self) -> Mapping[str, Any]:
+        members: list[dict[str, Any]] = [{"passes": [], "windows": {}} for _ in self.loaders]
+        return {"epoch": self.epoch, "batch": 0, "members": members}
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "weights": self.weights, "seed": self.seed, "stop": self.stop, "column": self.column,
+            "quotas": self.quotas,
+        }  # fmt: skip
+
+    def _check_members(self) -> None:
+        """OpError unless all members have the same ranks and batches of the same tensors."""
+        first, expected = self.loaders[0], self.loaders[0].empty_batch()
+        for number, loader in enumerate(self.loaders[1:], 1):
+            if loader.deal != first.deal:
+                raise OpError(f"Mix: source {number} is loaded as {loader.deal}, source 0 as {first.deal}")
+            found = loader.empty_batch()
+            if expected is None or found is None:
+                continue
+            one, other = _described(expected), _described(found)
+            for name in dict.fromkeys([*one, *other]):
+                if one.get(name) != other.get(name):
+                    raise OpError(
+                        f"Mix: {name} is {other.get(name, 'missing')} in batches of source {number}, and "
+                        f"{one.get(name, 'missing')} in those of source 0\n"
+                        "  make them alike in prepare, or choose columns that all have"
+                    )
+        if expected is not None and self.column in expected:
+            raise OpError(f"Mix: batches have a tensor {self.column!r} already\n  choose another column=")
+
+
+class _MixRun:
+    """One iteration over a mix."""
+
+    def __init__(
+        self, mix: Mix, start: Mapping[str, Any], workers: Workers, handlers: list[BadRowHandler]
+    ) -> None:
+        self.mix, self.deal = mix, mix.deal
+        self.epoch, self.first = int(start["epoch"]), int(start["batch"])
+        self.picks = Picks(mix, self.epoch)
+        self.members = [
+            _Member(mix, number, self.epoch, start, self, workers, handlers[number])
+            for number in range(len(mix.loaders))
+        ]
+
+    def __iter__(self) -> Iterator[Record]:
+        first = self.first
+        while (count := self._round(first)) and not (count < self.deal.world_size and self._dropped(first)):
+            batch = self._batch(first + self.deal.rank) if self.deal.rank < count else self._empty()
+            first += self.deal.world_size
+            self._hand_out(first, batch)
+            yield batch
+
+    def _round(self, first: int) -> int:
+        """How many batches there are from `first` on, up to those of a round."""
+        for number in range(first, first + self.deal.world_size):
+            if not all(self.members[member].has(one) for member, one in self.picks.of(number)):
+                return number - first
+        return self.deal.world_size
+
+    def _dropped(self, first: int) -> bool:
+        if self.deal.tail == "repeat":
+            raise BatchPlanError("Mix: tail='repeat' is for a Loader, expected 'drop' or 'pad'")
+        if self.deal.tail == "drop" and first == 0:
+            raise BatchPlanError(
+                f"Mix: an epoch has fewer batches than world_size = {self.deal.world_size}, and tail='drop' "
+                "leaves none"
+            )
+        return self.deal.tail == "drop"
+
+    def _empty(self) -> Record:
+        """A batch without rows, to fill the last round."""
+        empty = self.mix.loaders[0].empty_batch()
+        if empty is None:
+            raise BatchPlanError(
+                "Mix: tail='pad' needs nets: nobody knows the empty batch of a Python function"
+            )
+        return self._labelled(slice_rows(empty, 0, 0), np.zeros(0, np.int64))
+
+    def _batch(self, number: int) -> Record:
+        made = [(member, self.members[member].take(one)) for member, one in self.picks.of(number)]
+        counts = [batch.num_rows for _, batch in made]
+        joined = concat_records([batch for _, batch in made])
+        return self._labelled(joined, np.repeat(np.array([member for member, _ in made], np.int64), counts))
+
+    def _labelled(self, batch: Record, sources: Array) -> Record:
+        """The batch, and the source of each of its rows."""
+        name = self.mix.column
+        if name is None:
+            return batch
+        return replace(batch, tensors={**batch.tensors, name: sources}, parents={**batch.parents, name: None})
+
+    def _hand_out(self, following: int, batch: Record) -> None:
+        stats = self.mix._stats
+        parts = [loader.stats() for loader in self.mix.loaders]
+        for name in ("rows", "tokens", "cells", "bad_rows", "dropped", "seconds_waiting", "bytes_in_flight"):
+            setattr(stats, name, sum(getattr(part, name) for part in parts))
+        for name in ("reading", "preparing", "planning", "making"):
+            setattr(stats, f"seconds_{name}", sum(getattr(part, f"seconds_{name}") for part in parts))
+        stats.batches += 1
+        members = [member.state() for member in self.members]
+        self.mix._place = {"epoch": self.epoch, "batch": following, "members": members}
+
+
+class Picks:
+    """Which batches of the members each batch of a mix is made of."""
+
+    def __init__(self, mix: Mix, epoch: int) -> None:
+        self._mix = mix
+        self._phases = uniform(sequence_bits(key_of(mix.seed, epoch), len(mix.weights)))
+        self._members = np.zeros(0, np.int64)
+        self._numbers = np.zeros(0, np.int64)
+
+    def of(self, number: int) -> list[tuple[int, int]]:
+        """Pairs of a member and the number of its batch."""
+        if self._mix.quotas is not None:
+            return [(member, number) for member in range(len(self._mix.loaders))]
+        if number >= len(self._members):
+            self._members, self._numbers = self._merged(2 * number + 1024)
+        return [(int(self._members[number]), int(self._numbers[number]))]
+
+    def from_batch(self, member: int, start: int, rank: int, world_size: int) -> Iterator[int]:
+        """The batches of a member that a rank needs from batch `start` of the mix on."""
+        number = start + rank
+        while True:
+            yield from (one for of, one in self.of(number) if of == member)
+            number += world_size
+
+    def before(self, member: int, batch: int) -> int:
+        """How many batches of a member come before a batch of the mix."""
+        if self._mix.quotas is not None:
+            return batch
+        self.of(batch)
+        return int(np.count_nonzero(self._members[:batch] == member))
+
+    def _merged(self, count: int) -> tuple[Array, Array]:
+        """For each batch the member, and the number of its batch: batch j is due at (j + phase) / weight."""
+        shares = np.array(self._mix.weights) / sum(self._mix.weights)
+        each = [np.arange(int(count * share) + 2) for share in shares]
+        due = np.concatenate(
+            [(ones + phase) / share for ones, phase, share in zip(each, self._phases, shares, strict=True)]
+        )
+        members = np.repeat(np.arange(len(each)), [len(ones) for ones in each])
+        order = np.lexsort((members, due))[:count]
+        return members[order], np.concatenate(each)[order]
+
+
+class _Member:
+    """One source of a mix, pass after pass."""
+
+    def __init__(
+        self,
+        mix: Mix,
+        number: int,
+        epoch: int,
+        start: Mapping[str, Any],
+        run: _MixRun,
+        workers: Workers,
+        handler: BadRowHandler,
+    ) -> None:
+        saved = start["members"][number]
+        self._mix, self._number, self._epoch = mix, number, epoch
+        self._of, self._workers, self._handler = run, workers, handler
+        self._first = int(start["batch"])
+        self._passes: list[int] = list(saved["passes"])
+        """The batches of each pass that has ended."""
+        self._loader = mix.loaders[number]
+        self._windows = {int(stream): Checkpoint(*at) for stream, at in saved["windows"].items()}
+        self._run: Run | None = None
+        self._batches: list[Iterator[Record]] = [iter(())] * len(self._passes)
+        """The batches of each pass: those of one that has ended are still to be taken by the round that ended it."""
+
+    def has(self, batch: int) -> bool:
+        """Whether there is a batch, counted over the passes; it begins the next pass where the mix goes on."""
+        while True:
+            run = self._begun()
+            inside = batch - sum(self._passes)
+            if run.has(inside):
+                return True
+            if self._mix.stop == "first" or inside == 0:
+                return False
+            self._passes.append(run.num_batches())
+            self._run, self._windows = None, {}
+            if all(member._passes for member in self._of.members):
+                return False
+
+    def take(self, batch: int) -> Record:
+        self._begun()
+        at = int(np.searchsorted(np.cumsum(self._passes), batch, side="right"))
+        return next(self._batches[at])
+
+    def state(self) -> dict[str, Any]:
+        place = self._loader.place
+        windows = {} if place is None or place.epoch != self._pass_epoch else place.windows
+        return {
+            "passes": self._passes,
+            "windows": {str(at): [one.position, one.first, one.batches] for at, one in windows.items()},
+        }
+
+    def _begun(self) -> Run:
+        if self._run is None:
+            done = sum(self._passes)
+            before = self._of.picks.before(self._number, self._first)
+            start = Position(self._pass_epoch, max(0, before - done), self._windows)
+            self._loader.begin(start)
+            deal = self._of.deal
+            numbers = self._of.picks.from_batch(self._number, self._first, deal.rank, deal.world_size)
+            inside = (number - done for number in numbers if number >= done)
+            self._run = self._loader.run(start, self._workers, self._handler, inside)
+            self._batches.append(iter(self._run))
+        return self._run
+
+    @property
+    def _pass_epoch(self) -> int:
+        return self._epoch + _PASS * len(self._passes)
+
+
+def _loader(source: Any, options: Mapping[str, Any]) -> Loader:
+    if not isinstance(source, Loader):
+        return Loader(source, **options)
+    if options:
+        raise OpTypeError(
+            f"Mix: {next(iter(options))} is an option of loaders, expected sources instead of loaders\n"
+            "  give it to the loaders themselves"
+        )
+    return source
+
+
+def _weights(sources: Any) -> list[float]:
+    if not isinstance(sources, Mapping) or not sources:
+        raise OpTypeError(
+            f"Mix: sources is {sources!r}, expected a dict of sources or loaders, and their weights"
+        )
+    for number, weight in enumerate(sources.values()):
+        if not isinstance(weight, int | float) or isinstance(weight, bool) or not 0 < weight < float("inf"):
+            raise OpError(f"Mix: the weight of source {number} is {weight!r}, expected a number above 0")
+    return [float(weight) for weight in sources.values()]
+
+
+def _quotas(weights: list[float], options: Mapping[str, Any]) -> list[int] | None:
+    """The rows of each source in a batch, by largest remainders; None where batches have no number of rows."""
+    plan = batch_plan(options.get("batch", 256))
+    if not isinstance(plan, Rows):
+        return None
+    shares = np.array(weights) / sum(weights) * plan.n
+    quotas = np.floor(shares).astype(int)
+    for member in np.argsort(quotas - shares, kind="stable")[: plan.n - quotas.sum()]:
+        quotas[member] += 1
+    if not quotas.all():
+        member = int(np.argmin(quotas))
+        raise OpError(
+            f"Mix: source {member} has a weight of {weights[member] / sum(weights):.3g}, less than a row of a batch "
+            f"of {plan.n}\n  use larger batches"
+        )
+    return [int(quota) for quota in quotas]
+
+
+def _described(batch: Record) -> dict[str, str]:
+    return {name: f"{tensor.dtype}{list(tensor.shape[1:])}" for name, tensor in batch.items()}

@@ -1,0 +1,142 @@
+"""Mix: several sources as one sequence of batches."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import seqflow as sf
+
+PLANS = {"rows": sf.Rows(10), "tokens": sf.TokenBudget(40), "packed": sf.Packed(16, rows=4)}
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    """Files of 300, 200 and 50 rows; the ids of a file begin at 1,000 times its number."""
+    folder = tmp_path_factory.mktemp("mix")
+    found = []
+    for number, rows in enumerate((300, 200, 50)):
+        ids = np.arange(rows) + 1000 * number + 1
+        lists = pa.array([[int(n)] * (int(n) % 7 + 1) for n in ids], pa.list_(pa.int32()))
+        found.append(folder / f"{number}.parquet")
+        pq.write_table(pa.table({"id": ids, "tokens": lists}), found[-1], row_group_size=20)
+    return found
+
+
+def content(batch):
+    return tuple((name, batch[name].tolist()) for name in batch)
+
+
+def sequence(mix):
+    return [content(batch) for batch in mix]
+
+
+def test_rows_come_in_fixed_quotas(paths):
+    mix = sf.Mix({paths[0]: 0.6, paths[1]: 0.4}, seed=1, batch=10, shuffle=True)
+    batches = list(mix)
+    assert [batch.num_rows for batch in batches] == [10] * 50
+    for batch in batches:
+        assert batch["source"].tolist() == [0] * 6 + [1] * 4
+        assert (batch["id"] // 1000).tolist() == batch["source"].tolist()
+    found = np.concatenate([batch["id"] for batch in batches])
+    assert len(set(found.tolist())) == 500
+    assert mix.epoch == 1
+    assert mix.stats().rows == 500
+
+
+@pytest.mark.parametrize("plan", ["tokens", "packed"])
+def test_batches_come_in_their_proportions(paths, plan):
+    mix = sf.Mix({paths[0]: 3, paths[1]: 1}, seed=1, batch=PLANS[plan], shuffle=True, window=700)
+    picked = np.array([batch["source"][0] for batch in mix])
+    shares = np.cumsum(picked == 1) - 0.25 * np.arange(1, len(picked) + 1)
+    assert np.abs(shares).max() <= 1
+    other = np.array(
+        [batch["source"][0] for batch in sf.Mix({paths[0]: 3, paths[1]: 1}, seed=2, batch=PLANS[plan])]
+    )
+    assert len(picked) > 20
+    assert picked[:4].tolist() != other[:4].tolist() or picked[0] == other[0]
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("world_size", [1, 2, 3])
+@pytest.mark.parametrize("stop", ["first", "all"])
+def test_ranks_and_resumes_see_the_same_sequence(paths, plan, world_size, stop):
+    options = {"seed": 3, "stop": stop, "batch": PLANS[plan], "shuffle": sf.Shuffle(5), "window": 700}
+    sources = {paths[0]: 0.5, paths[1]: 0.3, paths[2]: 0.2}
+    alone = sequence(sf.Mix(sources, **options))
+    ranks = [
+        sequence(sf.Mix(sources, **options, rank=rank, world_size=world_size)) for rank in range(world_size)
+    ]
+    joined = [batch for step in zip(*ranks, strict=True) for batch in step]
+    assert joined == alone[: len(alone) // world_size * world_size]
+    for steps in (0, 1, len(alone) // 2):
+        mix = sf.Mix(sources, **options)
+        batches = iter(mix)
+        for _ in range(steps):
+            next(batches)
+        state = json.loads(json.dumps(mix.state_dict()))
+        batches.close()
+        resumed = []
+        for rank in range(world_size):
+            one = sf.Mix(sources, **options, rank=rank, world_size=world_size)
+            one.load_state_dict(state)
+            resumed.append(sequence(one))
+        rest = alone[steps:]
+        joined = [batch for step in zip(*resumed, strict=True) for batch in step]
+        assert joined == rest[: len(rest) // world_size * world_size]
+
+
+def test_all_sources_are_exhausted_where_asked_for(paths):
+    mix = sf.Mix({paths[0]: 1, paths[2]: 1}, stop="all", batch=10, shuffle=True)
+    found = np.concatenate([batch["id"] for batch in mix])
+    counts = {int(n): int(c) for n, c in zip(*np.unique(found, return_counts=True), strict=True)}
+    assert {counts[n] for n in range(1, 301)} == {1}
+    assert {counts[n] for n in range(2001, 2051)} == {6}
+    second_pass = [n for n in found.tolist() if n > 2000][50:100]
+    assert second_pass != [n for n in found.tolist() if n > 2000][:50]
+
+
+def test_loaders_may_be_mixed(paths):
+    first = sf.Loader(paths[0], batch=sf.TokenBudget(30))
+    second = sf.Loader(paths[1], batch=sf.TokenBudget(60), shuffle=True)
+    picked = [int(batch["source"][0]) for batch in sf.Mix({first: 1, second: 1})]
+    assert set(picked) == {0, 1}
+
+
+def test_the_column_may_have_another_name_or_none(paths):
+    sources = {paths[0]: 1, paths[1]: 1}
+    assert "from" in sf.Mix(sources, column="from", batch=10).take(1)[0]
+    assert set(sf.Mix(sources, column=None, batch=10).take(1)[0]) == {"id", "tokens.lengths", "tokens.values"}
+
+
+@pytest.mark.parametrize(
+    ("sources", "options", "message"),
+    [
+        ({}, {}, "expected a dict of sources or loaders"),
+        ({0: 0}, {}, "the weight of source 0 is 0, expected a number above 0"),
+        ({0: 1, 1: 1}, {"stop": "last"}, "stop is 'last', expected 'first' or 'all'"),
+        ({0: 1, 1: 1}, {"column": "id"}, "batches have a tensor 'id' already"),
+        ({0: 1000, 1: 1}, {"batch": 10}, "less than a row of a batch of 10"),
+    ],
+)
+def test_mixes_that_make_no_sense_are_refused(paths, sources, options, message):
+    with pytest.raises(sf.OpError, match=message):
+        sf.Mix({paths[key]: weight for key, weight in sources.items()}, **options)
+
+
+def test_sources_must_make_the_same_tensors(paths, tmp_path):
+    pq.write_table(pa.table({"id": pa.array([1], pa.int32()), "tokens": [[1]]}), tmp_path / "x.parquet")
+    with pytest.raises(
+        sf.OpError, match=r"id is int32\[\] in batches of source 1, and int64\[\] in those of source 0"
+    ):
+        sf.Mix({paths[0]: 1, tmp_path / "x.parquet": 1}, columns=["id"])
+
+
+def test_a_state_of_another_mix_names_the_difference(paths):
+    state = sf.Mix({paths[0]: 1, paths[1]: 1}, batch=10).state_dict()
+    with pytest.raises(sf.OpError, match="seed was 0 and is 4 now"):
+        sf.Mix({paths[0]: 1, paths[1]: 1}, batch=10, seed=4).load_state_dict(state)
+    with pytest.raises(sf.OpError, match="source 1: the data are others: "):
+        sf.Mix({paths[0]: 1, paths[2]: 1}, batch=10).load_state_dict(state)
