@@ -184,6 +184,21 @@ def _text(rng: random.Random, folder: Path) -> None:
     )
 
 
+def _lines(rng: random.Random, folder: Path) -> None:
+    kind = rng.choice(("libsvm", "criteo"))
+    content = b"1 qid:3 1:0.5 7:-2e1 # x\n-1 qid:4\n" * 3
+    if kind == "criteo":
+        content = b"\t".join([b"1", *[b"12"] * 13, *[b"0a1b2c3d"] * 25, b"\n"]) * 3
+    options = (
+        {"one_based": rng.random() < 0.5}
+        if kind == "libsvm"
+        else {"categories": rng.choice(("ids", "texts"))}
+    )
+    _open_and_use(
+        rng, folder / "x", damaged(rng, content), kind=kind, batch_bytes=rng.choice((7, 4096)), **options
+    )
+
+
 def _constant(rng: random.Random, folder: Path) -> None:
     from seqflow.job import Job, run
 
@@ -286,4 +301,4 @@ def _rebuilt(kind: pa.DataType, length: int, array: pa.Array, buffers: Any) -> p
     return pa.Array.from_buffers(kind, length, own, children=children)
 
 
-_KINDS = (*[_parquet] * 8, *[_arrow] * 8, *[_buffers] * 8, _text, _text, _constant, _manifest)
+_KINDS = (*[_parquet] * 8, *[_arrow] * 8, *[_buffers] * 8, _text, _text, _lines, _lines, _constant, _manifest)

@@ -123,7 +123,7 @@ def _wrong_parts(axis: int, size: Any, parts: int | tuple[int, ...]) -> ShapeErr
     return ShapeError(f"x.shape[{axis}] is {size}, which {parts} equal parts do not divide")
 
 
-@op("x[*d] -> {pieces[*_]}*parts", caffe2="Split", shape=_infer_split)
+@op("x[*d] -> {pieces[*_]}*parts", caffe2="Split, SplitByLengths", shape=_infer_split)
 def split(x: Array, *, parts: CountOrSizes, axis: int = 0) -> list[Array]:
     """Cut `x` along an axis into equal parts, or into parts of given sizes; the inverse of `concat`.
 

@@ -52,6 +52,7 @@ def rnn(
 @op(
     "float x[sum(lengths), K], lengths[B], like(x) w_ih[3*H, K], like(x) w_hh[3*H, H],"
     " like(x) bias_ih[3*H]?, like(x) bias_hh[3*H]?, like(x) h0[B, H]? -> h[sum(lengths), H], h_last[B, H]",
+    caffe2="GRUUnit",
 )
 def gru(
     x: Array,
@@ -90,6 +91,7 @@ def gru(
     "float x[sum(lengths), K], lengths[B], like(x) w_ih[4*H, K], like(x) w_hh[4*H, H],"
     " like(x) bias[4*H]?, like(x) h0[B, H]?, like(x) c0[B, H]?"
     " -> h[sum(lengths), H], h_last[B, H], c_last[B, H]",
+    caffe2="LSTMUnit",
 )
 def lstm(
     x: Array,

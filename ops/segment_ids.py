@@ -4,34 +4,25 @@
 `unsorted_segment_…` take the rows in any order; a segment may have none.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array, integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.bounds import largest_id
 from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.segment_ids import bound_sorted, sorted_lengths
 from seqflow.ops.shared.weights import expand_trailing, weighted
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
-
-
-def _bound_sorted(ctx: "InferenceContext") -> None:
-    """Each id has a row at least."""
-    ctx.limit(ctx.dim(ctx.output(0), 0), ctx.dim(ctx.input("ids"), 0))
-    largest_id(ctx)
 
 
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d]",
     caffe2="SortedSegmentSum, SortedSegmentRangeSum",
-    shape=_bound_sorted,
+    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_sum(data: Array, ids: Array) -> Array:
@@ -42,13 +33,13 @@ def sorted_segment_sum(data: Array, ids: Array) -> Array:
     >>> sorted_segment_sum(np.array([1, 2, 3]), np.array([0, 0, 1]))
     array([3, 3])
     """
-    return kernels.segment_reduce("sum", data, _lengths(ids))
+    return kernels.segment_reduce("sum", data, sorted_lengths(ids))
 
 
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) means[S, *d]",
     caffe2="SortedSegmentMean, SortedSegmentRangeMean",
-    shape=_bound_sorted,
+    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_mean(data: Array, ids: Array) -> Array:
@@ -59,13 +50,13 @@ def sorted_segment_mean(data: Array, ids: Array) -> Array:
     >>> sorted_segment_mean(np.array([1, 2, 3]), np.array([0, 0, 1]))
     array([1.5, 3. ])
     """
-    return kernels.segment_reduce("mean", data, _lengths(ids))
+    return kernels.segment_reduce("mean", data, sorted_lengths(ids))
 
 
 @op(
     "number data[N, *d], float weights[N], int ids[N] -> sum_of(data, weights) sums[S, *d]",
     caffe2="SortedSegmentWeightedSum",
-    shape=_bound_sorted,
+    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Array:
@@ -76,13 +67,13 @@ def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Arra
     >>> sorted_segment_weighted_sum(np.array([1, 2, 3]), np.array([0.5, 1.0, 2.0]), np.array([0, 0, 1]))
     array([2.5, 6. ])
     """
-    return kernels.segment_reduce("sum", weighted(data, weights), _lengths(ids))
+    return kernels.segment_reduce("sum", weighted(data, weights), sorted_lengths(ids))
 
 
 @op(
     "ordered data[N, *d], int ids[N] -> largest[S, *d]",
     caffe2="SortedSegmentRangeMax",
-    shape=_bound_sorted,
+    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_max(data: Array, ids: Array) -> Array:
@@ -91,12 +82,12 @@ def sorted_segment_max(data: Array, ids: Array) -> Array:
     >>> sorted_segment_max(np.array([1, 2, 3]), np.array([0, 0, 1]))
     array([2, 3])
     """
-    return kernels.segment_reduce("max", data, _lengths(ids))
+    return kernels.segment_reduce("max", data, sorted_lengths(ids))
 
 
 @op(
     "ordered data[N, *d], int ids[N] -> smallest[S, *d]",
-    shape=_bound_sorted,
+    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_min(data: Array, ids: Array) -> Array:
@@ -105,12 +96,12 @@ def sorted_segment_min(data: Array, ids: Array) -> Array:
     >>> sorted_segment_min(np.array([1, 2, 3]), np.array([0, 0, 1]))
     array([1, 3])
     """
-    return kernels.segment_reduce("min", data, _lengths(ids))
+    return kernels.segment_reduce("min", data, sorted_lengths(ids))
 
 
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) products[S, *d]",
-    shape=_bound_sorted,
+    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_prod(data: Array, ids: Array) -> Array:
@@ -121,13 +112,13 @@ def sorted_segment_prod(data: Array, ids: Array) -> Array:
     >>> sorted_segment_prod(np.array([2, 3, 4]), np.array([0, 0, 1]))
     array([6, 4])
     """
-    return kernels.segment_reduce("prod", data, _lengths(ids))
+    return kernels.segment_reduce("prod", data, sorted_lengths(ids))
 
 
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d]",
     caffe2="SortedSegmentRangeLogSumExp",
-    shape=_bound_sorted,
+    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
@@ -138,13 +129,13 @@ def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
     >>> sorted_segment_logsumexp(np.array([1000.0, 1000.0, 3.0]), np.array([0, 0, 1]))
     array([1000.69314718,    3.        ])
     """
-    return kernels.segment_logsumexp(data, _lengths(ids))
+    return kernels.segment_logsumexp(data, sorted_lengths(ids))
 
 
 @op(
     "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d]",
     caffe2="SortedSegmentRangeLogMeanExp",
-    shape=_bound_sorted,
+    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
@@ -155,7 +146,7 @@ def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
     >>> sorted_segment_logmeanexp(np.array([1000.0, 1000.0, 3.0]), np.array([0, 0, 1]))
     array([1000.,    3.])
     """
-    lengths = _lengths(ids)
+    lengths = sorted_lengths(ids)
     logs = kernels.segment_logsumexp(data, lengths)
     logs -= expand_trailing(np.log(lengths).astype(logs.dtype), logs)
     return logs
@@ -252,19 +243,6 @@ def unsorted_segment_weighted_sum(
     array([2. , 0. , 6.5])
     """
     return _reduce_by_id("sum", weighted(data, weights), ids, num_segments, empty)
-
-
-def _lengths(ids: Array) -> Array:
-    """How often each id occurs; OpError unless they are 0, 1, 2 … in this order, each at least once."""
-    signed = ids.astype(np.int64)  # a copy: NumPy reads it more than once
-    steps = np.diff(signed, prepend=-1)
-    wrong = (steps != 0) & (steps != 1)
-    wrong[:1] |= steps[:1] != 1
-    if wrong.any():
-        place = int(np.argmax(wrong))
-        expected = f"{signed[place - 1]} as before or one more" if place else "0"
-        raise OpError(f"ids[{place}] = {ids[place]}, expected {expected}: sorted ids without gaps")
-    return np.bincount(signed)
 
 
 _RESULT_DTYPES = {"sum": kernels.sum_dtype, "mean": kernels.mean_dtype}

@@ -1,13 +1,11 @@
-"""Gathering rows and sequences by index, and pooling what was gathered."""
+"""Gathering rows and sequences by index."""
 
 from typing import TYPE_CHECKING
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.registry import op
-from seqflow.signature import Scalar
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
@@ -32,26 +30,6 @@ def gather(
     array([30, 10, 30])
     """
     return kernels.gather(data, indices, wrap=wrap, ignore_index=ignore_index, out=out)
-
-
-@op(
-    "number table[R, *d], index(R) indices[sum(lengths)], lengths[B] -> sum_of(table) sums[B, *d]",
-    caffe2="SparseLengthsSum",
-)
-def sparse_lengths_sum(
-    table: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None, empty: Scalar = 0
-) -> Array:
-    """Sum the rows of `table` at the indices of each segment.
-
-    The same as `lengths_sum(gather(table, indices), lengths)`, without the gathered rows in between. An
-    empty segment gives `empty`. `ignore_index` is an index that counts for nothing.
-
-    >>> sparse_lengths_sum(np.array([1.0, 10.0, 100.0]), np.array([0, 2, 1]), np.array([2, 0, 1]))
-    array([101.,   0.,  10.])
-    """
-    if empty != 0:
-        empty = cast_scalar("empty", empty, kernels.sum_dtype(table.dtype))
-    return kernels.gather_segment_reduce("sum", table, indices, lengths, empty, ignore_index)
 
 
 def _bound_picked(ctx: "InferenceContext") -> None:

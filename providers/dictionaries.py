@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
@@ -21,6 +22,10 @@ class SharedDictionaries:
     merged: dict[Path, pa.Array] = field(default_factory=dict)
     complete: set[str] = field(default_factory=set)
     lock: Lock = field(default_factory=Lock)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        with self.lock:
+            return SharedDictionaries, (dict(self.merged), set(self.complete))
 
     def find(self, columns: Iterable[str], read: Callable[[list[str]], Iterable[Table]]) -> None:
         """Complete the dictionaries of these columns by reading the columns that were not read yet."""

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
+from seqflow.providers.criteo import open_criteo
 from seqflow.providers.ipc import open_arrow
+from seqflow.providers.libsvm import open_libsvm
 from seqflow.providers.memory import open_table, table_of
 from seqflow.providers.parquet import open_parquet
 from seqflow.providers.paths import find_files, is_path, kind_of_files
@@ -18,6 +20,8 @@ _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
     "parquet": (open_parquet, ("memory_map", "use_threads", "untrusted")),
     "arrow": (open_arrow, ("memory_map", "untrusted")),
     "text": (open_text, ("encoding", "errors", "batch_bytes")),
+    "libsvm": (open_libsvm, ("one_based", "batch_bytes")),
+    "criteo": (open_criteo, ("categories", "batch_bytes")),
 }
 
 
@@ -42,12 +46,14 @@ def open(
     another object with `__arrow_c_stream__` or `__arrow_c_array__`; or a dict of arrays. In paths `{stdlib}` and the
     other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A list keeps its order; the
     files of a glob or folder are sorted by path. Files that match a pattern of `exclude` are left out. `kind` is
-    "parquet", "arrow" or "text", by the files' suffix unless it is given. `columns` picks columns, or fields of them
-    (`docs.title`); `rename` maps old names to new ones, or lists all names.
+    "parquet", "arrow", "text", "libsvm" or "criteo", by the files' suffix unless it is given. `columns` picks
+    columns, or fields of them (`docs.title`); `rename` maps old names to new ones, or lists all names.
 
     More options: for Parquet and Arrow files `memory_map=True`, and `untrusted=True`, which reads their metadata in a
     child process first, so that what would crash pyarrow is an error; for Parquet `use_threads=False`; for text
-    `encoding=None`, `errors="strict"`, `batch_bytes` (2 MiB); for what is in memory `batch_bytes` (64 MiB).
+    `encoding=None`, `errors="strict"`, `batch_bytes` (2 MiB); for libsvm `one_based=False` and for Criteo
+    `categories="ids"` or "texts", both with `batch_bytes` (4 MiB), and compressed where the name ends in .gz, .bz2 or
+    .zst; for what is in memory `batch_bytes` (64 MiB).
 
     Raises MissingSourceError, UnknownColumnError, and ProviderError for files that are damaged or disagree, and
     for names that collide as tensor names.

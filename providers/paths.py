@@ -18,7 +18,12 @@ SUFFIXES = {
     ".arrows": "arrow",
     ".ipc": "arrow",
     ".feather": "arrow",
+    ".libsvm": "libsvm",
+    ".svmlight": "libsvm",
+    ".svm": "libsvm",
 }
+COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+"""Those of files that are read by lines."""
 _SIDE_FILES = ("_SUCCESS", "_metadata", "_common_metadata", "_manifest.json")
 _PLACE = re.compile(r"\{(\w+)\}")
 
@@ -58,10 +63,10 @@ def find_files(source: object, kind: str | None = None, exclude: Sequence[str] |
 
 
 def kind_of_files(paths: Sequence[str]) -> str:
-    """What the suffixes say: "parquet", "arrow", or "text" for all others; ProviderError for a mixture."""
+    """What the suffixes say, "text" for all they say nothing of; ProviderError for a mixture."""
     kinds: dict[str, str] = {}
     for path in paths:
-        kinds.setdefault(SUFFIXES.get(os.path.splitext(path)[1].lower(), "text"), path)
+        kinds.setdefault(_kind_of(path) or "text", path)
     if len(kinds) > 1:
         (one, here), (other, there), *_ = kinds.items()
         raise ProviderOptionError(
@@ -69,6 +74,14 @@ def kind_of_files(paths: Sequence[str]) -> str:
             "read one kind at a time: with a glob such as '*.parquet', with exclude=, or with kind="
         )
     return next(iter(kinds))
+
+
+def _kind_of(path: str) -> str | None:
+    """What the suffix says, or the one before that of a compression: `a.svm.gz` holds lines of libsvm."""
+    stem, suffix = os.path.splitext(path.lower())
+    if suffix in COMPRESSIONS and (kind := SUFFIXES.get(os.path.splitext(stem)[1])) == "libsvm":
+        return kind
+    return SUFFIXES.get(suffix)
 
 
 def _expand(path: str) -> str:
@@ -145,7 +158,7 @@ def _is_special(path: str) -> bool:
 
 
 def _of_kind(paths: list[str], kind: str | None) -> list[str]:
-    of_kind = [path for path in paths if SUFFIXES.get(os.path.splitext(path)[1].lower()) == kind]
+    of_kind = [path for path in paths if _kind_of(path) == kind]
     return of_kind if kind in SUFFIXES.values() and of_kind else paths
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
@@ -51,6 +51,9 @@ class StreamSource:
             self.fetched[index] = batch
             yield Block(self.origin, index, batch.num_rows, batch.nbytes)
             index += 1
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self.origin} is a stream, which cannot be pickled: it {_ONCE}")
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         batch = self.fetched.pop(block.index, None)

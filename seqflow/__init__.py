@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from seqflow.sequence import Sequence
     from seqflow.shape import Dimension, PartialShape
     from seqflow.tensor import TensorSlice, TensorSpec
+    from seqflow.vocabulary import Vocabulary
 
 registry.load_on_first_look("seqflow.ops")
 
@@ -64,6 +65,7 @@ __all__ = [
     "TensorSlice",
     "TensorSpec",
     "TokenBudget",
+    "Vocabulary",
     "auto",
     "caffe2",
     "from_arrow",
@@ -95,6 +97,7 @@ _ON_FIRST_USE = {
     "TensorSlice": "tensor",
     "TensorSpec": "tensor",
     "TokenBudget": "loader",
+    "Vocabulary": "vocabulary",
     "from_arrow": "record",
     "open": "providers",
     "run": "executor",

@@ -95,7 +95,9 @@ def _attribute(attribute: Attribute) -> str:
     kind = attribute.annotation
     if attribute.kind in _TAKEN:
         kind = f"{_TAKEN[attribute.kind]}{' | None' if attribute.optional else ''}"
-    default = "..." if attribute.default in (math.inf, -math.inf) else repr(attribute.default)
+    is_dtype = attribute.kind == "dtype" and attribute.default is not None
+    unwritable = is_dtype or attribute.default in (math.inf, -math.inf)
+    default = "..." if unwritable else repr(attribute.default)
     return f"{attribute.name}: {kind}{'' if attribute.required else f' = {default}'}"
 
 

@@ -5,6 +5,8 @@ import sys
 
 import numpy as np
 import pytest
+from caffe2_ids import ERRORS as ERRORS_OF_IDS
+from caffe2_ids import EXAMPLES as EXAMPLES_OF_IDS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -14,11 +16,17 @@ from seqflow import caffe2, registry
 from seqflow.caffe2 import (
     TABLE,
     dense,
+    dense_sparse,
     elementwise,
+    ids,
     lengths,
     names,
+    one_hot,
     padding,
+    partitioning,
+    ranges,
     rearrange,
+    recurrent,
     run,
     segments,
     sparse,
@@ -228,6 +236,7 @@ EXAMPLES = [
     ("BitwiseAnd", [i32(6), i32(3)], {}, [i32(2)]),
     ("BitwiseOr", [i32(6), i32(3)], {}, [i32(7)]),
     ("BitwiseXor", [i32(6), i32(3)], {}, [i32(5)]),
+    *EXAMPLES_OF_IDS,
 ]  # fmt: skip
 
 
@@ -260,7 +269,13 @@ def test_no_operator_is_two_ops():
     assert sorted(filter(None, declared)) == names()
 
 
-@pytest.mark.parametrize("family", [lengths, segments, sparse, padding, rearrange, dense, elementwise])
+FAMILIES = [
+    lengths, segments, sparse, ranges, dense_sparse, partitioning, ids, one_hot, padding, rearrange, recurrent, dense,
+    elementwise,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_what_is_adapted_is_an_operator_that_an_op_declares(family):
     assert set(family.ADAPTERS) <= set(TABLE)
 
@@ -311,6 +326,7 @@ ERRORS = [
     ("TrimDataset", [i32(1, 1, 1), i32(0)], {"fields": ["a:lengths", "a:values"], "multiple_of": 2}, LodError,
      "TrimDataset: a:values has 1 rows, expected 2 or more"),
     ("TrimDataset", [i32(1, -1, 1), i32(0)], {"fields": ["a:lengths", "a:values"], "multiple_of": 2}, LodError, "TrimDataset: "),
+    *ERRORS_OF_IDS,
 ]  # fmt: skip
 
 

@@ -268,7 +268,8 @@ def test_arguments_come_in_one_order(op):
     kinds = [2 if a.is_lengths else 1 if a.dtype.word in selecting else 0 for a in first]
     assert kinds == sorted(kinds)
     if first:
-        assert all(argument.optional or argument.dtype.word in ("float", "like") for argument in last)
+        learned = ("float", "like", "uint8")  # a vocabulary is bytes
+        assert all(argument.optional or argument.dtype.word in learned for argument in last)
     for i, argument in enumerate(arguments):
         described_by = [dim.of for dim in argument.dims[:1] if isinstance(dim, Sum)]
         assert all(names.index(lengths) > i for lengths in described_by)
@@ -288,5 +289,5 @@ def test_lengths_x_gives_a_row_for_each_sequence_and_x_within_keeps_the_rows(op)
     inputs, outputs = op.signature.inputs, op.signature.outputs
     if op.name.startswith("lengths_") and not inputs[0].is_lengths:
         assert all(output.row_name == "B" for output in outputs)
-    if op.name.endswith("_within") and len(outputs) == 1:
+    if op.name.endswith("_within") and len(outputs) == 1 and op.name != "gather_within":  # which picks some
         assert outputs[0].dims == inputs[0].dims

@@ -1,13 +1,18 @@
-"""Example scripts run; the example job has its tests beside the command line."""
+"""Example scripts run; the example jobs have their tests beside those of jobs."""
 
 import json
 import runpy
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ARGUMENTS = {"make_conversations": ["conversations.parquet", str(Path(json.__file__).parent)]}
-SCRIPTS = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+EXAMPLES = Path(__file__).parents[1] / "examples"
+MODULES = {
+    name for job in EXAMPLES.glob("*.toml") for name in tomllib.loads(job.read_text()).get("imports", [])
+}
+SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.stem not in MODULES)
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)

@@ -46,6 +46,24 @@ def test_lengths_ride_along_as_it_says():
     np.testing.assert_allclose(scope["documents"][0], scope["z"].values[:3].sum(axis=0))
 
 
+def test_a_map_of_features_is_four_tensors_and_is_pooled_as_it_says():
+    code = re.search(r"## Sparse features.*?```python\n(.*?)```", README, re.DOTALL)[1]
+    rng = np.random.default_rng(0)
+    scope = {"sf": sf, "pa": pa, "table": rng.random((104, 8)), "weights": rng.random(7)}
+    exec(code, scope)
+    shown = [eval(text) for text in re.findall(r"(?<=[# ] )\[[\d, ]+\](?=\s)", code)]
+    names = ("f.lengths", "f.keys", "f.values.lengths", "f.values.values")
+    assert [scope["f"][name].tolist() for name in names] == shown
+    first = scope["table"][[10, 11]] * scope["weights"][:2, None]
+    np.testing.assert_allclose(scope["pooled"][0], first.sum(axis=0))
+
+
+def test_the_job_over_features_is_run_by_the_commands_that_its_file_shows():
+    commands = re.search(r"## Sparse features.*?```sh\n(.*?)```", README, re.DOTALL)[1].splitlines()
+    job = (ROOT / "examples" / "imports.toml").read_text()
+    assert [line.strip("# ") for line in job.splitlines() if line.startswith("#     ")][:3] == commands
+
+
 def test_the_signature_is_what_the_command_prints():
     shown = re.search(r"\$ seqflow ops truncate\n(.*)\n", README)[1]
     assert seqflow("ops", "truncate").stdout.splitlines()[0] == shown

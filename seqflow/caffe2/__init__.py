@@ -13,7 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.caffe2 import dense, elementwise, lengths, padding, rearrange, segments, sparse
+from seqflow.caffe2 import (
+    dense,
+    dense_sparse,
+    elementwise,
+    ids,
+    lengths,
+    one_hot,
+    padding,
+    partitioning,
+    pooling,
+    quantized,
+    ranges,
+    rearrange,
+    recurrent,
+    segments,
+    sparse,
+)
 from seqflow.caffe2.adapter import Adapter, Operator, origins
 from seqflow.errors import UnknownOpError, nearest
 
@@ -23,6 +39,14 @@ _ADAPTERS: dict[str, Adapter] = {
     **lengths.ADAPTERS,
     **segments.ADAPTERS,
     **sparse.ADAPTERS,
+    **dense_sparse.ADAPTERS,
+    **ids.ADAPTERS,
+    **one_hot.ADAPTERS,
+    **partitioning.ADAPTERS,
+    **pooling.ADAPTERS,
+    **quantized.ADAPTERS,
+    **ranges.ADAPTERS,
+    **recurrent.ADAPTERS,
     **padding.ADAPTERS,
     **rearrange.ADAPTERS,
     **dense.ADAPTERS,

@@ -24,7 +24,7 @@ class Adapter(NamedTuple):
     array or several. Without it the operator is the op itself: the same inputs in the same order, no arguments.
     """
     strings: bool = False
-    """It only moves elements, so it takes strings as well."""
+    """It only moves elements and tells which are equal, so it takes strings as well."""
 
 
 def origins() -> dict[str, OpDef]:
@@ -111,8 +111,12 @@ class Operator:
         return outputs[:count]
 
     def _run_on_strings(self, arrays: Sequence[Array], arguments: Mapping[str, Any]) -> list[Array]:
-        """Strings are moved as their places in a list of all, in uint64: a dtype that Caffe2 has not."""
+        """Strings are moved as their places in a list of all, in uint64: a dtype that Caffe2 has not.
+
+        Equal strings have one place.
+        """
         pool: list[Any] = [""]
+        known: dict[Any, int] = {}
         moved = []
         for array, place in zip(arrays, self._places(len(arrays)), strict=True):
             if array.dtype.kind not in "OUS":
@@ -123,8 +127,9 @@ class Operator:
             texts = [_text(place, text) for text in array.ravel().tolist()]
             if not self.strings:
                 raise OpTypeError(f"{place} holds strings, expected numbers")
-            moved.append(np.arange(len(pool), len(pool) + len(texts), dtype=np.uint64).reshape(array.shape))
-            pool += texts
+            pool += [text for text in dict.fromkeys(texts) if text not in known]
+            known.update((text, i) for i, text in enumerate(pool[len(known) + 1 :], len(known) + 1))
+            moved.append(np.array([known[text] for text in texts], np.uint64).reshape(array.shape))
         if len(pool) > 1 and all(isinstance(text, bytes) for text in pool[1:]):
             pool[0] = b""
         texts_by_place = np.array(pool, object)

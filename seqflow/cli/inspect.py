@@ -19,7 +19,8 @@ def inspect(
     path: Annotated[str, typer.Argument(help="A file, folder or glob.")],
     batch: Annotated[int, typer.Option(min=1, help="Rows of the batches whose padding is reported.")] = 256,
     kind: Annotated[
-        str | None, typer.Option(help="parquet, arrow or text, where the name does not say.")
+        str | None,
+        typer.Option(help="parquet, arrow, text, libsvm or criteo, where the name does not say."),
     ] = None,
     untrusted: Annotated[
         bool, typer.Option("--untrusted", help="Read Parquet and Arrow metadata in a child process first.")

@@ -12,6 +12,8 @@ from seqflow.job.reading import read_sections, sections_from_tables
 from seqflow.job.sections import NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.loader import BadRows, BatchPlan, Rows
 
+_UNTIL_PREPARE = ("imports", "source", "order", "prepare", "bad_rows")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
@@ -26,7 +28,9 @@ class Job:
     batch: BatchPlan = field(default_factory=lambda: Rows(256))
     net: NetSection = field(default_factory=NetSection)
     constants: Mapping[str, str] = field(default_factory=dict)
-    """Tensors the nets read: `.npy` files, memory-mapped, and the bytes of `.json` and `.txt` files (tokenizers)."""
+    """Tensors the nets read: `.npy` files, memory-mapped, what `Vocabulary.save` wrote as `.arrow`, and the bytes of
+    `.json` and `.txt` files, such as tokenizers.
+    """
     output: OutputSection = field(default_factory=OutputSection)
     bad_rows: BadRows = field(default_factory=BadRows)
     imports: tuple[str, ...] = ()
@@ -42,6 +46,13 @@ class Job:
         relative to the current folder. JobError, with the line, for a malformed setting.
         """
         return cls(**read_sections(Path(path), overrides or {}))
+
+    @classmethod
+    def read_until_prepare(
+        cls, path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None
+    ) -> Job:
+        """The job in a TOML file without its [batch], [net], [constants] and [output]."""
+        return cls(**read_sections(Path(path), overrides or {}, _UNTIL_PREPARE))
 
     @classmethod
     def from_dict(cls, tables: Mapping[str, Any], folder: str | os.PathLike[str] = "") -> Job:

@@ -6,7 +6,7 @@ import glob
 import os
 import tomllib
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -69,8 +69,13 @@ def _without_parents(path: str) -> str:
     return short if os.path.realpath(short) == os.path.realpath(path) else path
 
 
-def read_sections(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of the Job in a TOML file, with some settings replaced; JobError for a malformed file or setting."""
+def read_sections(
+    path: Path, overrides: Mapping[str, Any], only: Container[str] | None = None
+) -> dict[str, Any]:
+    """The fields of the Job in a TOML file, with some settings replaced; JobError for a malformed file or setting.
+
+    With `only` other sections than these are as if they were not in the file.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -87,7 +92,8 @@ def read_sections(path: Path, overrides: Mapping[str, Any]) -> dict[str, Any]:
     job_file = JobFile(str(path), text, path.parent, frozenset(overrides))
     for name, value in overrides.items():
         _override(tables, name, value)
-    return _sections(tables, job_file)
+    _check_known(_READERS, tables, "", job_file)
+    return _sections({name: tables[name] for name in tables if only is None or name in only}, job_file)
 
 
 def sections_from_tables(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:

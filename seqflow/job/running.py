@@ -15,13 +15,14 @@ from typing import Any, cast
 import numpy as np
 
 from seqflow.byte_sizes import parse_bytes
-from seqflow.errors import JobError, NetError
+from seqflow.errors import JobError, NetError, ProviderError
 from seqflow.job.job import Job
 from seqflow.job.sections import NetSection
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Stats
 from seqflow.net import Net
 from seqflow.output import open_output
+from seqflow.vocabulary import Vocabulary
 
 BYTES_SUFFIXES = (".json", ".txt")
 """Constants from files with these suffixes are the bytes of the file."""
@@ -154,12 +155,17 @@ def _net(transform: NetSection, section: str, folder: Path, constants: Mapping[s
 
 
 def _constant(name: str, file: str, memory_map: bool) -> np.ndarray[Any, Any]:
-    """The array in a `.npy` file, or the bytes of a file that ends as text does."""
+    """The array in a `.npy` file, a vocabulary, or the bytes of a file that ends as text does."""
     if Path(file).suffix.lower() in BYTES_SUFFIXES:
         try:
             return np.fromfile(file, np.uint8)
         except OSError as error:
             raise JobError(f"constants.{name}: cannot read {file}: {error.strerror}") from None
+    if file.endswith(".arrow"):
+        try:
+            return Vocabulary.load(file).freeze().table
+        except ProviderError as error:
+            raise JobError(f"constants.{name}: {error}") from None
     try:
         return cast("np.ndarray[Any, Any]", np.load(file, mmap_mode="r" if memory_map else None))
     except Exception as error:  # a damaged header is read as Python, and raises whatever that does

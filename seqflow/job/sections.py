@@ -16,10 +16,11 @@ class SourceSection:
     paths: str | tuple[str, ...]
     """Files, folders and globs; `{stdlib}` and the other names of `sysconfig.get_paths` stand for folders."""
     columns: tuple[str, ...] | None = None
-    kind: Literal["parquet", "arrow", "text"] | None = None
+    kind: Literal["parquet", "arrow", "text", "libsvm", "criteo"] | None = None
     exclude: tuple[str, ...] = ()
     rename: dict[str, str] | None = None
-    fill: bool | int | float | str | None = None
+    fill: bool | int | float | str | dict[str, bool | int | float | str] | None = None
+    """What null values become: one value for all columns, or a value by column."""
     valid: bool = False
     encoding: str | None = None
     errors: Literal["strict", "replace", "ignore"] | None = None
@@ -28,8 +29,12 @@ class SourceSection:
     """False reads files, and constants, instead of mapping them, for files that may shrink meanwhile."""
     untrusted: bool | None = None
     """True reads the metadata of Parquet and Arrow files in a child process first."""
+    one_based: bool | None = None
+    """True says that the indices in libsvm files count from 1."""
+    categories: Literal["ids", "texts"] | None = None
+    """What the categories in Criteo files are read as; None is ids."""
     batch_bytes: int | str | None = None
-    """Bytes of text files that are read, and prepared, together; the default is that of `sf.open`."""
+    """Bytes of text that are read, and prepared, together; the default is that of `sf.open`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,5 +53,7 @@ class SourceBounds:
 
 
 def _by_size(block: BlockBounds, loader: Loader) -> dict[str, int]:
-    sums = {} if isinstance(loader.fill, str) else block.sums  # a fill may be longer than any text
+    fills = loader.fill.values() if isinstance(loader.fill, Mapping) else [loader.fill]
+    of_text = any(isinstance(fill, str) for fill in fills)
+    sums = {} if of_text else block.sums  # a fill may be longer than any text
     return {"rows": block.rows} | {str(Dimension.sum_of(name)): most for name, most in sums.items()}

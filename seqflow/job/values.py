@@ -7,7 +7,7 @@ import typing
 from pathlib import Path
 from typing import Any, Literal
 
-_PLURALS = {str: "text", int: "integers", float: "numbers"}
+_PLURALS = {str: "text", int: "integers"}
 
 
 def _members(hint: Any) -> tuple[Any, ...]:
@@ -47,7 +47,7 @@ def _described_one(hint: Any) -> str:
     if typing.get_origin(hint) is tuple:
         return f"a list of {_PLURALS[typing.get_args(hint)[0]]}"
     if typing.get_origin(hint) is dict:
-        return f"a table of {_PLURALS[typing.get_args(hint)[1]]}"
+        return f"a table of {described(typing.get_args(hint)[1])}"
     words = {str: "text", int: "an integer", float: "a number", bool: "true or false"}
     return words[hint]
 

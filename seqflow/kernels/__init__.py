@@ -17,8 +17,11 @@ cpp/<family>.h, and a function of the same name and parameters into cpp/bind_<fa
 # ruff: noqa: F403
 
 from seqflow.kernels import (
+    bucketing,
     chunks,
+    distinct,
     groups,
+    hashing,
     lengths,
     moves,
     ordering,
@@ -29,12 +32,16 @@ from seqflow.kernels import (
     scans,
     softmax,
     spreading,
+    vocabulary,
 )
 from seqflow.kernels.arrays import check_out, mean_dtype, sum_dtype
+from seqflow.kernels.bucketing import *
 from seqflow.kernels.chunks import *
 from seqflow.kernels.dispatch import info, isas, num_threads, set_num_threads, single_thread, use
+from seqflow.kernels.distinct import *
 from seqflow.kernels.error import KernelError
 from seqflow.kernels.groups import *
+from seqflow.kernels.hashing import *
 from seqflow.kernels.lengths import *
 from seqflow.kernels.moves import *
 from seqflow.kernels.ordering import *
@@ -45,6 +52,7 @@ from seqflow.kernels.reductions import *
 from seqflow.kernels.scans import *
 from seqflow.kernels.softmax import *
 from seqflow.kernels.spreading import *
+from seqflow.kernels.vocabulary import *
 
 __all__ = [
     "KernelError",
@@ -58,8 +66,11 @@ __all__ = [
     "sum_dtype",
     "use",
 ]
+__all__ += bucketing.__all__
 __all__ += chunks.__all__
+__all__ += distinct.__all__
 __all__ += groups.__all__
+__all__ += hashing.__all__
 __all__ += lengths.__all__
 __all__ += moves.__all__
 __all__ += ordering.__all__
@@ -70,3 +81,4 @@ __all__ += reductions.__all__
 __all__ += scans.__all__
 __all__ += softmax.__all__
 __all__ += spreading.__all__
+__all__ += vocabulary.__all__

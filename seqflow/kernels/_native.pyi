@@ -20,6 +20,11 @@ def argsort_within(
     descending: bool,
     /,
 ) -> NotImplementedType | Array: ...
+def bucketize(
+    values: Array,
+    boundaries: Array,
+    /,
+) -> NotImplementedType | Array: ...
 def check_lengths(
     lengths: Array,
     /,
@@ -31,6 +36,10 @@ def cumsum_within(
     exclusive: bool,
     /,
 ) -> NotImplementedType | Array: ...
+def distinct_ids(
+    ids: Array,
+    /,
+) -> NotImplementedType | tuple[Array, Array, Array]: ...
 def enter_single_thread() -> None: ...
 def expand(
     data: Array,
@@ -47,6 +56,19 @@ def fill_packed(
     out: tuple[Array, Array, Array] | None,
     /,
 ) -> NotImplementedType | tuple[Array, Array, Array]: ...
+def find_strings(
+    slots: Array,
+    offsets: Array,
+    text: Array,
+    data: Array,
+    lengths: Array,
+    /,
+) -> NotImplementedType | Array: ...
+def find_words(
+    slots: Array,
+    words: Array,
+    /,
+) -> NotImplementedType | Array: ...
 def gather(
     data: Array,
     indices: Array,
@@ -64,6 +86,16 @@ def gather_segment_reduce(
     ignore_index: int | None,
     /,
 ) -> NotImplementedType | Array: ...
+def gather_segment_weigh(
+    table: Array,
+    weights: Array,
+    indices: Array,
+    lengths: Array,
+    positional: bool,
+    empty: Any,
+    ignore_index: int | None,
+    /,
+) -> NotImplementedType | Array: ...
 def gather_slices(
     chunks: ChunkedRows,
     starts: Array,
@@ -76,6 +108,23 @@ def group_rows(
     num_groups: int,
     /,
 ) -> NotImplementedType | tuple[Array, Array]: ...
+def hash_ids(
+    ids: Array,
+    state: int,
+    num_buckets: int,
+    /,
+) -> NotImplementedType | Array: ...
+def hash_slots(
+    words: Array,
+    /,
+) -> NotImplementedType | Array: ...
+def hash_strings(
+    data: Array,
+    lengths: Array,
+    state: int,
+    num_buckets: int,
+    /,
+) -> NotImplementedType | Array: ...
 def hold_rows(arg: tuple[object, ...], /) -> object: ...
 def isa() -> str: ...
 def isas() -> list[str]: ...
@@ -227,5 +276,10 @@ def windows(
     before: int,
     after: int,
     value: Any,
+    /,
+) -> NotImplementedType | Array: ...
+def words_of_strings(
+    data: Array,
+    lengths: Array,
     /,
 ) -> NotImplementedType | Array: ...

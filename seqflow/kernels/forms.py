@@ -33,6 +33,9 @@ COUNTS = Form(("i4", "i8"), counts)
 INTEGERS = Form(("i4", "i8"), integers)
 """Integers with any number of axes."""
 
+BYTES = Form(("u1",), rows)
+"""Bytes, of strings one after another."""
+
 FLOATS = Form(("f4", "f8"), rows)
 """Rows of floats for matrix products."""
 

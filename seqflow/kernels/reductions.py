@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 
 from seqflow.kernels.arrays import Array, int64_counts, mean_dtype, reduced_dtype, rows, scalar
-from seqflow.kernels.checks import check_sum, checked_indices, offsets_of
+from seqflow.kernels.checks import check_room, check_same_size, check_sum, checked_indices, offsets_of
 from seqflow.kernels.dispatch import kernel
-from seqflow.kernels.forms import COUNTS, NUMBERS
+from seqflow.kernels.forms import COUNTS, FLOATS, NUMBERS
 
-__all__ = ["gather_segment_reduce", "segment_reduce", "segment_variance"]
+__all__ = ["gather_segment_reduce", "gather_segment_weigh", "segment_reduce", "segment_variance"]
 
 
 @kernel(data=NUMBERS, lengths=COUNTS)
@@ -76,6 +76,45 @@ def gather_segment_reduce(
     before = np.concatenate([[0], np.cumsum(used)])
     kept = np.diff(before[offsets_of(lengths)])
     return segment_reduce(kind, table[picked[used]], kept, empty)
+
+
+@kernel(table=NUMBERS, weights=FLOATS, indices=COUNTS, lengths=COUNTS)
+def gather_segment_weigh(
+    table: Array,
+    weights: Array,
+    indices: Array,
+    lengths: Array,
+    positional: bool = False,
+    empty: Any = 0,
+    ignore_index: int | None = None,
+) -> Array:
+    """Sums of gathered rows times weights: table[R, *d], weights[sum(lengths)], indices[sum(lengths)], lengths[B] ->
+    out[B, *d], in the dtype of the weights.
+
+    Where they are `positional`, weights[P] are those of the first, second … position of every segment, and no segment
+    is longer than P. An index equal to `ignore_index` counts for nothing.
+    """
+    table, indices, lengths = (
+        rows(table, "table"),
+        int64_counts(indices, "indices"),
+        int64_counts(lengths, "lengths"),
+    )
+    check_sum(lengths, len(indices), "indices")
+    if positional:
+        check_room(lengths, len(weights))
+        weights = weights[np.arange(len(indices)) - np.repeat(offsets_of(lengths)[:-1], lengths)]
+    else:
+        check_same_size(weights=weights, indices=indices)
+    picked, used = checked_indices(indices, len(table), False, ignore_index)
+    before = np.concatenate([[0], np.cumsum(used)])
+    kept = np.diff(before[offsets_of(lengths)])
+    wide = np.result_type(weights, np.float64)
+    factors = weights[used].astype(wide).reshape(-1, *[1] * (table.ndim - 1))
+    with np.errstate(all="ignore"):
+        sums = segment_reduce("sum", table[picked[used]] * factors, kept)
+        out: Array = sums.astype(weights.dtype)
+    out[kept == 0] = scalar(empty, weights.dtype)
+    return out
 
 
 def widened(kind: str, data: Array) -> Array:

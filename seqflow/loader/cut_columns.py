@@ -6,13 +6,22 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from seqflow.errors import BatchPlanError, nearest
+from seqflow.errors import BatchPlanError, OpError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.loader.planned_lengths import is_text
 from seqflow.loader.row_selection import UNUSABLE
 from seqflow.loader.row_sizes import row_sizes
 from seqflow.loader.window_rows import WindowRows
 from seqflow.record import BadRow, Record
+
+
+def checked_columns(columns: Sequence[str] | None, plan: str) -> tuple[str, ...] | None:
+    """The names of the columns that are cut together, as a tuple; OpError where they are none."""
+    if columns is None:
+        return None
+    if isinstance(columns, str) or not columns:
+        raise OpError(f"{plan}: columns is {columns!r}, expected the names of one list column or more")
+    return tuple(columns)
 
 
 def cut_tensors(
@@ -27,6 +36,11 @@ def cut_tensors(
         found = {name: lengths for name, parent in record.parents.items() if parent == lengths}
     else:
         found = {name: of for column in columns for name, of in _tensors_of(record, column, plan).items()}
+    if lengths not in found.values():
+        raise BatchPlanError(
+            f"{plan}: lengths are {lengths}, expected those of a column that is cut, "
+            f"{' or '.join(dict.fromkeys(found.values()))}"
+        )
     above = set(record.parents.values())
     for name, of in found.items():
         if name in above or record.parents[of] is not None:

@@ -26,6 +26,18 @@ class Deal:
     rank: int = 0
     world_size: int = 1
     tail: str = "drop"
+    worker: int = 0
+    workers: int = 1
+    """A rank may have several workers, to which its batches go in turn."""
+
+    @property
+    def stride(self) -> int:
+        """From one batch of a worker to its next."""
+        return self.world_size * self.workers
+
+    def first(self, start: int) -> int:
+        """The first batch of a worker's first round, where batch `start` is the first that nobody has."""
+        return start + self.world_size * self.worker
 
     def rounds(self, batches: int) -> int:
         """The number of batches that each rank gets."""
@@ -76,16 +88,18 @@ class Rotation:
 
     def _known(self, deal: Deal, start: int) -> Iterator[tuple[int, int]]:
         seen: dict[int, int] = {}
-        for batch in range(start + deal.rank, self.total or 0, deal.world_size):
+        for batch in range(deal.first(start) + deal.rank, self.total or 0, deal.stride):
             place = self.locate(batch)
             if isinstance(place, Place) and seen.get(place.stream, -1) < place.position:
                 seen[place.stream] = place.position
                 yield place.stream, place.position
 
     def _unknown(self, deal: Deal, start: int) -> Iterator[tuple[int, int]]:
-        step = gcd(deal.world_size, len(self.streams))
+        step = gcd(deal.stride, len(self.streams))
         open_streams = [
-            self.streams[i] for i in range(len(self.streams)) if (i - deal.rank - start) % step == 0
+            self.streams[i]
+            for i in range(len(self.streams))
+            if (i - deal.rank - deal.first(start)) % step == 0
         ]
         firsts = {stream.number: stream.first_open for stream in open_streams}
         for ahead in count():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections import deque
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import islice
@@ -18,6 +18,7 @@ from seqflow.errors import BatchPlanError, NetError, OpError, OpTypeError, neare
 from seqflow.kernels.arrays import Array
 from seqflow.loader.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.batching import Rows
+from seqflow.loader.converted import Converted
 from seqflow.loader.crossing import Crossing
 from seqflow.loader.dealing import TAILS, Deal, Rotation
 from seqflow.loader.lengths_index import LengthsIndex, index_key, lengths_of, read_index, write_index
@@ -40,6 +41,7 @@ from seqflow.net import Net
 from seqflow.providers import Provider
 from seqflow.providers.opening import option_names
 from seqflow.record import Record, from_arrow
+from seqflow.torch.tensors import to_tensors
 
 
 class Loader:
@@ -153,6 +155,13 @@ class Loader:
             self.fill, self.valid, self.bad_rows.policy != "raise", self.pad,
         )  # fmt: skip
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made from, and where it is; not what it has read."""
+        return vars(self) | {"_stats": None, "_listed": None, "_kept": {}, "_lengths": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _stats=Stats())
+
     def set_epoch(self, epoch: int) -> None:
         """Begin the next iteration with the first batch of an epoch."""
         if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
@@ -204,6 +213,17 @@ class Loader:
         check_state(state, self._settings(), fingerprint(self.source, self._parts()))
         self._start = self._place = Position.from_json(state)
         self.epoch = self._start.epoch
+
+    def to(
+        self, library: str, *, pin_memory: bool = False, int64: bool | Collection[str] = False
+    ) -> Converted:
+        """The same batches as dicts of PyTorch tensors, which share their memory: `loader.to("torch")`.
+
+        `pin_memory` and `int64` are those of `seqflow.torch.to_tensors`. State, epoch and length are the loader's.
+        """
+        if library != "torch":
+            raise OpError(f"Loader.to: library is {library!r}, expected 'torch'")
+        return Converted(self, partial(to_tensors, pin_memory=pin_memory, int64=int64))
 
     def empty_batch(self) -> Record | None:
         """A batch without rows, with the tensors that batches have.

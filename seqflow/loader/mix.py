@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -14,6 +15,7 @@ from seqflow.errors import BatchPlanError, OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.bad_rows import BadRowHandler
 from seqflow.loader.batching import Rows
+from seqflow.loader.converted import Converted
 from seqflow.loader.loader import Loader
 from seqflow.loader.order import key_of
 from seqflow.loader.plans import batch_plan
@@ -24,6 +26,7 @@ from seqflow.loader.streams import Checkpoint
 from seqflow.loader.workers import Workers
 from seqflow.ops.shared.random_bits import sequence_bits, uniform
 from seqflow.record import Record, concat_records, slice_rows
+from seqflow.torch.tensors import to_tensors
 
 _PASS = 1 << 32
 """The second pass over a source in an epoch has the order of an epoch that far away."""
@@ -85,6 +88,13 @@ class Mix:
     def world_size(self) -> int:
         return self.deal.world_size
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made from, and where it is; not what it has read."""
+        return vars(self) | {"_stats": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _stats=Stats())
+
     def set_epoch(self, epoch: int) -> None:
         """Begin the next iteration with the first batch of an epoch."""
         for loader in self.loaders:
@@ -94,6 +104,14 @@ class Mix:
     def stats(self) -> Stats:
         """Counts of the last iteration so far, of all sources together."""
         return self._stats
+
+    def to(
+        self, library: str, *, pin_memory: bool = False, int64: bool | Collection[str] = False
+    ) -> Converted:
+        """The same batches as dicts of PyTorch tensors; see `Loader.to`."""
+        if library != "torch":
+            raise OpError(f"Mix.to: library is {library!r}, expected 'torch'")
+        return Converted(self, partial(to_tensors, pin_memory=pin_memory, int64=int64))
 
     def take(self, n: int) -> list[Record]:
         """The first n batches of the coming epoch; the mix stays where it is."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ from seqflow.loader.pieces import Pieces
 from seqflow.loader.row_selection import RowSelection
 from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes
 from seqflow.loader.window_rows import WindowRows
-from seqflow.ops import packing
 from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
 
@@ -83,8 +82,9 @@ class PackedBatches:
         """The pieces of some packed rows. Only their part of the layout is looked at."""
         counts = self.layout.pieces[packed_rows]
         chosen = np.repeat(self.first[packed_rows], counts) + kernels.lengths_to_positions(counts)
-        sources, starts, sizes, _ = self.layout
-        return Pieces(self.selection.pieces.rows[sources[chosen]], starts[chosen], sizes[chosen])
+        sources, starts, sizes = (kernels.gather(part, chosen) for part in self.layout[:3])
+        rows = sources if self.selection.whole else kernels.gather(self.selection.pieces.rows, sources)
+        return Pieces(rows, starts, sizes)
 
     def _make(self, packed_rows: Array, memory: BatchMemory | None = None) -> Record:
         pieces, counts = self._pieces(packed_rows), self.layout.pieces[packed_rows]
@@ -93,19 +93,19 @@ class PackedBatches:
         parents: dict[str, str | None] = dict.fromkeys(tensors)
         tensors |= {"piece_lengths": pieces.sizes, "sources": self.rows.numbers(pieces.rows)}
         parents |= {"piece_lengths": "pieces", "sources": "pieces"}
-        packed = {name for column in self.columns for name in (column.tensor, column.lengths)}
-        taken = self.rows.take_without(pieces.rows, packed, memory)
-        parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
-        known = self.rows.source.records[0].dictionaries
+        first = self.rows.source.records[0]
         dictionaries = {
-            column.name: known[column.tensor] for column in self.columns if column.tensor in known
+            column.name: first.dictionaries[column.tensor]
+            for column in self.columns
+            if column.tensor in first.dictionaries
         }
-        return Record(
-            {**tensors, **taken.tensors},
-            parents,
-            len(counts),
-            dictionaries={**dictionaries, **taken.dictionaries},
-        )
+        packed = {name for column in self.columns for name in (column.tensor, column.lengths)}
+        if len(packed) < len(first.tensors):
+            taken = self.rows.take_without(pieces.rows, packed, memory)
+            tensors |= taken.tensors
+            parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
+            dictionaries |= taken.dictionaries
+        return Record(tensors, parents, len(counts), dictionaries=dictionaries)
 
     def _dense(self, pieces: Pieces, counts: Array, memory: BatchMemory | None) -> dict[str, Array]:
         """The packed columns, `segment_ids` and `position_ids`."""
@@ -129,13 +129,3 @@ class PackedBatches:
             filled = kernels.fill_packed(data, pieces.sizes, layout, self.capacity, column.fill, out=out)
             tensors[column.name], segment_ids, position_ids = filled
         return tensors | {"segment_ids": segment_ids, "position_ids": position_ids}
-
-
-def cu_seqlens(batch: Mapping[str, Array]) -> tuple[Array, int]:
-    """The offsets of the pieces of a packed batch, int32[S + 1], and the longest: for variable-length attention.
-
-    All rows are laid end to end. The padding of a row, where there is any, is its last segment.
-    """
-    capacity = batch["segment_ids"].shape[1]
-    offsets = packing.packed_cu_seqlens(batch["piece_lengths"], batch["pieces"], capacity=capacity)
-    return offsets, int(np.diff(offsets).max(initial=0))

@@ -12,7 +12,7 @@ from seqflow.errors import BatchPlanError, OpError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.batching import Rows
 from seqflow.loader.counts import at_least_one, check_lengths_between
-from seqflow.loader.cut_columns import cut_tensors, long_rows, unequal_rows, usable_sizes
+from seqflow.loader.cut_columns import checked_columns, cut_tensors, long_rows, unequal_rows, usable_sizes
 from seqflow.loader.order import permutation
 from seqflow.loader.packed_batches import MADE, PackedBatches, PackedColumn
 from seqflow.loader.row_selection import Oversize, RowSelection, check_oversize
@@ -35,7 +35,7 @@ class Packed:
     [R, capacity]; and for the pieces in each row `pieces` (how many), `piece_lengths` and `sources` (the number of
     the row each piece comes from, counted over the window, before it is shuffled). `window`, [R], is the number of
     the window. Columns of one value a row come along, one entry a piece; so do columns that the loader pads. Any
-    other list column is an error. `cu_seqlens(batch)` has the offsets of all pieces.
+    other list column is an error. `seqflow.torch.cu_seqlens(batch)` has the offsets of all pieces.
     """
 
     capacity: int
@@ -55,9 +55,7 @@ class Packed:
     oversize: Oversize = "split"
 
     def __post_init__(self) -> None:
-        at_least_one(
-            "Packed", capacity=self.capacity, rows=self.rows
-        )  # fmt: skip
+        at_least_one("Packed", capacity=self.capacity, rows=self.rows)
         if self.capacity >= 2**31:
             raise OpError(f"Packed: capacity is {self.capacity}, expected less than {2**31}")
         if self.strategy not in ("best_fit", "first_fit", "concat"):
@@ -66,14 +64,10 @@ class Packed:
             )
         check_lengths_between("Packed", self.min_length, self.max_length)
         check_oversize("Packed", self.oversize)
-        if isinstance(self.columns, str):
-            raise OpError(f"Packed: columns is {self.columns!r}, expected a tuple of names")
-        if self.columns is not None:
-            object.__setattr__(self, "columns", tuple(self.columns))
-            if not self.columns:
-                raise OpError("Packed: columns is empty, expected at least one list column")
-            if self.lengths is None:
-                object.__setattr__(self, "lengths", self.columns[0])
+        columns = checked_columns(self.columns, "Packed")
+        object.__setattr__(self, "columns", columns)
+        if columns is not None and self.lengths is None:
+            object.__setattr__(self, "lengths", columns[0])
         unknown = [name for name in self.values if self.columns is not None and name not in self.columns]
         if unknown:
             raise OpError(f"Packed: values has {unknown[0]!r}, which is not one of columns")

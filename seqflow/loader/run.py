@@ -83,7 +83,7 @@ class Run:
         self.recipe, self.epoch, self.rotation, self.deal = recipe, epoch, rotation, deal
         self._reader, self._workers, self._stats, self._handler = reader, workers, stats, handler
         self._crossing, self._handed_out = crossing, handed_out
-        self._round = start
+        self._round = deal.first(start)
         """The first batch of the round that comes next."""
         self._limit = 2 * max(1, workers.count)
         self._ahead: deque[Task[list[Made]]] = deque()
@@ -134,7 +134,7 @@ class Run:
         stats.cells += made.size.cells
         self._reader.release(turn.place.stream, turn.place.position)
         stats.bytes_in_flight = self._reader.bytes_in_flight
-        self.next_round = turn.batch - self.deal.rank + self.deal.world_size
+        self.next_round = turn.batch - self.deal.rank - self.deal.first(0) + self.deal.stride
         self._handed_out(self, turn)
 
     def _make_ahead(self) -> None:
@@ -170,7 +170,7 @@ class Run:
         if self.deal.world_size > 1:
             turn = self._of_last_round(turn, first, wait=wait)
         if turn is not None:
-            self._round += self.deal.world_size
+            self._round += self.deal.stride
         return turn
 
     def _next_number(self, numbers: Iterator[int], *, wait: bool) -> Turn | None:

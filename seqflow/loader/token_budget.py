@@ -11,7 +11,7 @@ from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.counts import at_least_one, check_lengths_between
-from seqflow.loader.cut_columns import cut_tensors, long_rows, unequal_rows, usable_sizes
+from seqflow.loader.cut_columns import checked_columns, cut_tensors, long_rows, unequal_rows, usable_sizes
 from seqflow.loader.row_batches import RowBatches, row_batches
 from seqflow.loader.row_selection import Oversize, RowSelection, check_oversize
 from seqflow.loader.window_batches import Spans, padded_sizes
@@ -55,6 +55,7 @@ class TokenBudget:
             raise OpError(
                 f"TokenBudget: multiple_of is {self.multiple_of}, expected at most max_tokens = {self.max_tokens}"
             )
+        object.__setattr__(self, "columns", checked_columns(self.columns, "TokenBudget"))
         if self.columns is not None and not self._cuts:
             raise OpError(
                 f'TokenBudget: columns are cut with oversize="truncate" or "split", not {self.oversize!r}'
@@ -101,7 +102,7 @@ class TokenBudget:
         """The lengths of the columns that are cut, where some are."""
         if not self._cuts:
             return set()
-        return set(cut_tensors(rows.records[0], lengths, self.columns, "TokenBudget").values())
+        return set(cut_tensors(rows.records[0], lengths, self.columns, "TokenBudget", rows.pads).values())
 
     def bad_rows(
         self, rows: WindowRows, sizes: Array, selection: RowSelection, lengths: str

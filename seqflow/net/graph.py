@@ -4,7 +4,9 @@ import os
 from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from seqflow.errors import NetError, OpError, nearest
 from seqflow.net.inference import NetInference, infer_net
@@ -60,6 +62,10 @@ class Net:
         unused = next((name for name in self.constants if name not in self._free), None)
         if unused is not None:
             raise NetError(f"net: nothing uses the constant {unused!r}{nearest(unused, self._free)}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        constants = {name: _by_file(value) for name, value in self.constants.items()}
+        return _remade, (self.text, constants, self.folder)
 
     @cached_property
     def _free(self) -> tuple[str, ...]:
@@ -184,3 +190,31 @@ def _paths(step: Step) -> list[tuple[str, str]]:
     """The attributes of a step that are paths of files, with the paths."""
     named = [attribute.name for attribute in step.op.attributes if attribute.names_file]
     return [(name, path) for name in named if isinstance(path := step.attributes[name], str)]
+
+
+class _FileOfArray(NamedTuple):
+    """An array that is mapped from a file."""
+
+    filename: str
+    dtype: Any
+    offset: int
+    shape: tuple[int, ...]
+
+
+def _by_file(value: Any) -> Any:
+    """What stands for a constant in a pickle: a mapped file for its content."""
+    if isinstance(value, np.memmap) and value.base is not None and value.flags.c_contiguous:
+        root = value.base
+        if not isinstance(root, np.memmap) and value.filename is not None:
+            return _FileOfArray(str(value.filename), value.dtype, value.offset, value.shape)
+    return value
+
+
+def _remade(text: str, constants: Mapping[str, Any], folder: Path | None) -> Net:
+    arrays = {
+        name: np.memmap(value.filename, value.dtype, "r", value.offset, value.shape)
+        if isinstance(value, _FileOfArray)
+        else value
+        for name, value in constants.items()
+    }
+    return Net(text, arrays, folder)

@@ -164,6 +164,8 @@ def as_array(name: str, value: Any) -> Array:
         )
     try:
         array = np.asarray(value)
+    except SeqflowError:
+        raise
     except ValueError as error:
         raise OpTypeError(
             f"{name} is not rectangular: {error}\n  pass flat values and their lengths"

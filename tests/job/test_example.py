@@ -12,23 +12,27 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "pack_source.toml"
 
 
 def files_of(output: Path, end: int = 256) -> list[bytes]:
-    """The files that were packed: pieces sorted by source, put together, cut at the end token."""
-    pieces: list[tuple[int, np.ndarray]] = []
+    """The files that were packed: pieces sorted by window and source, put together, cut at the end token."""
+    pieces: list[tuple[tuple[int, int], np.ndarray]] = []
     for path in sorted(output.glob("*.parquet")):
         for batch in pq.ParquetFile(path).iter_batches(batch_size=1024):
             tokens = batch.column("tokens").flatten().to_numpy().reshape(batch.num_rows, -1)
-            for row, numbers, lengths in zip(
+            for row, window, numbers, lengths in zip(
                 tokens,
+                batch.column("window").to_pylist(),
                 batch.column("sources").to_pylist(),
                 batch.column("piece_lengths").to_pylist(),
                 strict=True,
             ):
                 starts = np.cumsum([0, *lengths])
                 pieces += [
-                    (n, row[a:b].copy()) for n, a, b in zip(numbers, starts[:-1], starts[1:], strict=True)
+                    ((window, n), row[a:b].copy())
+                    for n, a, b in zip(numbers, starts[:-1], starts[1:], strict=True)
                 ]
     pieces.sort(key=lambda piece: piece[0])
-    assert [number for number, _ in pieces] == list(range(len(pieces)))
+    for window in {window for (window, _), _ in pieces}:
+        numbers = [number for (of, number), _ in pieces if of == window]
+        assert numbers == list(range(len(numbers)))
     stream = np.concatenate([piece for _, piece in pieces])
     assert stream[-1] == end
     stops = np.flatnonzero(stream == end)
@@ -55,7 +59,14 @@ def test_packed_rows_say_which_piece_each_token_belongs_to(tmp_path: Path) -> No
     job = Job.read(EXAMPLE, {"source.paths": [str(tmp_path / "*.py")], "output.path": str(tmp_path / "out")})
     run(job)
     table = pq.read_table(tmp_path / "out" / "part-00000.parquet")
-    assert table.column_names == ["tokens", "segment_ids", "position_ids", "sources", "piece_lengths"]
+    assert table.column_names == [
+        "tokens",
+        "segment_ids",
+        "position_ids",
+        "sources",
+        "window",
+        "piece_lengths",
+    ]
     lengths = table["piece_lengths"].to_pylist()
     assert table["sources"].to_pylist() == [[0], [1, 2]]
     assert lengths == [[2048], [953, 501]]

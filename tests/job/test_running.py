@@ -13,6 +13,7 @@ from job_files import write_job
 from seqflow.errors import JobError, NetError, UnknownColumnError
 from seqflow.job import Job, OutputSection, SourceSection, run
 from seqflow.loader import Stats
+from seqflow.vocabulary import Vocabulary
 
 
 def test_running_a_job_reports_what_it_did(folder: Path) -> None:
@@ -91,6 +92,24 @@ def test_a_malformed_net_says_where_in_the_job_it_stands(folder: Path) -> None:
     with pytest.raises(NetError) as caught:
         run(job)
     assert caught.value.__notes__ == ["in [prepare] of the job"]
+
+
+def test_a_vocabulary_is_a_constant(folder: Path) -> None:
+    made = Vocabulary.build(folder / "docs.parquet", "tokens")
+    made.save(folder / "tokens.arrow")
+    net = {"net": "ids = encode(tokens.values, v)\nreturn ids, tokens.lengths"}
+    sections = {"source": {"paths": "docs.parquet"}, "constants": {"v": "tokens.arrow"}, "net": net}
+    run(Job.from_dict({**sections, "output": {"path": "out.parquet"}}, folder))
+    ids = pq.read_table(folder / "out.parquet")["ids"].to_pylist()
+    tokens = pq.read_table(folder / "docs.parquet")["tokens"].to_pylist()
+    assert ids == [made.encode(row).tolist() for row in tokens]
+
+
+def test_an_arrow_file_that_is_no_vocabulary_is_a_job_error(folder: Path) -> None:
+    (folder / "v.arrow").write_text("no vocabulary")
+    job = Job.from_dict({"source": {"paths": "docs.parquet"}, "constants": {"v": "v.arrow"}}, folder)
+    with pytest.raises(JobError, match=r"constants\.v: .*v\.arrow"):
+        run(job)
 
 
 def test_a_constant_that_is_not_an_array_file_is_a_job_error(folder: Path) -> None:

@@ -32,8 +32,12 @@ ROWS = {
         "data", [*NUMBERS, *TIMES, *OTHERS],
         lambda rows: (rows, TWO, (A([0]), A([0]), A([1]), A([1])), 3, rows[0], None),
     ),
+    "find_strings": (
+        "data", ["u1"], lambda rows: (np.zeros((1, 2), int), A([0]), np.zeros(0, "u1"), rows, TWO),
+    ),
     "gather": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, A([1]), False, None, None)),
     "gather_segment_reduce": ("table", NUMBERS, lambda rows: ("max", rows, A([0, 1]), TWO, 0, None)),
+    "words_of_strings": ("data", ["u1"], lambda rows: (rows, TWO)),
     "move_slices": (
         "source", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, A([0]), A([1]), rows.copy(), A([1])),
     ),
@@ -59,7 +63,9 @@ ROWS = {
 
 COUNTED = {
     "check_lengths": lambda lengths: (lengths,),
+    "find_words": lambda words: (np.zeros((1, 2), int), words),
     "group_rows": lambda ids: (ids, 2),
+    "hash_slots": lambda words: (words,),
     "lengths_to_offsets": lambda lengths: (lengths,),
     "lengths_to_positions": lambda lengths: (lengths,),
     "lengths_to_segment_ids": lambda lengths: (lengths,),

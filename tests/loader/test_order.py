@@ -306,7 +306,7 @@ def test_len_is_the_number_of_batches(folder, n, world_size, tail, drop_last):
 
 
 def test_len_is_a_type_error_where_nobody_knows(folder):
-    with pytest.raises(TypeError, match="give steps_per_epoch"):
+    with pytest.raises(TypeError, match="give index="):
         len(sf.Loader(folder, batch=sf.TokenBudget(50)))
 
 

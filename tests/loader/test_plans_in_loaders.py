@@ -119,16 +119,3 @@ def test_filtered_and_dropped_rows_are_counted(folder):
     loader = sf.Loader(folder, columns=["x"], batch=sf.Rows(8, drop_last=True, max_length=6))
     assert sum(batch.num_rows for batch in loader) == 40
     assert (loader.stats().skipped, loader.stats().dropped) == (18, 2)
-
-
-def test_packed_rows_have_the_offsets_of_their_pieces(folder):
-    from seqflow.loader.packed_batches import cu_seqlens
-
-    for batch in sf.Loader(folder, columns=["x"], batch=sf.Packed(16, rows=4)):
-        offsets, longest = cu_seqlens(batch)
-        assert offsets.dtype == np.int32
-        assert offsets[-1] == batch["x"].size
-        assert longest == np.diff(offsets).max()
-        ids, positions = batch["segment_ids"].ravel(), batch["position_ids"].ravel()
-        starts = np.flatnonzero((positions == 0) & ((ids != 0) | (np.diff(ids, prepend=1) != 0)))
-        assert offsets[:-1].tolist() == starts.tolist()

@@ -103,6 +103,10 @@ def test_rows_whose_columns_have_different_lengths_are_bad_rows(plan):
         (Packed(4, ("x", "z")), "Packed: columns has 'z', which is no list column\n  there are x, y"),
         (Packed(4, ("x", "y"), {"x": 0.5}), "has 'x', which is 0.5, which int64 cannot hold"),
         (Packed(4, values={"z": 1}), "the list column 'y'"),
+        (
+            Packed(4, ("y",), lengths="x"),
+            "lengths are x.lengths, expected those of a column that is cut, y.lengths",
+        ),
     ],
 )
 def test_columns_that_cannot_be_cut_together_are_refused(plan, message):
@@ -118,6 +122,19 @@ def test_a_column_that_is_padded_needs_not_be_cut():
     assert batch["y"].shape == (4, 3)
     with pytest.raises(BatchPlanError, match="pad has 'x', which is packed"):
         Packed(2).of_window(replace(rows, pads={"x": Pad(), "y": Pad()}), "x.lengths", 0, False, 0)
+
+
+def test_rows_are_cut_before_they_are_padded():
+    rows = replace(window_of([[2, 5, 1]]), pads={"x": Pad(-1), "y": Pad(-2, mask=False)})
+    planned = TokenBudget(4, padded=True, oversize="split", columns=("x",)).of_window(
+        rows, "x.lengths", 0, False, 0
+    )
+    first, second, third = made(planned)
+    assert first["x"].tolist() == [[0, 1]]
+    assert second["x"].tolist() == [[2, 3, 4, 5]]
+    assert third["x"].tolist() == [[6], [7]]
+    assert third["x.lengths"].tolist() == [1, 1]
+    assert third["y"].tolist() == [[20, 30, 40, 50, 60], [70, -2, -2, -2, -2]]
 
 
 def test_names_that_packing_makes_are_refused():
@@ -152,9 +169,9 @@ def test_names_that_packing_makes_are_refused():
             "strategy is 'best', expected 'best_fit', 'first_fit' or 'concat'",
         ),
         (lambda: Packed(4, rows=0), "Packed: rows is 0"),
-        (lambda: Packed(4, ()), "Packed: columns is empty"),
+        (lambda: Packed(4, ()), r"Packed: columns is \(\), expected the names of one list column or more"),
         (lambda: Packed(4, ("x",), {"y": 1}), "Packed: values has 'y', which is not one of columns"),
-        (lambda: Packed(4, "x"), "Packed: columns is 'x', expected a tuple of names"),
+        (lambda: Packed(4, "x"), "Packed: columns is 'x', expected the names of"),
     ],
 )
 def test_plans_that_make_no_sense_are_refused(make, message):

@@ -3,13 +3,15 @@
 from itertools import chain
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from windows_of import lists, made, window_of, without
 
-from seqflow.loader import Packed, Rows, TokenBudget
+from seqflow.loader import Buckets, Packed, Rows, TokenBudget
 from seqflow.loader.window_rows import WindowRows
 from seqflow.record import Record
+from seqflow.record.batch_memory import BatchMemory
 
 BLOCKS = st.lists(st.lists(st.integers(0, 12), max_size=8), min_size=1, max_size=4)
 KEYS = st.none() | st.integers(0, 2**64 - 1)
@@ -134,3 +136,37 @@ def test_a_budget_counts_the_elements_of_any_level():
     planned = TokenBudget(8).of_window(WindowRows([record]), "d.values.lengths", 0, False, 0)
     assert [planned.size(i) for i in range(len(planned))] == [(2, 7, 14), (1, 5, 5)]
     assert [batch["d.lengths"].tolist() for batch in made(planned)] == [[2, 0], [1]]
+
+
+PLANS = [
+    Rows(3),
+    TokenBudget(14, padded=True),
+    TokenBudget(4, oversize="split", columns=("x", "y")),
+    Buckets(3, TokenBudget(16)),
+    Packed(5, ("x", "y"), rows=2),
+]
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=repr)
+@given(BLOCKS, KEYS, st.integers(0, 99), st.randoms(use_true_random=False))
+def test_a_window_gives_the_same_batches_in_whatever_order_they_are_made(
+    plan, blocks, key, order_key, random
+):
+    def planned():
+        return plan.of_window(window_of(blocks, key), "x.lengths", order_key, True, 2)
+
+    expected = [dict(batch) for batch in made(planned())]
+    again, memory = planned(), BatchMemory()
+    numbers = list(range(len(again)))
+    random.shuffle(numbers)
+    for number in numbers:
+        batch = again.make(number, memory)
+        assert set(batch) == set(expected[number])
+        assert all(np.array_equal(batch[name], expected[number][name]) for name in batch)
+
+
+@given(BLOCKS, st.sampled_from(PLANS))
+def test_batches_are_counted_from_sizes_alone(blocks, plan):
+    rows = window_of(blocks)
+    planned = plan.of_window(rows, "x.lengths", 0, False, 0)
+    assert plan.count(plan.row_sizes(rows, "x.lengths")) == len(planned)

@@ -12,11 +12,15 @@ from seqflow.expression.functions import by_name, table
 from seqflow.registry import OpDef
 from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import LIKE, AtLeast, Max, Name, Rest, Sum, evaluate
+from strategies.features import FEATURES
+from strategies.ids import IDS
+from strategies.quantized import QUANTIZED
 from strategies.recurrent import RECURRENT
 from strategies.segments import SEGMENTS
 from strategies.sequences import SEQUENCES
 from strategies.shaping import SHAPING
 from strategies.text import TEXT
+from strategies.vocabularies import VOCABULARIES
 
 DTYPES = {
     "any": ["float32", "float64", "int32", "int64", "uint8", "bool", "datetime64[s]"],
@@ -249,11 +253,15 @@ def _same_rows(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 STRATEGIES = {
+    **FEATURES,
+    **IDS,
+    **QUANTIZED,
     **RECURRENT,
     **SEGMENTS,
     **SEQUENCES,
     **SHAPING,
     **TEXT,
+    **VOCABULARIES,
     **{row.name: _elementwise for row in table},
     "add_padding": _padding_rows,
     "expression": _expression,

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "pooling.h"
 #include "processor.h"
 #include "python.h"
 #include "reductions.h"
@@ -34,30 +35,24 @@ nb::object narrowed(Kind kind, nb::object result, nb::handle data) {
 constexpr int64_t BLOCK_ELEMENTS = 1 << 16;
 constexpr int64_t MIN_BLOCK = 128;
 
-// Run all blocks, then join what they left. Only more than one block leaves anything.
-void reduce(Kind kind, Type type, Reduction &job, int64_t bytes) {
+// Run all blocks, then join what they left. Only segments that are longer than a block leave anything.
+void reduce(ReduceBlock block, CombineBlocks combine, Reduction &job, int64_t bytes) {
   const int64_t positions = job.offsets[job.num_segments];
   job.block_size = std::max(MIN_BLOCK, BLOCK_ELEMENTS / job.columns);
   job.num_blocks = std::max<int64_t>(1, (positions + job.block_size - 1) / job.block_size);
-  const int64_t width = product(job.num_blocks, product(job.columns, MAX_ACCUMULATOR_BYTES));
-  alignas(64) uint8_t few[1024];
-  std::unique_ptr<uint8_t[]> many;
-  uint8_t *memory = few;
-  if (job.num_blocks > 1 || width > static_cast<int64_t>(sizeof few)) {
-    many.reset(new uint8_t[product(3, width)]);
-    memory = many.get();
-    job.head = memory + width;
-    job.tail = memory + 2 * width;
-  }
-  job.scratch = memory;
-  Numbers counts(job.num_blocks > 1 ? 2 * job.num_blocks : 1);
+  bool parts = false;
+  for (int64_t k = 0; k < job.num_segments; ++k) parts |= job.offsets[k + 1] - job.offsets[k] > job.block_size;
+  const int64_t width = product(job.columns, MAX_ACCUMULATOR_BYTES);
+  const int64_t half = parts ? product(job.num_blocks, width) : 0;
+  const std::unique_ptr<uint8_t[]> memory(parts ? new uint8_t[product(2, half) + width] : nullptr);
+  job.head = memory.get();
+  job.tail = memory.get() + half;
+  job.totals = memory.get() + 2 * half;
+  Numbers counts(parts ? 2 * job.num_blocks : 1);
   job.head_count = counts.data();
   job.tail_count = counts.data() + job.num_blocks;
-  const ReductionKernels &selected = SEQFLOW_SELECTED(reduction_kernels);
-  const auto block = selected.reduce_block[kind][type];
-  if (job.num_blocks == 1) return block(job, 0);
   parallel_for(job.num_blocks, bytes, [&](int64_t task) { block(job, task); });
-  if (!job.fault) selected.combine[kind][type](job);
+  if (parts && !job.fault) combine(job);
 }
 
 nb::object reduce_whole(const WholeSegmentKernel (&kernels)[NUM_TYPES], Type out_type, const Buffer &rows,
@@ -117,24 +112,20 @@ nb::object segment_reduce(const char *kind_name, nb::handle data, nb::handle len
   job.num_segments = offsets.size - 1;
   job.offsets = offsets.data();
   check_sum(offsets[job.num_segments], job.num_rows, "lengths", "data");
-  reduce(kind, type, job, rows.bytes());
+  const ReductionKernels &selected = SEQFLOW_SELECTED(reduction_kernels);
+  reduce(selected.reduce_block[kind][type], selected.combine[kind][type], job, rows.bytes());
   return result;
 }
 
-nb::object gather_segment_reduce(const char *kind_name, nb::handle table, nb::handle indices, nb::handle lengths,
-                                 nb::handle empty, nb::handle ignore_index) {
-  const Kind kind = kind_named(kind_name);
-  const Buffer rows(table), picks(indices), counts(lengths);
-  if (rows.is_half())
-    return narrowed(kind, gather_segment_reduce(kind_name, widened(kind, table), indices, lengths, empty, ignore_index),
-                    table);
-  const Type type = rows.type();
+// A table that indices pick from; float16 is pooled as it is.
+int table_type(const Buffer &rows) { return rows.is_half() ? FLOAT16 : rows.type(); }
+
+nb::object pool(ReduceBlock block, CombineBlocks combine, Reduction &job, const Buffer &rows, const Buffer &picks,
+                nb::handle lengths, nb::handle empty, nb::handle dtype, const Ignored &ignored) {
+  const Buffer counts(lengths);
   const Integers sizes = counts.counts();
-  const Ignored ignored(ignore_index);
-  Reduction job = {};
   job.columns = rows.row_elements();
   if (job.columns == 0) decline();
-  const nb::object dtype = result_dtype(kind, type, table);
   nb::object result = empty_array({sizes.size}, rows, 1, dtype);
   const Fill fill(empty, dtype);
   job.empty = fill.data();
@@ -151,9 +142,55 @@ nb::object gather_segment_reduce(const char *kind_name, nb::handle table, nb::ha
   job.num_segments = offsets.size - 1;
   job.offsets = offsets.data();
   check_sum(offsets[job.num_segments], job.indices.size, "lengths", "indices");
-  reduce(kind, type, job, bytes);
+  reduce(block, combine, job, bytes);
   if (job.fault) blame_index(job.indices, 0, job.num_rows, job.ignores, job.ignored, "indices");
   return result;
+}
+
+// Indices as int64, and int32 where the kernel takes them.
+nb::object int64_indices(nb::handle indices, bool takes_int32) {
+  if (takes_int32 || Buffer(indices).counts().wide) return nb::borrow(indices);
+  return cast(indices, dtype_named(INT64));
+}
+
+nb::object gather_segment_reduce(const char *kind_name, nb::handle table, nb::handle indices, nb::handle lengths,
+                                 nb::handle empty, nb::handle ignore_index) {
+  const Kind kind = kind_named(kind_name);
+  const Buffer rows(table);
+  const int type = table_type(rows);
+  const nb::object wide_indices = int64_indices(indices, type == FLOAT32);
+  const Buffer picks(wide_indices);
+  const PoolingKernels &selected = SEQFLOW_SELECTED(pooling_kernels);
+  Reduction job = {};
+  const bool is_half = type == FLOAT16;
+  const nb::object dtype = is_half ? dtype_named(kind == MEAN ? FLOAT64 : FLOAT32)
+                                   : result_dtype(kind, static_cast<Type>(type), table);
+  nb::object result = pool(selected.pool_block[kind][type], selected.combine[kind][type], job, rows, picks, lengths,
+                           empty, dtype, Ignored(ignore_index));
+  return is_half ? narrowed(kind, result, table) : result;
+}
+
+nb::object gather_segment_weigh(nb::handle table, nb::handle weights, nb::handle indices, nb::handle lengths,
+                                bool positional, nb::handle empty, nb::handle ignore_index) {
+  const Buffer rows(table), factors(weights), counts(lengths);
+  const int type = table_type(rows);
+  const Type weight_type = factors.type();
+  if (weight_type != FLOAT32 && weight_type != FLOAT64) decline();
+  const bool narrow = weight_type == FLOAT32;
+  if (narrow && type != FLOAT32 && type != FLOAT16) decline();
+  const nb::object wide_indices = int64_indices(indices, narrow && type == FLOAT32);
+  const Buffer picks(wide_indices);
+  const PoolingKernels &selected = SEQFLOW_SELECTED(pooling_kernels);
+  const int64_t needed = positional ? check_max(counts.counts(), "lengths") : picks.counts().size;
+  if (factors.rank() != 1 || (positional ? factors.size() < needed : factors.size() != needed)) decline();
+  Reduction job = {};
+  job.weights = factors.data();
+  job.positional = positional;
+  const ReduceBlock block = !narrow            ? selected.weigh_block[type]
+                            : type == FLOAT16 ? selected.weigh_float16
+                                              : selected.weigh_float32;
+  return pool(block, narrow ? selected.combine_float32 : selected.combine_float64, job, rows, picks, lengths, empty,
+              dtype_named(weight_type), Ignored(ignore_index));
 }
 
 }  // namespace
@@ -162,6 +199,7 @@ void bind_reductions(nb::module_ &module) {
   bind_kernel(module, "segment_reduce", segment_reduce);
   bind_kernel(module, "segment_variance", segment_variance);
   bind_kernel(module, "gather_segment_reduce", gather_segment_reduce);
+  bind_kernel(module, "gather_segment_weigh", gather_segment_weigh);
 }
 
 }  // namespace seqflow

@@ -32,8 +32,11 @@ NB_MODULE(_native, module) {
   module.def("num_threads", num_threads);
   module.def("enter_single_thread", enter_single_thread);
   module.def("leave_single_thread", leave_single_thread);
+  bind_bucketing(module);
   bind_chunks(module);
+  bind_distinct(module);
   bind_groups(module);
+  bind_hashing(module);
   bind_lengths(module);
   bind_moves(module);
   bind_ordering(module);
@@ -44,4 +47,5 @@ NB_MODULE(_native, module) {
   bind_scans(module);
   bind_softmax(module);
   bind_spreading(module);
+  bind_vocabulary(module);
 }

@@ -100,6 +100,8 @@ bool Buffer::is_movable() const {
 
 bool Buffer::is_half() const { return view.format && std::strcmp(view.format, "e") == 0; }
 
+bool Buffer::is_bytes() const { return view.format && std::strcmp(view.format, "B") == 0; }
+
 Type Buffer::type() const {
   const char *format = view.format;
   if (hidden_axes || !format || format[0] == 0 || format[1] != 0) decline();

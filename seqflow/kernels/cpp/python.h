@@ -35,6 +35,7 @@ class Buffer {
   int64_t row_elements(int axis = 1) const;                 // elements of all axes from there on
   int64_t row_bytes(int axis = 1) const { return row_elements(axis) * item_bytes(); }
   bool is_half() const;                                   // float16
+  bool is_bytes() const;                                  // uint8
   bool is_described() const { return hidden_axes == 0; }  // by the buffer protocol
   Type type() const;          // declines what is not computed with
   Integers integers() const;  // declines all but int32 and int64
@@ -136,8 +137,11 @@ void bind_kernel(nb::module_ &module, const char *name, nb::object (*function)(A
 }
 
 // The bindings of each family of kernels.
+void bind_bucketing(nb::module_ &module);
 void bind_chunks(nb::module_ &module);
+void bind_distinct(nb::module_ &module);
 void bind_groups(nb::module_ &module);
+void bind_hashing(nb::module_ &module);
 void bind_lengths(nb::module_ &module);
 void bind_moves(nb::module_ &module);
 void bind_ordering(nb::module_ &module);
@@ -148,6 +152,7 @@ void bind_reductions(nb::module_ &module);
 void bind_scans(nb::module_ &module);
 void bind_softmax(nb::module_ &module);
 void bind_spreading(nb::module_ &module);
+void bind_vocabulary(nb::module_ &module);
 
 }  // namespace seqflow
 

@@ -1,115 +1,167 @@
-// A chunk of rows to one row.
-//
-// The addresses of up to CHUNK rows are worked out first (and indices checked there). Then each block of columns
-// is accumulated in registers, in type A. Where a segment has more rows than a chunk, chunks are folded into
-// totals of type F. So no float32 is ever the sum of more than CHUNK of them, and that in two halves.
+// Rows to one row, with accumulators in registers.
 #pragma once
 
+#include "reduction.h"
 #include "rules.h"
 
 namespace seqflow {
 namespace SEQFLOW_ISA {
 
-constexpr int CHUNK = 32;
-constexpr int HALF = CHUNK / 2;
+// The rows of the data themselves.
+template <class Element>
+class Straight {
+ public:
+  using T = Element;
+  static constexpr bool weighted = false;
 
-template <class R>
-struct Chunk {
+  explicit Straight(Reduction &job) : data(static_cast<const T *>(job.data)), columns(job.columns) {}
+
+  // Call `body(position, row from that column on)` for positions [from, to); how many of them do not count.
+  template <int COLUMNS, class Body>
+  inline int64_t each(int64_t from, int64_t to, int64_t column, const Body &body) const {
+    const T *row = data + from * columns + column;
+    for (int64_t p = from; p < to; ++p, row += columns) body(p, row);
+    return 0;
+  }
+
+ private:
+  const T *const data;
+  const int64_t columns;
+};
+
+// Reduces rows of `columns` columns, in accumulators of LANES lanes of type A. There are LANES columns at least.
+template <class R, class Source, int LANES>
+class RowReducer {
+ public:
   using T = typename R::T;
   using A = typename R::A;
   using F = typename R::F;
-  static constexpr int LANES = VECTOR_BYTES / sizeof(A);
   using V = Vector<A, LANES>;
+  static constexpr int MOST = 8;  // vectors that are accumulated at the same time
+  static constexpr int FULL = VECTOR_BYTES / sizeof(F), STEP = FULL < LANES ? FULL : LANES;  // lanes of type F
 
-  const T *rows[CHUNK];
-  int64_t num_rows;
-  int64_t columns;
-  bool may_overread;  // a whole vector may be read at the last columns of every row
+  explicit RowReducer(Reduction &job)
+      : columns(job.columns), source(job), weights(static_cast<const A *>(job.weights)), positional(job.positional) {}
 
-  // Columns [column, column + WIDTH * LANES) of rows [begin, end).
-  template <int WIDTH>
-  inline void accumulate_part(int64_t column, int64_t begin, int64_t end, V *sums) const {
+  // The segment that begins at `position` is next: weights of positions inside it count from there.
+  void begin(int64_t position) { first = positional ? position : 0; }
+
+  // Positions [from, to) to columns [column, end) of a row of results, or of totals where these are not null. The
+  // columns are COUNT vectors. The last one ends with them, and so overlaps the one before, or what is before `column`,
+  // where they are no multiple of LANES. Returns how many positions counted.
+  template <int COUNT>
+  inline int64_t reduce(int64_t from, int64_t to, int64_t column, int64_t end, A *out, F *totals) const {
+    if (COUNT == 1) column = end - LANES;
+    const int64_t last = end - LANES - column;
+    V sums[COUNT];
+    int64_t used = accumulate<COUNT>(from, first_stop(from, to), column, last, sums);
+    if (totals == nullptr && first_stop(from, to) == to) {
+      if constexpr (R::divides) {
+        const V count = V{} + static_cast<A>(used);
 #pragma GCC unroll 8
-    for (int k = 0; k < WIDTH; ++k) sums[k] = load<A, T, LANES>(rows[begin] + column + k * LANES);
-    for (int64_t i = begin + 1; i < end; ++i) {
-      const T *row = rows[i] + column;
-#pragma GCC unroll 8
-      for (int k = 0; k < WIDTH; ++k) sums[k] = R::join(sums[k], load<A, T, LANES>(row + k * LANES));
-    }
-  }
-
-  template <int WIDTH>
-  inline void accumulate(int64_t column, V *sums) const {
-    if (__is_same(A, F) || num_rows <= HALF) return accumulate_part<WIDTH>(column, 0, num_rows, sums);
-    V more[WIDTH];
-    accumulate_part<WIDTH>(column, 0, HALF, sums);
-    accumulate_part<WIDTH>(column, HALF, num_rows, more);
-#pragma GCC unroll 8
-    for (int k = 0; k < WIDTH; ++k) sums[k] = R::join(sums[k], more[k]);
-  }
-
-  // The last columns, fewer than a vector.
-  inline V accumulate_some(int64_t column) const {
-    const int64_t count = columns - column;
-    V sums[1];
-    if (may_overread) {
-      accumulate<1>(column, sums);
-      return sums[0];
-    }
-    sums[0] = load_some<A, T, LANES>(rows[0] + column, count);
-    for (int64_t i = 1; i < num_rows; ++i)
-      sums[0] = R::join(sums[0], load_some<A, T, LANES>(rows[i] + column, count));
-    return sums[0];
-  }
-
-  template <int WIDTH, class Take>
-  inline int64_t each_block(int64_t column, const Take &take) const {
-    for (; column + WIDTH * LANES <= columns; column += WIDTH * LANES) {
-      V sums[WIDTH];
-      accumulate<WIDTH>(column, sums);
-#pragma GCC unroll 8
-      for (int k = 0; k < WIDTH; ++k) take(column + k * LANES, sums[k], LANES);
-    }
-    return column;
-  }
-
-  // Call `take(column, vector, how many of its lanes count)` for all columns.
-  template <class Take>
-  inline void each_column(const Take &take) const {
-    int64_t column = each_block<8>(0, take);
-    column = each_block<4>(column, take);
-    column = each_block<1>(column, take);
-    if (column < columns) take(column, accumulate_some(column), static_cast<int>(columns - column));
-  }
-
-  // The chunk is a whole segment: its result.
-  __attribute__((noinline)) void write(A *out) const {
-    const A n = static_cast<A>(num_rows);
-    each_column([out, n](int64_t column, V sums, int count) {
-      if constexpr (R::divides) sums /= n;
-      if (count == LANES)
-        store<A, LANES>(out + column, sums);
-      else
-        store_some<A, LANES>(out + column, sums, count);
-    });
-  }
-
-  // The chunk is a part of one: into the totals.
-  __attribute__((noinline)) void fold(F *totals, bool first) const {
-    constexpr int STEP = VECTOR_BYTES / sizeof(F) < LANES ? VECTOR_BYTES / sizeof(F) : LANES;
-    each_column([totals, first](int64_t column, V sums, int count) {
-      A lanes[LANES];
-      memcpy(lanes, &sums, sizeof lanes);
-      F *into = totals + column;
-      int i = 0;
-      for (; i + STEP <= count; i += STEP) {
-        auto part = load<F, A, STEP>(lanes + i);
-        if (!first) part = R::join(load<F, F, STEP>(into + i), part);
-        store<F, STEP>(into + i, part);
+        for (int k = 0; k < COUNT; ++k) sums[k] /= count;
       }
-      for (; i < count; ++i) into[i] = first ? static_cast<F>(lanes[i]) : R::join(into[i], static_cast<F>(lanes[i]));
-    });
+#pragma GCC unroll 8
+      for (int k = 0; k < COUNT; ++k) store<A, LANES>(out + column + (k < COUNT - 1 ? k * LANES : last), sums[k]);
+      return used;
+    }
+    F wide[COUNT * LANES];
+    add<COUNT>(sums, wide, true);
+    for (from = first_stop(from, to); from < to; from += CHUNK) {
+      used += accumulate<COUNT>(from, first_stop(from, to), column, last, sums);
+      add<COUNT>(sums, wide, false);
+    }
+#pragma GCC unroll 8
+    for (int k = 0; k < COUNT; ++k) {
+      const int64_t at = column + (k < COUNT - 1 ? k * LANES : last);
+      for (int i = 0; i < LANES; i += STEP) {
+        auto part = load<F, F, STEP>(wide + k * LANES + i);
+        if (totals) {
+          store<F, STEP>(totals + at + i, part);
+          continue;
+        }
+        if constexpr (R::divides) part /= static_cast<F>(used);
+        store<A, STEP>(out + at + i, __builtin_convertvector(part, Vector<A, STEP>));
+      }
+    }
+    return used;
   }
+
+  // The same for MOST vectors, or for one or a part of it.
+  __attribute__((noinline)) int64_t reduce_part(int64_t from, int64_t to, int64_t column, int64_t end, A *out,
+                                                F *totals) const {
+    if (end - column > LANES) return reduce<MOST>(from, to, column, end, out, totals);
+    return reduce<1>(from, to, column, end, out, totals);
+  }
+
+  // All columns, part by part.
+  int64_t reduce_parts(int64_t from, int64_t to, A *out, F *totals) const {
+    int64_t used = 0;
+    for (int64_t column = 0, end; column < columns; column = end) {
+      end = column + MOST * LANES <= columns ? column + MOST * LANES : column + LANES;
+      used = reduce_part(from, to, column, end < columns ? end : columns, out, totals);
+    }
+    return used;
+  }
+
+  // All columns, of which the last LAST vectors are reduced in place, and what is before them in parts of MOST.
+  template <int LAST>
+  inline int64_t reduce_row(int64_t from, int64_t to, A *out) const {
+    int64_t column = 0;
+    for (; column + LAST * LANES < columns; column += MOST * LANES)
+      reduce_part(from, to, column, column + MOST * LANES, out, nullptr);
+    return reduce<LAST>(from, to, column, columns, out, nullptr);
+  }
+
+  const int64_t columns;
+
+ private:
+  // How far sums of type A go before they are added to those of type F.
+  static int64_t first_stop(int64_t from, int64_t to) {
+    return __is_same(A, F) || to - from <= CHUNK ? to : from + CHUNK;
+  }
+
+  template <int COUNT>
+  inline int64_t accumulate(int64_t from, int64_t to, int64_t column, int64_t last, V (&out)[COUNT]) const {
+    V sums[COUNT];
+#pragma GCC unroll 16
+    for (int k = 0; k < COUNT; ++k) sums[k] = V{} + R::start();
+    const int64_t skipped = source.template each<COUNT * LANES>(from, to, column, [&](int64_t p, const T *row) {
+      if constexpr (Source::weighted) {
+        const V weight = V{} + weights[p - first];
+#pragma GCC unroll 16
+        for (int k = 0; k < COUNT; ++k)
+          sums[k] += weight * load_row<A, T, LANES>(row + (k < COUNT - 1 ? k * LANES : last));
+      } else {
+#pragma GCC unroll 16
+        for (int k = 0; k < COUNT; ++k)
+          sums[k] = R::join(sums[k], load_row<A, T, LANES>(row + (k < COUNT - 1 ? k * LANES : last)));
+      }
+    });
+#pragma GCC unroll 16
+    for (int k = 0; k < COUNT; ++k) out[k] = sums[k];
+    return to - from - skipped;
+  }
+
+  // To totals of type F, or as the first of them.
+  template <int COUNT>
+  static inline void add(const V (&sums)[COUNT], F *wide, bool is_first) {
+#pragma GCC unroll 8
+    for (int k = 0; k < COUNT; ++k) {
+      A lanes[LANES];
+      store<A, LANES>(lanes, sums[k]);
+      for (int i = 0; i < LANES; i += STEP) {
+        F *const into = wide + k * LANES + i;
+        const auto part = load<F, A, STEP>(lanes + i);
+        store<F, STEP>(into, is_first ? part : R::join(load<F, F, STEP>(into), part));
+      }
+    }
+  }
+
+  const Source source;
+  const A *const weights;
+  const bool positional;
+  int64_t first = 0;
 };
 
 }  // namespace SEQFLOW_ISA

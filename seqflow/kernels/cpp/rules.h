@@ -2,6 +2,7 @@
 // type of the result), F over longer stretches. As in NumPy: arrays.sum_dtype and arrays.mean_dtype.
 #pragma once
 
+#include "half.h"
 #include "types.h"
 #include "vectors.h"
 
@@ -10,6 +11,7 @@ namespace SEQFLOW_ISA {
 
 template <class T> struct SumTypes { using A = int64_t; using F = int64_t; };
 template <> struct SumTypes<float> { using A = float; using F = double; };
+template <> struct SumTypes<Half> { using A = float; using F = double; };
 template <> struct SumTypes<double> { using A = double; using F = double; };
 
 template <class T> struct MeanTypes { using A = double; using F = double; };
@@ -22,7 +24,20 @@ struct Adding {
   using F = typename Types::F;
   template <class V> static V join(V total, V x) { return total + x; }
   template <class V> static V neutral(V) { return V{}; }
+  static A start() { return A{}; }
 };
+
+// The type in which elements are compared.
+template <class T> struct Compared { using type = T; };
+template <> struct Compared<Half> { using type = float; };
+
+// The least and the largest value of a type.
+template <class A> struct Range {
+  static constexpr A least = static_cast<A>(-1) < A{} ? static_cast<A>(uint64_t{1} << (8 * sizeof(A) - 1)) : A{};
+  static constexpr A largest = static_cast<A>(~least);
+};
+template <> struct Range<float> { static constexpr float largest = __builtin_inff(), least = -largest; };
+template <> struct Range<double> { static constexpr double largest = __builtin_inf(), least = -largest; };
 
 template <int kind, class T> struct Rule;
 
@@ -32,21 +47,31 @@ template <class T> struct Rule<MEAN, T> : Adding<T, MeanTypes<T>> { static const
 // NaN wins, as in numpy.maximum and numpy.minimum.
 template <class Element> struct Rule<MAX, Element> {
   using T = Element;
-  using A = T;
-  using F = T;
+  using A = typename Compared<T>::type;
+  using F = A;
   static constexpr bool divides = false;
   template <class V> static V join(V most, V x) { return ((x > most) | (x != x)) ? x : most; }
   template <class V> static V neutral(V first) { return first; }
+  static A start() { return Range<A>::least; }
 };
 
 template <class Element> struct Rule<MIN, Element> {
   using T = Element;
-  using A = T;
-  using F = T;
+  using A = typename Compared<T>::type;
+  using F = A;
   static constexpr bool divides = false;
-  template <class V> static V join(V least, V x) { return ((x < least) | (x != x)) ? x : least; }
+  template <class V> static V join(V fewest, V x) { return ((x < fewest) | (x != x)) ? x : fewest; }
   template <class V> static V neutral(V first) { return first; }
+  static A start() { return Range<A>::largest; }
 };
+
+// The result of `count` rows, which is their total or their mean.
+template <class R>
+inline typename R::A divided(typename R::F total, int64_t count) {
+  using A = typename R::A;
+  if constexpr (R::divides) return static_cast<A>(total / static_cast<typename R::F>(count));
+  return static_cast<A>(total);
+}
 
 }  // namespace SEQFLOW_ISA
 }  // namespace seqflow

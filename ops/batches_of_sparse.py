@@ -1,0 +1,88 @@
+"""A sparse vector for each example, as indices and values with lengths, and the matrix of all of them."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.kernels.arrays import Array
+from seqflow.kernels.memory import check_memory
+from seqflow.ops.shared.bounds import indices_below as bound_indices
+from seqflow.ops.shared.indices import indices_below
+from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.registry import op
+from seqflow.signature import Positive, Scalar
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
+
+@op(
+    "values[sum(lengths)], index(width) indices[sum(lengths)], lengths[B] -> dense[B, width]",
+    caffe2="BatchSparseToDense",
+)
+def batch_sparse_to_dense(
+    values: Array, indices: Array, lengths: Array, *, width: Positive, default: Scalar = 0
+) -> Array:
+    """A dense row for each example: its values stand in the columns that `indices` say, all others are `default`.
+
+    Of an index that occurs twice in an example the last value counts. An empty example is a row of `default`.
+
+    >>> batch_sparse_to_dense(np.array([6, 7, 8]), np.array([0, 2, 1]), np.array([2, 0, 1]), width=3)
+    array([[6, 0, 7],
+           [0, 0, 0],
+           [0, 8, 0]])
+    """
+    columns = indices_below("indices", indices, width)
+    check_memory((len(lengths), width), values.dtype)
+    dense = np.full((len(lengths), width), cast_scalar("default", default, values.dtype), values.dtype)
+    dense.reshape(-1)[_places(lengths, width) + columns] = values
+    return dense
+
+
+@op(
+    "dense[B, W], index(W) indices[sum(lengths)], lengths[B] -> values[sum(lengths)]",
+    caffe2="BatchDenseToSparse",
+)
+def batch_dense_to_sparse(dense: Array, indices: Array, lengths: Array) -> Array:
+    """The elements of row i of `dense` in the columns that sequence i of `indices` lists; an empty one has none.
+
+    The inverse of `batch_sparse_to_dense`.
+
+    >>> dense = np.array([[6, 0, 7], [0, 0, 0], [0, 8, 0]])
+    >>> batch_dense_to_sparse(dense, np.array([0, 2, 1]), np.array([2, 0, 1]))
+    array([6, 7, 8])
+    """
+    columns = indices_below("indices", indices, dense.shape[1])
+    flat = np.ascontiguousarray(dense).reshape(-1)
+    return kernels.gather(flat, _places(lengths, dense.shape[1]) + columns)
+
+
+def _places(lengths: Array, width: int) -> Array:
+    """Where, in the flat matrix, the row of each element starts."""
+    return kernels.lengths_to_segment_ids(lengths) * width
+
+
+def _bound_ids(ctx: "InferenceContext") -> None:
+    dense = ctx.input("dense")
+    rows, width = ctx.dim(dense, 0), ctx.dim(dense, 1)
+    ctx.limit(ctx.max_of("lengths"), width)
+    ctx.limit(ctx.sum_of("lengths"), rows * width)
+    bound_indices(ctx, "values", width)
+
+
+@op(
+    "number dense[B, W] -> int64 values[sum(lengths)], int64 lengths[B]",
+    caffe2="DenseVectorToIdList",
+    shape=_bound_ids,
+)
+def dense_to_id_list(dense: Array) -> tuple[Array, Array]:
+    """The columns of each row that hold something above 0: a vector of flags or counts as a list of ids.
+
+    A row with nothing above 0 is an empty list; NaN is not above 0.
+
+    >>> dense_to_id_list(np.array([[1, 0, 2], [0, -1, 0]]))
+    DenseToIdListResult(values=array([0, 2]), lengths=array([2, 0]))
+    """
+    rows, columns = np.nonzero(dense > 0)
+    return columns, np.bincount(rows, minlength=len(dense))

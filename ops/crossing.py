@@ -1,0 +1,67 @@
+"""Crosses of features: one id for each combination of ids."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
+from seqflow.kernels.memory import check_memory
+from seqflow.ops.shared.random_bits import output, sequence_bits
+from seqflow.ops.shared.slices import int64, starts_of
+from seqflow.registry import op
+from seqflow.signature import NonNegative, Positive
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
+
+def _infer_crosses(ctx: "InferenceContext") -> None:
+    """The lengths are multiplied."""
+    names = [f"lengths[{i}]" for i in range(len(ctx.inputs("lengths")))]
+    longest = ctx.max_of(names[0])
+    for name in names[1:]:
+        longest = longest * ctx.max_of(name)
+    ctx.limit(ctx.max_of("lengths'"), longest)
+    ctx.limit(ctx.sum_of("lengths'"), longest * ctx.dim(ctx.inputs("lengths")[0], 0))
+    ctx.limit(ctx.max_of("values"), ctx.attr("num_buckets") - 1)
+
+
+@op(
+    "{int data[sum(lengths)], lengths[B]}+ -> int64 values[sum(lengths')], int64 lengths'[B]",
+    shape=_infer_crosses,
+    depends={"lengths": "lengths"},
+)
+def cross_features(
+    data: list[Array], lengths: list[Array], *, num_buckets: Positive, seed: NonNegative = 0
+) -> tuple[Array, Array]:
+    """Hash every combination of one id from each feature into a bucket from 0 to `num_buckets - 1`.
+
+    A sequence with 2 ids in one feature and 3 in another gets 6; the last feature varies fastest. Where a feature has
+    none, the sequence becomes empty. Models are trained on this function, so it does not change: with `output` of
+    `seqflow.ops.shared.random_bits`, the state is `output(seed, 0)`, for each id in turn it becomes
+    `output(state, id)`, ids taken in two's complement, and the bucket is the state modulo `num_buckets`.
+
+    >>> user, items = (np.array([7]), np.array([1])), (np.array([1, 2]), np.array([2]))
+    >>> cross_features([user[0], items[0]], [user[1], items[1]], num_buckets=1000)
+    CrossFeaturesResult(values=array([557, 760]), lengths=array([2]))
+    """
+    if num_buckets >= 2**63:
+        raise OpError(f"num_buckets is {num_buckets}, expected less than 2**63")
+    sizes = [int64(one) for one in lengths]
+    states, crossed = np.repeat(sequence_bits(seed, 1), len(sizes[0])), np.ones(len(sizes[0]), np.int64)
+    for ids, own in zip(data, sizes, strict=True):
+        total = _total(crossed, own)
+        partners = kernels.expand(own, crossed)  # how many ids each state meets
+        first = kernels.expand(kernels.expand(starts_of(own), crossed), partners)
+        met = kernels.gather(ids, first + kernels.lengths_to_positions(partners))
+        states = output(kernels.expand(states, partners), met.astype(np.int64).view(np.uint64))
+        crossed = total
+    return (states % np.uint64(num_buckets)).astype(np.int64), crossed
+
+
+def _total(crossed: Array, own: Array) -> Array:
+    """The new lengths; an error where the combinations are more than memory holds."""
+    check_memory((int(crossed.astype(np.float64) @ own),), np.dtype(np.int64))
+    return crossed * own

@@ -1,0 +1,90 @@
+"""Ids and strings hashed into buckets: the rows of a table that is smaller than all ids there may be."""
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.random_bits import sequence_bits
+from seqflow.registry import op
+from seqflow.signature import NonNegative, Positive
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
+
+def _below_num_buckets(ctx: "InferenceContext") -> None:
+    ctx.limit(ctx.max_of("ids"), ctx.attr("num_buckets") - 1)
+
+
+@op("int x[N, *i] -> int64 ids[N, *i]", caffe2="IndexHash", shape=_below_num_buckets)
+def hash_indices(
+    x: Array,
+    *,
+    num_buckets: Positive,
+    seed: NonNegative = 0,
+    method: Literal["splitmix", "caffe2"] = "splitmix",
+) -> Array:
+    """Hash each id into a bucket from 0 to `num_buckets - 1`; the same on every machine, and for any integer dtype.
+
+    Models are trained on this function, so it does not change. Ids are taken in two's complement; all
+    arithmetic is modulo 2**64:
+
+        mix(z)           = z ^= z >> 30; z *= 0xbf58476d1ce4e5b9; z ^= z >> 27; z *= 0x94d049bb133111eb; z ^ (z >> 31)
+        output(state, k) = mix(state + (k + 1) * 0x9e3779b97f4a7c15)
+        bucket           = output(output(seed, 0), id) * num_buckets >> 64, of the product in 128 bits
+
+    That is number `id` of the SplitMix64 stream of the seed, scaled down. With `method="caffe2"` it is Caffe2's
+    IndexHash: with h = seed * 0xdeadbeef, for each byte of the id from the lowest on, taken as int8, h = h *
+    65537 + byte, in int32 for int32 ids and in int64 for all others; then h modulo `num_buckets`. Floats are no
+    ids: see `bucketize`; for strings `hash_strings`.
+
+    >>> hash_indices(np.array([7, 8, 10**12, 7]), num_buckets=100)
+    array([17, 18, 46, 17])
+    """
+    _check_num_buckets(num_buckets)
+    if method == "caffe2":
+        return _as_caffe2(x, num_buckets, seed)
+    ids = x.view(np.int64) if x.dtype == np.uint64 else x
+    return kernels.hash_ids(ids, _state(seed), num_buckets)
+
+
+def _as_caffe2(x: Array, num_buckets: int, seed: int) -> Array:
+    bits = 32 if x.dtype == np.int32 else 64
+    if seed >= 2**63 or num_buckets >= 2 ** (bits - 1):
+        name, value = ("seed", seed) if seed >= 2**63 else ("num_buckets", num_buckets)
+        raise OpError(f"{name} is {value}, more than int{bits if name == 'num_buckets' else 64} can hold")
+    signed, unsigned = np.dtype(f"int{bits}"), np.dtype(f"uint{bits}")
+    ids = x.astype(signed).astype(unsigned)
+    hashed = np.full(x.shape, seed * 0xDEADBEEF % 2**bits, unsigned)
+    for byte in range(bits // 8):
+        hashed *= unsigned.type(65537)
+        hashed += (ids >> unsigned.type(8 * byte)).astype(np.int8).astype(unsigned)
+    return hashed.view(signed).astype(np.int64) % num_buckets
+
+
+@op("uint8 data[sum(lengths)], lengths[B] -> int64 ids[B]", shape=_below_num_buckets)
+def hash_strings(data: Array, lengths: Array, *, num_buckets: Positive, seed: NonNegative = 0) -> Array:
+    """Hash each string, a sequence of bytes, into a bucket from 0 to `num_buckets - 1`; the same on every machine.
+
+    With `mix` and `output` as in `hash_indices`: the bytes are read as little-endian words of 8, the last one
+    filled up with zeros. The state is `output(seed, 0)`, and for each word it becomes `mix(state ^ word)`; the
+    bucket is `output(state, length) * num_buckets >> 64`. An empty string has a bucket like any other.
+
+    >>> hash_strings(np.frombuffer(b"catdogcat", np.uint8), np.array([3, 3, 3, 0]), num_buckets=100)
+    array([49, 74, 49, 13])
+    """
+    _check_num_buckets(num_buckets)
+    return kernels.hash_strings(data, lengths, _state(seed), num_buckets)
+
+
+def _state(seed: int) -> int:
+    """`output(seed, 0)` as int64."""
+    return int(sequence_bits(seed, 1).view(np.int64)[0])
+
+
+def _check_num_buckets(num_buckets: int) -> None:
+    if num_buckets >= 2**63:
+        raise OpError(f"num_buckets is {num_buckets}, expected less than 2**63")

@@ -1,0 +1,112 @@
+"""Rows dealt out to parts by an integer key of each, and brought together again."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import ShapeError
+from seqflow.kernels.arrays import Array, int64_integers
+from seqflow.ops.shared.indices import indices_below
+from seqflow.registry import op
+from seqflow.signature import Positive
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
+
+def _infer_parts(ctx: "InferenceContext") -> None:
+    """Each part has rows of its own, at most as many as there are."""
+    from seqflow.shape import Dimension
+
+    most = ctx.equalities.resolve(ctx.dim(ctx.input(0), 0)).max_length
+    for i, tensor in ctx.results.items():
+        size = Dimension.axis_of(tensor, 0, 0, most)
+        ctx.set_output(i, ctx.replace_dim(ctx.output(i), 0, size), rows=ctx.made_rows(i))
+
+
+@op("data[N, *d], int keys[N] -> {shards[_, *d]}*parts", caffe2="Partition", shape=_infer_parts)
+def partition(data: Array, keys: Array, *, parts: Positive) -> list[Array]:
+    """Deal the rows out to `parts` shards: a row goes to the shard `key mod parts`.
+
+    The remainder is never negative: -1 mod 2 is 1. Rows keep their order. `gather_by_key` is the inverse.
+
+    >>> partition(np.array([10, 20, 30]), np.array([4, -1, 6]), parts=2)
+    [array([10, 30]), array([20])]
+    """
+    order, sizes = _by_remainder(keys, parts)
+    return np.split(kernels.gather(data, order), np.cumsum(sizes)[:-1])
+
+
+def _bound_shards(ctx: "InferenceContext") -> None:
+    for i in range(ctx.num_outputs // 2):
+        ctx.limit(ctx.max_of(f"lengths'.{i}"), ctx.max_of("lengths"))
+        ctx.limit(ctx.sum_of(f"lengths'.{i}"), ctx.sum_of("lengths"))
+
+
+@op(
+    "data[sum(lengths), *d], int keys[sum(lengths)], lengths[B]"
+    " -> {values[sum(lengths'), *d], int64 lengths'[B]}*parts",
+    caffe2="LengthsPartition",
+    shape=_bound_shards,
+)
+def partition_sequences(
+    data: Array, keys: Array, lengths: Array, *, parts: Positive
+) -> tuple[list[Array], list[Array]]:
+    """Deal the rows of each sequence out to `parts` shards, by `key mod parts`; every shard has all sequences.
+
+    The remainder is never negative. Rows keep their order; a sequence may become empty, but stays.
+
+    >>> data = np.array([10, 20, 30])
+    >>> partition_sequences(data, np.array([4, 5, 6]), np.array([2, 1]), parts=2)
+    PartitionSequencesResult(values=[array([10, 30]), array([20])], lengths=[array([1, 1]), array([1, 0])])
+    """
+    order, sizes = _by_remainder(keys, parts)
+    ends = np.cumsum(sizes)[:-1]
+    sequences = kernels.lengths_to_segment_ids(lengths)
+    kept = [np.bincount(rows, minlength=len(lengths)) for rows in np.split(sequences[order], ends)]
+    return np.split(kernels.gather(data, order), ends), kept
+
+
+@op("{like(shards) shards[_, *d]}+, int keys[N] -> data[P=N, *d]", caffe2="GatherByKey")
+def gather_by_key(shards: list[Array], keys: Array) -> Array:
+    """Bring together what `partition` dealt out by these keys: the rows of all shards in the order of the keys.
+
+    Each shard has as many rows as keys have its number as remainder, and all have one dtype.
+
+    >>> gather_by_key([np.array([10, 30]), np.array([20])], np.array([4, -1, 6]))
+    array([10, 20, 30])
+    """
+    order, sizes = _by_remainder(keys, len(shards))
+    for i, (shard, size) in enumerate(zip(shards, sizes.tolist(), strict=True)):
+        if len(shard) != size:
+            raise ShapeError(
+                f"shards[{i}] has {len(shard)} rows, expected {size}: "
+                f"so many keys are {i} modulo {len(shards)}"
+            )
+    data = np.empty((len(keys), *shards[0].shape[1:]), shards[0].dtype)
+    data[order] = np.concatenate(shards)
+    return data
+
+
+def _by_remainder(keys: Array, parts: int) -> tuple[Array, Array]:
+    """The rows of one remainder after another, and how many there are of each."""
+    remainders = int64_integers(keys, "keys")
+    remainders %= parts
+    return kernels.group_rows(remainders, parts)
+
+
+@op(
+    "int keys[N] -> {int64 positions[_]}*num_keys",
+    caffe2="KeySplit",
+    shape=_infer_parts,
+    points={"positions": "N"},
+)
+def key_split(keys: Array, *, num_keys: Positive) -> list[Array]:
+    """The positions of each key from 0 to `num_keys - 1`, in ascending order; a key outside is an OpIndexError.
+
+    >>> key_split(np.array([2, 0, 2]), num_keys=3)
+    [array([1]), array([], dtype=int64), array([0, 2])]
+    """
+    order, sizes = kernels.group_rows(indices_below("keys", keys, num_keys), num_keys)
+    return np.split(order, np.cumsum(sizes)[:-1])

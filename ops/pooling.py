@@ -1,0 +1,141 @@
+"""Pooling: rows of a table at the indices of each segment, reduced to one row.
+
+The table is read where it is, also where it is mapped from a file: only the rows that are asked for. An index
+outside the table is an error that names its position. `ignore_index` is an index that counts for nothing: not in a
+mean, and a segment of such indices is an empty one. An empty segment gives `empty`.
+"""
+
+from seqflow import kernels
+from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.weights import weighted_dtype
+from seqflow.registry import op
+from seqflow.signature import Scalar
+
+
+@op(
+    "number table[R, *d], index(R) indices[sum(lengths)], lengths[B] -> sum_of(table) sums[B, *d]",
+    caffe2="SparseLengthsSum",
+)
+def sparse_lengths_sum(
+    table: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None, empty: Scalar = 0
+) -> Array:
+    """Sum the rows of `table` at the indices of each segment.
+
+    The same as `lengths_sum(gather(table, indices), lengths)`, without the gathered rows in between. An
+    empty segment gives `empty`. `ignore_index` is an index that counts for nothing.
+
+    >>> sparse_lengths_sum(np.array([1.0, 10.0, 100.0]), np.array([0, 2, 1]), np.array([2, 0, 1]))
+    array([101.,   0.,  10.])
+    """
+    if empty != 0:
+        empty = cast_scalar("empty", empty, kernels.sum_dtype(table.dtype))
+    return kernels.gather_segment_reduce("sum", table, indices, lengths, empty, ignore_index)
+
+
+@op(
+    "number table[R, *d], index(R) indices[sum(lengths)], lengths[B] -> mean_of(table) means[B, *d]",
+    caffe2="SparseLengthsMean",
+)
+def sparse_lengths_mean(
+    table: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None, empty: Scalar = 0
+) -> Array:
+    """Average the rows of `table` at the indices of each segment.
+
+    An empty segment gives `empty`. `ignore_index` is an index that counts for nothing, neither in the sum nor in
+    the number of rows. The dtypes are those of `lengths_mean`.
+
+    >>> sparse_lengths_mean(np.array([1.0, 10.0, 100.0]), np.array([0, 2, 1]), np.array([2, 0, 1]))
+    array([50.5,  0. , 10. ])
+    """
+    if empty != 0:
+        empty = cast_scalar("empty", empty, kernels.mean_dtype(table.dtype))
+    return kernels.gather_segment_reduce("mean", table, indices, lengths, empty, ignore_index)
+
+
+@op(
+    "ordered table[R, *d], index(R) indices[sum(lengths)], lengths[B] -> largest[B, *d]",
+    caffe2="SparseLengthsMax",
+)
+def sparse_lengths_max(
+    table: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None, empty: Scalar = 0
+) -> Array:
+    """The largest of the rows of `table` at the indices of each segment, element by element.
+
+    An empty segment gives `empty`: 0 unless asked otherwise, even where all rows are negative. `ignore_index` is an
+    index that counts for nothing. NaN and NaT win, as in `np.max`.
+
+    >>> sparse_lengths_max(np.array([-1.0, 10.0, -100.0]), np.array([0, 2, 1]), np.array([2, 0, 1]))
+    array([-1.,  0., 10.])
+    """
+    if empty != 0:
+        empty = cast_scalar("empty", empty, table.dtype)
+    return kernels.gather_segment_reduce("max", table, indices, lengths, empty, ignore_index)
+
+
+@op(
+    "number table[R, *d], float weights[sum(lengths)], index(R) indices[sum(lengths)], lengths[B]"
+    " -> sum_of(table, weights) sums[B, *d]",
+    caffe2="SparseLengthsWeightedSum",
+)
+def sparse_lengths_weighted_sum(
+    table: Array,
+    weights: Array,
+    indices: Array,
+    lengths: Array,
+    *,
+    ignore_index: int | None = None,
+    empty: Scalar = 0,
+) -> Array:
+    """Sum the rows of `table` at the indices of each segment, each times the weight of its index.
+
+    Weights belong to positions of `indices`, not to rows of the table. An empty segment gives `empty`.
+    `ignore_index` is an index that counts for nothing. Table and weights are promoted as in NumPy, to float32 at least.
+
+    >>> table, weights = np.array([1.0, 10.0, 100.0]), np.array([0.5, 2.0, 3.0])
+    >>> sparse_lengths_weighted_sum(table, weights, np.array([0, 2, 1]), np.array([2, 0, 1]))
+    array([200.5,   0. ,  30. ])
+    """
+    return _weigh(table, weights, indices, lengths, False, ignore_index, empty)
+
+
+@op(
+    "number table[R, *d], float weights[P>=max(lengths)], index(R) indices[sum(lengths)], lengths[B]"
+    " -> sum_of(table, weights) sums[B, *d]",
+    caffe2="SparseLengthsPositionalWeightedSum",
+)
+def sparse_lengths_positional_weighted_sum(
+    table: Array,
+    weights: Array,
+    indices: Array,
+    lengths: Array,
+    *,
+    ignore_index: int | None = None,
+    empty: Scalar = 0,
+) -> Array:
+    """Sum the rows of `table` at the indices of each segment, each times the weight of its position in the segment.
+
+    The first index of every segment has the first weight, and no segment is longer than there are weights. An empty
+    segment gives `empty`. `ignore_index` is an index that counts for nothing; the ones behind it keep their positions.
+
+    >>> table, weights = np.array([1.0, 10.0, 100.0]), np.array([0.5, 2.0])
+    >>> sparse_lengths_positional_weighted_sum(table, weights, np.array([0, 2, 1]), np.array([2, 0, 1]))
+    array([200.5,   0. ,   5. ])
+    """
+    return _weigh(table, weights, indices, lengths, True, ignore_index, empty)
+
+
+def _weigh(
+    table: Array,
+    weights: Array,
+    indices: Array,
+    lengths: Array,
+    positional: bool,
+    ignore_index: int | None,
+    empty: Scalar,
+) -> Array:
+    dtype = weighted_dtype(table, weights)
+    if empty != 0:
+        empty = cast_scalar("empty", empty, dtype)
+    factors = weights.astype(dtype, copy=False)
+    return kernels.gather_segment_weigh(table, factors, indices, lengths, positional, empty, ignore_index)

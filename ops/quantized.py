@@ -1,0 +1,254 @@
+"""Tables of quantised rows: 8, 4 or 2 bits for each value, and a scale and a bias for each row, fused into its bytes.
+
+The bytes are those of Caffe2's and FBGEMM's fused row-wise formats, so that tables made by them load unchanged. `bits`
+and `scale` say which format it is: `scale` is the dtype of scale and bias, float32 for 8 bits and float16 for fewer
+unless it is given. The table is read where it is, also where it is mapped from a file.
+
+A pruned table has rows for some indices only: `mapping[M]` says for each index its row of the table, or -1 for none.
+What was pruned counts as a row of zeros, in means as well. A mapping of the one entry 0 stands for no pruning.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpIndexError
+from seqflow.kernels.arrays import Array, int64_counts
+from seqflow.kernels.checks import checked_indices
+from seqflow.ops.shared.bounds import never_longer
+from seqflow.ops.shared.portions import portions
+from seqflow.ops.shared.quantized_rows import RowLayout, Scale, dequantized, quantized, row_layout
+from seqflow.ops.shared.slices import int64
+from seqflow.registry import op
+from seqflow.signature import Positive
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
+
+_QUANTIZERS = (
+    "FloatToFused8BitRowwiseQuantized, FloatToFused8BitRowwiseQuantizedHalfScaleBias,"
+    " FloatToFused4BitRowwiseQuantized, FloatToFused2BitRowwiseQuantized,"
+    " HalfFloatToFused8BitRowwiseQuantized, HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias,"
+    " HalfToFused4BitRowwiseQuantized, HalfToFused2BitRowwiseQuantized, FloatToRowwiseQuantized8Bits"
+)
+_DEQUANTIZERS = (
+    "Fused8BitRowwiseQuantizedToFloat, Fused8BitRowwiseQuantizedHalfScaleBiasToFloat,"
+    " Fused4BitRowwiseQuantizedToFloat, Fused2BitRowwiseQuantizedToFloat,"
+    " Fused8BitRowwiseQuantizedToHalfFloat, Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat,"
+    " Fused4BitRowwiseQuantizedToHalf, Fused2BitRowwiseQuantizedToHalf, Rowwise8BitQuantizedToFloat"
+)
+
+
+def _pooled(kind: str, others: str = "") -> str:
+    """Caffe2's names for pooling rows: fused, fused and pruned, and with scale and bias apart."""
+    fused = [f"SparseLengths{kind}Fused{bits}BitRowwise" for bits in (8, 4, 2)]
+    pruned = [f"SparseLengths{kind}{bits}BitRowwiseSparse" for bits in (8, 4, 2)]
+    return ", ".join([*fused, *pruned, f"SparseLengths{kind}8BitsRowwise"]) + others
+
+
+def _layout(ctx: "InferenceContext") -> RowLayout:
+    return row_layout(ctx.attr("bits"), ctx.attr("scale"))
+
+
+def _infer_fused(ctx: "InferenceContext") -> None:
+    width = ctx.value(ctx.dim(ctx.input("data"), 1))
+    size = "?" if width is None else _layout(ctx).row_bytes(width)
+    ctx.set_output(0, [ctx.dim(ctx.input("data"), 0), size], axes=[ctx.axes("data")[0], None])
+
+
+def _infer_values(ctx: "InferenceContext", rows: str) -> None:
+    """A row of values for each row of an input."""
+    row_bytes = ctx.value(ctx.dim(ctx.input("table"), 1))
+    width = "?" if row_bytes is None else _layout(ctx).width(row_bytes)
+    ctx.set_output(0, [ctx.dim(ctx.input(rows), 0), width], axes=[ctx.axes(rows)[0], None])
+
+
+def _infer_dequantized(ctx: "InferenceContext") -> None:
+    _infer_values(ctx, "table")
+
+
+def _infer_gathered(ctx: "InferenceContext") -> None:
+    _infer_values(ctx, "indices")
+
+
+def _infer_pooled(ctx: "InferenceContext") -> None:
+    _infer_values(ctx, "lengths")
+
+
+@op("float data[R, W] -> uint8 fused[R, _]", shape=_infer_fused, caffe2=_QUANTIZERS)
+def quantize_rowwise(data: Array, *, bits: Positive = 8, scale: Scale | None = None) -> Array:
+    """Quantise each row on its own: its smallest number becomes 0, its largest all bits set.
+
+    The columns have to fill whole bytes. Every row has to be finite, and no more than scale and bias can say.
+
+    >>> quantize_rowwise(np.array([[1.0, 2.0, 3.5, 1.0]]), bits=4)
+    array([[96, 15, 85, 49,  0, 60]], dtype=uint8)
+    """
+    return quantized(data, row_layout(bits, scale))
+
+
+@op("uint8 table[R, _] -> float32 values[R, _]", shape=_infer_dequantized, caffe2=_DEQUANTIZERS)
+def dequantize_rowwise(table: Array, *, bits: Positive = 8, scale: Scale | None = None) -> Array:
+    """The numbers of quantised rows, in float32.
+
+    >>> dequantize_rowwise(np.array([[0, 5, 15, 0, 128, 63, 0, 60]], np.uint8), bits=8, scale="float16")
+    array([[ 1.    , 10.375 , 29.125 ,  1.    ]], dtype=float32)
+    """
+    return dequantized(table, _checked(table, bits, scale))
+
+
+@op(
+    "uint8 table[R, _], index(R) indices[N] -> float32 rows[N, _]",
+    shape=_infer_gathered,
+    caffe2="GatherFused8BitRowwise",
+)
+def gather_quantized(
+    table: Array, indices: Array, *, bits: Positive = 8, scale: Scale | None = None
+) -> Array:
+    """The numbers of the quantised rows at `indices`, in float32.
+
+    >>> gather_quantized(quantize_rowwise(np.array([[1.0, 3.0], [5.0, 5.0]])), np.array([1, 0]))
+    array([[5., 5.],
+           [1., 3.]], dtype=float32)
+    """
+    layout = _checked(table, bits, scale)
+    return dequantized(kernels.gather(table, indices), layout)
+
+
+@op(
+    "uint8 table[R, _], int indices[sum(lengths)], lengths[B], int mapping[M]? -> float32 sums[B, _]",
+    shape=_infer_pooled,
+    caffe2=_pooled("Sum"),
+)
+def sparse_lengths_sum_quantized(
+    table: Array,
+    indices: Array,
+    lengths: Array,
+    mapping: Array | None = None,
+    *,
+    bits: Positive = 8,
+    scale: Scale | None = None,
+) -> Array:
+    """Sum the quantised rows at the indices of each segment; an empty segment gives 0.
+
+    >>> table = quantize_rowwise(np.array([[1.0, 3.0], [5.0, 5.0]]))
+    >>> sparse_lengths_sum_quantized(table, np.array([1, 0]), np.array([2, 0]))
+    array([[6., 8.],
+           [0., 0.]], dtype=float32)
+    """
+    return _pool("sum", table, None, indices, lengths, mapping, _checked(table, bits, scale))
+
+
+@op(
+    "uint8 table[R, _], int indices[sum(lengths)], lengths[B], int mapping[M]? -> float32 means[B, _]",
+    shape=_infer_pooled,
+    caffe2=_pooled("Mean"),
+)
+def sparse_lengths_mean_quantized(
+    table: Array,
+    indices: Array,
+    lengths: Array,
+    mapping: Array | None = None,
+    *,
+    bits: Positive = 8,
+    scale: Scale | None = None,
+) -> Array:
+    """Average the quantised rows at the indices of each segment; an empty segment gives 0.
+
+    >>> table = quantize_rowwise(np.array([[1.0, 3.0], [5.0, 5.0]]))
+    >>> sparse_lengths_mean_quantized(table, np.array([1, 0]), np.array([2, 0]))
+    array([[3., 4.],
+           [0., 0.]], dtype=float32)
+    """
+    return _pool("mean", table, None, indices, lengths, mapping, _checked(table, bits, scale))
+
+
+@op(
+    "uint8 table[R, _], float weights[sum(lengths)], int indices[sum(lengths)], lengths[B], int mapping[M]?"
+    " -> float32 sums[B, _]",
+    shape=_infer_pooled,
+    caffe2=_pooled("WeightedSum", ", SparseLengthsWeightedMean8BitsRowwise"),
+)
+def sparse_lengths_weighted_sum_quantized(
+    table: Array,
+    weights: Array,
+    indices: Array,
+    lengths: Array,
+    mapping: Array | None = None,
+    *,
+    bits: Positive = 8,
+    scale: Scale | None = None,
+) -> Array:
+    """Sum the quantised rows at the indices of each segment, each times the weight of its index.
+
+    >>> table = quantize_rowwise(np.array([[1.0, 3.0], [5.0, 5.0]]))
+    >>> weights = np.array([2.0, -1.0], np.float32)
+    >>> sparse_lengths_weighted_sum_quantized(table, weights, np.array([1, 0]), np.array([2, 0]))
+    array([[9., 7.],
+           [0., 0.]], dtype=float32)
+    """
+    return _pool("sum", table, weights, indices, lengths, mapping, _checked(table, bits, scale))
+
+
+@op(
+    "index(M) indices[sum(lengths)], int mapping[M], lengths[B] -> int64 values[sum(lengths')], int64 lengths'[B]",
+    shape=never_longer,
+    caffe2="SparseLengthsSumSparseLookup",
+)
+def sparse_lookup(indices: Array, mapping: Array, lengths: Array) -> tuple[Array, Array]:
+    """The rows of a pruned table for indices into the whole one; what was pruned is left out.
+
+    `mapping` says for each index its row, or a negative number where it has none.
+
+    >>> sparse_lookup(np.array([0, 2, 1, 0]), np.array([1, -1, 0]), np.array([2, 2]))
+    SparseLookupResult(values=array([1, 0, 1]), lengths=array([2, 1]))
+    """
+    rows = kernels.gather(mapping, indices)
+    kept = rows >= 0
+    return int64(rows[kept]), kernels.segment_reduce("sum", kept, lengths)
+
+
+def _checked(table: Array, bits: int, scale: str | None) -> RowLayout:
+    layout = row_layout(bits, scale)
+    layout.width(table.shape[1])
+    return layout
+
+
+def _pool(
+    kind: str,
+    table: Array,
+    weights: Array | None,
+    indices: Array,
+    lengths: Array,
+    mapping: Array | None,
+    layout: RowLayout,
+) -> Array:
+    """Rows are dequantised a portion at a time, so that what is made on the way stays small."""
+    lengths = int64_counts(lengths, "lengths")
+    rows = _rows(indices, len(table), mapping)
+    sums = np.empty((len(lengths), layout.width(table.shape[1])), np.float32)
+    for segments, positions in portions(lengths):
+        picked = rows[positions]
+        values = dequantized(kernels.gather(table, picked, ignore_index=-1), layout)
+        if weights is not None:
+            values *= weights[positions].astype(np.float32)[:, None]
+        sums[segments] = kernels.segment_reduce(kind, values, lengths[segments])
+    return sums
+
+
+def _rows(indices: Array, num_rows: int, mapping: Array | None) -> Array:
+    """The row of the table for each index, -1 where it was pruned; OpIndexError where there is no such row."""
+    rows = int64_counts(indices, "indices")
+    if mapping is None or (len(mapping) == 1 and mapping[0] == 0):
+        checked_indices(rows, num_rows, False, None)
+        return rows
+    rows_of = int64_counts(mapping, "mapping")
+    checked_indices(rows, len(rows_of), False, None)
+    mapped: Array = rows_of[rows]
+    bad = np.flatnonzero((mapped < -1) | (mapped >= num_rows))
+    if len(bad):
+        index = int(rows[bad[0]])
+        raise OpIndexError(f"mapping[{index}] = {rows_of[index]} is outside [-1, {num_rows})")
+    return mapped

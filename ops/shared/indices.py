@@ -1,0 +1,11 @@
+"""Indices that point at rows: each is checked before it is used."""
+
+from seqflow.kernels.arrays import Array, int64_integers
+from seqflow.kernels.checks import checked_indices
+
+
+def indices_below(name: str, indices: Array, count: int) -> Array:
+    """A copy of the indices as int64; KernelError for the first one outside `[0, count)`."""
+    copied = int64_integers(indices, name)
+    checked_indices(copied, count, False, None, name)
+    return copied

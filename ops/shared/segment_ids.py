@@ -1,0 +1,31 @@
+"""Ids of segments that count up from 0 without gaps."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.bounds import largest_id
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
+
+def bound_sorted(ctx: "InferenceContext") -> None:
+    """For an op whose first output has a row for each id: an id has a row at least."""
+    ctx.limit(ctx.dim(ctx.output(0), 0), ctx.dim(ctx.input("ids"), 0))
+    largest_id(ctx)
+
+
+def sorted_lengths(ids: Array) -> Array:
+    """How often each id occurs; OpError unless they are 0, 1, 2 … in this order, each at least once."""
+    signed = ids.astype(np.int64)  # a copy: NumPy reads it more than once
+    steps = np.diff(signed, prepend=-1)
+    wrong = (steps != 0) & (steps != 1)
+    wrong[:1] |= steps[:1] != 1
+    if wrong.any():
+        place = int(np.argmax(wrong))
+        expected = f"{signed[place - 1]} as before or one more" if place else "0"
+        raise OpError(f"ids[{place}] = {ids[place]}, expected {expected}: sorted ids without gaps")
+    return np.bincount(signed)

@@ -1,0 +1,80 @@
+"""A vocabulary as one array of bytes: what `encode` takes, what a file can be mapped to, what is a constant of a net.
+
+The bytes are int64 numbers in the machine's byte order. First a header of 8: the mark, 0 for integer keys or 1 for
+strings, the number of keys, the number of slots, the number of bytes of all strings, and three times 0. Then the
+slots of the hash table (`seqflow.kernels.vocabulary`); for strings, then their offsets, and their bytes, filled up
+with zeros to a multiple of 8.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
+
+_HEADER = 8
+_MARK = int.from_bytes(b"sfvocab1", "little")
+
+
+class VocabularyTable(NamedTuple):
+    """The hash table of a vocabulary; of strings also where each begins and ends, and their bytes."""
+
+    slots: Array
+    offsets: Array
+    text: Array
+    keys: str
+    """"integers" or "strings"; "" where it has no keys at all."""
+
+
+def table_of_integers(keys: Array) -> Array:
+    """The table of distinct integers[K], which have the ids 1 to K."""
+    slots = kernels.hash_slots(keys)
+    return _joined(0, len(keys), 0, slots)
+
+
+def table_of_strings(data: Array, lengths: Array) -> Array:
+    """The table of K distinct strings, which have the ids 1 to K."""
+    slots = kernels.hash_slots(kernels.words_of_strings(data, lengths))
+    padded = np.zeros(_padded(len(data)), np.uint8)
+    padded[: len(data)] = data
+    return _joined(1, len(lengths), len(data), slots, kernels.lengths_to_offsets(lengths), padded)
+
+
+def _joined(kind: int, count: int, size: int, slots: Array, *strings: Array) -> Array:
+    header = np.array([_MARK, kind, count, len(slots), size, 0, 0, 0], np.int64)
+    return np.concatenate([part.reshape(-1).view(np.uint8) for part in (header, slots, *strings)])
+
+
+def _padded(size: int) -> int:
+    return (size + 7) // 8 * 8
+
+
+def read_table(table: Array) -> VocabularyTable:
+    """The parts of a table, as views; OpError for bytes that are none."""
+    table = np.require(table, requirements=["C", "A"])
+    if table.ctypes.data % 8:
+        table = table.copy()
+    if len(table) < 8 * _HEADER:
+        raise _no_table(f"{len(table)} bytes, fewer than its header has")
+    mark, kind, count, num_slots, size, *rest = table[: 8 * _HEADER].view(np.int64).tolist()
+    if mark != _MARK:
+        raise _no_table("other bytes at its start")
+    if kind not in (0, 1) or any(rest) or min(count, num_slots, size) < 0 or num_slots & (num_slots - 1):
+        raise _no_table("a damaged header")
+    after_slots = 8 * _HEADER + 16 * num_slots
+    after_offsets = after_slots + (8 * (count + 1) if kind else 0)
+    expected = after_offsets + _padded(size)
+    if num_slots == 0 or len(table) != expected:
+        raise _no_table(f"{len(table)} bytes, but its header says {expected}")
+    slots = table[8 * _HEADER : after_slots].view(np.int64).reshape(num_slots, 2)
+    offsets = table[after_slots:after_offsets].view(np.int64)
+    keys = ("integers", "strings")[kind] if count else ""
+    return VocabularyTable(slots, offsets, table[after_offsets : after_offsets + size], keys)
+
+
+def _no_table(found: str) -> OpError:
+    return OpError(
+        f"vocabulary has {found}, expected the table of a Vocabulary: pass the Vocabulary, or its .table"
+    )

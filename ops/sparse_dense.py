@@ -1,0 +1,149 @@
+"""Sparse to dense and back: values with the rows or columns they stand in."""
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array, int64_integers
+from seqflow.kernels.memory import check_memory
+from seqflow.ops.shared.bounds import indices_below as bound_indices
+from seqflow.ops.shared.indices import indices_below
+from seqflow.registry import op
+from seqflow.signature import Ints, NonNegative
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
+
+def _largest_index(ctx: "InferenceContext") -> None:
+    ctx.limit(ctx.dim(ctx.output(0), 0), ctx.max_of("indices") + 1)
+
+
+@op(
+    "number values[N, *d], int indices[N] -> dense[num_rows|R, *d]",
+    caffe2="SparseToDense",
+    shape=_largest_index,
+    depends={"R": "indices"},
+)
+def sparse_to_dense(
+    values: Array,
+    indices: Array,
+    *,
+    num_rows: NonNegative | None = None,
+    duplicates: Literal["sum", "last", "raise"] = "sum",
+) -> Array:
+    """Put row i of `values` into row `indices[i]` of a dense tensor; all other rows are 0.
+
+    Without `num_rows` the largest index is the last row. Of an index that occurs more than once the rows are added
+    up, in the dtype of the values (they wrap around beyond it, for bool adding means "or"); or the last one wins,
+    or it is an error, as `duplicates` says.
+
+    >>> sparse_to_dense(np.array([1, 2, 3]), np.array([3, 0, 3]))
+    array([2, 0, 0, 4])
+    """
+    rows = int64_integers(indices, "indices")
+    if num_rows is None:
+        num_rows = max(int(rows.max(initial=-1)) + 1, 0)
+    rows = indices_below("indices", rows, num_rows)
+    check_memory((num_rows, *values.shape[1:]), values.dtype)
+    order, counts = kernels.group_rows(rows, num_rows)
+    if duplicates == "raise":
+        _refuse_duplicates(rows, order, counts)
+    if duplicates == "sum":
+        sums = kernels.gather_segment_reduce("sum", values, order, counts)
+        return sums.astype(values.dtype, copy=False)
+    dense = np.zeros((num_rows, *values.shape[1:]), values.dtype)
+    taken = np.flatnonzero(counts)
+    dense[taken] = values[order[np.cumsum(counts)[taken] - 1]]
+    return dense
+
+
+def _refuse_duplicates(rows: Array, order: Array, counts: Array) -> None:
+    second = np.cumsum(counts)[counts > 1] - counts[counts > 1] + 1
+    if len(second):
+        place = int(order[second].min())
+        first = int(np.flatnonzero(rows == rows[place])[0])
+        raise OpError(
+            f"indices[{place}] = {rows[place]} is the same as indices[{first}], expected no duplicates"
+        )
+
+
+def _bound_sparse(ctx: "InferenceContext") -> None:
+    rows = ctx.dim(ctx.input("dense"), 0)
+    ctx.limit(ctx.dim(ctx.output(0), 0), rows)
+    bound_indices(ctx, "indices", rows)
+
+
+@op(
+    "number dense[R, *d] -> values[K, *d], int64 indices[K]",
+    shape=_bound_sparse,
+    points={"indices": "R"},
+)
+def dense_to_sparse(dense: Array) -> tuple[Array, Array]:
+    """The rows that are not all 0, and where they stand; `sparse_to_dense` puts them back. NaN is not 0.
+
+    >>> dense_to_sparse(np.array([2, 0, 0, 4]))
+    DenseToSparseResult(values=array([2, 4]), indices=array([0, 3]))
+    """
+    used = dense.astype(bool).reshape(len(dense), int(np.prod(dense.shape[1:], dtype=np.int64))).any(1)
+    indices = np.flatnonzero(used)
+    return kernels.gather(dense, indices), indices
+
+
+def _infer_masked(ctx: "InferenceContext") -> None:
+    count = len(ctx.attr("mask"))
+    for i in range(2):
+        ctx.set_shape(i, ctx.replace_dim(ctx.output(i), 1, count))
+
+
+@op(
+    "values[sum(lengths), *d], like(values) default[*d], int indices[sum(lengths)], lengths[B]"
+    " -> dense[B, K, *d], bool presence[B, K]",
+    caffe2="SparseToDenseMask",
+    shape=_infer_masked,
+)
+def sparse_to_dense_mask(
+    values: Array, default: Array, indices: Array, lengths: Array, *, mask: Ints
+) -> tuple[Array, Array]:
+    """A dense row of K features for each example: column k has what the example holds for the id `mask[k]`.
+
+    Where it holds nothing for it there is `default`, and `presence` is False: all along the row of an empty
+    example. An id that `mask` does not list is left out, a negative one too; of one that occurs twice in an
+    example the last value counts. The ids of `mask` are different from one another.
+
+    >>> values, ids = np.array([1.0, 2.0, 3.0]), np.array([7, 5, 9])
+    >>> sparse_to_dense_mask(values, np.array(-1.0), ids, np.array([2, 0, 1]), mask=[5, 7]).dense
+    array([[ 2.,  1.],
+           [-1., -1.],
+           [-1., -1.]])
+    """
+    columns, known = _columns(int64_integers(indices, "indices"), mask)
+    shape = len(lengths), len(mask)
+    check_memory((*shape, *values.shape[1:]), values.dtype)
+    places = kernels.lengths_to_segment_ids(lengths)[known] * shape[1] + columns
+    dense = np.empty((shape[0] * shape[1], *values.shape[1:]), values.dtype)
+    dense[...] = default
+    dense[places] = values[known]
+    presence = np.zeros(shape[0] * shape[1], bool)
+    presence[places] = True
+    return dense.reshape(*shape, *values.shape[1:]), presence.reshape(shape)
+
+
+def _columns(ids: Array, mask: tuple[int, ...]) -> tuple[Array, Array]:
+    """The column of each id that the mask lists, and the positions of these ids."""
+    try:
+        listed = np.array(mask, np.int64)
+    except OverflowError:
+        raise OpError(f"mask is {list(mask)}, expected ids that int64 can hold") from None
+    order = np.argsort(listed, kind="stable")
+    listed = listed[order]
+    same = np.flatnonzero(listed[1:] == listed[:-1])
+    if len(same):
+        first, second = order[same[0]], order[same[0] + 1]
+        raise OpError(f"mask[{second}] is {mask[second]}, the same id as mask[{first}]")
+    found = np.searchsorted(listed, ids)
+    known = np.flatnonzero(found < len(listed))
+    known = known[listed[found[known]] == ids[known]]
+    return order[found[known]], known

@@ -1,0 +1,200 @@
+"""Text files with a row a line, read in blocks of bytes that end where lines end."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from seqflow.errors import ProviderError, ProviderOptionError
+from seqflow.providers.paths import COMPRESSIONS
+from seqflow.providers.provider import Block, Provider, origin_of
+from seqflow.record import BadRow
+from seqflow.record.buffers import INT32_MAX
+from seqflow.record.record import Tensor
+from seqflow.record.selection import Rename, Selection, Table, selection
+
+BLOCK_BYTES = 4 << 20
+SAMPLE_BYTES = 64 << 10
+_CHUNK = 64 << 10
+_NEWLINE = b"\n"
+
+
+class Malformed(NamedTuple):
+    """A line that is no row: the row in its place, the position of the fault in the block's bytes, and why."""
+
+    row: int
+    position: int
+    column: str
+    reason: str
+
+
+class LineFormat(Protocol):
+    """How the lines of a file are read. A blank line is no row."""
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
+        """The rows of whole lines, `data` uint8, which end with a newline; and the malformed ones, in order.
+
+        A malformed line has a row, too: its lists are null or empty, its numbers 0.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LineSource:
+    """Block i of a file holds the lines that start in its bytes `i * batch_bytes` … `(i + 1) * batch_bytes - 1`.
+
+    A compressed file is one block.
+    """
+
+    paths: tuple[str, ...]
+    sizes: tuple[int, ...]
+    batch_bytes: int
+    format: LineFormat
+    selection: Selection
+
+    @property
+    def num_rows(self) -> None:
+        return None
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        for path, size in zip(self.paths, self.sizes, strict=True):
+            for index, start in enumerate(range(0, size, self.batch_bytes)):
+                if _compression(path):
+                    yield Block(path, 0, None, None)
+                    break
+                yield Block(path, index, None, min(self.batch_bytes, size - start))
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        path, start = block.origin, block.index * self.batch_bytes
+        content, start = _read_lines(path, start, start + self.batch_bytes)
+        data = np.frombuffer(content, np.uint8)
+        batch, malformed = self.format.parse(data)
+        first_line = None
+        for row, position, column, reason in malformed:
+            if first_line is None:
+                first_line = 1 + _newlines_before(path, start)
+                newlines = np.flatnonzero(data == _NEWLINE[0])
+            line = int(np.searchsorted(newlines, position))
+            line_start = newlines[line - 1] + 1 if line else 0
+            place = f"{path}, line {first_line + line}, column {position - line_start + 1}"
+            if bad_rows is None:
+                raise ProviderError(f"{place}: {reason}")
+            bad_rows.append(BadRow(row, column, f"{place}: {reason}"))
+        return self.selection.to(schema).apply(batch)
+
+
+def open_lines(
+    paths: Sequence[str],
+    line_format: LineFormat,
+    columns: Sequence[str] | None,
+    rename: Rename | None,
+    batch_bytes: int | None,
+) -> Provider:
+    """A provider of the lines of files, in blocks of about `batch_bytes` (4 MiB)."""
+    if batch_bytes is not None and batch_bytes < 1:
+        raise ProviderOptionError(f"batch_bytes is {batch_bytes}, expected at least 1")
+    chosen = selection(line_format.schema, columns, rename)
+    sizes = tuple(map(_size, paths))
+    source = LineSource(tuple(paths), sizes, batch_bytes or BLOCK_BYTES, line_format, chosen)
+    return Provider(line_format.kind, origin_of(paths), chosen.schema, source)
+
+
+def first_lines(paths: Sequence[str]) -> list[bytes]:
+    """The first whole lines of the first file that is not empty, of 64 KiB together."""
+    for path in paths:
+        if sample := _read(path, 0, SAMPLE_BYTES):
+            lines = sample.split(_NEWLINE)
+            return lines if len(sample) < SAMPLE_BYTES else lines[:-1]
+    return []
+
+
+def excerpt(data: Tensor, start: int, stop: int) -> str:
+    """Some bytes of a line for a message, in quotes, cut where they are many."""
+    text = data[start : min(stop, start + 40)].tobytes().decode(errors="replace")
+    return repr(text + "…" * (stop - start > 40))
+
+
+def _read_lines(path: str, start: int, stop: int) -> tuple[bytes, int]:
+    """The lines that start in `start` … `stop - 1`, with a newline at the end; and where the first one starts.
+
+    All lines of a compressed file.
+    """
+    if _compression(path):
+        content, first = _read(path, 0, INT32_MAX + 1), 0
+    else:
+        content, first = _read(path, max(start - 1, 0), stop), 0
+        if start:
+            first = content.find(_NEWLINE, 0, stop - start) + 1
+            if not first:
+                return b"", start
+            start += first - 1
+        content += _rest_of_line(path, content, stop)
+    if len(content) > INT32_MAX:
+        raise ProviderError(
+            f"{path}: a block has more than {INT32_MAX} bytes, as a compressed file or a line of it has\n"
+            "split the file, or decompress it"
+        )
+    content = content[first:]
+    return content if content.endswith(_NEWLINE) or not content else content + _NEWLINE, start
+
+
+def _rest_of_line(path: str, content: bytes, position: int) -> bytes:
+    """What belongs to the last line of the content, which ends at a position of the file."""
+    pieces: list[bytes] = []
+    last, size = content, len(content)
+    while last and not last.endswith(_NEWLINE) and size <= INT32_MAX:
+        last = _read(path, position, position + _CHUNK)
+        position += len(last)
+        end = last.find(_NEWLINE) + 1
+        last = last[:end] if end else last
+        pieces.append(last)
+        size += len(last)
+    return b"".join(pieces)
+
+
+def _newlines_before(path: str, position: int) -> int:
+    count = at = 0
+    while at < position:
+        piece = _read(path, at, min(position, at + BLOCK_BYTES))
+        if not piece:
+            break
+        count += piece.count(_NEWLINE)
+        at += len(piece)
+    return count
+
+
+def _read(path: str, start: int, stop: int) -> bytes:
+    """The bytes `start` … `stop - 1` of a file, decompressed; fewer where it ends earlier."""
+    try:
+        with _open(path) as file:
+            if start:
+                file.seek(start)
+            return bytes(file.read(stop - start))
+    except (OSError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ProviderError(f"{path} can't be read: {reason}") from error
+
+
+def _open(path: str) -> IO[bytes] | Any:
+    compression = _compression(path)
+    return pa.input_stream(path, compression=compression) if compression else open(path, "rb", buffering=0)
+
+
+def _compression(path: str) -> str | None:
+    return COMPRESSIONS.get(os.path.splitext(path)[1].lower())
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError as error:
+        raise ProviderError(f"{path} can't be read: {error.strerror}") from error

@@ -1,0 +1,93 @@
+"""Sparse to dense and back."""
+
+import numpy as np
+
+from seqflow import ops
+from seqflow.caffe2.adapter import Adapter, chosen, int32
+from seqflow.errors import OpError, ShapeError
+from seqflow.kernels.arrays import Array
+from seqflow.signature import Ints
+
+
+def sparse_to_dense(indices: Array, values: Array, data_to_infer_dim: Array | None = None) -> Array:
+    """Duplicates add up. The third input says by its rows how many rows there are, else the largest index does.
+
+    A negative index is always an error (Caffe2: not where all are, and there is no third input).
+    """
+    if data_to_infer_dim is not None and not data_to_infer_dim.ndim:
+        raise ShapeError("data_to_infer_dim has no dimensions, expected 1 or more")
+    num_rows = None if data_to_infer_dim is None else len(data_to_infer_dim)
+    return ops.sparse_to_dense(values, indices, num_rows=num_rows)
+
+
+def sparse_to_dense_mask(
+    indices: Array,
+    values: Array,
+    default_value: Array,
+    lengths: Array | None = None,
+    *,
+    mask: Ints,
+    return_presence_mask: bool = False,
+    max_skipped_indices: int = 50,
+) -> tuple[Array, ...]:
+    """Without lengths there is one example, and no axis for it. Of an id that occurs twice the last value counts.
+
+    Negative ids are left out, but they may occur in fewer than `max_skipped_indices` examples. Lengths must add up
+    (Caffe2 drops what is left over).
+    """
+    if not mask or min(mask) < 0:
+        raise OpError(f"mask is {list(mask)}, expected one id or more, none negative")
+    sizes = np.array([indices.size]) if lengths is None else lengths
+    found: tuple[Array, ...] = ops.sparse_to_dense_mask(values, default_value, indices, sizes, mask=mask)
+    skipped = np.unique(ops.lengths_to_segment_ids(sizes)[indices < 0])
+    if len(skipped) and len(skipped) >= max_skipped_indices:
+        raise OpError(f"{len(skipped)} examples have negative ids, expected fewer than {max_skipped_indices}")
+    found = found if lengths is not None else tuple(one[0] for one in found)
+    return found if return_presence_mask else found[:1]
+
+
+def batch_sparse_to_dense(
+    lengths: Array,
+    indices: Array,
+    values: Array,
+    output_shape_inference: Array | None = None,
+    *,
+    dense_last_dim: int = -1,
+    default_value: float = 0.0,
+) -> Array:
+    """Of an index that occurs twice the last value counts. The width is an argument, or that of the last input."""
+    width = chosen(dense_last_dim)
+    if output_shape_inference is not None:
+        if output_shape_inference.ndim != 2:
+            raise ShapeError(
+                f"output_shape_inference is {output_shape_inference.shape}, expected 2 dimensions"
+            )
+        like = output_shape_inference.shape[1]
+        if width not in (None, like):
+            raise OpError(f"dense_last_dim is {width}, expected {like} as in output_shape_inference")
+        width = like
+    if width is None:
+        raise OpError("dense_last_dim is missing, expected it as an argument or by the last input")
+    return ops.batch_sparse_to_dense(values, indices, lengths, width=width, default=default_value)
+
+
+def dense_vector_to_id_list(dense: Array) -> tuple[Array, Array]:
+    """An entry is listed unless it is 0 when 0.5 is added and it is cut to an integer.
+
+    So 0.3 and -1 are not listed, nor is any other number between -1.5 and 0.5; 1 is, and so is -2. The lengths
+    come first.
+    """
+    listed = np.trunc(dense.astype(np.float64) + 0.5) != 0
+    values, lengths = ops.dense_to_id_list(listed)
+    return int32(lengths), int32(values)
+
+
+ADAPTERS = {
+    "SparseToDense": Adapter(sparse_to_dense),
+    "SparseToDenseMask": Adapter(sparse_to_dense_mask, strings=True),
+    "BatchSparseToDense": Adapter(batch_sparse_to_dense),
+    "BatchDenseToSparse": Adapter(
+        lambda lengths, indices, dense: ops.batch_dense_to_sparse(dense, indices, lengths)
+    ),
+    "DenseVectorToIdList": Adapter(dense_vector_to_id_list),
+}

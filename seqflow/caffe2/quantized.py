@@ -1,0 +1,165 @@
+"""Tables of quantised rows: fused, pruned, and with scale and bias in a tensor of their own.
+
+What Caffe2 has in tensors of more than two dimensions is taken as rows.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from seqflow import ops
+from seqflow.caffe2.adapter import Adapter, int32
+from seqflow.errors import OpIndexError, OpTypeError, ShapeError
+from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.quantized_rows import Scale
+
+
+def _quantize(bits: int, scale: Scale) -> Adapter:
+    return Adapter(
+        lambda data: _in_rows(lambda rows: ops.quantize_rowwise(rows, bits=bits, scale=scale), data)
+    )
+
+
+def _dequantize(bits: int, scale: Scale, dtype: str) -> Adapter:
+    def call(table: Array) -> Array:
+        return _in_rows(lambda rows: ops.dequantize_rowwise(rows, bits=bits, scale=scale), table).astype(
+            dtype
+        )
+
+    return Adapter(call)
+
+
+def _in_rows(call: Callable[[Array], Array], data: Array) -> Array:
+    """A call on the rows of the last axis."""
+    if not data.ndim:
+        raise ShapeError("the input has no dimensions, expected 1 or more")
+    rows = call(data.reshape(int(np.prod(data.shape[:-1])), data.shape[-1]))
+    return rows.reshape(*data.shape[:-1], rows.shape[1])
+
+
+def _fused(kind: str, bits: int) -> Adapter:
+    pool = getattr(ops, f"sparse_lengths_{kind}_quantized")
+    if kind == "weighted_sum":
+        return Adapter(
+            lambda data, weights, indices, lengths: pool(data, weights, indices, lengths, bits=bits)
+        )
+    return Adapter(lambda data, indices, lengths: pool(data, indices, lengths, bits=bits))
+
+
+def _pruned(kind: str, bits: int) -> Adapter:
+    """What was pruned adds nothing, and counts in means. A mapping of the one entry 0 stands for no pruning."""
+    pool = getattr(ops, f"sparse_lengths_{kind}_quantized")
+    if kind == "weighted_sum":
+        return Adapter(
+            lambda data, weights, indices, lengths, compressed_indices_mapping: pool(
+                data, weights, indices, lengths, compressed_indices_mapping, bits=bits
+            )
+        )
+    return Adapter(
+        lambda data, indices, lengths, compressed_indices_mapping: pool(
+            data, indices, lengths, compressed_indices_mapping, bits=bits
+        )
+    )
+
+
+def quantize_apart(data: Array) -> tuple[Array, Array]:
+    """The integers, and a row [scale, bias] for each; halves are rounded up, and a constant row has the scale 1."""
+    if not data.ndim:
+        raise ShapeError("data has no dimensions, expected 1 or more")
+    rows = data.reshape(len(data), -1).astype(np.float32)
+    if not np.isfinite(rows).all():
+        row, column = np.argwhere(~np.isfinite(rows))[0]
+        raise OpIndexError(f"data[{row}, {column}] = {rows[row, column]}, expected finite numbers")
+    if not rows.shape[1]:
+        return np.zeros(data.shape, np.uint8), np.tile(np.array([1, 0], np.float32), (len(rows), 1))
+    lowest, highest = rows.min(axis=1), rows.max(axis=1)
+    flat = highest - lowest < np.float32(1e-10)
+    scales = np.where(flat, np.float32(1), (highest - lowest) / np.float32(255))
+    steps = (rows - lowest[:, None]) * (np.float32(1) / scales)[:, None]
+    whole = np.floor(steps)
+    integers = np.where(flat[:, None], 0, whole + (steps - whole >= 0.5)).astype(np.uint8)
+    return integers.reshape(data.shape), np.stack([scales, lowest], axis=1)
+
+
+def dequantize_apart(data: Array, scale_bias: Array) -> Array:
+    rows = _joined(data, scale_bias, np.arange(len(data)))
+    return ops.dequantize_rowwise(rows).reshape(data.shape)
+
+
+def _joined(data: Array, scale_bias: Array, indices: Array) -> Array:
+    """The fused rows at some indices, of integers and of scale and bias that lie apart."""
+    if data.dtype != np.uint8 or data.ndim < 1:
+        raise OpTypeError(f"data is {data.dtype} {data.shape}, expected rows of uint8")
+    if scale_bias.shape != (len(data), 2) or scale_bias.dtype != np.float32:
+        found = f"{scale_bias.dtype} {scale_bias.shape}"
+        raise ShapeError(f"scale_bias is {found}, expected float32 {(len(data), 2)}")
+    integers, ends = ops.gather(data, indices), ops.gather(scale_bias, indices)
+    return np.concatenate([integers.reshape(len(indices), -1), ends.view(np.uint8)], axis=1)
+
+
+def _apart(kind: str) -> Adapter:
+    """Only the rows that are asked for are joined. The weighted mean divides by the length, not by the weights."""
+    pool = getattr(ops, f"sparse_lengths_{kind.replace('weighted_mean', 'weighted_sum')}_quantized")
+
+    def call(data: Array, weights: Array | None, indices: Array, lengths: Array, scale_bias: Array) -> Array:
+        rows = _joined(data, scale_bias, indices)
+        given = () if weights is None else (weights,)
+        out: Array = pool(rows, *given, np.arange(len(rows)), lengths)
+        if kind == "weighted_mean":
+            out /= np.maximum(lengths, 1).astype(np.float32)[:, None]
+        return out.reshape(len(lengths), *data.shape[1:])
+
+    if kind.startswith("weighted"):
+        return Adapter(
+            lambda data, weights, indices, lengths, scale_bias: call(
+                data, weights, indices, lengths, scale_bias
+            )
+        )
+    return Adapter(lambda data, indices, lengths, scale_bias: call(data, None, indices, lengths, scale_bias))
+
+
+def sparse_lookup(
+    indices: Array, lengths: Array, compressed_indices_mapping: Array, weights: Array | None = None
+) -> list[Array]:
+    """With weights, those of the indices that are left are the third output."""
+    found = ops.sparse_lookup(indices, compressed_indices_mapping, lengths)
+    outputs = [found.values.astype(indices.dtype), int32(found.lengths)]
+    if weights is None:
+        return outputs
+    if weights.shape != indices.shape:
+        raise ShapeError(f"weights is {weights.shape}, expected {indices.shape} as indices")
+    return [*outputs, weights[compressed_indices_mapping[indices] >= 0]]
+
+
+_KINDS = {"Sum": "sum", "Mean": "mean", "WeightedSum": "weighted_sum"}
+
+ADAPTERS = {
+    "FloatToFused8BitRowwiseQuantized": _quantize(8, "float32"),
+    "HalfFloatToFused8BitRowwiseQuantized": _quantize(8, "float32"),
+    "FloatToFused8BitRowwiseQuantizedHalfScaleBias": _quantize(8, "float16"),
+    "HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias": _quantize(8, "float16"),
+    **{f"FloatToFused{bits}BitRowwiseQuantized": _quantize(bits, "float16") for bits in (4, 2)},
+    **{f"HalfToFused{bits}BitRowwiseQuantized": _quantize(bits, "float16") for bits in (4, 2)},
+    "Fused8BitRowwiseQuantizedToFloat": _dequantize(8, "float32", "float32"),
+    "Fused8BitRowwiseQuantizedToHalfFloat": _dequantize(8, "float32", "float16"),
+    "Fused8BitRowwiseQuantizedHalfScaleBiasToFloat": _dequantize(8, "float16", "float32"),
+    "Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat": _dequantize(8, "float16", "float16"),
+    **{f"Fused{bits}BitRowwiseQuantizedToFloat": _dequantize(bits, "float16", "float32") for bits in (4, 2)},
+    **{f"Fused{bits}BitRowwiseQuantizedToHalf": _dequantize(bits, "float16", "float16") for bits in (4, 2)},
+    "GatherFused8BitRowwise": Adapter(lambda data, indices: ops.gather_quantized(data, indices)),
+    **{
+        f"SparseLengths{name}Fused{bits}BitRowwise": _fused(kind, bits)
+        for name, kind in _KINDS.items()
+        for bits in (8, 4, 2)
+    },
+    **{
+        f"SparseLengths{name}{bits}BitRowwiseSparse": _pruned(kind, bits)
+        for name, kind in _KINDS.items()
+        for bits in (8, 4, 2)
+    },
+    "FloatToRowwiseQuantized8Bits": Adapter(quantize_apart),
+    "Rowwise8BitQuantizedToFloat": Adapter(dequantize_apart),
+    **{f"SparseLengths{name}8BitsRowwise": _apart(kind) for name, kind in _KINDS.items()},
+    "SparseLengthsWeightedMean8BitsRowwise": _apart("weighted_mean"),
+    "SparseLengthsSumSparseLookup": Adapter(sparse_lookup),
+}

@@ -1,0 +1,105 @@
+"""`seqflow build-vocabulary SOURCE COLUMN OUTPUT`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from seqflow.cli.printing import print_json, print_table
+from seqflow.cli.run import overrides_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def build_vocabulary(
+    source: Annotated[str, typer.Argument(help="A file, folder or glob, or a job: a TOML file.")],
+    column: Annotated[
+        str, typer.Argument(help="A column, or a part of it (tags.values); a tensor that a job prepares.")
+    ],
+    output: Annotated[Path, typer.Argument(help="The vocabulary: a name that ends in .arrow.")],
+    min_count: Annotated[int, typer.Option(min=1, help="Leave out keys that occur more rarely.")] = 1,
+    max_size: Annotated[
+        int | None, typer.Option(min=1, help="The most ids, 0 for unknown keys included.")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="parquet, arrow, libsvm or criteo, where the name does not say.")
+    ] = None,
+    input: Annotated[
+        list[str] | None, typer.Option(help="Of a job: read this instead; may be repeated.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Of a job: override a setting.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Write the keys of a column, the most frequent first, as a vocabulary: ids for encode and encode_strings."""
+    from seqflow.vocabulary import Vocabulary
+    from seqflow.vocabulary.counting import count, most_frequent
+
+    _check_output(output)
+    counts = count(_keys(source, column, kind, overrides_of(set_, input, None)))
+    kept = most_frequent(counts, min_count, None if max_size is None else max_size - 1)
+    vocabulary = Vocabulary(kept, max_size=max_size).freeze()
+    output.parent.mkdir(parents=True, exist_ok=True)
+    vocabulary.save(output)
+    report = _report(counts, vocabulary.size - 1)
+    if json:
+        print_json({**report, "ids": vocabulary.size, "file": str(output)})
+    else:
+        share = report["kept_occurrences"] / max(1, report["occurrences"])
+        lines = [
+            ("keys", f"{report['keys']:,}, {report['occurrences']:,} times"),
+            ("kept", f"{report['kept']:,}, {share:.1%} of all times"),
+            ("ids", f"{vocabulary.size:,}, 0 for unknown keys"),
+            ("output", str(output)),
+        ]
+        print_table(lines)
+
+
+def _keys(source: str, column: str, kind: str | None, overrides: dict[str, Any]) -> Iterator[pa.Array]:
+    from seqflow import providers
+    from seqflow.errors import JobError
+    from seqflow.vocabulary.counting import keys_of_column
+
+    if source.endswith(".toml") and kind is None:
+        from seqflow.job import Job
+        from seqflow.job.prepared_keys import prepared_keys
+
+        return prepared_keys(Job.read_until_prepare(source, overrides), column)
+    if overrides:
+        raise JobError(f"{source} is no job (a TOML file), so --input and --set have nothing to change")
+    provider = providers.open(source, kind=kind)
+    return keys_of_column(provider, column)
+
+
+def _check_output(output: Path) -> None:
+    """JobError unless the file is named like a vocabulary, and is one where there is one."""
+    from seqflow.errors import JobError, ProviderError
+    from seqflow.vocabulary import Vocabulary
+
+    if output.suffix != ".arrow":
+        raise JobError(f"output: {str(output)!r} does not end in .arrow")
+    if output.exists():
+        try:
+            Vocabulary.load(output)
+        except ProviderError:
+            raise JobError(
+                f"output: {str(output)!r} exists and is no vocabulary\n  choose a new name"
+            ) from None
+
+
+def _report(counts: pa.Table, kept: int) -> dict[str, int]:
+    """How many keys there are and how often they occur, all of them and the `kept` most frequent."""
+    import numpy as np
+
+    times = np.sort(counts["count"].to_numpy())[::-1]
+    return {
+        "keys": len(times),
+        "occurrences": int(times.sum()),
+        "kept": kept,
+        "kept_occurrences": int(times[:kept].sum()),
+    }

@@ -1,0 +1,41 @@
+"""The keys that a job's prepare makes, for a vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from seqflow.errors import JobError, nearest
+from seqflow.job.job import Job
+from seqflow.job.running import open_loader
+from seqflow.loader import BadRows
+from seqflow.vocabulary.keys import as_keys, strings_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from seqflow.record import Record
+
+
+def prepared_keys(job: Job, name: str) -> Iterator[pa.Array]:
+    """The keys in the tensor `name`, or in its `values`, batch by batch: integers, or the strings of its bytes.
+
+    Bad rows that the job would put in quarantine are skipped. JobError where there is no such tensor.
+    """
+    if job.bad_rows.policy == "quarantine":
+        job = replace(job, bad_rows=BadRows("skip"))
+    return (_keys(record, name) for record in open_loader(job))
+
+
+def _keys(record: Record, name: str) -> pa.Array:
+    tensor = name
+    while tensor not in record and any(other.startswith(f"{tensor}.values") for other in record):
+        tensor += ".values"
+    if tensor not in record:
+        guess = nearest(name, [*record, *(other.partition(".")[0] for other in record)])
+        raise JobError(f"the job prepares no tensor {name!r}{guess}; it prepares {', '.join(record)}")
+    lengths = record.parents[tensor]
+    if lengths is not None and record[tensor].dtype == "uint8":
+        return strings_of(record[tensor], record[lengths])
+    return as_keys(record[tensor])

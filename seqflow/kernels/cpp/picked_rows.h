@@ -1,0 +1,84 @@
+// The rows of a table that indices pick, fetched ahead.
+#pragma once
+
+#include "half.h"
+#include "reduction.h"
+
+namespace seqflow {
+namespace SEQFLOW_ISA {
+
+// How far ahead rows are fetched, in bytes and in rows: further from memory than from the last cache, whose size
+// CACHED_BYTES stands for. Rows that are fetched too early drive others out of the first cache.
+constexpr int64_t BYTES_AHEAD = 1 << 14;
+constexpr int64_t MOST_ROWS_AHEAD = 64, CACHED_ROWS_AHEAD = 16;
+constexpr int64_t CACHED_BYTES = 1 << 24;
+
+// I: int32_t or int64_t.
+template <class Element, class I, bool weighted_>
+class Picked {
+ public:
+  using T = Element;
+  static constexpr bool weighted = weighted_;
+
+  explicit Picked(Reduction &job)
+      : data(reinterpret_cast<uintptr_t>(job.data)),
+        row_bytes(static_cast<uint64_t>(job.columns) * sizeof(T)),
+        num_rows(job.num_rows),
+        ignored(job.ignores ? job.ignored : -1),
+        ahead(rows_ahead(job)),
+        ends_in_another_line(data % 64 != 0 || row_bytes % 64 != 0),
+        indices(static_cast<const I *>(job.indices.values)),
+        num_indices(job.indices.size),
+        job(&job) {}
+
+  // Call `body(position, row from that column on)` for positions [from, to), and fetch COLUMNS columns of later rows;
+  // how many of them do not count, because the index is ignored, or outside the table.
+  template <int COLUMNS, class Body>
+  inline int64_t each(int64_t from, int64_t to, int64_t column, const Body &body) const {
+    const uintptr_t base = data + static_cast<uint64_t>(column) * sizeof(T);
+    const uint64_t bytes = row_bytes, rows = static_cast<uint64_t>(num_rows);
+    const int64_t unused = ignored;
+    const bool splits = ends_in_another_line;
+    const I *const now = indices, *const later = to + ahead <= num_indices ? now + ahead : now;
+    int64_t skipped = 0;
+    for (int64_t p = from; p < to; ++p) {
+      const int64_t next = __atomic_load_n(later + p, __ATOMIC_RELAXED);
+      fetch<COLUMNS * sizeof(T)>(base + static_cast<uint64_t>(next) * bytes, splits);
+      const int64_t index = __atomic_load_n(now + p, __ATOMIC_RELAXED);
+      if (__builtin_expect(index == unused || static_cast<uint64_t>(index) >= rows, 0)) {
+        if (!job->ignores || index != unused) __atomic_store_n(&job->fault, true, __ATOMIC_RELAXED);
+        ++skipped;
+        continue;
+      }
+      body(p, reinterpret_cast<const T *>(base + static_cast<uint64_t>(index) * bytes));
+    }
+    return skipped;
+  }
+
+ private:
+  static int64_t rows_ahead(const Reduction &job) {
+    const int64_t bytes = job.columns * static_cast<int64_t>(sizeof(T));
+    const int64_t most = job.num_rows * bytes < CACHED_BYTES ? CACHED_ROWS_AHEAD : MOST_ROWS_AHEAD;
+    const int64_t rows = BYTES_AHEAD / bytes;
+    return rows < 1 ? 1 : rows > most ? most : rows;
+  }
+
+  // Every line of these bytes. Their index is not checked yet: the address may be anything.
+  template <int64_t BYTES>
+  static inline void fetch(uintptr_t address, bool splits) {
+#pragma GCC unroll 16
+    for (int64_t at = 0; at < BYTES; at += 64) __builtin_prefetch(reinterpret_cast<const void *>(address + at));
+    if (splits) __builtin_prefetch(reinterpret_cast<const void *>(address + BYTES - 1));
+  }
+
+  const uintptr_t data;
+  const uint64_t row_bytes;
+  const int64_t num_rows, ignored, ahead;
+  const bool ends_in_another_line;  // than what is fetched from its start in steps of lines
+  const I *const indices;
+  const int64_t num_indices;
+  Reduction *const job;
+};
+
+}  // namespace SEQFLOW_ISA
+}  // namespace seqflow

@@ -1,0 +1,20 @@
+"""Which integers are the same."""
+
+import numpy as np
+
+from seqflow.kernels.arrays import Array, int64_counts
+from seqflow.kernels.dispatch import kernel
+from seqflow.kernels.forms import COUNTS
+
+__all__ = ["distinct_ids"]
+
+
+@kernel(ids=COUNTS)
+def distinct_ids(ids: Array) -> tuple[Array, Array, Array]:
+    """ids[N] -> int64 first[U], int64 codes[N], int64 counts[U], for U different ids in ascending order.
+
+    `first` is where each is first seen, `codes` which of them each id is, `counts` how often it occurs.
+    """
+    ids = int64_counts(ids, "ids")
+    _, first, codes, counts = np.unique(ids, return_index=True, return_inverse=True, return_counts=True)
+    return first, codes.reshape(-1), counts

@@ -1,0 +1,84 @@
+"""Ids and strings to buckets, by SplitMix64 (Steele, Lea and Flood, 2014).
+
+All arithmetic is modulo 2**64; integers are taken in two's complement.
+
+    mix(z) = z ^= z >> 30; z *= 0xbf58476d1ce4e5b9; z ^= z >> 27; z *= 0x94d049bb133111eb; z ^ (z >> 31)
+    output(state, k) = mix(state + (k + 1) * 0x9e3779b97f4a7c15)
+    bucket(bits) = bits * num_buckets >> 64, the upper half of the product in 128 bits
+"""
+
+import numpy as np
+
+from seqflow.kernels.arrays import Array, int64_counts, int64_integers, rows
+from seqflow.kernels.checks import check_sum, offsets_of
+from seqflow.kernels.dispatch import kernel
+from seqflow.kernels.forms import COUNTS, INTEGERS, NUMBERS
+
+__all__ = ["hash_ids", "hash_strings"]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_LOW = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+
+
+@kernel(ids=INTEGERS)
+def hash_ids(ids: Array, state: int, num_buckets: int) -> Array:
+    """The bucket of each id: ids[*i] -> int64 buckets[*i], bucket(output(state, id)). `state` is given as int64."""
+    _check_buckets(num_buckets)
+    copied = int64_integers(ids, "ids")
+    numbers = copied.reshape(-1).view(np.uint64)
+    return _bucket(_output(_unsigned(state), numbers), num_buckets).reshape(copied.shape)
+
+
+@kernel(data=NUMBERS, lengths=COUNTS)
+def hash_strings(data: Array, lengths: Array, state: int, num_buckets: int) -> Array:
+    """The bucket of each string: uint8 data[sum(lengths)], lengths[B] -> int64 buckets[B].
+
+    The bytes are taken as little-endian words of 8, the last one filled up with zeros. For each word the state
+    becomes mix(state ^ word); the bucket is that of output(state, length).
+    """
+    _check_buckets(num_buckets)
+    data, lengths = rows(data, "data"), int64_counts(lengths, "lengths")
+    if data.dtype != np.uint8 or data.ndim != 1:
+        raise TypeError(f"data is {data.dtype} with {data.ndim} dimensions, expected one of uint8")
+    check_sum(lengths, len(data), "data")
+    words = np.append(data, np.zeros(7, np.uint8))
+    starts, states = offsets_of(lengths)[:-1], np.full(len(lengths), _unsigned(state))
+    for at in range(0, int(lengths.max(initial=0)), 8):
+        alive = np.flatnonzero(lengths > at)
+        held = words[starts[alive, None] + at + np.arange(8)].astype(np.uint64)
+        held[np.arange(at, at + 8) >= lengths[alive, None]] = 0
+        word = (held << np.arange(0, 64, 8, dtype=np.uint64)).sum(1, dtype=np.uint64)
+        states[alive] = _mix(states[alive] ^ word)
+    return _bucket(_output(states, lengths.view(np.uint64)), num_buckets)
+
+
+def _unsigned(number: int) -> np.uint64:
+    return np.uint64(number % 2**64)
+
+
+def _output(state: Array | np.uint64, k: Array) -> Array:
+    return _mix((k + np.uint64(1)) * _GOLDEN + state)
+
+
+def _mix(z: Array) -> Array:
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed: Array = z ^ (z >> np.uint64(31))
+    return mixed
+
+
+def _bucket(bits: Array, num_buckets: int) -> Array:
+    """The upper half of a product in 128 bits, by halves of 32 bits."""
+    high, low = np.uint64(num_buckets >> 32), np.uint64(num_buckets & 0xFFFFFFFF)
+    upper, lower = bits >> _HALF, bits & _LOW
+    middle = upper * low + (lower * low >> _HALF)
+    carried = lower * high + (middle & _LOW)
+    buckets: Array = upper * high + (middle >> _HALF) + (carried >> _HALF)
+    return buckets.view(np.int64)
+
+
+def _check_buckets(num_buckets: int) -> None:
+    """ValueError unless there is a bucket, and int64 counts them."""
+    if not 1 <= num_buckets < 2**63:
+        raise ValueError(f"num_buckets is {num_buckets}, expected 1 to 2**63 - 1")

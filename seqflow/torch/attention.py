@@ -1,0 +1,73 @@
+"""What attention needs to know of packed batches: which tokens belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seqflow.errors import OpTypeError
+from seqflow.torch.tensors import to_array
+
+
+class CuSeqlens(NamedTuple):
+    """The arguments of variable-length attention, such as `flash_attn_varlen_func`."""
+
+    cu_seqlens: Any
+    """int32[P + 1]: where each piece begins in the batch's rows one after another, and the end."""
+    max_seqlen: int
+    """The longest piece."""
+
+
+def cu_seqlens(batch: Mapping[str, Any]) -> CuSeqlens:
+    """Offsets of the pieces of a packed batch, whose rows are laid end to end: `batch["tokens"].flatten()`.
+
+    The padding at the end of a row is a piece of its own, so that the last offset is R * capacity.
+    """
+    import torch
+
+    segment_ids = _segment_ids(batch)
+    rows, capacity = segment_ids.shape
+    begins = np.ones((rows, capacity), np.bool_)
+    begins[:, 1:] = segment_ids[:, 1:] != segment_ids[:, :-1]
+    offsets = np.append(np.flatnonzero(begins), rows * capacity).astype(np.int32)
+    return CuSeqlens(torch.from_numpy(offsets), int(np.diff(offsets).max(initial=0)))
+
+
+def block_diagonal_mask(batch: Mapping[str, Any], *, causal: bool = True) -> Any:
+    """bool[R, 1, capacity, capacity]: which token may attend to which; the second axis is for heads.
+
+    Tokens attend to those of their own piece, with `causal` to none behind them. Padding attends to padding, so that
+    no row of a softmax is empty. It is the `attn_mask` of `scaled_dot_product_attention`.
+    """
+    import torch
+
+    ids = torch.from_numpy(_segment_ids(batch))
+    mask = ids[:, :, None] == ids[:, None, :]
+    if causal:
+        mask = mask & torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()
+    return mask[:, None]
+
+
+def flex_block_mask(batch: Mapping[str, Any], *, causal: bool = True, device: str = "cpu") -> Any:
+    """The same as a BlockMask, for `flex_attention`, which skips blocks of tokens that have nothing in common."""
+    import torch
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    ids = torch.from_numpy(_segment_ids(batch)).to(device)
+
+    def together(row: Any, head: Any, query: Any, key: Any) -> Any:
+        same = ids[row, query] == ids[row, key]
+        return same & (query >= key) if causal else same
+
+    rows, capacity = ids.shape
+    return create_block_mask(together, rows, None, capacity, capacity, device=device)
+
+
+def _segment_ids(batch: Mapping[str, Any]) -> Any:
+    if "segment_ids" not in batch:
+        raise OpTypeError(
+            f"the batch has no segment_ids, expected a packed batch\n  it has {', '.join(batch)}"
+        )
+    return np.array(to_array(batch["segment_ids"]), np.int64)

@@ -1,0 +1,98 @@
+"""Values and lengths as PyTorch's own types of sequences: nested jagged tensors and PackedSequence, both ways."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import LodError
+from seqflow.kernels.arrays import Array
+from seqflow.torch.tensors import to_array
+
+
+def to_nested(values: Any, lengths: Any) -> Any:
+    """A nested tensor of jagged layout, `[B, j, *d]`; it shares the memory of `values`.
+
+    >>> to_nested(np.array([1, 2, 3]), np.array([2, 0, 1])).offsets()
+    tensor([0, 2, 2, 3])
+    """
+    import torch
+
+    offsets = kernels.lengths_to_offsets(_lengths(lengths, len(values)))
+    return torch.nested.nested_tensor_from_jagged(_tensor(values), torch.from_numpy(offsets))
+
+
+def from_nested(nested: Any) -> tuple[Array, Array]:
+    """Values and int64 lengths of a nested tensor of jagged layout, made contiguous where it is not."""
+    nested = nested.contiguous()
+    offsets = to_array(nested.offsets())
+    return to_array(nested.values()), np.diff(offsets).astype(np.int64)
+
+
+def to_packed_sequence(values: Any, lengths: Any) -> Any:
+    """A PackedSequence, as `pack_padded_sequence` makes it with `enforce_sorted=False`, without padding in between.
+
+    LodError for an empty sequence, which PyTorch does not take.
+    """
+    import torch
+    from torch.nn.utils.rnn import PackedSequence
+
+    counts = _lengths(lengths, len(values))
+    if not len(counts) or not counts.all():
+        at = int(np.argmin(counts)) if len(counts) else 0
+        found = f"lengths[{at}] is 0" if len(counts) else "there is no sequence"
+        raise LodError(
+            f"to_packed_sequence: {found}, expected sequences of 1 or more rows: PyTorch takes no others"
+        )
+    order = np.argsort(-counts, kind="stable")
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order))
+    batch_sizes = np.array([np.count_nonzero(counts > step) for step in range(int(counts.max()))], np.int64)
+    places = _places(counts, order, batch_sizes)
+    return PackedSequence(
+        _tensor(values)[torch.from_numpy(places)],
+        torch.from_numpy(batch_sizes),
+        torch.from_numpy(order),
+        torch.from_numpy(inverse),
+    )
+
+
+def from_packed_sequence(packed: Any) -> tuple[Array, Array]:
+    """Values and int64 lengths of a PackedSequence, its sequences in their own order."""
+    batch_sizes, data = to_array(packed.batch_sizes), to_array(packed.data)
+    counts = np.array([np.count_nonzero(batch_sizes > i) for i in range(int(batch_sizes[0]))], np.int64)
+    order = np.arange(len(counts))
+    if packed.sorted_indices is not None:
+        order = to_array(packed.sorted_indices)
+    lengths = np.empty_like(counts)
+    lengths[order] = counts
+    values = np.empty_like(data)
+    values[_places(lengths, order, batch_sizes)] = data
+    return values, lengths
+
+
+def _places(lengths: Array, order: Array, batch_sizes: Array) -> Array:
+    """For each row by time steps, longest sequence first, its place among the rows by sequences."""
+    starts = kernels.lengths_to_offsets(lengths)[:-1][order]
+    steps = np.repeat(np.arange(len(batch_sizes)), batch_sizes)
+    ranks = kernels.lengths_to_positions(batch_sizes)
+    places: Array = starts[ranks] + steps
+    return places
+
+
+def _lengths(lengths: Any, rows: int) -> Array:
+    found = to_array(lengths).astype(np.int64)
+    total = kernels.check_lengths(found)
+    if total != rows:
+        raise LodError(f"sum(lengths) is {total} but values has {rows} rows")
+    return found
+
+
+def _tensor(values: Any) -> Any:
+    import torch
+
+    if not isinstance(values, np.ndarray):
+        return values
+    return torch.from_numpy(values if values.flags.writeable else values.copy())

@@ -1,0 +1,63 @@
+"""A vocabulary as an Arrow file: the columns `id` (1, 2, 3, …) and `key`, and its settings as metadata."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute
+
+from seqflow.errors import OpError, ProviderError
+from seqflow.output.files import temporary_path
+from seqflow.record.damage import reading, validated
+from seqflow.vocabulary.keys import STRINGS, as_keys
+
+_FORMAT = b"seqflow.vocabulary"
+_VERSION = b"1"
+
+
+def write_keys(path: Path, keys: pa.Array, max_size: int | None, frozen: bool) -> None:
+    """Write the file under another name, then rename it."""
+    settings = {_FORMAT: _VERSION, b"frozen": str(frozen).lower(), b"max_size": str(max_size or "")}
+    columns = {"id": pa.array(np.arange(1, len(keys) + 1)), "key": _readable(keys)}
+    table = pa.table(columns).replace_schema_metadata(settings)
+    temporary = temporary_path(path)
+    try:
+        with pa.ipc.new_file(temporary, table.schema) as writer:
+            writer.write_table(table)
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise type(error)(error.errno, f"cannot write {str(path)!r}: {error.strerror or error}") from error
+
+
+def _readable(keys: pa.Array) -> pa.Array:
+    """Strings as texts where all of them are UTF-8."""
+    if keys.type != STRINGS:
+        return keys
+    try:
+        return compute.cast(keys, pa.large_string())
+    except pa.ArrowInvalid:
+        return keys
+
+
+def read_keys(path: Path) -> tuple[pa.Array, int | None, bool]:
+    """The keys, `max_size`, and whether they are frozen; ProviderError for a file that `write_keys` did not write."""
+    with reading(str(path)), pa.OSFile(str(path)) as file:
+        table = validated(pa.ipc.open_file(file).read_all(), str(path))
+    settings = table.schema.metadata or {}
+    if settings.get(_FORMAT) != _VERSION or table.column_names != ["id", "key"]:
+        raise ProviderError(f"{path} is no vocabulary that Vocabulary.save wrote")
+    if not table["id"].equals(pa.chunked_array([np.arange(1, len(table) + 1)])):
+        raise ProviderError(f"{path}: the column id is not 1, 2, 3, …")
+    try:
+        keys = as_keys(table["key"])
+    except OpError as error:
+        raise ProviderError(f"{path}: {error}") from error
+    twice = len(keys) - len(compute.unique(keys))
+    if twice:
+        raise ProviderError(f"{path}: {twice} keys occur more than once")
+    max_size = settings.get(b"max_size", b"")
+    return keys, int(max_size) if max_size.isdigit() else None, settings.get(b"frozen") == b"true"

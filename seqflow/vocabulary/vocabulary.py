@@ -1,0 +1,202 @@
+"""Vocabulary: ids for keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import compute
+
+from seqflow import registry
+from seqflow.errors import OpError, OpTypeError
+from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.vocabulary_table import table_of_integers, table_of_strings
+from seqflow.vocabulary.counting import count, keys_of_column, most_frequent
+from seqflow.vocabulary.file import read_keys, write_keys
+from seqflow.vocabulary.keys import STRINGS, as_keys, bytes_of
+
+
+class Vocabulary:
+    """Ids for keys, all integers or all strings: 1, 2, 3, … in the order in which they were added; 0 is unknown.
+
+    `size` counts the ids, 0 included: an embedding table needs as many rows. With `max_size` there are never more.
+    Keys are integers or texts in NumPy, Arrow, Python or a Sequence, or the uint8 values of strings with their
+    `lengths`; texts are their UTF-8 bytes.
+
+    While it is open, `add` gives new keys ids. `freeze` ends that; then `table` is the whole vocabulary as one array,
+    which the ops `encode` and `encode_strings` take, and which is a constant in nets.
+
+    >>> vocabulary = Vocabulary()
+    >>> vocabulary.add(["os", "re", "os"])
+    array([1, 2, 1])
+    >>> vocabulary.freeze().encode(["re", "numpy"])
+    array([2, 0])
+    """
+
+    __slots__ = ("_frozen", "_keys", "_table", "max_size")
+
+    def __init__(self, keys: Any = (), *, max_size: int | None = None) -> None:
+        if max_size is not None and max_size < 1:
+            raise OpError(f"max_size is {max_size}, expected 1 or more: id 0 is one")
+        self.max_size = max_size
+        self._keys: pa.Array = pa.nulls(0)
+        self._frozen = False
+        self._table: Array | None = None
+        self.add(keys)
+
+    @classmethod
+    def build(
+        cls, source: Any, column: str | None = None, *, min_count: int = 1, max_size: int | None = None
+    ) -> Vocabulary:
+        """A frozen vocabulary of what occurs `min_count` times or more, the most frequent first.
+
+        Keys that occur equally often are in ascending order, so the order of rows, blocks and files does not matter.
+        With `max_size` the rarest are left out. `source` is keys, or with `column` whatever `seqflow.open` takes: it
+        is read block by block. `column` names lists at any depth, or a part: `imports.keys`, `imports.values`.
+        Nulls are left out.
+
+        >>> Vocabulary.build(["re", "os", "re", "abc"], max_size=3).keys
+        ['re', 'abc']
+        """
+        if min_count < 1:
+            raise OpError(f"min_count is {min_count}, expected 1 or more")
+        made = cls(max_size=max_size)
+        counts = count([as_keys(source)] if column is None else keys_of_column(source, column))
+        made._keys = most_frequent(counts, min_count, None if max_size is None else max_size - 1)
+        return made.freeze()
+
+    @property
+    def size(self) -> int:
+        """The number of ids, 0 included."""
+        return len(self._keys) + 1
+
+    @property
+    def keys(self) -> list[int] | list[str] | list[bytes]:
+        """The keys in the order of their ids: id 1 first. Strings are texts where all of them are UTF-8."""
+        keys: list[Any] = self._keys.to_pylist()
+        if self._keys.type != STRINGS:
+            return keys
+        try:
+            return [text.decode() for text in keys]
+        except UnicodeDecodeError:
+            return keys
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether no key can be added any more."""
+        return self._frozen
+
+    def freeze(self) -> Vocabulary:
+        """From now on no key is added; returns the vocabulary itself."""
+        self._frozen = True
+        return self
+
+    def add(self, keys: Any, lengths: Any = None) -> Array:
+        """The ids of keys; those it does not have yet get the next ids, in the order they are first seen.
+
+        OpError where it is frozen, and where more than `max_size` ids would be needed: nothing is added then.
+        """
+        added = as_keys(keys, lengths)
+        if self._frozen:
+            raise OpError("the vocabulary is frozen, no key can be added\n  `encode` gives unknown keys id 0")
+        self._check_kind(added)
+        unknown = compute.unique(added.filter(pa.array(self._find(added) == 0)))
+        if self.max_size is not None and self.size + len(unknown) > self.max_size:
+            first = unknown[self.max_size - self.size].as_py()
+            raise OpError(
+                f"the vocabulary has {self.size} of {self.max_size} ids (max_size), there is none left for"
+                f" {first!r}: {len(unknown)} keys are new"
+            )
+        if len(unknown):
+            self._keys = pa.concat_arrays([self._keys, unknown]) if len(self._keys) else unknown
+            self._table = None
+        return self._find(added)
+
+    def encode(
+        self, keys: Any, lengths: Any = None, *, on_unknown: Literal["zero", "raise"] = "zero"
+    ) -> Array:
+        """The ids of keys, 0 for those it does not have; with `on_unknown="raise"` these are an error."""
+        asked = as_keys(keys, lengths)
+        self._check_kind(asked)
+        return self._find(asked, on_unknown)
+
+    @property
+    def table(self) -> Array:
+        """The frozen vocabulary as one read-only array of bytes, for `encode` and for nets; OpError while it is open.
+
+        `np.save` keeps it, and `np.load(mmap_mode="r")` maps it without reading it.
+        """
+        if not self._frozen:
+            raise OpError("the vocabulary is open, its table would change\n  freeze() it first")
+        return self._made_table()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.table, dtype, copy=copy)
+
+    def save(self, path: str | Path) -> None:
+        """Write an Arrow file with the columns `id` and `key`; it appears whole or not at all."""
+        write_keys(Path(path), self._keys, self.max_size, self._frozen)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Vocabulary:
+        """The vocabulary that `save` wrote; ProviderError for other files."""
+        made = cls()
+        made._keys, made.max_size, made._frozen = read_keys(Path(path))
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        """The same keys with the same ids."""
+        return isinstance(other, Vocabulary) and self._keys.equals(other._keys)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_keys": self._keys, "max_size": self.max_size, "_frozen": self._frozen, "_table": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def __repr__(self) -> str:
+        shown = [repr(key) for key in self._head()]
+        more = ["…"] if len(self._keys) > len(shown) else []
+        state = "frozen" if self._frozen else "open"
+        return f"<Vocabulary of {self.size} ids, {state}: {', '.join(['unknown', *shown, *more])}>"
+
+    def _head(self) -> list[Any]:
+        keys = self._keys.slice(0, 4).to_pylist()
+        return [key.decode(errors="replace") if isinstance(key, bytes) else key for key in keys]
+
+    def _check_kind(self, keys: pa.Array) -> None:
+        if len(keys) and len(self._keys) and keys.type != self._keys.type:
+            found, expected = _kind(keys), _kind(self._keys)
+            raise OpTypeError(f"keys are {found}, but those of the vocabulary are {expected}")
+
+    def _made_table(self) -> Array:
+        if self._table is None:
+            strings = self._keys.type == STRINGS
+            made = (
+                table_of_strings(*bytes_of(self._keys)) if strings else table_of_integers(_int64(self._keys))
+            )
+            made.flags.writeable = False
+            self._table = made
+        return self._table
+
+    def _find(self, keys: pa.Array, on_unknown: str = "zero") -> Array:
+        if not len(keys):
+            return np.empty(0, np.int64)
+        name, inputs = (
+            ("encode_strings", bytes_of(keys)) if keys.type == STRINGS else ("encode", (_int64(keys),))
+        )
+        ids: Array = registry.get(name).call(*inputs, self._made_table(), on_unknown=on_unknown)
+        return ids
+
+
+def _kind(keys: pa.Array) -> str:
+    return "strings" if keys.type == STRINGS else "integers"
+
+
+def _int64(keys: pa.Array) -> Array:
+    return keys.to_numpy() if len(keys) else np.empty(0, np.int64)

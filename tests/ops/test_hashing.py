@@ -1,0 +1,82 @@
+"""Ids and strings in buckets: always the same ones."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from seqflow import ops
+from seqflow.errors import OpError, OpTypeError
+
+
+def test_the_function_stays_as_it_is():
+    """Models are trained on these numbers."""
+    ids = np.array([0, 1, -1, 2**40, 2**63 - 1])
+    assert ops.hash_indices(ids, num_buckets=2**62).tolist() == [
+        639684247392563108, 4478417897720417045, 3253478124895183224, 3576550854620941426, 1169633689002502490
+    ]  # fmt: skip
+    assert ops.hash_indices(ids, num_buckets=1000, seed=7).tolist() == [609, 409, 627, 112, 532]
+    text = np.frombuffer(b"abcdefghijklmnopq", np.uint8)
+    assert ops.hash_strings(text, [0, 3, 8, 6], num_buckets=1000, seed=7).tolist() == [609, 963, 384, 487]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "uint64"])
+def test_the_dtype_of_ids_does_not_matter(dtype):
+    ids = np.arange(100).astype(dtype)
+    np.testing.assert_array_equal(
+        ops.hash_indices(ids, num_buckets=97), ops.hash_indices(np.arange(100), num_buckets=97)
+    )
+    assert ops.hash_indices(np.array([2**64 - 1], np.uint64), num_buckets=97) == ops.hash_indices(
+        [-1], num_buckets=97
+    )
+
+
+def test_buckets_are_equally_full():
+    counts = np.bincount(ops.hash_indices(np.arange(100_000), num_buckets=100), minlength=100)
+    assert counts.min() > 850
+    assert counts.max() < 1150
+
+
+def test_a_string_is_told_from_one_with_a_zero_more():
+    buckets = ops.hash_strings(np.zeros(6, np.uint8), [0, 1, 2, 3], num_buckets=2**60)
+    assert len(set(buckets.tolist())) == 4
+
+
+def caffe2_hash(number, bits, seed, modulo):
+    """IndexHash byte by byte, in Python's integers."""
+    hashed = seed * 0xDEADBEEF
+    for byte in (number % 2**bits).to_bytes(bits // 8, "little"):
+        hashed = (hashed * 65537 + (byte - 256 if byte > 127 else byte)) % 2**bits
+    hashed = hashed - 2**bits if hashed >= 2 ** (bits - 1) else hashed
+    return hashed % modulo
+
+
+@given(
+    ids=hnp.arrays(st.sampled_from(["int32", "int64", "uint8"]), st.integers(0, 5)),
+    seed=st.integers(0, 2**63 - 1),
+    modulo=st.integers(1, 2**31 - 1),
+)
+def test_caffe2_hashes_byte_by_byte(ids, seed, modulo):
+    bits = 32 if ids.dtype == np.int32 else 64
+    expected = [caffe2_hash(int(i), bits, seed, modulo) for i in ids]
+    assert ops.hash_indices(ids, num_buckets=modulo, seed=seed, method="caffe2").tolist() == expected
+
+
+@pytest.mark.parametrize("bad", [0, -1, 2**63])
+def test_there_is_one_bucket_at_least(bad):
+    for call in (
+        lambda: ops.hash_indices([1], num_buckets=bad),
+        lambda: ops.hash_strings(np.zeros(1, np.uint8), [1], num_buckets=bad),
+    ):
+        with pytest.raises(OpError, match=f"num_buckets is {bad}, expected"):
+            call()
+
+
+def test_floats_are_no_ids():
+    with pytest.raises(OpTypeError, match="hash_indices: x is float64"):
+        ops.hash_indices([1.5], num_buckets=3)
+    with pytest.raises(OpError, match="num_buckets is 2147483648, more than int32 can hold"):
+        ops.hash_indices(np.zeros(1, np.int32), num_buckets=2**31, method="caffe2")
+    with pytest.raises(OpError, match="seed is 18446744073709551616, expected less than"):
+        ops.hash_indices([1], num_buckets=3, seed=2**64)

@@ -1,0 +1,159 @@
+"""Batches as PyTorch tensors, and what attention and recurrent layers take."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import seqflow as sf
+import seqflow.torch as st_torch
+
+torch = pytest.importorskip("torch")
+
+LISTS = {
+    "tokens": pa.array([[1, 2, 3], [4], [5, 6], [7, 8, 9, 10]], pa.list_(pa.int32())),
+    "label": [0, 1, 2, 3],
+}
+
+
+def test_tensors_share_the_memory_of_the_batch():
+    loader = sf.Loader(LISTS, shuffle=True, batch=2, pad={"tokens": sf.Pad(dtype="int64")})
+    batch = loader.take(1)[0]
+    tensors = st_torch.to_tensors(batch)
+    assert {name: tensor.data_ptr() for name, tensor in tensors.items()} == {
+        name: batch[name].ctypes.data for name in batch
+    }
+    assert tensors["tokens"].dtype == torch.int64
+    assert tensors["tokens.mask"].dtype == torch.bool
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_no_warning_about_memory_that_may_not_be_written(shuffle):
+    loader = sf.Loader(LISTS, shuffle=shuffle, batch=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for batch in loader.to("torch"):
+            batch["tokens.values"] += 1
+    assert next(iter(loader))["label"].tolist() == next(iter(loader))["label"].tolist()
+
+
+def test_integers_become_int64_where_asked_for():
+    loader = sf.Loader(LISTS, batch=4)
+    assert next(iter(loader.to("torch")))["tokens.values"].dtype == torch.int32
+    assert next(iter(loader.to("torch", int64=True)))["tokens.values"].dtype == torch.int64
+    named = next(iter(loader.to("torch", int64=["tokens.values"])))
+    assert named["tokens.values"].dtype == torch.int64
+
+
+def test_to_keeps_epoch_state_and_length():
+    loader = sf.Loader(LISTS, shuffle=True, batch=1)
+    tensors = loader.to("torch")
+    batches = iter(tensors)
+    next(batches)
+    state = tensors.state_dict()
+    assert (len(tensors), tensors.epoch, state["batch"]) == (4, 0, 1)
+    tensors.load_state_dict(state)
+    assert len(list(tensors)) == 3
+    assert tensors.epoch == 1
+    assert tensors.stats().batches == 3
+    with pytest.raises(sf.OpError, match="library is 'tensorflow', expected 'torch'"):
+        loader.to("tensorflow")
+
+
+def test_a_dtype_that_torch_has_not_is_named():
+    with pytest.raises(sf.OpError, match=r"day is datetime64\[D\]\[1\], which PyTorch has not"):
+        st_torch.to_tensors({"day": np.array(["2020-01-01"], "datetime64[D]")})
+
+
+@pytest.fixture
+def packed():
+    lists = pa.array([[1] * 5, [2] * 3, [3] * 4, [4] * 2, [5] * 1], pa.list_(pa.int64()))
+    return next(iter(sf.Loader({"tokens": lists}, batch=sf.Packed(8))))
+
+
+def test_cu_seqlens_are_the_offsets_of_pieces_and_padding(packed):
+    offsets, longest = st_torch.cu_seqlens(packed)
+    flat = packed["segment_ids"].ravel()
+    assert offsets.dtype == torch.int32
+    assert (int(offsets[0]), int(offsets[-1])) == (0, flat.size)
+    pieces = [flat[start:stop] for start, stop in itertools.pairwise(offsets)]
+    assert all(len(set(piece.tolist())) == 1 for piece in pieces)
+    assert longest == max(map(len, pieces)) == 5
+    assert st_torch.cu_seqlens(st_torch.to_tensors(packed)).max_seqlen == 5
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_over_packed_rows_is_attention_over_each_piece(packed, causal):
+    torch.manual_seed(0)
+    rows, capacity = packed["tokens"].shape
+    q, k, v = (torch.randn(rows, 2, capacity, 4) for _ in range(3))
+    mask = st_torch.block_diagonal_mask(packed, causal=causal)
+    found = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+    ids = torch.from_numpy(packed["segment_ids"])
+    for row in range(rows):
+        for piece in ids[row].unique():
+            at = ids[row] == piece
+            alone = torch.nn.functional.scaled_dot_product_attention(
+                q[row, :, at], k[row, :, at], v[row, :, at], is_causal=causal
+            )
+            torch.testing.assert_close(found[row, :, at], alone)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_block_mask_says_the_same(packed, causal):
+    block_mask = st_torch.flex_block_mask(packed, causal=causal)
+    rows, capacity = packed["segment_ids"].shape
+    dense = st_torch.block_diagonal_mask(packed, causal=causal)
+    index = torch.arange(capacity)
+    found = torch.stack(
+        [block_mask.mask_mod(torch.tensor(r), 0, index[:, None], index[None, :]) for r in range(rows)]
+    )
+    assert torch.equal(found[:, None], dense)
+    assert block_mask.shape == (rows, 1, capacity, capacity)
+
+
+def test_a_batch_that_is_not_packed_is_refused():
+    with pytest.raises(sf.OpError, match="no segment_ids, expected a packed batch"):
+        st_torch.cu_seqlens({"tokens": np.zeros(3)})
+
+
+LENGTHS = st.lists(st.integers(0, 5), max_size=6)
+
+
+@given(LENGTHS)
+def test_nested_tensors_and_back(lengths):
+    values = np.arange(sum(lengths) * 2.0).reshape(-1, 2)
+    nested = st_torch.to_nested(values, np.array(lengths, np.int64))
+    assert nested.values().data_ptr() == torch.from_numpy(values).data_ptr() or not len(values)
+    again, back = st_torch.from_nested(nested)
+    assert np.array_equal(again, values)
+    assert back.tolist() == lengths
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=6))
+def test_packed_sequences_are_those_of_torch_and_back(lengths):
+    values = np.arange(sum(lengths) * 2.0).reshape(-1, 2)
+    packed = st_torch.to_packed_sequence(values, np.array(lengths))
+    padded = torch.nn.utils.rnn.pad_sequence(torch.from_numpy(values).split(lengths), batch_first=True)
+    expected = torch.nn.utils.rnn.pack_padded_sequence(
+        padded, torch.tensor(lengths), batch_first=True, enforce_sorted=False
+    )
+    assert torch.equal(packed.batch_sizes, expected.batch_sizes)
+    padded_again, counts = torch.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    assert torch.equal(padded_again, padded)
+    assert counts.tolist() == lengths
+    for one in (packed, expected):
+        again, back = st_torch.from_packed_sequence(one)
+        assert np.array_equal(again, values)
+        assert back.tolist() == lengths
+
+
+def test_lengths_that_do_not_fit_are_refused():
+    with pytest.raises(sf.LodError, match=r"sum\(lengths\) is 4 but values has 3 rows"):
+        st_torch.to_nested(np.zeros(3), np.array([4]))
+    with pytest.raises(sf.LodError, match=r"lengths\[1\] is 0, expected sequences of 1 or more"):
+        st_torch.to_packed_sequence(np.zeros(3), np.array([3, 0]))

@@ -1,0 +1,210 @@
+"""Loaders in PyTorch's DataLoader, and training that is stopped and resumed."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import seqflow as sf
+from seqflow.torch import iterable
+
+torch = pytest.importorskip("torch")
+DataLoader = torch.utils.data.DataLoader
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """60 documents of up to 9 tokens below 20; token n is followed by n + 1."""
+    folder = tmp_path_factory.mktemp("train")
+    rng = np.random.default_rng(3)
+    lists = [((np.arange(n) + rng.integers(20)) % 20).tolist() for n in rng.integers(2, 10, 60)]
+    table = pa.table({"tokens": pa.array(lists, pa.list_(pa.int32())), "id": np.arange(60)})
+    pq.write_table(table, folder / "x.parquet", row_group_size=10)
+    return folder / "x.parquet"
+
+
+def loader_of(path, **options):
+    return sf.Loader(
+        path, shuffle=sf.Shuffle(2), batch=7, pad={"tokens": sf.Pad(dtype="int64")}, window=700, **options
+    )
+
+
+def ids(batches):
+    return [batch["id"].tolist() for batch in batches]
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 3 worker")
+@pytest.mark.parametrize("workers", [0, 2, 3])
+def test_any_number_of_workers_gives_the_one_sequence(path, workers):
+    expected = ids(loader_of(path))
+    data = DataLoader(
+        iterable(loader_of(path)),
+        batch_size=None,
+        num_workers=workers,
+        multiprocessing_context="fork" if workers else None,
+    )
+    assert ids(data) == expected
+    ranks = [
+        DataLoader(
+            iterable(loader_of(path, rank=rank, world_size=2)), batch_size=None, num_workers=workers,
+            multiprocessing_context="fork" if workers else None,
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    dealt = [ids(rank) for rank in ranks]
+    assert [batch for step in zip(*dealt, strict=True) for batch in step] == expected[
+        : len(expected) // 2 * 2
+    ]
+
+
+def test_spawned_workers_give_it_too(path):
+    data = DataLoader(
+        iterable(loader_of(path)), batch_size=None, num_workers=2, multiprocessing_context="spawn"
+    )
+    assert ids(data) == ids(loader_of(path))
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stateful_data_loader_resumes_to_the_batch(path, workers):
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    options = {"batch_size": None, "num_workers": workers}
+    if workers:
+        options["multiprocessing_context"] = "fork"
+    expected = ids(loader_of(path))
+    for steps in (1, 4):
+        data = stateful(iterable(loader_of(path)), **options)
+        batches = iter(data)
+        for _ in range(steps):
+            next(batches)
+        state = data.state_dict()
+        del batches
+        resumed = stateful(iterable(loader_of(path)), **options)
+        resumed.load_state_dict(state)
+        assert ids(resumed) == expected[steps:]
+
+
+def test_a_loaders_own_state_resumes_under_any_number_of_workers(path):
+    loader = loader_of(path)
+    batches = iter(loader)
+    for _ in range(3):
+        next(batches)
+    state = loader.state_dict()
+    rest = ids(batches)
+    for workers in (0, 2):
+        resumed = loader_of(path)
+        resumed.load_state_dict(state)
+        context = "fork" if workers else None
+        data = DataLoader(
+            iterable(resumed), batch_size=None, num_workers=workers, multiprocessing_context=context
+        )
+        assert ids(data) == rest
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.table = torch.nn.Embedding(20, 8)
+        self.lstm = torch.nn.LSTM(8, 16, batch_first=True)
+        self.out = torch.nn.Linear(16, 20)
+
+    def forward(self, tokens):
+        return self.out(self.lstm(self.table(tokens))[0])
+
+
+def train(model, optimizer, batches, losses):
+    for batch in batches:
+        tokens, mask = batch["tokens"], batch["tokens.mask"][:, 1:]
+        logits = model(tokens[:, :-1])
+        loss = torch.nn.functional.cross_entropy(logits[mask], tokens[:, 1:][mask])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        yield
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_training_that_is_resumed_has_the_same_losses_to_the_bit(path, workers):
+    def data_of(loader):
+        if workers is None:
+            return loader.to("torch")
+        return DataLoader(
+            iterable(loader), batch_size=None, num_workers=workers, multiprocessing_context="fork"
+        )
+
+    undisturbed, model = [], Model()
+    optimizer = torch.optim.Adam(model.parameters(), 0.02)
+    for epoch in range(4):
+        loader = loader_of(path)
+        loader.set_epoch(epoch)
+        list(train(model, optimizer, data_of(loader), undisturbed))
+    assert undisturbed[-1] < undisturbed[0] / 2
+
+    losses, model = [], Model()
+    optimizer = torch.optim.Adam(model.parameters(), 0.02)
+    loader, stopped = loader_of(path), None
+    for epoch in range(4):
+        loader.set_epoch(epoch)
+        if epoch == 2:
+            steps = train(model, optimizer, loader.to("torch"), losses)
+            for _ in range(3):
+                next(steps)
+            stopped = json.loads(json.dumps(loader.state_dict()))
+            steps.close()
+            loader = loader_of(path)
+            loader.load_state_dict(stopped)
+        list(train(model, optimizer, data_of(loader), losses))
+    assert losses == undisturbed
+
+
+GLOO = """
+import sys, json, torch, torch.distributed as dist
+import seqflow as sf
+path, rank, out, start, store = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5]
+dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+loader = sf.Loader(path, shuffle=sf.Shuffle(2), batch=7, pad={"tokens": sf.Pad(dtype="int64")}, window=700,
+                   rank=rank, world_size=2)
+weight = torch.zeros(20, requires_grad=True)
+losses = []
+if start != "0":
+    saved = torch.load(start, weights_only=False)
+    loader.load_state_dict(saved["loader"])
+    weight = saved["weight"].requires_grad_()
+for step, batch in enumerate(loader.to("torch")):
+    loss = (weight[batch["tokens"]] - batch["tokens"] * 1.0).pow(2).mean()
+    grad, = torch.autograd.grad(loss, weight)
+    dist.all_reduce(grad)
+    weight = (weight - 0.1 * grad).detach().requires_grad_()
+    total = loss.detach().clone()
+    dist.all_reduce(total)
+    losses.append(total.item())
+    if start == "0" and step == 1 and rank == 0:
+        torch.save({"loader": loader.state_dict(), "weight": weight.detach()}, out + ".saved")
+dist.barrier()
+json.dump(losses, open(f"{out}.{rank}", "w"))
+"""
+
+
+def test_two_ranks_that_are_resumed_have_the_same_losses_to_the_bit(path, tmp_path):
+    def run(out, start):
+        store = tmp_path / f"{out}-store"
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", GLOO, str(path), str(rank), str(tmp_path / out), start, str(store)]
+            )
+            for rank in range(2)
+        ]
+        assert [process.wait(120) for process in processes] == [0, 0]
+        return [json.loads((tmp_path / f"{out}.{rank}").read_text()) for rank in range(2)]
+
+    whole = run("whole", "0")
+    rest = run("rest", str(tmp_path / "whole.saved"))
+    assert whole[0] == whole[1]
+    assert len(whole[0]) == 4
+    assert rest == [losses[2:] for losses in whole]
