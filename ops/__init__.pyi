@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike
 Array = np.ndarray[Any, Any]
 Scalar = builtins.bool | int | float | np.generic
 
-__all__ = ['acos', 'acosh', 'add', 'add_padding', 'append_token', 'argsort_within', 'asin', 'asinh', 'atan', 'atan2', 'atanh', 'bidirectional_gru', 'bidirectional_lstm', 'bidirectional_rnn', 'bitwise_and', 'bitwise_not', 'bitwise_or', 'bitwise_xor', 'boolean_mask', 'boolean_mask_lengths', 'boolean_unmask', 'bytes_to_tokens', 'cast', 'ceil', 'clip', 'collapse_lengths', 'concat', 'concat_sequences', 'context_windows', 'cos', 'cosh', 'ctc_greedy_decode', 'cumsum_within', 'decode', 'dequantize_rowwise', 'div', 'dropout', 'dropout_ids', 'dropout_sequences', 'equal', 'erase_tokens', 'erf', 'exp', 'expand', 'expand_dims', 'expm1', 'expression', 'fc', 'filter_sequences', 'float16', 'float32', 'float64', 'floor', 'floor_divide', 'fmod', 'gather', 'gather_axis', 'gather_padding', 'gather_quantized', 'gather_sequences', 'greater', 'greater_equal', 'gru', 'int16', 'int32', 'int64', 'int8', 'interleave', 'isfinite', 'isnan', 'layer_norm', 'lengths_all', 'lengths_any', 'lengths_argmax', 'lengths_argmin', 'lengths_first', 'lengths_last', 'lengths_logsumexp', 'lengths_max', 'lengths_mean', 'lengths_min', 'lengths_prod', 'lengths_split', 'lengths_sqrt_sum', 'lengths_std', 'lengths_sum', 'lengths_to_cu_seqlens', 'lengths_to_mask', 'lengths_to_offsets', 'lengths_to_positions', 'lengths_to_ranges', 'lengths_to_segment_ids', 'lengths_to_shape', 'lengths_to_weights', 'lengths_topk', 'lengths_var', 'lengths_weighted_sum', 'less', 'less_equal', 'log', 'log10', 'log1p', 'log_softmax_within', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'lower', 'lshift', 'lstm', 'mask_sequences', 'matmul', 'maximum', 'minimum', 'mul', 'neg', 'ngrams', 'normalize', 'normalize_within', 'not_equal', 'offsets_to_lengths', 'pack_by_time', 'pack_rows', 'pack_sequence', 'packed_cu_seqlens', 'pad', 'pad_empty', 'pad_lengths', 'prepend_token', 'quantize_rowwise', 'rank_within', 'reciprocal', 'reduce_max', 'reduce_mean', 'reduce_sum', 'relu', 'remainder', 'remove_padding', 'repeat_sequences', 'reshape', 'reshape_sequences', 'reverse_packed', 'reverse_sequences', 'rnn', 'rshift', 'rsqrt', 'rsub', 'same_lengths', 'same_rows', 'scatter_sequences', 'segment_ids_to_lengths', 'segment_ids_to_ranges', 'sequence_mask', 'shift', 'shuffle_within', 'sigmoid', 'sign', 'sin', 'sinh', 'slice_axes', 'slice_sequences', 'softmax', 'softmax_within', 'sort_within', 'sorted_segment_logmeanexp', 'sorted_segment_logsumexp', 'sorted_segment_max', 'sorted_segment_mean', 'sorted_segment_min', 'sorted_segment_prod', 'sorted_segment_sum', 'sorted_segment_weighted_sum', 'sparse_lengths_max', 'sparse_lengths_mean', 'sparse_lengths_mean_quantized', 'sparse_lengths_positional_weighted_sum', 'sparse_lengths_sum', 'sparse_lengths_sum_quantized', 'sparse_lengths_weighted_sum', 'sparse_lengths_weighted_sum_quantized', 'sparse_lookup', 'sparse_sorted_segment_mean', 'sparse_sorted_segment_sum', 'sparse_sorted_segment_weighted_sum', 'sparse_unsorted_segment_mean', 'sparse_unsorted_segment_sum', 'sparse_unsorted_segment_weighted_sum', 'split', 'split_sequences', 'split_words', 'sqrt', 'square', 'square_root_divide', 'squeeze', 'sub', 'tan', 'tanh', 'tile', 'tokenize', 'tokens_to_bytes', 'train_tokenizer', 'transpose', 'trim_dataset', 'trunc', 'truncate', 'uint16', 'uint32', 'uint64', 'uint8', 'unique_within', 'unpack_by_time', 'unpack_rows', 'unpack_sequence', 'unpad', 'unsorted_segment_max', 'unsorted_segment_mean', 'unsorted_segment_min', 'unsorted_segment_sum', 'unsorted_segment_weighted_sum', 'where', 'zero_after_length']
+__all__ = ['acos', 'acosh', 'add', 'add_padding', 'append_token', 'argsort_within', 'asin', 'asinh', 'atan', 'atan2', 'atanh', 'batch_bucket_one_hot', 'batch_bucketize', 'batch_dense_to_sparse', 'batch_one_hot', 'batch_sparse_to_dense', 'bidirectional_gru', 'bidirectional_lstm', 'bidirectional_rnn', 'bitwise_and', 'bitwise_not', 'bitwise_or', 'bitwise_xor', 'boolean_mask', 'boolean_mask_lengths', 'boolean_unmask', 'bucketize', 'bytes_to_tokens', 'cast', 'ceil', 'clip', 'collapse_lengths', 'concat', 'concat_sequences', 'context_windows', 'cos', 'cosh', 'cross_features', 'ctc_greedy_decode', 'cumsum_within', 'decode', 'dense_to_id_list', 'dense_to_sparse', 'dequantize_rowwise', 'div', 'dropout', 'dropout_ids', 'dropout_sequences', 'encode', 'encode_strings', 'equal', 'erase_tokens', 'erf', 'exp', 'expand', 'expand_dims', 'expm1', 'expression', 'fc', 'filter_sequences', 'find', 'find_duplicates', 'float16', 'float32', 'float64', 'floor', 'floor_divide', 'fmod', 'gather', 'gather_axis', 'gather_by_key', 'gather_padding', 'gather_quantized', 'gather_ranges', 'gather_ranges_to_dense', 'gather_sequences', 'gather_within', 'gather_within_padded', 'greater', 'greater_equal', 'gru', 'hash_indices', 'hash_strings', 'int16', 'int32', 'int64', 'int8', 'interleave', 'isfinite', 'isnan', 'key_split', 'keyed_concat', 'keyed_permute', 'keyed_select', 'keyed_split', 'layer_norm', 'lengths_all', 'lengths_any', 'lengths_argmax', 'lengths_argmin', 'lengths_first', 'lengths_last', 'lengths_logsumexp', 'lengths_max', 'lengths_mean', 'lengths_min', 'lengths_prod', 'lengths_split', 'lengths_sqrt_sum', 'lengths_std', 'lengths_sum', 'lengths_to_cu_seqlens', 'lengths_to_mask', 'lengths_to_offsets', 'lengths_to_positions', 'lengths_to_ranges', 'lengths_to_segment_ids', 'lengths_to_shape', 'lengths_to_weights', 'lengths_topk', 'lengths_var', 'lengths_weighted_sum', 'less', 'less_equal', 'log', 'log10', 'log1p', 'log_softmax_within', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'lower', 'lshift', 'lstm', 'mask_sequences', 'match_names', 'matmul', 'maximum', 'merge_dense_features', 'merge_id_lists', 'merge_list_features', 'merge_map_features', 'merge_multi_list_features', 'merge_multi_map_features', 'merge_multi_scalar_features', 'merge_scalar_features', 'minimum', 'mul', 'neg', 'ngrams', 'normalize', 'normalize_within', 'not_equal', 'offsets_to_lengths', 'one_hot', 'pack_by_time', 'pack_rows', 'pack_sequence', 'packed_cu_seqlens', 'pad', 'pad_empty', 'pad_lengths', 'partition', 'partition_sequences', 'prepend_token', 'quantize_rowwise', 'rank_within', 'reciprocal', 'reduce_max', 'reduce_mean', 'reduce_sum', 'regroup', 'relu', 'remainder', 'remove_padding', 'remove_rows', 'repeat_sequences', 'reshape', 'reshape_sequences', 'reverse_packed', 'reverse_sequences', 'rnn', 'rshift', 'rsqrt', 'rsub', 'same_lengths', 'same_rows', 'scatter_sequences', 'segment_ids_to_lengths', 'segment_ids_to_ranges', 'segment_one_hot', 'sequence_mask', 'shift', 'shuffle_within', 'sigmoid', 'sign', 'sin', 'sinh', 'slice_axes', 'slice_sequences', 'softmax', 'softmax_within', 'sort_within', 'sorted_segment_logmeanexp', 'sorted_segment_logsumexp', 'sorted_segment_max', 'sorted_segment_mean', 'sorted_segment_min', 'sorted_segment_prod', 'sorted_segment_sum', 'sorted_segment_weighted_sum', 'sparse_lengths_max', 'sparse_lengths_mean', 'sparse_lengths_mean_quantized', 'sparse_lengths_positional_weighted_sum', 'sparse_lengths_sum', 'sparse_lengths_sum_quantized', 'sparse_lengths_weighted_sum', 'sparse_lengths_weighted_sum_quantized', 'sparse_lookup', 'sparse_sorted_segment_mean', 'sparse_sorted_segment_sum', 'sparse_sorted_segment_weighted_sum', 'sparse_to_dense', 'sparse_to_dense_mask', 'sparse_unsorted_segment_mean', 'sparse_unsorted_segment_sum', 'sparse_unsorted_segment_weighted_sum', 'split', 'split_sequences', 'split_words', 'sqrt', 'square', 'square_root_divide', 'squeeze', 'sub', 'tan', 'tanh', 'tile', 'tokenize', 'tokenize_chat', 'tokens_to_bytes', 'topk_within', 'train_tokenizer', 'transpose', 'trim_dataset', 'trunc', 'truncate', 'uint16', 'uint32', 'uint64', 'uint8', 'unique', 'unique_within', 'unpack_by_time', 'unpack_rows', 'unpack_sequence', 'unpad', 'unsorted_segment_max', 'unsorted_segment_mean', 'unsorted_segment_min', 'unsorted_segment_sum', 'unsorted_segment_weighted_sum', 'where', 'zero_after_length']
 
 def abs(x: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -43,6 +43,16 @@ def atan(x: ArrayLike, *, out: Any = None) -> Array: ...
 def atan2(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
 def atanh(x: ArrayLike, *, out: Any = None) -> Array: ...
+
+def batch_bucket_one_hot(x: ArrayLike, boundaries: ArrayLike, lengths: ArrayLike, *, dtype: DTypeLike = ...) -> Array: ...
+
+def batch_bucketize(x: ArrayLike, boundaries: ArrayLike, columns: ArrayLike, lengths: ArrayLike, *, nan: int | None = None) -> Array: ...
+
+def batch_dense_to_sparse(dense: ArrayLike, indices: ArrayLike, lengths: ArrayLike) -> Array: ...
+
+def batch_one_hot(x: ArrayLike, values: ArrayLike, lengths: ArrayLike, *, dtype: DTypeLike = ...) -> Array: ...
+
+def batch_sparse_to_dense(values: ArrayLike, indices: ArrayLike, lengths: ArrayLike, *, width: int, default: Scalar = 0) -> Array: ...
 
 class BidirectionalGruResult(NamedTuple):
     h: Array
@@ -83,6 +93,8 @@ def boolean_mask_lengths(mask: ArrayLike, lengths: ArrayLike) -> Array: ...
 
 def boolean_unmask(values: collections.abc.Sequence[ArrayLike], mask: collections.abc.Sequence[ArrayLike], *, fill: Scalar | None = None) -> Array: ...
 
+def bucketize(x: ArrayLike, boundaries: ArrayLike, *, nan: int | None = None) -> Array: ...
+
 class BytesToTokensResult(NamedTuple):
     values: Array
     lengths: Array
@@ -111,6 +123,12 @@ def cos(x: ArrayLike, *, out: Any = None) -> Array: ...
 
 def cosh(x: ArrayLike, *, out: Any = None) -> Array: ...
 
+class CrossFeaturesResult(NamedTuple):
+    values: Array
+    lengths: Array
+
+def cross_features(data: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike], *, num_buckets: int, seed: int = 0) -> CrossFeaturesResult: ...
+
 class CtcGreedyDecodeResult(NamedTuple):
     values: Array
     lengths: Array
@@ -124,6 +142,18 @@ class DecodeResult(NamedTuple):
     lengths: Array
 
 def decode(tokens: ArrayLike, lengths: ArrayLike, *, tokenizer: Any, special_tokens: builtins.bool = False) -> DecodeResult: ...
+
+class DenseToIdListResult(NamedTuple):
+    values: Array
+    lengths: Array
+
+def dense_to_id_list(dense: ArrayLike) -> DenseToIdListResult: ...
+
+class DenseToSparseResult(NamedTuple):
+    values: Array
+    indices: Array
+
+def dense_to_sparse(dense: ArrayLike) -> DenseToSparseResult: ...
 
 def dequantize_rowwise(table: ArrayLike, *, bits: int = 8, scale: Literal['float32', 'float16'] | None = None) -> Array: ...
 
@@ -142,6 +172,10 @@ class DropoutSequencesResult(NamedTuple):
     lengths: Array
 
 def dropout_sequences(data: ArrayLike, lengths: ArrayLike, *, ratio: float, replacement: Scalar = 0, seed: int) -> DropoutSequencesResult: ...
+
+def encode(ids: ArrayLike, vocabulary: ArrayLike, *, on_unknown: Literal['zero', 'raise'] = 'zero') -> Array: ...
+
+def encode_strings(data: ArrayLike, lengths: ArrayLike, vocabulary: ArrayLike, *, on_unknown: Literal['zero', 'raise'] = 'zero') -> Array: ...
 
 def equal(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -171,6 +205,10 @@ class FilterSequencesResult(NamedTuple):
 
 def filter_sequences(data: ArrayLike, keep: ArrayLike, lengths: ArrayLike) -> FilterSequencesResult: ...
 
+def find(x: ArrayLike, queries: ArrayLike, *, missing: int = -1) -> Array: ...
+
+def find_duplicates(x: ArrayLike) -> Array: ...
+
 def float16(x: ArrayLike, *, out: Any = None) -> Array: ...
 
 def float32(x: ArrayLike, *, out: Any = None) -> Array: ...
@@ -187,6 +225,8 @@ def gather(data: ArrayLike, indices: ArrayLike, *, wrap: builtins.bool = False, 
 
 def gather_axis(data: ArrayLike, indices: ArrayLike, *, axis: int, wrap: builtins.bool = False) -> Array: ...
 
+def gather_by_key(shards: collections.abc.Sequence[ArrayLike], keys: ArrayLike) -> Array: ...
+
 class GatherPaddingResult(NamedTuple):
     start: Array
     end: Array
@@ -195,11 +235,23 @@ def gather_padding(data: ArrayLike, lengths: ArrayLike, *, before: int = 1, afte
 
 def gather_quantized(table: ArrayLike, indices: ArrayLike, *, bits: int = 8, scale: Literal['float32', 'float16'] | None = None) -> Array: ...
 
+class GatherRangesResult(NamedTuple):
+    values: Array
+    lengths: Array
+
+def gather_ranges(data: ArrayLike, ranges: ArrayLike) -> GatherRangesResult: ...
+
+def gather_ranges_to_dense(data: ArrayLike, ranges: ArrayLike, keys: ArrayLike | None = None, *, lengths: int | collections.abc.Sequence[int], on_mismatch: Literal['zero', 'raise'] = 'zero') -> list[Array]: ...
+
 class GatherSequencesResult(NamedTuple):
     values: Array
     lengths: Array
 
 def gather_sequences(data: ArrayLike, indices: ArrayLike, lengths: ArrayLike, *, out: Any = None) -> GatherSequencesResult: ...
+
+def gather_within(data: ArrayLike, positions: ArrayLike, lengths: ArrayLike, picked: ArrayLike, *, fill: Scalar | None = None) -> Array: ...
+
+def gather_within_padded(data: ArrayLike, positions: ArrayLike, lengths: ArrayLike, *, fill: Scalar | None = None) -> Array: ...
 
 def greater(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -210,6 +262,10 @@ class GruResult(NamedTuple):
     h_last: Array
 
 def gru(x: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, bias_ih: ArrayLike | None = None, bias_hh: ArrayLike | None = None, h0: ArrayLike | None = None, *, linear_before_reset: builtins.bool = True, reverse: builtins.bool = False) -> GruResult: ...
+
+def hash_indices(x: ArrayLike, *, num_buckets: int, seed: int = 0, method: Literal['splitmix', 'caffe2'] = 'splitmix') -> Array: ...
+
+def hash_strings(data: ArrayLike, lengths: ArrayLike, *, num_buckets: int, seed: int = 0) -> Array: ...
 
 def int16(x: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -228,6 +284,37 @@ def interleave(data: collections.abc.Sequence[ArrayLike], lengths: collections.a
 def isfinite(x: ArrayLike, *, out: Any = None) -> Array: ...
 
 def isnan(x: ArrayLike, *, out: Any = None) -> Array: ...
+
+def key_split(keys: ArrayLike, *, num_keys: int) -> list[Array]: ...
+
+class KeyedConcatResult(NamedTuple):
+    values: Array
+    lengths: Array
+    keys: Array
+    counts: Array
+
+def keyed_concat(data: collections.abc.Sequence[ArrayLike], keys: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike], counts: collections.abc.Sequence[ArrayLike]) -> KeyedConcatResult: ...
+
+class KeyedPermuteResult(NamedTuple):
+    values: Array
+    lengths: Array
+    keys: Array
+
+def keyed_permute(data: ArrayLike, keys: ArrayLike, lengths: ArrayLike, counts: ArrayLike, *, names: int | collections.abc.Sequence[int]) -> KeyedPermuteResult: ...
+
+class KeyedSelectResult(NamedTuple):
+    values: Array
+    lengths: Array
+    keys: Array
+    counts: Array
+
+def keyed_select(data: ArrayLike, keys: ArrayLike, lengths: ArrayLike, counts: ArrayLike, *, names: int | collections.abc.Sequence[int]) -> KeyedSelectResult: ...
+
+class KeyedSplitResult(NamedTuple):
+    values: list[Array]
+    lengths: list[Array]
+
+def keyed_split(data: ArrayLike, keys: ArrayLike, lengths: ArrayLike, counts: ArrayLike, *, names: int | collections.abc.Sequence[int], duplicates: Literal['raise', 'join'] = 'raise') -> KeyedSplitResult: ...
 
 def layer_norm(x: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | None = None, *, epsilon: float = 1e-05) -> Array: ...
 
@@ -330,9 +417,72 @@ class MaskSequencesResult(NamedTuple):
 
 def mask_sequences(data: ArrayLike, mask: ArrayLike, lengths: ArrayLike) -> MaskSequencesResult: ...
 
+def match_names(data: ArrayLike, lengths: ArrayLike, *, names: Any) -> Array: ...
+
 def matmul(a: ArrayLike, b: ArrayLike) -> Array: ...
 
 def maximum(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
+
+class MergeDenseFeaturesResult(NamedTuple):
+    values: Array
+    lengths: Array
+    keys: Array
+
+def merge_dense_features(data: ArrayLike, presence: ArrayLike, *, feature_ids: int | collections.abc.Sequence[int]) -> MergeDenseFeaturesResult: ...
+
+class MergeIdListsResult(NamedTuple):
+    values: Array
+    lengths: Array
+
+def merge_id_lists(data: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike]) -> MergeIdListsResult: ...
+
+class MergeListFeaturesResult(NamedTuple):
+    values: Array
+    lengths: Array
+    keys: Array
+    counts: Array
+
+def merge_list_features(data: collections.abc.Sequence[ArrayLike], presence: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike], *, feature_ids: int | collections.abc.Sequence[int]) -> MergeListFeaturesResult: ...
+
+class MergeMapFeaturesResult(NamedTuple):
+    values: Array
+    lengths: Array
+    value_keys: Array
+    keys: Array
+    counts: Array
+
+def merge_map_features(data: collections.abc.Sequence[ArrayLike], value_keys: collections.abc.Sequence[ArrayLike], presence: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike], *, feature_ids: int | collections.abc.Sequence[int]) -> MergeMapFeaturesResult: ...
+
+class MergeMultiListFeaturesResult(NamedTuple):
+    values: Array
+    lengths: Array
+    keys: Array
+    counts: Array
+
+def merge_multi_list_features(data: collections.abc.Sequence[ArrayLike], keys: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike], counts: collections.abc.Sequence[ArrayLike]) -> MergeMultiListFeaturesResult: ...
+
+class MergeMultiMapFeaturesResult(NamedTuple):
+    values: Array
+    lengths: Array
+    value_keys: Array
+    keys: Array
+    counts: Array
+
+def merge_multi_map_features(data: collections.abc.Sequence[ArrayLike], value_keys: collections.abc.Sequence[ArrayLike], keys: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike], counts: collections.abc.Sequence[ArrayLike]) -> MergeMultiMapFeaturesResult: ...
+
+class MergeMultiScalarFeaturesResult(NamedTuple):
+    values: Array
+    lengths: Array
+    keys: Array
+
+def merge_multi_scalar_features(data: collections.abc.Sequence[ArrayLike], keys: collections.abc.Sequence[ArrayLike], lengths: collections.abc.Sequence[ArrayLike]) -> MergeMultiScalarFeaturesResult: ...
+
+class MergeScalarFeaturesResult(NamedTuple):
+    values: Array
+    lengths: Array
+    keys: Array
+
+def merge_scalar_features(data: collections.abc.Sequence[ArrayLike], presence: collections.abc.Sequence[ArrayLike], *, feature_ids: int | collections.abc.Sequence[int]) -> MergeScalarFeaturesResult: ...
 
 def minimum(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -353,6 +503,8 @@ def normalize_within(data: ArrayLike, lengths: ArrayLike, *, norm: Literal['l1',
 def not_equal(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
 def offsets_to_lengths(offsets: ArrayLike) -> Array: ...
+
+def one_hot(x: ArrayLike, *, width: int, dtype: DTypeLike = ...) -> Array: ...
 
 def pack_by_time(data: ArrayLike, lengths: ArrayLike, *, max_length: int | None = None, value: Scalar = 0, out: Any = None) -> Array: ...
 
@@ -389,6 +541,14 @@ def pad_empty(data: ArrayLike, lengths: ArrayLike, *, value: Scalar = 0) -> PadE
 
 def pad_lengths(data: ArrayLike, lengths: ArrayLike, *, target_length: int, value: Scalar = 0) -> Array: ...
 
+def partition(data: ArrayLike, keys: ArrayLike, *, parts: int) -> list[Array]: ...
+
+class PartitionSequencesResult(NamedTuple):
+    values: list[Array]
+    lengths: list[Array]
+
+def partition_sequences(data: ArrayLike, keys: ArrayLike, lengths: ArrayLike, *, parts: int) -> PartitionSequencesResult: ...
+
 def pow(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
 class PrependTokenResult(NamedTuple):
@@ -409,6 +569,12 @@ def reduce_mean(x: ArrayLike, *, axes: int | collections.abc.Sequence[int] | Non
 
 def reduce_sum(x: ArrayLike, *, axes: int | collections.abc.Sequence[int] | None = None, keepdims: builtins.bool = False, empty: Scalar = 0) -> Array: ...
 
+class RegroupResult(NamedTuple):
+    values: list[Array]
+    lengths: list[Array]
+
+def regroup(data: ArrayLike, keys: ArrayLike, lengths: ArrayLike, counts: ArrayLike, *, groups: Any, duplicates: Literal['raise', 'join'] = 'raise') -> RegroupResult: ...
+
 def relu(x: ArrayLike, *, out: Any = None) -> Array: ...
 
 def remainder(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
@@ -418,6 +584,8 @@ class RemovePaddingResult(NamedTuple):
     lengths: Array
 
 def remove_padding(data: ArrayLike, lengths: ArrayLike, *, before: int = 1, after: int | None = None) -> RemovePaddingResult: ...
+
+def remove_rows(data: ArrayLike, indices: ArrayLike) -> Array: ...
 
 class RepeatSequencesResult(NamedTuple):
     values: Array
@@ -460,6 +628,8 @@ def scatter_sequences(x: ArrayLike, updates: ArrayLike, indices: ArrayLike, leng
 def segment_ids_to_lengths(ids: ArrayLike, *, num_segments: int | None = None) -> Array: ...
 
 def segment_ids_to_ranges(ids: ArrayLike, *, num_segments: int | None = None) -> Array: ...
+
+def segment_one_hot(indices: ArrayLike, lengths: ArrayLike, *, width: int, dtype: DTypeLike = ...) -> Array: ...
 
 def sequence_mask(x: ArrayLike, bounds: ArrayLike | None = None, *, mode: Literal['sequence', 'window', 'upper', 'lower', 'upper_diagonal', 'lower_diagonal'], axis: int = 1, batch: int | None = None, repeat_from_axis: int | None = None, radius: int = 10, fill: Scalar | None = None) -> Array: ...
 
@@ -533,6 +703,14 @@ def sparse_sorted_segment_sum(table: ArrayLike, indices: ArrayLike, ids: ArrayLi
 
 def sparse_sorted_segment_weighted_sum(table: ArrayLike, weights: ArrayLike, indices: ArrayLike, ids: ArrayLike) -> Array: ...
 
+def sparse_to_dense(values: ArrayLike, indices: ArrayLike, *, num_rows: int | None = None, duplicates: Literal['sum', 'last', 'raise'] = 'sum') -> Array: ...
+
+class SparseToDenseMaskResult(NamedTuple):
+    dense: Array
+    presence: Array
+
+def sparse_to_dense_mask(values: ArrayLike, default: ArrayLike, indices: ArrayLike, lengths: ArrayLike, *, mask: int | collections.abc.Sequence[int]) -> SparseToDenseMaskResult: ...
+
 def sparse_unsorted_segment_mean(table: ArrayLike, indices: ArrayLike, ids: ArrayLike, *, num_segments: int | None = None, empty: Scalar = 0) -> Array: ...
 
 def sparse_unsorted_segment_sum(table: ArrayLike, indices: ArrayLike, ids: ArrayLike, *, num_segments: int | None = None, empty: Scalar = 0) -> Array: ...
@@ -575,7 +753,14 @@ class TokenizeResult(NamedTuple):
     values: Array
     lengths: Array
 
-def tokenize(data: ArrayLike, lengths: ArrayLike, *, tokenizer: Any, special_tokens: builtins.bool = True, errors: Literal['strict', 'replace'] = 'strict') -> TokenizeResult: ...
+def tokenize(data: ArrayLike, lengths: ArrayLike, *, tokenizer: Any, begin: str | None = None, end: str | None = None, special_tokens: builtins.bool = True, errors: Literal['strict', 'replace'] = 'strict') -> TokenizeResult: ...
+
+class TokenizeChatResult(NamedTuple):
+    values: Array
+    lengths: Array
+    labels: Array
+
+def tokenize_chat(content: ArrayLike, role: ArrayLike, content_lengths: ArrayLike, role_lengths: ArrayLike, lengths: ArrayLike, *, tokenizer: Any, roles: str | collections.abc.Sequence[str] = ('system', 'user', 'assistant'), trained: str | collections.abc.Sequence[str] = ('assistant',), turn_start: str | collections.abc.Sequence[str] = ('<|im_start|>{role}\n',), turn_end: str | collections.abc.Sequence[str] = ('<|im_end|>\n',), begin: str | None = None, end: str | None = None, errors: Literal['strict', 'replace'] = 'strict') -> TokenizeChatResult: ...
 
 class TokensToBytesResult(NamedTuple):
     values: Array
@@ -583,7 +768,14 @@ class TokensToBytesResult(NamedTuple):
 
 def tokens_to_bytes(tokens: ArrayLike, lengths: ArrayLike, *, offset: int = 0) -> TokensToBytesResult: ...
 
-def train_tokenizer(data: ArrayLike, lengths: ArrayLike, *, vocabulary_size: int, min_frequency: int = 2, special_tokens: Any = (), errors: Literal['strict', 'replace'] = 'strict') -> Array: ...
+class TopkWithinResult(NamedTuple):
+    values: Array
+    lengths: Array
+    positions: Array
+
+def topk_within(data: ArrayLike, scores: ArrayLike, lengths: ArrayLike, *, k: int) -> TopkWithinResult: ...
+
+def train_tokenizer(data: ArrayLike, lengths: ArrayLike, *, vocabulary_size: int, min_frequency: int = 2, special_tokens: str | collections.abc.Sequence[str] = (), errors: Literal['strict', 'replace'] = 'strict') -> Array: ...
 
 def transpose(x: ArrayLike, *, perm: int | collections.abc.Sequence[int] | None = None) -> Array: ...
 
@@ -608,6 +800,13 @@ def uint32(x: ArrayLike, *, out: Any = None) -> Array: ...
 def uint64(x: ArrayLike, *, out: Any = None) -> Array: ...
 
 def uint8(x: ArrayLike, *, out: Any = None) -> Array: ...
+
+class UniqueResult(NamedTuple):
+    unique: Array
+    inverse: Array
+    counts: Array
+
+def unique(x: ArrayLike) -> UniqueResult: ...
 
 class UniqueWithinResult(NamedTuple):
     values: Array

@@ -9,7 +9,8 @@ from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.bounds import longer_by, never_longer
 from seqflow.ops.shared.scalars import cast_scalar
-from seqflow.ops.shared.slices import starts_of
+from seqflow.ops.shared.slices import int64
+from seqflow.ops.shared.special_tokens import surround
 from seqflow.ops.shared.strings import Errors, from_strings, to_strings
 from seqflow.registry import op
 from seqflow.signature import NonNegative
@@ -51,19 +52,7 @@ def bytes_to_tokens(
     tokens = data.astype(np.int32)
     if offset:
         tokens += np.int32(offset)
-    sizes = lengths.astype(np.int64, copy=False)
-    if begin is None and end is None:
-        return tokens, sizes.copy()
-    longer = sizes + (begin is not None) + (end is not None)
-    ends = kernels.lengths_to_offsets(longer)
-    rows = np.empty(int(ends[-1]), np.int32)
-    first = ends[:-1] + (begin is not None)
-    kernels.move_slices(tokens, starts_of(sizes), sizes, rows, first)
-    if begin is not None:
-        rows[ends[:-1]] = begin
-    if end is not None:
-        rows[ends[1:] - 1] = end
-    return rows, longer
+    return surround(tokens, int64(lengths), begin, end)
 
 
 def _check_offset(offset: int) -> None:

@@ -45,7 +45,8 @@ Carried = Sequence | Array
 """A Sequence where the rows are known to be divided by lengths, else an array."""
 '''
 _INTS = "int | collections.abc.Sequence[int]"
-_TAKEN = {"bool": "builtins.bool", "ints": _INTS, "parts": _INTS}
+_TEXTS = "str | collections.abc.Sequence[str]"
+_TAKEN = {"bool": "builtins.bool", "ints": _INTS, "parts": _INTS, "texts": _TEXTS}
 """The types of attributes whose plain names mean something else in a stub: an op, or our Sequence."""
 
 

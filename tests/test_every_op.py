@@ -32,6 +32,7 @@ BAD_ATTRIBUTES = {
     "float": ["0.5", True, [0.5], 1j],
     "bool": [2, 1, 0.0, "yes", [True]],
     "str": [1, b"x", ["x"]],
+    "texts": [1, b"x", [b"x"], [None], {"x": 1}],
     "choice": ["", "no such choice", 1, b"right", ["right"], np.array(["right", "left"])],
     "scalar": ["x", [1], {}, np.array([1, 2])],
     "dtype": ["no such dtype", "U3", object, 5, ["int8"]],

@@ -1,11 +1,13 @@
 """Example scripts run; the example jobs have their tests beside those of jobs."""
 
+import json
 import runpy
 import tomllib
 from pathlib import Path
 
 import pytest
 
+ARGUMENTS = {"make_conversations": ["conversations.parquet", str(Path(json.__file__).parent)]}
 EXAMPLES = Path(__file__).parents[1] / "examples"
 MODULES = {
     name for job in EXAMPLES.glob("*.toml") for name in tomllib.loads(job.read_text()).get("imports", [])
@@ -14,6 +16,8 @@ SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.stem not in MODU
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
-def test_a_script_runs(path, capsys):
+def test_a_script_runs(path, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [str(path), *ARGUMENTS.get(path.stem, ())])
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out

@@ -1,6 +1,6 @@
 """Strings between their two forms: uint8 values with lengths, and Arrow's arrays of strings."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -14,8 +14,16 @@ Errors = Literal["strict", "replace"]
 """What to do about bytes that are not UTF-8: raise OpError, or put U+FFFD in their place."""
 
 
-def to_strings(data: Array, lengths: Array, errors: Errors = "strict") -> Any:
-    """A `pyarrow.LargeStringArray` over the bytes of `data`, which are checked to be UTF-8."""
+def to_strings(
+    data: Array,
+    lengths: Array,
+    errors: Errors = "strict",
+    place: Callable[[int], str] = "sequence {}".format,
+) -> Any:
+    """A `pyarrow.LargeStringArray` over the bytes of `data`, which are checked to be UTF-8.
+
+    `place` is what an error calls the sequence with a number.
+    """
     import pyarrow as pa
 
     offsets = kernels.lengths_to_offsets(lengths)
@@ -25,7 +33,7 @@ def to_strings(data: Array, lengths: Array, errors: Errors = "strict") -> Any:
         strings.validate(full=True)
     except pa.ArrowInvalid:
         if errors == "strict":
-            raise _not_utf8(data, offsets) from None
+            raise _not_utf8(data, offsets, place) from None
         texts = [text.decode(errors="replace") for text in _pieces(data, offsets)]
         return pa.array(texts, pa.large_string())
     return strings
@@ -55,7 +63,7 @@ def _pieces(data: Array, offsets: Array) -> Iterator[bytes]:
     return (flat[start:end] for start, end in pairwise(ends))
 
 
-def _not_utf8(data: Array, offsets: Array) -> OpError:
+def _not_utf8(data: Array, offsets: Array, place: Callable[[int], str]) -> OpError:
     """The error for the first sequence that is not UTF-8."""
     for i, text in enumerate(_pieces(data, offsets)):
         try:
@@ -63,7 +71,7 @@ def _not_utf8(data: Array, offsets: Array) -> OpError:
         except UnicodeDecodeError as error:
             byte = text[error.start]
             return OpError(
-                f"sequence {i} is not UTF-8: byte {error.start} is 0x{byte:02x} ({error.reason})\n"
+                f"{place(i)} is not UTF-8: byte {error.start} is 0x{byte:02x} ({error.reason})\n"
                 "  errors='replace' puts U+FFFD in the place of such bytes"
             )
     return OpError("data is not UTF-8")

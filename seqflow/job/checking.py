@@ -71,7 +71,7 @@ def check(job: Job) -> Check:
 
 def _check_output(job: Job, loader: Loader) -> None:
     """JobError where the output could not be written, or its columns are not those of the batches."""
-    check_targets(job, loader.source)
+    check_targets(job, loader)
     settings = job.output
     if settings.path is None:  # the run may be given one
         return

@@ -28,7 +28,9 @@ class Job:
     batch: BatchPlan = field(default_factory=lambda: Rows(256))
     net: NetSection = field(default_factory=NetSection)
     constants: Mapping[str, str] = field(default_factory=dict)
-    """Tensors the nets read: `.npy` files, memory-mapped, and what `Vocabulary.save` wrote as `.arrow`."""
+    """Tensors the nets read: `.npy` files, memory-mapped, what `Vocabulary.save` wrote as `.arrow`, and the bytes of
+    `.json` and `.txt` files, such as tokenizers.
+    """
     output: OutputSection = field(default_factory=OutputSection)
     bad_rows: BadRows = field(default_factory=BadRows)
     imports: tuple[str, ...] = ()

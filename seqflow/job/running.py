@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import resource
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -23,6 +23,9 @@ from seqflow.loader import Loader, Stats
 from seqflow.net import Net
 from seqflow.output import open_output
 from seqflow.vocabulary import Vocabulary
+
+BYTES_SUFFIXES = (".json", ".txt")
+"""Constants from files with these suffixes are the bytes of the file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +58,7 @@ def run(job: Job, progress: Progress | None = None) -> Report:
     """
     started = perf_counter()
     loader = open_loader(job)
-    check_targets(job, loader.source)
+    check_targets(job, loader)
     settings = job.output
     with open_output(
         settings.path, settings.kind, settings.columns, settings.compression, settings.threads
@@ -86,19 +89,20 @@ def run(job: Job, progress: Progress | None = None) -> Report:
 def open_loader(job: Job) -> Loader:
     """The loader a job describes, its modules imported first."""
     import_modules(job.imports, job.folder)
+    constants = {
+        name: _constant(name, file, job.source.memory_map is not False)
+        for name, file in job.constants.items()
+    }
     source = {field.name: getattr(job.source, field.name) for field in fields(job.source)}
     paths = source.pop("paths")
     if job.source.batch_bytes is not None:
         source["batch_bytes"] = parse_bytes(job.source.batch_bytes)
     return Loader(
         paths if isinstance(paths, str) else list(paths),
-        prepare=_net(job.prepare, "prepare", job.folder),
-        net=_net(job.net, "net", job.folder),
+        prepare=_net(job.prepare, "prepare", job.folder, constants),
+        net=_net(job.net, "net", job.folder, constants),
         batch=job.batch,
-        constants={
-            name: _constant(name, file, job.source.memory_map is not False)
-            for name, file in job.constants.items()
-        },
+        constants=constants,
         window=job.order.window,
         memory=job.order.memory,
         bad_rows=job.bad_rows,
@@ -133,7 +137,7 @@ def _on_path(folder: Path) -> Iterator[None]:
         sys.path.remove(entry)
 
 
-def _net(transform: NetSection, section: str, folder: Path) -> Net | None:
+def _net(transform: NetSection, section: str, folder: Path, constants: Mapping[str, Any]) -> Net | None:
     text = transform.net
     try:
         if transform.file is not None:
@@ -141,7 +145,7 @@ def _net(transform: NetSection, section: str, folder: Path) -> Net | None:
         if text is None:
             return None
         net = Net(text, folder=folder)
-        net.require_files()
+        net.check_files(constants)
         return net
     except (OSError, UnicodeDecodeError) as error:
         raise JobError(f"{section}.file: cannot read {transform.file!r}: {error}") from None
@@ -151,6 +155,12 @@ def _net(transform: NetSection, section: str, folder: Path) -> Net | None:
 
 
 def _constant(name: str, file: str, memory_map: bool) -> np.ndarray[Any, Any]:
+    """The array in a `.npy` file, a vocabulary, or the bytes of a file that ends as text does."""
+    if Path(file).suffix.lower() in BYTES_SUFFIXES:
+        try:
+            return np.fromfile(file, np.uint8)
+        except OSError as error:
+            raise JobError(f"constants.{name}: cannot read {file}: {error.strerror}") from None
     if file.endswith(".arrow"):
         try:
             return Vocabulary.load(file).freeze().table

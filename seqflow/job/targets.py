@@ -7,14 +7,16 @@ from pathlib import Path
 
 from seqflow.errors import JobError
 from seqflow.job.job import Job
+from seqflow.loader import Loader
+from seqflow.net import Net
 from seqflow.output.overwriting import overwritten
-from seqflow.providers import Provider
 
 
-def check_targets(job: Job, source: Provider) -> None:
+def check_targets(job: Job, loader: Loader) -> None:
     """JobError where the run would write over a file it reads, or two outputs over each other."""
     nets = [section.file for section in (job.prepare, job.net) if section.file is not None]
-    inputs = [*sorted(source.files), *job.constants.values(), *nets]
+    named = [file for net in (loader.prepare, loader.net) if isinstance(net, Net) for file in net.files]
+    inputs = [*sorted(loader.source.files), *job.constants.values(), *nets, *named]
     output = (
         None if job.output.path is None or job.output.kind == "none" else Path(job.output.path).expanduser()
     )

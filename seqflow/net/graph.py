@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from seqflow.errors import NetError, nearest
+from seqflow.errors import NetError, OpError, nearest
 from seqflow.net.inference import NetInference, infer_net
 from seqflow.net.lexer import fail
 from seqflow.net.lowering import Lowered, lower
 from seqflow.net.parser import parse
 from seqflow.net.step import Step
-from seqflow.net.syntax import Place, Reference, references
+from seqflow.net.syntax import Place, Reference
 from seqflow.shape import DimensionLike
 from seqflow.tensor import TensorSpec
 
@@ -98,7 +98,7 @@ class Net:
     @cached_property
     def _places(self) -> dict[str, Place]:
         """Where each tensor is first read."""
-        read = [one for step in self.steps for operand in step.inputs.values() for one in references(operand)]
+        read = [one for step in self.steps for one in step.references]
         return {reference.name: reference.place for reference in reversed([*read, *self._returned_names])}
 
     def bind(self, **constants: Any) -> "Net":
@@ -112,14 +112,33 @@ class Net:
         consumed = {name for step in self.steps for name in step.uses}
         return (*(name for name in available if name not in consumed), *self.assigned)
 
-    def require_files(self) -> None:
-        """NetError, with a caret, where the net names a file that is not there."""
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The paths of the files that its text names."""
+        return tuple(path for step in self.steps for _, path in _paths(step))
+
+    def check_files(self, constants: Mapping[str, Any] | None = None) -> None:
+        """NetError, with a caret, where a file that the net names is missing, or is not what its op needs.
+
+        `constants` are those that will be bound; one of them may hold the content of a file.
+        """
+        known = {**self.constants, **(constants or {})}
         for step in self.steps:
-            for attribute in step.op.attributes:
-                path = step.attributes[attribute.name] if attribute.names_file else None
-                if isinstance(path, str) and not os.path.isfile(path):
-                    message = f"{step.op.name}: {attribute.name}: there is no file {path!r}"
-                    fail(self.text, step.value.place, message)
+            for name, path in _paths(step):
+                if not os.path.isfile(path):
+                    fail(self.text, step.value.place, f"{step.op.name}: {name}: there is no file {path!r}")
+            attributes = {
+                name: known.get(value.name) if isinstance(value, Reference) else value
+                for name, value in step.attributes.items()
+            }
+            given = [attributes[one.name] for one in step.op.attributes if one.names_file]
+            if step.op.files is None or any(value is None for value in given):
+                continue
+            try:
+                step.op.files(attributes)
+            except OpError as error:
+                message, _, advice = str(error).partition("\n  ")
+                fail(self.text, step.value.place, f"{step.op.name}: {message}", advice)
 
     def infer(
         self, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None
@@ -148,7 +167,7 @@ class Net:
         """NetError where a group of results is used as if it were one tensor."""
         groups = {name.rsplit(".", i)[0] for name in self.assigned for i in range(1, name.count(".") + 1)}
         groups -= set(self.assigned)
-        used = [one for step in self.steps for operand in step.inputs.values() for one in references(operand)]
+        used = [one for step in self.steps for one in step.references]
         for reference in (*used, *(lowered.returned or ())):
             if reference.name in groups:
                 members = ", ".join(name for name in self.assigned if name.startswith(f"{reference.name}."))
@@ -165,6 +184,12 @@ class Net:
 
     def __repr__(self) -> str:
         return f"Net({str(self)!r})"
+
+
+def _paths(step: Step) -> list[tuple[str, str]]:
+    """The attributes of a step that are paths of files, with the paths."""
+    named = [attribute.name for attribute in step.op.attributes if attribute.names_file]
+    return [(name, path) for name in named if isinstance(path := step.attributes[name], str)]
 
 
 class _FileOfArray(NamedTuple):

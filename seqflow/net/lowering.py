@@ -194,7 +194,7 @@ class _Lowering:
             self.fail(call.place, message, advice)
 
     def attributes(self, call: Call, op: OpDef) -> dict[str, Any]:
-        """All attributes of a call, checked, including defaults."""
+        """All attributes of a call, checked, including defaults. A tensor may hold what is in a file."""
         known = {attribute.name: attribute for attribute in op.attributes}
         names = [argument.name for argument in op.signature.input_arguments]
         found: dict[str, Any] = {}
@@ -204,6 +204,9 @@ class _Lowering:
             if name not in known:
                 guess = nearest(name, [*names, *known])
                 self.fail(operand.place, f"{op.name} takes no {name!r}{guess}", str(op.signature))
+            if known[name].names_file and isinstance(operand, Reference):
+                found[name] = operand
+                continue
             if not isinstance(operand, Constant):
                 self.fail(operand.place, f"{op.name}: {name} is {operand}, expected a literal")
             try:

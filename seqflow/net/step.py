@@ -20,7 +20,10 @@ class Step:
     op: OpDef
     inputs: Mapping[str, Input]
     attributes: Mapping[str, Any]
-    """All attributes of the op, checked, with defaults where the net says nothing."""
+    """All attributes of the op, checked, with defaults where the net says nothing.
+
+    A Reference is the name of the tensor that holds the content of a file.
+    """
     results: tuple[str, ...]
     """The names of the tensors of its outputs."""
     value: Call | Formula
@@ -36,7 +39,13 @@ class Step:
     @property
     def uses(self) -> tuple[str, ...]:
         """The tensors it reads."""
-        return tuple(name.name for operand in self.inputs.values() for name in references(operand))
+        return tuple(one.name for one in self.references)
+
+    @property
+    def references(self) -> list[Reference]:
+        """The names of the tensors it reads, where they are used."""
+        contents = [value for value in self.attributes.values() if isinstance(value, Reference)]
+        return [one for operand in (*self.inputs.values(), *contents) for one in references(operand)]
 
     @property
     def line(self) -> int:
@@ -57,12 +66,16 @@ def compute(step: Step, tensors: Mapping[str, Any]) -> list[Any]:
         name: each(operand, lambda one: one.value if isinstance(one, Constant) else tensors[one.name])
         for name, operand in step.inputs.items()
     }
+    attributes = {
+        name: tensors[value.name] if isinstance(value, Reference) else value
+        for name, value in step.attributes.items()
+    }
     try:
         if step.op.variadic:
             (operands,) = inputs.values()
-            result = step.op.call(*operands, **step.attributes)
+            result = step.op.call(*operands, **attributes)
         else:
-            result = step.op.call(**inputs, **step.attributes)
+            result = step.op.call(**inputs, **attributes)
     except Exception as error:
         error.add_note(step.note({name: shown(value) for name, value in inputs.items()}))
         raise

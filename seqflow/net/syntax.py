@@ -1,6 +1,6 @@
 """The syntax tree of a net: statements and their operands."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from seqflow.expression import Expression
@@ -19,7 +19,7 @@ class Reference:
     """A tensor's name where it is used."""
 
     name: str
-    place: Place
+    place: Place = field(compare=False)
 
     def __str__(self) -> str:
         return self.name

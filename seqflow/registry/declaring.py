@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from seqflow.errors import OpError
 from seqflow.registry.calling import compile_call
-from seqflow.registry.definition import OpDef, ShapeFunction, family_of
+from seqflow.registry.definition import FileCheck, OpDef, ShapeFunction, family_of
 from seqflow.registry.description import help_text
 from seqflow.registry.lookup import get, register
 from seqflow.signature import Signature, parse, read_attributes
@@ -22,6 +22,7 @@ def op(
     caffe2: str | None = None,
     same: tuple[str, str] | None = None,
     shape: ShapeFunction | None = None,
+    files: FileCheck | None = None,
     random: str | None = None,
     **claims: Any,
 ) -> Callable[[F], F]:
@@ -29,7 +30,8 @@ def op(
 
     Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. `caffe2`
     names the operator it comes from, or several, separated by commas; `same` two lengths inputs that it declares
-    to be equal; `shape` is a shape function for what the signature cannot say; `random` the attribute that seeds
+    to be equal; `shape` is a shape function for what the signature cannot say; `files` takes the attributes, reads
+    the files among them, and raises what every call with them would raise; `random` is the attribute that seeds
     its random numbers, into which a run may mix a number of its own. All other keywords are its claims:
     `depends`, `defines`, `rows`, `steps`, `describes`, `inverse`, `pure` (see `seqflow.signature.claims`).
 
@@ -41,7 +43,7 @@ def op(
         read = parse(signature)
         claimed = read_claims(function.__name__, read, look_up=get, **claims)
         definition = _define(
-            function, read, caffe2=caffe2, same=same, shape=shape, random=random, claims=claimed
+            function, read, caffe2=caffe2, same=same, shape=shape, files=files, random=random, claims=claimed
         )
         if random is not None and random not in {attribute.name for attribute in definition.attributes}:
             raise OpError(f"{definition.name}: random = {random!r} is none of its attributes")

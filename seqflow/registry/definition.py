@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # inference is imported when it is asked for: calling ops doe
     from seqflow.signature.specs import Names, Specs
 
 ShapeFunction = Callable[["InferenceContext"], None]
+FileCheck = Callable[[Mapping[str, Any]], None]
 
 
 def family_of(function: Callable[..., Any]) -> str | None:
@@ -46,6 +47,8 @@ class OpDef:
     """Two lengths inputs that the op declares to be equal, and so the rows they describe."""
     shape: ShapeFunction | None = None
     """What the signature cannot say of the outputs' shapes; it finds what the signature says set already."""
+    files: FileCheck | None = None
+    """Reads the files that its attributes name; OpError where one is not what the op needs."""
     variadic: bool = False
     """It takes its one list of inputs as `*args`."""
     random: str | None = None

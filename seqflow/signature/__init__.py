@@ -11,6 +11,7 @@ from seqflow.signature.attributes import (
     Positive,
     Scalar,
     Sizes,
+    Texts,
     read_attributes,
 )
 from seqflow.signature.language import Argument, Repeated, Signature, parse
@@ -18,6 +19,6 @@ from seqflow.signature.rows import Described, OwnRows, RowSpace
 
 __all__ = [
     "Argument", "Attribute", "CountOrSizes", "Described", "Dtype", "File", "Ints", "NonNegative", "Positive",
-    "Repeated", "RowSpace", "OwnRows", "Scalar", "Signature", "Sizes", "bind", "fast_condition",
-    "parse", "read_attributes",
+    "Repeated", "RowSpace", "OwnRows", "Scalar", "Signature", "Sizes", "Texts", "bind",
+    "fast_condition", "parse", "read_attributes",
 ]  # fmt: skip

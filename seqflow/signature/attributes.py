@@ -10,6 +10,7 @@ Their annotations say what they take, and one declaration serves the check, the 
     repeats: Sizes                     the same, each 0 or more
     parts: CountOrSizes                how many, or a list of the size of each
     dtype: Dtype                       a dtype or its name
+    roles: Texts                       a text or a list of texts, as a tuple
     tokenizer: File                    a path, relative to the job in the nets of a job, or what the op takes for it
 """
 
@@ -36,6 +37,8 @@ Sizes = Annotated[tuple[int, ...], 0]
 """Integers, one or a list of them, each 0 or more."""
 CountOrSizes = Annotated[int, 1] | Annotated[tuple[int, ...], 0]
 """A count, an int of 1 or more, or a list of sizes, as a tuple."""
+Texts = tuple[str, ...]
+"""Texts, one or a list of them."""
 Dtype = np.dtype[Any]
 """The dtype of numbers, bools or times."""
 File = Annotated[Any, "file"]
@@ -46,8 +49,8 @@ Scalar = bool | int | float | np.generic
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One keyword-only parameter. `kind` is int, ints, parts, float, bool, str, choice, scalar, dtype or object
-    (unchecked).
+    """One keyword-only parameter. `kind` is int, ints, parts, float, bool, str, texts, choice, scalar, dtype or
+    object (unchecked).
     """
 
     name: str
@@ -71,6 +74,7 @@ class Attribute:
             "float": "a number",
             "bool": "True or False",
             "str": "text",
+            "texts": "text or a list of texts",
             "choice": " or ".join(map(repr, self.choices)),
             "scalar": "a number",
             "ints": "integers" if self.minimum is None else f"integers, each {self.minimum} or more",
@@ -86,7 +90,7 @@ class Attribute:
         takes = {
             "int": "int", "float": "float", "bool": "bool", "str": "str", "scalar": "Scalar", "object": "Any",
             "ints": "int | Sequence[int]", "parts": "int | Sequence[int]", "dtype": "DTypeLike",
-            "choice": f"Literal[{', '.join(map(repr, self.choices))}]",
+            "choice": f"Literal[{', '.join(map(repr, self.choices))}]", "texts": "str | Sequence[str]",
         }[self.kind]  # fmt: skip
         return f"{takes} | None" if self.optional and self.kind != "object" else takes
 
@@ -99,6 +103,7 @@ class Attribute:
             "float": f"type({name}) is float",
             "bool": f"type({name}) is bool",
             "str": f"type({name}) is str",
+            "texts": f"type({name}) is tuple and set(map(type, {name})) <= {{str}}",
             "choice": f"{name} in {self.choices!r}",
             "scalar": f"type({name}) is int or type({name}) is float",
             "ints": f"type({name}) is tuple and set(map(type, {name})) <= {{int}}"
@@ -123,6 +128,8 @@ class Attribute:
             return self._parts(value)
         if self.kind == "dtype":
             return self._dtype(value)
+        if self.kind == "texts":
+            return self._texts(value)
         if self.kind == "choice":
             if isinstance(value, str) and value in self.choices:
                 return value
@@ -175,6 +182,12 @@ class Attribute:
         if count < 1:
             raise OpError(f"{self.name} is {count}, expected {self.expected}")
         return count
+
+    def _texts(self, value: Any) -> tuple[str, ...]:
+        texts = (value,) if isinstance(value, str) else value
+        if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+            raise self._wrong_type(value)
+        return tuple(map(str, texts))
 
     def _dtype(self, value: Any) -> np.dtype[Any]:
         try:
@@ -238,7 +251,7 @@ def _attribute(name: str, hint: Any, default: Any) -> Attribute:
         base, minimum = typing.get_args(hint)
         return Attribute(name, "int" if base is int else "ints", optional, minimum=minimum, default=default)
     if typing.get_origin(hint) is tuple:
-        return Attribute(name, "ints", optional, default=default)
+        return Attribute(name, "texts" if hint == Texts else "ints", optional, default=default)
     if typing.get_origin(hint) is np.dtype:
         return Attribute(name, "dtype", optional, default=default)
     kind = {int: "int", float: "float", bool: "bool", str: "str"}.get(hint, "object")

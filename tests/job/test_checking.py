@@ -335,6 +335,14 @@ def test_a_check_writes_nothing(source, tmp_path):
 TOKENIZE = "ids, n = tokenize(text.values, text.lengths, tokenizer='{}')\nreturn ids, n"
 
 
+CONSTANT = TOKENIZE.replace("'{}'", "tok")
+
+
+def write_tokenizer(path):
+    words, lengths = np.frombuffer(b"low lower", np.uint8), np.array([3, 6])
+    path.write_bytes(ops.train_tokenizer(words, lengths, vocabulary_size=258).tobytes())
+
+
 @pytest.fixture
 def texts(tmp_path):
     pq.write_table(pa.table({"text": ["low lower", ""]}), tmp_path / "texts.parquet")
@@ -351,10 +359,37 @@ def test_a_tokenizer_that_is_not_there_is_an_error_at_its_place(texts, tmp_path,
     )
 
 
+@pytest.mark.parametrize("content", [b"{}", b"\xff", b""])
+def test_a_tokenizer_that_does_not_parse_is_refused_before_any_row_is_read(texts, tmp_path, content):
+    (tmp_path / "tok.json").write_bytes(content)
+    for net, constants in ((TOKENIZE.format("tok.json"), {}), (CONSTANT, {"tok": "tok.json"})):
+        job = Job.from_dict({"source": texts, "prepare": {"net": net}, "constants": constants}, tmp_path)
+        for command in (check, run):
+            with pytest.raises(NetError, match=r"column 10: tokenize: tokenizer: .* not a tokenizer file: "):
+                command(job)
+
+
+def test_a_special_token_that_the_tokenizer_has_not_is_refused_too(texts, tmp_path):
+    write_tokenizer(tmp_path / "tok.json")
+    net = CONSTANT.replace("=tok", "=tok, end='<eos>'")
+    job = Job.from_dict({"source": texts, "net": {"net": net}, "constants": {"tok": "tok.json"}}, tmp_path)
+    with pytest.raises(
+        NetError, match=r"tokenize: end is '<eos>', expected a special token of the tokenizer"
+    ):
+        check(job)
+
+
+def test_a_constant_may_be_the_content_of_a_file(texts, tmp_path):
+    write_tokenizer(tmp_path / "tok.json")
+    tables = {"source": texts, "constants": {"tok": "tok.json"}, "output": {"path": "out.parquet"}}
+    job = Job.from_dict({**tables, "prepare": {"net": CONSTANT}}, tmp_path)
+    assert str(check(job).prepare.specs["ids"]).startswith("int32{")
+    assert run(job).rows == 2
+    assert pq.read_table(tmp_path / "out.parquet")["ids"].to_pylist() == [[257, 220, 257, 68, 81], []]
+
+
 def test_a_path_in_a_net_is_relative_to_the_job(texts, tmp_path):
-    words, lengths = np.frombuffer(b"low lower", np.uint8), np.array([3, 6])
-    learned = ops.train_tokenizer(words, lengths, vocabulary_size=258)
-    (tmp_path / "tokenizer.json").write_bytes(learned.tobytes())
+    write_tokenizer(tmp_path / "tokenizer.json")
     net = {"net": TOKENIZE.format("tokenizer.json")}
     job = Job.from_dict({"source": texts, "prepare": net, "output": {"path": "out.parquet"}}, tmp_path)
     check(job)

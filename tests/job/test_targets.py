@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
+from seqflow import ops
 from seqflow.errors import JobError, ProviderError
 from seqflow.job import Job, run
 
@@ -52,6 +53,14 @@ def test_constants_and_nets_are_input_too(data: Path) -> None:
         np.save(file, np.zeros((9, 2)))
     net = {"net": "y = gather(table, x.lengths)\nreturn y"}
     refuses(folder, "data", "table.parquet", constants={"table": "table.parquet"}, net=net)
+
+
+def test_the_files_that_a_net_names_are_input_too(data: Path) -> None:
+    pytest.importorskip("tokenizers")
+    learned = ops.train_tokenizer(np.frombuffer(b"low", np.uint8), [3], vocabulary_size=256)
+    (data.parent / "tok.parquet").write_bytes(learned.tobytes())
+    net = {"net": "text, n = decode(x.values, x.lengths, tokenizer='tok.parquet')"}
+    refuses(data.parent, "data", "tok.parquet", net=net)
 
 
 def test_a_folder_beside_the_source_is_fine(data: Path) -> None:

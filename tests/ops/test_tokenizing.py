@@ -144,9 +144,11 @@ def test_text_that_is_not_utf8_is_named_or_replaced():
 def test_a_vocabulary_has_room_for_bytes_and_special_tokens():
     with pytest.raises(sf.OpError, match=r"^train_tokenizer: vocabulary_size is 256, expected 257 or more"):
         ops.train_tokenizer(**LEARNED_FROM, vocabulary_size=256, special_tokens=["<s>"])
-    for bad in ("<s>", [1], None):
+    with pytest.raises(sf.OpError, match=r"^train_tokenizer: special_tokens has an empty text"):
+        ops.train_tokenizer(**LEARNED_FROM, vocabulary_size=300, special_tokens=[""])
+    for bad in (b"<s>", [1], None):
         with pytest.raises(
-            OpTypeError, match=r"^train_tokenizer: special_tokens is .*, expected a list of texts"
+            OpTypeError, match=r"^train_tokenizer: special_tokens is .*, expected text or a list of texts"
         ):
             ops.train_tokenizer(**LEARNED_FROM, vocabulary_size=300, special_tokens=bad)
 
@@ -162,3 +164,36 @@ def test_without_the_package_the_error_says_what_to_install(monkeypatch):
         sf.OpError, match=r"(?s)^tokenize: the package tokenizers is missing.*pip install 'seqflow\[text\]'"
     ):
         ops.tokenize(**LEARNED_FROM, tokenizer="tokenizer.json")
+
+
+def test_special_tokens_are_added_by_name():
+    inputs = text_arrays(["low", ""])
+    plain = ops.tokenize(**inputs, tokenizer=TOKENIZER)
+    tokens = ops.tokenize(**inputs, tokenizer=TOKENIZER, begin="<s>", end="</s>")
+    assert tokens.values.tolist() == [0, *plain.values, 1, 0, 1]
+    assert tokens.lengths.tolist() == (plain.lengths + 2).tolist()
+    assert ops.tokenize(**inputs, tokenizer=TOKENIZER, end="</s>").lengths.tolist()[1] == 1
+
+
+def test_a_special_token_that_the_tokenizer_has_not_is_an_error_with_the_nearest():
+    inputs = text_arrays(["low"])
+    with pytest.raises(sf.OpError) as error:
+        ops.tokenize(**inputs, tokenizer=TOKENIZER, end="/s>")
+    first, second = str(error.value).split("\n")[:2]
+    assert first.startswith(
+        "tokenize: end is '/s>', expected a special token of the tokenizer (did you mean '</s>'?)"
+    )
+    assert second == "  it has '<s>', '</s>'"
+    with pytest.raises(
+        sf.OpError, match="end is 'low', expected a special token"
+    ):  # a token, but not a special one
+        ops.tokenize(**inputs, tokenizer=TOKENIZER, end="low")
+
+
+def test_many_portions_are_tokenised_as_one(monkeypatch):
+    texts = ["new low", "", "é", "lower " * 9] * 5
+    expected = ops.tokenize(**text_arrays(texts), tokenizer=TOKENIZER, end="</s>")
+    monkeypatch.setattr("seqflow.ops.shared.tokenizers._BYTES_AT_ONCE", 10)
+    found = ops.tokenize(**text_arrays(texts), tokenizer=TOKENIZER, end="</s>")
+    assert_same(found.values, expected.values)
+    assert_same(found.lengths, expected.lengths)

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from seqflow.errors import OpError, OpTypeError
-from seqflow.signature import CountOrSizes, Dtype, Ints, NonNegative, Positive, Scalar, Sizes, read_attributes
+from seqflow.signature import (
+    CountOrSizes,
+    Dtype,
+    Ints,
+    NonNegative,
+    Positive,
+    Scalar,
+    Sizes,
+    Texts,
+    read_attributes,
+)
 
 
 def example(
@@ -23,6 +33,7 @@ def example(
     repeats: Sizes = (),
     parts: CountOrSizes = 1,
     dtype: Dtype = np.dtype("float32"),  # noqa: B008
+    roles: Texts = (),
 ): ...
 
 
@@ -34,6 +45,7 @@ def test_kinds_come_from_the_annotations():
     assert kinds == {
         "size": "int", "step": "int", "keep": "choice", "empty": "scalar", "flag": "bool", "power": "float",
         "text": "str", "out": "object", "axes": "ints", "repeats": "ints", "parts": "parts", "dtype": "dtype",
+        "roles": "texts",
     }  # fmt: skip
     assert ATTRIBUTES["size"].required
     assert not ATTRIBUTES["step"].required
@@ -43,6 +55,7 @@ def test_what_fits_is_converted_to_plain_python():
     assert type(ATTRIBUTES["size"].check(np.int32(3))) is int
     assert ATTRIBUTES["step"].check(None) is None
     assert ATTRIBUTES["power"].check(1) == 1.0
+    assert ATTRIBUTES["roles"].check("user") == ATTRIBUTES["roles"].check(["user"]) == ("user",)
     assert ATTRIBUTES["flag"].check(np.True_) is True
 
 
@@ -57,6 +70,7 @@ def test_what_fits_is_converted_to_plain_python():
         ("keep", "heed", OpError, "keep is 'heed', expected 'head' or 'tail' (did you mean 'head'?)"),
         ("keep", 3, OpError, "keep is 3, expected 'head' or 'tail'"),
         ("empty", "x", OpTypeError, "empty is 'x' (str), expected a number"),
+        ("roles", ["a", 1], OpTypeError, "roles is ['a', 1] (list), expected text or a list of texts"),
         ("flag", 1, OpTypeError, "flag is 1 (int), expected True or False"),
         ("power", True, OpTypeError, "power is True (bool), expected a number"),
         ("text", 1, OpTypeError, "text is 1 (int), expected text"),

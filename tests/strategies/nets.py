@@ -233,7 +233,7 @@ class Grown:
 
 def grow(random: Any, statements: int) -> Grown:
     """A net of up to that many statements."""
-    names = [name for name in registry.names() if name not in ("tokenize", "decode")]
+    names = [name for name in registry.names() if name not in ("tokenize", "tokenize_chat", "decode")]
     records = [
         make_record(random, rows) for rows in (0, random.randint(1, MOST_ROWS), random.randint(1, MOST_ROWS))
     ]

@@ -31,10 +31,15 @@ def _trainable(draw: Any, op: Any = None) -> Call:
     return text_arrays(draw(TEXTS)), {"vocabulary_size": draw(st.integers(256, 260))}
 
 
+_NAMES = ("<s>", "</s>", "<|im_start|>", "<|im_end|>")
+
+
 @cache
 def _tokenizer() -> np.ndarray[Any, Any]:
     """A small tokenizer, as `train_tokenizer` gives it."""
-    return registry.get("train_tokenizer").call(**text_arrays(["a B", "aé aé"]), vocabulary_size=258)
+    return registry.get("train_tokenizer").call(
+        **text_arrays(["a B", "aé aé"]), vocabulary_size=262, special_tokens=_NAMES
+    )
 
 
 @st.composite
@@ -49,6 +54,23 @@ def _detokenizable(draw: Any, op: Any = None) -> Call:
     return {"tokens": tokens, "lengths": lengths}, attributes
 
 
+@st.composite
+def _conversations(draw: Any, op: Any = None) -> Call:
+    roles = st.sampled_from(["system", "user", "assistant"])
+    conversations = draw(st.lists(st.lists(st.tuples(roles, TEXTS.map("".join)), max_size=3), max_size=3))
+    turns = [turn for conversation in conversations for turn in conversation]
+    role, content = (text_arrays([turn[i] for turn in turns]) for i in (0, 1))
+    inputs = {
+        "content": content["data"],
+        "role": role["data"],
+        "content_lengths": content["lengths"],
+        "role_lengths": role["lengths"],
+        "lengths": np.array([len(conversation) for conversation in conversations], np.int64),
+    }
+    ends = draw(st.sampled_from([{}, {"begin": "<s>"}, {"end": "</s>"}, {"begin": "<s>", "end": "</s>"}]))
+    return inputs, {"tokenizer": _tokenizer(), **ends}
+
+
 TEXT = {
     "lower": _text,
     "normalize": _text,
@@ -56,4 +78,5 @@ TEXT = {
     "train_tokenizer": _trainable,
     "tokenize": _tokenizable,
     "decode": _detokenizable,
+    "tokenize_chat": _conversations,
 }

@@ -1,0 +1,106 @@
+"""Text for a byte-level BPE, cut where its tokens cannot reach across, so that each distinct piece is encoded once.
+
+GPT-2's expression divides text before the BPE sees it: into letters, digits and other characters, each with the one
+space before them, contractions (`'s`), and white space. In a run of white space the last character is apart from
+those before it where something follows. Whatever matches after such a place does not depend on what is before it, and
+so the ids of a text are those of its pieces. Text repeats itself: in 8 MB of source code, 4 pieces of 100 are new.
+
+A piece ends only between two characters of ASCII, whose classes need no tables of Unicode.
+"""
+
+import json
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.slices import starts_of
+
+MOST_ADDED_TOKENS = 64
+"""Texts are searched for each of these."""
+
+_NONE, _SPACE, _OTHER, _LETTER, _DIGIT = range(5)
+_CLASS = np.full(256, _NONE, np.uint8)
+_CLASS[[9, 10, 11, 12, 13, 32]] = _SPACE
+_CLASS[33:127] = _OTHER
+_CLASS[[byte for byte in range(128) if chr(byte).isalpha()]] = _LETTER
+_CLASS[[byte for byte in range(128) if chr(byte).isdigit()]] = _DIGIT
+_LEFT = _CLASS.copy()
+"""The class of the character before a cut; after an apostrophe there is none, since it may begin a contraction."""
+_LEFT[ord("'")] = _NONE
+
+
+def has_pieces(tokenizer: Any, special_tokens: bool) -> bool:
+    """Whether the ids of a text are those of its pieces, one after another."""
+    before = tokenizer.pre_tokenizer
+    if before is None or tokenizer.normalizer is not None or tokenizer.truncation is not None:
+        return False
+    settings = json.loads(before.__getstate__())
+    is_gpt2 = (settings.get("type"), settings.get("add_prefix_space"), settings.get("use_regex", True)) == (
+        "ByteLevel", False, True,
+    )  # fmt: skip
+    is_plain_bpe = type(tokenizer.model).__name__ == "BPE" and not tokenizer.model.dropout
+    adds = special_tokens and tokenizer.num_special_tokens_to_add(False) > 0
+    few = len(tokenizer.get_added_tokens_decoder()) <= MOST_ADDED_TOKENS
+    return is_gpt2 and is_plain_bpe and not adds and few
+
+
+def encode_pieces(tokenizer: Any, strings: Any) -> tuple[Array, Array]:
+    """The ids of all strings of an Arrow array, and how many each has."""
+    import pyarrow as pa
+
+    offsets, data = _buffers(strings)
+    limits = np.flatnonzero(_cuts(data, offsets, _with_added_tokens(tokenizer, strings)))
+    buffers = [None, pa.py_buffer(limits), pa.py_buffer(data)]
+    pieces = pa.Array.from_buffers(pa.large_string(), max(len(limits) - 1, 0), buffers).dictionary_encode()
+    texts = pieces.dictionary.to_pylist()
+    ids, counts = ids_of(tokenizer.encode_batch_fast(texts, add_special_tokens=False))
+    which = pieces.indices.to_numpy()
+    sizes = counts[which]
+    ends = kernels.lengths_to_offsets(sizes)
+    tokens = np.empty(int(ends[-1]), np.int32)
+    kernels.move_slices(ids, starts_of(counts)[which], sizes, tokens, ends[:-1])
+    return tokens, np.diff(ends[np.searchsorted(limits, offsets)])
+
+
+def ids_of(encodings: list[Any]) -> tuple[Array, Array]:
+    """The ids of all encodings, and how many each has."""
+    found = [encoding.ids for encoding in encodings]
+    counts = np.fromiter(map(len, found), np.int64, len(found))
+    return np.fromiter(chain.from_iterable(found), np.int32, int(counts.sum())), counts
+
+
+def _cuts(data: Array, offsets: Array, whole: Array) -> Array:
+    """Whether a piece begins at each byte, and after the last; strings that are `whole` are one piece."""
+    right, left = _CLASS[data], _LEFT[data]
+    cuts = np.zeros(len(data) + 1, np.bool_)
+    if len(data) > 1:
+        follows = right[1:] > _SPACE
+        cuts[1:-1] = follows & (left[:-1] > _SPACE) & (left[:-1] != right[1:])
+        cuts[:-2] |= follows & (right[:-1] == _SPACE)
+        cuts[np.maximum(offsets[1:-1] - 1, 0)] = False  # what follows a string is in another one
+    for start, stop in zip(offsets[:-1][whole], offsets[1:][whole], strict=True):
+        cuts[start:stop] = False
+    cuts[offsets] = True
+    return cuts
+
+
+def _with_added_tokens(tokenizer: Any, strings: Any) -> Array:
+    """Whether each string has a token that the tokenizer looks for before it divides the text."""
+    import pyarrow.compute as pc
+
+    found = np.zeros(len(strings), np.bool_)
+    for token in tokenizer.get_added_tokens_decoder().values():
+        found |= pc.match_substring(strings, token.content).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _buffers(strings: Any) -> tuple[Array, Array]:
+    """Offsets from 0, and the bytes they are of."""
+    _, offset_buffer, value_buffer = strings.buffers()
+    offsets = np.frombuffer(offset_buffer, np.int64)[strings.offset : strings.offset + len(strings) + 1]
+    if value_buffer is None or offsets[0] == offsets[-1]:
+        return offsets - offsets[0], np.empty(0, np.uint8)
+    return offsets - offsets[0], np.frombuffer(value_buffer, np.uint8)[offsets[0] : offsets[-1]]

@@ -1,0 +1,162 @@
+"""Hugging Face tokenizers (the package tokenizers): loaded, learned, and run on many texts at once."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from seqflow.errors import OpError, OpTypeError, nearest
+from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.distinct_pieces import encode_pieces, has_pieces, ids_of
+
+_BYTES_AT_ONCE = 1 << 23
+"""How much text is in Python strings and encodings at a time."""
+
+
+def tokenizer_of(given: Any, *, literal: bool = False) -> Any:
+    """The Tokenizer that an attribute stands for: itself, a file, or the content of a file.
+
+    One that is `literal` takes the name of a special token in a text for what it is, text.
+    """
+    tokenizers = _package()
+    if isinstance(given, tokenizers.Tokenizer):
+        return _load(given.to_str().encode(), "it is", True) if literal else given
+    if isinstance(given, (str, os.PathLike)):
+        return _load_file(Path(given), literal)
+    if isinstance(given, np.ndarray) and given.dtype == np.uint8:
+        return _load(given.tobytes(), "its bytes are", literal)
+    raise OpTypeError(
+        f"tokenizer is {type(given).__name__}, expected a path, a Tokenizer, or what train_tokenizer gives"
+    )
+
+
+def encoder_of(given: Any, *, literal: bool = False) -> Any:
+    """The same, for text to ids; OpError for a Tokenizer that pads."""
+    encoder = tokenizer_of(given, literal=literal)
+    if encoder.padding is not None:
+        raise OpError("tokenizer pads its output\n  call its no_padding() first; `pad` pads")
+    return encoder
+
+
+def special_id(tokenizer: Any, attribute: str, name: str | None) -> int | None:
+    """The id of the special token that an attribute names; OpError where the tokenizer has none of this name."""
+    if name is None:
+        return None
+    known = special_tokens(tokenizer)
+    if name not in known:
+        listed = ", ".join(map(repr, known)) or "none"
+        raise OpError(
+            f"{attribute} is {name!r}, expected a special token of the tokenizer{nearest(name, known)}"
+            f"\n  it has {listed}"
+        )
+    return known[name]
+
+
+def special_tokens(tokenizer: Any) -> dict[str, int]:
+    """The ids of the tokens that were added to the vocabulary by name."""
+    return {token.content: number for number, token in tokenizer.get_added_tokens_decoder().items()}
+
+
+def check_special_tokens(attributes: Mapping[str, Any]) -> None:
+    """OpError unless there is the tokenizer of these attributes, with the special tokens that they name."""
+    tokenizer = tokenizer_of(attributes["tokenizer"])
+    for name in ("begin", "end"):
+        special_id(tokenizer, name, attributes.get(name))
+
+
+def encode(tokenizer: Any, strings: Any, special_tokens: bool) -> tuple[Array, Array]:
+    """The ids of all strings of an Arrow array, and how many each has."""
+    in_pieces = has_pieces(tokenizer, special_tokens)
+    ids, sizes = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
+    for start, stop in portions(strings):
+        portion = strings[start:stop]
+        found, counts = (
+            encode_pieces(tokenizer, portion) if in_pieces else _encode(tokenizer, portion, special_tokens)
+        )
+        ids.append(found)
+        sizes.append(counts)
+    return np.concatenate(ids), np.concatenate(sizes)
+
+
+def _encode(tokenizer: Any, strings: Any, special_tokens: bool) -> tuple[Array, Array]:
+    encodings = tokenizer.encode_batch_fast(strings.to_pylist(), add_special_tokens=special_tokens)
+    return ids_of(encodings)
+
+
+def learn(
+    portions: Iterable[Sequence[str]], vocabulary_size: int, min_frequency: int, specials: Sequence[str]
+) -> bytes:
+    """The file of a byte-level BPE tokenizer (Sennrich et al., 2016) learned from portions of texts.
+
+    The trainer reserves memory for as many ids as it is told.
+    """
+    if "" in specials:
+        raise OpError("special_tokens has an empty text, expected names of tokens")
+    least = 256 + len(specials)
+    if vocabulary_size < least:
+        raise OpError(
+            f"vocabulary_size is {vocabulary_size}, expected {least} or more:"
+            f" 256 bytes and {len(specials)} special tokens"
+        )
+    tokenizers = _package()
+    learner = tokenizers.Tokenizer(tokenizers.models.BPE())
+    learner.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    learner.decoder = tokenizers.decoders.ByteLevel()
+    trainer = tokenizers.trainers.BpeTrainer(
+        vocab_size=vocabulary_size,
+        min_frequency=min_frequency,
+        special_tokens=list(specials),
+        initial_alphabet=sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    learner.train_from_iterator(iter(portions), trainer)
+    text: str = learner.to_str()
+    return text.encode()
+
+
+def portions(strings: Any) -> Iterator[tuple[int, int]]:
+    """Start and stop of portions of an array of large strings, each of a bounded number of bytes, or one string."""
+    first = strings.offset
+    offsets = np.zeros(1, np.int64)
+    if len(strings):
+        offsets = np.frombuffer(strings.buffers()[1], np.int64)[first : first + len(strings) + 1]
+    start, count = 0, len(strings)
+    while start < count:
+        stop = int(np.searchsorted(offsets, offsets[start] + _BYTES_AT_ONCE, "right")) - 1
+        stop = min(max(stop, start + 1), count)
+        yield start, stop
+        start = stop
+
+
+def _package() -> Any:
+    try:
+        import tokenizers
+    except ImportError as error:
+        raise OpError(
+            f"the package tokenizers is missing ({error})\n  pip install 'seqflow[text]'"
+        ) from error
+    return tokenizers
+
+
+def _load_file(path: Path, literal: bool) -> Any:
+    try:
+        return _load(path.read_bytes(), f"{path} is", literal)
+    except OSError as error:
+        raise OpError(
+            f"tokenizer is {str(path)!r}: {error.strerror}\n  `seqflow train-tokenizer` makes one"
+        ) from error
+
+
+@lru_cache(maxsize=8)
+def _load(text: bytes, origin: str, literal: bool) -> Any:
+    try:
+        tokenizer = _package().Tokenizer.from_str(text.decode())
+    except Exception as error:  # the package raises Exception itself
+        raise OpError(f"tokenizer: {origin} not a tokenizer file: {error}") from error
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    tokenizer.encode_special_tokens = literal
+    return tokenizer

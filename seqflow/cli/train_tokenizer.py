@@ -1,0 +1,173 @@
+"""`seqflow train-tokenizer PATHS`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from seqflow.cli.printing import print_json, print_table
+
+if TYPE_CHECKING:
+    from seqflow.providers import Provider
+    from seqflow.record import Record
+
+_LARGEST = 1 << 20
+"""The largest vocabulary; the trainer reserves memory for as many ids as it is asked for."""
+
+
+def train_tokenizer(
+    paths: Annotated[list[str], typer.Argument(metavar="PATHS", help="Files, folders or globs.")],
+    output: Annotated[Path, typer.Option(help="The tokenizer file to write, such as tokenizer.json.")],
+    vocab_size: Annotated[
+        int, typer.Option(min=256, max=_LARGEST, help="The most ids, with 256 for the bytes.")
+    ],
+    column: Annotated[
+        str | None, typer.Option(help="The column of text; not needed where there is only one.")
+    ] = None,
+    special: Annotated[
+        list[str] | None, typer.Option(metavar="TOKEN", help="A special token; may be repeated. Ids from 0.")
+    ] = None,
+    min_frequency: Annotated[
+        int, typer.Option(min=1, max=2**31, help="How often a pair must be seen to become a token.")
+    ] = 2,
+    errors: Annotated[
+        Literal["strict", "replace"], typer.Option(help="Bytes that are not UTF-8: an error, or U+FFFD.")
+    ] = "strict",
+    kind: Annotated[
+        str | None, typer.Option(help="parquet, arrow or text, where the name does not say.")
+    ] = None,
+    exclude: Annotated[
+        list[str] | None, typer.Option(help="Leave out files that match; may be repeated.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print no report.")] = False,
+) -> None:
+    """Learn a byte-level BPE tokenizer from text files, or from a column of text.
+
+    The input is read block by block. The same input gives the same tokenizer.
+    """
+    from seqflow import providers
+    from seqflow.ops.shared.tokenizers import learn
+
+    specials = special or []
+    _check_size(vocab_size, specials)
+    options: dict[str, Any] = {"kind": kind, "exclude": exclude or ()}
+    source = providers.open(paths, **options)
+    if source.kind == "text":
+        source = providers.open(paths, encoding="utf-8", errors=errors, **options)
+    _check_target(output, source.files)
+    texts = Texts(source, _column(source, column), errors)
+    start = perf_counter()
+    learned = learn(texts, vocab_size, min_frequency, specials)
+    _write(output, learned)
+    report = {
+        "texts": texts.count,
+        "bytes": texts.nbytes,
+        "vocabulary": _vocabulary_size(learned),
+        "seconds": perf_counter() - start,
+        "output": str(output),
+    }
+    if json:
+        print_json(report)
+    elif not quiet:
+        shown = {"seconds": "{:.2f}", "output": "{}"}
+        print_table((name, shown.get(name, "{:,}").format(value)) for name, value in report.items())
+
+
+@dataclass(slots=True)
+class Texts:
+    """The texts of a column, portion by portion, and how much was read so far."""
+
+    source: Provider
+    column: str
+    errors: Literal["strict", "replace"]
+    count: int = 0
+    nbytes: int = 0
+
+    def __iter__(self) -> Iterator[list[str]]:
+        from seqflow.ops.shared.strings import to_strings
+        from seqflow.ops.shared.tokenizers import portions
+        from seqflow.record import from_arrow
+
+        columns = [name for name in self.source.columns if f"{self.column}.".startswith(f"{name}.")]
+        for block in self.source.blocks():
+            record = from_arrow(self.source.read(block, columns))
+            data, lengths = (record[f"{self.column}.{part}"] for part in ("values", "lengths"))
+            place = f"{block.origin}, block {block.index}: text {{}} of {self.column}".format
+            strings = to_strings(data, lengths, self.errors, place)
+            self.count += len(lengths)
+            self.nbytes += len(data)
+            for first, stop in portions(strings):
+                yield strings[first:stop].to_pylist()
+
+
+def _column(source: Provider, asked: str | None) -> str:
+    """The column of text that was asked for, or the only one; JobError where there is no such column."""
+    from seqflow.errors import JobError, nearest
+    from seqflow.record import from_arrow
+
+    texts = _texts(from_arrow(source.schema.empty_table()))
+    if source.kind == "text" and asked is None:
+        return source.columns[1]  # the first is the path
+    if asked in texts or (asked is None and len(texts) == 1):
+        return asked or texts[0]
+    found = "there is not just one column of text" if asked is None else f"{asked!r} is no column of text"
+    guess = "" if asked is None else nearest(asked, texts)
+    raise JobError(f"--column: {found}{guess}\n  there are {', '.join(texts) or 'none'}")
+
+
+def _texts(record: Record) -> list[str]:
+    columns = [name.removesuffix(".lengths") for name in record if name.endswith(".lengths")]
+    return [
+        name
+        for name in columns
+        if (values := record.tensors.get(f"{name}.values")) is not None and values.dtype == "uint8"
+    ]
+
+
+def _check_size(vocab_size: int, specials: Sequence[str]) -> None:
+    from seqflow.errors import JobError
+
+    least = 256 + len(specials)
+    if vocab_size < least:
+        raise JobError(
+            f"--vocab-size is {vocab_size}, expected {least} or more: 256 bytes and {len(specials)} special tokens"
+        )
+    if "" in specials:
+        raise JobError("--special is empty, expected the name of a token")
+
+
+def _check_target(output: Path, files: Sequence[str]) -> None:
+    """JobError where the tokenizer could not be written, or would be written over a file that is read."""
+    from seqflow.errors import JobError
+
+    if output.is_dir() or not output.parent.is_dir():
+        found = "is a folder" if output.is_dir() else "lies in no folder that exists"
+        raise JobError(f"--output: {str(output)!r} {found}, expected the name of a file")
+    if not os.access(output.parent, os.W_OK):
+        raise JobError(f"--output: cannot write to the folder {str(output.parent)!r}")
+    same = next((file for file in files if output.exists() and os.path.samefile(file, output)), None)
+    if same is not None:
+        raise JobError(f"--output: {str(output)!r} is {same!r}, a file that is read")
+
+
+def _write(output: Path, content: bytes) -> None:
+    """Write the file under another name first, so that it appears whole or not at all."""
+    unfinished = output.with_name(f".{output.name}.{os.getpid()}.unfinished")
+    try:
+        unfinished.write_bytes(content)
+        unfinished.replace(output)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _vocabulary_size(learned: bytes) -> int:
+    import json
+
+    return len(json.loads(learned)["model"]["vocab"])
