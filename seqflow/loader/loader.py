@@ -28,8 +28,9 @@ from seqflow.loader.padding import Pad, pads_of
 from seqflow.loader.plans import BatchPlan, batch_plan
 from seqflow.loader.provenance import NET_ERRORS, ROW_ERRORS
 from seqflow.loader.reading import Read, Spot, WindowReader
-from seqflow.loader.recipe import PreparedPart, Recipe, check_blocks
+from seqflow.loader.recipe import PreparedPart, Recipe, Stamp, check_blocks, stamp_of
 from seqflow.loader.run import Run, Turn
+from seqflow.loader.specs import specs_of
 from seqflow.loader.state import FORMAT, Position, check_state, describe_transform, fingerprint
 from seqflow.loader.stats import Stats
 from seqflow.loader.streams import Stream
@@ -41,6 +42,7 @@ from seqflow.net import Net
 from seqflow.providers import Provider
 from seqflow.providers.opening import option_names
 from seqflow.record import Record, from_arrow
+from seqflow.tensor import TensorSpec
 from seqflow.torch.tensors import to_tensors
 
 
@@ -132,6 +134,7 @@ class Loader:
         """The place behind the last batch handed out."""
         self._listed: list[Part] | None = None
         self._kept: dict[int, PreparedPart] = {}
+        self._stamps: dict[str, Stamp] = {}
         self._lengths: LengthsIndex | None = None
 
     @property
@@ -152,15 +155,20 @@ class Loader:
         """What decides which batches there are."""
         return Recipe(
             self.source, self.columns, self.prepare, self.net, self.batch, self.window, self.shuffle,
-            self.fill, self.valid, self.bad_rows.policy != "raise", self.pad,
+            self.fill, self.valid, self.bad_rows.policy != "raise", self.pad, self._stamps,
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made from, and where it is; not what it has read."""
-        return vars(self) | {"_stats": None, "_listed": None, "_kept": {}, "_lengths": None}
+        return vars(self) | {"_stats": None, "_listed": None, "_kept": {}, "_stamps": {}, "_lengths": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _stats=Stats())
+
+    def __repr__(self) -> str:
+        where = self._place or Position(self.epoch, 0, {})
+        rank = "" if self.world_size == 1 else f", rank {self.rank} of {self.world_size}"
+        return f"Loader of {self.batch}, epoch {where.epoch}, batch {where.batch}{rank}, from {self.source!r}"
 
     def set_epoch(self, epoch: int) -> None:
         """Begin the next iteration with the first batch of an epoch."""
@@ -234,16 +242,34 @@ class Loader:
         if not all(isinstance(net, Net) for net in nets):
             return None
         try:
-            record = self._empty_rows()
-            batches = self.batch.of_window(
-                WindowRows((record,), None, self.pad), self.planned_lengths(record), 0, False, 0
-            )
-            batch = batches.empty()
+            batch = self._empty_before_net()
             return batch if self.net is None else apply(self.net, batch)
         except ROW_ERRORS as error:
             if isinstance(error, (BatchPlanError, *NET_ERRORS)):
                 raise
             return None
+
+    @property
+    def spec(self) -> dict[str, TensorSpec]:
+        """Dtype and shape of each tensor of the batches by name, before anything is read.
+
+        Sizes that differ from batch to batch are unknown. OpError where a Python function makes the batches.
+        """
+        for transform in (self.prepare, self.net):
+            if transform is not None and not isinstance(transform, Net):
+                name = describe_transform(transform)
+                raise OpError(f"Loader.spec: nobody knows what {name} returns\n  write it as a net")
+        specs = specs_of(self._empty_before_net(), self.pad)
+        if not isinstance(self.net, Net):
+            return specs
+        inferred = self.net.infer(specs)
+        return {name: inferred.specs[name] for name in self.net.outputs(tuple(specs))}
+
+    def _empty_before_net(self) -> Record:
+        """A batch without rows, as `net` gets it."""
+        record = self._empty_rows()
+        rows = WindowRows((record,), None, self.pad)
+        return self.batch.of_window(rows, self.planned_lengths(record), 0, False, 0).empty()
 
     def planned_lengths(self, record: Record) -> str | None:
         """The lengths that batches of such records are planned on; BatchPlanError where there must be some."""
@@ -323,6 +349,8 @@ class Loader:
     def _parts(self) -> list[Part]:
         """The blocks of the source, listed once."""
         if self._listed is None:
+            stamps = {path: stamp_of(path) for path in self.source.files}
+            self._stamps.update((path, stamp) for path, stamp in stamps.items() if stamp is not None)
             parts = [] if self.source.read_once else list(self.recipe.parts())
             check_blocks(self.recipe, parts)
             self._listed = parts

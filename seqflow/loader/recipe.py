@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from seqflow import executor
-from seqflow.errors import OpError, SeqflowError
+from seqflow.errors import OpError, ProviderError, SeqflowError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.bad_rows import Rejected, bad_row_error, keep_rows
 from seqflow.loader.order import Shuffle, key_of, permutation
@@ -85,6 +86,8 @@ class Recipe:
     keeps_going: bool
     """Bad rows are left out; else they are errors."""
     pad: Mapping[str, Pad]
+    stamps: Mapping[str, Stamp]
+    """Size and time of change of each file when its blocks were listed."""
 
     @property
     def seed(self) -> int:
@@ -108,6 +111,7 @@ class Recipe:
     def read(self, part: Part, epoch: int) -> PreparedPart:
         """Read a part and apply `prepare`."""
         started = perf_counter()
+        self._check_unchanged(part)
         record, numbers, rejected = self._convert(part)
         read = perf_counter()
         found = list(self._prepare(record, numbers, part, epoch, rejected))
@@ -120,6 +124,19 @@ class Recipe:
             read - started,
             perf_counter() - read,
         )
+
+    def _check_unchanged(self, part: Part) -> None:
+        """ProviderError where the file of a part is another one than when its blocks were listed."""
+        then = self.stamps.get(part.block.origin)
+        if then is not None and (now := stamp_of(part.block.origin)) != then:
+            what = (
+                "is gone"
+                if now is None
+                else f"had {then[0]} bytes and has {now[0]} now, or was written again"
+            )
+            raise ProviderError(
+                f"{part.block.origin} changed while it was read: it {what}\n  make a new loader, and run again"
+            )
 
     def open(self, window: Window, parts: Sequence[PreparedPart], epoch: int) -> OpenWindow:
         """Put the rows of a window in order, and plan its batches."""
@@ -261,6 +278,18 @@ class Recipe:
         for half in (slice(0, middle), slice(middle, record.num_rows)):
             rows = slice_rows(record, half.start, half.stop)
             yield from self._prepare(rows, numbers[half], part, epoch, rejected)
+
+
+Stamp = tuple[int, int]
+
+
+def stamp_of(path: str) -> Stamp | None:
+    """Size and time of change of a file; None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 def check_blocks(recipe: Recipe, parts: Sequence[Part]) -> None:

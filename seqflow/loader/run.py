@@ -98,6 +98,7 @@ class Run:
 
     def __iter__(self) -> Iterator[Record]:
         while True:
+            self._workers.check_process()
             self._reader.fill()
             self._make_ahead()
             if not self._ahead:
@@ -118,6 +119,7 @@ class Run:
                 del batch  # the consumer may drop it before the next one is made
                 if memory is not None:
                     self._free.append(memory)
+                self._workers.check_process()
                 self._make_ahead()
 
     def _finish(self, made: Made) -> Record:

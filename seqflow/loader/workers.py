@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from seqflow import kernels
+from seqflow.errors import OpError
 
 T = TypeVar("T")
 SECONDS_TO_END = 5
@@ -32,6 +33,7 @@ class Workers:
         self._changed = threading.Condition()
         self._closed = False
         self.count = count
+        self._process = os.getpid()
         self._threads = [
             threading.Thread(target=self._work, name=f"seqflow-loader-{number}", daemon=True)
             for number in range(count)
@@ -50,11 +52,19 @@ class Workers:
             self._changed.notify()
         return Task(future, None)
 
+    def check_process(self) -> None:
+        """OpError in a forked child, which has none of the threads."""
+        if self._threads and os.getpid() != self._process:
+            raise OpError(
+                "Loader: this iteration began in another process, whose threads a forked child has not\n"
+                "  begin a new one: iter(loader)"
+            )
+
     def close(self) -> None:
         """Drop the tasks that have not begun, and wait for the others."""
         self.stop()
-        for thread in self._threads:
-            thread.join()
+        if os.getpid() == self._process:
+            self.join(None)
 
     def stop(self) -> None:
         """Let the threads end after the tasks they are at."""
@@ -64,7 +74,7 @@ class Workers:
             self._tasks.clear()
             self._changed.notify_all()
 
-    def join(self, seconds: float) -> None:
+    def join(self, seconds: float | None) -> None:
         for thread in self._threads:
             thread.join(seconds)
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import os
 
 import numpy as np
 import pyarrow as pa
@@ -399,3 +400,50 @@ def test_streams_nobody_has_counted_resume_with_the_states_of_all_ranks(folder):
     assert sequence(other) == alone[10:]
     with pytest.raises(sf.OpError, match="batch is 8 in state 1 and 10 in state 0"):
         merge_states([states[0], {**states[1], "batch": 8}])
+
+
+def test_a_file_that_changes_during_a_run_is_an_error(folder, tmp_path):
+    for name in ("0.parquet", "1.parquet"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    batches = iter(sf.Loader(tmp_path, window=300, memory=700, batch=5, threads=0))
+    next(batches)
+    (tmp_path / "1.parquet").write_bytes((folder / "2.parquet").read_bytes())
+    with pytest.raises(sf.ProviderError, match=r"1\.parquet changed while it was read"):
+        list(batches)
+    batches = iter(sf.Loader(tmp_path, window=300, memory=700, batch=5, threads=0))
+    next(batches)
+    (tmp_path / "1.parquet").unlink()
+    with pytest.raises(sf.ProviderError, match=r"1\.parquet changed while it was read: it is gone"):
+        list(batches)
+
+
+def test_a_forked_child_begins_anew(folder):
+    loader = sf.Loader(folder, shuffle=True, batch=20, threads=2)
+    batches = iter(loader)
+    next(batches)
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            try:
+                list(batches)
+            except sf.OpError as error:
+                status = 0 if "began in another process" in str(error) and len(list(loader)) == 12 else 2
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(list(batches)) == 11
+
+
+def test_the_spec_of_batches_is_known_before_reading(folder):
+    loader = sf.Loader(
+        folder, batch=8, pad={"tokens": sf.Pad(dtype="int64")}, net="y = tokens * 2\nreturn y, id"
+    )
+    spec = loader.spec
+    assert (spec["y"].dtype, spec["id"].dtype) == (np.int64, np.int64)
+    assert len(spec["y"].shape.dimensions) == 2
+    assert not spec["y"].shape.dimensions[1].is_static
+    packed = sf.Loader(folder, batch=sf.Packed(16)).spec
+    assert packed["tokens"].shape.dimensions[1] == 16
+    with pytest.raises(sf.OpError, match="nobody knows what"):
+        _ = sf.Loader(folder, net=lambda batch: {}).spec
