@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from seqflow.byte_sizes import format_bytes
 from seqflow.job.declared import check_declared_lengths
 from seqflow.job.job import Job
-from seqflow.job.running import open_loader
+from seqflow.job.running import open_job_output, open_loader
 from seqflow.job.source_bounds import SourceBounds
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Packed, Rows, TokenBudget
 from seqflow.loader.packing import most_rows
 from seqflow.net import Net, NetInference
-from seqflow.output import open_output
 from seqflow.record import Record, from_arrow, to_arrow
 from seqflow.shape import Dimension, DimensionLike
 from seqflow.signature import Described, OwnRows
@@ -67,12 +66,9 @@ def check(job: Job) -> Check:
 def _check_output(job: Job, loader: Loader) -> None:
     """JobError where the output could not be written, or its columns are not those of the batches."""
     check_targets(job, loader.source)
-    settings = job.output
-    if settings.path is None:  # the run may be given one
+    if job.output.path is None:  # the run may be given one
         return
-    output = open_output(
-        settings.path, settings.kind, settings.columns, settings.compression, settings.threads
-    )
+    output = open_job_output(job)
     batch = loader.empty_batch()
     output.check(None if batch is None else to_arrow(batch).schema.names)
 

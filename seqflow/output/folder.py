@@ -144,10 +144,11 @@ class Target:
         self.progress.unlink(missing_ok=True)
         return parts
 
-    def abandon(self, content: Mapping[str, Any]) -> None:
-        """Remove what the run of a progress file has committed, and the final names that it has given."""
+    def abandon(self) -> None:
+        """Remove what an unfinished run has committed, and the parts to which it has given their names."""
         self.keep_committed(())
-        if content["sealed"] and not self.is_file:
+        content = read_record(self.progress)
+        if content is not None and content["sealed"] and not self.is_file:
             self.manifest.unlink(missing_ok=True)
             for name in {*content["stale"], *(entry["name"] for entry in content["files"])}:
                 (self.folder / name).unlink(missing_ok=True)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seqflow.errors import JobError
 from seqflow.output.files import FileWriter, Format, Kind
 
 if TYPE_CHECKING:
@@ -32,15 +33,27 @@ def remove_committed(folder: Path, name: str, keep: Collection[str]) -> None:
             path.unlink(missing_ok=True)
 
 
+def check_committed(paths: Sequence[Path]) -> None:
+    """JobError where one of these files is not there under its hidden name."""
+    missing = next((path for path in map(committed_path, paths) if not path.exists()), None)
+    if missing is not None:
+        raise JobError(
+            f"output: {str(missing)!r}, which the run that is continued has written, is gone\n"
+            "  begin anew with --overwrite"
+        )
+
+
 def join(pieces: Sequence[Path], path: Path, form: Format) -> None:
     """Make a file of its committed pieces, and remove them. Where that was done before, nothing happens.
 
-    The first piece is removed only when the file has its name, so that a missing piece means a complete file.
+    The first piece is removed when the file has its name, and before the others: where it is missing, the file is
+    complete.
     """
     committed = [committed_path(piece) for piece in pieces]
     if len(committed) == 1 and committed[0].exists():
         committed[0].replace(path)
-    elif committed and all(piece.exists() for piece in committed):
+    elif committed and committed[0].exists():
+        check_committed(pieces)
         writer = FileWriter(path, form)
         try:
             for group, table in enumerate(_groups(committed, form)):

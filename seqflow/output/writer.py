@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from seqflow.errors import JobError, ProviderError, nearest
 from seqflow.output.files import KIND_OF_SUFFIX, Compression, FileWriter, Format, Kind
 from seqflow.output.folder import OutputFile, Target, read_record
-from seqflow.output.pieces import committed_path, schema_of
+from seqflow.output.pieces import check_committed, committed_path, schema_of
 from seqflow.record import Record, to_arrow
 
 if TYPE_CHECKING:
@@ -87,15 +87,21 @@ class OutputWriter:
         self._begun = True
         self._parts = [OutputFile.from_json(self.target.folder, entry) for entry in record["files"]]
         self._num_groups = sum(len(part.groups) for part in self._parts)
+        check_committed([part.path for part in self._parts])
         self.target.keep_committed(self._parts)
         self._schema = schema_of(committed_path(self._parts[0].path), self.target.kind)
         self._names = record["columns"]
+
+    def found(self, record: Mapping[str, Any]) -> list[OutputFile]:
+        """The files of a complete output, by its manifest."""
+        assert self.target is not None
+        return [OutputFile.from_json(self.target.folder, entry) for entry in record["files"]]
 
     def begin(self) -> None:
         """Begin anew: what an unfinished run has left is removed."""
         self._begun = True
         if self.target is not None:
-            self.target.abandon(read_record(self.target.progress) or {"files": [], "stale": [], "sealed": False})
+            self.target.abandon()
 
     def check(self, columns: Sequence[str] | None) -> None:
         """JobError where batches with these columns (None: not known) could not be written. Writes nothing."""
