@@ -63,7 +63,9 @@ class Earlier:
     is_complete: bool
 
 
-def earlier_run(target: Target, described: Mapping[str, Any], *, resume: bool, overwrite: bool) -> Earlier | None:
+def earlier_run(
+    target: Target, described: Mapping[str, Any], *, resume: bool, overwrite: bool
+) -> Earlier | None:
     """What an earlier run of this job has left; None where the run is to begin anew.
 
     JobError where the output is not complete and `resume` doesn't ask to go on, or where it is of another job or of
@@ -85,9 +87,11 @@ def earlier_run(target: Target, described: Mapping[str, Any], *, resume: bool, o
     if not (target.path if target.is_file else target.manifest).exists():
         return None
     content = read_record(target.manifest)
-    if target.is_file and content is not None and [target.path.stat().st_size] != [
-        file["bytes"] for file in content["files"]
-    ]:
+    if (
+        target.is_file
+        and content is not None
+        and [target.path.stat().st_size] != [file["bytes"] for file in content["files"]]
+    ):
         content = None  # the file has been written by others since
     _check_same(name, content, described)
     assert content is not None

@@ -46,7 +46,6 @@ class Report:
     files: tuple[Path, ...]
     output_bytes: int
 
-
     outcome: Outcome = "new"
     """Whether the run began anew, went on behind a killed one, or found that everything was done."""
 
@@ -130,6 +129,10 @@ class _Run:
                 self._output.seal(self._note())
             self._bad_rows.install()
             return self._output.install()
+        except BaseException as error:
+            if self._output.has_progress:
+                error.add_note("what is finished is kept: --resume goes on behind it")
+            raise
         finally:
             self._bad_rows.leave()
 

@@ -65,7 +65,9 @@ class Target:
     @property
     def manifest(self) -> Path:
         """The record of a complete output; hidden beside a single file."""
-        return self.path.with_name(f".{self.path.name}.manifest.json") if self.is_file else self.path / MANIFEST
+        return (
+            self.path.with_name(f".{self.path.name}.manifest.json") if self.is_file else self.path / MANIFEST
+        )
 
     @property
     def progress(self) -> Path:

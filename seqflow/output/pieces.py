@@ -73,8 +73,8 @@ def schema_of(path: Path, kind: Kind) -> pa.Schema:
 
     if kind == "parquet":
         return parquet.read_schema(path)
-    with pa.ipc.open_file(path) as file:
-        return file.schema
+    with pa.OSFile(str(path)) as file:
+        return pa.ipc.open_file(file).schema
 
 
 def _groups(pieces: Sequence[Path], form: Format) -> Iterator[pa.Table]:
@@ -88,6 +88,7 @@ def _groups(pieces: Sequence[Path], form: Format) -> Iterator[pa.Table]:
                 for number in range(file.num_row_groups):
                     yield file.read_row_group(number)
         else:
-            with pa.ipc.open_file(piece) as file:
+            with pa.OSFile(str(piece)) as opened:
+                file = pa.ipc.open_file(opened)
                 for number in range(file.num_record_batches):
                     yield pa.Table.from_batches([file.get_batch(number)])

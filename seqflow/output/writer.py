@@ -74,6 +74,8 @@ class OutputWriter:
         self._pending: deque[tuple[Future[None], int]] = deque()
         self._pending_bytes = 0
         self._schema: pa.Schema | None = None
+        self._earlier_schema: pa.Schema | None = None
+        """That of committed parts, as a file gives it back: equal, but not to the last byte of its metadata."""
         self._names: list[str] = []
 
     def __enter__(self) -> OutputWriter:
@@ -89,13 +91,18 @@ class OutputWriter:
         self._num_groups = sum(len(part.groups) for part in self._parts)
         check_committed([part.path for part in self._parts])
         self.target.keep_committed(self._parts)
-        self._schema = schema_of(committed_path(self._parts[0].path), self.target.kind)
+        self._earlier_schema = schema_of(committed_path(self._parts[0].path), self.target.kind)
         self._names = record["columns"]
 
     def found(self, record: Mapping[str, Any]) -> list[OutputFile]:
         """The files of a complete output, by its manifest."""
         assert self.target is not None
         return [OutputFile.from_json(self.target.folder, entry) for entry in record["files"]]
+
+    @property
+    def has_progress(self) -> bool:
+        """Whether another process may go on behind what is committed."""
+        return self.target is not None and self.target.progress.exists()
 
     def begin(self) -> None:
         """Begin anew: what an unfinished run has left is removed."""
@@ -212,10 +219,11 @@ class OutputWriter:
         if self._columns is not None:
             self._check_columns(batch.schema.names)
             batch = batch.select(list(self._columns))
+        expected = self._schema or self._earlier_schema
+        if expected is not None and batch.schema != expected:
+            raise JobError(_schema_change(expected, batch.schema))
         self._schema = self._schema or batch.schema
         self._names = self._schema.names
-        if batch.schema != self._schema:
-            raise JobError(_schema_change(self._schema, batch.schema))
         return batch
 
     def _write_group(self) -> None:
