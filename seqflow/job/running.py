@@ -25,7 +25,6 @@ from seqflow.loader.bad_rows import BadRowHandler
 from seqflow.net import Net
 from seqflow.output import OutputFile, OutputWriter, Sizes, open_output
 
-
 Outcome = Literal["new", "resumed", "complete"]
 
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +103,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def expected(folder: Path) -> Iterator[dict[str, bytes]]:
+def expected(folder: Path) -> dict[str, bytes]:
     """What an undisturbed run leaves; it is removed again."""
     process = start(folder)
     assert process.communicate()[1] == ""
@@ -112,7 +111,7 @@ def expected(folder: Path) -> Iterator[dict[str, bytes]]:
     assert sum(".parquet" in name or ".arrow" in name for name in found) >= 2
     for name in found:
         (folder / name).unlink()
-    yield found
+    return found
 
 
 def test_runs_killed_at_random_moments_leave_what_an_undisturbed_one_does(
