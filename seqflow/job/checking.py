@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from seqflow.byte_sizes import format_bytes
 from seqflow.job.declared import check_declared_lengths
 from seqflow.job.job import Job
+from seqflow.job.record import describe, earlier_run
 from seqflow.job.running import open_job_output, open_loader
 from seqflow.job.source_bounds import SourceBounds
 from seqflow.job.targets import check_targets
@@ -71,6 +72,8 @@ def _check_output(job: Job, loader: Loader) -> None:
     output = open_job_output(job)
     batch = loader.empty_batch()
     output.check(None if batch is None else to_arrow(batch).schema.names)
+    if output.target is not None:
+        earlier_run(output.target, describe(job, loader), resume=True, overwrite=False)
 
 
 def source_specs(loader: Loader, bounds: SourceBounds) -> Specs:

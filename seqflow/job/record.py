@@ -40,15 +40,13 @@ class Counts:
 
 def describe(job: Job, loader: Loader) -> dict[str, Any]:
     """Everything that decides what the output is, as JSON."""
-    output = asdict(job.output)
-    folder = Path(output.pop("path") or "").expanduser().absolute()
-    source = {key: value for key, value in asdict(job.source).items() if key not in _ACCESS}
+    folder = Path(job.output.path or "").expanduser().absolute().parent
     bad = job.bad_rows.path
     settings = {
-        "source": source,
+        **{f"source.{key}": value for key, value in asdict(job.source).items() if key not in _ACCESS},
         **loader.settings(),
-        "bad_rows.path": None if bad is None else os.path.relpath(Path(bad).expanduser(), folder.parent),
-        "output": output,
+        "bad_rows.path": None if bad is None else os.path.relpath(Path(bad).expanduser(), folder),
+        **{f"output.{key}": value for key, value in asdict(job.output).items() if key != "path"},
         "data": loader.data(),
     }
     described: dict[str, Any] = json.loads(json.dumps(settings, default=repr))
