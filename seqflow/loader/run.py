@@ -251,7 +251,10 @@ class Run:
         self._stats.seconds_waiting += perf_counter() - started
         if spot not in self._seen:
             self._seen.add(spot)
-            self._uncounted[spot] = opened
+            if self._numbers is None:
+                self._uncounted[spot] = opened
+            else:  # the run of a mix may end anywhere
+                self._count(spot, opened)
             self._stats.bytes_in_flight = self._reader.bytes_in_flight
         return opened
 

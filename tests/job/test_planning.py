@@ -43,10 +43,10 @@ def test_batches_of_many_windows_are_estimated_from_the_first(folder: Path) -> N
     assert planned.output_bytes == 0
 
 
-def test_a_job_without_rows_has_no_windows(folder: Path) -> None:
+def test_a_job_without_rows_has_no_batches(folder: Path) -> None:
     pq.write_table(pq.read_table(folder / "docs.parquet").slice(0, 0), folder / "none.parquet")
     planned = plan(Job.from_dict({"source": {"paths": "none.parquet"}, "output": {"path": "out"}}, folder))
-    assert (planned.windows, planned.rows, planned.batches) == (0, 0, 0)
+    assert (planned.rows, planned.batches, planned.fill) == (0, 0, None)
 
 
 def test_the_command_prints_the_plan_and_writes_nothing(folder: Path) -> None:
