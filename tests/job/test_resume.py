@@ -207,14 +207,27 @@ def job(folder: Path, **changes: dict[str, object]) -> Job:
 in_one_folder = pytest.mark.parametrize("folder", ["out"], indirect=True)
 
 
+ACROSS_WINDOWS = {
+    "source": {"columns": ["label"]},
+    "order": {"window": 400},
+    "batch": {"n": 30},
+    "bad_rows": {"policy": "raise"},
+}
+
+
 @in_one_folder
-def test_a_run_that_failed_goes_on_and_reports_all_of_the_job(folder: Path) -> None:
-    undisturbed = run(job(folder, output={"path": "whole"}))
-    stopped(folder, 50)
+@pytest.mark.parametrize(
+    "changes", [{}, {"output": {"threads": 2}}, {"order": {"threads": 2, "shuffle": True}}, ACROSS_WINDOWS]
+)
+def test_a_run_that_failed_goes_on_and_reports_all_of_the_job(
+    folder: Path, changes: dict[str, dict[str, object]]
+) -> None:
+    undisturbed = run(job(folder, **{**changes, "output": {**changes.get("output", {}), "path": "whole"}}))
+    stopped(folder, 40, **changes)
     noted = json.loads((folder / "out" / ".progress.json").read_text())
-    assert 0 < noted["counts"]["batches"] < 50
+    assert 0 < noted["counts"]["batches"] < 40
     assert not [name for name in names(folder / "out") if ".tmp-" in name or "lock" in name]
-    report = run(job(folder), resume=True)
+    report = run(job(folder, **changes), resume=True)
     assert report.outcome == "resumed"
     for name in ("rows", "tokens", "fill", "batches", "bad_rows", "output_bytes"):
         assert getattr(report, name) == getattr(undisturbed, name), name
