@@ -30,7 +30,18 @@ def measure(command: list[str]) -> tuple[float, float]:
 
 
 def job(out: Path, *extra: str) -> list[str]:
-    return [sys.executable, "-m", "seqflow", "run", str(JOB), "--output", str(out), "--quiet", *extra]
+    return [
+        sys.executable,
+        "-m",
+        "seqflow",
+        "run",
+        str(JOB),
+        "--output",
+        str(out),
+        "--overwrite",
+        "--quiet",
+        *extra,
+    ]
 
 
 def plain(out: Path) -> list[str]:

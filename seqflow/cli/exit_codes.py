@@ -46,6 +46,8 @@ def exit_cleanly() -> Iterator[None]:
         yield
     except Stopped as stopped:
         stop.say(stopped.number)
+        for note in getattr(stopped, "__notes__", []):
+            print(f"  {note}", file=sys.stderr)
         raise SystemExit(128 + stopped.number) from None
     except _USAGE as error:
         _exit(error, BAD_USAGE)

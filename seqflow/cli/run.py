@@ -14,7 +14,7 @@ import typer
 from seqflow.cli.printing import print_json, print_table
 
 if TYPE_CHECKING:
-    from seqflow.job import Report
+    from seqflow.job import Job, Report
     from seqflow.loader import Stats
 
 Progress = Callable[["Stats", "int | None"], None]
@@ -31,22 +31,52 @@ def run(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no closing table.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where a run was killed.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Begin anew, and replace what is there.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print windows, rows, batches and memory, and write nothing.")
+    ] = False,
 ) -> None:
     """Run a job: read, prepare, batch, write.
 
-    Paths in the job file are relative to its folder, paths given here to the current one.
+    Paths in the job file are relative to its folder, paths given here to the current one. A run that was killed
+    goes on with --resume. A job whose output is complete is not run again, unless with --overwrite.
     """
     from seqflow.job import Job
     from seqflow.job import run as run_job
 
     description = Job.read(job, overrides_of(set_, input, output))
     _return_freed_memory()
+    if dry_run:
+        _print_plan(description, json=json)
+        return
     with _progress_bar(show=not quiet and not json and sys.stderr.isatty()) as progress:
-        report = run_job(description, progress)
+        report = run_job(description, progress, resume=resume, overwrite=overwrite)
+    _say_outcome(report, resume=resume)
     if json:
         print_json({**asdict(report), "files": [str(file) for file in report.files]})
     elif not quiet:
         _print_report(report)
+
+
+def _say_outcome(report: Report, *, resume: bool) -> None:
+    """Tell on stderr where the run did not do what its user may think."""
+    if report.outcome == "complete":
+        typer.echo("seqflow: the output is complete, nothing was done; --overwrite makes it anew", err=True)
+    elif resume and report.outcome == "new":
+        typer.echo("seqflow: there was no run to go on with; this one began anew", err=True)
+
+
+def _print_plan(job: Job, *, json: bool) -> None:
+    from seqflow.job.planning import plan
+
+    found = plan(job)
+    if json:
+        print_json(asdict(found))
+    else:
+        print_table(found.lines())
 
 
 def _return_freed_memory() -> None:
@@ -116,14 +146,17 @@ def _print_report(report: Report) -> None:
     from seqflow.byte_sizes import format_bytes
 
     speed = report.tokens / report.seconds if report.seconds else 0.0
+    times = [
+        ("seconds", f"{report.seconds:.2f}"),
+        ("tokens/s", f"{speed:,.0f}"),
+        ("peak memory", format_bytes(report.peak_memory)),
+    ]
     lines = [
         ("rows", f"{report.rows:,}"),
         ("tokens", f"{report.tokens:,}"),
         ("fill", "-" if report.fill is None else f"{report.fill:.2%}"),
         ("batches", f"{report.batches:,}"),
-        ("seconds", f"{report.seconds:.2f}"),
-        ("tokens/s", f"{speed:,.0f}"),
-        ("peak memory", format_bytes(report.peak_memory)),
+        *(() if report.outcome == "complete" else times),
         ("bad rows", f"{report.bad_rows:,}"),
     ]
     if report.files:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from seqflow.byte_sizes import format_bytes
 from seqflow.job.declared import check_declared_lengths
 from seqflow.job.job import Job
-from seqflow.job.running import open_loader
+from seqflow.job.record import describe, earlier_run
+from seqflow.job.running import open_job_output, open_loader
 from seqflow.job.source_bounds import SourceBounds
 from seqflow.job.targets import check_targets
 from seqflow.loader import Buckets, Loader, Packed, Rows, TokenBudget
 from seqflow.loader.packing import most_rows, packed_columns
 from seqflow.loader.window_rows import WindowRows
 from seqflow.net import Net, NetInference
-from seqflow.output import open_output
 from seqflow.record import Record, from_arrow, to_arrow
 from seqflow.shape import Dimension, DimensionLike
 from seqflow.signature import Described, OwnRows
@@ -72,14 +72,13 @@ def check(job: Job) -> Check:
 def _check_output(job: Job, loader: Loader) -> None:
     """JobError where the output could not be written, or its columns are not those of the batches."""
     check_targets(job, loader)
-    settings = job.output
-    if settings.path is None:  # the run may be given one
+    if job.output.path is None:  # the run may be given one
         return
-    output = open_output(
-        settings.path, settings.kind, settings.columns, settings.compression, settings.threads
-    )
+    output = open_job_output(job)
     batch = loader.empty_batch()
     output.check(None if batch is None else to_arrow(batch).schema.names)
+    if output.target is not None:
+        earlier_run(output.target, describe(job, loader), resume=True, overwrite=False)
 
 
 def source_specs(loader: Loader, bounds: SourceBounds) -> Specs:

@@ -22,8 +22,7 @@ from seqflow.output import MAX_THREADS
 
 T = TypeVar("T")
 
-_PATHS = ("source.paths", "prepare.file", "net.file", "output.path", "bad_rows.path")
-_SHUFFLING = ("order.seed", "order.streams")
+_PATHS = ("source.paths", "prepare.file", "net.file", "output.path", "bad_rows.path", "order.index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,15 +126,13 @@ def _source(tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
 
 
 def _order(tables: Mapping[str, Any], job_file: JobFile) -> OrderSection:
-    for name in _SHUFFLING:
-        section, _, key = name.partition(".")
-        if isinstance(tables.get(section), dict) and key in tables[section]:
-            job_file.fail(
-                name, f"{key} belongs to shuffling, which this version does not have: rows come in order"
-            )
     order = _section(OrderSection, tables, "order", job_file)
-    _check_size(order.window, "order.window", job_file)
-    _check_size(order.memory, "order.memory", job_file)
+    for name in ("window", "memory"):
+        _check_size(getattr(order, name), f"order.{name}", job_file)
+    if order.seed is not None and not order.shuffle:
+        job_file.fail("order.seed", "seed is given, but rows are not shuffled, expected shuffle = true")
+    if order.threads is not None and order.threads < 0:
+        job_file.fail("order.threads", f"threads is {order.threads}, expected 0 or more")
     return order
 
 
@@ -206,6 +203,10 @@ def _output(tables: Mapping[str, Any], job_file: JobFile) -> OutputSection:
     output = _section(OutputSection, tables, "output", job_file)
     if not 1 <= output.threads <= MAX_THREADS:
         job_file.fail("output.threads", f"threads is {output.threads}, expected 1 to {MAX_THREADS}")
+    for name in ("row_group_bytes", "part_bytes"):
+        _check_size(getattr(output, name), f"output.{name}", job_file)
+    if output.rows_per_file is not None and output.rows_per_file < 1:
+        job_file.fail("output.rows_per_file", f"rows_per_file is {output.rows_per_file}, expected 1 or more")
     return output
 
 

@@ -7,25 +7,28 @@ import resource
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from time import perf_counter
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError, ProviderError
 from seqflow.job.job import Job
+from seqflow.job.record import Counts, describe, earlier_run
 from seqflow.job.sections import NetSection
 from seqflow.job.targets import check_targets
-from seqflow.loader import Loader, Stats
+from seqflow.loader import Loader, Shuffle, Stats
+from seqflow.loader.bad_rows import BadRowHandler
 from seqflow.net import Net
-from seqflow.output import open_output
+from seqflow.output import OutputFile, OutputWriter, Sizes, open_output
 from seqflow.vocabulary import Vocabulary
 
 BYTES_SUFFIXES = (".json", ".txt")
 """Constants from files with these suffixes are the bytes of the file."""
+Outcome = Literal["new", "resumed", "complete"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,44 +48,123 @@ class Report:
     files: tuple[Path, ...]
     output_bytes: int
 
+    outcome: Outcome = "new"
+    """Whether the run began anew, went on behind a killed one, or found that everything was done."""
+
 
 Progress = Callable[[Stats, int | None], None]
 
 
-def run(job: Job, progress: Progress | None = None) -> Report:
+def run(
+    job: Job, progress: Progress | None = None, *, resume: bool = False, overwrite: bool = False
+) -> Report:
     """Run a job. Its files get their final names at the end, all or none.
+
+    About every `output.part_bytes`, at the end of a window, parts are finished under hidden names and noted in a
+    progress file. Where a run was killed, or has failed, `resume` goes on behind the last of them, and the output
+    becomes what it would have been. Where the same job has written the output before, nothing is done; JobError
+    where another has, unless `overwrite` replaces what is there.
 
     `progress(stats, total_rows)` is called after each batch; the total is None where the source does not know.
     A job without rows writes an empty file with the columns that its batches would have.
-    Raises the errors of the loader and the output, and removes what was written.
+    Raises the errors of the loader and the output, and removes what was not committed.
     """
+    if resume and overwrite:
+        raise JobError("resume goes on with what is there, overwrite removes it: expected one of them")
     started = perf_counter()
     loader = open_loader(job)
     check_targets(job, loader)
-    settings = job.output
-    with open_output(
-        settings.path, settings.kind, settings.columns, settings.compression, settings.threads
-    ) as output:
-        with closing(cast("Any", iter(loader))) as batches:
-            for batch in batches:
-                output.write(batch)
-                del batch  # its memory is the output's now
-                if progress is not None:
-                    progress(loader.stats(), loader.num_rows)
-        if not loader.stats().batches and (empty := loader.empty_batch()) is not None:
-            output.write(empty)
-        files = output.finish()
-    stats = loader.stats()
+    with open_job_output(job) as output:
+        described = describe(job, loader)
+        earlier = None
+        if output.target is not None:
+            earlier = earlier_run(output.target, described, resume=resume, overwrite=overwrite)
+        if earlier is not None and earlier.is_complete:
+            files = output.found(earlier.content)
+            counts = Counts(**earlier.content["counts"])
+        else:
+            task = _Run(job, loader, output, described, None if earlier is None else earlier.content)
+            files, counts = task.run(progress), task.counts
+    outcome: Outcome = "new" if earlier is None else "complete" if earlier.is_complete else "resumed"
     return Report(
-        rows=stats.rows,
-        tokens=stats.tokens,
-        fill=stats.fill,
-        batches=stats.batches,
-        bad_rows=stats.bad_rows,
+        rows=counts.rows,
+        tokens=counts.tokens,
+        fill=counts.stats().fill,
+        batches=counts.batches,
+        bad_rows=counts.bad_rows,
         seconds=perf_counter() - started,
         peak_memory=peak_memory(),
         files=tuple(file.path for file in files),
         output_bytes=sum(file.nbytes for file in files),
+        outcome=outcome,
+    )
+
+
+class _Run:
+    """One run of a job, from its beginning or behind what a progress file notes."""
+
+    def __init__(
+        self, job: Job, loader: Loader, output: OutputWriter, described: dict[str, Any], record: Any
+    ) -> None:
+        self._loader, self._output, self._described = loader, output, described
+        self.counts = Counts()
+        self._is_sealed = False
+        pieces: list[str] = []
+        if record is not None:
+            self.counts, pieces = Counts(**record["counts"]), record["bad_rows"]
+            self._is_sealed = record["sealed"]
+        self._bad_rows = BadRowHandler(
+            job.bad_rows, loader.source.files, count=self.counts.bad_rows, pieces=pieces
+        )
+        if record is not None and not self._is_sealed:
+            self._bad_rows.check()
+            loader.load_state_dict(record["loader"])
+            output.resume(record)
+        elif record is None:
+            output.begin()
+
+    def run(self, progress: Progress | None) -> list[OutputFile]:
+        """The files of the output; what is committed stays, whatever happens."""
+        try:
+            if not self._is_sealed:
+                self._write(progress)
+                self._output.seal(self._note())
+            self._bad_rows.install()
+            return self._output.install()
+        except BaseException as error:
+            if self._output.has_progress:
+                error.add_note("what is finished is kept: --resume goes on behind it")
+            raise
+        finally:
+            self._bad_rows.leave()
+
+    def _write(self, progress: Progress | None) -> None:
+        loader, output, stats = self._loader, self._output, self.counts.stats()
+        with closing(loader.batches(self._bad_rows, stats)) as batches:
+            for batch in batches:
+                output.write(batch)
+                del batch  # its memory is the output's now
+                if progress is not None:
+                    progress(stats, loader.num_rows)
+                if loader.at_window_end and output.is_full:
+                    self.counts = Counts.of(stats)
+                    output.commit({**self._note(), "loader": loader.state_dict()})
+        if not stats.batches and (empty := loader.empty_batch()) is not None:
+            output.write(empty)
+        self.counts = Counts.of(stats)
+
+    def _note(self) -> dict[str, Any]:
+        return {"job": self._described, "counts": asdict(self.counts), "bad_rows": self._bad_rows.commit()}
+
+
+def open_job_output(job: Job) -> OutputWriter:
+    """The writer that a job describes."""
+    settings = job.output
+    sizes = Sizes(
+        parse_bytes(settings.row_group_bytes), parse_bytes(settings.part_bytes), settings.rows_per_file
+    )
+    return open_output(
+        settings.path, settings.kind, settings.columns, settings.compression, settings.threads, sizes
     )
 
 
@@ -103,8 +185,13 @@ def open_loader(job: Job) -> Loader:
         net=_net(job.net, "net", job.folder, constants),
         batch=job.batch,
         constants=constants,
+        shuffle=Shuffle(job.order.seed or 0) if job.order.shuffle else None,
         window=job.order.window,
         memory=job.order.memory,
+        threads=job.order.threads,
+        index=job.order.index,
+        rank=0,
+        world_size=1,
         bad_rows=job.bad_rows,
         **source,
     )

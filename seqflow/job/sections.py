@@ -39,12 +39,20 @@ class SourceSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrderSection:
-    """How much is in memory at once. Rows come in the order of the source."""
+    """The order of the rows, and how much of them is in memory at once: arguments of `Loader`."""
 
-    window: int | str = "32 MiB"
-    """Bytes of rows that are packed together."""
-    memory: int | str = "256 MiB"
-    """Bytes of blocks read ahead and in use."""
+    shuffle: bool = False
+    """Rows in a random order inside a window, and blocks in a random order; else the order of the source."""
+    seed: int | None = None
+    """Decides that order; 0 where it is not given."""
+    window: int | str = "64 MiB"
+    """Bytes of rows that are ordered, packed and cut into batches together."""
+    memory: int | str | None = None
+    """Bytes of windows read ahead and in use; None is four windows."""
+    threads: int | None = None
+    """Threads that read and make batches; None is one a core, at most 4."""
+    index: str | None = None
+    """A file with the lengths of all prepared rows, made where it is not there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +76,12 @@ class OutputSection:
     """None is snappy for Parquet and no compression for Arrow."""
     threads: int = 1
     """Each thread writes a part file of its own; row groups go to them in turn."""
+    row_group_bytes: int | str = "16 MiB"
+    """Arrow bytes of a row group, about."""
+    part_bytes: int | str = "512 MiB"
+    """Arrow bytes from which on a part is closed, at the end of a window: so much is lost when a run is killed."""
+    rows_per_file: int | None = None
+    """Rows from which on a part is closed, at the end of a window."""
 
 
 BATCH_KINDS: Mapping[str, type[BatchPlan]] = {

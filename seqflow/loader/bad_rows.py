@@ -16,6 +16,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.output.files import KIND_OF_SUFFIX, FileWriter, Format, remove_temporaries
 from seqflow.output.lock import Lock
 from seqflow.output.overwriting import overwritten
+from seqflow.output.pieces import check_committed, committed_path, join, piece_path, remove_committed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,21 +109,46 @@ def keep_rows(num_rows: int, bad: Sequence[BadRow]) -> Array:
 
 
 class BadRowHandler:
-    """Counts the bad rows of one run, and writes them where the policy says so."""
+    """Counts the bad rows of one run, and writes them where the policy says so.
 
-    def __init__(self, policy: BadRows, files: Sequence[str] = ()) -> None:
-        self.count = 0
-        self._file = None if policy.path is None else Quarantine(Path(policy.path).expanduser(), files)
+    A run that goes on behind an earlier one gives its `count` and its committed `pieces`.
+    """
+
+    def __init__(
+        self, policy: BadRows, files: Sequence[str] = (), *, count: int = 0, pieces: Sequence[str] = ()
+    ) -> None:
+        self.count = count
+        path = None if policy.path is None else Path(policy.path).expanduser()
+        self._file = None if path is None else Quarantine(path, files, pieces)
 
     def add(self, rejected: Rejected) -> None:
         self.count += rejected.count
         if self._file is not None:
             self._file.write(rejected)
 
+    def check(self) -> None:
+        """JobError where a committed piece is gone."""
+        if self._file is not None:
+            self._file.check()
+
+    def commit(self) -> list[str]:
+        """Finish what is written so far as a piece of the quarantine file; the names of all pieces."""
+        return [] if self._file is None else self._file.commit()
+
+    def install(self) -> None:
+        """Make the quarantine file of its pieces."""
+        if self._file is not None:
+            self._file.install()
+
     def close(self, *, keep: bool) -> None:
         """End the run: the quarantine file gets its final name, or is removed where the run failed."""
         if self._file is not None:
             self._file.close(keep=keep)
+
+    def leave(self) -> None:
+        """End the run with what was committed; another may go on."""
+        if self._file is not None:
+            self._file.leave()
 
 
 REASON_FIELDS = ("file", "block", "row", "column", "reason")
@@ -135,9 +161,12 @@ class Quarantine:
     have a column `bad` themselves. The file replaces that of an earlier run, and no other: ProviderError where
     something else has its name, or it is one of `files`, from which the rows come. No other run may write
     it meanwhile.
+
+    It is written in pieces: `commit` finishes one under a hidden name, `install` joins them, and may be repeated by
+    another process that knows their names.
     """
 
-    def __init__(self, path: Path, files: Sequence[str] = ()) -> None:
+    def __init__(self, path: Path, files: Sequence[str] = (), pieces: Sequence[str] = ()) -> None:
         if (source := overwritten(path, files)) is not None:
             raise ProviderError(f"quarantine: {str(path)!r} is {source!r}, from which the rows come")
         if path.exists() and not _is_quarantine(path):
@@ -146,15 +175,18 @@ class Quarantine:
                 "  choose a new name"
             )
         self._path = path
-        self._writer = FileWriter(path, Format(KIND_OF_SUFFIX[path.suffix.lower()]))
-        self._num_groups = 0
+        self._form = Format(KIND_OF_SUFFIX[path.suffix.lower()])
+        self._pieces = [path.with_name(name) for name in pieces]
+        self._writer: FileWriter | None = None
         self._lock = Lock(path.with_name(f".{path.name}.lock"), path)
         if path.parent.is_dir():
             self._acquire()
 
     def _acquire(self) -> None:
         self._lock.acquire()
-        remove_temporaries(self._path.parent, re.escape(self._path.name))
+        name = re.escape(self._path.name)
+        remove_temporaries(self._path.parent, rf"{name}(?:\.part-\d+)?")
+        remove_committed(self._path.parent, rf"{name}\.part-\d+", {piece.name for piece in self._pieces})
 
     def write(self, rejected: Rejected) -> None:
         import pyarrow as pa
@@ -174,22 +206,45 @@ class Quarantine:
         while name in taken.schema.names:
             name += "_"
         columns = dict(zip(taken.schema.names, taken.columns, strict=True))
-        if not self._num_groups:
+        if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._acquire()
-        self._writer.write(pa.table({name: reasons, **columns}), self._num_groups)
-        self._num_groups += 1
+            piece = piece_path(self._path, len(self._pieces))
+            self._writer = FileWriter(self._path, self._form, piece)
+        self._writer.write(pa.table({name: reasons, **columns}), len(self._writer.groups))
+
+    def commit(self) -> list[str]:
+        """Finish a piece; the names of all so far."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer.rename(committed_path(self._writer.piece))
+            self._pieces.append(self._writer.piece)
+            self._writer = None
+        return [piece.name for piece in self._pieces]
+
+    def check(self) -> None:
+        """JobError where a committed piece is gone."""
+        check_committed(self._pieces)
+
+    def install(self) -> None:
+        """Make the file of its committed pieces; none of an earlier run is left where there are no bad rows."""
+        join(self._pieces, self._path, self._form)
+        if not self._pieces:
+            self._path.unlink(missing_ok=True)
+
+    def leave(self) -> None:
+        """Remove what is not committed, and let others write the file."""
+        if self._writer is not None:
+            self._writer.discard()
+        self._lock.release()
 
     def close(self, *, keep: bool) -> None:
         try:
-            if keep and self._num_groups:
-                self._writer.close()
-                self._writer.temporary.replace(self._path)
-            elif keep:
-                self._path.unlink(missing_ok=True)  # of an earlier run, which had bad rows
+            if keep:
+                self.commit()
+                self.install()
         finally:
-            self._writer.discard()
-            self._lock.release()
+            self.leave()
 
 
 def _is_quarantine(path: Path) -> bool:

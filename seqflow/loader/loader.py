@@ -132,6 +132,8 @@ class Loader:
         """Where the next iteration begins; None: at the first batch of `epoch`."""
         self._place: Position | None = None
         """The place behind the last batch handed out."""
+        self.at_window_end = False
+        """Whether the last batch handed out was the last of its window."""
         self._listed: list[Part] | None = None
         self._kept: dict[int, PreparedPart] = {}
         self._stamps: dict[str, Stamp] = {}
@@ -205,8 +207,7 @@ class Loader:
         Before the first batch it is the place at which the loader begins.
         """
         place = self._place or self._start or Position(self.epoch, 0, {})
-        data = fingerprint(self.source, self._parts())
-        return {"format": FORMAT, **place.to_json(), "settings": self._settings(), "data": data}
+        return {"format": FORMAT, **place.to_json(), "settings": self.settings(), "data": self.data()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Begin the next iteration behind the batch that was the last when the state was taken.
@@ -218,7 +219,7 @@ class Loader:
             raise OpError(
                 "load_state_dict: the source is a stream, which can be read once\n  read files instead"
             )
-        check_state(state, self._settings(), fingerprint(self.source, self._parts()))
+        check_state(state, self.settings(), self.data())
         self._start = self._place = Position.from_json(state)
         self.epoch = self._start.epoch
 
@@ -280,21 +281,30 @@ class Loader:
         return self._stats
 
     def __iter__(self) -> Generator[Record, None, None]:
-        start = self._start or Position(self.epoch, 0, {})
-        self._start = None
-        self._stats = Stats()
         handler = BadRowHandler(self.bad_rows, self.source.files)
-        workers = Workers(self.threads)
-        self._place = start
         finished = False
         try:
-            yield from self.run(start, workers, handler)
+            yield from self.batches(handler, Stats())
             finished = True
+        finally:
+            handler.close(keep=finished)
+
+    def batches(self, handler: BadRowHandler, stats: Stats) -> Generator[Record, None, None]:
+        """The batches of the coming epoch. Bad rows go to `handler`, counts are added to `stats`.
+
+        Where `at_window_end` is true, both hold what belongs to the batches handed out, and nothing else.
+        """
+        start = self._start or Position(self.epoch, 0, {})
+        self._start = None
+        self._stats = stats
+        workers = Workers(self.threads)
+        self._place, self.at_window_end = start, False
+        try:
+            yield from self.run(start, workers, handler)
             if self._place.epoch == start.epoch:
                 self.epoch, self._place = start.epoch + 1, None
         finally:
             workers.close()
-            handler.close(keep=finished)
 
     def run(
         self,
@@ -338,11 +348,11 @@ class Loader:
         return self._rotation(self.recipe, self.epoch)[1] is not None
 
     def _handed_out(self, run: Run, turn: Turn) -> None:
-        rotation = run.rotation
+        rotation, place = run.rotation, turn.place
+        self.at_window_end = rotation.streams[place.stream].is_last(place)
         windows = {}
         if not rotation.counted:
             before = {} if self._place is None else self._place.windows
-            place = turn.place
             windows = {**before, place.stream: rotation.streams[place.stream].checkpoint(place.position)}
         self._place = Position(run.epoch, run.next_round, windows)
 
@@ -496,7 +506,11 @@ class Loader:
             )
         return size
 
-    def _settings(self) -> dict[str, Any]:
+    def data(self) -> dict[str, Any]:
+        """What a state says of the data: relative paths, sizes, rows and columns."""
+        return fingerprint(self.source, self._parts())
+
+    def settings(self) -> dict[str, Any]:
         """What decides which batches there are and in which order, by name."""
         return {
             "columns": None if self.columns is None else list(self.columns),

@@ -87,7 +87,9 @@ class Run:
         """The first batch of the round that comes next."""
         self._limit = 2 * max(1, workers.count)
         self._ahead: deque[Task[list[Made]]] = deque()
-        self._counted: set[Spot] = set()
+        self._uncounted: dict[Spot, OpenWindow] = {}
+        """Windows that are open, of which no batch was handed out yet."""
+        self._seen: set[Spot] = set()
         self._first = True
         self._reuse = reuse
         self._free: list[BatchMemory] = []
@@ -102,6 +104,7 @@ class Run:
             self._reader.fill()
             self._make_ahead()
             if not self._ahead:
+                self.count_windows()
                 return
             started = perf_counter()
             chunk = self._ahead.popleft().result()
@@ -134,6 +137,7 @@ class Run:
         stats.batches += 1
         stats.tokens += made.size.tokens
         stats.cells += made.size.cells
+        self.count_windows(turn.place)
         self._reader.release(turn.place.stream, turn.place.position)
         stats.bytes_in_flight = self._reader.bytes_in_flight
         self.next_round = turn.batch - self.deal.rank - self.deal.first(0) + self.deal.stride
@@ -247,13 +251,29 @@ class Run:
         started = perf_counter()
         opened = self._reader.get(spot)
         self._stats.seconds_waiting += perf_counter() - started
-        if spot not in self._counted:
-            self._counted.add(spot)
-            self._count(spot, opened)
+        if spot not in self._seen:
+            self._seen.add(spot)
+            if self._numbers is None:
+                self._uncounted[spot] = opened
+            else:  # the run of a mix may end anywhere
+                self._count(spot, opened)
+            self._stats.bytes_in_flight = self._reader.bytes_in_flight
         return opened
 
+    def count_windows(self, place: Place | None = None) -> None:
+        """Count the windows up to that of a place, and those without batches that are skipped behind it; else all.
+
+        So at the end of a window all that is counted belongs to the batches handed out, whatever was read ahead.
+        """
+        spots = sorted(self._uncounted)
+        if place is not None:
+            stop = self.rotation.streams[place.stream].next_window(place)
+            spots = [spot for spot in spots if spot[0] == place.stream and spot[1] < stop]
+        for spot in spots:
+            self._count(spot, self._uncounted.pop(spot))
+
     def _count(self, spot: Spot, opened: OpenWindow) -> None:
-        """A window is used for the first time: its rows count, and its bad rows are kept."""
+        """The rows of a window count, and its bad rows are kept."""
         stats = self._stats
         for part in self._reader.parts(spot):
             stats.rows += part.num_rows
@@ -268,7 +288,6 @@ class Run:
         stats.skipped += opened.batches.skipped
         stats.seconds_planning += opened.seconds_planning
         stats.bad_rows = self._handler.count
-        stats.bytes_in_flight = self._reader.bytes_in_flight
 
     def _size(self, turn: Turn) -> BatchSize:
         return BatchSize(0, 0, 0) if turn.empty else turn.batches.size(turn.number)

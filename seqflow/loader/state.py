@@ -117,6 +117,13 @@ def check_state(state: Any, settings: Mapping[str, Any], data: Mapping[str, Any]
 
 def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
     """OpError, its message beginning with `what`, for the first setting, or file of the data, that differs."""
+    found = first_difference(then, now)
+    if found is not None:
+        raise OpError(f"{what}{found}")
+
+
+def first_difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """The first setting, or file of the data, that differs, and what it was and is; None where all are the same."""
     for name in dict.fromkeys([*now, *then]):
         before, after = then.get(name), now.get(name)
         if before == after:
@@ -126,8 +133,9 @@ def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> No
             key = (
                 "files" if "files" in differing else differing[0]
             )  # a file says more than the number of rows
-            raise OpError(f"{what}the data are others: {_difference(key, before.get(key), after.get(key))}")
-        raise OpError(f"{what}{name} was {_shown(before)} and is {_shown(after)} now")
+            return f"the data are others: {_difference(key, before.get(key), after.get(key))}"
+        return f"{name} was {_shown(before)} and is {_shown(after)} now"
+    return None
 
 
 def _difference(name: str, then: Any, now: Any) -> str:

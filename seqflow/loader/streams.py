@@ -70,6 +70,17 @@ class Stream:
         first, end = self._firsts[at : at + 2]
         return Checkpoint(position, first, end - first)
 
+    def is_last(self, place: Place) -> bool:
+        """Whether a batch is the last of its window."""
+        return place.number == self.checkpoint(place.position).batches - 1
+
+    def next_window(self, place: Place) -> int:
+        """The position at which a stream that is resumed behind this window would go on."""
+        following = place.position + 1
+        if not self.counted:
+            return following
+        return max(following, bisect_right(self._firsts, self._firsts[following]) - 1)
+
     @property
     def first_open(self) -> int:
         """The position of the first window whose batches are not counted yet."""

@@ -39,11 +39,15 @@ class Format:
 
 
 class FileWriter:
-    """Writes tables of one schema, each as one row group, to a temporary file beside `path`."""
+    """Writes tables of one schema, each as one row group, to a temporary file beside `path`.
 
-    def __init__(self, path: Path, form: Format) -> None:
+    Errors name `path`; `piece` is another name for what is written, where it is only a piece of that file.
+    """
+
+    def __init__(self, path: Path, form: Format, piece: Path | None = None) -> None:
         self.path = path
-        self.temporary = temporary_path(path)
+        self.piece = piece or path
+        self.temporary = temporary_path(self.piece)
         self.num_rows = 0
         self.groups: list[int] = []
         self.arrow_bytes = 0
@@ -75,6 +79,11 @@ class FileWriter:
         except OSError as error:
             raise _naming(error, self.path) from error
 
+    def rename(self, name: Path) -> None:
+        """Give the finished file a name, in place of what has it."""
+        self.temporary.replace(name)
+        unfinished.discard(self.temporary)
+
     def discard(self) -> None:
         """Remove what was written."""
         import pyarrow as pa
@@ -89,6 +98,20 @@ class FileWriter:
 def temporary_path(path: Path) -> Path:
     """The hidden name under which this process writes a file."""
     return path.with_name(f".{path.name}.tmp-{os.getpid()}")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a small file, which has its old content or all of the new one at any moment."""
+    temporary = temporary_path(path)
+    unfinished.add(temporary)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise _naming(error, path) from error
+    finally:
+        unfinished.discard(temporary)
 
 
 def remove_temporaries(folder: Path, name: str) -> None:

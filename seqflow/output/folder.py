@@ -1,22 +1,23 @@
-"""Target: one output file, or a folder of part files with a manifest."""
+"""Target: one output file, or a folder of part files, and what earlier runs left there."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from seqflow.errors import JobError
 from seqflow.output import unfinished
-from seqflow.output.files import FileWriter, Kind, remove_temporaries, temporary_path
+from seqflow.output.files import Format, Kind, remove_temporaries, write_text
 from seqflow.output.lock import Lock
+from seqflow.output.pieces import committed_path, join, piece_path, remove_committed
 from seqflow.version import __version__
 
-MANIFEST = "_manifest.json"
+MANIFEST, PROGRESS = "_manifest.json", ".progress.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,25 +30,49 @@ class OutputFile:
     groups: tuple[int, ...]
     """The numbers of its row groups in the order of the whole output."""
 
+    def to_json(self) -> dict[str, Any]:
+        groups = list(self.groups)
+        return {"name": self.path.name, "rows": self.num_rows, "bytes": self.nbytes, "row_groups": groups}
+
+    @classmethod
+    def from_json(cls, folder: Path, entry: Mapping[str, Any]) -> OutputFile:
+        return cls(folder / entry["name"], entry["rows"], entry["bytes"], tuple(entry["row_groups"]))
+
 
 @dataclass(slots=True)
 class Target:
     """A file, or a folder that holds `part-00000.parquet`, … and `_manifest.json`.
 
-    The manifest has the rows, bytes and row groups of each part. It is written last and removed first, so a folder
-    with a manifest is complete. A later run replaces the parts that it names. From `prepare` to `leave` no other
-    run may write there.
+    Until the end of a run its finished parts have hidden names, and a hidden progress file names them; then
+    they get their own names, those of an earlier run are removed, and the manifest is written. It is removed
+    first, so a folder with a manifest is complete. From `prepare` to `leave` no other run may write there.
     """
 
     path: Path
-    kind: Kind
+    form: Format
     is_file: bool
     _created: list[Path] = field(default_factory=list)
     _lock: Lock | None = None
 
     @property
+    def kind(self) -> Kind:
+        return self.form.kind
+
+    @property
     def folder(self) -> Path:
         return self.path.parent if self.is_file else self.path
+
+    @property
+    def manifest(self) -> Path:
+        """The record of a complete output; hidden beside a single file."""
+        return (
+            self.path.with_name(f".{self.path.name}.manifest.json") if self.is_file else self.path / MANIFEST
+        )
+
+    @property
+    def progress(self) -> Path:
+        """The record of an output that is not complete."""
+        return self.path.with_name(f".{self.path.name}{PROGRESS}") if self.is_file else self.path / PROGRESS
 
     def check(self) -> None:
         """JobError where the folder can't be made or written to, or holds data files of another origin."""
@@ -57,10 +82,10 @@ class Target:
         if not os.access(there, os.W_OK):
             raise JobError(f"output: the folder {str(there)!r} cannot be written to: permission denied")
         if not self.is_file and self.folder.is_dir():
-            self._earlier_parts()
+            self._check_foreign()
 
     def prepare(self) -> None:
-        """Make and lock the folder, and remove what killed runs left in it.
+        """Make and lock the folder, and remove the temporary files that killed runs left in it.
 
         JobError where it holds data files of another origin, or another run is writing there.
         """
@@ -68,12 +93,76 @@ class Target:
         try:
             self._lock = self._locked()
             if not self.is_file:
-                self._earlier_parts()
-            names = re.escape(self.path.name) if self.is_file else rf"(?:part-\d+\.\w+|{re.escape(MANIFEST)})"
-            remove_temporaries(self.folder, names)
+                self._check_foreign()
+            records = "|".join(re.escape(path.name) for path in (self.manifest, self.progress))
+            own = f"{re.escape(self.path.name)}|" if self.is_file else ""
+            remove_temporaries(self.folder, f"(?:{own}{self._part_names}|{records})")
         except BaseException:
             self.leave()
             raise
+
+    def leave(self) -> None:
+        """Release the lock, and remove the folders that `prepare` made, unless something is in them."""
+        if self._lock is not None:
+            self._lock.release()
+        for folder in reversed(self._created):
+            try:
+                folder.rmdir()
+            except OSError:
+                return
+            unfinished.discard(folder)
+
+    def file(self, number: int) -> Path:
+        """Where part `number` will be; of a single file it is a piece."""
+        return piece_path(self.path, number) if self.is_file else self.path / f"part-{number:05}.{self.kind}"
+
+    def keep_committed(self, parts: Sequence[OutputFile]) -> None:
+        """Remove all committed parts but these: of a killed run that had not noted them, or is not continued."""
+        remove_committed(self.folder, self._part_names, {part.path.name for part in parts})
+
+    def save_progress(self, content: Mapping[str, Any]) -> None:
+        """Note what is committed; from now on the folder stays, whatever happens."""
+        write_text(self.progress, json.dumps({"seqflow": __version__, **content}, indent=1) + "\n")
+        for folder in self._created:
+            unfinished.discard(folder)
+        self._created.clear()
+
+    def install(self, content: Mapping[str, Any]) -> list[OutputFile]:
+        """Give the parts of a progress file that is sealed their final names. Each step may have been done before."""
+        parts = [OutputFile.from_json(self.folder, entry) for entry in content["files"]]
+        self.manifest.unlink(missing_ok=True)
+        if self.is_file:
+            join([part.path for part in parts], self.path, self.form)
+            rows, groups = sum(part.num_rows for part in parts), sum(len(part.groups) for part in parts)
+            parts = [OutputFile(self.path, rows, self.path.stat().st_size, tuple(range(groups)))]
+        for part in () if self.is_file else parts:
+            committed = committed_path(part.path)
+            if committed.exists():
+                committed.replace(part.path)
+        for name in set(content["stale"]) - {part.path.name for part in parts}:
+            (self.folder / name).unlink(missing_ok=True)
+        if not self.is_file or "job" in content:
+            self._write_manifest(parts, content)
+        self.progress.unlink(missing_ok=True)
+        return parts
+
+    def abandon(self) -> None:
+        """Remove what an unfinished run has committed, and the parts to which it has given their names."""
+        self.keep_committed(())
+        content = read_record(self.progress)
+        if content is not None and content["sealed"] and not self.is_file:
+            self.manifest.unlink(missing_ok=True)
+            for name in {*content["stale"], *(entry["name"] for entry in content["files"])}:
+                (self.folder / name).unlink(missing_ok=True)
+        self.progress.unlink(missing_ok=True)
+
+    def stale_parts(self) -> list[str]:
+        """The parts of an earlier run, by its manifest."""
+        return [] if self.is_file else sorted(_names_in(self.manifest))
+
+    @property
+    def _part_names(self) -> str:
+        return rf"{re.escape(self.path.name)}\.part-\d+" if self.is_file else r"part-\d+\.\w+"
 
     def _locked(self) -> Lock:
         lock = Lock(self.folder / (f".{self.path.name}.lock" if self.is_file else ".lock"), self.path)
@@ -86,37 +175,6 @@ class Target:
                 continue
             return lock
 
-    def file(self, number: int) -> Path:
-        """Where part `number` will be."""
-        return self.path if self.is_file else self.path / f"part-{number:05}.{self.kind}"
-
-    def keep(self, writers: Sequence[FileWriter], columns: Sequence[str]) -> list[OutputFile]:
-        """Give finished files their names, in place of those of an earlier run."""
-        sizes = [writer.close() for writer in writers]
-        files = [
-            OutputFile(writer.path, writer.num_rows, size, tuple(writer.groups))
-            for writer, size in zip(writers, sizes, strict=True)
-        ]
-        if self.is_file:
-            writers[0].temporary.replace(self.path)
-        else:
-            self._replace_parts(writers, self._write_manifest(files, columns))
-        for folder in self._created:
-            unfinished.discard(folder)
-        self._created.clear()
-        return files
-
-    def leave(self) -> None:
-        """Release the lock, and remove the folders that `prepare` made, unless `keep` has filled them."""
-        if self._lock is not None:
-            self._lock.release()
-        for folder in reversed(self._created):
-            try:
-                folder.rmdir()
-            except OSError:
-                return
-            unfinished.discard(folder)
-
     def _make(self, folder: Path) -> None:
         if not folder.exists():
             self._make(folder.parent)
@@ -124,58 +182,41 @@ class Target:
             self._created.append(folder)
             unfinished.add(folder)
 
-    def _earlier_parts(self) -> list[Path]:
-        """The parts an earlier run's manifest names."""
-        named = _names_in(self.path / MANIFEST)
-        found = [path for path in self.path.iterdir() if path.suffix in (".parquet", ".arrow")]
-        foreign = sorted(path.name for path in found if path.name not in named and path.name[0] != ".")
+    def _check_foreign(self) -> None:
+        """JobError where the folder holds data files that neither a manifest nor a progress file of ours names."""
+        named = _names_in(self.manifest) | _names_in(self.progress)
+        found = [path.name for path in self.path.iterdir() if path.suffix in (".parquet", ".arrow")]
+        foreign = sorted(name for name in found if name not in named and name[0] != ".")
         if foreign:
             raise JobError(
                 f"output: the folder {str(self.path)!r} holds {foreign[0]!r}, which no {MANIFEST} names\n"
                 "  choose an empty or new folder"
             )
-        return [path for path in found if path.name in named]
 
-    def _write_manifest(self, files: Sequence[OutputFile], columns: Sequence[str]) -> Path:
-
-        content: dict[str, Any] = {
+    def _write_manifest(self, files: Sequence[OutputFile], content: Mapping[str, Any]) -> None:
+        manifest: dict[str, Any] = {
             "seqflow": __version__,
             "rows": sum(file.num_rows for file in files),
-            "columns": list(columns),
-            "files": [
-                {"name": f.path.name, "rows": f.num_rows, "bytes": f.nbytes, "row_groups": list(f.groups)}
-                for f in files
-            ],
+            "columns": content["columns"],
+            "files": [file.to_json() for file in files],
+            **{key: content[key] for key in ("counts", "job") if key in content},
         }
-        temporary = temporary_path(self.path / MANIFEST)
-        unfinished.add(temporary)
-        try:
-            temporary.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-        return temporary
-
-    def _replace_parts(self, writers: Sequence[FileWriter], manifest: Path) -> None:
-        renamed: list[Path] = []
-        try:
-            stale = set(self._earlier_parts()) - {writer.path for writer in writers}
-            (self.path / MANIFEST).unlink(missing_ok=True)
-            for writer in writers:
-                writer.temporary.replace(writer.path)
-                renamed.append(writer.path)
-            for path in stale:
-                path.unlink()
-            manifest.replace(self.path / MANIFEST)
-        except BaseException:
-            for path in (manifest, *renamed):
-                path.unlink(missing_ok=True)
-            raise
+        write_text(self.manifest, json.dumps(manifest, indent=2) + "\n")
 
 
-def _names_in(manifest: Path) -> set[str]:
-    """The files a manifest of ours names; none where there is no such manifest."""
+def read_record(path: Path) -> dict[str, Any] | None:
+    """The content of a manifest or progress file of ours; None where there is none."""
     try:
-        return {file["name"] for file in json.loads(manifest.read_text(encoding="utf-8"))["files"]}
-    except (OSError, ValueError, LookupError, TypeError):
-        return set()
+        content = json.loads(path.read_text(encoding="utf-8"))
+        for entry in content["files"]:
+            OutputFile.from_json(path, entry)
+        names = [*(entry["name"] for entry in content["files"]), *content.get("stale", ())]
+        return content if all(Path(name).name == name for name in names) else None
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def _names_in(record: Path) -> set[str]:
+    """The files that a manifest or progress file names."""
+    content = read_record(record) or {"files": []}
+    return {*content.get("stale", ()), *(entry["name"] for entry in content["files"])}

@@ -4,65 +4,116 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from seqflow.errors import JobError, ProviderError, nearest
 from seqflow.output.files import KIND_OF_SUFFIX, Compression, FileWriter, Format, Kind
-from seqflow.output.folder import OutputFile, Target
+from seqflow.output.folder import OutputFile, Target, read_record
+from seqflow.output.pieces import check_committed, committed_path, schema_of
 from seqflow.record import Record, to_arrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-GROUP_BYTES = 16 << 20
-"""Arrow bytes of a row group."""
-PART_BYTES = 512 << 20
-"""Arrow bytes of a part file, about."""
 PENDING_BYTES = 24 << 20
 """Arrow bytes that may wait for the writing threads; one row group is always let through."""
 MAX_THREADS = 256
 """Threads that write; each has a file open."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How large row groups and files become, about."""
+
+    row_group_bytes: int = 16 << 20
+    """Arrow bytes of a row group."""
+    part_bytes: int = 512 << 20
+    """Arrow bytes of a part from which on it is closed."""
+    rows_per_file: int | None = None
+    """Rows of a part from which on it is closed."""
+
+
 class OutputWriter:
     """A context manager that writes batches; `finish` gives the files their final names.
 
-    Leaving the context without `finish` (an exception, Ctrl-C) removes everything that was written. Where no batch
-    has rows, one empty file is written. Row groups hold about 16 MiB of Arrow data: small batches are gathered,
-    large ones are cut. With `threads` above 1, each thread writes a part file of its own, and row groups go to them
-    in turn; the manifest has the numbers of the row groups in each part.
+    `commit` finishes the parts that are open and notes them in the progress file, with what the caller needs to go
+    on behind them: another process may `resume` there. Leaving the context without `finish` (an exception, Ctrl-C)
+    removes what was not committed. Where no batch has rows, one empty file is written. Small batches are gathered
+    to row groups, large ones are cut. With `threads` above 1, each thread writes a part file of its own, and row
+    groups go to them in turn; the manifest has the numbers of the row groups in each part.
     """
 
     def __init__(
         self,
         target: Target | None,
-        form: Format,
         columns: Sequence[str] | None = None,
         threads: int = 1,
+        sizes: Sizes = Sizes(),
     ) -> None:
-        self._target = target
+        self.target = target
         self._columns = columns
-        self._part_writers = [_PartWriter(i, threads, target, form) for i in range(threads)] if target else []
+        self._sizes = sizes
+        self._threads = [
+            ThreadPoolExecutor(1, thread_name_prefix="seqflow-write") for _ in range(threads if target else 0)
+        ]
+        self._begun = False
+        self._parts: list[OutputFile] = []
+        """Those that are committed."""
+        self._open: list[FileWriter] = []
+        """A file for each thread that has something to write."""
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_bytes = 0
         self._num_groups = 0
+        self._groups_open = self._rows = self._bytes = 0
+        """Row groups, rows and Arrow bytes that are not committed."""
         self._pending: deque[tuple[Future[None], int]] = deque()
         self._pending_bytes = 0
         self._schema: pa.Schema | None = None
+        self._earlier_schema: pa.Schema | None = None
+        """That of committed parts, as a file gives it back: equal, but not to the last byte of its metadata."""
+        self._names: list[str] = []
 
     def __enter__(self) -> OutputWriter:
-        if self._target is not None:
-            self._target.prepare()
+        if self.target is not None:
+            self.target.prepare()
         return self
+
+    def resume(self, record: Mapping[str, Any]) -> None:
+        """Go on behind the parts of a progress file."""
+        assert self.target is not None
+        self._begun = True
+        self._parts = [OutputFile.from_json(self.target.folder, entry) for entry in record["files"]]
+        self._num_groups = sum(len(part.groups) for part in self._parts)
+        check_committed([part.path for part in self._parts])
+        self.target.keep_committed(self._parts)
+        self._earlier_schema = schema_of(committed_path(self._parts[0].path), self.target.kind)
+        self._names = record["columns"]
+
+    def found(self, record: Mapping[str, Any]) -> list[OutputFile]:
+        """The files of a complete output, by its manifest."""
+        assert self.target is not None
+        return [OutputFile.from_json(self.target.folder, entry) for entry in record["files"]]
+
+    @property
+    def has_progress(self) -> bool:
+        """Whether another process may go on behind what is committed."""
+        return self.target is not None and self.target.progress.exists()
+
+    def begin(self) -> None:
+        """Begin anew: what an unfinished run has left is removed."""
+        self._begun = True
+        if self.target is not None:
+            self.target.abandon()
 
     def check(self, columns: Sequence[str] | None) -> None:
         """JobError where batches with these columns (None: not known) could not be written. Writes nothing."""
-        if self._target is not None:
-            self._target.check()
+        if self.target is not None:
+            self.target.check()
             if columns is not None:
                 self._check_columns(columns)
 
@@ -76,55 +127,103 @@ class OutputWriter:
 
     def write(self, record: Record) -> None:
         """Add one batch. Errors of earlier batches are raised here, too; an OSError names the file."""
-        if self._target is None:
+        if self.target is None:
             return
+        if not self._begun:
+            self.begin()
         batch = self._fitting(to_arrow(record))
         if not batch.num_rows:
             return
-        groups = max(1, round(batch.nbytes / GROUP_BYTES))
+        group_bytes = self._sizes.row_group_bytes
+        groups = max(1, round(batch.nbytes / group_bytes))
         rows = -(-batch.num_rows // groups)
         for start in range(0, batch.num_rows, rows):
             piece = batch.slice(start, rows)
             self._gathered.append(piece)
             self._gathered_bytes += piece.nbytes
-            if self._gathered_bytes >= GROUP_BYTES * 2 // 3:
+            self._rows += piece.num_rows
+            self._bytes += piece.nbytes
+            if self._gathered_bytes >= group_bytes * 2 // 3:
                 self._write_group()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the open parts are as large as parts should be."""
+        rows, count = self._sizes.rows_per_file, len(self._threads)
+        return count > 0 and (
+            self._bytes >= self._sizes.part_bytes * count or (rows is not None and self._rows >= rows * count)
+        )
+
+    def commit(self, note: Mapping[str, Any]) -> None:
+        """Finish the open parts, and note them together with `note`."""
+        if self.target is not None:
+            self._commit()
+            self.target.save_progress({**note, **self._record(), "sealed": False, "stale": []})
+
+    def seal(self, note: Mapping[str, Any]) -> None:
+        """Write the remaining rows; from now on nothing but `install` is left to do, in this process or another."""
+        if self.target is None:
+            return
+        if not self._begun:
+            self.begin()
+        if self._schema is not None and not self._num_groups:
+            self._write_group()  # an empty one
+        self._commit()
+        if not self._parts and self.target.is_file:
+            raise ProviderError(f"there are no batches to write to {str(self.target.path)!r}")
+        stale = self.target.stale_parts()
+        self.target.save_progress({**note, **self._record(), "sealed": True, "stale": stale})
+
+    def install(self) -> list[OutputFile]:
+        """Give all files of a sealed output their final names, in place of those of an earlier run."""
+        if self.target is None:
+            return []
+        record = read_record(self.target.progress)
+        assert record is not None
+        return self.target.install(record)
 
     def finish(self) -> list[OutputFile]:
         """Write the remaining rows and give all files their final names."""
-        if self._target is None:
-            return []
-        if self._gathered or (self._schema is not None and not self._num_groups):
-            self._write_group()
-        while self._pending:
-            self._await_oldest()
-        writers = sorted(
-            (w for part_writer in self._part_writers for w in part_writer.files),
-            key=lambda writer: writer.path,
-        )
-        if self._schema is None and self._target.is_file:
-            raise ProviderError(f"there are no batches to write to {str(self._target.path)!r}")
-        return self._target.keep(writers, self._schema.names if self._schema else [])
+        self.seal({})
+        return self.install()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for part_writer in self._part_writers:
-            part_writer.stop()
-        for part_writer in self._part_writers:
-            for writer in part_writer.files:
-                writer.discard()
-        if self._target is not None:
-            self._target.leave()
+        for thread in self._threads:
+            thread.shutdown(wait=True, cancel_futures=True)
+        for writer in self._open:
+            writer.discard()
+        if self.target is not None:
+            self.target.leave()
+
+    def _record(self) -> dict[str, Any]:
+        return {"columns": self._names, "files": [part.to_json() for part in self._parts]}
+
+    def _commit(self) -> None:
+        assert self.target is not None
+        if self._gathered:
+            self._write_group()
+        while self._pending:
+            self._await_oldest()
+        for writer in self._open:
+            size = writer.close()
+            self._parts.append(OutputFile(writer.piece, writer.num_rows, size, tuple(writer.groups)))
+        for writer in self._open:
+            writer.rename(committed_path(writer.piece))
+        self._open = []
+        self._groups_open = self._rows = self._bytes = 0
 
     def _fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The requested columns of the batch; JobError unless their types are those of the batches before."""
         if self._columns is not None:
             self._check_columns(batch.schema.names)
             batch = batch.select(list(self._columns))
+        expected = self._schema or self._earlier_schema
+        if expected is not None and batch.schema != expected:
+            raise JobError(_schema_change(expected, batch.schema))
         self._schema = self._schema or batch.schema
-        if batch.schema != self._schema:
-            raise JobError(_schema_change(self._schema, batch.schema))
+        self._names = self._schema.names
         return batch
 
     def _write_group(self) -> None:
@@ -135,40 +234,24 @@ class OutputWriter:
         self._gathered, self._gathered_bytes = [], 0
         while self._pending and (self._pending_bytes + size > PENDING_BYTES or self._pending[0][0].done()):
             self._await_oldest()
-        part_writer = self._part_writers[self._num_groups % len(self._part_writers)]
-        self._pending.append((part_writer.submit(group, self._num_groups), size))
+        turn = self._groups_open % len(self._threads)
+        if turn == len(self._open):
+            self._open.append(self._new_file(len(self._parts) + turn))
+        task = self._threads[turn].submit(self._open[turn].write, group, self._num_groups)
+        self._pending.append((task, size))
         self._pending_bytes += size
         self._num_groups += 1
+        self._groups_open += 1
+
+    def _new_file(self, number: int) -> FileWriter:
+        assert self.target is not None
+        piece = self.target.file(number)
+        return FileWriter(self.target.path if self.target.is_file else piece, self.target.form, piece)
 
     def _await_oldest(self) -> None:
         future, size = self._pending.popleft()
         self._pending_bytes -= size
         future.result()
-
-
-class _PartWriter:
-    """A thread that writes part files, one after another."""
-
-    def __init__(self, number: int, count: int, target: Target, form: Format) -> None:
-        self.files: list[FileWriter] = []
-        self._numbers = iter(range(number, 1 << 62, count))
-        self._target = target
-        self._form = form
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="seqflow-write")
-
-    def submit(self, group: pa.Table, number: int) -> Future[None]:
-        return self._thread.submit(self._write, group, number)
-
-    def stop(self) -> None:
-        self._thread.shutdown(wait=True, cancel_futures=True)
-
-    def _write(self, group: pa.Table, number: int) -> None:
-        full = bool(self.files) and self.files[-1].arrow_bytes >= PART_BYTES and not self._target.is_file
-        if not self.files or full:
-            if full:
-                self.files[-1].close()
-            self.files.append(FileWriter(self._target.file(next(self._numbers)), self._form))
-        self.files[-1].write(group, number)
 
 
 def open_output(
@@ -177,6 +260,7 @@ def open_output(
     columns: Sequence[str] | None = None,
     compression: Compression | None = None,
     threads: int = 1,
+    sizes: Sizes = Sizes(),
 ) -> OutputWriter:
     """A writer for `path`: a folder of part files, or one file when the path ends in .parquet or .arrow.
 
@@ -184,7 +268,7 @@ def open_output(
     JobError where the settings contradict each other.
     """
     if kind == "none":
-        return OutputWriter(None, Format("parquet"))
+        return OutputWriter(None)
     if not 1 <= threads <= MAX_THREADS:
         raise JobError(f"output: threads is {threads}, expected 1 to {MAX_THREADS}")
     if path is None:
@@ -198,7 +282,7 @@ def open_output(
     if is_file and threads > 1:
         raise JobError(f"output: threads is {threads}, but one file is written by one thread; give a folder")
     form = Format(kind or of_suffix or "parquet", compression)
-    return OutputWriter(Target(path, form.kind, is_file), form, columns, threads)
+    return OutputWriter(Target(path, form, is_file), columns, threads, sizes)
 
 
 def _check_path(path: str) -> None:

@@ -82,3 +82,16 @@ def test_a_symbolic_link_on_the_way_to_the_output_is_followed(folder: Path) -> N
     table = seqflow("run", "jobs/job.toml", folder=folder).stdout
     assert table.splitlines()[-1].split()[1] == "jobs/../out/part-00000.parquet"
     assert (folder / "deep" / "out" / "part-00000.parquet").exists()
+
+
+def test_a_second_run_says_that_the_output_is_complete(folder: Path) -> None:
+    first = seqflow("run", "job.toml", "--resume", folder=folder)
+    assert first.stderr == "seqflow: there was no run to go on with; this one began anew\n"
+    again = seqflow("run", "job.toml", folder=folder)
+    assert again.returncode == 0
+    assert again.stderr == "seqflow: the output is complete, nothing was done; --overwrite makes it anew\n"
+    assert "seconds" not in again.stdout
+    assert seqflow("run", "job.toml", "--overwrite", "--quiet", folder=folder).stderr == ""
+    other = seqflow("run", "job.toml", "--set", "batch.max_tokens=21", folder=folder)
+    assert other.returncode == 2
+    assert "'out' is of another job or of other data: batch was 'TokenBudget(max_tokens=20" in other.stderr

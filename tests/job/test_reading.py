@@ -15,7 +15,7 @@ def test_a_job_has_defaults_for_everything_but_its_source(tmp_path: Path) -> Non
     job = Job.read(write_job(tmp_path, '[source]\npaths = "a.parquet"'))
     assert job.source.paths == str(tmp_path / "a.parquet")
     assert job.batch == Rows(256)
-    assert job.order.window == "32 MiB"
+    assert job.order.window == "64 MiB"
     assert job.bad_rows == BadRows("raise")
     assert job.net.net is None
 
@@ -142,8 +142,8 @@ MALFORMED = [
     ('[source]\npaths = "x"\n[batch]\nn = 2.5', r"line 4: n is 2.5, expected an integer"),
     ('[source]\npaths = "x"\n[batch]\nn = 0', r"line 4: \[batch\] n is 0, expected an integer, 1 or more"),
     ('[source]\npaths = "x"\n[batch]\nn = true', r"line 4: n is True, expected an integer"),
-    ('[source]\npaths = "x"\n[order]\nseed = 7', r"line 4: seed belongs to shuffling, which this version does not have"),
-    ('[source]\npaths = "x"\n[order]\nstreams = 7', r"line 4: streams belongs to shuffling"),
+    ('[source]\npaths = "x"\n[order]\nseed = 7', r"line 4: seed is given, but rows are not shuffled, expected shuffle = true"),
+    ('[source]\npaths = "x"\n[order]\nstreams = 7', r"line 4: unknown key 'streams' in \[order\]"),
     ('[source]\npaths = "x"\n[order]\nwindow = "big"', r"line 4: window: size is 'big', expected bytes"),
     ('[source]\npaths = "x"\nbatch_bytes = 0', r"line 3: batch_bytes: size is 0, expected bytes"),
     ('[source]\npaths = "x"\n[prepare]\nnet = "a"\nfile = "b"', r"line 5: \[prepare\] has both net and file"),

@@ -10,7 +10,7 @@ import pytest
 from outputs import names, record, write
 
 from seqflow.errors import JobError
-from seqflow.record import Record
+from seqflow.output import Sizes, open_output
 
 
 def test_a_folder_gets_parts_and_a_manifest(tmp_path: Path) -> None:
@@ -48,11 +48,18 @@ def test_with_threads_row_groups_go_to_parts_in_turn_and_the_manifest_tells_thei
     np.testing.assert_array_equal(in_order, np.arange(12_000_000))
 
 
-def test_a_large_output_rolls_over_to_further_parts_in_order(tmp_path: Path) -> None:
-    batch = Record({"x": np.zeros((16 << 20) // 8, np.int64)}, {"x": None}, (16 << 20) // 8, None)
-    paths = write(tmp_path / "out", [batch] * 36)
-    assert [path.name for path in paths] == ["part-00000.parquet", "part-00001.parquet"]
-    assert [pq.read_metadata(path).num_rows * 8 >> 20 for path in paths] == [512, 64]
+@pytest.mark.parametrize("sizes", [Sizes(part_bytes=4000), Sizes(rows_per_file=500)])
+def test_where_the_open_part_is_full_a_commit_begins_the_next(tmp_path: Path, sizes: Sizes) -> None:
+    with open_output(tmp_path / "out", sizes=sizes) as output:
+        for start in range(0, 1100, 100):
+            output.write(record(start, 100))
+            if output.is_full:
+                output.commit({})
+                assert not output.is_full
+        files = output.finish()
+    assert [file.path.name for file in files] == [f"part-0000{i}.parquet" for i in range(3)]
+    assert [file.num_rows for file in files] == [500, 500, 100]
+    assert pq.read_table(tmp_path / "out")["x"].to_pylist() == list(range(1100))
 
 
 def test_a_later_run_replaces_the_parts_of_an_earlier_one(tmp_path: Path) -> None:

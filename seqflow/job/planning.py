@@ -1,0 +1,108 @@
+"""Plan: what a run would read and write, counted before it where that is possible, else estimated from one window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from seqflow.byte_sizes import format_bytes
+from seqflow.job.job import Job
+from seqflow.job.running import open_job_output, open_loader
+from seqflow.job.targets import check_targets
+from seqflow.loader import Loader
+from seqflow.loader.recipe import OpenWindow, Recipe
+from seqflow.loader.windows import Window, cut_windows
+from seqflow.record import to_arrow
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Sizes of a run. All but windows and bytes are estimates where `is_estimate` says so."""
+
+    windows: int
+    rows: int | None
+    """Rows of the source; None where its format doesn't know them."""
+    bytes: int
+    """Bytes of the source in memory."""
+    batches: int
+    is_estimate: bool
+    """Batches are estimated from those of the first window."""
+    fill: float | None
+    """Of the first window."""
+    output_bytes: int
+    """Arrow bytes of all batches, estimated from one batch."""
+    memory: int
+    """The most bytes of windows in memory at once, estimated from the first."""
+
+    def lines(self) -> list[tuple[str, str]]:
+        about = "about " if self.is_estimate else ""
+        return [
+            ("windows", f"{self.windows:,}"),
+            ("rows", "not known before reading" if self.rows is None else f"{self.rows:,}"),
+            ("input", format_bytes(self.bytes)),
+            ("batches", f"{about}{self.batches:,}"),
+            ("fill", "-" if self.fill is None else f"about {self.fill:.2%}"),
+            ("output", f"about {format_bytes(self.output_bytes)} of Arrow data"),
+            ("memory", f"about {format_bytes(self.memory)} of windows"),
+        ]
+
+
+def plan(job: Job) -> Plan:
+    """What a run of the job would do. Reads one window at most, and writes nothing.
+
+    Raises the errors that the run would raise up to there.
+    """
+    loader = open_loader(job)
+    check_targets(job, loader.source)
+    open_job_output(job).check(None)
+    recipe = loader.recipe
+    parts = list(recipe.parts())
+    windows = list(cut_windows(parts, loader.window))
+    size = sum(window.nbytes for window in windows)
+    if not windows:
+        return Plan(0, 0, 0, 0, False, None, 0, 0)
+    counted = _counted(loader)
+    first = recipe.make_window(recipe.windows(parts, 0)[0], 0)
+    sizes = [first.batches.size(number) for number in range(len(first.batches))]
+    cells = sum(one.cells for one in sizes)
+    share = size / first.window.nbytes if first.window.nbytes else len(windows)
+    batches = counted if counted is not None else round(len(first.batches) * share)
+    rows = [window.num_rows for window in windows]
+    growth = first.rows.nbytes / max(1, first.window.nbytes)
+    return Plan(
+        windows=len(windows),
+        rows=None if None in rows else sum(rows),  # type: ignore[arg-type]
+        bytes=size,
+        batches=batches,
+        is_estimate=counted is None,
+        fill=sum(one.tokens for one in sizes) / cells if cells else None,
+        output_bytes=_batch_bytes(job, recipe, first) * batches,
+        memory=_memory(loader, windows, growth),
+    )
+
+
+def _counted(loader: Loader) -> int | None:
+    """The number of batches, where it is known without reading rows."""
+    if loader.index is not None and not loader.index.exists():
+        return None
+    try:
+        return len(loader)
+    except TypeError:
+        return None
+
+
+def _batch_bytes(job: Job, recipe: Recipe, window: OpenWindow) -> int:
+    """Arrow bytes that are written of the first batch of a window."""
+    if not len(window.batches) or job.output.kind == "none":
+        return 0
+    batch = window.batches.make(0)
+    if recipe.net is not None:
+        batch = recipe.net_of(window.window.number, 0, 0)(batch)
+    table = to_arrow(batch)
+    return int(table.select(list(job.output.columns)).nbytes if job.output.columns else table.nbytes)
+
+
+def _memory(loader: Loader, windows: Sequence[Window], growth: float) -> int:
+    largest = max(window.nbytes for window in windows)
+    total = sum(window.nbytes for window in windows)
+    return int(min(total * growth, max(loader.memory, largest * growth)))

@@ -1,0 +1,59 @@
+"""The plan of a job, before it runs."""
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from command import seqflow
+from job_files import write_job
+from outputs import names
+
+from seqflow.job import Job, run
+from seqflow.job.planning import plan
+
+
+@pytest.mark.parametrize(
+    ("batch", "counted"), [({"n": 4}, True), ({"kind": "tokens", "max_tokens": 8}, False)]
+)
+def test_a_plan_is_what_the_run_does_where_one_window_holds_everything(
+    folder: Path, batch: dict[str, object], counted: bool
+) -> None:
+    before = names(folder)
+    job = Job.from_dict(
+        {"source": {"paths": "docs.parquet"}, "batch": batch, "output": {"path": "out"}}, folder
+    )
+    planned = plan(job)
+    assert names(folder) == before
+    report = run(job)
+    assert (planned.windows, planned.rows, planned.is_estimate) == (1, 10, not counted)
+    assert (planned.batches, planned.fill) == (report.batches, report.fill)
+
+
+def test_batches_of_many_windows_are_estimated_from_the_first(folder: Path) -> None:
+    settings = {
+        "source": {"paths": "docs.parquet"},
+        "order": {"window": 100},
+        "batch": {"kind": "packed", "capacity": 4},
+    }
+    planned = plan(Job.from_dict({**settings, "output": {"kind": "none"}}, folder))
+    assert planned.windows > 1
+    assert planned.is_estimate
+    assert planned.batches >= planned.windows
+    assert planned.memory > 0
+    assert planned.output_bytes == 0
+
+
+def test_a_job_without_rows_has_no_batches(folder: Path) -> None:
+    pq.write_table(pq.read_table(folder / "docs.parquet").slice(0, 0), folder / "none.parquet")
+    planned = plan(Job.from_dict({"source": {"paths": "none.parquet"}, "output": {"path": "out"}}, folder))
+    assert (planned.rows, planned.batches, planned.fill) == (0, 0, None)
+
+
+def test_the_command_prints_the_plan_and_writes_nothing(folder: Path) -> None:
+    write_job(folder, '[source]\npaths = "docs.parquet"\n[batch]\nn = 4\n[output]\npath = "out"')
+    before = names(folder)
+    done = seqflow("run", "job.toml", "--dry-run", folder=folder)
+    assert (done.returncode, done.stderr, names(folder)) == (0, "", before)
+    table = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert (table["windows"], table["rows"], table["batches"]) == ("1", "10", "3")
+    assert set(table) == {"windows", "rows", "input", "batches", "fill", "output", "memory"}

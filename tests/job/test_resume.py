@@ -1,0 +1,322 @@
+"""Runs that are killed, at any moment, and go on: nothing is lost, nothing comes twice."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from outputs import names
+
+from seqflow.errors import JobError
+from seqflow.job import Job, run
+from seqflow.loader import Stats
+
+THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
+
+JOB = """
+imports = ["slowly"]
+[source]
+paths = "docs.parquet"
+[order]
+shuffle = true
+seed = 3
+window = "8 KiB"
+[prepare]
+net = "a = wait_a_little(tokens.values)\\nb = truncate(a, tokens.lengths, max_length=30)\\nreturn b.values, b.lengths, label"
+[batch]
+kind = "packed"
+capacity = 32
+rows = 16
+[output]
+path = "{output}"
+part_bytes = "{part}"
+row_group_bytes = "4 KiB"
+[bad_rows]
+policy = "quarantine"
+path = "bad.parquet"
+"""
+
+SLOWLY = """
+import os, signal, time
+from seqflow import op
+
+WAIT = float(os.environ.get("WAIT", 0))
+
+@op("x[N] -> y[N]")
+def wait_a_little(x):
+    \"\"\"The same.\"\"\"
+    time.sleep(WAIT)
+    return x
+
+def killing(function, count=[0]):
+    def call(*arguments, **options):
+        if count[0] == int(os.environ["KILL_AT"]):
+            if "FULL_DISK" in os.environ:
+                raise OSError(28, "No space left on device")
+            os.kill(os.getpid(), signal.SIGKILL)
+        count[0] += 1
+        return function(*arguments, **options)
+    return call
+
+if "KILL_AT" in os.environ:
+    os.replace = killing(os.replace)
+    if "FULL_DISK" not in os.environ:
+        os.rename, os.unlink = killing(os.rename), killing(os.unlink)
+"""
+
+
+@pytest.fixture(params=["out", "out.parquet", "out.arrow"] if THOROUGH else ["out", "out.parquet"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A folder with docs.parquet, of which some rows are bad, and a job that is slow where WAIT says so."""
+    draw = np.random.default_rng(0)
+    lists = [
+        [None] if i % 97 == 5 else [*map(int, draw.integers(0, 99, n))]
+        for i, n in enumerate(draw.integers(0, 40, 1500))
+    ]
+    table = pa.table({"tokens": pa.array(lists, pa.list_(pa.int32())), "label": np.arange(len(lists))})
+    pq.write_table(table, tmp_path / "docs.parquet", row_group_size=50)
+    (tmp_path / "slowly.py").write_text(SLOWLY)
+    size = "64 KiB" if "renaming" in request.node.name else "16 KiB"
+    (tmp_path / "job.toml").write_text(JOB.replace("{output}", f"o/{request.param}").replace("{part}", size))
+    return tmp_path
+
+
+def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "seqflow", "run", "job.toml", "--quiet", *arguments],
+        cwd=folder, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Everything that a run leaves."""
+    found = [
+        *folder.glob("bad*"),
+        *folder.glob(".bad*"),
+        *(path for path in (folder / "o").rglob("*") if path.is_file()),
+    ]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def remove_files(folder: Path) -> dict[str, bytes]:
+    """Everything that a run has left, which is removed."""
+    found = files(folder)
+    for name in found:
+        (folder / name).unlink()
+    return found
+
+
+@pytest.fixture
+def expected(folder: Path) -> dict[str, bytes]:
+    """What an undisturbed run leaves; it is removed again."""
+    process = start(folder)
+    assert process.communicate()[1] == ""
+    return remove_files(folder)
+
+
+def test_runs_killed_at_random_moments_leave_what_an_undisturbed_one_does(
+    folder: Path, expected: dict[str, bytes]
+) -> None:
+    draw, kills, between_commits = random.Random(1), 0, 0
+    while kills < (20 if THOROUGH else 3):
+        before = committed(folder)
+        process = start(folder, "--resume", WAIT="0.05")
+        at_commit = draw.random() < 0.5
+        while process.poll() is None and not (committed(folder) != before if at_commit else is_busy(folder)):
+            time.sleep(0.001)
+        time.sleep(draw.uniform(0, 0.3))
+        process.send_signal(draw.choice([signal.SIGKILL, signal.SIGTERM]))
+        process.communicate()
+        if process.returncode == 0:  # it ended first; the next begins anew
+            assert remove_files(folder) == expected
+            continue
+        assert process.returncode in (-signal.SIGKILL, -signal.SIGTERM, 128 + signal.SIGTERM)
+        kills += 1
+        between_commits += committed(folder) > 0
+    assert start(folder, "--resume").wait() == 0
+    assert files(folder) == expected
+    assert between_commits > 0
+
+
+def committed(folder: Path) -> int:
+    return len(list((folder / "o").rglob(".*.done")))
+
+
+def is_busy(folder: Path) -> bool:
+    return any((folder / "o").rglob(".*lock"))
+
+
+@pytest.mark.parametrize("folder", ["out", "out.parquet"] if THOROUGH else ["out"], indirect=True)
+def test_a_run_killed_before_a_renaming_or_removal_leaves_nothing_wrong(
+    folder: Path, expected: dict[str, bytes]
+) -> None:
+    """At every such moment, of the end too."""
+    step, first = (1, 0) if THOROUGH else (6, 4)
+    for moment in range(first, 1000, step):
+        process = start(folder, "--overwrite", KILL_AT=str(moment))
+        process.communicate()
+        if process.returncode == 0:
+            break
+        assert process.returncode == -signal.SIGKILL
+        done = start(folder, "--resume")
+        assert done.communicate()[1].replace("seqflow: there was no run to go on with; this one began anew\n", "") in (
+            "", "seqflow: the output is complete, nothing was done; --overwrite makes it anew\n",
+        ), moment  # fmt: skip
+        assert done.returncode == 0
+        assert files(folder) == expected, moment
+    assert moment > 12
+
+
+@pytest.mark.parametrize("folder", ["out"], indirect=True)
+def test_after_a_full_disk_the_progress_is_true(folder: Path, expected: dict[str, bytes]) -> None:
+    process = start(folder, KILL_AT="10", FULL_DISK="")
+    message = process.communicate()[1]
+    assert process.returncode == 1
+    assert "No space left on device" in message
+    assert "what is finished is kept: --resume goes on behind it" in message
+    assert start(folder, "--resume").communicate()[1] == ""
+    assert files(folder) == expected
+
+
+SETTINGS = {
+    "source": {"paths": "docs.parquet", "columns": ["tokens", "label"]},
+    "order": {"window": 8192, "threads": 0},
+    "batch": {"n": 16},
+    "output": {"path": "out", "part_bytes": 4096},
+    "bad_rows": {"policy": "skip"},
+}
+
+
+def stopped(folder: Path, after: int, **changes: dict[str, object]) -> None:
+    """A run that fails behind a number of batches."""
+
+    def stop(stats: Stats, total: int | None) -> None:
+        if stats.batches == after:
+            raise InterruptedError("enough")
+
+    with pytest.raises(InterruptedError) as caught:
+        run(job(folder, **changes), stop)
+    assert caught.value.__notes__ == ["what is finished is kept: --resume goes on behind it"]
+
+
+def job(folder: Path, **changes: dict[str, object]) -> Job:
+    settings = {name: {**section, **changes.pop(name, {})} for name, section in SETTINGS.items()}
+    return Job.from_dict({**settings, **changes}, folder)
+
+
+in_one_folder = pytest.mark.parametrize("folder", ["out"], indirect=True)
+
+
+ACROSS_WINDOWS = {
+    "source": {"columns": ["label"]},
+    "order": {"window": 400},
+    "batch": {"n": 30},
+    "bad_rows": {"policy": "raise"},
+}
+
+
+@in_one_folder
+@pytest.mark.parametrize(
+    "changes", [{}, {"output": {"threads": 2}}, {"order": {"threads": 2, "shuffle": True}}, ACROSS_WINDOWS]
+)
+def test_a_run_that_failed_goes_on_and_reports_all_of_the_job(
+    folder: Path, changes: dict[str, dict[str, object]]
+) -> None:
+    undisturbed = run(job(folder, **{**changes, "output": {**changes.get("output", {}), "path": "whole"}}))
+    stopped(folder, 40, **changes)
+    noted = json.loads((folder / "out" / ".progress.json").read_text())
+    assert 0 < noted["counts"]["batches"] < 40
+    assert not [name for name in names(folder / "out") if ".tmp-" in name or "lock" in name]
+    report = run(job(folder, **changes), resume=True)
+    assert report.outcome == "resumed"
+    for name in ("rows", "tokens", "fill", "batches", "bad_rows", "output_bytes"):
+        assert getattr(report, name) == getattr(undisturbed, name), name
+    assert [path.read_bytes() for path in report.files] == [path.read_bytes() for path in undisturbed.files]
+
+
+@in_one_folder
+def test_a_complete_output_is_left_alone_unless_it_is_to_be_overwritten(folder: Path) -> None:
+    reports = [run(job(folder))]
+    before = {path: path.stat().st_mtime_ns for path in (folder / "out").iterdir()}
+    reports += [run(job(folder)), run(job(folder), resume=True)]
+    assert {path: path.stat().st_mtime_ns for path in (folder / "out").iterdir()} == before
+    assert [report.outcome for report in reports] == ["new", "complete", "complete"]
+    assert len({(report.rows, report.batches, report.files, report.output_bytes) for report in reports}) == 1
+    assert run(job(folder), overwrite=True).outcome == "new"
+
+
+@in_one_folder
+@pytest.mark.parametrize("flags", [{}, {"resume": True}])
+@pytest.mark.parametrize(
+    ("changes", "difference"),
+    [
+        ({"batch": {"n": 17}}, r"batch was 'Rows\(n=16.* and is 'Rows\(n=17"),
+        ({"source": {"columns": ["tokens"]}}, "source.columns was"),
+        ({"output": {"compression": "zstd"}}, "output.compression was None and is 'zstd'"),
+    ],
+)
+def test_the_output_of_another_job_is_refused_with_the_difference(
+    folder: Path, flags: dict[str, bool], changes: dict[str, dict[str, object]], difference: str
+) -> None:
+    run(job(folder))
+    with pytest.raises(JobError, match=f"of another job or of other data: .*{difference}"):
+        run(job(folder, **changes), **flags)
+    assert run(job(folder, **changes), overwrite=True).outcome == "new"
+
+
+@in_one_folder
+def test_a_run_that_has_not_ended_needs_a_flag(folder: Path) -> None:
+    stopped(folder, 50)
+    with pytest.raises(JobError, match=r"--resume goes on with it, --overwrite begins anew"):
+        run(job(folder))
+    assert run(job(folder), overwrite=True).outcome == "new"
+    assert not [name for name in names(folder / "out") if name[0] == "."]
+    with pytest.raises(JobError, match="expected one of them"):
+        run(job(folder), resume=True, overwrite=True)
+
+
+@in_one_folder
+def test_input_that_grew_is_a_difference_that_resuming_names(folder: Path) -> None:
+    stopped(folder, 50)
+    table = pq.read_table(folder / "docs.parquet")
+    pq.write_table(pa.concat_tables([table, table]), folder / "docs.parquet", row_group_size=50)
+    with pytest.raises(JobError, match=r"docs.parquet had \d+ bytes and 1500 rows, and has \d+ and 3000 now"):
+        run(job(folder), resume=True)
+
+
+@in_one_folder
+def test_a_committed_part_that_is_gone_is_named(folder: Path) -> None:
+    stopped(folder, 50)
+    (folder / "out" / ".part-00001.parquet.done").unlink()
+    with pytest.raises(
+        JobError, match=r"part-00001.parquet.done', which the run that is continued has written, is"
+    ):
+        run(job(folder), resume=True)
+
+
+@in_one_folder
+def test_a_file_that_no_job_has_written_is_not_overwritten(folder: Path) -> None:
+    (folder / "x.parquet").write_bytes(b"precious")
+    with pytest.raises(JobError, match="nothing says that this job has written it"):
+        run(job(folder, output={"path": "x.parquet"}))
+    assert (folder / "x.parquet").read_bytes() == b"precious"
+    run(job(folder, output={"path": "x.parquet"}), overwrite=True)
+    assert run(job(folder, output={"path": "x.parquet"})).outcome == "complete"
+
+
+@in_one_folder
+def test_a_shuffled_job_writes_the_same_rows_in_an_order_that_the_seed_decides(folder: Path) -> None:
+    labels = []
+    for seed in (1, 1, 2):
+        run(job(folder, order={"shuffle": True, "seed": seed}), overwrite=True)
+        labels.append(pq.read_table(folder / "out")["label"].to_pylist())
+    assert labels[0] == labels[1] != labels[2]
+    assert sorted(labels[0]) == sorted(labels[2]) != labels[0]
