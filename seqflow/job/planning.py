@@ -53,7 +53,7 @@ def plan(job: Job) -> Plan:
     Raises the errors that the run would raise up to there.
     """
     loader = open_loader(job)
-    check_targets(job, loader.source)
+    check_targets(job, loader)
     open_job_output(job).check(None)
     recipe = loader.recipe
     parts = list(recipe.parts())
