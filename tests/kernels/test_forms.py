@@ -67,8 +67,12 @@ ROWS = {
     "windows": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, 1, 1, rows[0])),
 }  # fmt: skip
 
+CHUNKS = kernels.ChunkedRows([A([1.0, 2.0]), A([4.0])])
+
 COUNTED = {
     "check_lengths": lambda lengths: (lengths,),
+    "gather_slices": lambda starts: (CHUNKS, starts, starts, None),
+    "pad_slices": lambda starts: (CHUNKS, starts, starts, 2, 0, "right", False, None, None, None),
     "find_words": lambda words: (np.zeros((1, 2), int), words),
     "hash_slots": lambda words: (words,),
     "distinct_ids": lambda ids: (ids,),
