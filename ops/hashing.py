@@ -7,7 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.random_bits import sequence_bits
+from seqflow.ops.shared.random_bits import output
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive
 
@@ -42,7 +42,7 @@ def hash_indices(
     ids: see `bucketize`; for strings `hash_strings`.
 
     >>> hash_indices(np.array([7, 8, 10**12, 7]), num_buckets=100)
-    array([17, 18, 46, 17])
+    array([26, 37, 65, 26])
     """
     _check_num_buckets(num_buckets)
     if method == "caffe2":
@@ -74,7 +74,7 @@ def hash_strings(data: Array, lengths: Array, *, num_buckets: Positive, seed: No
     bucket is `output(state, length) * num_buckets >> 64`. An empty string has a bucket like any other.
 
     >>> hash_strings(np.frombuffer(b"catdogcat", np.uint8), np.array([3, 3, 3, 0]), num_buckets=100)
-    array([49, 74, 49, 13])
+    array([71, 68, 71, 65])
     """
     _check_num_buckets(num_buckets)
     return kernels.hash_strings(data, lengths, _state(seed), num_buckets)
@@ -82,7 +82,9 @@ def hash_strings(data: Array, lengths: Array, *, num_buckets: Positive, seed: No
 
 def _state(seed: int) -> int:
     """`output(seed, 0)` as int64."""
-    return int(sequence_bits(seed, 1).view(np.int64)[0])
+    if seed >= 2**64:
+        raise OpError(f"seed is {seed}, expected less than 2**64")
+    return int(output(np.array([seed], np.uint64), np.zeros(1, np.uint64)).view(np.int64)[0])
 
 
 def _check_num_buckets(num_buckets: int) -> None:
