@@ -90,7 +90,8 @@ class WindowReader:
         self._recipe, self._read, self._epoch, self._workers = recipe, read, epoch, workers
         self._find, self._upcoming, self._limit = find, upcoming, limit
         self._next: Spot | None = None
-        self._growth = 1.0
+        self._growth = None if recipe.prepare is not None else 1.0
+        """Bytes of a prepared window for each that the source estimates; not known before the first."""
         self._openings: dict[Spot, Opening] = {}
         self._passed: dict[int, int] = {}
         """The first position of each stream that may still be read ahead."""
@@ -103,11 +104,17 @@ class WindowReader:
             return
         while (spot := self._peek()) is not None:
             window = self._find(spot)
-            if self._openings and self.bytes_in_flight + self._estimate(window) > self._limit:
+            if self._openings and (
+                self._growth is None or self.bytes_in_flight + self._estimate(window) > self._limit
+            ):
                 return
             self._next = None
             if spot not in self._openings and spot[1] >= self._passed.get(spot[0], 0):
                 self._begin(spot, window)
+
+    def has(self, spot: Spot) -> bool:
+        """Whether the window is in memory, or on its way there."""
+        return spot in self._openings
 
     def ready(self, spot: Spot) -> bool:
         """Whether asking for the window will not wait for threads."""
@@ -124,7 +131,7 @@ class WindowReader:
             size = opened.rows.nbytes
             self.bytes_in_flight += size - opening.estimate
             if opening.window.nbytes:
-                self._growth = max(self._growth, size / opening.window.nbytes)
+                self._growth = max(self._growth or 0.0, size / opening.window.nbytes)
             opening.estimate = size
         return opened
 
@@ -144,7 +151,7 @@ class WindowReader:
         return self._next
 
     def _estimate(self, window: Window) -> int:
-        return int(window.nbytes * self._growth)
+        return int(window.nbytes * (self._growth or 1.0))
 
     def _begin(self, spot: Spot, window: Window) -> None:
         opening = Opening(window, self._recipe, self._read, self._epoch, self._workers)

@@ -102,7 +102,7 @@ class Run:
         while True:
             self._workers.check_process()
             self._reader.fill()
-            self._make_ahead()
+            self._make_ahead(wait=True)
             if not self._ahead:
                 self.count_windows()
                 return
@@ -123,7 +123,7 @@ class Run:
                 if memory is not None:
                     self._free.append(memory)
                 self._workers.check_process()
-                self._make_ahead()
+                self._make_ahead(wait=False)
 
     def _finish(self, made: Made) -> Record:
         """The batch that is handed out: users' functions run in their own thread."""
@@ -143,9 +143,10 @@ class Run:
         self.next_round = turn.batch - self.deal.rank - self.deal.first(0) + self.deal.stride
         self._handed_out(self, turn)
 
-    def _make_ahead(self) -> None:
+    def _make_ahead(self, *, wait: bool) -> None:
+        """Let the workers make the next batches; with `wait` there is at least one, unless this is the end."""
         while len(self._ahead) < self._limit:
-            turns = self._next_turns(wait=not self._ahead)
+            turns = self._next_turns(wait=wait and not self._ahead)
             if not turns:
                 return
             self._first = False
@@ -249,6 +250,10 @@ class Run:
         if not wait and not self._reader.ready(spot):
             raise Waiting
         started = perf_counter()
+        if not self._reader.has(spot):  # all batches before it were handed out, or nobody would wait
+            stream, position = spot
+            kept = [at for of, at in self._uncounted if of == stream]
+            self._reader.release(stream, min([position, *kept]))
         opened = self._reader.get(spot)
         self._stats.seconds_waiting += perf_counter() - started
         if spot not in self._seen:

@@ -1,0 +1,102 @@
+"""`python -m seqflow.job.keys` writes `docs/jobs.md`: every key of a job file, from the sections' dataclasses."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
+from dataclasses import MISSING, Field, fields
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
+from seqflow.loader import BadRows
+
+PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
+
+HEAD = """# Job files
+
+A job is one TOML file: source, order, prepare, batch, net, output. `seqflow run JOB` runs it, `seqflow check JOB`
+infers every tensor without reading rows, and `--set section.key=value` replaces any setting. Paths are relative to
+the file. This page is written from the code: `python -m seqflow.job.keys`.
+
+`imports` lists modules to import first, such as those with the user's own ops; they may lie beside the job.
+`[constants]` has tensors that the nets read, each by name and file: `.npy` files are memory-mapped, `.json` and
+`.txt` files are their bytes, and `.arrow` files are vocabularies.
+"""
+
+SECTIONS: dict[str, tuple[type, ...]] = {
+    "source": (SourceSection,),
+    "order": (OrderSection,),
+    "prepare": (NetSection,),
+    "batch": (),
+    "net": (NetSection,),
+    "output": (OutputSection,),
+    "bad_rows": (BadRows,),
+}
+
+
+def page() -> str:
+    """The text of the page."""
+    parts = [HEAD]
+    for name, classes in SECTIONS.items():
+        parts.append(f"\n## [{name}]\n")
+        if name == "batch":
+            kinds = ", ".join(f'`"{kind}"`' for kind in BATCH_KINDS)
+            parts.append(f"`kind` is one of {kinds}; the other keys are the arguments of its plan.\n")
+            for kind, plan in BATCH_KINDS.items():
+                parts.append(f'\n### kind = "{kind}": {plan.__name__}\n\n{_summary(plan)}\n')
+                parts.append(_table(plan))
+        for section in classes:
+            parts.append(f"{_summary(section)}\n")
+            parts.append(_table(section))
+    return "\n".join(part.strip("\n") + "\n" for part in parts)
+
+
+def _summary(section: type) -> str:
+    return inspect.cleandoc(section.__doc__ or "").split("\n\n")[0].replace("\n", " ")
+
+
+def _table(section: type) -> str:
+    meanings = _attribute_docs(section)
+    rows = [
+        f"| `{field.name}` | `{_kind(field)}` | {_default(field)} | {meanings.get(field.name, '')} |"
+        for field in fields(section)
+    ]
+    return "\n".join(["", "| key | takes | default | meaning |", "| --- | --- | --- | --- |", *rows, ""])
+
+
+def _kind(field: Field[Any]) -> str:
+    return str(field.type).replace("|", "\\|")
+
+
+def _default(field: Field[Any]) -> str:
+    if field.default is not MISSING:
+        return f"`{field.default!r}`"
+    if field.default_factory is not MISSING:
+        return f"`{field.default_factory()!r}`"
+    return "required"
+
+
+def _attribute_docs(section: type) -> dict[str, str]:
+    """The text below each field in the source of the class."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(section))).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    return dict(_documented(tree.body))
+
+
+def _documented(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for statement, following in pairwise(body):
+        if (
+            isinstance(statement, ast.AnnAssign)
+            and isinstance(statement.target, ast.Name)
+            and isinstance(following, ast.Expr)
+            and isinstance(following.value, ast.Constant)
+        ):
+            yield statement.target.id, " ".join(str(following.value.value).split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
