@@ -62,6 +62,8 @@ def test_the_job_over_features_is_run_by_the_commands_that_its_file_shows():
     commands = re.search(r"## Sparse features.*?```sh\n(.*?)```", README, re.DOTALL)[1].splitlines()
     job = (ROOT / "examples" / "imports.toml").read_text()
     assert [line.strip("# ") for line in job.splitlines() if line.startswith("#     ")][:3] == commands
+
+
 def test_features_by_name_run_as_it_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code = re.search(r"## Features by name.*?```python\n(.*?)```", README, re.DOTALL)[1]

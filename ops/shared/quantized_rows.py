@@ -5,15 +5,12 @@ little endian: the layouts of Caffe2's and FBGEMM's fused row-wise quantisation.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
-
-Scale = Literal["float32", "float16"]
-"""The dtype of scale and bias."""
+from seqflow.kernels.quantized import Scale, unpack_quantized
 
 
 @dataclass(frozen=True)
@@ -21,7 +18,7 @@ class RowLayout:
     """How many bits an integer has, and in which dtype scale and bias are."""
 
     bits: int
-    scale: str
+    scale: Scale
 
     @property
     def per_byte(self) -> int:
@@ -57,7 +54,7 @@ class RowLayout:
         return (row_bytes - self.extra_bytes) * self.per_byte
 
 
-def row_layout(bits: int, scale: str | None) -> RowLayout:
+def row_layout(bits: int, scale: Scale | None) -> RowLayout:
     """The layout of an op's attributes: without `scale` float32 for 8 bits and float16 for fewer, as in Caffe2."""
     if bits not in (8, 4, 2):
         raise OpError(f"bits is {bits}, expected 8, 4 or 2")
@@ -90,13 +87,7 @@ def quantized(data: Array, layout: RowLayout) -> Array:
 
 def dequantized(fused: Array, layout: RowLayout) -> Array:
     """The values of rows in that layout, in float32."""
-    size = fused.shape[1] - layout.extra_bytes
-    ends = np.ascontiguousarray(fused[:, size:]).view(np.dtype(layout.scale).newbyteorder("<"))
-    scales, biases = ends[:, :1].astype(np.float32), ends[:, 1:].astype(np.float32)
-    values = np.empty((len(fused), layout.width(fused.shape[1])), np.float32)
-    for place in range(layout.per_byte):
-        integers = fused[:, :size] >> np.uint8(place * layout.bits) & np.uint8(layout.levels)
-        values[:, place :: layout.per_byte] = integers
+    values, scales, biases = unpack_quantized(fused, layout.bits, layout.scale)
     with np.errstate(over="ignore", invalid="ignore"):
         values *= scales
         values += biases

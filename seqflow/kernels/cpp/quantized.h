@@ -1,0 +1,222 @@
+// Pooling rows of small unsigned integers with a scale and a bias each. In NumPy: quantized.py.
+#pragma once
+
+#include "instruction_set.h"
+
+namespace seqflow {
+
+// A row is its integers, 8 / bits of them in a byte, the first in the lowest bits; then its scale and its bias.
+struct QuantizedPooling {
+  const uint8_t *table;
+  int64_t num_rows, row_bytes, packed_bytes;  // packed_bytes: of the integers
+  bool half;                                  // scale and bias are float16, else float32
+  const int64_t *offsets;                     // of segments, checked
+  Integers indices;
+  bool pruned;           // the index -1 stands for a row of zeros
+  const float *weights;  // of each position; null: none
+  bool mean;
+  float *out;
+  bool fault = false;  // an index was out of range: the caller finds it
+};
+
+using PoolQuantized = void (*)(QuantizedPooling &, int64_t begin, int64_t end);  // segments [begin, end)
+
+struct QuantizedKernels {
+  PoolQuantized bits8, bits4, bits2;
+};
+SEQFLOW_TABLE(QuantizedKernels, quantized_kernels)
+
+}  // namespace seqflow
+
+#if defined(SEQFLOW_ISA)
+#include "picked_rows.h"
+
+namespace seqflow {
+namespace SEQFLOW_ISA {
+
+constexpr int BYTE_LANES = VECTOR_BYTES / 4;  // bytes that are widened to one vector
+using Wide = Vector<int32_t, BYTE_LANES>;
+using Floats = Vector<float, BYTE_LANES>;
+
+inline Wide widen_bytes(const uint8_t *from) {
+#if defined(__AVX512F__)
+  return (Wide)_mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128((const __m128i *)from));
+#elif defined(__AVX2__)
+  return (Wide)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)from));
+#elif defined(__SSE2__)
+  int32_t raw;
+  memcpy(&raw, from, sizeof raw);
+  const __m128i zero = _mm_setzero_si128();
+  return (Wide)_mm_unpacklo_epi16(_mm_unpacklo_epi8(_mm_cvtsi32_si128(raw), zero), zero);
+#else
+  return load<int32_t, uint8_t, BYTE_LANES>(from);
+#endif
+}
+
+struct ScaleAndBias {
+  float scale, bias;
+};
+
+inline ScaleAndBias scale_and_bias(const uint8_t *from, bool half) {
+  ScaleAndBias ends;
+  if (!half) {
+    memcpy(&ends, from, sizeof ends);
+    return ends;
+  }
+  uint32_t raw;
+  memcpy(&raw, from, sizeof raw);
+#if defined(__F16C__)
+  const auto wide = (Vector<float, 4>)_mm_cvtph_ps(_mm_cvtsi32_si128(static_cast<int>(raw)));
+#else
+  const auto wide = widen_bits<4>(Vector<uint16_t, 4>{static_cast<uint16_t>(raw), static_cast<uint16_t>(raw >> 16)});
+#endif
+  return {wide[0], wide[1]};
+}
+
+// Pools rows in accumulators in registers: of each byte, one for each of its integers.
+template <int BITS>
+class QuantizedPooler {
+ public:
+  static constexpr int PER_BYTE = 8 / BITS;
+  static constexpr int MOST = 8 / PER_BYTE;  // vectors of bytes at the same time
+
+  explicit QuantizedPooler(QuantizedPooling &job)
+      : job(job),
+        ahead(rows_ahead(job.num_rows, job.row_bytes)),
+        lines(most_lines(job)),
+        columns(job.packed_bytes * PER_BYTE) {}
+
+  void segment(int64_t k) const {
+    const int64_t from = job.offsets[k], to = job.offsets[k + 1];
+    float *const out = job.out + k * columns;
+    for (int64_t at = 0, left; (left = job.packed_bytes - at) > 0;) {
+      if (left >= MOST * BYTE_LANES)
+        at = bytes<MOST>(from, to, at, out);
+      else if (MOST >= 4 && left >= MOST / 2 * BYTE_LANES)
+        at = bytes<(MOST >= 4 ? MOST / 2 : 1)>(from, to, at, out);
+      else if (MOST == 8 && left >= 2 * BYTE_LANES)
+        at = bytes<(MOST == 8 ? 2 : 1)>(from, to, at, out);
+      else
+        at = bytes<1>(from, to, at, out);
+    }
+  }
+
+ private:
+  // The columns of COUNT vectors of bytes from `at` on. Where fewer bytes are left, these are the last of the integers,
+  // or run on into scale and bias. Returns where the next begin.
+  template <int COUNT>
+  int64_t bytes(int64_t from, int64_t to, int64_t at, float *out) const {
+    constexpr int SIZE = COUNT * BYTE_LANES;
+    if (at + SIZE > job.packed_bytes) at = job.packed_bytes < SIZE ? 0 : job.packed_bytes - SIZE;
+    const int64_t size = to - from, divisor = job.mean && size > 0 ? size : 1;
+    float sums[PER_BYTE][SIZE];
+    if (size <= CHUNK) {
+      const float bias = static_cast<float>(accumulate<COUNT>(from, to, at, sums)), count = static_cast<float>(divisor);
+      for (auto &row : sums)
+        for (float &sum : row) sum = (sum + bias) / count;
+    } else {
+      double totals[PER_BYTE][SIZE] = {}, bias = 0;
+      for (int64_t start = from; start < to; start += CHUNK) {
+        bias += accumulate<COUNT>(start, to - start < CHUNK ? to : start + CHUNK, at, sums);
+        for (int place = 0; place < PER_BYTE; ++place)
+          for (int i = 0; i < SIZE; ++i) totals[place][i] += static_cast<double>(sums[place][i]);
+      }
+      const double count = static_cast<double>(divisor);
+      for (int place = 0; place < PER_BYTE; ++place)
+        for (int i = 0; i < SIZE; ++i) sums[place][i] = static_cast<float>((totals[place][i] + bias) / count);
+    }
+    const int64_t last = job.packed_bytes - at < SIZE ? job.packed_bytes - at : SIZE;
+    if (last < SIZE)
+      interleave<SIZE>(sums, last, out + at * PER_BYTE);
+    else
+      interleave<SIZE>(sums, SIZE, out + at * PER_BYTE);
+    return at + last;
+  }
+
+  // The sums of integers times scales over positions [from, to), at most CHUNK of them; returns that of the biases.
+  template <int COUNT>
+  inline double accumulate(int64_t from, int64_t to, int64_t at, float (&out)[PER_BYTE][COUNT * BYTE_LANES]) const {
+    const uint8_t *const table = job.table;
+    const float *const weights = job.weights;
+    const Integers indices = job.indices;
+    const int64_t num_rows = job.num_rows, row_bytes = job.row_bytes, packed_bytes = job.packed_bytes;
+    const int64_t fetched = at == 0 ? indices.size - ahead : 0;  // positions before it fetch a later row
+    const bool half = job.half, narrow = row_bytes < BYTE_LANES;
+    Floats sums[PER_BYTE][COUNT] = {};
+    double bias = 0;
+    for (int64_t p = from; p < to; ++p) {
+      if (p < fetched) fetch(indices[p + ahead]);
+      const int64_t index = indices[p];
+      if (__builtin_expect(static_cast<uint64_t>(index) >= static_cast<uint64_t>(num_rows), 0)) {
+        if (!job.pruned || index != -1) __atomic_store_n(&job.fault, true, __ATOMIC_RELAXED);
+        continue;
+      }
+      const uint8_t *row = table + index * row_bytes;
+      ScaleAndBias ends = scale_and_bias(row + packed_bytes, half);
+      if (weights) {
+        ends.scale *= weights[p];
+        ends.bias *= weights[p];
+      }
+      bias += static_cast<double>(ends.bias);
+      uint8_t few[BYTE_LANES] = {};
+      if (COUNT == 1 && narrow) {
+        memcpy(few, row, static_cast<size_t>(row_bytes));
+        row = few;
+      }
+      const Floats scale = ends.scale - Floats{};
+#pragma GCC unroll 8
+      for (int k = 0; k < COUNT; ++k) {
+        const Wide packed = widen_bytes(row + at + k * BYTE_LANES);
+#pragma GCC unroll 4
+        for (int place = 0; place < PER_BYTE; ++place)
+          sums[place][k] += scale * __builtin_convertvector(integers(packed, place), Floats);
+      }
+    }
+#pragma GCC unroll 4
+    for (int place = 0; place < PER_BYTE; ++place)
+#pragma GCC unroll 8
+      for (int k = 0; k < COUNT; ++k) store<float, BYTE_LANES>(&out[place][k * BYTE_LANES], sums[place][k]);
+    return bias;
+  }
+
+  template <int SIZE>
+  static inline void interleave(const float (&sums)[PER_BYTE][SIZE], int64_t bytes, float *out) {
+    for (int64_t i = 0; i < bytes; ++i)
+      for (int place = 0; place < PER_BYTE; ++place) out[i * PER_BYTE + place] = sums[place][i];
+  }
+
+  // Those at the same place of every byte.
+  static inline Wide integers(Wide packed, int place) {
+    if (place == PER_BYTE - 1) return packed >> (place * BITS);
+    return (packed >> (place * BITS)) & ((1 << BITS) - 1);
+  }
+
+  // Every line of a row whose index is not checked yet: the address may be anything.
+  inline void fetch(int64_t index) const {
+    const uintptr_t row = reinterpret_cast<uintptr_t>(job.table) + static_cast<uint64_t>(index * job.row_bytes);
+    for (int64_t line = 0; line + 1 < lines; ++line) __builtin_prefetch(reinterpret_cast<const void *>(row + line * 64));
+    __builtin_prefetch(reinterpret_cast<const void *>(row + job.row_bytes - 1));
+  }
+
+  // In how many lines a row is at most.
+  static int64_t most_lines(const QuantizedPooling &job) {
+    const uint64_t parts = reinterpret_cast<uintptr_t>(job.table) | static_cast<uint64_t>(job.row_bytes) | 64;
+    const int64_t alignment = static_cast<int64_t>(parts & -parts);
+    return (job.row_bytes + 2 * 64 - 1 - alignment) / 64;
+  }
+
+  QuantizedPooling &job;
+  const int64_t ahead, lines, columns;
+};
+
+template <int BITS>
+void pool_quantized(QuantizedPooling &job, int64_t begin, int64_t end) {
+  const QuantizedPooler<BITS> pooler(job);
+  for (int64_t k = begin; k < end; ++k) pooler.segment(k);
+}
+
+extern const QuantizedKernels quantized_kernels = {pool_quantized<8>, pool_quantized<4>, pool_quantized<2>};
+
+}  // namespace SEQFLOW_ISA
+}  // namespace seqflow
+#endif
