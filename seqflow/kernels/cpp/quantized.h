@@ -108,23 +108,14 @@ class QuantizedPooler {
   int64_t bytes(int64_t from, int64_t to, int64_t at, float *out) const {
     constexpr int SIZE = COUNT * BYTE_LANES;
     if (at + SIZE > job.packed_bytes) at = job.packed_bytes < SIZE ? 0 : job.packed_bytes - SIZE;
-    const int64_t size = to - from, divisor = job.mean && size > 0 ? size : 1;
+    const int64_t size = to - from, first = size < CHUNK ? size : CHUNK;
     float sums[PER_BYTE][SIZE];
-    if (size <= CHUNK) {
-      const float bias = static_cast<float>(accumulate<COUNT>(from, to, at, sums)), count = static_cast<float>(divisor);
-      for (auto &row : sums)
-        for (float &sum : row) sum = (sum + bias) / count;
-    } else {
-      double totals[PER_BYTE][SIZE] = {}, bias = 0;
-      for (int64_t start = from; start < to; start += CHUNK) {
-        bias += accumulate<COUNT>(start, to - start < CHUNK ? to : start + CHUNK, at, sums);
-        for (int place = 0; place < PER_BYTE; ++place)
-          for (int i = 0; i < SIZE; ++i) totals[place][i] += static_cast<double>(sums[place][i]);
-      }
-      const double count = static_cast<double>(divisor);
-      for (int place = 0; place < PER_BYTE; ++place)
-        for (int i = 0; i < SIZE; ++i) sums[place][i] = static_cast<float>((totals[place][i] + bias) / count);
-    }
+    const float bias = accumulate<COUNT>(from, from + first, at, sums);
+    if (size > CHUNK)
+      add_later<COUNT>(from + first, to, at, bias, sums);
+    else
+      each(sums, [=](float sum) { return sum + bias; });
+    if (job.mean && size > 0) each(sums, [count = static_cast<float>(size)](float sum) { return sum / count; });
     const int64_t last = job.packed_bytes - at < SIZE ? job.packed_bytes - at : SIZE;
     if (last < SIZE)
       interleave<SIZE>(sums, last, out + at * PER_BYTE);
@@ -133,9 +124,31 @@ class QuantizedPooler {
     return at + last;
   }
 
+  // Complete the sums of the first CHUNK positions of a segment, whose later ones are [from, to).
+  template <int COUNT, int SIZE = COUNT * BYTE_LANES>
+  __attribute__((noinline)) void add_later(int64_t from, int64_t to, int64_t at, double bias,
+                                           float (&sums)[PER_BYTE][SIZE]) const {
+    double totals[PER_BYTE][SIZE];
+    for (int place = 0; place < PER_BYTE; ++place)
+      for (int i = 0; i < SIZE; ++i) totals[place][i] = static_cast<double>(sums[place][i]);
+    for (; from < to; from += CHUNK) {
+      bias += static_cast<double>(accumulate<COUNT>(from, to - from < CHUNK ? to : from + CHUNK, at, sums));
+      for (int place = 0; place < PER_BYTE; ++place)
+        for (int i = 0; i < SIZE; ++i) totals[place][i] += static_cast<double>(sums[place][i]);
+    }
+    for (int place = 0; place < PER_BYTE; ++place)
+      for (int i = 0; i < SIZE; ++i) sums[place][i] = static_cast<float>(totals[place][i] + bias);
+  }
+
+  template <int SIZE, class Body>
+  static inline void each(float (&sums)[PER_BYTE][SIZE], const Body &body) {
+    for (auto &row : sums)
+      for (float &sum : row) sum = body(sum);
+  }
+
   // The sums of integers times scales over positions [from, to), at most CHUNK of them; returns that of the biases.
   template <int COUNT>
-  inline double accumulate(int64_t from, int64_t to, int64_t at, float (&out)[PER_BYTE][COUNT * BYTE_LANES]) const {
+  inline float accumulate(int64_t from, int64_t to, int64_t at, float (&out)[PER_BYTE][COUNT * BYTE_LANES]) const {
     const uint8_t *const table = job.table;
     const float *const weights = job.weights;
     const Integers indices = job.indices;
@@ -143,7 +156,7 @@ class QuantizedPooler {
     const int64_t fetched = at == 0 ? indices.size - ahead : 0;  // positions before it fetch a later row
     const bool half = job.half, narrow = row_bytes < BYTE_LANES;
     Floats sums[PER_BYTE][COUNT] = {};
-    double bias = 0;
+    float bias = 0;
     for (int64_t p = from; p < to; ++p) {
       if (p < fetched) fetch(indices[p + ahead]);
       const int64_t index = indices[p];
@@ -157,7 +170,7 @@ class QuantizedPooler {
         ends.scale *= weights[p];
         ends.bias *= weights[p];
       }
-      bias += static_cast<double>(ends.bias);
+      bias += ends.bias;
       uint8_t few[BYTE_LANES] = {};
       if (COUNT == 1 && narrow) {
         memcpy(few, row, static_cast<size_t>(row_bytes));
