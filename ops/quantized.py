@@ -214,7 +214,7 @@ def sparse_lookup(indices: Array, mapping: Array, lengths: Array) -> tuple[Array
     return int64(rows[kept]), kernels.segment_reduce("sum", kept, lengths)
 
 
-def _checked(table: Array, bits: int, scale: Scale | None) -> RowLayout:
+def _checked(table: Array, bits: int, scale: str | None) -> RowLayout:
     layout = row_layout(bits, scale)
     layout.width(table.shape[1])
     return layout
@@ -230,14 +230,12 @@ def _pool(
     layout: RowLayout,
 ) -> Array:
     """A row of the sums or means of each segment."""
-    is_pruned = mapping is not None and not (len(mapping) == 1 and mapping[0] == 0)
-    if is_pruned:
-        indices = _rows(indices, len(table), mapping)
+    pruned = False
+    if mapping is not None and not (len(mapping) == 1 and mapping[0] == 0):
+        indices, pruned = _rows(indices, len(table), mapping), True
     if weights is not None:
         weights = weights.astype(np.float32, copy=False)
-    return kernels.pool_quantized(
-        kind, table, weights, indices, lengths, layout.bits, layout.scale, is_pruned
-    )
+    return kernels.pool_quantized(kind, table, weights, indices, lengths, layout.bits, layout.scale, pruned)
 
 
 def _rows(indices: Array, num_rows: int, mapping: Array) -> Array:

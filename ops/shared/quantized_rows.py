@@ -5,12 +5,16 @@ little endian: the layouts of Caffe2's and FBGEMM's fused row-wise quantisation.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
-from seqflow.kernels.quantized import Scale, unpack_quantized
+from seqflow.kernels.quantized import unpack_quantized
+
+Scale = Literal["float32", "float16"]
+"""The dtype of scale and bias."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,7 @@ class RowLayout:
     """How many bits an integer has, and in which dtype scale and bias are."""
 
     bits: int
-    scale: Scale
+    scale: str
 
     @property
     def per_byte(self) -> int:
@@ -54,7 +58,7 @@ class RowLayout:
         return (row_bytes - self.extra_bytes) * self.per_byte
 
 
-def row_layout(bits: int, scale: Scale | None) -> RowLayout:
+def row_layout(bits: int, scale: str | None) -> RowLayout:
     """The layout of an op's attributes: without `scale` float32 for 8 bits and float16 for fewer, as in Caffe2."""
     if bits not in (8, 4, 2):
         raise OpError(f"bits is {bits}, expected 8, 4 or 2")

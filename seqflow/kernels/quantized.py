@@ -1,7 +1,5 @@
 """Pooling rows of small unsigned integers, each row with a scale and a bias: value = scale * integer + bias."""
 
-from typing import Literal
-
 import numpy as np
 
 from seqflow.kernels.arrays import Array, int64_counts, rows
@@ -12,9 +10,6 @@ from seqflow.kernels.reductions import segment_reduce
 
 __all__ = ["pool_quantized", "unpack_quantized"]
 
-Scale = Literal["float32", "float16"]
-"""The dtype of scale and bias."""
-
 
 @kernel(table=BYTES, weights=FLOATS, indices=COUNTS, lengths=COUNTS)
 def pool_quantized(
@@ -24,14 +19,14 @@ def pool_quantized(
     indices: Array,
     lengths: Array,
     bits: int = 8,
-    scale: Scale = "float32",
+    scale: str = "float32",
     pruned: bool = False,
 ) -> Array:
     """Reduce quantised rows by segment: uint8 table[R, _], indices[sum(lengths)], lengths[B] -> float32 out[B, W].
 
     kind is "sum" or "mean"; weights[sum(lengths)] are in float32, and each row is multiplied with its own. Integers
-    times scales and the biases are added up apart, in blocks and in float64. An empty segment gives 0. Where the
-    table is `pruned`, the index -1 stands for a row of zeros.
+    times scales and the biases, both in the dtype `scale`, are added up apart, in blocks and in float64. An empty
+    segment gives 0. Where the table is `pruned`, the index -1 stands for a row of zeros.
     """
     table, indices, lengths = (
         rows(table, "table"),
@@ -56,7 +51,7 @@ def pool_quantized(
         return sums.astype(np.float32)
 
 
-def unpack_quantized(table: Array, bits: int, scale: Scale) -> tuple[Array, Array, Array]:
+def unpack_quantized(table: Array, bits: int, scale: str) -> tuple[Array, Array, Array]:
     """The integers of rows, their scales and their biases in float32: [R, W], [R, 1] and [R, 1].
 
     A row is its integers, the first of a byte in its lowest bits, then scale and bias, in little endian.

@@ -79,6 +79,7 @@ class QuantizedPooler {
  public:
   static constexpr int PER_BYTE = 8 / BITS;
   static constexpr int MOST = 8 / PER_BYTE;  // vectors of bytes at the same time
+  static constexpr bool LOOKED_UP = BITS == 2 && VECTOR_BYTES > 16;
 
   explicit QuantizedPooler(QuantizedPooling &job)
       : job(job),
@@ -158,7 +159,7 @@ class QuantizedPooler {
     Floats sums[PER_BYTE][COUNT] = {};
     float bias = 0;
     for (int64_t p = from; p < to; ++p) {
-      if (p < fetched) fetch(indices[p + ahead]);
+      if (__builtin_expect(p < fetched, 1)) fetch(indices[p + ahead]);
       const int64_t index = indices[p];
       if (__builtin_expect(static_cast<uint64_t>(index) >= static_cast<uint64_t>(num_rows), 0)) {
         if (!job.pruned || index != -1) __atomic_store_n(&job.fault, true, __ATOMIC_RELAXED);
@@ -176,13 +177,12 @@ class QuantizedPooler {
         memcpy(few, row, static_cast<size_t>(row_bytes));
         row = few;
       }
-      const Floats scale = ends.scale - Floats{};
+      const Floats scale = multiples(ends.scale);
 #pragma GCC unroll 8
       for (int k = 0; k < COUNT; ++k) {
         const Wide packed = widen_bytes(row + at + k * BYTE_LANES);
 #pragma GCC unroll 4
-        for (int place = 0; place < PER_BYTE; ++place)
-          sums[place][k] += scale * __builtin_convertvector(integers(packed, place), Floats);
+        for (int place = 0; place < PER_BYTE; ++place) add_scaled(sums[place][k], scale, packed >> (place * BITS), place);
       }
     }
 #pragma GCC unroll 4
@@ -192,16 +192,46 @@ class QuantizedPooler {
     return bias;
   }
 
+  // The first bytes' sums in the order of columns. Of four places, those two apart are joined first.
   template <int SIZE>
   static inline void interleave(const float (&sums)[PER_BYTE][SIZE], int64_t bytes, float *out) {
-    for (int64_t i = 0; i < bytes; ++i)
-      for (int place = 0; place < PER_BYTE; ++place) out[i * PER_BYTE + place] = sums[place][i];
+    if constexpr (PER_BYTE == 1) {
+      for (int64_t i = 0; i < bytes; ++i) out[i] = sums[0][i];
+    } else if constexpr (PER_BYTE == 2) {
+      alternate(sums[0], sums[1], bytes, out);
+    } else {
+      float even[2 * SIZE], odd[2 * SIZE];
+      alternate(sums[0], sums[2], bytes, even);
+      alternate(sums[1], sums[3], bytes, odd);
+      alternate(even, odd, 2 * bytes, out);
+    }
   }
 
-  // Those at the same place of every byte.
-  static inline Wide integers(Wide packed, int place) {
-    if (place == PER_BYTE - 1) return packed >> (place * BITS);
-    return (packed >> (place * BITS)) & ((1 << BITS) - 1);
+  static inline void alternate(const float *first, const float *second, int64_t size, float *out) {
+    for (int64_t i = 0; i < size; ++i) {
+      out[2 * i] = first[i];
+      out[2 * i + 1] = second[i];
+    }
+  }
+
+  // What `add_scaled` takes a scale as: in all lanes, or for 2 bits in AVX the four products, which it looks up.
+  static inline Floats multiples(float scale) {
+    const Floats same = scale - Floats{};
+    if constexpr (!LOOKED_UP) return same;
+    Floats integers;
+    for (int i = 0; i < BYTE_LANES; ++i) integers[i] = static_cast<float>(i % 4);
+    return same * integers;
+  }
+
+  // Add the scale times the integer in the lowest bits of each lane.
+  static inline void add_scaled(Floats &sum, Floats scale, Wide lanes, int place) {
+#if defined(__AVX512F__)
+    if constexpr (LOOKED_UP) return void(sum += (Floats)_mm512_permutevar_ps((__m512)scale, (__m512i)lanes));
+#elif defined(__AVX2__)
+    if constexpr (LOOKED_UP) return void(sum += (Floats)_mm256_permutevar_ps((__m256)scale, (__m256i)lanes));
+#endif
+    const Wide integers = place == PER_BYTE - 1 ? lanes : lanes & ((1 << BITS) - 1);
+    sum += scale * __builtin_convertvector(integers, Floats);
   }
 
   // Every line of a row whose index is not checked yet: the address may be anything.
