@@ -155,11 +155,12 @@ class QuantizedPooler {
     const Integers indices = job.indices;
     const int64_t num_rows = job.num_rows, row_bytes = job.row_bytes, packed_bytes = job.packed_bytes;
     const int64_t fetched = at == 0 ? indices.size - ahead : 0;  // positions before it fetch a later row
+    const int64_t distance = ahead, most_lines = lines;
     const bool half = job.half, narrow = row_bytes < BYTE_LANES;
     Floats sums[PER_BYTE][COUNT] = {};
     float bias = 0;
     for (int64_t p = from; p < to; ++p) {
-      if (__builtin_expect(p < fetched, 1)) fetch(indices[p + ahead]);
+      if (__builtin_expect(p < fetched, 1)) fetch(table, indices[p + distance], row_bytes, most_lines);
       const int64_t index = indices[p];
       if (__builtin_expect(static_cast<uint64_t>(index) >= static_cast<uint64_t>(num_rows), 0)) {
         if (!job.pruned || index != -1) __atomic_store_n(&job.fault, true, __ATOMIC_RELAXED);
@@ -182,7 +183,8 @@ class QuantizedPooler {
       for (int k = 0; k < COUNT; ++k) {
         const Wide packed = widen_bytes(row + at + k * BYTE_LANES);
 #pragma GCC unroll 4
-        for (int place = 0; place < PER_BYTE; ++place) add_scaled(sums[place][k], scale, packed >> (place * BITS), place);
+        for (int place = 0; place < PER_BYTE; ++place)
+          add_scaled(sums[place][k], scale, packed >> (place * BITS), place);
       }
     }
 #pragma GCC unroll 4
@@ -235,10 +237,12 @@ class QuantizedPooler {
   }
 
   // Every line of a row whose index is not checked yet: the address may be anything.
-  inline void fetch(int64_t index) const {
-    const uintptr_t row = reinterpret_cast<uintptr_t>(job.table) + static_cast<uint64_t>(index * job.row_bytes);
-    for (int64_t line = 0; line + 1 < lines; ++line) __builtin_prefetch(reinterpret_cast<const void *>(row + line * 64));
-    __builtin_prefetch(reinterpret_cast<const void *>(row + job.row_bytes - 1));
+  static inline void fetch(const uint8_t *table, int64_t index, int64_t row_bytes, int64_t lines) {
+    const uintptr_t row = reinterpret_cast<uintptr_t>(table) + static_cast<uint64_t>(index * row_bytes);
+    __builtin_prefetch(reinterpret_cast<const void *>(row));
+    for (int64_t line = 1; line + 1 < lines; ++line)
+      __builtin_prefetch(reinterpret_cast<const void *>(row + line * 64));
+    __builtin_prefetch(reinterpret_cast<const void *>(row + row_bytes - 1));
   }
 
   // In how many lines a row is at most.
