@@ -155,12 +155,12 @@ class QuantizedPooler {
     const Integers indices = job.indices;
     const int64_t num_rows = job.num_rows, row_bytes = job.row_bytes, packed_bytes = job.packed_bytes;
     const int64_t fetched = at == 0 ? indices.size - ahead : 0;  // positions before it fetch a later row
-    const int64_t distance = ahead, most_lines = lines;
+    const int64_t distance = ahead, row_lines = lines;
     const bool half = job.half, narrow = row_bytes < BYTE_LANES;
     Floats sums[PER_BYTE][COUNT] = {};
     float bias = 0;
     for (int64_t p = from; p < to; ++p) {
-      if (__builtin_expect(p < fetched, 1)) fetch(table, indices[p + distance], row_bytes, most_lines);
+      if (__builtin_expect(p < fetched, 1)) fetch(table, indices[p + distance], row_bytes, row_lines);
       const int64_t index = indices[p];
       if (__builtin_expect(static_cast<uint64_t>(index) >= static_cast<uint64_t>(num_rows), 0)) {
         if (!job.pruned || index != -1) __atomic_store_n(&job.fault, true, __ATOMIC_RELAXED);
