@@ -15,9 +15,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpIndexError
 from seqflow.kernels.arrays import Array, int64_counts
-from seqflow.kernels.checks import checked_indices
 from seqflow.ops.shared.bounds import never_longer
-from seqflow.ops.shared.portions import portions
 from seqflow.ops.shared.quantized_rows import RowLayout, Scale, dequantized, quantized, row_layout
 from seqflow.ops.shared.slices import int64
 from seqflow.registry import op
@@ -231,30 +229,20 @@ def _pool(
     mapping: Array | None,
     layout: RowLayout,
 ) -> Array:
-    """Rows are dequantised a portion at a time, so that what is made on the way stays small."""
-    lengths = int64_counts(lengths, "lengths")
-    rows = _rows(indices, len(table), mapping)
-    sums = np.empty((len(lengths), layout.width(table.shape[1])), np.float32)
-    for segments, positions in portions(lengths):
-        picked = rows[positions]
-        values = dequantized(kernels.gather(table, picked, ignore_index=-1), layout)
-        if weights is not None:
-            values *= weights[positions].astype(np.float32)[:, None]
-        sums[segments] = kernels.segment_reduce(kind, values, lengths[segments])
-    return sums
+    """A row of the sums or means of each segment."""
+    pruned = False
+    if mapping is not None and not (len(mapping) == 1 and mapping[0] == 0):
+        indices, pruned = _rows(indices, len(table), mapping), True
+    if weights is not None:
+        weights = weights.astype(np.float32, copy=False)
+    return kernels.pool_quantized(kind, table, weights, indices, lengths, layout.bits, layout.scale, pruned)
 
 
-def _rows(indices: Array, num_rows: int, mapping: Array | None) -> Array:
+def _rows(indices: Array, num_rows: int, mapping: Array) -> Array:
     """The row of the table for each index, -1 where it was pruned; OpIndexError where there is no such row."""
-    rows = int64_counts(indices, "indices")
-    if mapping is None or (len(mapping) == 1 and mapping[0] == 0):
-        checked_indices(rows, num_rows, False, None)
-        return rows
-    rows_of = int64_counts(mapping, "mapping")
-    checked_indices(rows, len(rows_of), False, None)
-    mapped: Array = rows_of[rows]
+    mapped = kernels.gather(int64_counts(mapping, "mapping"), indices)
     bad = np.flatnonzero((mapped < -1) | (mapped >= num_rows))
     if len(bad):
-        index = int(rows[bad[0]])
-        raise OpIndexError(f"mapping[{index}] = {rows_of[index]} is outside [-1, {num_rows})")
+        index = int(indices[bad[0]])
+        raise OpIndexError(f"mapping[{index}] = {mapping[index]} is outside [-1, {num_rows})")
     return mapped

@@ -11,6 +11,7 @@ import numpy as np
 
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
+from seqflow.kernels.quantized import unpack_quantized
 
 Scale = Literal["float32", "float16"]
 """The dtype of scale and bias."""
@@ -90,13 +91,7 @@ def quantized(data: Array, layout: RowLayout) -> Array:
 
 def dequantized(fused: Array, layout: RowLayout) -> Array:
     """The values of rows in that layout, in float32."""
-    size = fused.shape[1] - layout.extra_bytes
-    ends = np.ascontiguousarray(fused[:, size:]).view(np.dtype(layout.scale).newbyteorder("<"))
-    scales, biases = ends[:, :1].astype(np.float32), ends[:, 1:].astype(np.float32)
-    values = np.empty((len(fused), layout.width(fused.shape[1])), np.float32)
-    for place in range(layout.per_byte):
-        integers = fused[:, :size] >> np.uint8(place * layout.bits) & np.uint8(layout.levels)
-        values[:, place :: layout.per_byte] = integers
+    values, scales, biases = unpack_quantized(fused, layout.bits, layout.scale)
     with np.errstate(over="ignore", invalid="ignore"):
         values *= scales
         values += biases

@@ -27,6 +27,7 @@ from seqflow.kernels import (
     ordering,
     packing,
     padding,
+    quantized,
     recurrent,
     reductions,
     scans,
@@ -47,6 +48,7 @@ from seqflow.kernels.moves import *
 from seqflow.kernels.ordering import *
 from seqflow.kernels.packing import *
 from seqflow.kernels.padding import *
+from seqflow.kernels.quantized import *
 from seqflow.kernels.recurrent import *
 from seqflow.kernels.reductions import *
 from seqflow.kernels.scans import *
@@ -76,6 +78,7 @@ __all__ += moves.__all__
 __all__ += ordering.__all__
 __all__ += packing.__all__
 __all__ += padding.__all__
+__all__ += quantized.__all__
 __all__ += recurrent.__all__
 __all__ += reductions.__all__
 __all__ += scans.__all__

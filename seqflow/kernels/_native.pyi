@@ -199,6 +199,17 @@ def plan_packing(
     strategy: str,
     /,
 ) -> NotImplementedType | PackingPlan: ...
+def pool_quantized(
+    kind: str,
+    table: Array,
+    weights: Array | None,
+    indices: Array,
+    lengths: Array,
+    bits: int,
+    scale: str,
+    pruned: bool,
+    /,
+) -> NotImplementedType | Array: ...
 def quick_check_lengths(arg: object, /) -> object: ...
 def run_cell(
     cell: str,

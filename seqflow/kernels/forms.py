@@ -34,7 +34,7 @@ INTEGERS = Form(("i4", "i8"), integers)
 """Integers with any number of axes."""
 
 BYTES = Form(("u1",), rows)
-"""Bytes, of strings one after another."""
+"""Bytes: of strings one after another, or of rows of quantised numbers."""
 
 FLOATS = Form(("f4", "f8"), rows)
 """Rows of floats for matrix products."""

@@ -607,3 +607,44 @@ def test_gather_segment_weigh(native, data, positional):
             scale = reference.gather_segment_weigh(*sizes, *arguments[2:5], 0, ignore_index)
             scale += np.finfo(expected.dtype).tiny
     assert_same(found, expected, scale)
+
+
+@st.composite
+def quantized_rows(draw, bits, scale):
+    """Rows of any integers, at times of none, with scales and biases of which some are not finite."""
+    count, size = (
+        draw(st.integers(0, 40)),
+        draw(st.sampled_from([0, 1, 2, 4, 7, 8, 16, 31, 33, 64, 100, 150])),
+    )
+    generator = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    ends = random_array(generator, (count, 2), np.dtype(scale)).view(np.uint8)
+    table = np.concatenate([generator.integers(0, 256, (count, size), np.uint8), ends], axis=1)
+    return styled(draw, table)
+
+
+@each_isa
+@given(
+    data=st.data(),
+    kind=st.sampled_from(["sum", "mean"]),
+    bits=st.sampled_from([8, 4, 2]),
+    scale=st.sampled_from(["float32", "float16"]),
+)
+def test_pooling_quantized_rows(native, data, kind, bits, scale):
+    table = data.draw(quantized_rows(bits, scale))
+    pruned, weighted = data.draw(st.booleans()), data.draw(st.booleans())
+    indices = data.draw(indices_into(len(table), ignore_index=-1 if pruned else None))
+    lengths = data.draw(st.one_of(lengths_of(len(indices)), bad_lengths(len(indices))))
+    weights = data.draw(row_arrays(["f4"], len(indices), ())) if weighted else None
+    arguments = (indices, lengths, bits, scale, pruned)
+    expected = outcome(reference.pool_quantized, kind, table, weights, *arguments)
+    found = outcome(native.pool_quantized, kind, table, weights, *arguments)
+    measure = None
+    if isinstance(expected, np.ndarray):
+        magnitudes = table.copy()
+        size = table.shape[1] - 2 * np.dtype(scale).itemsize
+        ends = np.ascontiguousarray(table[:, size:]).view(scale)
+        magnitudes[:, size:] = np.abs(ends).view(np.uint8)
+        sizes = None if weights is None else np.abs(weights)
+        measure = reference.pool_quantized(kind, magnitudes, sizes, *arguments).astype(np.float64)
+        measure += np.finfo(np.float32).tiny
+    assert_same(found, expected, measure)

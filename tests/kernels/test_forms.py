@@ -51,6 +51,12 @@ ROWS = {
     "pad": (
         "data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, 2, rows[0], "left", True, None, None),
     ),
+    "pool_quantized": (
+        "table", ["u1"],
+        lambda rows: (
+            "sum", np.repeat(rows.reshape(2, 1), 9, axis=1), None, A([0, 1]), TWO, 8, "float32", False
+        ),
+    ),
     "run_cell": (
         "x", ["f4", "f8"],
         lambda rows: ("rnn_tanh", floats(rows)[0], TWO, *[floats(rows)[1]] * 2, None, None, None, None, False),

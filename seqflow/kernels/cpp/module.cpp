@@ -42,6 +42,7 @@ NB_MODULE(_native, module) {
   bind_ordering(module);
   bind_packing(module);
   bind_padding(module);
+  bind_quantized(module);
   bind_recurrent(module);
   bind_reductions(module);
   bind_scans(module);

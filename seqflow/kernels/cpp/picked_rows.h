@@ -13,6 +13,12 @@ constexpr int64_t BYTES_AHEAD = 1 << 14;
 constexpr int64_t MOST_ROWS_AHEAD = 64, CACHED_ROWS_AHEAD = 16;
 constexpr int64_t CACHED_BYTES = 1 << 24;
 
+inline int64_t rows_ahead(int64_t num_rows, int64_t row_bytes) {
+  const int64_t most = num_rows * row_bytes < CACHED_BYTES ? CACHED_ROWS_AHEAD : MOST_ROWS_AHEAD;
+  const int64_t rows = BYTES_AHEAD / row_bytes;
+  return rows < 1 ? 1 : rows > most ? most : rows;
+}
+
 // I: int32_t or int64_t.
 template <class Element, class I, bool weighted_>
 class Picked {
@@ -25,7 +31,7 @@ class Picked {
         row_bytes(static_cast<uint64_t>(job.columns) * sizeof(T)),
         num_rows(job.num_rows),
         ignored(job.ignores ? job.ignored : -1),
-        ahead(rows_ahead(job)),
+        ahead(rows_ahead(job.num_rows, job.columns * static_cast<int64_t>(sizeof(T)))),
         ends_in_another_line(data % 64 != 0 || row_bytes % 64 != 0),
         indices(static_cast<const I *>(job.indices.values)),
         num_indices(job.indices.size),
@@ -56,13 +62,6 @@ class Picked {
   }
 
  private:
-  static int64_t rows_ahead(const Reduction &job) {
-    const int64_t bytes = job.columns * static_cast<int64_t>(sizeof(T));
-    const int64_t most = job.num_rows * bytes < CACHED_BYTES ? CACHED_ROWS_AHEAD : MOST_ROWS_AHEAD;
-    const int64_t rows = BYTES_AHEAD / bytes;
-    return rows < 1 ? 1 : rows > most ? most : rows;
-  }
-
   // Every line of these bytes. Their index is not checked yet: the address may be anything.
   template <int64_t BYTES>
   static inline void fetch(uintptr_t address, bool splits) {

@@ -1,0 +1,65 @@
+"""Pooling rows of small unsigned integers, each row with a scale and a bias: value = scale * integer + bias."""
+
+import numpy as np
+
+from seqflow.kernels.arrays import Array, int64_counts, rows
+from seqflow.kernels.checks import check_same_size, check_sum, checked_indices
+from seqflow.kernels.dispatch import kernel
+from seqflow.kernels.forms import BYTES, COUNTS, FLOATS
+from seqflow.kernels.reductions import segment_reduce
+
+__all__ = ["pool_quantized", "unpack_quantized"]
+
+
+@kernel(table=BYTES, weights=FLOATS, indices=COUNTS, lengths=COUNTS)
+def pool_quantized(
+    kind: str,
+    table: Array,
+    weights: Array | None,
+    indices: Array,
+    lengths: Array,
+    bits: int = 8,
+    scale: str = "float32",
+    pruned: bool = False,
+) -> Array:
+    """Reduce quantised rows by segment: uint8 table[R, _], indices[sum(lengths)], lengths[B] -> float32 out[B, W].
+
+    kind is "sum" or "mean"; weights[sum(lengths)] are in float32, and each row is multiplied with its own. Integers
+    times scales and the biases, both in the dtype `scale`, are added up apart, in blocks and in float64. An empty
+    segment gives 0. Where the table is `pruned`, the index -1 stands for a row of zeros.
+    """
+    table, indices, lengths = (
+        rows(table, "table"),
+        int64_counts(indices, "indices"),
+        int64_counts(lengths, "lengths"),
+    )
+    check_sum(lengths, len(indices), "indices")
+    if weights is not None:
+        check_same_size(weights=weights, indices=indices)
+    _, used = checked_indices(indices, len(table), False, -1 if pruned else None)
+    picked = np.zeros((len(indices), table.shape[1]), np.uint8)
+    picked[used] = table[indices[used]]
+    values, scales, biases = unpack_quantized(picked, bits, scale)
+    with np.errstate(all="ignore"):
+        if weights is not None:
+            factors = weights.astype(np.float32)[:, None]
+            factors[~used] = 0
+            scales, biases = scales * factors, biases * factors
+        values *= scales
+        sums = segment_reduce(kind, values.astype(np.float64), lengths)
+        sums += segment_reduce(kind, biases.astype(np.float64), lengths)
+        return sums.astype(np.float32)
+
+
+def unpack_quantized(table: Array, bits: int, scale: str) -> tuple[Array, Array, Array]:
+    """The integers of rows, their scales and their biases in float32: [R, W], [R, 1] and [R, 1].
+
+    A row is its integers, the first of a byte in its lowest bits, then scale and bias, in little endian.
+    """
+    dtype = np.dtype(scale).newbyteorder("<")
+    size, per_byte = table.shape[1] - 2 * dtype.itemsize, 8 // bits
+    ends = np.ascontiguousarray(table[:, size:]).view(dtype).astype(np.float32)
+    integers = np.empty((len(table), size * per_byte), np.float32)
+    for place in range(per_byte):
+        integers[:, place::per_byte] = table[:, :size] >> np.uint8(place * bits) & np.uint8((1 << bits) - 1)
+    return integers, ends[:, :1], ends[:, 1:]
