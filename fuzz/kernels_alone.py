@@ -133,6 +133,11 @@ def _arguments(draw: random.Random, name: str) -> dict[str, Any]:
             arguments[parameter.name] = _form(draw, lengths)
         elif parameter.name == "cell":
             arguments["cell"] = cell
+        elif parameter.name == "chunks":
+            counts = [draw.choice([0, 1, 7, total]) for _ in range(draw.randrange(1, 4))]
+            arguments["chunks"] = kernels.ChunkedRows(
+                [_numbers(draw, (count, *columns), dtype) for count in counts]
+            )
         elif parameter.name in CHOICES:
             arguments[parameter.name] = draw.choice(CHOICES[parameter.name])
         elif isinstance(form, dict):

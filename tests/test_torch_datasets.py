@@ -164,7 +164,7 @@ def test_training_that_is_resumed_has_the_same_losses_to_the_bit(path, workers):
 
 
 GLOO = """
-import sys, json, torch, torch.distributed as dist
+import os, sys, json, torch, torch.distributed as dist
 import seqflow as sf
 path, rank, out, start, store = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5]
 dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
@@ -186,8 +186,11 @@ for step, batch in enumerate(loader.to("torch")):
     losses.append(total.item())
     if start == "0" and step == 1 and rank == 0:
         torch.save({"loader": loader.state_dict(), "weight": weight.detach()}, out + ".saved")
+with open(f"{out}.{rank}", "w") as file:
+    json.dump(losses, file)
 dist.barrier()
-json.dump(losses, open(f"{out}.{rank}", "w"))
+dist.destroy_process_group()
+os._exit(0)  # gloo's own threads may end a process that leaves the usual way
 """
 
 

@@ -33,6 +33,7 @@ def pool_quantized(
         int64_counts(indices, "indices"),
         int64_counts(lengths, "lengths"),
     )
+    _check_fused(table, bits, scale)
     check_sum(lengths, len(indices), "indices")
     if weights is not None:
         check_same_size(weights=weights, indices=indices)
@@ -49,6 +50,18 @@ def pool_quantized(
         sums = segment_reduce(kind, values.astype(np.float64), lengths)
         sums += segment_reduce(kind, biases.astype(np.float64), lengths)
         return sums.astype(np.float32)
+
+
+def _check_fused(table: Array, bits: int, scale: str) -> None:
+    if bits not in (8, 4, 2) or scale not in ("float32", "float16"):
+        raise ValueError(
+            f"bits is {bits!r} and scale {scale!r}, expected 8, 4 or 2, and 'float32' or 'float16'"
+        )
+    least = 2 * np.dtype(scale).itemsize
+    if table.dtype != np.uint8 or table.ndim != 2 or table.shape[1] < least:
+        raise ValueError(
+            f"table is {table.dtype}{list(table.shape)}, expected uint8[R, W] with W of {least} or more"
+        )
 
 
 def unpack_quantized(table: Array, bits: int, scale: str) -> tuple[Array, Array, Array]:

@@ -61,9 +61,9 @@ class Workers:
             )
 
     def close(self) -> None:
-        """Drop the tasks that have not begun, and wait for the others."""
-        self.stop()
+        """Drop the tasks that have not begun, and wait for the others. A forked child has nothing to close."""
         if os.getpid() == self._process:
+            self.stop()
             self.join(None)
 
     def stop(self) -> None:

@@ -11,7 +11,7 @@ from seqflow.job.checking import check
 
 
 def rows(job: Job, folder: Path) -> list[dict[str, object]]:
-    run(job)
+    run(job, overwrite=True)
     found: list[dict[str, object]] = pq.read_table(folder / "out").to_pylist()
     return found
 
