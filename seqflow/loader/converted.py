@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any, Protocol
 
+from seqflow.errors import OpError
 from seqflow.loader.stats import Stats
 from seqflow.record import Record
+from seqflow.torch.tensors import to_tensors
 
 
 class Batches(Protocol):
@@ -55,3 +58,10 @@ class Converted:
 
     def stats(self) -> Stats:
         return self.loader.stats()
+
+
+def converted(loader: Batches, library: str, *, pin_memory: bool, int64: bool | Collection[str]) -> Converted:
+    """The batches of a loader as tensors of a library; OpError for one that there is nothing for."""
+    if library != "torch":
+        raise OpError(f"{type(loader).__name__}.to: library is {library!r}, expected 'torch'")
+    return Converted(loader, partial(to_tensors, pin_memory=pin_memory, int64=int64))

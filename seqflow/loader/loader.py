@@ -18,7 +18,7 @@ from seqflow.errors import BatchPlanError, NetError, OpError, OpTypeError, neare
 from seqflow.kernels.arrays import Array
 from seqflow.loader.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.batching import Rows
-from seqflow.loader.converted import Converted
+from seqflow.loader.converted import Converted, converted
 from seqflow.loader.crossing import Crossing
 from seqflow.loader.dealing import TAILS, Deal, Rotation
 from seqflow.loader.lengths_index import LengthsIndex, index_key, lengths_of, read_index, write_index
@@ -43,7 +43,6 @@ from seqflow.providers import Provider
 from seqflow.providers.opening import option_names
 from seqflow.record import Record, from_arrow
 from seqflow.tensor import TensorSpec
-from seqflow.torch.tensors import to_tensors
 
 
 class Loader:
@@ -230,9 +229,7 @@ class Loader:
 
         `pin_memory` and `int64` are those of `seqflow.torch.to_tensors`. State, epoch and length are the loader's.
         """
-        if library != "torch":
-            raise OpError(f"Loader.to: library is {library!r}, expected 'torch'")
-        return Converted(self, partial(to_tensors, pin_memory=pin_memory, int64=int64))
+        return converted(self, library, pin_memory=pin_memory, int64=int64)
 
     def empty_batch(self) -> Record | None:
         """A batch without rows, with the tensors that batches have.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -15,7 +14,7 @@ from seqflow.errors import BatchPlanError, OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.bad_rows import BadRowHandler
 from seqflow.loader.batching import Rows
-from seqflow.loader.converted import Converted
+from seqflow.loader.converted import Converted, converted
 from seqflow.loader.loader import Loader
 from seqflow.loader.order import key_of
 from seqflow.loader.plans import batch_plan
@@ -26,7 +25,6 @@ from seqflow.loader.streams import Checkpoint
 from seqflow.loader.workers import Workers
 from seqflow.ops.shared.random_bits import sequence_bits, uniform
 from seqflow.record import Record, concat_records, slice_rows
-from seqflow.torch.tensors import to_tensors
 
 _PASS = 1 << 32
 """The second pass over a source in an epoch has the order of an epoch that far away."""
@@ -109,9 +107,7 @@ class Mix:
         self, library: str, *, pin_memory: bool = False, int64: bool | Collection[str] = False
     ) -> Converted:
         """The same batches as dicts of PyTorch tensors; see `Loader.to`."""
-        if library != "torch":
-            raise OpError(f"Mix.to: library is {library!r}, expected 'torch'")
-        return Converted(self, partial(to_tensors, pin_memory=pin_memory, int64=int64))
+        return converted(self, library, pin_memory=pin_memory, int64=int64)
 
     def take(self, n: int) -> list[Record]:
         """The first n batches of the coming epoch; the mix stays where it is."""
@@ -139,12 +135,8 @@ class Mix:
         check_same("load_state_dict: ", state["settings"], self._settings())
         now = self.state_dict()["sources"]
         for number, (before, after) in enumerate(zip(state["sources"], now, strict=True)):
-            for part in ("settings", "data"):
-                what = f"load_state_dict: source {number}: "
-                if part == "settings":
-                    check_same(what, before[part], after[part])
-                else:
-                    check_same(what, {"data": before[part]}, {"data": after[part]})
+            then, is_now = ({**one["settings"], "data": one["data"]} for one in (before, after))
+            check_same(f"load_state_dict: source {number}: ", then, is_now)
         self._start = self._place = {name: state[name] for name in ("epoch", "batch", "members")}
         self.epoch = int(state["epoch"])
 
