@@ -21,8 +21,10 @@ class Room {
   explicit Room(int64_t size) {
     constexpr size_t PAGE = 1 << 21;
     const size_t bytes = std::max<size_t>(static_cast<size_t>(size) * sizeof(T), 1);
-    memory = static_cast<T *>(bytes < PAGE ? std::malloc(bytes) : std::aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE));
-    if (memory == nullptr) throw std::bad_alloc();
+    void *const found =
+        bytes < PAGE ? std::malloc(bytes) : std::aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
+    if (found == nullptr) throw std::bad_alloc();
+    memory = static_cast<T *>(found);
 #if defined(__linux__)
     if (bytes >= PAGE) madvise(memory, bytes, MADV_HUGEPAGE);
 #endif

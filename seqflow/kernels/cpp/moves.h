@@ -40,7 +40,6 @@ namespace SEQFLOW_ISA {
 
 constexpr int64_t BLOCK = 64;  // indices worked on at a time
 constexpr int64_t FEW = 8;     // rows copied between prefetches, or without any
-template <int64_t size> struct Group { static constexpr int SIZE = size; };
 constexpr int64_t SKIPPED = INT64_MIN;  // an index that is ignored
 
 // The indices of a block as rows; false where one is outside. They are copied first, so that what was checked is what
@@ -134,6 +133,8 @@ void gather_blocks(Gather &job, int64_t begin, int64_t end) {
   }
   copy_block(data, rows, waiting, row_bytes, to);
 }
+
+template <int64_t size> struct Group { static constexpr int SIZE = size; };
 
 // Small rows: the indices and rows of a group stay in registers.
 template <int ROW_BYTES, class T, bool wraps>

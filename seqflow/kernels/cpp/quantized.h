@@ -276,7 +276,10 @@ void pool_segments(QuantizedPooling &job, int64_t begin, int64_t end) {
 
 template <int BITS>
 void pool_quantized(QuantizedPooling &job, int64_t begin, int64_t end) {
-  return job.indices.wide ? pool_segments<BITS, int64_t>(job, begin, end) : pool_segments<BITS, int32_t>(job, begin, end);
+  if (job.indices.wide)
+    pool_segments<BITS, int64_t>(job, begin, end);
+  else
+    pool_segments<BITS, int32_t>(job, begin, end);
 }
 
 extern const QuantizedKernels quantized_kernels = {pool_quantized<8>, pool_quantized<4>, pool_quantized<2>};

@@ -21,8 +21,9 @@ namespace seqflow {
 namespace SEQFLOW_ISA {
 
 template <template <class> class Of> struct Direct {
-  template <class T> static constexpr ReduceBlock reduce = reduce_block<typename Of<T>::Rule, Straight<typename Of<T>::Rule::T>>;
-  template <class T> static constexpr CombineBlocks combine = combine_blocks<typename Of<T>::Rule>;
+  template <class T> using Rule = typename Of<T>::Rule;
+  template <class T> static constexpr ReduceBlock reduce = reduce_block<Rule<T>, Straight<typename Rule<T>::T>>;
+  template <class T> static constexpr CombineBlocks combine = combine_blocks<Rule<T>>;
 };
 
 extern const ReductionKernels reduction_kernels = {
