@@ -82,7 +82,11 @@ def _outcome(name: str, arguments: dict[str, Any], implementation: str) -> tuple
             return "", error
         except Exception as error:
             return f"foreign exceptions: {type(error).__name__}: {str(error)[:60]}", error
-    return "", (result, given.get("target"))
+    return "", (
+        result,
+        given.get("target"),
+        [array for batch in given.get("batches", ()) for array in batch[2:]],
+    )
 
 
 def _agree(left: Any, right: Any) -> bool:
@@ -92,7 +96,7 @@ def _agree(left: Any, right: Any) -> bool:
         right, Exception
     ):  # which of two faults is found first is open
         return isinstance(left, Exception) and isinstance(right, Exception)
-    if isinstance(left, tuple):
+    if isinstance(left, tuple | list):
         return len(left) == len(right) and all(map(_agree, left, right))
     if not isinstance(left, np.ndarray):
         return bool(left == right)
@@ -138,6 +142,8 @@ def _arguments(draw: random.Random, name: str) -> dict[str, Any]:
             arguments["chunks"] = kernels.ChunkedRows(
                 [_numbers(draw, (count, *columns), dtype) for count in counts]
             )
+        elif parameter.name == "batches":
+            arguments["batches"] = [_batch(draw, columns, dtype) for _ in range(draw.randrange(4))]
         elif parameter.name in CHOICES:
             arguments[parameter.name] = draw.choice(CHOICES[parameter.name])
         elif isinstance(form, dict):
@@ -151,6 +157,8 @@ def _arguments(draw: random.Random, name: str) -> dict[str, Any]:
             kind = draw.choice(["f4", "f8"]) if "cell" in kernel.parameters else dtype
             shape = shapes.get(parameter.name, (draw.choice([0, 3, total]), *columns))
             filled = _numbers(draw, shape, "f8" if kind == "f8" and "cell" in kernel.parameters else kind)
+            if parameter.name == "boundaries":  # of others nothing is promised but that they do no harm
+                filled.sort(axis=0)
             arguments[parameter.name] = filled if parameter.name == "target" else _form(draw, filled)
         elif parameter.name in ("out", "mask"):
             arguments[parameter.name] = None
@@ -163,6 +171,14 @@ def _arguments(draw: random.Random, name: str) -> dict[str, Any]:
         else:
             arguments[parameter.name] = draw.choice([0, 0, 1, -1, 2.5])
     return arguments
+
+
+def _batch(draw: random.Random, columns: tuple[int, ...], dtype: str) -> tuple[Any, ...]:
+    """Starts and sizes of slices, an array that they are padded into, and perhaps a mask."""
+    rows, width = draw.randrange(4), draw.choice([0, 1, 3])
+    mask = np.zeros((rows, width), bool) if draw.random() < 0.5 else None
+    padded = _numbers(draw, (rows, width, *columns), dtype)
+    return _integers(draw, rows, 8), _integers(draw, rows, 3), padded, mask
 
 
 def _integers(draw: random.Random, count: int, limit: int) -> Any:

@@ -93,11 +93,8 @@ def pad_slices(
     integers and floats, and floats to floats; an integer that does not fit is a KernelError. `mask` is an array
     bool[B, width] to write to: true where there is data.
     """
-    check_side(side)
     check_width(width)
-    target = np.dtype(chunks.dtype if dtype is None else dtype).newbyteorder("=")
-    _check_cast(chunks.dtype, target)
-    fill = scalar(value, target)
+    target, fill = _padding(chunks, value, side, dtype)
     starts, sizes = _checked(chunks, starts, sizes)
     out = output(out, (len(sizes), width, *chunks.row_shape), target)
     marks = output(mask, (len(sizes), width), np.dtype(bool), "mask")
@@ -125,11 +122,20 @@ def pad_batches(
     dtype: DType | None = None,
 ) -> None:
     """`pad_slices` for several batches, each into its `padded` and `mask`, all in one call."""
+    _padding(chunks, value, side, dtype)
     for starts, sizes, padded, mask in batches:
         width = padded.shape[1]
         pad_slices(
             chunks, starts, sizes, width, value, side, truncate=truncate, dtype=dtype, out=padded, mask=mask
         )
+
+
+def _padding(chunks: ChunkedRows, value: Any, side: str, dtype: DType | None) -> tuple[DType, Any]:
+    """The dtype to pad in, and the value in it."""
+    check_side(side)
+    target = np.dtype(chunks.dtype if dtype is None else dtype).newbyteorder("=")
+    _check_cast(chunks.dtype, target)
+    return target, scalar(value, target)
 
 
 def _checked(chunks: ChunkedRows, starts: Array, sizes: Array) -> tuple[Array, Array]:
