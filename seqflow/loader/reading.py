@@ -40,6 +40,7 @@ class Opening:
         if not self._future.done():  # asked once a batch
             for task in self._tasks:
                 task.result()
+            self._tasks = []  # those that ran here refer to this window, which would wait for the garbage collector
         return self._future.result()
 
     def parts(self) -> list[PreparedPart]:
