@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from seqflow.providers.fork_locks import ForkLock
+
 Batches = Iterator[pa.RecordBatch]
 _OVERTAKEN = 3
 """Threads that ask for a slice may overtake so many others that are about to ask for earlier ones."""
@@ -32,10 +34,13 @@ class SliceReaders:
 
     def __init__(self) -> None:
         self._readers: dict[Any, SliceReader] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkLock(self._forget)
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return SliceReaders, ()
+
+    def _forget(self) -> None:
+        self._readers = {}
 
     def read(
         self, block: Any, start: Callable[[], Batches], rows: range, num_rows: int
