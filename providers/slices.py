@@ -1,7 +1,6 @@
 """Slices of a block that can only be read from its start: consecutive slices go on where the last one ended."""
 
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,8 +10,6 @@ import pyarrow as pa
 from seqflow.providers.fork_locks import ForkLock
 
 Batches = Iterator[pa.RecordBatch]
-_OVERTAKEN = 3
-"""Threads that ask for a slice may overtake so many others that are about to ask for earlier ones."""
 
 
 @dataclass(slots=True)
@@ -24,8 +21,6 @@ class SliceReader:
     """The first row of `rest`."""
     rest: pa.RecordBatch | None = None
     """What was read and not yet asked for."""
-    overtaken: deque[tuple[range, pa.RecordBatch]] = field(default_factory=lambda: deque(maxlen=_OVERTAKEN))
-    """Batches just before a slice that was asked for first."""
     lock: Any = field(default_factory=threading.Lock)
 
 
@@ -49,10 +44,6 @@ class SliceReaders:
         with self._lock:
             reader = self._readers.setdefault(block, SliceReader())
         with reader.lock:
-            for entry in reader.overtaken:
-                if entry[0] == rows:
-                    reader.overtaken.remove(entry)
-                    return [entry[1]]
             if reader.batches is None or reader.row > rows.start:
                 reader.batches, reader.row, reader.rest = start(), 0, None
             try:
@@ -62,15 +53,13 @@ class SliceReaders:
                 raise
             if rows.stop >= num_rows:
                 reader.batches = reader.rest = None
-            ended = reader.batches is None and not reader.overtaken
-        if ended:
+        if reader.batches is None:
             with self._lock:
                 self._readers.pop(block, None)
         return found
 
 
 def _take(reader: SliceReader, rows: range) -> Iterator[pa.RecordBatch]:
-    keep = rows.start - reader.row <= _OVERTAKEN * len(rows)
     while reader.row < rows.stop:
         batch = next(reader.batches, None) if reader.rest is None else reader.rest  # type: ignore[arg-type]
         if batch is None:
@@ -79,7 +68,5 @@ def _take(reader: SliceReader, rows: range) -> Iterator[pa.RecordBatch]:
         low, high = max(rows.start, reader.row), min(rows.stop, end)
         if low < high:
             yield batch.slice(low - reader.row, high - low)
-        elif keep:
-            reader.overtaken.append((range(reader.row, end), batch))
         reader.rest = batch.slice(high - reader.row) if end > rows.stop else None
         reader.row = min(end, max(rows.stop, reader.row))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import gcd
@@ -79,20 +79,30 @@ class Rotation:
             )
         return (stream.number, found) if isinstance(found, int) else found
 
-    def upcoming(self, deal: Deal, start: int) -> Iterator[tuple[int, int]]:
-        """Stream and position of the windows that a rank will need from batch `start` on, in order."""
+    def upcoming(
+        self, deal: Deal, start: int, following: Callable[[Place], list[tuple[int, int]]] | None = None
+    ) -> Iterator[tuple[int, int]]:
+        """Stream and position of the windows that a rank will need from batch `start` on, in order.
+
+        `following` are the windows behind its own from which a batch takes rows.
+        """
         if self.counted:
-            yield from self._known(deal, start)
+            yield from self._known(deal, start, following or (lambda place: []))
         else:
             yield from self._unknown(deal, start)
 
-    def _known(self, deal: Deal, start: int) -> Iterator[tuple[int, int]]:
+    def _known(
+        self, deal: Deal, start: int, following: Callable[[Place], list[tuple[int, int]]]
+    ) -> Iterator[tuple[int, int]]:
         seen: dict[int, int] = {}
         for batch in range(deal.first(start) + deal.rank, self.total or 0, deal.stride):
             place = self.locate(batch)
-            if isinstance(place, Place) and seen.get(place.stream, -1) < place.position:
-                seen[place.stream] = place.position
-                yield place.stream, place.position
+            if not isinstance(place, Place):
+                continue
+            for stream, position in [(place.stream, place.position), *following(place)]:
+                if seen.get(stream, -1) < position:
+                    seen[stream] = position
+                    yield stream, position
 
     def streams_of(self, deal: Deal, start: int) -> list[Stream]:
         """The streams from which a rank gets batches."""

@@ -321,7 +321,7 @@ class Loader:
         reader = WindowReader(
             recipe, self._reading(recipe), epoch, workers,
             lambda spot: _window(rotation, spot),
-            rotation.upcoming(deal, start.batch),
+            rotation.upcoming(deal, start.batch, None if crossing is None else crossing.following),
             self.memory,
         )  # fmt: skip
         return Run(
