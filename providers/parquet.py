@@ -16,7 +16,6 @@ from seqflow.record import BadRow
 from seqflow.record.damage import reading
 from seqflow.record.selection import Rename, Selection, Table, leaf_types
 
-
 _BUFFER = 1 << 18
 """Bytes of each column that are read at once from a row group that is read in slices."""
 

@@ -14,7 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 pytestmark = [
-    pytest.mark.skipif(os.environ.get("SEQFLOW_TESTS") != "thorough", reason="takes minutes and 1 GB of disk"),
+    pytest.mark.skipif(
+        os.environ.get("SEQFLOW_TESTS") != "thorough", reason="takes minutes and 1 GB of disk"
+    ),
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux says what a process has"),
 ]
 

@@ -115,11 +115,11 @@ def check_state(state: Any, settings: Mapping[str, Any], data: Mapping[str, Any]
     check_same("load_state_dict: ", {"data": state["data"]}, {"data": dict(data)})
 
 
-def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any], advice: str = "") -> None:
     """OpError, its message beginning with `what`, for the first setting, or file of the data, that differs."""
     found = first_difference(then, now)
     if found is not None:
-        raise OpError(f"{what}{found}")
+        raise OpError(f"{what}{found}{advice}")
 
 
 def first_difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
