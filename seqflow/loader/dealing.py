@@ -39,6 +39,12 @@ class Deal:
         """The first batch of a worker's first round, where batch `start` is the first that nobody has."""
         return start + self.world_size * self.worker
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What tells apart the files that the ranks write, and their workers; empty where there is one."""
+        rank = (f"rank{self.rank}",) if self.world_size > 1 else ()
+        return (*rank, f"worker{self.worker}") if self.workers > 1 else rank
+
     def rounds(self, batches: int) -> int:
         """The number of batches that each rank gets."""
         return batches // self.world_size if self.tail == "drop" else -(-batches // self.world_size)
@@ -57,6 +63,11 @@ class Rotation:
             self.total = sum(counts) if total is None else total  # type: ignore[arg-type]
             if len(streams) > 1:
                 self._order = _rotation([count or 0 for count in counts])
+
+    @property
+    def has_one_window(self) -> bool:
+        """Whether a window holds everything."""
+        return len(self.streams) == 1 and self.streams[0].window(1) is None
 
     def turn(self, batch: int) -> tuple[Stream, int]:
         """The stream of a batch, and its number in the stream."""

@@ -143,6 +143,8 @@ class Loader:
         self._listed: list[Part] | None = None
         self._kept: dict[int, PreparedPart] = {}
         self._stamps: dict[str, Stamp] = {}
+        self._data: dict[str, Any] | None = None
+        self._described: tuple[Any, str | None] | None = None
         self._lengths: LengthsIndex | None = None
         self._measured: Measured | None = None
         """The lengths of what was read, where they are to be kept as an index."""
@@ -170,14 +172,8 @@ class Loader:
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made from, and where it is; not what it has read."""
-        unread: dict[str, Any] = {
-            "_listed": None,
-            "_kept": {},
-            "_stamps": {},
-            "_lengths": None,
-            "_measured": None,
-        }
-        return vars(self) | {"_stats": None, **unread}
+        unread = dict.fromkeys(("_stats", "_listed", "_data", "_described", "_lengths", "_measured"))
+        return vars(self) | unread | {"_kept": {}, "_stamps": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _stats=Stats())
@@ -294,7 +290,7 @@ class Loader:
         return self._stats
 
     def __iter__(self) -> Generator[Record, None, None]:
-        handler = BadRowHandler(self.bad_rows, self.source.files)
+        handler = BadRowHandler(self.bad_rows.marked(*self.deal.marks), self.source.files)
         finished = False
         try:
             yield from self.batches(handler, Stats())
@@ -336,7 +332,7 @@ class Loader:
             for stream, checkpoint in start.windows.items():
                 rotation.streams[stream].start_at(checkpoint)
         reader = WindowReader(
-            recipe, self._reading(recipe) if numbers else self._measuring(recipe, rotation), epoch, workers,
+            recipe, self._reading(recipe, rotation, measured=numbers is None), epoch, workers,
             lambda spot: _window(rotation, spot),
             rotation.upcoming(deal, start.batch, None if crossing is None else crossing.following),
             self.memory,
@@ -351,9 +347,9 @@ class Loader:
         """The place behind the last batch handed out."""
         return self._place
 
-    def begin(self, start: Position) -> None:
-        """Count anew, from a position on, for a run of some batches."""
-        self._stats, self._place = Stats(), start
+    def begin(self, start: Position | None, stats: Stats | None = None) -> None:
+        """Count anew, or go on with earlier counts, from a position on, for a run of some batches."""
+        self._stats, self._place = stats or Stats(), start
 
     def counts_rows(self) -> bool:
         """Whether the rows of each window are known before anything is read, and batches have a number of them."""
@@ -422,7 +418,7 @@ class Loader:
         recipe, parts, lengths = self.recipe, self._parts(), self.batch.lengths
         if self.prepare is None or isinstance(self.prepare, Net):
             lengths = self.planned_lengths(self._empty_rows())
-        return index_key(recipe, parts, fingerprint(self.source, parts), lengths)
+        return index_key(recipe, parts, self.data(), lengths)
 
     def _measure(self, recipe: Recipe, parts: Sequence[Part]) -> None:
         """Make the index, by one pass over the data."""
@@ -441,16 +437,6 @@ class Loader:
         finally:
             workers.close()
         self._keep_measured()
-
-    def _measuring(self, recipe: Recipe, rotation: Rotation) -> Read:
-        """How parts are read, and measured where there is to be an index and none yet."""
-        read = self._reading(recipe)
-        if self.index is None or rotation.counted:
-            return read
-        self._check_indexable()
-        if self._measured is None:
-            self._measured = Measured(self._parts())
-        return self._measured.reading(recipe, read)
 
     def _keep_measured(self) -> None:
         """Write the index, once all parts were measured."""
@@ -520,16 +506,24 @@ class Loader:
                     "  merge the states of all ranks: seqflow.loader.merge_states([…])"
                 )
 
-    def _reading(self, recipe: Recipe) -> Read:
+    def _reading(self, recipe: Recipe, rotation: Rotation, *, measured: bool) -> Read:
         """How parts are read: once for all epochs where a window holds all of the data.
 
-        Parts that are prepared by a Python function, or by random ops, may be others in the next epoch.
+        Parts that are prepared by a Python function, or by random ops, may be others in the next epoch. With
+        `measured` the first epoch makes the index where there is to be one.
         """
-        again = isinstance(self.prepare, Net) and not self.prepare.is_random
-        one_window = not self.source.read_once and len(list(cut_windows(self._parts(), self.window))) == 1
-        if not one_window or (self.prepare is not None and not again):
-            return recipe.read
+        read: Read = recipe.read
+        again = self.prepare is None or (isinstance(self.prepare, Net) and not self.prepare.is_random)
+        if again and not self.source.read_once and rotation.has_one_window:
+            read = self._read_once(recipe)
+        if self.index is None or rotation.counted or not measured:
+            return read
+        self._check_indexable()
+        if self._measured is None:
+            self._measured = Measured(self._parts())
+        return self._measured.reading(recipe, read)
 
+    def _read_once(self, recipe: Recipe) -> Read:
         def read(part: Part, epoch: int) -> PreparedPart:
             found = self._kept.get(part.number)
             if found is None:
@@ -550,14 +544,25 @@ class Loader:
         return size
 
     def data(self) -> dict[str, Any]:
-        """What a state says of the data: relative paths, sizes, rows and columns."""
-        return fingerprint(self.source, self._parts())
+        """What a state says of the data: relative paths, sizes, rows and columns, as they were first listed."""
+        if self._data is None:
+            parts = self._parts()
+            self._data = fingerprint(
+                self.source, parts, {path: size for path, (size, _) in self._stamps.items()}
+            )
+        return self._data
+
+    def _prepare_text(self) -> str | None:
+        """`prepare` as text; its constants are looked at once."""
+        if self._described is None or self._described[0] is not self.prepare:
+            self._described = self.prepare, describe_transform(self.prepare)
+        return self._described[1]
 
     def settings(self) -> dict[str, Any]:
         """What decides which batches there are and in which order, by name."""
         return {
             "columns": None if self.columns is None else list(self.columns),
-            "prepare": describe_transform(self.prepare),
+            "prepare": self._prepare_text(),
             "batch": repr(self.batch),
             "pad": {name: repr(how) for name, how in self.pad.items()},
             "shuffle": None if self.shuffle is None else self.shuffle.seed,

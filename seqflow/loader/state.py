@@ -69,15 +69,15 @@ def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {**first, "windows": windows}
 
 
-def fingerprint(source: Provider, parts: Sequence[Part]) -> dict[str, Any]:
-    """What a state says of the data: relative paths, sizes and rows."""
+def fingerprint(source: Provider, parts: Sequence[Part], sizes: Mapping[str, int]) -> dict[str, Any]:
+    """What a state says of the data: relative paths, sizes and rows. `sizes` are those of the files."""
     rows: dict[str, int | None] = {}
     for part in parts:
         known = rows.get(part.block.origin, 0)
         more = part.num_rows
         rows[part.block.origin] = None if known is None or more is None else known + more
     files = [
-        [path, os.path.getsize(name), rows.get(name)]
+        [path, sizes.get(name), rows.get(name)]
         for path, name in zip(_relative(source.files), source.files, strict=True)
     ]
     total = None if None in rows.values() else sum(rows.values())  # type: ignore[arg-type]
