@@ -20,6 +20,7 @@ from seqflow.loader.batching import Rows
 from seqflow.loader.converted import Converted, converted
 from seqflow.loader.crossing import Crossing
 from seqflow.loader.dealing import TAILS, Deal, Rotation
+from seqflow.loader.kept import KeptWindow
 from seqflow.loader.lengths_index import (
     LengthsIndex,
     Measured,
@@ -33,8 +34,8 @@ from seqflow.loader.order import Shuffle
 from seqflow.loader.padding import Pad, pads_of
 from seqflow.loader.plans import BatchPlan, batch_plan
 from seqflow.loader.provenance import NET_ERRORS, ROW_ERRORS
-from seqflow.loader.reading import Read, Spot, WindowReader
-from seqflow.loader.recipe import PreparedPart, Recipe, Stamp, check_blocks, stamp_of
+from seqflow.loader.reading import Open, Read, Spot, WindowReader
+from seqflow.loader.recipe import Recipe, Stamp, check_blocks, stamp_of
 from seqflow.loader.run import Run, Turn
 from seqflow.loader.specs import specs_of
 from seqflow.loader.state import FORMAT, Position, check_state, describe_transform, fingerprint
@@ -76,7 +77,8 @@ class Loader:
     `len` or `streams` need it before, and used from then on.
 
     `memory` bounds the bytes of windows read ahead and in use, by default four windows; `threads` read and make
-    batches, 0 does everything in the thread that iterates. With `reuse` a batch is valid until the next one is
+    batches, by default one for each core but one, from 1 to 4, since the thread that iterates helps while it waits;
+    0 does everything there. With `reuse` a batch is valid until the next one is
     asked for, which may have its memory. `fill` and `valid` say what null values become,
     `bad_rows` what happens to rows that cannot be used.
 
@@ -141,7 +143,7 @@ class Loader:
         self.at_window_end = False
         """Whether the last batch handed out was the last of its window."""
         self._listed: list[Part] | None = None
-        self._kept: dict[int, PreparedPart] = {}
+        self._kept = KeptWindow()
         self._stamps: dict[str, Stamp] = {}
         self._data: dict[str, Any] | None = None
         self._described: tuple[Any, str | None] | None = None
@@ -172,11 +174,11 @@ class Loader:
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made from, and where it is; not what it has read."""
-        unread = dict.fromkeys(("_stats", "_listed", "_data", "_described", "_lengths", "_measured"))
-        return vars(self) | unread | {"_kept": {}, "_stamps": {}}
+        unread = dict.fromkeys(("_stats", "_listed", "_kept", "_data", "_described", "_lengths", "_measured"))
+        return vars(self) | unread | {"_stamps": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _stats=Stats())
+        vars(self).update(state, _stats=Stats(), _kept=KeptWindow())
 
     def __repr__(self) -> str:
         where = self._place or Position(self.epoch, 0, {})
@@ -332,10 +334,11 @@ class Loader:
             for stream, checkpoint in start.windows.items():
                 rotation.streams[stream].start_at(checkpoint)
         reader = WindowReader(
-            recipe, self._reading(recipe, rotation, measured=numbers is None), epoch, workers,
+            *self._reading(recipe, rotation, measured=numbers is None), epoch, workers,
             lambda spot: _window(rotation, spot),
             rotation.upcoming(deal, start.batch, None if crossing is None else crossing.following),
             self.memory,
+            prepares=self.prepare is not None,
         )  # fmt: skip
         return Run(
             recipe, epoch, rotation, deal, start.batch, reader, workers, self._stats, handler, crossing,
@@ -506,31 +509,24 @@ class Loader:
                     "  merge the states of all ranks: seqflow.loader.merge_states([…])"
                 )
 
-    def _reading(self, recipe: Recipe, rotation: Rotation, *, measured: bool) -> Read:
-        """How parts are read: once for all epochs where a window holds all of the data.
+    def _reading(self, recipe: Recipe, rotation: Rotation, *, measured: bool) -> tuple[Read, Open]:
+        """How parts are read and windows opened: once for all epochs where a window holds all of the data.
 
         Parts that are prepared by a Python function, or by random ops, may be others in the next epoch. With
         `measured` the first epoch makes the index where there is to be one.
         """
         read: Read = recipe.read
+        open_window: Open = recipe.open
         again = self.prepare is None or (isinstance(self.prepare, Net) and not self.prepare.is_random)
         if again and not self.source.read_once and rotation.has_one_window:
-            read = self._read_once(recipe)
-        if self.index is None or rotation.counted or not measured:
-            return read
-        self._check_indexable()
-        if self._measured is None:
-            self._measured = Measured(self._parts())
-        return self._measured.reading(recipe, read)
-
-    def _read_once(self, recipe: Recipe) -> Read:
-        def read(part: Part, epoch: int) -> PreparedPart:
-            found = self._kept.get(part.number)
-            if found is None:
-                found = self._kept[part.number] = recipe.read(part, epoch)
-            return found
-
-        return read
+            read = partial(self._kept.read, recipe)
+            open_window = partial(recipe.open, rows_of=self._kept.rows)
+        if self.index is not None and not rotation.counted and measured:
+            self._check_indexable()
+            if self._measured is None:
+                self._measured = Measured(self._parts())
+            read = self._measured.reading(recipe, read)
+        return read, open_window
 
     def _memory(self, memory: int | str | None) -> int:
         if memory is None:
@@ -648,7 +644,7 @@ def _variable(option: str, variable: str, value: int | None, default: int) -> in
 
 def _threads(threads: int | None) -> int:
     if threads is None:
-        return min(4, len(os.sched_getaffinity(0)))
+        return max(1, min(4, len(os.sched_getaffinity(0)) - 1))
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 0:
         raise OpError(f"Loader: threads is {threads!r}, expected an integer, 0 or more")
     return threads

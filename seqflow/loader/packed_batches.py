@@ -13,7 +13,7 @@ from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
 from seqflow.loader.pieces import Pieces
 from seqflow.loader.row_selection import RowSelection
-from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes
+from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes, make_each
 from seqflow.loader.window_rows import WindowRows
 from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
@@ -66,6 +66,9 @@ class PackedBatches:
 
     def make(self, number: int, memory: BatchMemory | None = None) -> Record:
         return self._make(self._packed_rows(number), memory)
+
+    def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
+        return make_each(self, numbers, memories)
 
     def empty(self) -> Record:
         return self._make(self.order[:0])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from seqflow.kernels.arrays import Array
 from seqflow.loader.pieces import Pieces
 from seqflow.loader.row_selection import RowSelection
-from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes, kept_spans
+from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes, kept_spans, make_each
 from seqflow.loader.window_rows import WindowRows
 from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
@@ -36,15 +36,26 @@ class RowBatches:
         return self.sizes[number]
 
     def make(self, number: int, memory: BatchMemory | None = None) -> Record:
-        return self._take(slice(int(self.spans.starts[number]), int(self.spans.stops[number])), memory)
+        return self._take(self._span(number), memory)
+
+    def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
+        if self.cut:
+            return make_each(self, numbers, memories)
+        spans = map(self._span, numbers)
+        rows = list(spans) if self.pieces is None else [self.pieces.rows[span] for span in spans]
+        return self.rows.take_all(rows, memories)
 
     def empty(self) -> Record:
         return self._take(slice(0, 0))
 
     def numbers(self, number: int, row: int | None = None) -> Array:
-        start, stop = int(self.spans.starts[number]), int(self.spans.stops[number])
-        chosen = slice(start, stop) if row is None else slice(start + row, start + row + 1)
+        chosen = self._span(number)
+        if row is not None:
+            chosen = slice(chosen.start + row, chosen.start + row + 1)
         return self.rows.numbers(chosen if self.pieces is None else self.pieces.rows[chosen])
+
+    def _span(self, number: int) -> slice:
+        return slice(int(self.spans.starts[number]), int(self.spans.stops[number]))
 
     def _take(self, chosen: slice, memory: BatchMemory | None = None) -> Record:
         if self.pieces is None:

@@ -52,6 +52,10 @@ class WindowBatches(Protocol):
         """The batch, in `memory` where that is given, until it is used again."""
         ...
 
+    def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
+        """Several batches, each in a memory of its own."""
+        ...
+
     def empty(self) -> Record:
         """A batch without rows, with the tensors that all batches have."""
         ...
@@ -59,6 +63,13 @@ class WindowBatches(Protocol):
     def numbers(self, number: int, row: int | None = None) -> Array:
         """The rows that a batch, or one of its rows, is made of: their numbers over the window's records in turn."""
         ...
+
+
+def make_each(
+    batches: WindowBatches, numbers: Sequence[int], memories: Sequence[BatchMemory | None]
+) -> list[Record]:
+    """Several batches, one after another."""
+    return [batches.make(number, memory) for number, memory in zip(numbers, memories, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,6 +155,9 @@ class NoBatches:
 
     def make(self, number: int, memory: BatchMemory | None = None) -> Record:
         raise IndexError(number)
+
+    def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
+        return make_each(self, numbers, memories)
 
     def empty(self) -> Record:
         raise IndexError("a window without records has no tensors")
