@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError
+from seqflow.providers.fork_locks import ForkLock
 from seqflow.record.nested_arrays import with_fields, with_values
 from seqflow.record.selection import Table
 
@@ -21,7 +21,7 @@ class SharedDictionaries:
 
     merged: dict[Path, pa.Array] = field(default_factory=dict)
     complete: set[str] = field(default_factory=set)
-    lock: Lock = field(default_factory=Lock)
+    lock: ForkLock = field(default_factory=ForkLock, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         with self.lock:

@@ -16,6 +16,9 @@ from seqflow.record import BadRow
 from seqflow.record.damage import reading
 from seqflow.record.selection import Rename, Selection, Table, leaf_types
 
+_BUFFER = 1 << 18
+"""Bytes of each column that are read at once from a row group that is read in slices."""
+
 
 @dataclass(frozen=True, slots=True)
 class ParquetFile:
@@ -66,13 +69,15 @@ class ParquetSource:
         columns, finish = self._columns(block, schema)
 
         def batches() -> Iterator[pa.RecordBatch]:
-            with self._open(block) as opened:
+            with self._open_buffered(block) as opened:
                 yield from opened.iter_batches(
-                    max(1, len(rows) // 4), [block.index], columns, use_threads=self.use_threads
+                    len(rows), [block.index], columns, use_threads=self.use_threads
                 )
 
+        assert block.num_rows is not None
         with reading(f"{block.origin}, row group {block.index} can't be read"):
-            found = self.slices.read((block.origin, block.index, *(columns or ())), batches, rows)
+            key = (block.origin, block.index, *(columns or ()))
+            found = self.slices.read(key, batches, rows, block.num_rows)
         if sum(batch.num_rows for batch in found) != len(rows):
             raise _wrong_count(block, rows.start + sum(batch.num_rows for batch in found))
         return finish(pa.Table.from_batches(found))
@@ -82,6 +87,13 @@ class ParquetSource:
 
         metadata = self.files[block.origin].metadata
         return ParquetFile(block.origin, metadata=metadata, memory_map=self.memory_map)
+
+    def _open_buffered(self, block: Block) -> Any:
+        """The file, to be read a little at a time: the pages of a map would stay in memory while it is open."""
+        from pyarrow.parquet import ParquetFile
+
+        metadata = self.files[block.origin].metadata
+        return ParquetFile(block.origin, metadata=metadata, pre_buffer=False, buffer_size=_BUFFER)
 
     def _columns(self, block: Block, schema: pa.Schema) -> tuple[list[str] | None, Callable[[Table], Table]]:
         """The columns to read, None for all, and what makes a table of `schema` of them."""

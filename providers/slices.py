@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from seqflow.providers.fork_locks import ForkLock
+
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -27,13 +29,18 @@ class SliceReaders:
 
     def __init__(self) -> None:
         self._readers: dict[Any, SliceReader] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkLock(self._forget)
 
     def __reduce__(self) -> tuple[type, tuple[()]]:
         return SliceReaders, ()
 
-    def read(self, block: Any, start: Callable[[], Batches], rows: range) -> list[pa.RecordBatch]:
-        """Some rows of a block, fewer where it ends earlier; `start` begins to read it."""
+    def _forget(self) -> None:
+        self._readers = {}
+
+    def read(
+        self, block: Any, start: Callable[[], Batches], rows: range, num_rows: int
+    ) -> list[pa.RecordBatch]:
+        """Some rows of a block of `num_rows`, fewer where it ends earlier; `start` begins to read it."""
         with self._lock:
             reader = self._readers.setdefault(block, SliceReader())
         with reader.lock:
@@ -44,8 +51,8 @@ class SliceReaders:
             except BaseException:
                 reader.batches = None
                 raise
-            if reader.rest is None:
-                reader.batches = None
+            if rows.stop >= num_rows:
+                reader.batches = reader.rest = None
         if reader.batches is None:
             with self._lock:
                 self._readers.pop(block, None)
@@ -63,5 +70,3 @@ def _take(reader: SliceReader, rows: range) -> Iterator[pa.RecordBatch]:
             yield batch.slice(low - reader.row, high - low)
         reader.rest = batch.slice(high - reader.row) if end > rows.stop else None
         reader.row = min(end, max(rows.stop, reader.row))
-    if reader.rest is None:
-        reader.rest = next(reader.batches, None)  # type: ignore[arg-type]

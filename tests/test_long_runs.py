@@ -59,10 +59,11 @@ def test_many_batches(docs):
     grows_not(lambda: drain(loader, BATCHES), warm_up=lambda: drain(loader, BATCHES // 4))
 
 
-def test_loaders_that_are_opened_and_left(docs):
+@pytest.mark.parametrize("window", ["64 MiB", 500])  # whole row groups, and slices of them
+def test_loaders_that_are_opened_and_left(docs, window):
     def abandon(count):
         for _ in range(count):
-            next(iter(sf.Loader(docs, batch=sf.Rows(2))))
+            next(iter(sf.Loader(docs, batch=sf.Rows(2), window=window)))
 
     grows_not(lambda: abandon(LOADERS), warm_up=lambda: abandon(LOADERS // 4))
 
@@ -77,6 +78,18 @@ def test_exceptions_in_the_middle(docs):
                 list(sf.Loader(docs, batch=sf.Rows(2), prepare=fail))
 
     grows_not(lambda: run(LOADERS), warm_up=lambda: run(LOADERS // 4))
+
+
+def test_forks_in_the_middle_of_an_epoch(docs):
+    def fork(count):
+        loader = sf.Loader(docs, batch=sf.Rows(2), window=500, threads=2)
+        for _ in zip(range(count), loader, strict=False):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if sum(batch.num_rows for batch in loader) == 1200 else 1)
+            assert os.waitpid(child, 0)[1] == 0
+
+    grows_not(lambda: fork(FORKS), warm_up=lambda: fork(2))
 
 
 def test_forks_with_a_running_pool():

@@ -52,7 +52,7 @@ class OrderSection:
     threads: int | None = None
     """Threads that read and make batches; None is one a core but for one, 1 to 4."""
     index: str | None = None
-    """A file with the lengths of all prepared rows, made where it is not there."""
+    """A file with the lengths of all prepared rows, made in the first run, or by `seqflow index`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -34,7 +34,8 @@ class BadRows:
 
     "raise" stops with an error that names file, block, row, column and reason; "skip" leaves the row out and
     counts it; "quarantine" also writes it, with those five, to the file `path`, in Parquet or Arrow format as its
-    suffix says.
+    suffix says. Each of several ranks writes a file of its own, such as `bad.rank3.parquet` for `bad.parquet`, with
+    the bad rows of the windows that it read; so does each source of a Mix (`bad.source0.parquet`).
     """
 
     policy: Policy = "raise"
@@ -51,6 +52,17 @@ class BadRows:
             raise OpError(
                 f"BadRows: path is {str(self.path)!r}, expected a name that ends in .parquet or .arrow"
             )
+
+    def marked(self, *marks: str) -> BadRows:
+        """The same policy, with these in the name of the file."""
+        if self.path is None or not marks:
+            return self
+        path = Path(self.path)
+        return replace(self, path=path.with_name(".".join([path.stem, *marks]) + path.suffix))
+
+    def uncounted(self) -> BadRows:
+        """The policy for rows that are read a second time: they are not written again."""
+        return self if self.policy == "raise" else BadRows("skip")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import gcd
@@ -39,6 +39,12 @@ class Deal:
         """The first batch of a worker's first round, where batch `start` is the first that nobody has."""
         return start + self.world_size * self.worker
 
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What tells apart the files that the ranks write, and their workers; empty where there is one."""
+        rank = (f"rank{self.rank}",) if self.world_size > 1 else ()
+        return (*rank, f"worker{self.worker}") if self.workers > 1 else rank
+
     def rounds(self, batches: int) -> int:
         """The number of batches that each rank gets."""
         return batches // self.world_size if self.tail == "drop" else -(-batches // self.world_size)
@@ -57,6 +63,11 @@ class Rotation:
             self.total = sum(counts) if total is None else total  # type: ignore[arg-type]
             if len(streams) > 1:
                 self._order = _rotation([count or 0 for count in counts])
+
+    @property
+    def has_one_window(self) -> bool:
+        """Whether a window holds everything."""
+        return len(self.streams) == 1 and self.streams[0].window(1) is None
 
     def turn(self, batch: int) -> tuple[Stream, int]:
         """The stream of a batch, and its number in the stream."""
@@ -79,20 +90,30 @@ class Rotation:
             )
         return (stream.number, found) if isinstance(found, int) else found
 
-    def upcoming(self, deal: Deal, start: int) -> Iterator[tuple[int, int]]:
-        """Stream and position of the windows that a rank will need from batch `start` on, in order."""
+    def upcoming(
+        self, deal: Deal, start: int, following: Callable[[Place], list[tuple[int, int]]] | None = None
+    ) -> Iterator[tuple[int, int]]:
+        """Stream and position of the windows that a rank will need from batch `start` on, in order.
+
+        `following` are the windows behind its own from which a batch takes rows.
+        """
         if self.counted:
-            yield from self._known(deal, start)
+            yield from self._known(deal, start, following or (lambda place: []))
         else:
             yield from self._unknown(deal, start)
 
-    def _known(self, deal: Deal, start: int) -> Iterator[tuple[int, int]]:
+    def _known(
+        self, deal: Deal, start: int, following: Callable[[Place], list[tuple[int, int]]]
+    ) -> Iterator[tuple[int, int]]:
         seen: dict[int, int] = {}
         for batch in range(deal.first(start) + deal.rank, self.total or 0, deal.stride):
             place = self.locate(batch)
-            if isinstance(place, Place) and seen.get(place.stream, -1) < place.position:
-                seen[place.stream] = place.position
-                yield place.stream, place.position
+            if not isinstance(place, Place):
+                continue
+            for stream, position in [(place.stream, place.position), *following(place)]:
+                if seen.get(stream, -1) < position:
+                    seen[stream] = position
+                    yield stream, position
 
     def streams_of(self, deal: Deal, start: int) -> list[Stream]:
         """The streams from which a rank gets batches."""

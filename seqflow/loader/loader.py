@@ -8,21 +8,27 @@ from collections import deque
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
 from seqflow import executor, providers
 from seqflow.byte_sizes import format_bytes, parse_bytes
 from seqflow.errors import BatchPlanError, NetError, OpError, OpTypeError, nearest
-from seqflow.kernels.arrays import Array
 from seqflow.loader.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.batching import Rows
 from seqflow.loader.converted import Converted, converted
 from seqflow.loader.crossing import Crossing
 from seqflow.loader.dealing import TAILS, Deal, Rotation
 from seqflow.loader.kept import KeptWindow
-from seqflow.loader.lengths_index import LengthsIndex, index_key, lengths_of, read_index, write_index
+from seqflow.loader.lengths_index import (
+    LengthsIndex,
+    Measured,
+    index_beside,
+    index_key,
+    read_index,
+    write_index,
+)
 from seqflow.loader.options import check_options
 from seqflow.loader.order import Shuffle
 from seqflow.loader.padding import Pad, pads_of
@@ -67,7 +73,8 @@ class Loader:
     last round: "drop" it, "pad" it with empty batches, or "repeat" the epoch's first ones. `streams` interleaves
     that many streams of windows, so that a rank reads its part of the data alone; the number of batches has to be
     known for that, from an `index`, or given as `steps_per_epoch`. `index` is a file with the lengths of all
-    prepared rows: it is made when it is first needed, by one pass over the data, and used from then on.
+    prepared rows; True keeps it beside the data. It is made during the first epoch, or by a pass over the data where
+    `len` or `streams` need it before, and used from then on.
 
     `memory` bounds the bytes of windows read ahead and in use, by default four windows; `threads` read and make
     batches, by default one for each core but one, from 1 to 4, since the thread that iterates helps while it waits;
@@ -99,7 +106,7 @@ class Loader:
         world_size: int | None = None,
         tail: str = "drop",
         steps_per_epoch: int | None = None,
-        index: str | os.PathLike[str] | None = None,
+        index: str | os.PathLike[str] | bool | None = None,
         threads: int | None = None,
         reuse: bool = False,
         bad_rows: str | BadRows = "raise",
@@ -121,7 +128,7 @@ class Loader:
         self.memory = self._memory(memory)
         self.deal = _deal(rank, world_size, tail)
         self.steps_per_epoch = None if steps_per_epoch is None else _count("steps_per_epoch", steps_per_epoch)
-        self.index = None if index is None else Path(index).expanduser()
+        self.index = _index(index, self.source)
         self.threads = _threads(threads)
         self.reuse = reuse
         self.bad_rows = BadRows(bad_rows) if isinstance(bad_rows, str) else bad_rows  # type: ignore[arg-type]
@@ -138,7 +145,11 @@ class Loader:
         self._listed: list[Part] | None = None
         self._kept = KeptWindow()
         self._stamps: dict[str, Stamp] = {}
+        self._data: dict[str, Any] | None = None
+        self._described: tuple[Any, str | None] | None = None
         self._lengths: LengthsIndex | None = None
+        self._measured: Measured | None = None
+        """The lengths of what was read, where they are to be kept as an index."""
 
     @property
     def rank(self) -> int:
@@ -163,7 +174,8 @@ class Loader:
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made from, and where it is; not what it has read."""
-        return vars(self) | {"_stats": None, "_listed": None, "_kept": None, "_stamps": {}, "_lengths": None}
+        unread = dict.fromkeys(("_stats", "_listed", "_kept", "_data", "_described", "_lengths", "_measured"))
+        return vars(self) | unread | {"_stamps": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _stats=Stats(), _kept=KeptWindow())
@@ -183,7 +195,7 @@ class Loader:
         """The number of batches of this rank in an epoch; TypeError where it is not known before reading."""
         if self.steps_per_epoch is not None:
             return self.steps_per_epoch
-        rotation, _ = self._rotation(self.recipe, self.epoch)
+        rotation, _ = self._rotation(self.recipe, self.epoch, counted=True)
         if rotation.total is None:
             raise TypeError(
                 "the number of batches is not known before reading: windows are planned on what they hold\n"
@@ -280,7 +292,7 @@ class Loader:
         return self._stats
 
     def __iter__(self) -> Generator[Record, None, None]:
-        handler = BadRowHandler(self.bad_rows, self.source.files)
+        handler = BadRowHandler(self.bad_rows.marked(*self.deal.marks), self.source.files)
         finished = False
         try:
             yield from self.batches(handler, Stats())
@@ -302,6 +314,7 @@ class Loader:
             yield from self.run(start, workers, handler)
             if self._place.epoch == start.epoch:
                 self.epoch, self._place = start.epoch + 1, None
+                self._keep_measured()
         finally:
             workers.close()
 
@@ -321,9 +334,9 @@ class Loader:
             for stream, checkpoint in start.windows.items():
                 rotation.streams[stream].start_at(checkpoint)
         reader = WindowReader(
-            *self._reading(recipe), epoch, workers,
+            *self._reading(recipe, rotation, measured=numbers is None), epoch, workers,
             lambda spot: _window(rotation, spot),
-            rotation.upcoming(deal, start.batch),
+            rotation.upcoming(deal, start.batch, None if crossing is None else crossing.following),
             self.memory,
             prepares=self.prepare is not None,
         )  # fmt: skip
@@ -337,9 +350,9 @@ class Loader:
         """The place behind the last batch handed out."""
         return self._place
 
-    def begin(self, start: Position) -> None:
-        """Count anew, from a position on, for a run of some batches."""
-        self._stats, self._place = Stats(), start
+    def begin(self, start: Position | None, stats: Stats | None = None) -> None:
+        """Count anew, or go on with earlier counts, from a position on, for a run of some batches."""
+        self._stats, self._place = stats or Stats(), start
 
     def counts_rows(self) -> bool:
         """Whether the rows of each window are known before anything is read, and batches have a number of them."""
@@ -366,8 +379,13 @@ class Loader:
             self._listed = parts
         return self._listed
 
-    def _rotation(self, recipe: Recipe, epoch: int) -> tuple[Rotation, Crossing | None]:
-        """The streams of an epoch, and how batches run across their windows."""
+    def _rotation(
+        self, recipe: Recipe, epoch: int, *, counted: bool = False
+    ) -> tuple[Rotation, Crossing | None]:
+        """The streams of an epoch, and how batches run across their windows.
+
+        Their batches are `counted` where that can be, even if the index has to be made first.
+        """
         total = None if self.steps_per_epoch is None else self.steps_per_epoch * self.deal.world_size
         if self.source.read_once:
             if self.streams > 1:
@@ -379,7 +397,7 @@ class Loader:
         counts: Sequence[list[int] | None] = [None] * self.streams
         if crossing is not None:
             counts = crossing.counts
-        elif self.index is not None:
+        elif self.index is not None and (counted or self.streams > 1 or self.index.exists()):
             lengths = self.lengths_index()
             counts = [lengths.counts(recipe, stream, epoch) for stream in dealt]
         streams = [Stream(number, *pair) for number, pair in enumerate(zip(dealt, counts, strict=True))]
@@ -393,29 +411,43 @@ class Loader:
         if self.index is None:
             raise OpError("Loader: there is no index; give index=, the file to keep it in")
         if self._lengths is None:
-            recipe, parts = self.recipe, self._parts()
             self._check_indexable()
-            key = index_key(recipe, parts, fingerprint(self.source, parts))
             if not self.index.exists():
-                write_index(self.index, self._measure(recipe, parts), key)
-            self._lengths = read_index(self.index, key)
+                self._measure(self.recipe, self._parts())
+            self._lengths = read_index(self.index, self._index_key())
         return self._lengths
 
-    def _measure(self, recipe: Recipe, parts: Sequence[Part]) -> dict[tuple[int, int], Array]:
+    def _index_key(self) -> dict[str, Any]:
+        recipe, parts, lengths = self.recipe, self._parts(), self.batch.lengths
+        if self.prepare is None or isinstance(self.prepare, Net):
+            lengths = self.planned_lengths(self._empty_rows())
+        return index_key(recipe, parts, self.data(), lengths)
+
+    def _measure(self, recipe: Recipe, parts: Sequence[Part]) -> None:
+        """Make the index, by one pass over the data."""
+        measured = self._measured = Measured(parts)
+        read = measured.reading(recipe, recipe.read)
         workers = Workers(self.threads)
         try:
             ahead = max(1, self.memory // max(1, max((part.nbytes for part in parts), default=1)))
-            tasks: deque[tuple[Part, Task[Array]]] = deque()
-            found: dict[tuple[int, int], Array] = {}
-            for part in [*parts, None]:
-                if part is not None:
-                    tasks.append((part, workers.submit(partial(_measure_part, recipe, part))))
-                while tasks and (part is None or len(tasks) >= ahead):
-                    done, task = tasks.popleft()
-                    found[done.number, done.start] = task.result()
-            return found
+            tasks: deque[Task[None]] = deque()
+            for _, of_block in groupby(parts, key=lambda part: part.number):
+                tasks.append(workers.submit(partial(_read_all, read, list(of_block))))
+                while len(tasks) >= ahead:
+                    tasks.popleft().result()
+            for task in tasks:
+                task.result()
         finally:
             workers.close()
+        self._keep_measured()
+
+    def _keep_measured(self) -> None:
+        """Write the index, once all parts were measured."""
+        measured = self._measured
+        if measured is not None and measured.complete:
+            assert self.index is not None
+            write_index(self.index, self._parts(), measured.lengths, self._index_key())
+            self._measured = None
 
     def _check_indexable(self) -> None:
         if self.source.read_once:
@@ -477,16 +509,24 @@ class Loader:
                     "  merge the states of all ranks: seqflow.loader.merge_states([…])"
                 )
 
-    def _reading(self, recipe: Recipe) -> tuple[Read, Open]:
+    def _reading(self, recipe: Recipe, rotation: Rotation, *, measured: bool) -> tuple[Read, Open]:
         """How parts are read and windows opened: once for all epochs where a window holds all of the data.
 
-        Parts that are prepared by a Python function, or by random ops, may be others in the next epoch.
+        Parts that are prepared by a Python function, or by random ops, may be others in the next epoch. With
+        `measured` the first epoch makes the index where there is to be one.
         """
-        again = isinstance(self.prepare, Net) and not self.prepare.is_random
-        one_window = not self.source.read_once and len(list(cut_windows(self._parts(), self.window))) == 1
-        if not one_window or (self.prepare is not None and not again):
-            return recipe.read, recipe.open
-        return partial(self._kept.read, recipe), partial(recipe.open, rows_of=self._kept.rows)
+        read: Read = recipe.read
+        open_window: Open = recipe.open
+        again = self.prepare is None or (isinstance(self.prepare, Net) and not self.prepare.is_random)
+        if again and not self.source.read_once and rotation.has_one_window:
+            read = partial(self._kept.read, recipe)
+            open_window = partial(recipe.open, rows_of=self._kept.rows)
+        if self.index is not None and not rotation.counted and measured:
+            self._check_indexable()
+            if self._measured is None:
+                self._measured = Measured(self._parts())
+            read = self._measured.reading(recipe, read)
+        return read, open_window
 
     def _memory(self, memory: int | str | None) -> int:
         if memory is None:
@@ -500,14 +540,25 @@ class Loader:
         return size
 
     def data(self) -> dict[str, Any]:
-        """What a state says of the data: relative paths, sizes, rows and columns."""
-        return fingerprint(self.source, self._parts())
+        """What a state says of the data: relative paths, sizes, rows and columns, as they were first listed."""
+        if self._data is None:
+            parts = self._parts()
+            self._data = fingerprint(
+                self.source, parts, {path: size for path, (size, _) in self._stamps.items()}
+            )
+        return self._data
+
+    def _prepare_text(self) -> str | None:
+        """`prepare` as text; its constants are looked at once."""
+        if self._described is None or self._described[0] is not self.prepare:
+            self._described = self.prepare, describe_transform(self.prepare)
+        return self._described[1]
 
     def settings(self) -> dict[str, Any]:
         """What decides which batches there are and in which order, by name."""
         return {
             "columns": None if self.columns is None else list(self.columns),
-            "prepare": describe_transform(self.prepare),
+            "prepare": self._prepare_text(),
             "batch": repr(self.batch),
             "pad": {name: repr(how) for name, how in self.pad.items()},
             "shuffle": None if self.shuffle is None else self.shuffle.seed,
@@ -524,8 +575,15 @@ _OPTIONS = tuple(inspect.signature(Loader).parameters)[1:-1]
 """The options of a loader, but those that go to `sf.open`."""
 
 
-def _measure_part(recipe: Recipe, part: Part) -> Array:
-    return lengths_of(recipe, recipe.read(part, 0))
+def _index(index: str | os.PathLike[str] | bool | None, source: Provider) -> Path | None:
+    if index is None or index is False:
+        return None
+    return index_beside(source.files) if index is True else Path(index).expanduser()
+
+
+def _read_all(read: Read, parts: Sequence[Part]) -> None:
+    for part in parts:
+        read(part, 0)
 
 
 def _window(rotation: Rotation, spot: Spot) -> Window:

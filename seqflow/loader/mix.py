@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from inspect import signature
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
+from seqflow.byte_sizes import format_bytes, parse_bytes
 from seqflow.errors import BatchPlanError, OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.bad_rows import BadRowHandler
@@ -43,7 +45,8 @@ class Mix:
     `source` has the number of the source that each row came from; `column` gives it another name, None leaves it out.
 
     An epoch ends with the source that is exhausted `"first"`, or, with `stop="all"`, with the last; until then those
-    exhausted earlier begin again, in a new order. `rank`, `world_size` and `tail` are those of a Loader.
+    exhausted earlier begin again, in a new order. `rank`, `world_size` and `tail` are those of a Loader. `memory` is
+    divided equally among the sources; without it each has four windows.
     """
 
     def __init__(
@@ -59,6 +62,7 @@ class Mix:
         if stop not in ("first", "all"):
             raise OpError(f"Mix: stop is {stop!r}, expected 'first' or 'all'")
         self.seed, self.stop, self.column = seed, stop, column
+        options = _divided(options, len(sources))
         quotas = None if any(isinstance(one, Loader) for one in sources) else _quotas(self.weights, options)
         if quotas is None:
             self.loaders = [_loader(source, options) for source in sources]
@@ -120,7 +124,7 @@ class Mix:
 
     def state_dict(self) -> dict[str, Any]:
         """The place behind the last batch that was handed out, as JSON-compatible values."""
-        place = self._place or self._start or self._beginning()
+        place = self._place or self._start or self.beginning(self.epoch)
         members = [loader.state_dict() for loader in self.loaders]
         return {
             "format": FORMAT, **place, "settings": self._settings(),
@@ -141,11 +145,14 @@ class Mix:
         self.epoch = int(state["epoch"])
 
     def __iter__(self) -> Generator[Record, None, None]:
-        start = self._start or self._beginning()
+        start = self._start or self.beginning(self.epoch)
         self._start = None
         self._stats = Stats()
         workers = Workers(self.loaders[0].threads)
-        handlers = [BadRowHandler(loader.bad_rows, loader.source.files) for loader in self.loaders]
+        handlers = [
+            BadRowHandler(loader.bad_rows.marked(f"source{number}", *self.deal.marks), loader.source.files)
+            for number, loader in enumerate(self.loaders)
+        ]
         self._place = start
         finished = False
         try:
@@ -157,9 +164,10 @@ class Mix:
             for handler in handlers:
                 handler.close(keep=finished)
 
-    def _beginning(self) -> Mapping[str, Any]:
+    def beginning(self, epoch: int) -> Mapping[str, Any]:
+        """The place before the first batch of an epoch."""
         members: list[dict[str, Any]] = [{"passes": [], "windows": {}} for _ in self.loaders]
-        return {"epoch": self.epoch, "batch": 0, "members": members}
+        return {"epoch": epoch, "batch": 0, "members": members}
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -189,12 +197,18 @@ class Mix:
 
 
 class _MixRun:
-    """One iteration over a mix."""
+    """One iteration over a mix, or what makes batch `only` of it."""
 
     def __init__(
-        self, mix: Mix, start: Mapping[str, Any], workers: Workers, handlers: list[BadRowHandler]
+        self,
+        mix: Mix,
+        start: Mapping[str, Any],
+        workers: Workers,
+        handlers: list[BadRowHandler],
+        only: int | None = None,
     ) -> None:
-        self.mix, self.deal = mix, mix.deal
+        self.mix, self.deal, self.only = mix, mix.deal, only
+        self._workers = workers
         self.epoch, self.first = int(start["epoch"]), int(start["batch"])
         self.picks = Picks(mix, self.epoch)
         self.members = [
@@ -205,10 +219,17 @@ class _MixRun:
     def __iter__(self) -> Iterator[Record]:
         first = self.first
         while (count := self._round(first)) and not (count < self.deal.world_size and self._dropped(first)):
-            batch = self._batch(first + self.deal.rank) if self.deal.rank < count else self._empty()
+            if self.deal.rank < count:
+                batch = self._batch(first + self.deal.rank)
+            elif self.deal.tail == "pad":
+                batch = self._empty()
+            else:
+                batch = self._repeated((self.deal.rank - count) % (first + count))
             first += self.deal.world_size
             self._hand_out(first, batch)
             yield batch
+            if count < self.deal.world_size:  # behind it only batches of sources that are not exhausted
+                return
 
     def _round(self, first: int) -> int:
         """How many batches there are from `first` on, up to those of a round."""
@@ -218,14 +239,26 @@ class _MixRun:
         return self.deal.world_size
 
     def _dropped(self, first: int) -> bool:
-        if self.deal.tail == "repeat":
-            raise BatchPlanError("Mix: tail='repeat' is for a Loader, expected 'drop' or 'pad'")
         if self.deal.tail == "drop" and first == 0:
             raise BatchPlanError(
                 f"Mix: an epoch has fewer batches than world_size = {self.deal.world_size}, and tail='drop' "
                 "leaves none"
             )
         return self.deal.tail == "drop"
+
+    def _repeated(self, number: int) -> Record:
+        """One of the epoch's first batches, made again. Neither counts nor places know of it."""
+        loaders = self.mix.loaders
+        before = [(loader.stats(), loader.place) for loader in loaders]
+        handlers = [BadRowHandler(loader.bad_rows.uncounted()) for loader in loaders]
+        again = _MixRun(self.mix, self.mix.beginning(self.epoch), self._workers, handlers, number)
+        try:
+            for earlier in range(number + 1):  # passes end where their batches do
+                assert all(again.members[member].has(one) for member, one in self.picks.of(earlier))
+            return again._batch(number)
+        finally:
+            for loader, (stats, place) in zip(loaders, before, strict=True):
+                loader.begin(place, stats)
 
     def _empty(self) -> Record:
         """A batch without rows, to fill the last round."""
@@ -363,7 +396,11 @@ class _Member:
             start = Position(self._pass_epoch, max(0, before - done), self._windows)
             self._loader.begin(start)
             deal = self._of.deal
-            numbers = self._of.picks.from_batch(self._number, self._first, deal.rank, deal.world_size)
+            picks, only = self._of.picks, self._of.only
+            if only is None:
+                numbers = picks.from_batch(self._number, self._first, deal.rank, deal.world_size)
+            else:
+                numbers = (one for of, one in picks.of(only) if of == self._number)
             inside = (number - done for number in numbers if number >= done)
             self._run = self._loader.run(start, self._workers, self._handler, inside)
             self._batches.append(iter(self._run))
@@ -412,6 +449,23 @@ def _quotas(weights: list[float], options: Mapping[str, Any]) -> list[int] | Non
             f"of {plan.n}\n  use larger batches"
         )
     return [int(quota) for quota in quotas]
+
+
+def _divided(options: Mapping[str, Any], sources: int) -> dict[str, Any]:
+    """The options of each loader: `memory` is that of all together."""
+    if options.get("memory") is None:
+        return dict(options)
+    try:
+        memory = parse_bytes(options["memory"])
+        window = parse_bytes(options.get("window", signature(Loader).parameters["window"].default))
+    except ValueError:
+        return dict(options)  # each loader says what is wrong with it
+    if memory // sources < window:
+        raise OpError(
+            f"Mix: memory is {format_bytes(memory)} for {sources} sources, expected a window for each, "
+            f"{format_bytes(window * sources)}\n  raise memory, or lower window"
+        )
+    return {**options, "memory": memory // sources}
 
 
 def _described(batch: Record) -> dict[str, str]:

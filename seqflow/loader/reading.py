@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from functools import partial
+from itertools import groupby
 
 from seqflow.loader.recipe import OpenWindow, PreparedPart
 from seqflow.loader.windows import Part, Window
@@ -27,8 +29,8 @@ class Opening:
         self._lock = threading.Lock()
         self._future: Future[OpenWindow] = Future()
         self._tasks = [
-            workers.submit(lambda at=at, part=part: self._read(at, part, read))  # type: ignore[misc]
-            for at, part in enumerate(window.parts)
+            workers.submit(partial(self._read_all, list(parts), read))
+            for _, parts in groupby(enumerate(window.parts), key=lambda entry: entry[1].number)
         ]
         self.estimate = 0
 
@@ -41,11 +43,17 @@ class Opening:
         self._workers.help_until(self.done)
         for task in self._tasks:
             task.result()
+        self._tasks = []  # those that ran here refer to this window, which would wait for the garbage collector
         return self._future.result()
 
     def parts(self) -> list[PreparedPart]:
         """What was read, once there is a result."""
         return [part for part in self._found if isinstance(part, PreparedPart)]
+
+    def _read_all(self, parts: list[tuple[int, Part]], read: Read) -> None:
+        """Read a block, or slices of one, which go on where the last one ended."""
+        for at, part in parts:
+            self._read(at, part, read)
 
     def _read(self, at: int, part: Part, read: Read) -> None:
         try:
@@ -111,6 +119,8 @@ class WindowReader:
                 self._growth is None or self.bytes_in_flight + self._estimate(window) > self._limit
             ):
                 return
+            if self._waits(window):
+                return
             self._next = None
             if spot not in self._openings and spot[1] >= self._passed.get(spot[0], 0):
                 self._begin(spot, window)
@@ -147,6 +157,14 @@ class WindowReader:
         for spot in [spot for spot in self._openings if spot[0] == stream and spot[1] < position]:
             self.bytes_in_flight -= self._openings.pop(spot).estimate
             self._opened.discard(spot)
+
+    def _waits(self, window: Window) -> bool:
+        """Whether slices just before those of the window are still being read: no other thread could go on there."""
+        first = window.parts[0]
+        return first.start > 0 and any(
+            opening.window.parts[-1].number == first.number and not opening.done()
+            for opening in self._openings.values()
+        )
 
     def _peek(self) -> Spot | None:
         if self._next is None:

@@ -69,15 +69,15 @@ def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {**first, "windows": windows}
 
 
-def fingerprint(source: Provider, parts: Sequence[Part]) -> dict[str, Any]:
-    """What a state says of the data: relative paths, sizes and rows."""
+def fingerprint(source: Provider, parts: Sequence[Part], sizes: Mapping[str, int]) -> dict[str, Any]:
+    """What a state says of the data: relative paths, sizes and rows. `sizes` are those of the files."""
     rows: dict[str, int | None] = {}
     for part in parts:
         known = rows.get(part.block.origin, 0)
         more = part.num_rows
         rows[part.block.origin] = None if known is None or more is None else known + more
     files = [
-        [path, os.path.getsize(name), rows.get(name)]
+        [path, sizes.get(name), rows.get(name)]
         for path, name in zip(_relative(source.files), source.files, strict=True)
     ]
     total = None if None in rows.values() else sum(rows.values())  # type: ignore[arg-type]
@@ -115,11 +115,11 @@ def check_state(state: Any, settings: Mapping[str, Any], data: Mapping[str, Any]
     check_same("load_state_dict: ", {"data": state["data"]}, {"data": dict(data)})
 
 
-def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any], advice: str = "") -> None:
     """OpError, its message beginning with `what`, for the first setting, or file of the data, that differs."""
     found = first_difference(then, now)
     if found is not None:
-        raise OpError(f"{what}{found}")
+        raise OpError(f"{what}{found}{advice}")
 
 
 def first_difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:

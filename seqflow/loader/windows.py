@@ -57,28 +57,40 @@ class Window:
         return replace(self, parts=tuple(sorted(self.parts, key=lambda part: part.number)))
 
 
+_SLICES = 8
+"""A window of a block that is sliced has so many slices: what is read at once is small, and need not be joined."""
+
+
 def parts_of(number: int, block: Block, window_bytes: int, *, sliced: bool) -> list[Part]:
-    """The block in slices of at most a window's bytes each; whole where it fits or cannot be sliced."""
+    """The block in equal slices, `_SLICES` a window; whole where it fits into one or cannot be sliced."""
     size, rows = block.nbytes or 0, block.num_rows or 0
     if not sliced or size <= window_bytes or rows < 2:
         return [Part(block, number)]
-    count = min(rows, -(-size // window_bytes))
-    stops = [rows * i // count for i in range(count + 1)]
+    most = max(1, rows * window_bytes // (_SLICES * size))
+    windows = -(-rows // (_SLICES * most))
+    stops = [*range(0, rows, -(-rows // (_SLICES * windows))), rows]
     return [Part(block, number, start, stop) for start, stop in pairwise(stops)]
 
 
 def cut_windows(parts: Iterable[Part], window_bytes: int) -> Iterator[Window]:
-    """Consecutive parts, as many as fit into a window. A part that alone is larger is a window of its own."""
+    """Consecutive parts, as many as fit into a window. A part that alone is larger is a window of its own.
+
+    Slices of a block share no window with other blocks: those of one stream alone read it.
+    """
     held: list[Part] = []
     size = number = 0
     for part in parts:
-        if held and size + part.nbytes > window_bytes:
+        if held and (size + part.nbytes > window_bytes or _apart(held[-1], part)):
             yield Window(number, tuple(held))
             held, size, number = [], 0, number + 1
         held.append(part)
         size += part.nbytes
     if held:
         yield Window(number, tuple(held))
+
+
+def _apart(one: Part, other: Part) -> bool:
+    return one.number != other.number and (one.stop is not None or other.stop is not None)
 
 
 def deal_windows(windows: Sequence[Window], streams: int) -> list[list[Window]]:

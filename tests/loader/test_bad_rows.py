@@ -144,3 +144,13 @@ def test_rows_that_prepare_cannot_take_are_not_counted_as_rows(file):
     loader = sf.Loader(file, prepare=GATHER, constants=TABLE, bad_rows="skip")
     list(loader)
     assert (loader.stats().rows, loader.stats().bad_rows) == (4, 2)
+
+
+def test_each_rank_has_a_quarantine_file(file, tmp_path):
+    bad_rows = sf.BadRows("quarantine", tmp_path / "bad.parquet")
+    ranks = [iter(sf.Loader(file, batch=1, bad_rows=bad_rows, rank=rank, world_size=2)) for rank in (0, 1)]
+    for _ in zip(*ranks, strict=True):  # at the same time
+        pass
+    for rank in (0, 1):
+        assert pq.read_table(tmp_path / f"bad.rank{rank}.parquet")["id"].to_pylist() == [1]
+    assert not (tmp_path / "bad.parquet").exists()

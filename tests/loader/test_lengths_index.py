@@ -57,7 +57,9 @@ def test_an_index_of_other_data_or_settings_is_stale(folder, tmp_path):
     assert len(sf.Loader(paths, batch=sf.Packed(8), index=index)) > 0
     with pytest.raises(sf.OpError, match=r"lengths\.arrow is stale: prepare was None and is "):
         len(sf.Loader(paths, prepare=SPLIT, batch=sf.TokenBudget(40), index=index))
-    with pytest.raises(sf.OpError, match=r"lengths.arrow is stale: the data are others: 2.parquet is gone"):
+    with pytest.raises(
+        sf.OpError, match=r"lengths.arrow is stale: the data are others: 2.parquet is gone\n  remove the file"
+    ):
         len(sf.Loader(paths[:2], batch=sf.TokenBudget(40), index=index))
 
 
@@ -76,3 +78,48 @@ def test_random_lengths_cannot_be_indexed(folder, tmp_path):
     loader = sf.Loader(folder, prepare=prepare, batch=sf.TokenBudget(40), index=tmp_path / "lengths.arrow")
     with pytest.raises(sf.OpError, match="prepare draws random numbers"):
         len(loader)
+
+
+@pytest.mark.parametrize("window", [800, 150])  # whole row groups, and slices of them
+@pytest.mark.parametrize("prepare", [None, SPLIT])
+@pytest.mark.parametrize("threads", [0, 2])
+def test_the_first_epoch_makes_the_index(folder, prepare, window, threads):
+    options = {"batch": sf.TokenBudget(40), "prepare": prepare, "window": window, "index": True}
+    loader = sf.Loader(folder, **options, threads=threads)
+    index = folder / ".lengths.arrow"
+    assert loader.index == index
+    first = [batch["t.lengths" if prepare else "tokens.lengths"].tolist() for batch in loader]
+    written = index.stat().st_mtime_ns
+    assert len(loader) == len(first) == len(list(loader))
+    again = sf.Loader(folder, **options)
+    assert len(again) == len(first)
+    assert again.source.files == loader.source.files
+    assert index.stat().st_mtime_ns == written
+    index.unlink()
+    assert len(sf.Loader(folder, **options)) == len(first)  # by a pass of its own
+
+
+def test_an_epoch_that_was_not_read_whole_makes_no_index(folder):
+    loader = sf.Loader(folder, batch=sf.TokenBudget(40), window=800, index=True, threads=0)
+    list(loader.take(3))
+    assert not loader.index.exists()
+    state = loader.state_dict()
+    list(loader)
+    assert loader.index.exists()
+    resumed = sf.Loader(folder, batch=sf.TokenBudget(40), window=800, index=True)
+    resumed.load_state_dict(state)
+    assert len(list(resumed)) == len(resumed)
+
+
+def test_an_index_of_the_data_serves_windows_of_any_size(folder):
+    index = folder / "lengths.arrow"
+    paths = [folder / f"{i}.parquet" for i in range(3)]
+    for window in (100, 800, "1 MiB"):
+        for shuffle in (False, True) if window != 100 else (False,):
+            loader = sf.Loader(paths, batch=sf.Packed(16), window=window, shuffle=shuffle, index=index)
+            assert len(loader) == len(list(loader))
+
+
+def test_a_source_in_memory_has_no_place_for_an_index():
+    with pytest.raises(sf.OpError, match="the source has no files to keep it beside"):
+        sf.Loader(pa.table({"x": [[1]]}), batch=sf.TokenBudget(4), index=True)

@@ -140,3 +140,53 @@ def test_a_state_of_another_mix_names_the_difference(paths):
         sf.Mix({paths[0]: 1, paths[1]: 1}, batch=10, seed=4).load_state_dict(state)
     with pytest.raises(sf.OpError, match="source 1: the data are others: "):
         sf.Mix({paths[0]: 1, paths[2]: 1}, batch=10).load_state_dict(state)
+
+
+@pytest.mark.parametrize("plan", ["rows", "tokens"])
+@pytest.mark.parametrize("stop", ["first", "all"])
+@pytest.mark.parametrize(("world_size", "tail"), [(3, "pad"), (2, "repeat"), (7, "repeat")])
+def test_a_tail_is_filled(paths, plan, stop, world_size, tail):
+    options = {"seed": 3, "stop": stop, "batch": PLANS[plan], "shuffle": sf.Shuffle(5), "window": 700}
+    sources = {paths[0]: 0.5, paths[1]: 0.3, paths[2]: 0.2}
+    alone = sequence(sf.Mix(sources, **options))
+    ranks = [
+        sf.Mix(sources, **options, rank=rank, world_size=world_size, tail=tail, threads=rank % 2)
+        for rank in range(world_size)
+    ]
+    batches = [list(rank) for rank in ranks]
+    assert {len(found) for found in batches} == {-(-len(alone) // world_size)}
+    joined = [batch for step in zip(*batches, strict=True) for batch in step]
+    assert [content(batch) for batch in joined[: len(alone)]] == alone
+    filled = joined[len(alone) :]
+    if tail == "pad":
+        assert [batch.num_rows for batch in filled] == [0] * len(filled)
+    else:
+        assert [content(batch) for batch in filled] == alone[: len(filled)]
+    assert all(rank.epoch == 1 for rank in ranks)
+    assert sum(rank.stats().batches for rank in ranks) == len(joined)
+
+
+def test_a_tail_repeats_batches_where_there_are_fewer_than_ranks(paths):
+    sources, options = {paths[0]: 1, paths[1]: 1}, {"batch": 100, "tail": "repeat", "world_size": 8}
+    alone = sequence(sf.Mix(sources, batch=100))
+    ranks = [sequence(sf.Mix(sources, **options, rank=rank)) for rank in range(8)]
+    assert [batch for (batch,) in ranks] == [alone[number % len(alone)] for number in range(8)]
+
+
+def test_memory_is_divided_among_the_sources(paths):
+    mix = sf.Mix({paths[0]: 1, paths[1]: 1}, batch=10, window=1000, memory=8000)
+    assert [loader.memory for loader in mix.loaders] == [4000, 4000]
+    with pytest.raises(sf.OpError, match=r"memory is 8.0 kB|memory is 7.8 KiB for 2 sources"):
+        sf.Mix({paths[0]: 1, paths[1]: 1}, batch=10, window=5000, memory=8000)
+    with pytest.raises(sf.OpError, match="memory"):
+        sf.Mix({paths[0]: 1, paths[1]: 1}, batch=10, memory="much")
+
+
+def test_each_source_has_a_quarantine_file(tmp_path):
+    for number in (0, 1):
+        table = pa.table({"tokens": pa.array([[1, None], [3], [4]], pa.list_(pa.int64()))})
+        pq.write_table(table, tmp_path / f"{number}.parquet")
+    bad_rows = sf.BadRows("quarantine", tmp_path / "bad.arrow")
+    list(sf.Mix({tmp_path / "0.parquet": 1, tmp_path / "1.parquet": 1}, batch=2, bad_rows=bad_rows))
+    for number in (0, 1):
+        assert pa.ipc.open_file(tmp_path / f"bad.source{number}.arrow").read_all().num_rows == 1

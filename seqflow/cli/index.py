@@ -1,0 +1,90 @@
+"""`seqflow index SOURCE…`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seqflow.cli.printing import print_json, print_table
+from seqflow.cli.run import overrides_of
+
+if TYPE_CHECKING:
+    from seqflow.loader import Loader
+
+_ANY_PLAN = 1 << 62
+"""Tokens of a batch that holds whatever there is: lengths do not depend on the plan, but on its column."""
+
+
+def index(
+    source: Annotated[list[str], typer.Argument(help="Files, folders or globs; or one job: a TOML file.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(help="The index; by default a hidden file beside the data, or the job's order.index."),
+    ] = None,
+    lengths: Annotated[
+        str | None,
+        typer.Option(help="The list column that batches are planned on; by default the only one of numbers."),
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(help="parquet, arrow, libsvm or criteo, where the name does not say.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=0, help="Threads that read.")] = None,
+    input: Annotated[
+        list[str] | None, typer.Option(help="Of a job: read this instead; may be repeated.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Of a job: override a setting.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Write the lengths index of a source or a job, so that loaders count batches before they read."""
+    loader = _loader(source, output, lengths, kind, threads, input, set_)
+    assert loader.index is not None
+    loader.index.unlink(missing_ok=True)
+    found = loader.lengths_index()
+    report = {
+        "blocks": len({block for block, _ in found.lengths}),
+        "rows": sum(len(one) for one in found.lengths.values()),
+        "tokens": sum(int(one.sum()) for one in found.lengths.values()),
+        "file": str(loader.index),
+    }
+    if json:
+        print_json(report)
+    else:
+        print_table(
+            (name, value if isinstance(value, str) else f"{value:,}") for name, value in report.items()
+        )
+
+
+def _loader(
+    source: list[str],
+    output: Path | None,
+    lengths: str | None,
+    kind: str | None,
+    threads: int | None,
+    input: list[str] | None,
+    settings: list[str] | None,
+) -> Loader:
+    from seqflow.errors import JobError
+    from seqflow.loader import Loader, TokenBudget
+
+    if len(source) == 1 and source[0].endswith(".toml") and kind is None:
+        from seqflow.job import Job
+        from seqflow.job.running import open_loader
+
+        overrides = overrides_of(settings, input, None)
+        if output is not None:
+            overrides["order.index"] = str(output.absolute())
+        if lengths is not None:
+            raise JobError("--lengths: a job says what batches are planned on; write --set batch.lengths=…")
+        loader = open_loader(Job.read(source[0], overrides))
+        if loader.index is None:
+            raise JobError("order.index: the job has no index, expected a file\n  set it, or give --output")
+        return loader
+    if input or settings:
+        raise JobError(f"{source[0]} is no job (a TOML file), so --input and --set have nothing to change")
+    paths = source[0] if len(source) == 1 else source
+    plan = TokenBudget(_ANY_PLAN, lengths=lengths)
+    return Loader(paths, kind=kind, batch=plan, index=output or True, threads=threads, rank=0, world_size=1)

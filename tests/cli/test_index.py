@@ -1,0 +1,48 @@
+"""`seqflow index`: batches are counted before anything is read."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from command import seqflow
+
+import seqflow as sf
+
+
+def test_the_index_of_a_folder_serves_its_loaders(folder: Path) -> None:
+    data = folder / "data"
+    data.mkdir()
+    (folder / "docs.parquet").rename(data / "docs.parquet")
+    done = seqflow("index", data, "--json")
+    assert done.returncode == 0, done.stderr
+    index = data / ".docs.parquet.lengths.arrow"
+    assert json.loads(done.stdout) == {"blocks": 1, "rows": 100, "tokens": 450, "file": str(index)}
+    for plan in (sf.TokenBudget(20), sf.Packed(32), sf.Buckets([4], sf.TokenBudget(30))):
+        written = index.stat().st_mtime_ns
+        loader = sf.Loader(data, batch=plan, index=True, columns=["tokens"])
+        assert len(loader) == len(list(loader))
+        assert index.stat().st_mtime_ns == written
+
+
+def test_the_index_of_a_job_is_where_it_says(folder: Path) -> None:
+    missing = seqflow("index", folder / "job.toml")
+    assert missing.returncode == 2
+    assert "the job has no index" in missing.stderr
+    done = seqflow("index", "job.toml", "--set", 'order.index="lengths.arrow"', folder=folder)
+    assert done.returncode == 0, done.stderr
+    assert "rows     100" in done.stdout
+    table = pa.ipc.open_file(folder / "lengths.arrow").read_all()
+    assert table.column_names == ["file", "block", "start", "rows", "lengths"]
+
+
+def test_an_index_is_made_anew_and_of_one_column(folder: Path) -> None:
+    pq.write_table(pa.table({"a": [[1, 2], [3]], "b": [[1], []]}), folder / "docs.parquet")
+    ambiguous = seqflow("index", folder / "docs.parquet")
+    assert ambiguous.returncode == 2
+    assert "there is not just one list column of numbers" in ambiguous.stderr
+    index = folder / ".docs.parquet.lengths.arrow"
+    index.write_bytes(b"an old one")
+    done = seqflow("index", folder / "docs.parquet", "--lengths", "b", "--json")
+    assert json.loads(done.stdout)["tokens"] == 1
+    assert index.stat().st_size > 100
