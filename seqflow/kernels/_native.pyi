@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.kernels.chunks import ChunkedRows
+from seqflow.kernels.chunks import ChunkedRows, PaddedBatch
 from seqflow.kernels.packing import PackingPlan
 
 Array = np.ndarray[Any, Any]
@@ -182,7 +182,7 @@ def pad(
 ) -> NotImplementedType | tuple[Array, Array]: ...
 def pad_batches(
     chunks: ChunkedRows,
-    batches: list,
+    batches: list[PaddedBatch],
     value: Any,
     side: str,
     truncate: bool,

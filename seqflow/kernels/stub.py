@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.kernels.chunks import ChunkedRows
+from seqflow.kernels.chunks import ChunkedRows, PaddedBatch
 from seqflow.kernels.packing import PackingPlan
 
 Array = np.ndarray[Any, Any]
@@ -57,8 +57,8 @@ def _type(annotation: Any) -> str:
         return "None"
     if isinstance(annotation, types.UnionType):
         return " | ".join(map(_type, get_args(annotation)))
-    if get_origin(annotation) is tuple:
-        return f"tuple[{', '.join(map(_type, get_args(annotation)))}]"
+    if (generic := get_origin(annotation)) in (list, tuple):
+        return f"{generic.__name__}[{', '.join(map(_type, get_args(annotation)))}]"
     return str(annotation.__name__)
 
 

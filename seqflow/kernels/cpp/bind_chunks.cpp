@@ -203,13 +203,14 @@ nb::object pad_slices(nb::handle chunks, nb::handle starts, nb::handle sizes, In
   return padded;
 }
 
-nb::object pad_batches(nb::handle chunks, nb::list batches, nb::handle value, const char *side, bool truncate,
+nb::object pad_batches(nb::handle chunks, nb::handle batches, nb::handle value, const char *side, bool truncate,
                        nb::handle dtype) {
+  if (!nb::isinstance<nb::list>(batches)) decline();
   const Chunks held(chunks);
   const Padding how(*held, value, side, truncate, dtype);
   std::vector<std::unique_ptr<PaddedSlices>> all;
   int64_t bytes = 0;
-  for (nb::handle batch : batches) {
+  for (nb::handle batch : nb::borrow<nb::list>(batches)) {
     if (!nb::isinstance<nb::tuple>(batch) || nb::len(batch) != 4) decline();
     const nb::tuple parts = nb::borrow<nb::tuple>(batch);
     const int64_t width = Buffer(parts[2], ANY).rank() > 1 ? Buffer(parts[2], ANY).extent(1) : -1;
