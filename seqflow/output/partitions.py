@@ -1,0 +1,80 @@
+"""Partitions: the folders `lang=python/` for the rows with that value, as Hive and pyarrow.dataset know them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from seqflow.errors import JobError
+from seqflow.output.sorting import check_keys
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+_MOST_BYTES = 255
+"""A file system takes no longer name."""
+
+
+def check_partitions(columns: Sequence[str], schema: pa.Schema) -> None:
+    """JobError unless folders can be named after the values of these columns, and others are left for the files."""
+    import pyarrow.types as types
+
+    check_keys("partition_by", columns, schema)
+    for name in columns:
+        kind = schema.field(name).type
+        of_values = kind.value_type if types.is_dictionary(kind) else kind
+        texts = (types.is_string, types.is_large_string, types.is_string_view)
+        tests = (types.is_integer, types.is_boolean, types.is_date, *texts)
+        if not any(test(of_values) for test in tests):
+            raise JobError(
+                f"output: partition_by has {name!r}, which is {kind}, expected integers, bools, dates or text"
+            )
+        if any(mark in name for mark in "/="):
+            raise JobError(
+                f"output: partition_by has {name!r}, but names of folders cannot tell a column with '/' or '='"
+            )
+    if set(schema.names) <= set(columns):
+        raise JobError("output: partition_by has all columns, expected some that are left for the files")
+
+
+def partitions_of(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each partition, with its folders (`lang=python/year=2024`), of a table sorted by these columns."""
+    if not columns:
+        yield "", table
+        return
+    stops = sorted({stop for name in columns for stop in _run_ends(table.column(name))})
+    for start, stop in zip([0, *stops], stops, strict=False):
+        folders = [folder_name(name, table.column(name)[start].as_py()) for name in columns]
+        yield "/".join(folders), table.slice(start, stop - start).drop_columns(list(columns))
+
+
+def folder_name(column: str, value: Any) -> str:
+    """
+    >>> folder_name("lang", "c/c++"), folder_name("year", 2024), folder_name("done", True), folder_name("lang", None)
+    ('lang=c%2Fc%2B%2B', 'year=2024', 'done=true', 'lang=__HIVE_DEFAULT_PARTITION__')
+    """
+    text = NULL if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    name = f"{column}={quote(text, safe='')}"
+    if len(name.encode()) > _MOST_BYTES:
+        raise JobError(
+            f"output: partition_by: the folder for {column} = {text[:40]!r}… has a name of {len(name.encode())} bytes, "
+            f"expected at most {_MOST_BYTES}"
+        )
+    return name
+
+
+def _run_ends(column: pa.ChunkedArray) -> list[int]:
+    """The row after each run of equal values."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.types as types
+
+    array = column.combine_chunks()
+    if types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    ends: list[int] = pc.run_end_encode(array, run_end_type=pa.int64()).run_ends.to_pylist()
+    return ends
