@@ -38,15 +38,17 @@ class RowBatches:
     def make(self, number: int, memory: BatchMemory | None = None) -> Record:
         return self._take(slice(int(self.spans.starts[number]), int(self.spans.stops[number])), memory)
 
+    def part(self, number: int, chosen: Array) -> Record:
+        return self._take(int(self.spans.starts[number]) + chosen)
+
     def empty(self) -> Record:
         return self._take(slice(0, 0))
 
-    def numbers(self, number: int, row: int | None = None) -> Array:
-        start, stop = int(self.spans.starts[number]), int(self.spans.stops[number])
-        chosen = slice(start, stop) if row is None else slice(start + row, start + row + 1)
+    def numbers(self, number: int) -> Array:
+        chosen = slice(int(self.spans.starts[number]), int(self.spans.stops[number]))
         return self.rows.numbers(chosen if self.pieces is None else self.pieces.rows[chosen])
 
-    def _take(self, chosen: slice, memory: BatchMemory | None = None) -> Record:
+    def _take(self, chosen: slice | Array, memory: BatchMemory | None = None) -> Record:
         if self.pieces is None:
             return self.rows.take(chosen, memory)
         pieces = self.pieces.take(chosen)

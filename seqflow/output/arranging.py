@@ -38,7 +38,10 @@ class Arrangement:
         keys = tuple(SortKey.parse(text) for text in _listed(sort_by))
         folders = _listed(partition_by)
         seen: set[str] = set()
-        for setting, name in [*(("partition_by", name) for name in folders), *(("sort_by", key.column) for key in keys)]:
+        for setting, name in [
+            *(("partition_by", name) for name in folders),
+            *(("sort_by", key.column) for key in keys),
+        ]:
             if not name:
                 raise JobError(f"output: {setting} has an empty name, expected a column")
             if name in seen:
@@ -59,6 +62,10 @@ class Arrangement:
         check_keys("sort_by", [key.column for key in self.sort_by], schema)
         if self.partition_by:
             check_partitions(self.partition_by, schema)
+
+
+UNARRANGED = Arrangement()
+"""Rows stay in the order in which they are written."""
 
 
 def _listed(columns: Sequence[str] | str | None) -> tuple[str, ...]:

@@ -124,7 +124,11 @@ class Target:
 
     def run(self, number: int) -> Path:
         """Sorted run `number`, of which parts are made at the end."""
-        return self.path.with_name(f"{self.path.name}.run-{number:05}") if self.is_file else self.path / f"run-{number:05}"
+        return (
+            self.path.with_name(f"{self.path.name}.run-{number:05}")
+            if self.is_file
+            else self.path / f"run-{number:05}"
+        )
 
     def keep_committed(self, parts: Sequence[OutputFile]) -> None:
         """Remove all committed parts but these: of a killed run that had not noted them, or is not continued."""

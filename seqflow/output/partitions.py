@@ -59,8 +59,8 @@ def folder_name(column: str, value: Any) -> str:
     name = f"{column}={quote(text, safe='')}"
     if len(name.encode()) > _MOST_BYTES:
         raise JobError(
-            f"output: partition_by: the folder for {column} = {text[:40]!r}… has a name of {len(name.encode())} bytes, "
-            f"expected at most {_MOST_BYTES}"
+            f"output: partition_by: the folder for {column} = {text[:40]!r}… has a name of "
+            f"{len(name.encode())} bytes, expected at most {_MOST_BYTES}"
         )
     return name
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,9 @@ def write_run(writer: FileWriter, keys: Sequence[SortKey], table: pa.Table, numb
     writer.close()
 
 
-def merge_runs(runs: Sequence[Path], keys: Sequence[SortKey], scratch: Path) -> Iterator[pa.Table]:
+def merge_runs(
+    runs: Sequence[Path], keys: Sequence[SortKey], scratch: Path
+) -> Generator[pa.Table, None, None]:
     """The rows of all runs in order, table by table; equal rows in the order of the runs.
 
     More than `FAN_IN` runs are first merged to fewer, in temporary files whose names begin as `scratch`.
@@ -48,7 +50,7 @@ def merge_runs(runs: Sequence[Path], keys: Sequence[SortKey], scratch: Path) -> 
         yield from _merged(runs, keys)
 
 
-def _merged(runs: Sequence[Path], keys: Sequence[SortKey]) -> Iterator[pa.Table]:
+def _merged(runs: Sequence[Path], keys: Sequence[SortKey]) -> Generator[pa.Table, None, None]:
     """The rows of some runs in order.
 
     In each step the batch whose last row comes first is used up: all rows before that one are in memory.

@@ -19,3 +19,6 @@ class Sizes:
         return nbytes >= self.part_bytes * parts or (
             self.rows_per_file is not None and rows >= self.rows_per_file * parts
         )
+
+
+DEFAULT_SIZES = Sizes()

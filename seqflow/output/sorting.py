@@ -152,7 +152,7 @@ class _Column:
         return 0, _Descending(value) if self.descending else value
 
     def equal_to(self, rank: Rank, low: int, high: int) -> tuple[int, int]:
-        """Of the rows low … high - 1, which are in order, those of this rank: the first, and the one after the last."""
+        """Of the rows low … high - 1, which are in order, those of this rank: the first, and the one after."""
         rows = range(len(self.values))
         low = bisect_left(rows, rank, low, high, key=self.rank)
         return low, bisect_right(rows, rank, low, high, key=self.rank)

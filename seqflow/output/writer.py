@@ -12,13 +12,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from seqflow.errors import JobError, ProviderError, nearest
-from seqflow.output.arranging import Arrangement, arrange
+from seqflow.output.arranging import UNARRANGED, Arrangement, arrange
 from seqflow.output.durable import sync_folder
 from seqflow.output.files import KIND_OF_SUFFIX, Compression, FileWriter, Format, Kind
 from seqflow.output.folder import OutputFile, Target, read_record
 from seqflow.output.pieces import check_committed, committed_path, schema_of
 from seqflow.output.runs import RUN, RUN_BYTES, write_run
-from seqflow.output.sizes import Sizes
+from seqflow.output.sizes import DEFAULT_SIZES, Sizes
 from seqflow.record import Record, to_arrow
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class OutputWriter:
         target: Target | None,
         columns: Sequence[str] | None = None,
         threads: int = 1,
-        sizes: Sizes = Sizes(),
-        arrangement: Arrangement = Arrangement(),
+        sizes: Sizes = DEFAULT_SIZES,
+        arrangement: Arrangement = UNARRANGED,
     ) -> None:
         self.target = target
         self._columns = columns
@@ -93,8 +93,9 @@ class OutputWriter:
         self._names = record["columns"]
 
     def found(self, record: Mapping[str, Any]) -> list[OutputFile]:
-        """The files of a complete output, by its manifest."""
+        """The files of a complete output, by its manifest; what a killed run has left beside them is removed."""
         assert self.target is not None
+        self.target.keep_committed(())
         return [OutputFile.from_json(self.target.folder, entry) for entry in record["files"]]
 
     @property
@@ -285,7 +286,7 @@ def open_output(
     columns: Sequence[str] | None = None,
     compression: Compression | None = None,
     threads: int = 1,
-    sizes: Sizes = Sizes(),
+    sizes: Sizes = DEFAULT_SIZES,
     sort_by: Sequence[str] | str | None = None,
     partition_by: Sequence[str] | str | None = None,
 ) -> OutputWriter:
@@ -311,7 +312,9 @@ def open_output(
     if is_file and threads > 1:
         raise JobError(f"output: threads is {threads}, but one file is written by one thread; give a folder")
     if is_file and partition_by:
-        raise JobError(f"output: partition_by makes folders, but the path {str(path)!r} is one file; give a folder")
+        raise JobError(
+            f"output: partition_by makes folders, but the path {str(path)!r} is one file; give a folder"
+        )
     form = Format(kind or of_suffix or "parquet", compression)
     arrangement = Arrangement.of(sort_by, partition_by)
     return OutputWriter(Target(path, form, is_file), columns, threads, sizes, arrangement)

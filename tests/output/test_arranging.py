@@ -15,9 +15,9 @@ from outputs import names, write
 
 from seqflow.errors import JobError
 from seqflow.output import Sizes, runs
+from seqflow.output.files import FileWriter
 from seqflow.output.runs import merge_runs, write_run
 from seqflow.output.sorting import SortKey, sort_table
-from seqflow.output.files import FileWriter
 from seqflow.record import from_arrow
 
 TABLE = pa.table(
@@ -70,7 +70,9 @@ def test_partitions_are_folders_that_datasets_know(tmp_path: Path) -> None:
     assert column(files) == [4, 3, 0, 5, 2, 1]
     assert "lang" not in pq.read_schema(files[0]).names
     found = ds.dataset(tmp_path / "out", partitioning="hive", exclude_invalid_files=True).to_table()
-    assert sorted(map(str, found.select(TABLE.schema.names).to_pylist())) == sorted(map(str, TABLE.to_pylist()))
+    assert sorted(map(str, found.select(TABLE.schema.names).to_pylist())) == sorted(
+        map(str, TABLE.to_pylist())
+    )
 
 
 def test_partitions_of_several_columns_of_any_kind_that_can_name_a_folder(tmp_path: Path) -> None:
@@ -149,7 +151,9 @@ def test_columns_whose_names_would_be_other_folders_are_refused(tmp_path: Path) 
 
 def test_a_value_that_is_too_long_for_a_folder_is_named(tmp_path: Path) -> None:
     table = pa.table({"x": ["é" * 100], "n": [1]})
-    with pytest.raises(JobError, match=r"the folder for x = 'é+'… has a name of 602 bytes, expected at most 255"):
+    with pytest.raises(
+        JobError, match=r"the folder for x = 'é+'… has a name of 602 bytes, expected at most 255"
+    ):
         write(tmp_path / "out", [from_arrow(table)], partition_by="x")
 
 
@@ -189,12 +193,17 @@ def test_merged_runs_are_what_a_sort_of_all_rows_gives(
 
 def test_what_is_sorted_is_never_all_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty runs of 64 KiB, in batches of 4 KiB, become parts of one order."""
-    for name, size in {"seqflow.output.writer.RUN_BYTES": 64 << 10, "seqflow.output.files.RUN_BATCH_BYTES": 4 << 10}.items():
+    for name, size in {
+        "seqflow.output.writer.RUN_BYTES": 64 << 10,
+        "seqflow.output.files.RUN_BATCH_BYTES": 4 << 10,
+    }.items():
         monkeypatch.setattr(name, size)
     values = np.random.default_rng(0).integers(0, 1000, 300_000)
     table = pa.table({"x": values, "row": np.arange(len(values))})
     batches = [from_arrow(table.slice(start, 3000)) for start in range(0, len(values), 3000)]
-    files = write(tmp_path / "out", batches, sort_by="x", sizes=Sizes(row_group_bytes=100_000, part_bytes=1 << 20))
+    files = write(
+        tmp_path / "out", batches, sort_by="x", sizes=Sizes(row_group_bytes=100_000, part_bytes=1 << 20)
+    )
     found = pa.concat_tables([pq.read_table(file) for file in files])
     np.testing.assert_array_equal(found["row"], np.argsort(values, kind="stable"))
     assert len(files) == 5
