@@ -232,7 +232,8 @@ class Loader:
     ) -> Converted:
         """The same batches as dicts of PyTorch tensors, which share their memory: `loader.to("torch")`.
 
-        `pin_memory`, `int64` and `cu_seqlens` are those of `seqflow.torch.to_tensors`. State, epoch and length are the loader's.
+        `pin_memory`, `int64` and `cu_seqlens` are those of `seqflow.torch.to_tensors`. State, epoch and length are
+        the loader's.
         """
         return converted(self, library, pin_memory=pin_memory, int64=int64, cu_seqlens=cu_seqlens)
 

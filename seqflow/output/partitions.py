@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from seqflow.errors import JobError
 from seqflow.output.sorting import check_keys
+from seqflow.record.folder_names import folder_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NULL = "__HIVE_DEFAULT_PARTITION__"
 _MOST_BYTES = 255
 """A file system takes no longer name."""
 
@@ -46,20 +45,16 @@ def partitions_of(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[str
         return
     stops = sorted({stop for name in columns for stop in _run_ends(table.column(name))})
     for start, stop in zip([0, *stops], stops, strict=False):
-        folders = [folder_name(name, table.column(name)[start].as_py()) for name in columns]
+        folders = [_folder(name, table.column(name)[start].as_py()) for name in columns]
         yield "/".join(folders), table.slice(start, stop - start).drop_columns(list(columns))
 
 
-def folder_name(column: str, value: Any) -> str:
-    """
-    >>> folder_name("lang", "c/c++"), folder_name("year", 2024), folder_name("done", True), folder_name("lang", None)
-    ('lang=c%2Fc%2B%2B', 'year=2024', 'done=true', 'lang=__HIVE_DEFAULT_PARTITION__')
-    """
-    text = NULL if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-    name = f"{column}={quote(text, safe='')}"
+def _folder(column: str, value: Any) -> str:
+    """The name of a folder; JobError where no file system takes it."""
+    name = folder_name(column, value)
     if len(name.encode()) > _MOST_BYTES:
         raise JobError(
-            f"output: partition_by: the folder for {column} = {text[:40]!r}… has a name of "
+            f"output: partition_by: the folder for {column} = {str(value)[:40]!r}… has a name of "
             f"{len(name.encode())} bytes, expected at most {_MOST_BYTES}"
         )
     return name

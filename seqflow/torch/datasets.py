@@ -19,8 +19,9 @@ def iterable(loader: Any, *, int64: bool | tuple[str, ...] = False, cu_seqlens: 
     Whatever the number of workers, the DataLoader gives the loader's sequence of batches: worker w of n makes
     batches w, w + n, … of its rank. Its own `batch_size` has to be None. Call `set_epoch(n)` on the dataset before
     each pass, as with a DistributedSampler: workers that end take their loader's epoch with them. With torchdata's
-    StatefulDataLoader a state is exact to the batch; it needs the same number of workers. `int64` and
-    `cu_seqlens` are those of `to_tensors`. Threads alone are faster where the loader's nets are native: prefer `loader.to("torch")`.
+    StatefulDataLoader a state is exact to the batch; it needs the same number of workers. `int64` and `cu_seqlens`
+    are those of `to_tensors`. Threads alone are faster where the loader's nets are native: prefer
+    `loader.to("torch")`.
     """
     return _dataset_class()(loader, {"int64": int64, "cu_seqlens": cu_seqlens})
 
