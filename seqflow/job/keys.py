@@ -51,9 +51,9 @@ times, text.
 With `partition_by` each row goes into the folder of its values, `lang=python/year=2024/part-00003.parquet`, as Hive
 and `pyarrow.dataset` write them: integers, bools, dates or text, percent-encoded where a name could not have them,
 and `__HIVE_DEFAULT_PARTITION__` for null. The files don't have these columns; `sf.open(path)`,
-`pyarrow.dataset.dataset(path, partitioning="hive")` and `pyarrow.parquet.read_table(path)` give them back, integers as
-integers and all else as text. Inside a folder rows are sorted by
-`sort_by`, or stay in the order of the batches. A job without rows writes one empty file with all columns.
+`pyarrow.dataset.dataset(path, partitioning="hive")` and `pyarrow.parquet.read_table(path)` give them back,
+integers as integers and all else as text. Inside a folder rows are sorted by `sort_by`, or stay in the order of the
+batches. A job without rows writes one empty file with all columns.
 
 Both need memory for a few runs of 32 MiB for each writing thread, whatever the size of the output: rows are written
 in sorted runs, which are merged at the end, at most 64 at a time. Until then runs take the place of parts on the

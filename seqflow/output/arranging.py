@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -90,12 +91,18 @@ def arrange(
 
 
 class _Parts:
-    """Writes rows that come in order to parts: one after another, of which each is in one folder."""
+    """Writes rows that come in order to parts: one after another, of which each is in one folder.
+
+    A thread writes a row group while the rows of the next are merged.
+    """
 
     def __init__(self, target: Target, sizes: Sizes) -> None:
         self._target, self._sizes = target, sizes
         self._files: list[OutputFile] = []
         self._writer: FileWriter | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="seqflow-write")
+        self._writing: Future[None] | None = None
+        self._num_groups = 0
         self._folder = ""
         self._gathered: list[pa.Table] = []
         self._rows = self._bytes = self._gathered_bytes = 0
@@ -125,6 +132,7 @@ class _Parts:
 
     def discard(self) -> None:
         """Remove a part that is not finished."""
+        self._thread.shutdown(wait=True)
         if self._writer is not None:
             self._writer.discard()
 
@@ -151,12 +159,21 @@ class _Parts:
             self._writer = FileWriter(named, self._target.form, piece)
         group = pa.concat_tables(self._gathered).unify_dictionaries().combine_chunks()
         self._gathered, self._gathered_bytes = [], 0
-        self._writer.write(group, len(self._writer.groups))
+        self._await()
+        self._writing = self._thread.submit(self._writer.write, group, self._num_groups)
+        self._num_groups += 1
+
+    def _await(self) -> None:
+        """Wait for the row group that is being written; its error is raised here."""
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            writing.result()
 
     def _close(self) -> None:
         """Finish the open part, if there is one."""
         if self._gathered:
             self._write_group()
+        self._await()
         self._rows = self._bytes = 0
         if self._writer is None:
             return
@@ -164,9 +181,4 @@ class _Parts:
         size = writer.close()
         writer.rename(committed_path(writer.piece))
         path = writer.piece.parent / self._folder / writer.piece.name
-        self._files.append(OutputFile(path, writer.num_rows, size, self._numbered(writer)))
-
-    def _numbered(self, writer: FileWriter) -> tuple[int, ...]:
-        """The numbers of a part's row groups in the whole output."""
-        start = sum(len(file.groups) for file in self._files)
-        return tuple(range(start, start + len(writer.groups)))
+        self._files.append(OutputFile(path, writer.num_rows, size, tuple(writer.groups)))

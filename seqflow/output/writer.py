@@ -183,6 +183,7 @@ class OutputWriter:
         assert record is not None
         if record["are_runs"]:
             record = self._arrange(self.target, record)
+        self.target.keep_committed([OutputFile.from_json(self.target.folder, one) for one in record["files"]])
         return self.target.install(record)
 
     def _arrange(self, target: Target, record: dict[str, Any]) -> dict[str, Any]:
@@ -193,7 +194,6 @@ class OutputWriter:
         files = [part.to_json(target.folder) for part in parts]
         record = {**record, "files": files, "are_runs": False}
         target.save_progress(record)
-        target.keep_committed(parts)
         return record
 
     def finish(self) -> list[OutputFile]:
