@@ -1,6 +1,6 @@
 """Loaders beside reading alone: a million lists of int32 in eight Parquet files, padded in batches of 256.
 
-    python benchmarks/loaders.py [--times 5] [--threads 2] [--peers]
+    python benchmarks/loaders.py [--times 5] [--threads N] [--peers]
 
 Lengths are log-normal (mean 128, at most 2048), row groups have 16,384 rows. Each batch is padded to its longest row,
 as int64 with a mask, and summed by the one who takes it. All cases are measured in turn, in one process; for each the
@@ -31,7 +31,7 @@ SECONDS = 3.0
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--times", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, help="of the loader; by default its own number")
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--peers", action="store_true")
     options = parser.parse_args()
@@ -73,7 +73,7 @@ def write_files(folder: Path, rows: int) -> list[str]:
 
 
 def cases(
-    paths: list[str], window: int, threads: int
+    paths: list[str], window: int, threads: int | None
 ) -> dict[str, Callable[[str], Iterator[tuple[str, float]]]]:
     """What is measured, each giving rates by name."""
 

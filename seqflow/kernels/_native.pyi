@@ -180,6 +180,15 @@ def pad(
     mask: Array | None,
     /,
 ) -> NotImplementedType | tuple[Array, Array]: ...
+def pad_batches(
+    chunks: ChunkedRows,
+    batches: list,
+    value: Any,
+    side: str,
+    truncate: bool,
+    dtype: DType | None,
+    /,
+) -> NotImplementedType | None: ...
 def pad_slices(
     chunks: ChunkedRows,
     starts: Array,

@@ -1,7 +1,7 @@
 """Slices of rows that lie in several arrays, one after another or padded."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from seqflow.kernels.error import does_not_fit
 from seqflow.kernels.forms import COUNTS
 from seqflow.kernels.padding import check_side, padding_mask
 
-__all__ = ["ChunkedRows", "gather_slices", "pad_slices"]
+__all__ = ["ChunkedRows", "PaddedBatch", "gather_slices", "pad_batches", "pad_slices"]
 
 
 class ChunkedRows:
@@ -45,6 +45,17 @@ class ChunkedRows:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.arrays,)
+
+
+class PaddedBatch(NamedTuple):
+    """Slices as in `pad_slices`, and the arrays to write to."""
+
+    starts: Array
+    sizes: Array
+    padded: Array
+    """[B, width, *d]"""
+    mask: Array | None
+    """bool[B, width]"""
 
 
 @kernel(starts=COUNTS, sizes=COUNTS)
@@ -101,6 +112,24 @@ def pad_slices(
     out[...] = fill
     out[marks] = data
     return out
+
+
+@kernel()
+def pad_batches(
+    chunks: ChunkedRows,
+    batches: list[PaddedBatch],
+    value: Any = 0,
+    side: str = "right",
+    *,
+    truncate: bool = False,
+    dtype: DType | None = None,
+) -> None:
+    """`pad_slices` for several batches, each into its `padded` and `mask`, all in one call."""
+    for starts, sizes, padded, mask in batches:
+        width = padded.shape[1]
+        pad_slices(
+            chunks, starts, sizes, width, value, side, truncate=truncate, dtype=dtype, out=padded, mask=mask
+        )
 
 
 def _checked(chunks: ChunkedRows, starts: Array, sizes: Array) -> tuple[Array, Array]:

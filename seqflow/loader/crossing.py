@@ -47,6 +47,8 @@ class Crossing:
         lead = -ends[place.position] % n
         full = (own.rows.num_rows - lead) // n
         if place.number < full:
+            if not lead:
+                return own.batches, place.number
             spot = (place.stream, place.position)
             found = self._inside.get(spot)
             if found is None or found[0] is not own:

@@ -21,14 +21,15 @@ from seqflow.loader.batching import Rows
 from seqflow.loader.converted import Converted, converted
 from seqflow.loader.crossing import Crossing
 from seqflow.loader.dealing import TAILS, Deal, Rotation
+from seqflow.loader.kept import KeptWindow
 from seqflow.loader.lengths_index import LengthsIndex, index_key, lengths_of, read_index, write_index
 from seqflow.loader.options import check_options
 from seqflow.loader.order import Shuffle
 from seqflow.loader.padding import Pad, pads_of
 from seqflow.loader.plans import BatchPlan, batch_plan
 from seqflow.loader.provenance import NET_ERRORS, ROW_ERRORS
-from seqflow.loader.reading import Read, Spot, WindowReader
-from seqflow.loader.recipe import PreparedPart, Recipe, Stamp, check_blocks, stamp_of
+from seqflow.loader.reading import Open, Read, Spot, WindowReader
+from seqflow.loader.recipe import Recipe, Stamp, check_blocks, stamp_of
 from seqflow.loader.run import Run, Turn
 from seqflow.loader.specs import specs_of
 from seqflow.loader.state import FORMAT, Position, check_state, describe_transform, fingerprint
@@ -69,7 +70,8 @@ class Loader:
     prepared rows: it is made when it is first needed, by one pass over the data, and used from then on.
 
     `memory` bounds the bytes of windows read ahead and in use, by default four windows; `threads` read and make
-    batches, 0 does everything in the thread that iterates. With `reuse` a batch is valid until the next one is
+    batches, by default one for each core but one, from 1 to 4, since the thread that iterates helps while it waits;
+    0 does everything there. With `reuse` a batch is valid until the next one is
     asked for, which may have its memory. `fill` and `valid` say what null values become,
     `bad_rows` what happens to rows that cannot be used.
 
@@ -134,7 +136,7 @@ class Loader:
         self.at_window_end = False
         """Whether the last batch handed out was the last of its window."""
         self._listed: list[Part] | None = None
-        self._kept: dict[int, PreparedPart] = {}
+        self._kept = KeptWindow()
         self._stamps: dict[str, Stamp] = {}
         self._lengths: LengthsIndex | None = None
 
@@ -161,10 +163,10 @@ class Loader:
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made from, and where it is; not what it has read."""
-        return vars(self) | {"_stats": None, "_listed": None, "_kept": {}, "_stamps": {}, "_lengths": None}
+        return vars(self) | {"_stats": None, "_listed": None, "_kept": None, "_stamps": {}, "_lengths": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _stats=Stats())
+        vars(self).update(state, _stats=Stats(), _kept=KeptWindow())
 
     def __repr__(self) -> str:
         where = self._place or Position(self.epoch, 0, {})
@@ -325,10 +327,11 @@ class Loader:
             for stream, checkpoint in start.windows.items():
                 rotation.streams[stream].start_at(checkpoint)
         reader = WindowReader(
-            recipe, self._reading(recipe), epoch, workers,
+            *self._reading(recipe), epoch, workers,
             lambda spot: _window(rotation, spot),
             rotation.upcoming(deal, start.batch),
             self.memory,
+            prepares=self.prepare is not None,
         )  # fmt: skip
         return Run(
             recipe, epoch, rotation, deal, start.batch, reader, workers, self._stats, handler, crossing,
@@ -480,23 +483,16 @@ class Loader:
                     "  merge the states of all ranks: seqflow.loader.merge_states([…])"
                 )
 
-    def _reading(self, recipe: Recipe) -> Read:
-        """How parts are read: once for all epochs where a window holds all of the data.
+    def _reading(self, recipe: Recipe) -> tuple[Read, Open]:
+        """How parts are read and windows opened: once for all epochs where a window holds all of the data.
 
         Parts that are prepared by a Python function, or by random ops, may be others in the next epoch.
         """
         again = isinstance(self.prepare, Net) and not self.prepare.is_random
         one_window = not self.source.read_once and len(list(cut_windows(self._parts(), self.window))) == 1
         if not one_window or (self.prepare is not None and not again):
-            return recipe.read
-
-        def read(part: Part, epoch: int) -> PreparedPart:
-            found = self._kept.get(part.number)
-            if found is None:
-                found = self._kept[part.number] = recipe.read(part, epoch)
-            return found
-
-        return read
+            return recipe.read, recipe.open
+        return partial(self._kept.read, recipe), partial(recipe.open, rows_of=self._kept.rows)
 
     def _memory(self, memory: int | str | None) -> int:
         if memory is None:
@@ -596,7 +592,7 @@ def _variable(option: str, variable: str, value: int | None, default: int) -> in
 
 def _threads(threads: int | None) -> int:
     if threads is None:
-        return min(4, len(os.sched_getaffinity(0)))
+        return max(1, min(4, len(os.sched_getaffinity(0)) - 1))
     if not isinstance(threads, int) or isinstance(threads, bool) or threads < 0:
         raise OpError(f"Loader: threads is {threads!r}, expected an integer, 0 or more")
     return threads

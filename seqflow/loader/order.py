@@ -38,9 +38,17 @@ def key_of(*parts: int) -> int:
 
 
 def permutation(count: int, key: int) -> Array:
-    """int64[count]: the numbers 0 … count - 1, sorted by `sequence_bits(key, …)`, which has no two alike.
+    """int64[count]: the numbers 0 … count - 1, sorted by random bits, `sequence_bits(key, count)`.
+
+    The lowest bits, as many as the largest number has, are the number itself, so that no two are alike.
 
     >>> sorted(permutation(4, key_of(7, 0)).tolist())
     [0, 1, 2, 3]
     """
-    return np.argsort(sequence_bits(key, count)).astype(np.int64, copy=False)
+    bits = sequence_bits(key, count)
+    low = np.uint64((1 << max(count - 1, 0).bit_length()) - 1)
+    bits &= ~low
+    bits |= np.arange(count, dtype=np.uint64)
+    bits.sort()  # twice as fast as to sort the numbers by their bits
+    bits &= low
+    return bits.view(np.int64)

@@ -13,7 +13,7 @@ from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
 from seqflow.loader.pieces import Pieces
 from seqflow.loader.row_selection import RowSelection
-from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes
+from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes, make_each
 from seqflow.loader.window_rows import WindowRows
 from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
@@ -72,6 +72,9 @@ class PackedBatches:
         of_piece = np.repeat(np.arange(len(packed_rows)), self.layout.pieces[packed_rows])
         counts = np.bincount(of_piece[chosen], minlength=len(packed_rows))
         return self._of_pieces(self._pieces(packed_rows).take(chosen), counts[counts > 0])
+
+    def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
+        return make_each(self, numbers, memories)
 
     def empty(self) -> Record:
         return self._make(self.order[:0])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -81,6 +81,21 @@ class PaddedColumn:
     pad: Pad
     dtype: DType
     value: Any
+    mask: str = field(init=False)
+    sizes: str = field(init=False)
+    """The names of what comes with it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mask", f"{self.name}.mask")
+        object.__setattr__(self, "sizes", f"{self.name}.lengths")
+
+
+class TakenRows(NamedTuple):
+    """The rows of a batch, as in `RowSource.take_known`."""
+
+    rows: Array
+    spans: dict[str, Spans]
+    memory: BatchMemory | None
 
 
 class Padding:
@@ -112,58 +127,79 @@ class Padding:
         padded = {column.name: known[column.values] for column in self.columns if column.values in known}
         self._dictionaries = {name: known[name] for name in known if name not in self.without} | padded
 
-    def take(
+    def take_known(
         self,
-        rows: Any,
+        rows: Array,
         memory: BatchMemory | None = None,
         *,
         without: Collection[str] = (),
         spans: Mapping[str, Spans] | None = None,
     ) -> Record:
-        """The batch of `rows`; arguments are as in `RowSource.take`."""
-        rows, found = self.source.checked(rows), dict(spans or {})
+        """The batch of `rows`; arguments are as in `RowSource.take_known`."""
+        return self.take_all([TakenRows(rows, dict(spans or {}), memory)], without=without)[0]
+
+    def take_all(self, batches: Sequence[TakenRows], *, without: Collection[str] = ()) -> list[Record]:
+        """Several batches; all of a column is padded in one call, during which other threads run."""
+        source = self.source
         left_out = {*self.without, *without} if without else self.without
-        tensors = self.source.gather(rows, found, memory, without=left_out)
-        parents = {name: self.source.parents[name] for name in tensors}
+        tensors = [source.gather(*batch, without=left_out) for batch in batches]
+        parents = [{name: source.parents[name] for name in of} for of in tensors]
         for column in self.columns:
-            padded = self._padded(column, self.source.spans(column.lengths, rows, found), memory)
-            tensors |= padded
-            parents |= dict.fromkeys(padded)
+            padded = [
+                self._room(column, source.spans(column.lengths, rows, spans), memory)
+                for rows, spans, memory in batches
+            ]
+            self._fill(column, padded)
+            for of, parents_of, one in zip(tensors, parents, padded, strict=True):
+                of[column.name], parents_of[column.name] = one.padded, None
+                if one.mask is not None:
+                    of[column.mask], parents_of[column.mask] = one.mask, None
+                lengths = (
+                    np.minimum(one.sizes, one.padded.shape[1]) if column.pad.truncate else one.sizes.copy()
+                )
+                of[column.sizes], parents_of[column.sizes] = lengths, None
         dictionaries = self._dictionaries
         if without:
-            dictionaries = {name: dictionaries[name] for name in dictionaries if name in tensors}
-        return Record(tensors, parents, len(rows), self.source.schema, dictionaries)
+            dictionaries = {name: dictionaries[name] for name in dictionaries if name in tensors[0]}
+        return [
+            Record(of, parents_of, len(batch.rows), source.schema, dictionaries)
+            for of, parents_of, batch in zip(tensors, parents, batches, strict=True)
+        ]
 
-    def _padded(self, column: PaddedColumn, spans: Spans, memory: BatchMemory | None) -> dict[str, Array]:
-        """The padded array of a column, its mask and its lengths."""
+    def _room(self, column: PaddedColumn, spans: Spans, memory: BatchMemory | None) -> kernels.PaddedBatch:
+        """Where the data of a column are, and arrays for it and its mask."""
+        shape = len(spans.sizes), column.pad.width(spans.sizes)
+        full = shape + self.source.chunks[column.values].row_shape
+        mask = None
+        if memory is None:
+            padded = np.empty(full, column.dtype)
+            if column.pad.mask:
+                mask = np.empty(shape, _BOOL)
+        else:
+            padded = memory.empty(column.name, full, column.dtype)
+            if column.pad.mask:
+                mask = memory.empty(column.mask, shape, _BOOL)
+        return kernels.PaddedBatch(*spans, padded, mask)
+
+    def _fill(self, column: PaddedColumn, batches: list[kernels.PaddedBatch]) -> None:
+        """Write the data and the mask."""
         chunks, pad = self.source.chunks[column.values], column.pad
-        width = pad.width(spans.sizes)
-        shape, mask_name = (len(spans.sizes), width), f"{column.name}.mask"
-        out = mask = None
-        if memory is not None:
-            out = memory.empty(column.name, shape + chunks.row_shape, column.dtype)
-        if pad.mask:
-            mask = np.empty(shape, _BOOL) if memory is None else memory.empty(mask_name, shape, _BOOL)
         try:
-            padded = kernels.pad_slices(
-                chunks, *spans, width, column.value, pad.side,
-                truncate=pad.truncate, dtype=column.dtype, out=out, mask=mask,
-            )  # fmt: skip
+            kernels.pad_batches(
+                chunks, batches, column.value, pad.side, truncate=pad.truncate, dtype=column.dtype
+            )
         except kernels.KernelError as error:
             if error.kind != "overflow":
                 raise
             raise OpError(
                 f"pad: {column.name} has the value {error.value}, which {column.dtype} cannot hold"
             ) from None
-        lengths = np.minimum(spans.sizes, width) if pad.truncate else spans.sizes
-        masks = {} if mask is None else {mask_name: mask}
-        return {column.name: padded} | masks | {f"{column.name}.lengths": lengths}
 
     def _check_names(self) -> None:
         """BatchPlanError where a padded column would take the name of another tensor."""
         kept = set(self.source.chunks) - self.without - {column.lengths for column in self.columns}
         for column in self.columns:
-            for name in (column.name, f"{column.name}.mask", f"{column.name}.lengths"):
+            for name in (column.name, column.mask, column.sizes):
                 if name in kept and name != column.lengths:
                     raise BatchPlanError(
                         f"pad: the padded {column.name} needs the name {name}, which is taken"

@@ -6,21 +6,22 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 
-from seqflow.loader.recipe import OpenWindow, PreparedPart, Recipe
+from seqflow.loader.recipe import OpenWindow, PreparedPart
 from seqflow.loader.windows import Part, Window
 from seqflow.loader.workers import Workers
 
 Spot = tuple[int, int]
 """A stream, and the position of a window in it."""
 Read = Callable[[Part, int], PreparedPart]
+Open = Callable[[Window, list[PreparedPart], int], OpenWindow]
 
 
 class Opening:
     """A window on its way into memory: its parts are read by the workers, the last to end plans the batches."""
 
-    def __init__(self, window: Window, recipe: Recipe, read: Read, epoch: int, workers: Workers) -> None:
+    def __init__(self, window: Window, read: Read, open: Open, epoch: int, workers: Workers) -> None:
         self.window = window
-        self._recipe, self._epoch = recipe, epoch
+        self._open_window, self._epoch, self._workers = open, epoch, workers
         self._found: list[PreparedPart | BaseException | None] = [None] * len(window.parts)
         self._left = len(window.parts)
         self._lock = threading.Lock()
@@ -37,9 +38,9 @@ class Opening:
 
     def result(self) -> OpenWindow:
         """The window, or the error of its first part that has one."""
-        if not self._future.done():  # asked once a batch
-            for task in self._tasks:
-                task.result()
+        self._workers.help_until(self.done)
+        for task in self._tasks:
+            task.result()
         return self._future.result()
 
     def parts(self) -> list[PreparedPart]:
@@ -59,12 +60,13 @@ class Opening:
 
     def _open(self) -> None:
         try:
-            parts = []
+            parts: list[PreparedPart] = []
             for found in self._found:
                 if isinstance(found, BaseException):
                     raise found
+                assert found is not None  # all were read
                 parts.append(found)
-            self._future.set_result(self._recipe.open(self.window, parts, self._epoch))  # type: ignore[arg-type]
+            self._future.set_result(self._open_window(self.window, parts, self._epoch))
         except BaseException as error:
             self._found = []
             self._future.set_exception(error)
@@ -79,18 +81,19 @@ class WindowReader:
 
     def __init__(
         self,
-        recipe: Recipe,
         read: Read,
+        open: Open,
         epoch: int,
         workers: Workers,
         find: Callable[[Spot], Window],
         upcoming: Iterator[Spot],
         limit: int,
+        prepares: bool,
     ) -> None:
-        self._recipe, self._read, self._epoch, self._workers = recipe, read, epoch, workers
+        self._read, self._open, self._epoch, self._workers = read, open, epoch, workers
         self._find, self._upcoming, self._limit = find, upcoming, limit
         self._next: Spot | None = None
-        self._growth = None if recipe.prepare is not None else 1.0
+        self._growth = None if prepares else 1.0
         """Bytes of a prepared window for each that the source estimates; not known before the first."""
         self._openings: dict[Spot, Opening] = {}
         self._passed: dict[int, int] = {}
@@ -154,7 +157,7 @@ class WindowReader:
         return int(window.nbytes * (self._growth or 1.0))
 
     def _begin(self, spot: Spot, window: Window) -> None:
-        opening = Opening(window, self._recipe, self._read, self._epoch, self._workers)
+        opening = Opening(window, self._read, self._open, self._epoch, self._workers)
         opening.estimate = self._estimate(window)
         self.bytes_in_flight += opening.estimate
         self._openings[spot] = opening

@@ -27,6 +27,7 @@ from seqflow.loader.windows import Part, Window, cut_windows, parts_of
 from seqflow.net import Net
 from seqflow.providers import Provider
 from seqflow.record import BadRow, Record, convert, slice_rows, to_arrow
+from seqflow.record.gathering import RowSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,10 +95,14 @@ class Recipe:
             yield from parts_of(number, block, self.window_bytes, sliced=sliced)
 
     def windows(self, parts: Sequence[Part], epoch: int) -> list[Window]:
-        """The windows of an epoch: blocks in their order, cut where a window is full."""
-        if self.shuffle is not None:
-            parts = [parts[i] for i in permutation(len(parts), self.key(epoch, _BLOCKS))]
-        return list(cut_windows(parts, self.window_bytes))
+        """The windows of an epoch: blocks in their order, cut where a window is full.
+
+        Where rows are shuffled, blocks are in a random order, but inside a window in that of the source.
+        """
+        if self.shuffle is None:
+            return list(cut_windows(parts, self.window_bytes))
+        parts = [parts[i] for i in permutation(len(parts), self.key(epoch, _BLOCKS))]
+        return [window.in_order() for window in cut_windows(parts, self.window_bytes)]
 
     def key(self, epoch: int, *parts: int) -> int:
         return key_of(self.seed, epoch, *parts)
@@ -132,14 +137,21 @@ class Recipe:
                 f"{part.block.origin} changed while it was read: it {what}\n  make a new loader, and run again"
             )
 
-    def open(self, window: Window, parts: Sequence[PreparedPart], epoch: int) -> OpenWindow:
+    def open(
+        self,
+        window: Window,
+        parts: Sequence[PreparedPart],
+        epoch: int,
+        rows_of: Callable[[Sequence[Record]], RowSource] = RowSource,
+    ) -> OpenWindow:
         """Put the rows of a window in order, and plan its batches."""
         started = perf_counter()
         pairs = [pair for part in parts for pair in zip(part.records, part.ranges, strict=True)]
         filled = [pair for pair in pairs if pair[0].num_rows] or pairs[:1]
         records = tuple(record for record, _ in filled)
         count = sum(record.num_rows for record in records)
-        rows = WindowRows(records, self.order(window, count, epoch), self.pad)
+        source = rows_of(records) if records else None
+        rows = WindowRows(records, self.order(window, count, epoch), self.pad, source)
         lengths = self.planned_lengths(records[0]) if records else None
         batches = self.plan(rows, lengths, window, epoch)
         ranges = tuple(one for _, one in filled)

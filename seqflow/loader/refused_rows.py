@@ -99,6 +99,9 @@ class RefusedRows:
         self._recipe, self._handler = recipe, handler
         self._windows: dict[tuple[int, int], tuple[Sequence[RowRange], dict[int, BadRow]]] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._windows)
+
     def add(self, spot: tuple[int, int], ranges: Sequence[RowRange], refused: Sequence[BadRow]) -> None:
         """Rows of the window at a spot. One that is cut into several pieces counts once."""
         if refused:

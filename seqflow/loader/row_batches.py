@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from seqflow.kernels.arrays import Array
 from seqflow.loader.pieces import Pieces
 from seqflow.loader.row_selection import RowSelection
-from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes, kept_spans
+from seqflow.loader.window_batches import BatchSize, Spans, SpanSizes, kept_spans, make_each
 from seqflow.loader.window_rows import WindowRows
 from seqflow.record import BadRow, Record
 from seqflow.record.batch_memory import BatchMemory
@@ -36,7 +36,14 @@ class RowBatches:
         return self.sizes[number]
 
     def make(self, number: int, memory: BatchMemory | None = None) -> Record:
-        return self._take(slice(int(self.spans.starts[number]), int(self.spans.stops[number])), memory)
+        return self._take(self._span(number), memory)
+
+    def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
+        if self.cut:
+            return make_each(self, numbers, memories)
+        spans = map(self._span, numbers)
+        rows = list(spans) if self.pieces is None else [self.pieces.rows[span] for span in spans]
+        return self.rows.take_all(rows, memories)
 
     def part(self, number: int, chosen: Array) -> Record:
         return self._take(int(self.spans.starts[number]) + chosen)
@@ -45,8 +52,11 @@ class RowBatches:
         return self._take(slice(0, 0))
 
     def numbers(self, number: int) -> Array:
-        chosen = slice(int(self.spans.starts[number]), int(self.spans.stops[number]))
+        chosen = self._span(number)
         return self.rows.numbers(chosen if self.pieces is None else self.pieces.rows[chosen])
+
+    def _span(self, number: int) -> slice:
+        return slice(int(self.spans.starts[number]), int(self.spans.stops[number]))
 
     def _take(self, chosen: slice | Array, memory: BatchMemory | None = None) -> Record:
         if self.pieces is None:

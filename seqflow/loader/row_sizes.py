@@ -19,6 +19,9 @@ def row_sizes(rows: WindowRows, lengths: str) -> Array:
 
     Lengths of a deeper level are added up: the words of all sentences of a document.
     """
+    known = rows.sizes(lengths)
+    if known is not None:
+        return known
     parts = [_sizes(record, lengths) for record in rows.records]
     sizes = np.concatenate(parts) if parts else np.zeros(0, np.int64)
     return sizes if rows.order is None else kernels.gather(sizes, rows.order)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
+from typing import NamedTuple
 
 from seqflow.errors import BatchPlanError
 from seqflow.loader.bad_rows import BadRowHandler
@@ -24,12 +24,11 @@ from seqflow.record import BadRow, Record, slice_rows
 from seqflow.record.batch_memory import BatchMemory
 
 _MOST_BATCHES = 8
-_MOST_CELLS = 1 << 18
+_MOST_CELLS = 1 << 19
 """A task makes several small batches: at most so many, of so many cells together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """A batch that is to be made: the window that owns it, and those that its last rows come from."""
 
     batch: int
@@ -39,16 +38,15 @@ class Turn:
     batches: WindowBatches
     """The planned batches of which it is number `number`."""
     number: int
+    size: BatchSize
     empty: bool = False
     """It only fills the last round of the ranks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
+class Made(NamedTuple):
     """A batch, or the error that making it gave."""
 
     turn: Turn
-    size: BatchSize
     batch: Record | None
     error: BaseException | None = None
     memory: BatchMemory | None = None
@@ -88,8 +86,11 @@ class Run:
         self._crossing, self._handed_out = crossing, handed_out
         self._round = deal.first(start)
         """The first batch of the round that comes next."""
-        self._limit = 2 * max(1, workers.count)
+        self._to_next_round = deal.stride - deal.rank - deal.first(0)
+        self._limit = workers.count + 1
         self._ahead: deque[Task[list[Made]]] = deque()
+        self._open: dict[Spot, OpenWindow] = {}
+        """Windows in use."""
         self._uncounted: dict[Spot, OpenWindow] = {}
         """Windows that are open, of which no batch was handed out yet."""
         self._refused = RefusedRows(recipe, handler)
@@ -112,7 +113,9 @@ class Run:
                 self._count_refused()
                 return
             started = perf_counter()
-            chunk = self._ahead.popleft().result()
+            task = self._ahead.popleft()
+            self._workers.help_until(task.done)
+            chunk = task.result()
             self._stats.seconds_waiting += perf_counter() - started
             chunk.reverse()
             while chunk:
@@ -140,17 +143,24 @@ class Run:
     def _hand_out(self, made: Made) -> None:
         turn, stats = made.turn, self._stats
         stats.batches += 1
-        stats.tokens += made.size.tokens
-        stats.cells += made.size.cells
-        self.count_windows(turn.place)
-        self._reader.release(turn.place.stream, turn.place.position)
-        stats.bytes_in_flight = self._reader.bytes_in_flight
-        spot = turn.place.stream, turn.place.position
-        self._refused.add(spot, turn.windows[0].ranges, made.refused)
-        is_last = self.rotation.streams[turn.place.stream].is_last(turn.place)
-        self._count_refused(None if is_last or self._numbers is not None else spot)
-        self.next_round = turn.batch - self.deal.rank - self.deal.first(0) + self.deal.stride
+        stats.tokens += turn.size.tokens
+        stats.cells += turn.size.cells
+        if self._uncounted:
+            self.count_windows(turn.place)
+        self._release(turn.place.stream, turn.place.position)
+        if made.refused or self._refused:
+            self._keep_refused(made)
+        self.next_round = turn.batch + self._to_next_round
         self._handed_out(self, turn)
+
+    def _release(self, stream: int, position: int) -> None:
+        """Let go of the windows of a stream before a position."""
+        if any(at < position for of, at in self._open if of == stream):
+            self._open = {
+                spot: one for spot, one in self._open.items() if spot[0] != stream or spot[1] >= position
+            }
+        self._reader.release(stream, position)
+        self._stats.bytes_in_flight = self._reader.bytes_in_flight
 
     def _make_ahead(self, *, wait: bool) -> None:
         """Let the workers make the next batches; with `wait` there is at least one, unless this is the end."""
@@ -174,7 +184,7 @@ class Run:
             if turn is None:
                 break
             turns.append(turn)
-            cells += self._size(turn).cells
+            cells += turn.size.cells
         return turns
 
     def _next_turn(self, *, wait: bool) -> Turn | None:
@@ -225,13 +235,13 @@ class Run:
         if self.deal.tail == "pad":
             of_first = self._turn(first, wait=wait)
             assert of_first is not None
-            return replace(of_first, batch=first + self.deal.rank, empty=True)
+            return of_first._replace(batch=first + self.deal.rank, size=BatchSize(0, 0, 0), empty=True)
         count = first
         while self._locate(count, wait=wait) is not None:
             count += 1
         repeated = self._turn((first + self.deal.rank - count) % count, wait=wait)
         assert repeated is not None
-        return replace(repeated, batch=first + self.deal.rank)
+        return repeated._replace(batch=first + self.deal.rank)
 
     def _locate(self, batch: int, *, wait: bool) -> Place | None:
         """The place of a batch; windows whose batches nobody has counted are planned first."""
@@ -247,23 +257,25 @@ class Run:
         place = self._locate(batch, wait=wait)
         if place is None:
             return None
-        spots = [(place.stream, place.position)]
+        windows: tuple[OpenWindow, ...] = (self._opened((place.stream, place.position), wait=wait),)
+        batches, number = windows[0].batches, place.number
         if self._crossing is not None:
-            spots += self._crossing.following(place)
-        windows = tuple([self._opened(spot, wait=wait) for spot in spots])
-        if self._crossing is None:
-            return Turn(batch, place, windows, windows[0].batches, place.number)
-        return Turn(batch, place, windows, *self._crossing.batches(place, windows))
+            windows += tuple([self._opened(spot, wait=wait) for spot in self._crossing.following(place)])
+            batches, number = self._crossing.batches(place, windows)
+        return Turn(batch, place, windows, batches, number, batches.size(number))
 
     def _opened(self, spot: Spot, *, wait: bool) -> OpenWindow:
+        opened = self._open.get(spot)
+        if opened is not None:
+            return opened
         if not wait and not self._reader.ready(spot):
             raise Waiting
         started = perf_counter()
         if not self._reader.has(spot):  # all batches before it were handed out, or nobody would wait
             stream, position = spot
             kept = [at for of, at in self._uncounted if of == stream]
-            self._reader.release(stream, min([position, *kept]))
-        opened = self._reader.get(spot)
+            self._release(stream, min([position, *kept]))
+        opened = self._open[spot] = self._reader.get(spot)
         self._stats.seconds_waiting += perf_counter() - started
         if spot not in self._seen:
             self._seen.add(spot)
@@ -303,30 +315,52 @@ class Run:
         stats.seconds_planning += opened.seconds_planning
         stats.bad_rows = self._handler.count
 
+    def _keep_refused(self, made: Made) -> None:
+        """The rows that `net` has refused wait for the last batch of their window."""
+        place = made.turn.place
+        spot = place.stream, place.position
+        self._refused.add(spot, made.turn.windows[0].ranges, made.refused)
+        is_last = self.rotation.streams[place.stream].is_last(place)
+        self._count_refused(None if is_last or self._numbers is not None else spot)
+
     def _count_refused(self, but: Spot | None = None) -> None:
         """The rows that `net` has refused are bad rows, those of the window at a spot later: it has more batches."""
         self._stats.rows -= self._refused.report(but)
         self._stats.bad_rows = self._handler.count
 
-    def _size(self, turn: Turn) -> BatchSize:
-        return BatchSize(0, 0, 0) if turn.empty else turn.batches.size(turn.number)
-
     def _make_all(self, turns: list[Turn]) -> list[Made]:
         """The batches, up to the first error."""
+        started = perf_counter()
+        memories = [self._memory() for _ in turns]
+        together = self._make_together(turns, memories)
         made = []
-        for turn in turns:
-            started = perf_counter()
-            memory = self._memory()
+        for turn, memory, batch in zip(turns, memories, together, strict=True):
             try:
-                one = Made(turn, *self._make(turn, memory), memory=memory)
+                if batch is None:
+                    batch = turn.batches.make(turn.number, memory)
+                if turn.empty:
+                    batch = slice_rows(batch, 0, 0)
+                one = Made(turn, batch, None, memory)
                 if isinstance(self.recipe.net, Net):
                     one = self._run_net(one)
             except BaseException as error:
-                made.append(Made(turn, BatchSize(0, 0, 0), None, error))
+                made.append(Made(turn, None, error))
                 break
-            self._stats.add_making(perf_counter() - started)
             made.append(one)
+        self._stats.add_making(perf_counter() - started)
         return made
+
+    def _make_together(
+        self, turns: list[Turn], memories: list[BatchMemory | None]
+    ) -> Sequence[Record | None]:
+        """The batches where one window plans them all; None for each that is to be made alone."""
+        batches = turns[0].batches
+        if len(turns) > 1 and all(turn.batches is batches for turn in turns):
+            try:
+                return batches.make_all([turn.number for turn in turns], memories)
+            except Exception:
+                pass  # made one by one, the batches before the bad one are handed out first
+        return [None] * len(turns)
 
     def _memory(self) -> BatchMemory | None:
         """Memory that no batch is in any more, where batches may share it."""
@@ -337,10 +371,6 @@ class Run:
         except IndexError:
             return BatchMemory()
 
-    def _make(self, turn: Turn, memory: BatchMemory | None) -> tuple[BatchSize, Record]:
-        batch = turn.batches.make(turn.number, memory)
-        return self._size(turn), slice_rows(batch, 0, 0) if turn.empty else batch
-
     def _run_net(self, made: Made) -> Made:
         """The result of `net` on a batch, without the rows that it cannot take where bad rows are left out.
 
@@ -350,7 +380,7 @@ class Run:
         turn = made.turn
         net = self.recipe.net_of(turn.windows[0].window.number, turn.place.number, self.epoch)
         try:
-            return replace(made, batch=net(made.batch))
+            return made._replace(batch=net(made.batch))
         except Exception as error:
             count = 0 if turn.empty else len(turn.batches.numbers(turn.number))
             failed = FailedBatch(net, turn.batches, turn.number, count)
@@ -359,7 +389,7 @@ class Run:
                 accepted = failed.accepted(error, turn.windows[0].lengths)
                 if accepted is not None:
                     size, batch, refused = accepted
-                    return replace(made, size=size, batch=batch, refused=refused)
+                    return made._replace(turn=turn._replace(size=size), batch=batch, refused=refused)
                 searched = True
             elif blames_rows(error) and isinstance(self.recipe.net, Net):
                 searched, row = True, failed.first_failing()

@@ -5,12 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from seqflow.loader.windows import Window
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Batch `number` of the window at `position` of a stream."""
 
     stream: int
@@ -72,7 +72,8 @@ class Stream:
 
     def is_last(self, place: Place) -> bool:
         """Whether a batch is the last of its window."""
-        return place.number == self.checkpoint(place.position).batches - 1
+        at = place.position - self._start
+        return place.number == self._firsts[at + 1] - self._firsts[at] - 1
 
     def next_window(self, place: Place) -> int:
         """The position at which a stream that is resumed behind this window would go on."""

@@ -52,6 +52,10 @@ class WindowBatches(Protocol):
         """The batch, in `memory` where that is given, until it is used again."""
         ...
 
+    def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
+        """Several batches, each in a memory of its own."""
+        ...
+
     def empty(self) -> Record:
         """A batch without rows, with the tensors that all batches have."""
         ...
@@ -63,6 +67,13 @@ class WindowBatches(Protocol):
     def part(self, number: int, chosen: Array) -> Record:
         """A batch made of some of these rows or pieces alone, by their places in `numbers`, in increasing order."""
         ...
+
+
+def make_each(
+    batches: WindowBatches, numbers: Sequence[int], memories: Sequence[BatchMemory | None]
+) -> list[Record]:
+    """Several batches, one after another."""
+    return [batches.make(number, memory) for number, memory in zip(numbers, memories, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -148,6 +159,9 @@ class NoBatches:
 
     def make(self, number: int, memory: BatchMemory | None = None) -> Record:
         raise IndexError(number)
+
+    def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
+        return make_each(self, numbers, memories)
 
     def empty(self) -> Record:
         raise IndexError("a window without records has no tensors")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from seqflow.errors import OpError
@@ -51,6 +51,10 @@ class Window:
     @property
     def nbytes(self) -> int:
         return sum(part.nbytes for part in self.parts)
+
+    def in_order(self) -> Window:
+        """With the parts in the order of the source."""
+        return replace(self, parts=tuple(sorted(self.parts, key=lambda part: part.number)))
 
 
 def parts_of(number: int, block: Block, window_bytes: int, *, sliced: bool) -> list[Part]:

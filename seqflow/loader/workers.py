@@ -52,6 +52,16 @@ class Workers:
             self._changed.notify()
         return Task(future, None)
 
+    def help_until(self, done: Callable[[], bool]) -> None:
+        """Run tasks that no thread has begun, in the thread that asks, until there are none or it need not wait."""
+        while not done():
+            try:
+                future, task = (self._urgent or self._tasks).popleft()
+            except IndexError:  # another thread may have been faster
+                return
+            with kernels.single_thread():
+                _run(future, task)
+
     def check_process(self) -> None:
         """OpError in a forked child, which has none of the threads."""
         if self._threads and os.getpid() != self._process:

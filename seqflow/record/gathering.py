@@ -64,7 +64,17 @@ class RowSource:
         lengths of the record's rows, `spans` may have what to take of each row instead of everything below it.
         Raises OpIndexError for a row outside 0 ≤ row < num_rows.
         """
-        rows = self.checked(rows)
+        return self.take_known(row_indices(rows, self.num_rows, "take"), memory, without=without, spans=spans)
+
+    def take_known(
+        self,
+        rows: Tensor,
+        memory: BatchMemory | None = None,
+        *,
+        without: Collection[str] = (),
+        spans: Mapping[str, Spans] | None = None,
+    ) -> Record:
+        """The same as `take`, of int64 numbers that are those of rows: kernels raise a KernelError for others."""
         tensors = self.gather(rows, dict(spans or {}), memory, without=without)
         parents, dictionaries = self.parents, self.dictionaries
         if without:
@@ -80,14 +90,14 @@ class RowSource:
         *,
         without: Collection[str] = (),
     ) -> dict[str, Tensor]:
-        """The tensors of checked rows, but for some of them. `spans` are as in `take`; those found are added."""
+        """The tensors of rows as in `take_known`, but for some. `spans` are as in `take`; those found are added."""
         cut = dict(spans)
         tensors = {}
         for name, chunks in self.chunks.items():
             if name in without:
                 continue
             if name in cut:
-                tensors[name] = cut[name].sizes.astype(chunks.dtype, copy=False)
+                tensors[name] = cut[name].sizes.astype(chunks.dtype)
                 continue
             parent = self.parents[name]
             starts, sizes = (rows, np.ones_like(rows)) if parent is None else self.spans(parent, rows, spans)
@@ -109,10 +119,6 @@ class RowSource:
             if first < stop and start < end
         ]
         return concat_records(parts or [slice_rows(self.records[0], 0, 0)])
-
-    def checked(self, rows: Any) -> Tensor:
-        """Rows as int64 indices; OpIndexError where they are none, or outside 0 ≤ row < num_rows."""
-        return row_indices(rows, self.num_rows, "take")
 
     def spans(self, lengths: str, rows: Tensor, found: dict[str, Spans]) -> Spans:
         """The rows of the tensors that `lengths` describes, below each of `rows`; `found` has those known."""

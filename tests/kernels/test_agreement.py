@@ -564,8 +564,18 @@ def test_padding_slices_agrees(native, data, side, truncate):
     )
     found = outcome(native.pad_slices, chunks, starts, sizes, width, 1, side, **named, mask=mask)
     assert_same(found, expected)
+    shape = 2, len(sizes), width
+    padded, again = np.zeros((*shape, *chunks.row_shape), dtype or chunks.dtype), np.zeros(shape, bool)
+    batches = [(starts, sizes, *pair) for pair in zip(padded, again, strict=True)]
+    found = outcome(native.pad_batches, chunks, batches, 1, side, **named)
     if isinstance(expected, np.ndarray):
         assert_same(mask, expected_mask)
+        assert found is None
+        for one, of_one in zip(padded, again, strict=True):
+            assert_same(one, expected)
+            assert_same(of_one, expected_mask)
+    else:
+        assert_same(found, expected)
 
 
 @each_isa

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from seqflow.kernels import ChunkedRows, KernelError, gather_slices, pad_slices
+from seqflow.kernels import ChunkedRows, KernelError, gather_slices, pad_batches, pad_slices
 
 CHUNKS = ChunkedRows([np.array([10, 11, 12], np.int32), np.array([], np.int32), np.array([13, 14], np.int32)])
 
@@ -21,6 +21,21 @@ def test_slices_are_padded_and_converted(any_kernels):
     assert padded.dtype == np.int64
     assert padded.tolist() == [[13, 14, -1], [-1, -1, -1], [10, 11, 12]]
     assert mask.tolist() == [[True, True, False], [False, False, False], [True, True, True]]
+
+
+def test_batches_are_padded_in_one_call_as_each_alone(any_kernels):
+    wide, narrow = np.empty((2, 3), np.int64), np.empty((1, 1), np.int64)
+    mask = np.empty((2, 3), bool)
+    pad_batches(
+        CHUNKS, [([0, 3], [3, 2], wide, mask), ([4], [1], narrow, None)], -1, dtype=np.dtype(np.int64)
+    )
+    assert wide.tolist() == [[10, 11, 12], [13, 14, -1]]
+    assert mask.tolist() == [[True] * 3, [True, True, False]]
+    assert narrow.tolist() == [[14]]
+    with pytest.raises(KernelError, match=r"sizes\[0\] = 2 is longer than 1"):
+        pad_batches(
+            CHUNKS, [([0, 3], [3, 2], wide, mask), ([0], [2], narrow, None)], dtype=np.dtype(np.int64)
+        )
 
 
 def test_the_side_of_the_padding_is_the_side_that_is_cut(any_kernels):

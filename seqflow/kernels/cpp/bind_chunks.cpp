@@ -119,51 +119,106 @@ Cast cast_to(const HeldRows &held, nb::handle dtype) {
   decline();
 }
 
+// How slices are padded.
+struct Padding {
+  Padding(const HeldRows &held, nb::handle value, const char *side, bool truncate, nb::handle dtype)
+      : held(held),
+        cast(cast_to(held, dtype)),
+        target(cast ? nb::borrow(dtype) : held.dtype),
+        fill(value, target, held.like().is_described()),
+        left(std::strcmp(side, "left") == 0),
+        truncate(truncate) {
+    if (!left && std::strcmp(side, "right") != 0) decline();
+  }
+
+  const HeldRows &held;
+  const Cast cast;  // null: elements stay as they are
+  const nb::object target;
+  const Fill fill;
+  const bool left, truncate;
+};
+
+// One row for each of some slices, in an array [B, width, *d], and in a mask [B, width] where that is not None.
+class PaddedSlices {
+ public:
+  PaddedSlices(const Padding &how, nb::handle starts, nb::handle sizes, int64_t width, nb::handle padded, nb::handle mask)
+      : how(how), at(starts), counts(sizes), num_slices(counts.counts().size), to(padded, ANY, true) {
+    const Buffer &like = how.held.like();
+    if (at.counts().size != num_slices || width < 0) decline();
+    output(padded, {num_slices, width}, like, 1, how.target);
+    job.width = width;
+    job.left = how.left;
+    job.cast = how.cast;
+    job.pattern = how.fill.pattern();
+    job.row_elements = like.row_elements();
+    job.row_bytes = like.row_bytes();
+    job.padded_row_bytes = to.item_bytes() * job.row_elements;
+    job.padded = to.data();
+    if (!mask.is_none()) {
+      output(mask, {num_slices, width}, counts, 1, bool_dtype(), "mask");
+      marks = std::make_unique<Buffer>(mask, NUMERIC, true);
+      job.mask = marks->data();
+    }
+    if (how.held.shares_memory(to) || (marks && how.held.shares_memory(*marks))) decline();
+  }
+
+  int64_t bytes() const { return to.bytes(); }
+
+  // Needs nothing of Python.
+  void run() {
+    Slicing slices(how.held, at.counts(), counts.counts());
+    if (!how.truncate) check_room(slices.offsets, job.width, "sizes");
+    for (int64_t k = 0, start = 0, stop; k < num_slices; ++k, start = stop) {
+      stop = slices.offsets[k + 1];
+      const int64_t size = stop - start, kept = size < job.width ? size : job.width;
+      if (how.left && kept > 0) slices.from[k] += (size - kept) * job.row_bytes;
+      slices.offsets[k + 1] = slices.offsets[k] + kept;
+    }
+    job.from = slices.from.data();
+    job.offsets = slices.offsets.data();
+    const auto kernel = SEQFLOW_SELECTED(chunk_kernels).pad_slices;
+    parallel_ranges(num_slices, bytes(), [&](int64_t begin, int64_t end) { kernel(job, begin, end); });
+    if (job.fault) decline();  // NumPy says which element does not fit
+  }
+
+ private:
+  const Padding &how;
+  const Buffer at, counts;
+  const int64_t num_slices;
+  Buffer to;
+  std::unique_ptr<Buffer> marks;
+  PadSlices job = {};
+};
+
 nb::object pad_slices(nb::handle chunks, nb::handle starts, nb::handle sizes, Index width, nb::handle value,
                       const char *side, bool truncate, nb::handle dtype, nb::handle out, nb::handle mask) {
   const Chunks held(chunks);
-  const Buffer at(starts), counts(sizes);
-  const int64_t num_slices = counts.counts().size;
-  const bool left = std::strcmp(side, "left") == 0;
-  if (at.counts().size != num_slices || width < 0 || !(left || std::strcmp(side, "right") == 0)) decline();
-  PadSlices job = {};
-  job.cast = cast_to(*held, dtype);
-  const nb::object target = job.cast ? nb::borrow(dtype) : held->dtype;
-  const Fill fill(value, target, held->like().is_described());
-  job.pattern = fill.pattern();
-  Slicing slices(*held, at.counts(), counts.counts());
-  if (!truncate) check_room(slices.offsets, width, "sizes");
-  job.row_elements = held->like().row_elements();
-  job.row_bytes = held->like().row_bytes();
-  job.padded_row_bytes = job.cast ? job.row_elements * nb::cast<int64_t>(target.attr("itemsize")) : job.row_bytes;
-  for (int64_t k = 0, start = 0, stop; k < num_slices; ++k, start = stop) {
-    stop = slices.offsets[k + 1];
-    const int64_t size = stop - start, kept = size < width ? size : width.value;
-    if (left && kept > 0) slices.from[k] += (size - kept) * job.row_bytes;
-    slices.offsets[k + 1] = slices.offsets[k] + kept;
-  }
-  job.from = slices.from.data();
-  job.offsets = slices.offsets.data();
-  job.width = width;
-  job.left = left;
-  const int64_t bytes = product(product(num_slices, width), job.padded_row_bytes);
-  nb::object padded = output(out, {num_slices, width}, held->like(), 1, target);
-  Buffer to(padded, ANY, true);
-  job.padded = to.data();
-  std::unique_ptr<Buffer> marks;
-  if (!mask.is_none()) {
-    output(mask, {num_slices, width}, counts, 1, bool_dtype(), "mask");
-    marks = std::make_unique<Buffer>(mask, NUMERIC, true);
-    job.mask = marks->data();
-  }
-  if ((!out.is_none() && held->shares_memory(to)) || (marks && held->shares_memory(*marks))) decline();
-  {
-    const Unlocked unlocked(bytes);
-    const auto run = SEQFLOW_SELECTED(chunk_kernels).pad_slices;
-    parallel_ranges(num_slices, bytes, [&](int64_t begin, int64_t end) { run(job, begin, end); });
-  }
-  if (job.fault) decline();  // NumPy says which element does not fit
+  const Padding how(*held, value, side, truncate, dtype);
+  if (width < 0) decline();
+  const nb::object padded =
+      output(out, {Buffer(sizes).counts().size, width}, held->like(), 1, how.target);
+  PaddedSlices slices(how, starts, sizes, width, padded, mask);
+  const Unlocked unlocked(slices.bytes());
+  slices.run();
   return padded;
+}
+
+nb::object pad_batches(nb::handle chunks, nb::list batches, nb::handle value, const char *side, bool truncate,
+                       nb::handle dtype) {
+  const Chunks held(chunks);
+  const Padding how(*held, value, side, truncate, dtype);
+  std::vector<std::unique_ptr<PaddedSlices>> all;
+  int64_t bytes = 0;
+  for (nb::handle batch : batches) {
+    if (!nb::isinstance<nb::tuple>(batch) || nb::len(batch) != 4) decline();
+    const nb::tuple parts = nb::borrow<nb::tuple>(batch);
+    const int64_t width = Buffer(parts[2], ANY).rank() > 1 ? Buffer(parts[2], ANY).extent(1) : -1;
+    all.push_back(std::make_unique<PaddedSlices>(how, parts[0], parts[1], width, parts[2], parts[3]));
+    bytes += all.back()->bytes();
+  }
+  const Unlocked unlocked(bytes);
+  for (auto &one : all) one->run();
+  return nb::none();
 }
 
 }  // namespace
@@ -172,6 +227,7 @@ void bind_chunks(nb::module_ &module) {
   module.def("hold_rows", hold_rows);
   bind_kernel(module, "gather_slices", gather_slices);
   bind_kernel(module, "pad_slices", pad_slices);
+  bind_kernel(module, "pad_batches", pad_batches);
 }
 
 }  // namespace seqflow
