@@ -38,7 +38,7 @@ def unique(x: Array) -> tuple[Array, Array, Array]:
     UniqueResult(unique=array([10, 30]), inverse=array([1, 0, 1]), counts=array([1, 2]))
     """
     first, inverse, counts = kernels.distinct_ids(_as_integers(x))
-    return x[first], inverse, counts
+    return kernels.gather(x, first), inverse, counts
 
 
 def _bound_positions(ctx: "InferenceContext") -> None:

@@ -1,16 +1,72 @@
 // Which integers are the same. In NumPy: distinct.py. It waits for memory, not for arithmetic: there is one form for
 // all instruction sets.
 #include <algorithm>
+#include <cstdlib>
+#include <new>
+#include <optional>
 #include <vector>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 
 #include "python.h"
 
 namespace seqflow {
 namespace {
 
-// The different ids in ascending order: where each is first seen, and how often.
+// Memory that nothing has been written to, in large pages where it is large.
+template <class T>
+class Room {
+ public:
+  explicit Room(int64_t size) {
+    constexpr size_t PAGE = 1 << 21;
+    const size_t bytes = std::max<size_t>(static_cast<size_t>(size) * sizeof(T), 1);
+    void *const found =
+        bytes < PAGE ? std::malloc(bytes) : std::aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
+    if (found == nullptr) throw std::bad_alloc();
+    memory = static_cast<T *>(found);
+#if defined(__linux__)
+    if (bytes >= PAGE) madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+  }
+  ~Room() { std::free(memory); }
+  Room(const Room &) = delete;
+  Room &operator=(const Room &) = delete;
+  T &operator[](int64_t i) { return memory[i]; }
+  T *data() { return memory; }
+
+ private:
+  T *memory;
+};
+
+// A value above the least one, and where it stands.
+struct Placed {
+  uint64_t value;
+  int64_t place;
+
+  bool operator<(const Placed &other) const {
+    return value != other.value ? value < other.value : place < other.place;
+  }
+};
+
+// The different ids in ascending order: where each is first seen, and how often. Where they were sorted, that is the
+// place and the value of the first num_sorted.
 struct Distinct {
   std::vector<int64_t> first, counts;
+  std::optional<Room<Placed>> sorted;
+  int64_t num_sorted = 0;
+
+  void copy(int64_t count, int64_t *to_first, int64_t *to_counts) {
+    if (!sorted) {
+      std::copy(first.begin(), first.end(), to_first);
+      std::copy(counts.begin(), counts.end(), to_counts);
+      return;
+    }
+    for (int64_t k = 0; k < count; ++k) {
+      to_first[k] = (*sorted)[k].place;
+      to_counts[k] = static_cast<int64_t>((*sorted)[k].value);
+    }
+  }
 };
 
 // Values that lie close together: the table of all of them holds first the places where they are seen, then codes.
@@ -125,32 +181,21 @@ bool number_by_hash(const T *ids, int64_t size, Distinct &found, int64_t *codes)
   return true;
 }
 
-// A value above the least one, and where it stands.
-struct Placed {
-  uint64_t value;
-  int64_t place;
-
-  bool operator<(const Placed &other) const {
-    return value != other.value ? value < other.value : place < other.place;
-  }
-};
-
 // A digit of BITS bits.
 template <int BITS>
 inline int digit(uint64_t value, int shift) {
   return static_cast<int>((value >> shift) % (1 << BITS));
 }
 
-// Copy the values to where their digit says; `ends` then holds where each digit ends.
-template <int BITS>
-void deal_out(const Placed *from, int64_t size, int shift, Placed *to, int64_t *ends) {
-  for (int64_t i = 0; i < size; ++i) ++ends[digit<BITS>(from[i].value, shift)];
-  for (int64_t value = 0, before = 0; value < 1 << BITS; ++value) {
-    const int64_t count = ends[value];
-    ends[value] = before;
-    before += count;
+// How often each digit occurs, to where each begins.
+template <size_t SIZE>
+void add_up(int64_t (&counts)[SIZE]) {
+  int64_t before = 0;
+  for (int64_t &count : counts) {
+    const int64_t own = count;
+    count = before;
+    before += own;
   }
-  for (int64_t i = 0; i < size; ++i) to[ends[digit<BITS>(from[i].value, shift)]++] = from[i];
 }
 
 // Sort by the lowest bits, the highest digit of them first; `other` is as large.
@@ -160,7 +205,9 @@ void sort_part(Placed *part, Placed *other, int64_t size, int bits) {
   if (bits == 0) return;  // all are the same
   const int shift = bits < BITS ? 0 : bits - BITS;
   int64_t ends[1 << BITS] = {};
-  deal_out<BITS>(part, size, shift, other, ends);
+  for (int64_t i = 0; i < size; ++i) ++ends[digit<BITS>(part[i].value, shift)];
+  add_up(ends);
+  for (int64_t i = 0; i < size; ++i) other[ends[digit<BITS>(part[i].value, shift)]++] = part[i];
   std::copy(other, other + size, part);
   int64_t begin = 0;
   for (const int64_t end : ends) {
@@ -169,35 +216,37 @@ void sort_part(Placed *part, Placed *other, int64_t size, int bits) {
   }
 }
 
-// By digits, so that what is sorted soon fits the cache, and in about the same time for any data.
+// By digits, so that what is sorted soon fits the cache, and in about the same time for any data. The values are copied
+// first, to where the codes will be: what was counted is what is moved. Of the different values that were sorted, place
+// and count are left at the beginning; returns how many there are.
 template <class T>
-std::vector<Placed> sorted(const T *ids, int64_t size, int64_t least, uint64_t span) {
+int64_t number_by_sorting(const T *ids, int64_t size, int64_t least, uint64_t span, Room<Placed> &placed,
+                          int64_t *codes) {
   constexpr int BITS = 11;
   const int bits = span >> BITS ? 64 - BITS - __builtin_clzll(span) : 0;
-  std::vector<Placed> placed(size), other(size);
-  for (int64_t i = 0; i < size; ++i)
-    other[i] = {static_cast<uint64_t>(static_cast<int64_t>(ids[i])) - static_cast<uint64_t>(least), i};
   int64_t ends[1 << BITS] = {};
-  deal_out<BITS>(other.data(), size, bits, placed.data(), ends);
-  int64_t begin = 0;
-  for (const int64_t end : ends) {
-    sort_part(placed.data() + begin, other.data() + begin, end - begin, bits);
-    begin = end;
-  }
-  return placed;
-}
-
-template <class T>
-void number_by_sorting(const T *ids, int64_t size, int64_t least, uint64_t span, Distinct &found, int64_t *codes) {
-  const std::vector<Placed> placed = sorted(ids, size, least, span);
   for (int64_t i = 0; i < size; ++i) {
-    if (i == 0 || placed[i].value != placed[i - 1].value) {
-      found.first.push_back(placed[i].place);
-      found.counts.push_back(0);
-    }
-    ++found.counts.back();
-    codes[placed[i].place] = static_cast<int64_t>(found.first.size()) - 1;
+    const uint64_t value = static_cast<uint64_t>(static_cast<int64_t>(ids[i])) - static_cast<uint64_t>(least);
+    codes[i] = static_cast<int64_t>(value);
+    ++ends[digit<BITS>(value, bits)];
   }
+  Room<Placed> other(*std::max_element(std::begin(ends), std::end(ends)));
+  add_up(ends);
+  for (int64_t i = 0; i < size; ++i) {
+    const uint64_t value = static_cast<uint64_t>(codes[i]);
+    placed[ends[digit<BITS>(value, bits)]++] = {value, i};
+  }
+  int64_t begin = 0, count = 0;
+  for (const int64_t end : ends) {
+    sort_part(placed.data() + begin, other.data(), end - begin, bits);
+    while (begin < end) {
+      const Placed first = placed[begin];
+      const int64_t from = begin;
+      for (; begin < end && placed[begin].value == first.value; ++begin) codes[placed[begin].place] = count;
+      placed[count++] = {static_cast<uint64_t>(begin - from), first.place};
+    }
+  }
+  return count;
 }
 
 template <class T>
@@ -212,9 +261,10 @@ void number(const void *values, int64_t size, Distinct &found, int64_t *codes) {
   const int64_t low = static_cast<int64_t>(least);
   const uint64_t span = static_cast<uint64_t>(static_cast<int64_t>(most)) - static_cast<uint64_t>(low);
   if (span < static_cast<uint64_t>(2 * size))
-    number_by_table(ids, size, low, span + 1, found, codes);
-  else if (!number_by_hash(ids, size, found, codes))
-    number_by_sorting(ids, size, low, span, found, codes);
+    return number_by_table(ids, size, low, span + 1, found, codes);
+  if (number_by_hash(ids, size, found, codes)) return;
+  found.sorted.emplace(size);
+  found.num_sorted = number_by_sorting(ids, size, low, span, *found.sorted, codes);
 }
 
 nb::object distinct_ids(nb::handle ids) {
@@ -232,8 +282,12 @@ nb::object distinct_ids(nb::handle ids) {
     else
       number<int32_t>(integers.values, integers.size, found, out);
   }
-  const int64_t count = static_cast<int64_t>(found.first.size());
-  return nb::make_tuple(int64_array(found.first.data(), count), codes, int64_array(found.counts.data(), count));
+  const int64_t count = found.sorted ? found.num_sorted : static_cast<int64_t>(found.first.size());
+  nb::object first = empty_array({count}, buffer, 1, dtype_named(INT64));
+  nb::object counts = empty_array({count}, buffer, 1, dtype_named(INT64));
+  Buffer firsts(first, NUMERIC, true), times(counts, NUMERIC, true);
+  found.copy(count, reinterpret_cast<int64_t *>(firsts.data()), reinterpret_cast<int64_t *>(times.data()));
+  return nb::make_tuple(first, codes, counts);
 }
 
 }  // namespace

@@ -31,6 +31,23 @@ nb::object narrowed(Kind kind, nb::object result, nb::handle data) {
   return is_extreme(kind) ? cast(result, dtype_of(data)) : result;
 }
 
+// The bits of elements that are flipped so that an extreme of them is the largest signed integer, or float.
+uint64_t flipped_bits(Kind kind, int type) {
+  if (!is_extreme(kind)) return 0;
+  const auto top = [](int bytes) { return uint64_t{1} << (8 * bytes - 1); };
+  const bool is_min = kind == MIN;
+  switch (type) {
+    case UINT8: return top(1) ^ -uint64_t{is_min};
+    case UINT16: return top(2) ^ -uint64_t{is_min};
+    case UINT32: return top(4) ^ -uint64_t{is_min};
+    case UINT64: return top(8) ^ -uint64_t{is_min};
+    case FLOAT16:  // compared as float32
+    case FLOAT32: return is_min ? top(4) : 0;
+    case FLOAT64: return is_min ? top(8) : 0;
+    default: return -uint64_t{is_min};
+  }
+}
+
 // Blocks have at least MIN_BLOCK positions, and about BLOCK_ELEMENTS elements.
 constexpr int64_t BLOCK_ELEMENTS = 1 << 16;
 constexpr int64_t MIN_BLOCK = 128;
@@ -104,6 +121,8 @@ nb::object segment_reduce(const char *kind_name, nb::handle data, nb::handle len
   nb::object result = empty_array({sizes.size}, rows, 1, dtype);
   const Fill fill(empty, dtype);
   job.empty = fill.data();
+  job.mean = kind == MEAN;
+  job.flipped = flipped_bits(kind, type);
   job.data = rows.data();
   job.num_rows = rows.extent(0);
   job.out = Buffer(result, NUMERIC, true).data();
@@ -133,6 +152,7 @@ nb::object pool(ReduceBlock block, CombineBlocks combine, Reduction &job, const 
   job.num_rows = rows.extent(0);
   job.gathered = true;
   job.indices = picks.counts();
+  job.rows_ahead = SEQFLOW_SELECTED(pooling_kernels).rows_ahead(job.num_rows, rows.row_bytes());
   job.ignores = ignored.any;
   job.ignored = ignored.index;
   job.out = Buffer(result, NUMERIC, true).data();
@@ -158,10 +178,12 @@ nb::object gather_segment_reduce(const char *kind_name, nb::handle table, nb::ha
   const Kind kind = kind_named(kind_name);
   const Buffer rows(table);
   const int type = table_type(rows);
-  const nb::object wide_indices = int64_indices(indices, type == FLOAT32);
+  const nb::object wide_indices = int64_indices(indices, type == FLOAT32 && !is_extreme(kind));
   const Buffer picks(wide_indices);
   const PoolingKernels &selected = SEQFLOW_SELECTED(pooling_kernels);
   Reduction job = {};
+  job.mean = kind == MEAN;
+  job.flipped = flipped_bits(kind, type);
   const bool is_half = type == FLOAT16;
   const nb::object dtype = is_half ? dtype_named(kind == MEAN ? FLOAT64 : FLOAT32)
                                    : result_dtype(kind, static_cast<Type>(type), table);

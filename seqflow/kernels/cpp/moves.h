@@ -39,7 +39,7 @@ namespace seqflow {
 namespace SEQFLOW_ISA {
 
 constexpr int64_t BLOCK = 64;  // indices worked on at a time
-constexpr int64_t FEW = 8;     // rows copied between prefetches
+constexpr int64_t FEW = 8;     // rows copied between prefetches, or without any
 constexpr int64_t SKIPPED = INT64_MIN;  // an index that is ignored
 
 // The indices of a block as rows; false where one is outside. They are copied first, so that what was checked is what
@@ -134,12 +134,54 @@ void gather_blocks(Gather &job, int64_t begin, int64_t end) {
   copy_block(data, rows, waiting, row_bytes, to);
 }
 
+template <int64_t size> struct Group { static constexpr int SIZE = size; };
+
+// Small rows: the indices and rows of a group stay in registers.
+template <int ROW_BYTES, class T, bool wraps>
+void gather_small(Gather &job, int64_t begin, int64_t end) {
+  const T *const indices = static_cast<const T *>(job.indices.values);
+  const uint8_t *const data = job.data;
+  const uint64_t num_rows = static_cast<uint64_t>(job.num_rows);
+  const auto gather_group = [&](int64_t first, auto group) {
+    constexpr int SIZE = decltype(group)::SIZE;
+    uint64_t picked[SIZE];
+    bool outside = false;
+#pragma GCC unroll 8
+    for (int i = 0; i < SIZE; ++i) {
+      const int64_t index = __atomic_load_n(indices + first + i, __ATOMIC_RELAXED);
+      picked[i] = static_cast<uint64_t>(index) + (wraps && index < 0 ? num_rows : 0);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < SIZE; ++i) outside |= picked[i] >= num_rows;
+    if (outside) return false;
+    uint8_t rows[SIZE * ROW_BYTES];
+#pragma GCC unroll 8
+    for (int i = 0; i < SIZE; ++i) memcpy(rows + i * ROW_BYTES, data + picked[i] * ROW_BYTES, ROW_BYTES);
+    memcpy(job.out + first * ROW_BYTES, rows, sizeof rows);
+    return true;
+  };
+  bool inside = true;
+  int64_t first = begin;
+  for (; inside && first + FEW <= end; first += FEW) inside = gather_group(first, Group<FEW>());
+  for (; inside && first < end; ++first) inside = gather_group(first, Group<1>());
+  if (!inside) __atomic_store_n(&job.fault, true, __ATOMIC_RELAXED);
+}
+
+template <int ROW_BYTES, class T>
+void gather_by(Gather &job, int64_t begin, int64_t end) {
+  if constexpr (ROW_BYTES > 0)
+    if (!job.ignores)
+      return job.wrap ? gather_small<ROW_BYTES, T, true>(job, begin, end)
+                      : gather_small<ROW_BYTES, T, false>(job, begin, end);
+  gather_blocks<ROW_BYTES, T>(job, begin, end);
+}
+
 template <int ROW_BYTES>
 void gather_rows(Gather &job, int64_t begin, int64_t end) {
   if (job.indices.wide)
-    gather_blocks<ROW_BYTES, int64_t>(job, begin, end);
+    gather_by<ROW_BYTES, int64_t>(job, begin, end);
   else
-    gather_blocks<ROW_BYTES, int32_t>(job, begin, end);
+    gather_by<ROW_BYTES, int32_t>(job, begin, end);
 }
 
 inline void gather(Gather &job, int64_t begin, int64_t end) {

@@ -8,8 +8,9 @@ namespace seqflow {
 namespace SEQFLOW_ISA {
 
 // How far ahead rows are fetched, in bytes and in rows: further from memory than from the last cache, whose size
-// CACHED_BYTES stands for. Rows that are fetched too early drive others out of the first cache.
-constexpr int64_t BYTES_AHEAD = 1 << 14;
+// CACHED_BYTES stands for, and on processors with AVX-512, which wait for more lines at the same time. Rows that are
+// fetched too early drive others out of the first cache.
+constexpr int64_t BYTES_AHEAD = VECTOR_BYTES == 64 ? 1 << 14 : 6 << 10;
 constexpr int64_t MOST_ROWS_AHEAD = 64, CACHED_ROWS_AHEAD = 16;
 constexpr int64_t CACHED_BYTES = 1 << 24;
 
@@ -31,32 +32,32 @@ class Picked {
         row_bytes(static_cast<uint64_t>(job.columns) * sizeof(T)),
         num_rows(job.num_rows),
         ignored(job.ignores ? job.ignored : -1),
-        ahead(rows_ahead(job.num_rows, job.columns * static_cast<int64_t>(sizeof(T)))),
+        ahead(job.rows_ahead),
         ends_in_another_line(data % 64 != 0 || row_bytes % 64 != 0),
         indices(static_cast<const I *>(job.indices.values)),
         num_indices(job.indices.size),
         job(&job) {}
 
-  // Call `body(position, row from that column on)` for positions [from, to), and fetch COLUMNS columns of later rows;
-  // how many of them do not count, because the index is ignored, or outside the table.
-  template <int COLUMNS, class Body>
-  inline int64_t each(int64_t from, int64_t to, int64_t column, const Body &body) const {
+  // Call `body(row from that column on, its weight)` for positions [from, to), the weights of which begin at `weight`,
+  // and fetch COLUMNS columns of later rows; how many of them do not count, because the index is ignored, or outside
+  // the table.
+  template <int COLUMNS, class Weight, class Body>
+  inline int64_t each(int64_t from, int64_t to, int64_t column, const Weight *weight, const Body &body) const {
     const uintptr_t base = data + static_cast<uint64_t>(column) * sizeof(T);
     const uint64_t bytes = row_bytes, rows = static_cast<uint64_t>(num_rows);
-    const int64_t unused = ignored;
+    const int64_t unused = ignored, distance = to + ahead <= num_indices ? ahead : 0;
     const bool splits = ends_in_another_line;
-    const I *const now = indices, *const later = to + ahead <= num_indices ? now + ahead : now;
     int64_t skipped = 0;
-    for (int64_t p = from; p < to; ++p) {
-      const int64_t next = __atomic_load_n(later + p, __ATOMIC_RELAXED);
+    for (const I *at = indices + from, *const end = indices + to; at != end; ++at, ++weight) {
+      const int64_t next = __atomic_load_n(at + distance, __ATOMIC_RELAXED);
       fetch<COLUMNS * sizeof(T)>(base + static_cast<uint64_t>(next) * bytes, splits);
-      const int64_t index = __atomic_load_n(now + p, __ATOMIC_RELAXED);
+      const int64_t index = __atomic_load_n(at, __ATOMIC_RELAXED);
       if (__builtin_expect(index == unused || static_cast<uint64_t>(index) >= rows, 0)) {
         if (!job->ignores || index != unused) __atomic_store_n(&job->fault, true, __ATOMIC_RELAXED);
         ++skipped;
         continue;
       }
-      body(p, reinterpret_cast<const T *>(base + static_cast<uint64_t>(index) * bytes));
+      body(reinterpret_cast<const T *>(base + static_cast<uint64_t>(index) * bytes), weight);
     }
     return skipped;
   }

@@ -9,8 +9,9 @@ namespace seqflow {
 constexpr int FLOAT16 = NUM_TYPES;  // a table may have float16 as well, which is pooled without a copy
 constexpr int NUM_TABLE_TYPES = NUM_TYPES + 1;
 
-// Indices are int64; those into float32 may be int32, unless they are weighted in float64.
+// Indices are int64; those into float32 that is added up in float32 may be int32.
 struct PoolingKernels {
+  int64_t (*rows_ahead)(int64_t num_rows, int64_t row_bytes);
   ReduceBlock pool_block[NUM_KINDS][NUM_TABLE_TYPES];
   CombineBlocks combine[NUM_KINDS][NUM_TABLE_TYPES];
   // Sums of rows times weights: in float32, of float32 and float16; and in float64.
@@ -28,24 +29,22 @@ SEQFLOW_TABLE(PoolingKernels, pooling_kernels)
 namespace seqflow {
 namespace SEQFLOW_ISA {
 
-// float32 is pooled by int32 as well, all others by int64 alone.
+// Sums of float32 in float32 take int32 as well, all else int64 alone.
 template <class R, bool weighted>
 void pool_block(Reduction &job, int64_t block) {
   using T = typename R::T;
-  if constexpr (__is_same(T, float) && __is_same(typename R::A, float))
+  if constexpr (R::adds && __is_same(T, float) && __is_same(typename R::A, float))
     if (!job.indices.wide) return reduce_block<R, Picked<T, int32_t, weighted>>(job, block);
   reduce_block<R, Picked<T, int64_t, weighted>>(job, block);
 }
 
-template <int kind> struct Pool {
-  template <class T> static void reduce(Reduction &job, int64_t block) { pool_block<Rule<kind, T>, false>(job, block); }
-  template <class T> static void combine(Reduction &job) { combine_blocks<Rule<kind, T>>(job); }
+template <template <class> class Of> struct Pool {
+  template <class T> static constexpr ReduceBlock reduce = pool_block<typename Of<T>::Rule, false>;
+  template <class T> static constexpr CombineBlocks combine = combine_blocks<typename Of<T>::Rule>;
 };
 
 template <class Total> struct Weigh {
-  struct Types { using A = Total; using F = double; };
-  template <class T> struct Rows : Adding<T, Types> { static constexpr bool divides = false; };
-  template <class T> static void reduce(Reduction &job, int64_t block) { pool_block<Rows<T>, true>(job, block); }
+  template <class T> static constexpr ReduceBlock reduce = pool_block<Adding<T, Total, double>, true>;
 };
 
 #define SEQFLOW_TABLE_TYPES(f)                                                                         \
@@ -53,15 +52,16 @@ template <class Total> struct Weigh {
    f<float>,   f<double>,   f<Half>}
 
 extern const PoolingKernels pooling_kernels = {
-    {SEQFLOW_TABLE_TYPES(Pool<SUM>::reduce), SEQFLOW_TABLE_TYPES(Pool<MEAN>::reduce),
-     SEQFLOW_TABLE_TYPES(Pool<MAX>::reduce), SEQFLOW_TABLE_TYPES(Pool<MIN>::reduce)},
-    {SEQFLOW_TABLE_TYPES(Pool<SUM>::combine), SEQFLOW_TABLE_TYPES(Pool<MEAN>::combine),
-     SEQFLOW_TABLE_TYPES(Pool<MAX>::combine), SEQFLOW_TABLE_TYPES(Pool<MIN>::combine)},
+    rows_ahead,
+    {SEQFLOW_TABLE_TYPES(Pool<Sums>::reduce), SEQFLOW_TABLE_TYPES(Pool<Means>::reduce),
+     SEQFLOW_TABLE_TYPES(Pool<Extremes>::reduce), SEQFLOW_TABLE_TYPES(Pool<Extremes>::reduce)},
+    {SEQFLOW_TABLE_TYPES(Pool<Sums>::combine), SEQFLOW_TABLE_TYPES(Pool<Means>::combine),
+     SEQFLOW_TABLE_TYPES(Pool<Extremes>::combine), SEQFLOW_TABLE_TYPES(Pool<Extremes>::combine)},
     Weigh<float>::reduce<float>,
     Weigh<float>::reduce<Half>,
     SEQFLOW_TABLE_TYPES(Weigh<double>::reduce),
-    combine_blocks<Weigh<float>::Rows<float>>,
-    combine_blocks<Weigh<double>::Rows<double>>,
+    combine_blocks<Adding<float, float, double>>,
+    combine_blocks<Adding<double, double, double>>,
 };
 
 }  // namespace SEQFLOW_ISA

@@ -60,7 +60,8 @@ struct ScaleAndBias {
 inline ScaleAndBias scale_and_bias(const uint8_t *from, bool half) {
   ScaleAndBias ends;
   if (!half) {
-    memcpy(&ends, from, sizeof ends);
+    memcpy(&ends.scale, from, sizeof ends.scale);
+    memcpy(&ends.bias, from + sizeof ends.scale, sizeof ends.bias);
     return ends;
   }
   uint32_t raw;
@@ -73,8 +74,8 @@ inline ScaleAndBias scale_and_bias(const uint8_t *from, bool half) {
   return {wide[0], wide[1]};
 }
 
-// Pools rows in accumulators in registers: of each byte, one for each of its integers.
-template <int BITS>
+// Pools rows in accumulators in registers: of each byte, one for each of its integers. Indices are I: int32_t, int64_t.
+template <int BITS, class I>
 class QuantizedPooler {
  public:
   static constexpr int PER_BYTE = 8 / BITS;
@@ -110,8 +111,15 @@ class QuantizedPooler {
     constexpr int SIZE = COUNT * BYTE_LANES;
     if (at + SIZE > job.packed_bytes) at = job.packed_bytes < SIZE ? 0 : job.packed_bytes - SIZE;
     const int64_t size = to - from, first = size < CHUNK ? size : CHUNK;
+    Floats rows[PER_BYTE][COUNT];
+    const float bias = accumulate<COUNT>(from, from + first, at, rows);
+    if (PER_BYTE == 1 && size <= CHUNK && at + SIZE <= job.packed_bytes && !job.mean) {
+#pragma GCC unroll 8
+      for (int k = 0; k < COUNT; ++k) store<float, BYTE_LANES>(out + at + k * BYTE_LANES, rows[0][k] + bias);
+      return at + SIZE;
+    }
     float sums[PER_BYTE][SIZE];
-    const float bias = accumulate<COUNT>(from, from + first, at, sums);
+    memcpy(sums, rows, sizeof sums);
     if (size > CHUNK)
       add_later<COUNT>(from + first, to, at, bias, sums);
     else
@@ -132,8 +140,10 @@ class QuantizedPooler {
     double totals[PER_BYTE][SIZE];
     for (int place = 0; place < PER_BYTE; ++place)
       for (int i = 0; i < SIZE; ++i) totals[place][i] = static_cast<double>(sums[place][i]);
+    Floats rows[PER_BYTE][COUNT];
     for (; from < to; from += CHUNK) {
-      bias += static_cast<double>(accumulate<COUNT>(from, to - from < CHUNK ? to : from + CHUNK, at, sums));
+      bias += static_cast<double>(accumulate<COUNT>(from, to - from < CHUNK ? to : from + CHUNK, at, rows));
+      memcpy(sums, rows, sizeof rows);
       for (int place = 0; place < PER_BYTE; ++place)
         for (int i = 0; i < SIZE; ++i) totals[place][i] += static_cast<double>(sums[place][i]);
     }
@@ -149,28 +159,30 @@ class QuantizedPooler {
 
   // The sums of integers times scales over positions [from, to), at most CHUNK of them; returns that of the biases.
   template <int COUNT>
-  inline float accumulate(int64_t from, int64_t to, int64_t at, float (&out)[PER_BYTE][COUNT * BYTE_LANES]) const {
+  inline float accumulate(int64_t from, int64_t to, int64_t at, Floats (&out)[PER_BYTE][COUNT]) const {
     const uint8_t *const table = job.table;
     const float *const weights = job.weights;
-    const Integers indices = job.indices;
-    const int64_t num_rows = job.num_rows, row_bytes = job.row_bytes, packed_bytes = job.packed_bytes;
-    const int64_t fetched = at == 0 ? indices.size - ahead : 0;  // positions before it fetch a later row
-    const int64_t distance = ahead, row_lines = lines;
+    int64_t position = from;
+    const I *const indices = static_cast<const I *>(job.indices.values);
+    const uint64_t num_rows = static_cast<uint64_t>(job.num_rows);
+    const int64_t row_bytes = job.row_bytes, packed_bytes = job.packed_bytes, row_lines = lines;
+    const bool fetches = at == 0 && to + ahead <= job.indices.size;
+    const int64_t distance = fetches ? ahead : 0;
     const bool half = job.half, narrow = row_bytes < BYTE_LANES;
     Floats sums[PER_BYTE][COUNT] = {};
     float bias = 0;
-    for (int64_t p = from; p < to; ++p) {
-      if (__builtin_expect(p < fetched, 1)) fetch(table, indices[p + distance], row_bytes, row_lines);
-      const int64_t index = indices[p];
-      if (__builtin_expect(static_cast<uint64_t>(index) >= static_cast<uint64_t>(num_rows), 0)) {
+    for (const I *p = indices + from, *const end = indices + to; p != end; ++p, ++position) {
+      if (fetches) fetch(table, __atomic_load_n(p + distance, __ATOMIC_RELAXED), row_bytes, row_lines);
+      const int64_t index = __atomic_load_n(p, __ATOMIC_RELAXED);
+      if (__builtin_expect(static_cast<uint64_t>(index) >= num_rows, 0)) {
         if (!job.pruned || index != -1) __atomic_store_n(&job.fault, true, __ATOMIC_RELAXED);
         continue;
       }
       const uint8_t *row = table + index * row_bytes;
       ScaleAndBias ends = scale_and_bias(row + packed_bytes, half);
       if (weights) {
-        ends.scale *= weights[p];
-        ends.bias *= weights[p];
+        ends.scale *= weights[position];
+        ends.bias *= weights[position];
       }
       bias += ends.bias;
       uint8_t few[BYTE_LANES] = {};
@@ -190,7 +202,7 @@ class QuantizedPooler {
 #pragma GCC unroll 4
     for (int place = 0; place < PER_BYTE; ++place)
 #pragma GCC unroll 8
-      for (int k = 0; k < COUNT; ++k) store<float, BYTE_LANES>(&out[place][k * BYTE_LANES], sums[place][k]);
+      for (int k = 0; k < COUNT; ++k) out[place][k] = sums[place][k];
     return bias;
   }
 
@@ -256,10 +268,18 @@ class QuantizedPooler {
   const int64_t ahead, lines, columns;
 };
 
+template <int BITS, class I>
+void pool_segments(QuantizedPooling &job, int64_t begin, int64_t end) {
+  const QuantizedPooler<BITS, I> pooler(job);
+  for (int64_t k = begin; k < end; ++k) pooler.segment(k);
+}
+
 template <int BITS>
 void pool_quantized(QuantizedPooling &job, int64_t begin, int64_t end) {
-  const QuantizedPooler<BITS> pooler(job);
-  for (int64_t k = begin; k < end; ++k) pooler.segment(k);
+  if (job.indices.wide)
+    pool_segments<BITS, int64_t>(job, begin, end);
+  else
+    pool_segments<BITS, int32_t>(job, begin, end);
 }
 
 extern const QuantizedKernels quantized_kernels = {pool_quantized<8>, pool_quantized<4>, pool_quantized<2>};

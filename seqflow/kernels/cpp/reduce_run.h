@@ -18,11 +18,14 @@ struct Run {
   using Lane = typename Signed<sizeof(A)>::type;
   using Mask = Vector<Lane, LANES>;
 
-  static inline V at(const T *from, int k) { return load<A, T, LANES>(from + k * LANES); }
+  const R rule;
+
+  inline V at(const T *from, int k) const { return rule.take(load<A, T, LANES>(from + k * LANES)); }
+  inline F one(const T *from) const { return static_cast<F>(rule.take(Vector<A, 1>{static_cast<A>(*from)})[0]); }
 
   // At most STEP elements, where STEP of them may be read.
-  static inline A few(const T *from, int64_t count) {
-    const V neutral = R::neutral(V{} + static_cast<A>(from[0]));
+  inline A few(const T *from, int64_t count) const {
+    const V neutral = V{} + R::start();
     V parts[4];
     Mask lane;
     for (int i = 0; i < LANES; ++i) lane[i] = i;
@@ -36,8 +39,8 @@ struct Run {
     return across<R, A, LANES>(R::join(R::join(parts[0], parts[1]), R::join(parts[2], parts[3])));
   }
 
-  static inline F many(const T *from, int64_t count, const T *end) {
-    F total = static_cast<F>(from[0]);
+  inline F many(const T *from, int64_t count, const T *end) const {
+    F total = one(from);
     bool first = true;
     while (count >= STEP) {
       V parts[4] = {at(from, 0), at(from, 1), at(from, 2), at(from, 3)};
@@ -56,12 +59,12 @@ struct Run {
       const F part = static_cast<F>(few(from, count));
       return first ? part : R::join(total, part);
     }
-    for (int64_t i = first ? 1 : 0; i < count; ++i) total = R::join(total, static_cast<F>(from[i]));
+    for (int64_t i = first ? 1 : 0; i < count; ++i) total = R::join(total, one(from + i));
     return total;
   }
 
   // `count` > 0 elements; nothing at or behind `end` is read.
-  static inline F reduce(const T *from, int64_t count, const T *end) {
+  inline F reduce(const T *from, int64_t count, const T *end) const {
     if (count <= STEP && end - from >= STEP) return static_cast<F>(few(from, count));
     return many(from, count, end);
   }

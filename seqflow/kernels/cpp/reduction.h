@@ -16,10 +16,13 @@ struct Reduction {
   int64_t num_segments;
   bool gathered;
   Integers indices;
+  int64_t rows_ahead;  // how far ahead of the row that is read rows are fetched
   bool ignores;
   int64_t ignored;
   const void *weights;  // of each position, or of each position inside a segment; null: none
   bool positional;
+  bool mean;          // of sums: divide them by how many rows there are
+  uint64_t flipped;   // of extremes: the bits of each element that are flipped where elements are compared
   const void *empty;  // one element of the result, or null for 0
   void *out;
   int64_t block_size, num_blocks;
@@ -30,7 +33,7 @@ struct Reduction {
 };
 
 constexpr int64_t MAX_ACCUMULATOR_BYTES = 8;
-constexpr int64_t CHUNK = 32;  // rows that are added up in the type of the result before they go into the totals
+constexpr int64_t CHUNK = 64;  // rows that are added up in the type of the result before they go into the totals
 
 using ReduceBlock = void (*)(Reduction &, int64_t block);
 using CombineBlocks = void (*)(Reduction &);

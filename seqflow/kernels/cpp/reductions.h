@@ -20,18 +20,17 @@ SEQFLOW_TABLE(ReductionKernels, reduction_kernels)
 namespace seqflow {
 namespace SEQFLOW_ISA {
 
-template <int kind> struct Of {
-  template <class T> static void reduce(Reduction &job, int64_t block) {
-    reduce_block<Rule<kind, T>, Straight<T>>(job, block);
-  }
-  template <class T> static void combine(Reduction &job) { combine_blocks<Rule<kind, T>>(job); }
+template <template <class> class Of> struct Direct {
+  template <class T> using Rule = typename Of<T>::Rule;
+  template <class T> static constexpr ReduceBlock reduce = reduce_block<Rule<T>, Straight<typename Rule<T>::T>>;
+  template <class T> static constexpr CombineBlocks combine = combine_blocks<Rule<T>>;
 };
 
 extern const ReductionKernels reduction_kernels = {
-    {SEQFLOW_TYPES(Of<SUM>::reduce), SEQFLOW_TYPES(Of<MEAN>::reduce), SEQFLOW_TYPES(Of<MAX>::reduce),
-     SEQFLOW_TYPES(Of<MIN>::reduce)},
-    {SEQFLOW_TYPES(Of<SUM>::combine), SEQFLOW_TYPES(Of<MEAN>::combine), SEQFLOW_TYPES(Of<MAX>::combine),
-     SEQFLOW_TYPES(Of<MIN>::combine)},
+    {SEQFLOW_TYPES(Direct<Sums>::reduce), SEQFLOW_TYPES(Direct<Means>::reduce),
+     SEQFLOW_TYPES(Direct<Extremes>::reduce), SEQFLOW_TYPES(Direct<Extremes>::reduce)},
+    {SEQFLOW_TYPES(Direct<Sums>::combine), SEQFLOW_TYPES(Direct<Means>::combine),
+     SEQFLOW_TYPES(Direct<Extremes>::combine), SEQFLOW_TYPES(Direct<Extremes>::combine)},
 };
 
 }  // namespace SEQFLOW_ISA

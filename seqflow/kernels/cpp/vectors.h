@@ -25,15 +25,28 @@ struct VectorOf {
 template <class T, int N>
 using Vector = typename VectorOf<T, N>::type;
 
+// Lanes of T as lanes of A. GCC 12 takes float32 to float64 lane by lane unless it is told.
+template <class A, class T, int N>
+inline Vector<A, N> convert(Vector<T, N> lanes) {
+  [[maybe_unused]] constexpr bool WIDENS = __is_same(A, double) && __is_same(T, float);
+#if defined(__AVX512F__)
+  if constexpr (WIDENS && N == 8) return (Vector<A, N>)_mm512_cvtps_pd((__m256)lanes);
+#endif
+#if defined(__AVX2__)
+  if constexpr (WIDENS && N == 4) return (Vector<A, N>)_mm256_cvtps_pd((__m128)lanes);
+#endif
+  if constexpr (__is_same(A, T))
+    return lanes;
+  else
+    return __builtin_convertvector(lanes, Vector<A, N>);
+}
+
 // N elements of T, converted to N elements of A.
 template <class A, class T, int N>
 inline Vector<A, N> load(const T *from) {
   Vector<T, N> raw;
   memcpy(&raw, from, sizeof raw);
-  if constexpr (__is_same(A, T))
-    return raw;
-  else
-    return __builtin_convertvector(raw, Vector<A, N>);
+  return convert<A, T, N>(raw);
 }
 
 // The same where only `count` < N elements may be read; the other lanes are 0.
