@@ -71,8 +71,9 @@ def trl(rows: int) -> None:
     started = time.perf_counter()
     packed = pack_dataset(data, seq_length=CAPACITY, strategy="bfd")
     seconds = time.perf_counter() - started
-    tokens = sum(len(part) for part in data.data["input_ids"].chunks)
-    print(f"TRL                    {seconds:.3f} s  {len(packed):,} rows of {tokens:,} sequences")
+    tokens = sum(len(part.values) for part in data.data["input_ids"].chunks)
+    fill = tokens / (len(packed) * CAPACITY)
+    print(f"TRL packing {rows:,} rows      {seconds:.3f} s  fill {fill:.4%}")
 
 
 def second_epoch(loader: sf.Loader) -> float:

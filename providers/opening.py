@@ -1,6 +1,7 @@
 """`sf.open`: a provider of any supported source."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
@@ -9,6 +10,7 @@ from seqflow.providers.ipc import open_arrow
 from seqflow.providers.libsvm import open_libsvm
 from seqflow.providers.memory import open_table, table_of
 from seqflow.providers.parquet import open_parquet
+from seqflow.providers.partitioned import find_partitions, open_partitioned
 from seqflow.providers.paths import find_files, is_path, kind_of_files
 from seqflow.providers.provider import Provider
 from seqflow.providers.stream import open_stream
@@ -49,6 +51,9 @@ def open(
     "parquet", "arrow", "text", "libsvm" or "criteo", by the files' suffix unless it is given. `columns` picks
     columns, or fields of them (`docs.title`); `rename` maps old names to new ones, or lists all names.
 
+    Parquet and Arrow files in folders called `lang=python` have a column `lang` behind their own: integers where all
+    values are such, else text.
+
     More options: for Parquet and Arrow files `memory_map=True`, and `untrusted=True`, which reads their metadata in a
     child process first, so that what would crash pyarrow is an error; for Parquet `use_threads=False`; for text
     `encoding=None`, `errors="strict"`, `batch_bytes` (2 MiB); for libsvm `one_based=False` and for Criteo
@@ -69,7 +74,11 @@ def open(
         paths = find_files(source, kind, exclude)
         kind = kind or kind_of_files(paths)
         opener, known = _FILES[kind]
-        return opener(paths, **shared, **_checked(options, known, kind))
+        open_files = partial(opener, **_checked(options, known, kind))
+        partitions = find_partitions(source, paths) if kind in ("parquet", "arrow") else None
+        if partitions is not None:
+            return open_partitioned(open_files, partitions, **shared)
+        return open_files(paths, **shared)
     if isinstance(source, Mapping):
         return open_table(table_of(source), **shared, **_checked(options, ("batch_bytes",), "memory"))
     if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "__len__"):

@@ -7,7 +7,7 @@ import stat
 import sysconfig
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
 
@@ -60,6 +60,19 @@ def find_files(source: object, kind: str | None = None, exclude: Sequence[str] |
         left_out = f" outside {list(exclude)}" if exclude else ""
         raise MissingSourceError(f"no files in {' or '.join(repr(str(item)) for item in items)}{left_out}")
     return list(found.values())
+
+
+def searched_folders(source: object) -> list[str]:
+    """The absolute paths of the folders in which files are looked for: those given, and those before a glob."""
+    folders = []
+    for item in [source] if is_path(source) else source:  # type: ignore[attr-defined]
+        path = _expand(os.fspath(item))
+        if os.path.isdir(path):
+            folders.append(os.path.abspath(path))
+        elif not os.path.exists(path) and glob.has_magic(path):
+            plain = takewhile(lambda part: not glob.has_magic(part), path.split("/"))
+            folders.append(os.path.abspath("/".join(plain) or ("/" if path.startswith("/") else ".")))
+    return folders
 
 
 def kind_of_files(paths: Sequence[str]) -> str:

@@ -16,6 +16,8 @@ class SeqflowError(Exception):
     """The ops it comes from, outermost first; the message starts with their names."""
     inputs: str = ""
     """What the innermost of these ops takes, as its signature says; it ends the first line of the message."""
+    statement: str = ""
+    """The statement of a net that failed."""
 
     def in_op(self, name: str, inputs: str = "") -> Self:
         """This error, which says from now on that it comes from this op, and what that takes."""

@@ -230,7 +230,7 @@ def _check(guard: Guard | SameLengths, step: Step, tensors: Mapping[str, Array])
             f"{step.op.name}: {guard.left} is {left} but {guard.right} is {right}, expected equal sizes "
             f"({guard.origin})"
         )
-        error.add_note(step.note({name: shown(tensors[name]) for name in step.uses}))
+        step.name_in(error, {name: shown(tensors[name]) for name in step.uses})
         raise error
 
 
@@ -246,7 +246,7 @@ def _check_lengths(guard: SameLengths, step: Step, tensors: Mapping[str, Array])
     error = LodError(
         f"{step.op.name}: {found}, expected the same lengths: both describe the same rows ({guard.origin})"
     )
-    error.add_note(step.note({name: shown(tensors[name]) for name in step.uses}))
+    step.name_in(error, {name: shown(tensors[name]) for name in step.uses})
     raise error
 
 

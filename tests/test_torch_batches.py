@@ -86,6 +86,20 @@ def test_cu_seqlens_are_the_offsets_of_pieces_and_padding(packed):
     assert st_torch.cu_seqlens(st_torch.to_tensors(packed)).max_seqlen == 5
 
 
+def test_packed_batches_bring_what_variable_length_attention_takes_on_request():
+    lists = pa.array([[1] * 5, [2] * 3, [3] * 4, [4] * 2, [5] * 1], pa.list_(pa.int64()))
+    loader = sf.Loader({"tokens": lists}, batch=sf.Packed(8, rows=1))
+    datasets = [loader.to("torch", int64=True, cu_seqlens=True), st_torch.iterable(loader, cu_seqlens=True)]
+    for dataset in datasets:
+        for batch in dataset:
+            assert batch["cu_seqlens"].dtype == torch.int32
+            assert int(batch["cu_seqlens"][-1]) == batch["tokens"].numel()
+            assert batch["max_seqlen"] == int(batch["cu_seqlens"].diff().max())
+    assert "cu_seqlens" not in next(iter(loader.to("torch")))
+    with pytest.raises(sf.OpError, match="the batch has a tensor max_seqlen already"):
+        st_torch.to_tensors({"max_seqlen": np.zeros(3)}, cu_seqlens=True)
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention_over_packed_rows_is_attention_over_each_piece(packed, causal):
     torch.manual_seed(0)

@@ -76,7 +76,7 @@ def _check_output(job: Job, loader: Loader) -> None:
         return
     output = open_job_output(job)
     batch = loader.empty_batch()
-    output.check(None if batch is None else to_arrow(batch).schema.names)
+    output.check(None if batch is None else to_arrow(batch).schema)
     if output.target is not None:
         earlier_run(output.target, describe(job, loader), resume=True, overwrite=False)
 

@@ -38,6 +38,51 @@ SECTIONS: dict[str, tuple[type, ...]] = {
 }
 
 
+TAIL = """
+## The order of the output
+
+Without `sort_by` and `partition_by` rows are written in the order of the batches, and a part holds whole windows.
+
+With `sort_by` **all rows of the output are sorted**, over all files: a row of part-00001 never comes before one of
+part-00000. Rows that are equal in all its columns stay in the order of the batches. NaN comes after all other numbers
+and null after everything, whichever the direction. It takes columns with one value a row: numbers, bools, dates and
+times, text.
+
+With `partition_by` each row goes into the folder of its values, `lang=python/year=2024/part-00003.parquet`, as Hive
+and `pyarrow.dataset` write them: integers, bools, dates or text, percent-encoded where a name could not have them,
+and `__HIVE_DEFAULT_PARTITION__` for null. The files don't have these columns; `sf.open(path)`,
+`pyarrow.dataset.dataset(path, partitioning="hive")` and `pyarrow.parquet.read_table(path)` give them back,
+integers as integers and all else as text. Inside a folder rows are sorted by `sort_by`, or stay in the order of the
+batches. A job without rows writes one empty file with all columns.
+
+Both need memory for a few runs of 32 MiB for each writing thread, whatever the size of the output: rows are written
+in sorted runs, which are merged at the end, at most 64 at a time. Until then runs take the place of parts on the
+disk, and while they are merged there is room needed for both. `part_bytes` and `rows_per_file` are those of the
+parts, which no longer hold whole windows; `--resume` goes on behind the runs that were noted, or merges again.
+
+## What is guaranteed
+
+* A file has its final name when the whole run has succeeded, and a folder has a manifest when all of its files are
+  there.
+* A part counts when it is noted in the progress file, at the end of a window. Its content, its name and the bad rows
+  of its windows are synchronised to the disk (`fsync`) before the note is, and the files that get their names at the
+  end before the note goes. So what was noted survives `kill -9`, a crash of the system and a power failure, as far as
+  the disk keeps what it has confirmed. What came after it is made again by `--resume`, and the output is byte for
+  byte that of an undisturbed run.
+* A full disk, Ctrl-C and SIGTERM end a run between two such notes; nothing half-written has a final name.
+
+## Bad rows
+
+With `policy = "skip"` or `"quarantine"` a row that cannot be read, converted, prepared or planned with is left out,
+and so is one that `net` refuses: where a net fails on a batch, the batch is halved until the rows are found that fail
+alone, and made again without them. Of a packed row only the pieces are left out that fail alone; a row that was cut
+into pieces is bad once, and its other pieces stay. In the quarantine file the statement of the net stands for the
+column. Where no row fails alone, as in an op that joins rows, or every row does and a batch without rows too, it is
+an error of the net, which names the batch, whatever the policy. With `policy = "raise"` the error names file, block
+and row.
+"""
+
+
 def page() -> str:
     """The text of the page."""
     parts = [HEAD]
@@ -52,6 +97,7 @@ def page() -> str:
         for section in classes:
             parts.append(f"{_summary(section)}\n")
             parts.append(_table(section))
+    parts.append(TAIL)
     return "\n".join(part.strip("\n") + "\n" for part in parts)
 
 

@@ -33,6 +33,8 @@ class Plan:
     """Arrow bytes of all batches, estimated from one batch."""
     memory: int
     """The most bytes of windows in memory at once, estimated from the first."""
+    sort_by: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
 
     def lines(self) -> list[tuple[str, str]]:
         about = "about " if self.is_estimate else ""
@@ -44,6 +46,8 @@ class Plan:
             ("fill", "-" if self.fill is None else f"about {self.fill:.2%}"),
             ("output", f"about {format_bytes(self.output_bytes)} of Arrow data"),
             ("memory", f"about {format_bytes(self.memory)} of windows"),
+            *([("sorted by", ", ".join(self.sort_by))] if self.sort_by else ()),
+            *([("folders by", ", ".join(self.partition_by))] if self.partition_by else ()),
         ]
 
 
@@ -54,13 +58,19 @@ def plan(job: Job) -> Plan:
     """
     loader = open_loader(job)
     check_targets(job, loader)
-    open_job_output(job).check(None)
+    batch = loader.empty_batch()
+    output = open_job_output(job)
+    output.check(None if batch is None else to_arrow(batch).schema)
+    arranged = {
+        "sort_by": tuple(str(key) for key in output.arrangement.sort_by),
+        "partition_by": output.arrangement.partition_by,
+    }
     recipe = loader.recipe
     parts = list(recipe.parts())
     windows = list(cut_windows(parts, loader.window))
     size = sum(window.nbytes for window in windows)
     if not windows:
-        return Plan(0, 0, 0, 0, False, None, 0, 0)
+        return Plan(0, 0, 0, 0, False, None, 0, 0, **arranged)
     counted = _counted(loader)
     first = recipe.make_window(recipe.windows(parts, 0)[0], 0)
     sizes = [first.batches.size(number) for number in range(len(first.batches))]
@@ -78,6 +88,7 @@ def plan(job: Job) -> Plan:
         fill=sum(one.tokens for one in sizes) / cells if cells else None,
         output_bytes=_batch_bytes(job, recipe, first) * batches,
         memory=_memory(loader, windows, growth),
+        **arranged,
     )
 
 

@@ -80,6 +80,7 @@ def run(
         if output.target is not None:
             earlier = earlier_run(output.target, described, resume=resume, overwrite=overwrite)
         if earlier is not None and earlier.is_complete:
+            BadRowHandler(job.bad_rows, loader.source.files).leave()  # what a killed run has left is removed
             files = output.found(earlier.content)
             counts = Counts(**earlier.content["counts"])
         else:
@@ -164,8 +165,9 @@ def open_job_output(job: Job) -> OutputWriter:
         parse_bytes(settings.row_group_bytes), parse_bytes(settings.part_bytes), settings.rows_per_file
     )
     return open_output(
-        settings.path, settings.kind, settings.columns, settings.compression, settings.threads, sizes
-    )
+        settings.path, settings.kind, settings.columns, settings.compression, settings.threads, sizes,
+        settings.sort_by, settings.partition_by,
+    )  # fmt: skip
 
 
 def open_loader(job: Job) -> Loader:

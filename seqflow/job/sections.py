@@ -72,6 +72,10 @@ class OutputSection:
     kind: Literal["parquet", "arrow", "none"] | None = None
     """None takes it from the suffix of `path`, and is "parquet" for a folder; "none" writes nothing."""
     columns: tuple[str, ...] | None = None
+    sort_by: str | tuple[str, ...] | None = None
+    """Columns by which all rows are sorted, over all files; a leading "-" counts down: `["lang", "-score"]`."""
+    partition_by: str | tuple[str, ...] | None = None
+    """Columns whose values become folders, `lang=python/part-00000.parquet`; the files don't have them any more."""
     compression: Literal["none", "snappy", "gzip", "brotli", "lz4", "zstd"] | None = None
     """None is snappy for Parquet and no compression for Arrow."""
     threads: int = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from seqflow import providers
-from seqflow.errors import OpError, ProviderError
+from seqflow.errors import OpError, ProviderError, SeqflowError
 from seqflow.kernels.arrays import Array
+from seqflow.output.durable import sync_folder
 from seqflow.output.files import KIND_OF_SUFFIX, FileWriter, Format, remove_temporaries
 from seqflow.output.lock import Lock
 from seqflow.output.overwriting import overwritten
 from seqflow.output.pieces import check_committed, committed_path, join, piece_path, remove_committed
+from seqflow.record import BadRow
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from seqflow.loader.provenance import RowNumbers
     from seqflow.providers import Block
-    from seqflow.record import BadRow
 
 Policy = Literal["raise", "skip", "quarantine"]
 
@@ -113,6 +114,12 @@ def bad_row_error(bad: BadRow, number: int | None, block: Block) -> ProviderErro
     return ProviderError(f"{block.origin}, block {block.index}, {row}, column {bad.column!r}: {bad.reason}")
 
 
+def refused_row(row: int, names: Iterable[str], error: Exception) -> BadRow:
+    """The bad row for the error of a net on this row alone. The statement that failed stands for its column."""
+    statement = error.statement if isinstance(error, SeqflowError) else ""
+    return BadRow(row, statement or ", ".join(names), str(error).split("\n")[0])
+
+
 def keep_rows(num_rows: int, bad: Sequence[BadRow]) -> Array:
     """bool[num_rows]: the rows that are not bad."""
     keep = np.ones(num_rows, bool)
@@ -137,6 +144,11 @@ class BadRowHandler:
         self.count += rejected.count
         if self._file is not None:
             self._file.write(rejected)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether bad rows are written; else they are counted."""
+        return self._file is not None
 
     def check(self) -> None:
         """JobError where a committed piece is gone."""
@@ -230,6 +242,7 @@ class Quarantine:
         if self._writer is not None:
             self._writer.close()
             self._writer.rename(committed_path(self._writer.piece))
+            sync_folder(self._path.parent)
             self._pieces.append(self._writer.piece)
             self._writer = None
         return [piece.name for piece in self._pieces]

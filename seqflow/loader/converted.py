@@ -60,8 +60,10 @@ class Converted:
         return self.loader.stats()
 
 
-def converted(loader: Batches, library: str, *, pin_memory: bool, int64: bool | Collection[str]) -> Converted:
+def converted(
+    loader: Batches, library: str, *, pin_memory: bool, int64: bool | Collection[str], cu_seqlens: bool
+) -> Converted:
     """The batches of a loader as tensors of a library; OpError for one that there is nothing for."""
     if library != "torch":
         raise OpError(f"{type(loader).__name__}.to: library is {library!r}, expected 'torch'")
-    return Converted(loader, partial(to_tensors, pin_memory=pin_memory, int64=int64))
+    return Converted(loader, partial(to_tensors, pin_memory=pin_memory, int64=int64, cu_seqlens=cu_seqlens))

@@ -237,13 +237,19 @@ class Loader:
         self.epoch = self._start.epoch
 
     def to(
-        self, library: str, *, pin_memory: bool = False, int64: bool | Collection[str] = False
+        self,
+        library: str,
+        *,
+        pin_memory: bool = False,
+        int64: bool | Collection[str] = False,
+        cu_seqlens: bool = False,
     ) -> Converted:
         """The same batches as dicts of PyTorch tensors, which share their memory: `loader.to("torch")`.
 
-        `pin_memory` and `int64` are those of `seqflow.torch.to_tensors`. State, epoch and length are the loader's.
+        `pin_memory`, `int64` and `cu_seqlens` are those of `seqflow.torch.to_tensors`. State, epoch and length are
+        the loader's.
         """
-        return converted(self, library, pin_memory=pin_memory, int64=int64)
+        return converted(self, library, pin_memory=pin_memory, int64=int64, cu_seqlens=cu_seqlens)
 
     def empty_batch(self) -> Record | None:
         """A batch without rows, with the tensors that batches have.

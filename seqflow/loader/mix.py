@@ -108,10 +108,15 @@ class Mix:
         return self._stats
 
     def to(
-        self, library: str, *, pin_memory: bool = False, int64: bool | Collection[str] = False
+        self,
+        library: str,
+        *,
+        pin_memory: bool = False,
+        int64: bool | Collection[str] = False,
+        cu_seqlens: bool = False,
     ) -> Converted:
         """The same batches as dicts of PyTorch tensors; see `Loader.to`."""
-        return converted(self, library, pin_memory=pin_memory, int64=int64)
+        return converted(self, library, pin_memory=pin_memory, int64=int64, cu_seqlens=cu_seqlens)
 
     def take(self, n: int) -> list[Record]:
         """The first n batches of the coming epoch; the mix stays where it is."""

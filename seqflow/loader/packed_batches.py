@@ -67,16 +67,20 @@ class PackedBatches:
     def make(self, number: int, memory: BatchMemory | None = None) -> Record:
         return self._make(self._packed_rows(number), memory)
 
+    def part(self, number: int, chosen: Array) -> Record:
+        packed_rows = self._packed_rows(number)
+        of_piece = np.repeat(np.arange(len(packed_rows)), self.layout.pieces[packed_rows])
+        counts = np.bincount(of_piece[chosen], minlength=len(packed_rows))
+        return self._of_pieces(self._pieces(packed_rows).take(chosen), counts[counts > 0])
+
     def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
         return make_each(self, numbers, memories)
 
     def empty(self) -> Record:
         return self._make(self.order[:0])
 
-    def numbers(self, number: int, row: int | None = None) -> Array:
-        packed_rows = self._packed_rows(number)
-        pieces = self._pieces(packed_rows if row is None else packed_rows[row : row + 1])
-        return self.rows.numbers(pieces.rows)
+    def numbers(self, number: int) -> Array:
+        return self.rows.numbers(self._pieces(self._packed_rows(number)).rows)
 
     def _packed_rows(self, number: int) -> Array:
         return self.order[int(self.spans.starts[number]) : int(self.spans.stops[number])]
@@ -90,7 +94,10 @@ class PackedBatches:
         return Pieces(rows, starts, sizes)
 
     def _make(self, packed_rows: Array, memory: BatchMemory | None = None) -> Record:
-        pieces, counts = self._pieces(packed_rows), self.layout.pieces[packed_rows]
+        return self._of_pieces(self._pieces(packed_rows), self.layout.pieces[packed_rows], memory)
+
+    def _of_pieces(self, pieces: Pieces, counts: Array, memory: BatchMemory | None = None) -> Record:
+        """Packed rows of so many pieces each."""
         tensors = self._dense(pieces, counts, memory)
         tensors |= {"pieces": counts, "window": np.full(len(counts), self.window, np.int64)}
         parents: dict[str, str | None] = dict.fromkeys(tensors)

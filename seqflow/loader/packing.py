@@ -35,7 +35,7 @@ class Packed:
     [R, capacity]; and for the pieces in each row `pieces` (how many), `piece_lengths` and `sources` (the number of
     the row each piece comes from, counted over the window, before it is shuffled). `window`, [R], is the number of
     the window. Columns of one value a row come along, one entry a piece; so do columns that the loader pads. Any
-    other list column is an error. `seqflow.torch.cu_seqlens(batch)` has the offsets of all pieces.
+    other list column is an error. The offsets of all pieces come with `loader.to("torch", cu_seqlens=True)`.
     """
 
     capacity: int

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.errors import LodError, NetError, OpError, OpTypeError, ShapeError
+from seqflow.errors import LodError, NetError, OpError, OpMemoryError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.providers import Block
 from seqflow.record import Record, slice_rows
@@ -17,8 +17,8 @@ RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 
 ROW_ERRORS = (LodError, OpError, ShapeError)
 """Errors that the data of a row can cause."""
-NET_ERRORS: tuple[type[Exception], ...] = (NetError, OpTypeError)
-"""Errors of the net itself, whatever the rows."""
+NET_ERRORS: tuple[type[Exception], ...] = (NetError, OpTypeError, OpMemoryError)
+"""Errors of the net itself, or of the machine, whatever the rows."""
 _SHOWN = 4
 
 
@@ -62,23 +62,31 @@ def describe_rows(ranges: Sequence[RowRange], rows: Array) -> str:
     return "; ".join(found[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def first_failing_row(run: Callable[[Record], object], record: Record, error: Exception) -> int | None:
-    """The first row of a record that fails when run alone; None where no single row is the cause.
+def blames_rows(error: Exception) -> bool:
+    """Whether the data of a row may have caused the error."""
+    return isinstance(error, ROW_ERRORS) and not isinstance(error, NET_ERRORS)
 
-    The record is halved again and again, which costs no more than running it twice.
-    """
-    if (
-        isinstance(error, NET_ERRORS)
-        or not isinstance(error, ROW_ERRORS)
-        or _fails(run, slice_rows(record, 0, 0))
-    ):
+
+def first_failing_row(run: Callable[[Record], object], record: Record, error: Exception) -> int | None:
+    """The first row of a record that fails when run alone; None where no single row is the cause."""
+    if not blames_rows(error):
         return None
-    start, stop = 0, record.num_rows
+    return first_failing(lambda start, stop: _fails(run, slice_rows(record, start, stop)), record.num_rows)
+
+
+def first_failing(fails: Callable[[int, int], bool], count: int) -> int | None:
+    """The first of `count` rows, which fail together, that `fails(start, stop)` alone; None where none does.
+
+    The rows are halved again and again, which costs no more than running them twice.
+    """
+    if not count or fails(0, 0):
+        return None
+    start, stop = 0, count
     while stop - start > 1:
         middle = (start + stop) // 2
-        if _fails(run, slice_rows(record, start, middle)):
+        if fails(start, middle):
             stop = middle
-        elif _fails(run, slice_rows(record, middle, stop)):
+        elif fails(middle, stop):
             start = middle
         else:
             return None

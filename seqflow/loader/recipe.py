@@ -14,18 +14,12 @@ import numpy as np
 from seqflow import executor
 from seqflow.errors import OpError, ProviderError, SeqflowError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.bad_rows import Rejected, bad_row_error, keep_rows
+from seqflow.loader.bad_rows import Rejected, bad_row_error, keep_rows, refused_row
 from seqflow.loader.order import Shuffle, key_of, permutation
 from seqflow.loader.padding import Pad
 from seqflow.loader.planned_lengths import planned_lengths
 from seqflow.loader.plans import BatchPlan, WindowBatches
-from seqflow.loader.provenance import (
-    NET_ERRORS,
-    ROW_ERRORS,
-    RowNumbers,
-    RowRange,
-    first_failing_row,
-)
+from seqflow.loader.provenance import ROW_ERRORS, RowNumbers, RowRange, blames_rows, first_failing_row
 from seqflow.loader.transforms import Transform, apply, one_row_space
 from seqflow.loader.window_batches import NoBatches
 from seqflow.loader.window_rows import WindowRows
@@ -161,7 +155,7 @@ class Recipe:
         lengths = self.planned_lengths(records[0]) if records else None
         batches = self.plan(rows, lengths, window, epoch)
         ranges = tuple(one for _, one in filled)
-        rejected = tuple(self._rejected(batches.bad, ranges))
+        rejected = tuple(self.rejected(batches.bad, ranges))
         return OpenWindow(window, rows, batches, ranges, rejected, lengths, perf_counter() - started)
 
     def order(self, window: Window, rows: int, epoch: int) -> Array | None:
@@ -191,8 +185,8 @@ class Recipe:
         plan = self.batch
         return planned_lengths(record, plan.lengths, type(plan).__name__ if plan.needs_lengths else None)
 
-    def _rejected(self, bad: Sequence[BadRow], ranges: Sequence[RowRange]) -> Iterator[Rejected]:
-        """The rows of the source for those that batches cannot be planned with.
+    def rejected(self, bad: Sequence[BadRow], ranges: Sequence[RowRange]) -> Iterator[Rejected]:
+        """The rows of the source for those of a window that batches cannot be planned with, or `net` cannot take.
 
         They are read again, since what `prepare` made of them has other columns. Where it made new rows, there are
         nulls in their place.
@@ -261,7 +255,7 @@ class Recipe:
         try:
             prepared = one_row_space(run(record))
         except ROW_ERRORS as error:
-            if self.keeps_going and not isinstance(error, NET_ERRORS):
+            if self.keeps_going and blames_rows(error):
                 yield from self._prepare_halves(record, numbers, part, epoch, rejected, error)
                 return
             row = first_failing_row(run, record, error) if isinstance(self.prepare, Net) else None
@@ -282,8 +276,7 @@ class Recipe:
     ) -> Iterator[tuple[Record, RowNumbers | None]]:
         """Find the rows that `prepare` refuses by halving, and prepare the others."""
         if record.num_rows <= 1:
-            reason = str(error).split("\n")[0]
-            bad = BadRow(0, ", ".join(record), reason)
+            bad = refused_row(0, record, error)
             rejected.append(Rejected.of(to_arrow(record), [bad], numbers, part.block, in_prepare=1))
             return
         middle = record.num_rows // 2

@@ -45,19 +45,20 @@ class RowBatches:
         rows = list(spans) if self.pieces is None else [self.pieces.rows[span] for span in spans]
         return self.rows.take_all(rows, memories)
 
+    def part(self, number: int, chosen: Array) -> Record:
+        return self._take(int(self.spans.starts[number]) + chosen)
+
     def empty(self) -> Record:
         return self._take(slice(0, 0))
 
-    def numbers(self, number: int, row: int | None = None) -> Array:
+    def numbers(self, number: int) -> Array:
         chosen = self._span(number)
-        if row is not None:
-            chosen = slice(chosen.start + row, chosen.start + row + 1)
         return self.rows.numbers(chosen if self.pieces is None else self.pieces.rows[chosen])
 
     def _span(self, number: int) -> slice:
         return slice(int(self.spans.starts[number]), int(self.spans.stops[number]))
 
-    def _take(self, chosen: slice, memory: BatchMemory | None = None) -> Record:
+    def _take(self, chosen: slice | Array, memory: BatchMemory | None = None) -> Record:
         if self.pieces is None:
             return self.rows.take(chosen, memory)
         pieces = self.pieces.take(chosen)

@@ -12,14 +12,15 @@ from seqflow.loader.bad_rows import BadRowHandler
 from seqflow.loader.crossing import Crossing
 from seqflow.loader.dealing import Deal, Rotation
 from seqflow.loader.plans import BatchSize, WindowBatches
-from seqflow.loader.provenance import describe_rows, first_failing_row
+from seqflow.loader.provenance import blames_rows, describe_rows
 from seqflow.loader.reading import Spot, WindowReader
 from seqflow.loader.recipe import OpenWindow, Recipe
+from seqflow.loader.refused_rows import FailedBatch, RefusedRows
 from seqflow.loader.stats import Stats
 from seqflow.loader.streams import Place
 from seqflow.loader.workers import Task, Workers
 from seqflow.net import Net
-from seqflow.record import Record, slice_rows
+from seqflow.record import BadRow, Record, slice_rows
 from seqflow.record.batch_memory import BatchMemory
 
 _MOST_BATCHES = 8
@@ -50,6 +51,8 @@ class Made(NamedTuple):
     error: BaseException | None = None
     memory: BatchMemory | None = None
     """Where the batch lies, to be used again after it."""
+    refused: tuple[BadRow, ...] = ()
+    """The rows of the window that `net` cannot take, which are not in it."""
 
 
 class Waiting(Exception):
@@ -90,6 +93,7 @@ class Run:
         """Windows in use."""
         self._uncounted: dict[Spot, OpenWindow] = {}
         """Windows that are open, of which no batch was handed out yet."""
+        self._refused = RefusedRows(recipe, handler)
         self._seen: set[Spot] = set()
         self._first = True
         self._reuse = reuse
@@ -106,6 +110,7 @@ class Run:
             self._make_ahead(wait=True)
             if not self._ahead:
                 self.count_windows()
+                self._count_refused()
                 return
             started = perf_counter()
             task = self._ahead.popleft()
@@ -117,9 +122,10 @@ class Run:
                 made = chunk.pop()
                 if made.error is not None:
                     raise made.error
-                batch = self._finish(made)
+                made = self._finish(made)
                 self._hand_out(made)
-                memory = made.memory
+                batch, memory = made.batch, made.memory
+                assert batch is not None
                 del made
                 yield batch
                 del batch  # the consumer may drop it before the next one is made
@@ -128,12 +134,11 @@ class Run:
                 self._workers.check_process()
                 self._make_ahead(wait=False)
 
-    def _finish(self, made: Made) -> Record:
+    def _finish(self, made: Made) -> Made:
         """The batch that is handed out: users' functions run in their own thread."""
-        assert made.batch is not None
         if self.recipe.net is None or isinstance(self.recipe.net, Net):
-            return made.batch
-        return self._run_net(made.turn, made.batch)
+            return made
+        return self._run_net(made)
 
     def _hand_out(self, made: Made) -> None:
         turn, stats = made.turn, self._stats
@@ -143,6 +148,8 @@ class Run:
         if self._uncounted:
             self.count_windows(turn.place)
         self._release(turn.place.stream, turn.place.position)
+        if made.refused or self._refused:
+            self._keep_refused(made)
         self.next_round = turn.batch + self._to_next_round
         self._handed_out(self, turn)
 
@@ -308,6 +315,19 @@ class Run:
         stats.seconds_planning += opened.seconds_planning
         stats.bad_rows = self._handler.count
 
+    def _keep_refused(self, made: Made) -> None:
+        """The rows that `net` has refused wait for the last batch of their window."""
+        place = made.turn.place
+        spot = place.stream, place.position
+        self._refused.add(spot, made.turn.windows[0].ranges, made.refused)
+        is_last = self.rotation.streams[place.stream].is_last(place)
+        self._count_refused(None if is_last or self._numbers is not None else spot)
+
+    def _count_refused(self, but: Spot | None = None) -> None:
+        """The rows that `net` has refused are bad rows, those of the window at a spot later: it has more batches."""
+        self._stats.rows -= self._refused.report(but)
+        self._stats.bad_rows = self._handler.count
+
     def _make_all(self, turns: list[Turn]) -> list[Made]:
         """The batches, up to the first error."""
         started = perf_counter()
@@ -320,12 +340,13 @@ class Run:
                     batch = turn.batches.make(turn.number, memory)
                 if turn.empty:
                     batch = slice_rows(batch, 0, 0)
+                one = Made(turn, batch, None, memory)
                 if isinstance(self.recipe.net, Net):
-                    batch = self._run_net(turn, batch)
+                    one = self._run_net(one)
             except BaseException as error:
                 made.append(Made(turn, None, error))
                 break
-            made.append(Made(turn, batch, None, memory))
+            made.append(one)
         self._stats.add_making(perf_counter() - started)
         return made
 
@@ -350,20 +371,36 @@ class Run:
         except IndexError:
             return BatchMemory()
 
-    def _run_net(self, turn: Turn, batch: Record) -> Record:
-        """The result of `net` on a batch; an error gets a note with the place of the batch's rows."""
-        window = turn.windows[0].window.number
-        run = self.recipe.net_of(window, turn.place.number, self.epoch)
+    def _run_net(self, made: Made) -> Made:
+        """The result of `net` on a batch, without the rows that it cannot take where bad rows are left out.
+
+        An error gets a note with the place of the row that causes it, or else of the batch.
+        """
+        assert made.batch is not None
+        turn = made.turn
+        net = self.recipe.net_of(turn.windows[0].window.number, turn.place.number, self.epoch)
         try:
-            return run(batch)
+            return made._replace(batch=net(made.batch))
         except Exception as error:
-            is_net = isinstance(self.recipe.net, Net)
-            row = first_failing_row(run, batch, error) if is_net else None
-            what = "in a batch of" if row is None else "at"
-            error.add_note(f"{what} {self._describe(turn, row)}")
+            count = 0 if turn.empty else len(turn.batches.numbers(turn.number))
+            failed = FailedBatch(net, turn.batches, turn.number, count)
+            searched, row = False, None
+            if blames_rows(error) and self.recipe.keeps_going:
+                accepted = failed.accepted(error, turn.windows[0].lengths)
+                if accepted is not None:
+                    size, batch, refused = accepted
+                    return made._replace(turn=turn._replace(size=size), batch=batch, refused=refused)
+                searched = True
+            elif blames_rows(error) and isinstance(self.recipe.net, Net):
+                searched, row = True, failed.first_failing()
+            error.add_note(self._place_of(turn, row, searched=searched))
             raise
 
-    def _describe(self, turn: Turn, row: int | None) -> str:
-        """The place of a batch, or of one row of it, as text."""
+    def _place_of(self, turn: Turn, row: int | None, *, searched: bool) -> str:
+        """The place of a batch, or of one of the rows that it is made of, as text."""
         ranges = [one for window in turn.windows for one in window.ranges]
-        return describe_rows(ranges, turn.batches.numbers(turn.number, row))
+        numbers = turn.batches.numbers(turn.number)
+        if row is not None:
+            return f"at {describe_rows(ranges, numbers[row : row + 1])}"
+        place = f"in a batch of {describe_rows(ranges, numbers)}"
+        return f"{place}: no row of it is the cause alone" if searched else place

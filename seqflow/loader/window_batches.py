@@ -60,8 +60,12 @@ class WindowBatches(Protocol):
         """A batch without rows, with the tensors that all batches have."""
         ...
 
-    def numbers(self, number: int, row: int | None = None) -> Array:
-        """The rows that a batch, or one of its rows, is made of: their numbers over the window's records in turn."""
+    def numbers(self, number: int) -> Array:
+        """The rows that a batch, or its pieces, are made of: their numbers over the window's records."""
+        ...
+
+    def part(self, number: int, chosen: Array) -> Record:
+        """A batch made of some of these rows or pieces alone, by their places in `numbers`, in increasing order."""
         ...
 
 
@@ -162,5 +166,8 @@ class NoBatches:
     def empty(self) -> Record:
         raise IndexError("a window without records has no tensors")
 
-    def numbers(self, number: int, row: int | None = None) -> Array:
+    def numbers(self, number: int) -> Array:
+        raise IndexError(number)
+
+    def part(self, number: int, chosen: Array) -> Record:
         raise IndexError(number)

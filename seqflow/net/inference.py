@@ -187,7 +187,7 @@ class _Inference:
                 values |= more
             return inferred
         except SeqflowError as error:
-            error.add_note(step.note({name: shown(spec) for name, spec in specs.items()}))
+            step.name_in(error, {name: shown(spec) for name, spec in specs.items()})
             raise
 
     def with_equal_values(self, tensor: str, spec: TensorSpec, guards: Guards) -> TensorSpec:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from seqflow.errors import SeqflowError
 from seqflow.net.syntax import Call, Constant, Formula, Listed, Reference, Statement, references
 from seqflow.registry import OpDef
 
@@ -51,10 +52,12 @@ class Step:
     def line(self) -> int:
         return self.value.place.line
 
-    def note(self, given: Mapping[str, str]) -> str:
-        """The note for an exception of this step: the statement, and the inputs."""
+    def name_in(self, error: Exception, given: Mapping[str, str]) -> None:
+        """Give an exception of this step a note: the statement, and the inputs."""
         inputs = ", ".join(f"{name} {what}" for name, what in given.items())
-        return f"in the net, line {self.line}: {self.statement}\n  given {inputs}"
+        error.add_note(f"in the net, line {self.line}: {self.statement}\n  given {inputs}")
+        if isinstance(error, SeqflowError):
+            error.statement = str(self.statement)
 
 
 def compute(step: Step, tensors: Mapping[str, Any]) -> list[Any]:
@@ -77,7 +80,7 @@ def compute(step: Step, tensors: Mapping[str, Any]) -> list[Any]:
         else:
             result = step.op.call(**inputs, **attributes)
     except Exception as error:
-        error.add_note(step.note({name: shown(value) for name, value in inputs.items()}))
+        step.name_in(error, {name: shown(value) for name, value in inputs.items()})
         raise
     if not step.results:
         return []

@@ -2,6 +2,7 @@
 
 from seqflow.output.encodings import choose_encodings
 from seqflow.output.folder import OutputFile
-from seqflow.output.writer import MAX_THREADS, OutputWriter, Sizes, open_output
+from seqflow.output.sizes import Sizes
+from seqflow.output.writer import MAX_THREADS, OutputWriter, open_output
 
 __all__ = ["MAX_THREADS", "OutputWriter", "OutputFile", "Sizes", "choose_encodings", "open_output"]

@@ -12,23 +12,30 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from seqflow.errors import JobError
 from seqflow.output import unfinished
+from seqflow.output.durable import sync_file, sync_folder
 from seqflow.output.encodings import choose_encodings
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 Kind = Literal["parquet", "arrow"]
+FileKind = Kind | Literal["run"]
+"""A run is an Arrow stream, whose batches are read one by one."""
 Compression = Literal["none", "snappy", "gzip", "brotli", "lz4", "zstd"]
 
 KIND_OF_SUFFIX: Mapping[str, Kind] = {".parquet": "parquet", ".arrow": "arrow"}
 _ARROW_CODECS = ("none", "lz4", "zstd")
 
 
+RUN_BATCH_BYTES = 512 << 10
+"""Arrow bytes of a batch in a run, about."""
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """The kind and the compression of files."""
 
-    kind: Kind
+    kind: FileKind
     compression: Compression | None = None
 
     def __post_init__(self) -> None:
@@ -62,12 +69,17 @@ class FileWriter:
                 self._writer = _open_writer(self.temporary, table, self._form)
             if not table.num_rows:
                 return  # a file of its schema alone
-            self._writer.write_table(table, table.num_rows)
+            self._writer.write_table(table, self._group_rows(table))
         except OSError as error:
             raise _naming(error, self.path) from error
         self.num_rows += table.num_rows
         self.groups.append(group)
         self.arrow_bytes += table.nbytes
+
+    def _group_rows(self, table: pa.Table) -> int:
+        if self._form.kind != "run":
+            return int(table.num_rows)
+        return max(1, int(table.num_rows * RUN_BATCH_BYTES / max(1, table.nbytes)))
 
     def close(self) -> int:
         """Finish the file; its size in bytes. May be called again."""
@@ -80,8 +92,15 @@ class FileWriter:
             raise _naming(error, self.path) from error
 
     def rename(self, name: Path) -> None:
-        """Give the finished file a name, in place of what has it."""
-        self.temporary.replace(name)
+        """Give the finished file a name, in place of what has it: its content is on the disk before.
+
+        The name itself is when its folder is synchronised.
+        """
+        try:
+            sync_file(self.temporary)
+            self.temporary.replace(name)
+        except OSError as error:
+            raise _naming(error, self.path) from error
         unfinished.discard(self.temporary)
 
     def discard(self) -> None:
@@ -101,12 +120,14 @@ def temporary_path(path: Path) -> Path:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a small file, which has its old content or all of the new one at any moment."""
+    """Write a small file, which has its old content or all of the new one at any moment, power failures included."""
     temporary = temporary_path(path)
     unfinished.add(temporary)
     try:
         temporary.write_text(text, encoding="utf-8")
+        sync_file(temporary)
         temporary.replace(path)
+        sync_folder(path.parent)
     except OSError as error:
         temporary.unlink(missing_ok=True)
         raise _naming(error, path) from error
@@ -125,9 +146,10 @@ def remove_temporaries(folder: Path, name: str) -> None:
 def _open_writer(path: Path, table: pa.Table, form: Format) -> Any:
     import pyarrow as pa
 
-    if form.kind == "arrow":
+    if form.kind in ("arrow", "run"):
         codec = None if form.compression in (None, "none") else form.compression
-        return pa.ipc.new_file(path, table.schema, options=pa.ipc.IpcWriteOptions(compression=codec))
+        new = pa.ipc.new_file if form.kind == "arrow" else pa.ipc.new_stream
+        return new(path, table.schema, options=pa.ipc.IpcWriteOptions(compression=codec))
     from pyarrow import parquet
 
     encodings = choose_encodings(table)

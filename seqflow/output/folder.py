@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from seqflow.errors import JobError
 from seqflow.output import unfinished
-from seqflow.output.files import Format, Kind, remove_temporaries, write_text
+from seqflow.output.durable import sync_folder
+from seqflow.output.files import FileKind, Format, remove_temporaries, write_text
 from seqflow.output.lock import Lock
 from seqflow.output.pieces import committed_path, join, piece_path, remove_committed
 from seqflow.version import __version__
 
 MANIFEST, PROGRESS = "_manifest.json", ".progress.json"
+_NAME = re.compile(r"(?:[^/]+=[^/]*/)*(?!\.\.?$)[^/]+")
+"""The name of a part, in folders of partitions or in none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +33,9 @@ class OutputFile:
     groups: tuple[int, ...]
     """The numbers of its row groups in the order of the whole output."""
 
-    def to_json(self) -> dict[str, Any]:
-        groups = list(self.groups)
-        return {"name": self.path.name, "rows": self.num_rows, "bytes": self.nbytes, "row_groups": groups}
+    def to_json(self, folder: Path) -> dict[str, Any]:
+        name, groups = self.path.relative_to(folder).as_posix(), list(self.groups)
+        return {"name": name, "rows": self.num_rows, "bytes": self.nbytes, "row_groups": groups}
 
     @classmethod
     def from_json(cls, folder: Path, entry: Mapping[str, Any]) -> OutputFile:
@@ -46,6 +49,9 @@ class Target:
     Until the end of a run its finished parts have hidden names, and a hidden progress file names them; then
     they get their own names, those of an earlier run are removed, and the manifest is written. It is removed
     first, so a folder with a manifest is complete. From `prepare` to `leave` no other run may write there.
+
+    Each of these steps is on the disk before the next. Parts may be in folders of the folder (`lang=python/`), from
+    when they get their own names.
     """
 
     path: Path
@@ -55,7 +61,7 @@ class Target:
     _lock: Lock | None = None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> FileKind:
         return self.form.kind
 
     @property
@@ -116,6 +122,14 @@ class Target:
         """Where part `number` will be; of a single file it is a piece."""
         return piece_path(self.path, number) if self.is_file else self.path / f"part-{number:05}.{self.kind}"
 
+    def run(self, number: int) -> Path:
+        """Sorted run `number`, of which parts are made at the end."""
+        return (
+            self.path.with_name(f"{self.path.name}.run-{number:05}")
+            if self.is_file
+            else self.path / f"run-{number:05}"
+        )
+
     def keep_committed(self, parts: Sequence[OutputFile]) -> None:
         """Remove all committed parts but these: of a killed run that had not noted them, or is not continued."""
         remove_committed(self.folder, self._part_names, {part.path.name for part in parts})
@@ -131,20 +145,46 @@ class Target:
         """Give the parts of a progress file that is sealed their final names. Each step may have been done before."""
         parts = [OutputFile.from_json(self.folder, entry) for entry in content["files"]]
         self.manifest.unlink(missing_ok=True)
+        sync_folder(self.folder)
         if self.is_file:
             join([part.path for part in parts], self.path, self.form)
             rows, groups = sum(part.num_rows for part in parts), sum(len(part.groups) for part in parts)
             parts = [OutputFile(self.path, rows, self.path.stat().st_size, tuple(range(groups)))]
-        for part in () if self.is_file else parts:
-            committed = committed_path(part.path)
-            if committed.exists():
-                committed.replace(part.path)
-        for name in set(content["stale"]) - {part.path.name for part in parts}:
-            (self.folder / name).unlink(missing_ok=True)
+        else:
+            self._give_names(parts)
+        self._remove_parts(set(content["stale"]) - {self._name(part) for part in parts})
         if not self.is_file or "job" in content:
             self._write_manifest(parts, content)
         self.progress.unlink(missing_ok=True)
         return parts
+
+    def _give_names(self, parts: Sequence[OutputFile]) -> None:
+        """Put committed parts where they belong."""
+        for part in parts:
+            committed = committed_path(self.folder / part.path.name)
+            if committed.exists():
+                part.path.parent.mkdir(parents=True, exist_ok=True)
+                committed.replace(part.path)
+        for folder in {self.folder, *(above for part in parts for above in self._folders_of(part.path))}:
+            sync_folder(folder)
+
+    def _remove_parts(self, names: Collection[str]) -> None:
+        """Remove parts that have their own names, and the folders of the folder that are empty then."""
+        for name in names:
+            path = self.folder / name
+            path.unlink(missing_ok=True)
+            for folder in self._folders_of(path):
+                try:
+                    folder.rmdir()
+                except OSError:  # others are in it, or it is gone
+                    break
+
+    def _folders_of(self, part: Path) -> list[Path]:
+        """The folders between a part and the folder of the output, innermost first."""
+        return [above for above in part.parents if self.folder in above.parents]
+
+    def _name(self, part: OutputFile) -> str:
+        return part.path.relative_to(self.folder).as_posix()
 
     def abandon(self) -> None:
         """Remove what an unfinished run has committed, and the parts to which it has given their names."""
@@ -152,8 +192,7 @@ class Target:
         content = read_record(self.progress)
         if content is not None and content["sealed"] and not self.is_file:
             self.manifest.unlink(missing_ok=True)
-            for name in {*content["stale"], *(entry["name"] for entry in content["files"])}:
-                (self.folder / name).unlink(missing_ok=True)
+            self._remove_parts({*content["stale"], *(entry["name"] for entry in content["files"])})
         self.progress.unlink(missing_ok=True)
 
     def stale_parts(self) -> list[str]:
@@ -162,7 +201,8 @@ class Target:
 
     @property
     def _part_names(self) -> str:
-        return rf"{re.escape(self.path.name)}\.part-\d+" if self.is_file else r"part-\d+\.\w+"
+        own = re.escape(self.path.name)
+        return rf"{own}\.(?:part|run)-\d+(?:-\d+)?" if self.is_file else r"part-\d+\.\w+|run-\d+(?:-\d+)?"
 
     def _locked(self) -> Lock:
         lock = Lock(self.folder / (f".{self.path.name}.lock" if self.is_file else ".lock"), self.path)
@@ -185,8 +225,12 @@ class Target:
     def _check_foreign(self) -> None:
         """JobError where the folder holds data files that neither a manifest nor a progress file of ours names."""
         named = _names_in(self.manifest) | _names_in(self.progress)
-        found = [path.name for path in self.path.iterdir() if path.suffix in (".parquet", ".arrow")]
-        foreign = sorted(name for name in found if name not in named and name[0] != ".")
+        found = [
+            path.relative_to(self.path).as_posix()
+            for path in (*self.path.iterdir(), *self.path.glob("*=*/**/*"))
+            if path.suffix in (".parquet", ".arrow") and path.name[0] != "."
+        ]
+        foreign = sorted(set(found) - named)
         if foreign:
             raise JobError(
                 f"output: the folder {str(self.path)!r} holds {foreign[0]!r}, which no {MANIFEST} names\n"
@@ -198,7 +242,7 @@ class Target:
             "seqflow": __version__,
             "rows": sum(file.num_rows for file in files),
             "columns": content["columns"],
-            "files": [file.to_json() for file in files],
+            "files": [file.to_json(self.folder) for file in files],
             **{key: content[key] for key in ("counts", "job") if key in content},
         }
         write_text(self.manifest, json.dumps(manifest, indent=2) + "\n")
@@ -211,7 +255,7 @@ def read_record(path: Path) -> dict[str, Any] | None:
         for entry in content["files"]:
             OutputFile.from_json(path, entry)
         names = [*(entry["name"] for entry in content["files"]), *content.get("stale", ())]
-        return content if all(Path(name).name == name for name in names) else None
+        return content if all(_NAME.fullmatch(name) for name in names) else None
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 

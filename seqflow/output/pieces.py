@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seqflow.errors import JobError
-from seqflow.output.files import FileWriter, Format, Kind
+from seqflow.output.durable import sync_folder
+from seqflow.output.files import FileKind, FileWriter, Format
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,12 +48,14 @@ def join(pieces: Sequence[Path], path: Path, form: Format) -> None:
     """Make a file of its committed pieces, and remove them. Where that was done before, nothing happens.
 
     The first piece is removed when the file has its name, and before the others: where it is missing, the file is
-    complete.
+    complete. Each of these steps is on the disk before the next.
     """
+    if not pieces:
+        return
     committed = [committed_path(piece) for piece in pieces]
     if len(committed) == 1 and committed[0].exists():
         committed[0].replace(path)
-    elif committed and committed[0].exists():
+    elif committed[0].exists():
         check_committed(pieces)
         writer = FileWriter(path, form)
         try:
@@ -62,11 +65,13 @@ def join(pieces: Sequence[Path], path: Path, form: Format) -> None:
             writer.rename(path)
         finally:
             writer.discard()
-    for piece in committed:
-        piece.unlink(missing_ok=True)
+    for some in (committed[:1], committed[1:]):
+        sync_folder(path.parent)
+        for piece in some:
+            piece.unlink(missing_ok=True)
 
 
-def schema_of(path: Path, kind: Kind) -> pa.Schema:
+def schema_of(path: Path, kind: FileKind) -> pa.Schema:
     """The schema of a file, whatever its name."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -74,7 +79,7 @@ def schema_of(path: Path, kind: Kind) -> pa.Schema:
     if kind == "parquet":
         return parquet.read_schema(path)
     with pa.OSFile(str(path)) as file:
-        return pa.ipc.open_file(file).schema
+        return (pa.ipc.open_stream if kind == "run" else pa.ipc.open_file)(file).schema
 
 
 def _groups(pieces: Sequence[Path], form: Format) -> Iterator[pa.Table]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from seqflow.errors import JobError, ProviderError, nearest
+from seqflow.output.arranging import UNARRANGED, Arrangement, arrange
+from seqflow.output.durable import sync_folder
 from seqflow.output.files import KIND_OF_SUFFIX, Compression, FileWriter, Format, Kind
 from seqflow.output.folder import OutputFile, Target, read_record
 from seqflow.output.pieces import check_committed, committed_path, schema_of
+from seqflow.output.runs import RUN, RUN_BYTES, write_run
+from seqflow.output.sizes import DEFAULT_SIZES, Sizes
 from seqflow.record import Record, to_arrow
 
 if TYPE_CHECKING:
@@ -26,18 +30,6 @@ MAX_THREADS = 256
 """Threads that write; each has a file open."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """How large row groups and files become, about."""
-
-    row_group_bytes: int = 16 << 20
-    """Arrow bytes of a row group."""
-    part_bytes: int = 512 << 20
-    """Arrow bytes of a part from which on it is closed."""
-    rows_per_file: int | None = None
-    """Rows of a part from which on it is closed."""
-
-
 class OutputWriter:
     """A context manager that writes batches; `finish` gives the files their final names.
 
@@ -46,6 +38,8 @@ class OutputWriter:
     removes what was not committed. Where no batch has rows, one empty file is written. Small batches are gathered
     to row groups, large ones are cut. With `threads` above 1, each thread writes a part file of its own, and row
     groups go to them in turn; the manifest has the numbers of the row groups in each part.
+
+    With an `arrangement` what is committed are sorted runs, which `install` merges to the parts of the output.
     """
 
     def __init__(
@@ -53,11 +47,14 @@ class OutputWriter:
         target: Target | None,
         columns: Sequence[str] | None = None,
         threads: int = 1,
-        sizes: Sizes = Sizes(),
+        sizes: Sizes = DEFAULT_SIZES,
+        arrangement: Arrangement = UNARRANGED,
     ) -> None:
         self.target = target
         self._columns = columns
+        self.arrangement = arrangement
         self._sizes = sizes
+        self._group_bytes = RUN_BYTES if arrangement else sizes.row_group_bytes
         self._threads = [
             ThreadPoolExecutor(1, thread_name_prefix="seqflow-write") for _ in range(threads if target else 0)
         ]
@@ -91,12 +88,14 @@ class OutputWriter:
         self._num_groups = sum(len(part.groups) for part in self._parts)
         check_committed([part.path for part in self._parts])
         self.target.keep_committed(self._parts)
-        self._earlier_schema = schema_of(committed_path(self._parts[0].path), self.target.kind)
+        kind = RUN.kind if self.arrangement else self.target.kind
+        self._earlier_schema = schema_of(committed_path(self._parts[0].path), kind)
         self._names = record["columns"]
 
     def found(self, record: Mapping[str, Any]) -> list[OutputFile]:
-        """The files of a complete output, by its manifest."""
+        """The files of a complete output, by its manifest; what a killed run has left beside them is removed."""
         assert self.target is not None
+        self.target.keep_committed(())
         return [OutputFile.from_json(self.target.folder, entry) for entry in record["files"]]
 
     @property
@@ -110,20 +109,26 @@ class OutputWriter:
         if self.target is not None:
             self.target.abandon()
 
-    def check(self, columns: Sequence[str] | None) -> None:
-        """JobError where batches with these columns (None: not known) could not be written. Writes nothing."""
+    def check(self, schema: pa.Schema | None) -> None:
+        """JobError where batches of this schema (None: not known) could not be written. Writes nothing."""
         if self.target is not None:
             self.target.check()
-            if columns is not None:
-                self._check_columns(columns)
+            if schema is not None:
+                self._chosen(schema)
 
-    def _check_columns(self, names: Sequence[str]) -> None:
-        missing = next((name for name in self._columns or () if name not in names), None)
+    def _chosen(self, schema: pa.Schema) -> list[str]:
+        """The columns that are written of batches of this schema."""
+        import pyarrow as pa
+
+        names = schema.names if self._columns is None else list(self._columns)
+        missing = next((name for name in names if name not in schema.names), None)
         if missing is not None:
             raise JobError(
-                f"output: the batches have no column {missing!r}{nearest(missing, names)}\n"
-                f"  they have {', '.join(names)}"
+                f"output: the batches have no column {missing!r}{nearest(missing, schema.names)}\n"
+                f"  they have {', '.join(schema.names)}"
             )
+        self.arrangement.check(pa.schema([schema.field(name) for name in names]))
+        return names
 
     def write(self, record: Record) -> None:
         """Add one batch. Errors of earlier batches are raised here, too; an OSError names the file."""
@@ -134,8 +139,7 @@ class OutputWriter:
         batch = self._fitting(to_arrow(record))
         if not batch.num_rows:
             return
-        group_bytes = self._sizes.row_group_bytes
-        groups = max(1, round(batch.nbytes / group_bytes))
+        groups = max(1, round(batch.nbytes / self._group_bytes))
         rows = -(-batch.num_rows // groups)
         for start in range(0, batch.num_rows, rows):
             piece = batch.slice(start, rows)
@@ -143,16 +147,13 @@ class OutputWriter:
             self._gathered_bytes += piece.nbytes
             self._rows += piece.num_rows
             self._bytes += piece.nbytes
-            if self._gathered_bytes >= group_bytes * 2 // 3:
+            if self._gathered_bytes >= self._group_bytes * 2 // 3:
                 self._write_group()
 
     @property
     def is_full(self) -> bool:
         """Whether the open parts are as large as parts should be."""
-        rows, count = self._sizes.rows_per_file, len(self._threads)
-        return count > 0 and (
-            self._bytes >= self._sizes.part_bytes * count or (rows is not None and self._rows >= rows * count)
-        )
+        return bool(self._threads) and self._sizes.are_reached(self._rows, self._bytes, len(self._threads))
 
     def commit(self, note: Mapping[str, Any]) -> None:
         """Finish the open parts, and note them together with `note`."""
@@ -180,7 +181,20 @@ class OutputWriter:
             return []
         record = read_record(self.target.progress)
         assert record is not None
+        if record["are_runs"]:
+            record = self._arrange(self.target, record)
+        self.target.keep_committed([OutputFile.from_json(self.target.folder, one) for one in record["files"]])
         return self.target.install(record)
+
+    def _arrange(self, target: Target, record: dict[str, Any]) -> dict[str, Any]:
+        """The record of a sealed output whose runs have become parts."""
+        runs = [OutputFile.from_json(target.folder, entry) for entry in record["files"]]
+        check_committed([run.path for run in runs])
+        parts = arrange(runs, target, self.arrangement, self._sizes)
+        files = [part.to_json(target.folder) for part in parts]
+        record = {**record, "files": files, "are_runs": False}
+        target.save_progress(record)
+        return record
 
     def finish(self) -> list[OutputFile]:
         """Write the remaining rows and give all files their final names."""
@@ -198,7 +212,9 @@ class OutputWriter:
             self.target.leave()
 
     def _record(self) -> dict[str, Any]:
-        return {"columns": self._names, "files": [part.to_json() for part in self._parts]}
+        assert self.target is not None
+        files = [part.to_json(self.target.folder) for part in self._parts]
+        return {"columns": self._names, "files": files, "are_runs": bool(self.arrangement)}
 
     def _commit(self) -> None:
         assert self.target is not None
@@ -211,14 +227,14 @@ class OutputWriter:
             self._parts.append(OutputFile(writer.piece, writer.num_rows, size, tuple(writer.groups)))
         for writer in self._open:
             writer.rename(committed_path(writer.piece))
+        sync_folder(self.target.folder)
         self._open = []
         self._groups_open = self._rows = self._bytes = 0
 
     def _fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The requested columns of the batch; JobError unless their types are those of the batches before."""
-        if self._columns is not None:
-            self._check_columns(batch.schema.names)
-            batch = batch.select(list(self._columns))
+        if self._schema is None or self._columns is not None:
+            batch = batch.select(self._chosen(batch.schema))
         expected = self._schema or self._earlier_schema
         if expected is not None and batch.schema != expected:
             raise JobError(_schema_change(expected, batch.schema))
@@ -232,16 +248,26 @@ class OutputWriter:
         group = pa.Table.from_batches(self._gathered, self._schema)
         size = self._gathered_bytes
         self._gathered, self._gathered_bytes = [], 0
-        while self._pending and (self._pending_bytes + size > PENDING_BYTES or self._pending[0][0].done()):
+        most = max(PENDING_BYTES, self._group_bytes * len(self._threads) if self.arrangement else 0)
+        while self._pending and (self._pending_bytes + size > most or self._pending[0][0].done()):
             self._await_oldest()
         turn = self._groups_open % len(self._threads)
-        if turn == len(self._open):
-            self._open.append(self._new_file(len(self._parts) + turn))
-        task = self._threads[turn].submit(self._open[turn].write, group, self._num_groups)
+        task = self._threads[turn].submit(self._writing(turn), group, self._num_groups)
         self._pending.append((task, size))
         self._pending_bytes += size
         self._num_groups += 1
         self._groups_open += 1
+
+    def _writing(self, turn: int) -> Callable[[pa.Table, int], None]:
+        """What writes a row group, in a thread: to the thread's file, or sorted as a run of its own."""
+        assert self.target is not None
+        if self.arrangement:
+            run = FileWriter(self.target.path, RUN, self.target.run(self._num_groups))
+            self._open.append(run)
+            return partial(write_run, run, self.arrangement.keys)
+        if turn == len(self._open):
+            self._open.append(self._new_file(len(self._parts) + turn))
+        return self._open[turn].write
 
     def _new_file(self, number: int) -> FileWriter:
         assert self.target is not None
@@ -260,11 +286,15 @@ def open_output(
     columns: Sequence[str] | None = None,
     compression: Compression | None = None,
     threads: int = 1,
-    sizes: Sizes = Sizes(),
+    sizes: Sizes = DEFAULT_SIZES,
+    sort_by: Sequence[str] | str | None = None,
+    partition_by: Sequence[str] | str | None = None,
 ) -> OutputWriter:
     """A writer for `path`: a folder of part files, or one file when the path ends in .parquet or .arrow.
 
-    Where `kind` is None, the suffix decides, and a folder gets Parquet files; "none" drops the batches.
+    Where `kind` is None, the suffix decides, and a folder gets Parquet files; "none" drops the batches. The rows are
+    sorted by `sort_by`, over all files; a column with a leading "-" counts down. `partition_by` puts them into
+    folders by the values of columns, which the files don't have any more.
     JobError where the settings contradict each other.
     """
     if kind == "none":
@@ -281,8 +311,13 @@ def open_output(
         raise JobError(f"output: kind is {kind!r}, but the path {str(path)!r} ends in {path.suffix!r}")
     if is_file and threads > 1:
         raise JobError(f"output: threads is {threads}, but one file is written by one thread; give a folder")
+    if is_file and partition_by:
+        raise JobError(
+            f"output: partition_by makes folders, but the path {str(path)!r} is one file; give a folder"
+        )
     form = Format(kind or of_suffix or "parquet", compression)
-    return OutputWriter(Target(path, form, is_file), columns, threads, sizes)
+    arrangement = Arrangement.of(sort_by, partition_by)
+    return OutputWriter(Target(path, form, is_file), columns, threads, sizes, arrangement)
 
 
 def _check_path(path: str) -> None:

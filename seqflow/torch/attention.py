@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqflow.errors import OpTypeError
-from seqflow.torch.tensors import to_array
+from seqflow.torch.arrays import to_array
 
 
 class CuSeqlens(NamedTuple):

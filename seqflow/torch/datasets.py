@@ -10,7 +10,7 @@ from seqflow.errors import OpError
 from seqflow.torch.tensors import to_tensors
 
 
-def iterable(loader: Any, *, int64: bool | tuple[str, ...] = False) -> Any:
+def iterable(loader: Any, *, int64: bool | tuple[str, ...] = False, cu_seqlens: bool = False) -> Any:
     """An IterableDataset of a loader's batches, as dicts of tensors.
 
         dataset = seqflow.torch.iterable(sf.Loader("docs/*.parquet", shuffle=True, batch=sf.Rows(64)))
@@ -19,10 +19,11 @@ def iterable(loader: Any, *, int64: bool | tuple[str, ...] = False) -> Any:
     Whatever the number of workers, the DataLoader gives the loader's sequence of batches: worker w of n makes
     batches w, w + n, … of its rank. Its own `batch_size` has to be None. Call `set_epoch(n)` on the dataset before
     each pass, as with a DistributedSampler: workers that end take their loader's epoch with them. With torchdata's
-    StatefulDataLoader a state is exact to the batch; it needs the same number of workers. `int64` is that of
-    `to_tensors`. Threads alone are faster where the loader's nets are native: prefer `loader.to("torch")`.
+    StatefulDataLoader a state is exact to the batch; it needs the same number of workers. `int64` and `cu_seqlens`
+    are those of `to_tensors`. Threads alone are faster where the loader's nets are native: prefer
+    `loader.to("torch")`.
     """
-    return _dataset_class()(loader, int64)
+    return _dataset_class()(loader, {"int64": int64, "cu_seqlens": cu_seqlens})
 
 
 _classes: list[Any] = []
@@ -37,13 +38,13 @@ def _dataset_class() -> Any:
     class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
         """The batches of a loader."""
 
-        def __init__(self, loader: Any, int64: bool | tuple[str, ...]) -> None:
+        def __init__(self, loader: Any, options: Mapping[str, Any]) -> None:
             self.loader = loader
-            self.int64 = int64
+            self.options = options
             self._state: Mapping[str, Any] | None = None
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return _remade, (self.loader, self.int64, self._state)
+            return _remade, (self.loader, self.options, self._state)
 
         def set_epoch(self, epoch: int) -> None:
             self.loader.set_epoch(epoch)
@@ -62,7 +63,7 @@ def _dataset_class() -> Any:
                 loader.load_state_dict(self._state["loader"])
                 self._state = None
             for batch in loader:
-                yield to_tensors(batch, int64=self.int64)
+                yield to_tensors(batch, **self.options)
 
         def state_dict(self) -> Mapping[str, Any]:
             workers = self._share()
@@ -83,7 +84,7 @@ def _dataset_class() -> Any:
     return LoaderDataset
 
 
-def _remade(loader: Any, int64: bool | tuple[str, ...], state: Mapping[str, Any] | None) -> Any:
-    dataset = iterable(loader, int64=int64)
+def _remade(loader: Any, options: Mapping[str, Any], state: Mapping[str, Any] | None) -> Any:
+    dataset = iterable(loader, **options)
     dataset._state = state
     return dataset

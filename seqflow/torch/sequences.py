@@ -9,7 +9,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError
 from seqflow.kernels.arrays import Array
-from seqflow.torch.tensors import to_array
+from seqflow.torch.arrays import to_array
 
 
 def to_nested(values: Any, lengths: Any) -> Any:

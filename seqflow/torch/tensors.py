@@ -1,4 +1,4 @@
-"""Batches as PyTorch tensors, and tensors as arrays."""
+"""Batches as PyTorch tensors, and back."""
 
 from __future__ import annotations
 
@@ -7,18 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.errors import OpTypeError
+from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
+from seqflow.torch.arrays import to_array
+from seqflow.torch.attention import CuSeqlens
+from seqflow.torch.attention import cu_seqlens as cu_seqlens_of
 
 
 def to_tensors(
-    batch: Mapping[str, Array], *, pin_memory: bool = False, int64: bool | Collection[str] = False
+    batch: Mapping[str, Array],
+    *,
+    pin_memory: bool = False,
+    int64: bool | Collection[str] = False,
+    cu_seqlens: bool = False,
 ) -> dict[str, Any]:
     """The tensors of a batch by name; they share the memory of its arrays.
 
     Arrays that may not be written to, such as slices of Arrow's memory, are copied. `int64` converts integers of
     other widths, of all tensors or of those named: embeddings and losses of PyTorch want it. With `pin_memory` the
-    tensors are in pinned memory, from which they are copied to a GPU while it computes.
+    tensors are in pinned memory, from which they are copied to a GPU while it computes. With `cu_seqlens` a packed
+    batch has two entries more, as variable-length attention takes them: the tensor `cu_seqlens`, which stays int32,
+    and the number `max_seqlen`; see the function of that name.
 
     Raises OpTypeError for a dtype that PyTorch has not, such as datetime64.
 
@@ -42,7 +51,16 @@ def to_tensors(
                 "  cast it in net, or leave it out with return"
             ) from None
         tensors[name] = tensor.pin_memory() if pin_memory else tensor
-    return tensors
+    return tensors | _offsets(batch, pin_memory) if cu_seqlens else tensors
+
+
+def _offsets(batch: Mapping[str, Array], pin_memory: bool) -> dict[str, Any]:
+    """The entries that variable-length attention needs."""
+    taken = next((name for name in CuSeqlens._fields if name in batch), None)
+    if taken is not None:
+        raise OpError(f"the batch has a tensor {taken} already\n  rename it, or leave cu_seqlens=True out")
+    offsets, longest = cu_seqlens_of(batch)
+    return CuSeqlens(offsets.pin_memory() if pin_memory else offsets, longest)._asdict()
 
 
 def from_tensors(tensors: Mapping[str, Any]) -> dict[str, Array]:
@@ -51,12 +69,3 @@ def from_tensors(tensors: Mapping[str, Any]) -> dict[str, Array]:
     bfloat16, which NumPy has not, becomes float32.
     """
     return {name: to_array(tensor) for name, tensor in tensors.items()}
-
-
-def to_array(tensor: Any) -> Array:
-    """A tensor as an array; an array as it is."""
-    if isinstance(tensor, np.ndarray):
-        return tensor
-    tensor = tensor.detach().cpu()
-    array: Array = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
-    return array

@@ -308,6 +308,13 @@ def test_files_whose_column_types_disagree_fail_before_reading(folder):
         ({"path": "s3://bucket/out"}, "output: the path is 's3://bucket/out', expected one of this machine"),
         ({"path": "out.arrow", "compression": "gzip"}, "compression is 'gzip', Arrow files know"),
         ({"path": "out.arrow", "threads": 2}, "threads is 2, but one file is written by one thread"),
+        (
+            {"path": "out", "sort_by": "-idd"},
+            "sort_by has 'idd', which is no column of the output (did you mean 'id'?)",
+        ),
+        ({"path": "out", "sort_by": ["id", "tokens"]}, "sort_by has 'tokens', which is list<"),
+        ({"path": "out", "partition_by": "tokens"}, "partition_by has 'tokens', which is list<"),
+        ({"path": "out.parquet", "partition_by": "id"}, "partition_by makes folders, but the path"),
     ],
 )
 def test_what_a_run_could_not_write_is_refused(source, tmp_path, output, message):

@@ -43,6 +43,17 @@ def test_batches_of_many_windows_are_estimated_from_the_first(folder: Path) -> N
     assert planned.output_bytes == 0
 
 
+def test_a_plan_says_how_the_output_is_arranged(folder: Path) -> None:
+    text = '[source]\npaths = "docs.parquet"\n[output]\npath = "out"\nsort_by = "-label"\npartition_by = "label2"\n'
+    net = '"label2 = label * 2\\nreturn label, label2, tokens.values, tokens.lengths"'
+    write_job(folder, f"{text}[prepare]\nnet = {net}")
+    done = seqflow("run", "job.toml", "--dry-run", folder=folder)
+    table = dict(line.rsplit(maxsplit=1) for line in done.stdout.splitlines())
+    assert (table["sorted by"], table["folders by"]) == ("-label", "label2")
+    done = seqflow("run", "job.toml", "--dry-run", "--set", "output.sort_by=tokens", folder=folder)
+    assert "sort_by has 'tokens', which is list<" in done.stderr
+
+
 def test_a_job_without_rows_has_no_batches(folder: Path) -> None:
     pq.write_table(pq.read_table(folder / "docs.parquet").slice(0, 0), folder / "none.parquet")
     planned = plan(Job.from_dict({"source": {"paths": "none.parquet"}, "output": {"path": "out"}}, folder))

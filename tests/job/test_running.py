@@ -143,6 +143,23 @@ def test_bad_rows_are_counted_and_set_aside(folder: Path) -> None:
     assert pa.ipc.open_file(folder / "bad.arrow").read_all()["bad"].to_pylist()[0]["row"] == 1
 
 
+def test_an_output_is_sorted_and_in_folders_whatever_the_order_of_the_batches(folder: Path) -> None:
+    settings = {
+        "source": {"paths": "docs.parquet"},
+        "order": {"shuffle": True, "window": 100},
+        "batch": {"n": 3},
+        "net": {"net": "half = label % 2\nreturn label, half, tokens.values, tokens.lengths"},
+        "output": {"path": "out", "partition_by": "half", "sort_by": "-label", "rows_per_file": 3},
+    }
+    report = run(Job.from_dict(settings, folder))
+    found = [
+        (file.parent.name, pq.read_table(file, partitioning=None)["label"].to_pylist())
+        for file in report.files
+    ]
+    assert found == [("half=0", [8, 6, 4]), ("half=0", [2, 0]), ("half=1", [9, 7, 5]), ("half=1", [3, 1])]
+    assert run(Job.from_dict(settings, folder)).outcome == "complete"
+
+
 def test_a_run_never_writes_over_its_own_input(tmp_path):
     source = tmp_path / "x.parquet"
     pq.write_table(pa.table({"x": [[1, None], [2]]}), source)

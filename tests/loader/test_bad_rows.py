@@ -1,5 +1,7 @@
 """Rows that cannot be used: raise, skip, quarantine."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -154,3 +156,108 @@ def test_each_rank_has_a_quarantine_file(file, tmp_path):
     for rank in (0, 1):
         assert pq.read_table(tmp_path / f"bad.rank{rank}.parquet")["id"].to_pylist() == [1]
     assert not (tmp_path / "bad.parquet").exists()
+
+
+LIMIT = "y = gather(table, tokens.values)\nreturn y, tokens.lengths, id"
+"""Refuses rows with an id of 10 or more."""
+IDS = [3, 12, 7, 10, 1, 2, 99, 4, 5, 6, 8, 0]
+
+
+@pytest.fixture
+def ids(tmp_path):
+    """Row i has the id IDS[i]; three of them are 10 or more."""
+    table = pa.table({"id": IDS, "tokens": [[i] * (i % 4 + 1) for i in IDS]})
+    pq.write_table(table, tmp_path / "ids.parquet", row_group_size=4)
+    return tmp_path / "ids.parquet"
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize("batch", [sf.Rows(3), sf.Rows(100), sf.TokenBudget(9), sf.Buckets(2, sf.Rows(4))])
+def test_rows_that_net_refuses_are_left_out_of_their_batch(ids, batch, threads):
+    loader = sf.Loader(ids, net=LIMIT, constants=TABLE, bad_rows="skip", batch=batch, threads=threads)
+    found = np.concatenate([batch["id"] for batch in loader])
+    assert sorted(found) == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    stats = loader.stats()
+    assert (stats.rows, stats.bad_rows) == (9, 3)
+    assert stats.tokens == sum(i % 4 + 1 for i in range(9))
+
+
+def test_a_refused_row_goes_to_quarantine_with_its_place_and_the_statement(ids, tmp_path):
+    bad = tmp_path / "bad.parquet"
+    options = {"net": LIMIT, "constants": TABLE, "bad_rows": sf.BadRows("quarantine", bad), "window": 200}
+    list(sf.Loader(ids, shuffle=True, batch=2, **options))
+    table = pq.read_table(bad)
+    found = {row["id"]: (row["bad"], row["tokens"]) for row in table.to_pylist()}
+    assert found.keys() == {10, 12, 99}
+    assert found[99] == (
+        {
+            "file": str(ids), "block": 1, "row": 2, "column": "y = gather(table, tokens.values)",
+            "reason": "gather: indices[0] = 99 is outside [0, 10) (data[R, *d], index(R) indices[N, *i])",
+        },
+        [99] * 4,
+    )  # fmt: skip
+    assert (found[10][0]["block"], found[10][0]["row"]) == (0, 3)
+
+
+def test_of_a_packed_row_only_the_piece_that_is_refused_is_left_out(ids):
+    net = "y = gather(table, tokens)\nreturn tokens, segment_ids, piece_lengths, id, pieces"
+    options = {"batch": sf.Packed(8, rows=2, value=0), "constants": TABLE}
+    loader = sf.Loader(ids, net=net, bad_rows="skip", **options)
+    batches = list(loader)
+    assert sorted(np.concatenate([batch["id"] for batch in batches])) == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    for batch in batches:
+        ends = np.cumsum(batch["pieces"])
+        for row, packed in enumerate(np.split(batch["id"], ends[:-1])):
+            tokens = [one for i in packed for one in [i] * (i % 4 + 1)]
+            assert batch["tokens"][row].tolist() == tokens + [0] * (8 - len(tokens))
+    assert (loader.stats().rows, loader.stats().bad_rows) == (9, 3)
+    assert loader.stats().tokens == sum(i % 4 + 1 for i in range(9))
+    with pytest.raises(sf.OpError) as caught:
+        list(sf.Loader(ids, net=net, **options))
+    assert re.fullmatch(rf"at {ids}, block (0, row [13]|1, row 2)", caught.value.__notes__[-1])
+
+
+def test_a_row_that_is_cut_into_pieces_is_bad_once(tmp_path):
+    pq.write_table(pa.table({"tokens": [[99] * 10, [1, 2]]}), tmp_path / "x.parquet")
+    bad = tmp_path / "bad.arrow"
+    loader = sf.Loader(
+        tmp_path / "x.parquet", net="y = gather(table, tokens)\nreturn y", constants=TABLE,
+        batch=sf.Packed(4), bad_rows=sf.BadRows("quarantine", bad),
+    )  # fmt: skip
+    (batch,) = loader
+    assert batch["y"].tolist() == [[1, 2, 0, 0]]
+    assert loader.stats().bad_rows == 1
+    assert pa.ipc.open_file(bad).read_all()["tokens"].to_pylist() == [[99] * 10]
+
+
+def test_a_batch_whose_rows_are_all_refused_has_none(ids):
+    loader = sf.Loader(ids, net=LIMIT, constants={"table": np.zeros(0)}, bad_rows="skip", batch=5)
+    assert [batch.num_rows for batch in loader] == [0, 0, 0]
+    assert (loader.stats().rows, loader.stats().bad_rows) == (0, 12)
+
+
+def test_a_function_refuses_rows_with_an_error_of_ours(ids):
+    def net(batch):
+        if (batch["id"] >= 10).any():
+            raise sf.OpError("an id of 10 or more")
+        return batch
+
+    loader = sf.Loader(ids, net=net, bad_rows="skip", batch=4)
+    assert [batch["id"].tolist() for batch in loader] == [[3, 7], [1, 2, 4], [5, 6, 8, 0]]
+    assert loader.stats().bad_rows == 3
+
+
+def test_an_error_that_no_row_causes_alone_is_raised_even_so(ids):
+    net = "y = gather(table, id)\nz = gather(id, [3])\nreturn y"
+    with pytest.raises(sf.OpError) as caught:
+        list(sf.Loader(ids, net=net, constants={"table": np.zeros(100)}, bad_rows="skip", batch=3))
+    place = f"in a batch of {ids}, block 0, rows 0 to 2: no row of it is the cause alone"
+    assert caught.value.__notes__[-1] == place
+
+
+def test_rows_that_are_refused_in_a_mix_are_counted(ids):
+    options = {"net": LIMIT, "constants": TABLE, "bad_rows": "skip", "batch": sf.TokenBudget(6)}
+    mix = sf.Mix({sf.Loader(ids, **options): 1, sf.Loader(ids, shuffle=True, **options): 1}, stop="all")
+    found = np.concatenate([batch["id"] for batch in mix])
+    assert set(found) == {0, 1, 2, 3, 4, 5, 6, 7, 8}
+    assert mix.stats().bad_rows >= 6

@@ -65,8 +65,9 @@ def test_rows_that_were_left_out_are_counted(folder):
     tokens = pa.array([[None], [1], [2, None], [1, 2]], kind)
     labels = pa.array([[1], [1], [2, 2], [1]], kind)
     pq.write_table(pa.table({"tokens": tokens, "labels": labels}), folder / "c.parquet")
-    loader = sf.Loader(folder / "c.parquet", net=SAME, bad_rows="skip")
-    assert notes(loader) == f"at {folder / 'c.parquet'}, block 0, row 3"
+    bad = folder / "bad.parquet"
+    list(sf.Loader(folder / "c.parquet", net=SAME, bad_rows=sf.BadRows("quarantine", bad)))
+    assert pq.read_table(bad)["bad"].combine_chunks().field("row").to_pylist() == [0, 2, 3]
 
 
 def test_a_python_function_is_not_run_again_and_the_batch_is_named(folder):
@@ -101,4 +102,7 @@ def test_a_packed_batch_names_the_rows_its_pieces_come_from(folder):
 
 def test_what_no_row_is_to_blame_for_names_the_batch(folder):
     found = notes(sf.Loader(folder, net="y = gather(tokens.lengths, [99])", batch=sf.Rows(10)))
-    assert found == f"in a batch of {folder / 'a.parquet'}, block 0, rows 0 to 9"
+    assert (
+        found
+        == f"in a batch of {folder / 'a.parquet'}, block 0, rows 0 to 9: no row of it is the cause alone"
+    )

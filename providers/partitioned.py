@@ -1,0 +1,148 @@
+"""Files in folders such as `lang=python/year=2024`, whose names are columns: partitions, as Hive writes them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from seqflow.providers.paths import searched_folders
+from seqflow.providers.provider import Block, Provider, SlicedSource, Source
+from seqflow.record import BadRow
+from seqflow.record.folder_names import folder_value
+from seqflow.record.selection import Rename, Table, check_names, rename_schema, select_schema
+
+Partitions = dict[str, dict[str, str | None]]
+"""The values in the names of folders, by the path of a file and the column."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionedSource:
+    """Files whose rows have further columns, of one value for each file."""
+
+    files: Source
+    schema: pa.Schema
+    """The columns that the names of folders give."""
+    values: Mapping[str, Mapping[str, int | str | None]]
+    """Their values, by the path of a file."""
+
+    @property
+    def num_rows(self) -> int | None:
+        return self.files.num_rows
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return self.files.paths
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        for block in self.files.blocks(self._of_files(schema)):
+            added = self._constants(block, schema, 1)
+            size = sum(array.nbytes for array in added.values()) * (block.num_rows or 0)
+            yield replace(block, nbytes=(block.nbytes or 0) + size)
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        return self._joined(self.files.read(block, self._of_files(schema), bad_rows), block, schema)
+
+    def _of_files(self, schema: pa.Schema) -> pa.Schema:
+        return pa.schema([field for field in schema if field.name not in self.schema.names])
+
+    def _constants(self, block: Block, schema: pa.Schema, rows: int) -> dict[str, pa.Array]:
+        values = self.values[block.origin]
+        return {
+            field.name: pa.repeat(pa.scalar(values.get(field.name), field.type), rows)
+            for field in self.schema
+            if field.name in schema.names
+        }
+
+    def _joined(self, table: Table, block: Block, schema: pa.Schema) -> Table:
+        columns = dict(zip(table.schema.names, table.columns, strict=True))
+        columns |= self._constants(block, schema, table.num_rows)
+        return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+class SlicedPartitionedSource(PartitionedSource):
+    """The same of files that can be read in slices."""
+
+    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+        assert isinstance(self.files, SlicedSource)
+        return self._joined(self.files.read_rows(block, self._of_files(schema), rows), block, schema)
+
+
+def find_partitions(source: object, paths: Sequence[str]) -> Partitions | None:
+    """The values in the names of folders, from those that are searched to the files; None where there are none."""
+    tops = searched_folders(source)
+    found = {path: _values(os.path.abspath(path), tops) for path in paths}
+    return found if any(found.values()) else None
+
+
+def open_partitioned(
+    open_files: Callable[..., Provider],
+    partitions: Partitions,
+    columns: Sequence[str] | None,
+    rename: Rename | None,
+) -> Provider:
+    """A provider of the columns in files, and behind them those that the names of folders give.
+
+    A column that the files have is read from them. A file outside the folders of a column has null there.
+    """
+    paths = list(partitions)
+    own = open_files(paths[:1]).schema
+    names = [
+        name
+        for name in dict.fromkeys(key for values in partitions.values() for key in values)
+        if name not in own.names
+    ]
+    if not names or isinstance(columns, str):
+        return open_files(paths, columns=columns, rename=rename)
+    new_names = {name: name for name in names}
+    if isinstance(rename, Mapping):
+        new_names |= {name: rename[name] for name in names if name in rename}
+        rename = {old: new for old, new in rename.items() if old not in names}
+    values = {
+        path: {new_names[name]: found.get(name) for name in names} for path, found in partitions.items()
+    }
+    fields = [pa.field(name, _type_of([of[name] for of in values.values()])) for name in new_names.values()]
+    inner = None
+    if columns is not None:
+        select_schema(pa.schema([*(own if rename is None else rename_schema(own, rename)), *fields]), columns)
+        inner = [one for one in columns if one.partition(".")[0] not in new_names.values()]
+    files = open_files(paths, columns=inner, rename=rename)
+    schema = pa.schema([*files.schema, *fields])
+    check_names(schema)
+    kind = SlicedPartitionedSource if isinstance(files.source, SlicedSource) else PartitionedSource
+    source = kind(files.source, pa.schema(fields), _typed(values, fields))
+    return Provider(
+        files.kind, files.origin, schema if columns is None else select_schema(schema, columns), source
+    )
+
+
+def _values(path: str, tops: Sequence[str]) -> dict[str, str | None]:
+    """The values in the names of the folders that a file is in, below one of `tops`."""
+    above = [top.rstrip(os.sep) + os.sep for top in tops if path.startswith(top.rstrip(os.sep) + os.sep)]
+    if not above:
+        return {}
+    folders = path.removeprefix(max(above, key=len)).split(os.sep)[:-1]
+    return dict(pair for folder in folders if (pair := folder_value(folder)) is not None)
+
+
+def _type_of(values: Sequence[str | None]) -> pa.DataType:
+    """Integers where all values are written as such, else text."""
+    found = [value for value in values if value is not None]
+    return pa.int64() if found and all(map(_is_integer, found)) else pa.string()
+
+
+def _is_integer(text: str) -> bool:
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(text)) == text
+
+
+def _typed(
+    values: Mapping[str, Mapping[str, str | None]], fields: Sequence[pa.Field]
+) -> dict[str, dict[str, int | str | None]]:
+    numbers = {field.name for field in fields if field.type == pa.int64()}
+    return {
+        path: {name: int(one) if one is not None and name in numbers else one for name, one in of.items()}
+        for path, of in values.items()
+    }

@@ -1,0 +1,184 @@
+"""Arranged outputs: sorted by columns, and in folders by others; made of sorted runs at the end of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from seqflow.errors import JobError
+from seqflow.output.durable import sync_folder
+from seqflow.output.files import FileWriter
+from seqflow.output.folder import OutputFile, Target
+from seqflow.output.partitions import check_partitions, partitions_of
+from seqflow.output.pieces import committed_path, schema_of
+from seqflow.output.runs import merge_runs
+from seqflow.output.sizes import Sizes
+from seqflow.output.sorting import SortKey, check_keys
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """The columns by which rows are sorted, and those whose values become folders."""
+
+    sort_by: tuple[SortKey, ...] = ()
+    partition_by: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(sort_by: Sequence[str] | str | None, partition_by: Sequence[str] | str | None) -> Arrangement:
+        """JobError where a column is named twice.
+
+        >>> Arrangement.of("-score", None).sort_by
+        (SortKey(column='score', descending=True),)
+        """
+        keys = tuple(SortKey.parse(text) for text in _listed(sort_by))
+        folders = _listed(partition_by)
+        seen: set[str] = set()
+        for setting, name in [
+            *(("partition_by", name) for name in folders),
+            *(("sort_by", key.column) for key in keys),
+        ]:
+            if not name:
+                raise JobError(f"output: {setting} has an empty name, expected a column")
+            if name in seen:
+                raise JobError(f"output: {setting} has {name!r}, by which rows are arranged already")
+            seen.add(name)
+        return Arrangement(keys, folders)
+
+    def __bool__(self) -> bool:
+        return bool(self.sort_by or self.partition_by)
+
+    @property
+    def keys(self) -> tuple[SortKey, ...]:
+        """The order in which all rows are merged: folder by folder."""
+        return (*(SortKey(name) for name in self.partition_by), *self.sort_by)
+
+    def check(self, schema: pa.Schema) -> None:
+        """JobError where rows of this schema cannot be arranged so."""
+        check_keys("sort_by", [key.column for key in self.sort_by], schema)
+        if self.partition_by:
+            check_partitions(self.partition_by, schema)
+
+
+UNARRANGED = Arrangement()
+"""Rows stay in the order in which they are written."""
+
+
+def _listed(columns: Sequence[str] | str | None) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns or ())
+
+
+def arrange(
+    runs: Sequence[OutputFile], target: Target, arrangement: Arrangement, sizes: Sizes
+) -> list[OutputFile]:
+    """Merge committed runs to the parts of an output, under hidden names. May be begun again."""
+    target.keep_committed(runs)
+    paths = [committed_path(run.path) for run in runs]
+    parts = _Parts(target, sizes)
+    try:
+        with closing(merge_runs(paths, arrangement.keys, target.run(len(runs)))) as tables:
+            for table in tables:
+                for folder, rows in partitions_of(table, arrangement.partition_by):
+                    parts.write(folder, rows)
+        return parts.finish(schema_of(paths[0], "run") if paths else None)
+    finally:
+        parts.discard()
+
+
+class _Parts:
+    """Writes rows that come in order to parts: one after another, of which each is in one folder.
+
+    A thread writes a row group while the rows of the next are merged.
+    """
+
+    def __init__(self, target: Target, sizes: Sizes) -> None:
+        self._target, self._sizes = target, sizes
+        self._files: list[OutputFile] = []
+        self._writer: FileWriter | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="seqflow-write")
+        self._writing: Future[None] | None = None
+        self._num_groups = 0
+        self._folder = ""
+        self._gathered: list[pa.Table] = []
+        self._rows = self._bytes = self._gathered_bytes = 0
+        """Rows and Arrow bytes of the open part, and bytes that are not written yet."""
+
+    def write(self, folder: str, rows: pa.Table) -> None:
+        if folder != self._folder:
+            self._close()
+        self._folder = folder
+        for piece in self._cut(rows):
+            self._gathered.append(piece)
+            self._gathered_bytes += piece.nbytes
+            self._rows += piece.num_rows
+            self._bytes += piece.nbytes
+            if self._is_full:
+                self._close()
+            elif self._gathered_bytes >= self._sizes.row_group_bytes * 2 // 3:
+                self._write_group()
+
+    def finish(self, schema: pa.Schema | None) -> list[OutputFile]:
+        """Close the last part; where there were no rows, an empty one of this schema."""
+        if self._writer is None and not self._gathered and not self._files and schema is not None:
+            self._gathered.append(schema.empty_table())
+        self._close()
+        sync_folder(self._target.folder)
+        return self._files
+
+    def discard(self) -> None:
+        """Remove a part that is not finished."""
+        self._thread.shutdown(wait=True)
+        if self._writer is not None:
+            self._writer.discard()
+
+    def _cut(self, rows: pa.Table) -> Iterator[pa.Table]:
+        """The rows, cut where a row group or a part is full."""
+        start, row_bytes = 0, max(1, rows.nbytes // max(1, rows.num_rows))
+        while start < rows.num_rows:
+            count = max(1, (self._sizes.row_group_bytes - self._gathered_bytes) // row_bytes)
+            if self._sizes.rows_per_file is not None and not self._target.is_file:
+                count = min(count, self._sizes.rows_per_file - self._rows)
+            yield rows.slice(start, count)
+            start += count
+
+    @property
+    def _is_full(self) -> bool:
+        return not self._target.is_file and self._sizes.are_reached(self._rows, self._bytes)
+
+    def _write_group(self) -> None:
+        import pyarrow as pa
+
+        if self._writer is None:
+            piece = self._target.file(len(self._files))
+            named = self._target.path if self._target.is_file else piece
+            self._writer = FileWriter(named, self._target.form, piece)
+        group = pa.concat_tables(self._gathered).unify_dictionaries().combine_chunks()
+        self._gathered, self._gathered_bytes = [], 0
+        self._await()
+        self._writing = self._thread.submit(self._writer.write, group, self._num_groups)
+        self._num_groups += 1
+
+    def _await(self) -> None:
+        """Wait for the row group that is being written; its error is raised here."""
+        if self._writing is not None:
+            writing, self._writing = self._writing, None
+            writing.result()
+
+    def _close(self) -> None:
+        """Finish the open part, if there is one."""
+        if self._gathered:
+            self._write_group()
+        self._await()
+        self._rows = self._bytes = 0
+        if self._writer is None:
+            return
+        writer, self._writer = self._writer, None
+        size = writer.close()
+        writer.rename(committed_path(writer.piece))
+        path = writer.piece.parent / self._folder / writer.piece.name
+        self._files.append(OutputFile(path, writer.num_rows, size, tuple(writer.groups)))

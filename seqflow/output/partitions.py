@@ -1,0 +1,75 @@
+"""Partitions: the folders `lang=python/` for the rows with that value, as Hive and pyarrow.dataset know them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from seqflow.errors import JobError
+from seqflow.output.sorting import check_keys
+from seqflow.record.folder_names import folder_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MOST_BYTES = 255
+"""A file system takes no longer name."""
+
+
+def check_partitions(columns: Sequence[str], schema: pa.Schema) -> None:
+    """JobError unless folders can be named after the values of these columns, and others are left for the files."""
+    import pyarrow.types as types
+
+    check_keys("partition_by", columns, schema)
+    for name in columns:
+        kind = schema.field(name).type
+        of_values = kind.value_type if types.is_dictionary(kind) else kind
+        texts = (types.is_string, types.is_large_string, types.is_string_view)
+        tests = (types.is_integer, types.is_boolean, types.is_date, *texts)
+        if not any(test(of_values) for test in tests):
+            raise JobError(
+                f"output: partition_by has {name!r}, which is {kind}, expected integers, bools, dates or text"
+            )
+        if any(mark in name for mark in "/="):
+            raise JobError(
+                f"output: partition_by has {name!r}, but names of folders cannot tell a column with '/' or '='"
+            )
+    if set(schema.names) <= set(columns):
+        raise JobError("output: partition_by has all columns, expected some that are left for the files")
+
+
+def partitions_of(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each partition, with its folders (`lang=python/year=2024`), of a table sorted by these columns."""
+    if not columns:
+        yield "", table
+        return
+    stops = sorted({stop for name in columns for stop in _run_ends(table.column(name))})
+    for start, stop in zip([0, *stops], stops, strict=False):
+        folders = [_folder(name, table.column(name)[start].as_py()) for name in columns]
+        yield "/".join(folders), table.slice(start, stop - start).drop_columns(list(columns))
+
+
+def _folder(column: str, value: Any) -> str:
+    """The name of a folder; JobError where no file system takes it."""
+    name = folder_name(column, value)
+    if len(name.encode()) > _MOST_BYTES:
+        raise JobError(
+            f"output: partition_by: the folder for {column} = {str(value)[:40]!r}… has a name of "
+            f"{len(name.encode())} bytes, expected at most {_MOST_BYTES}"
+        )
+    return name
+
+
+def _run_ends(column: pa.ChunkedArray) -> list[int]:
+    """The row after each run of equal values."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.types as types
+
+    array = column.combine_chunks()
+    if types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if types.is_string_view(array.type):
+        array = array.cast(pa.large_string())
+    ends: list[int] = pc.run_end_encode(array, run_end_type=pa.int64()).run_ends.to_pylist()
+    return ends

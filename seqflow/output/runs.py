@@ -1,0 +1,88 @@
+"""Sorted runs: the rows of an output in sorted pieces, and all of them merged into one order in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seqflow.output.files import FileWriter, Format
+from seqflow.output.sorting import SortedRows, SortKey, sort_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+RUN_BYTES = 32 << 20
+"""Arrow bytes that are sorted together, about."""
+RUN = Format("run", "lz4")
+FAN_IN = 64
+"""Runs that are merged at once; of each there is one batch in memory."""
+
+
+def write_run(writer: FileWriter, keys: Sequence[SortKey], table: pa.Table, number: int) -> None:
+    """Write the rows of a table, sorted, as a file of its own."""
+    writer.write(sort_table(table, keys), number)
+    writer.close()
+
+
+def merge_runs(
+    runs: Sequence[Path], keys: Sequence[SortKey], scratch: Path
+) -> Generator[pa.Table, None, None]:
+    """The rows of all runs in order, table by table; equal rows in the order of the runs.
+
+    More than `FAN_IN` runs are first merged to fewer, in temporary files whose names begin as `scratch`.
+    """
+    with ExitStack() as written:
+        count = 0
+        while len(runs) > FAN_IN:
+            longer = []
+            for start in range(0, len(runs), FAN_IN):
+                writer = FileWriter(scratch.with_name(f"{scratch.name}-{count}"), RUN)
+                count += 1
+                written.callback(writer.discard)
+                with closing(_merged(runs[start : start + FAN_IN], keys)) as tables:
+                    for number, table in enumerate(tables):
+                        writer.write(table, number)
+                writer.close()
+                longer.append(writer.temporary)
+            runs = longer
+        yield from _merged(runs, keys)
+
+
+def _merged(runs: Sequence[Path], keys: Sequence[SortKey]) -> Generator[pa.Table, None, None]:
+    """The rows of some runs in order.
+
+    In each step the batch whose last row comes first is used up: all rows before that one are in memory.
+    """
+    import pyarrow as pa
+
+    with ExitStack() as files:
+        readers = [_open(run, files) for run in runs]
+        heads = {run: head for run, reader in enumerate(readers) if (head := _next(reader, keys)) is not None}
+        while heads:
+            first = min(heads, key=lambda run: (heads[run].last, run))
+            ranks = heads[first].last
+            pieces = [
+                head.take_all() if run == first else head.take_before(ranks, equal=run < first)
+                for run, head in sorted(heads.items())
+            ]
+            pieces = [piece for piece in pieces if piece.num_rows]
+            table = pa.Table.from_batches(pieces, readers[first].schema)
+            yield table if len(pieces) == 1 else sort_table(table, keys)
+            following = _next(readers[first], keys)
+            if following is None:
+                del heads[first]
+            else:
+                heads[first] = following
+
+
+def _open(run: Path, files: ExitStack) -> pa.RecordBatchStreamReader:
+    import pyarrow as pa
+
+    return files.enter_context(pa.ipc.open_stream(files.enter_context(pa.OSFile(str(run)))))
+
+
+def _next(reader: pa.RecordBatchStreamReader, keys: Sequence[SortKey]) -> SortedRows | None:
+    batch = next(reader, None)
+    return None if batch is None else SortedRows(batch, keys)

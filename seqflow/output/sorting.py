@@ -1,0 +1,169 @@
+"""The order of rows by the values of some columns: sort a table, and find the place of a row in a sorted one."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import total_ordering
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from seqflow.errors import JobError, nearest
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class SortKey(NamedTuple):
+    """A column to sort by."""
+
+    column: str
+    descending: bool = False
+
+    @staticmethod
+    def parse(text: str) -> SortKey:
+        """
+        >>> SortKey.parse("-score")
+        SortKey(column='score', descending=True)
+        """
+        return SortKey(text.removeprefix("-"), text.startswith("-"))
+
+    def __str__(self) -> str:
+        return "-" * self.descending + self.column
+
+
+def check_keys(setting: str, columns: Sequence[str], schema: pa.Schema) -> None:
+    """JobError unless these columns are in the schema, and each has one value a row that can be compared."""
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    for name in columns:
+        if name not in schema.names:
+            raise JobError(
+                f"output: {setting} has {name!r}, which is no column of the output{nearest(name, schema.names)}\n"
+                f"  it has {', '.join(schema.names)}"
+            )
+        kind = schema.field(name).type
+        if types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType):
+            raise JobError(
+                f"output: {setting} has {name!r}, which is {kind}, expected a column of one value a row\n"
+                "  make one in net, such as its length"
+            )
+
+
+def sort_table(table: pa.Table, keys: Sequence[SortKey]) -> pa.Table:
+    """The rows in order; equal ones stay in theirs. NaN comes after all numbers, null after everything."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = {str(at): comparable(table.column(key.column)) for at, key in enumerate(keys)}
+    order = [(str(at), "descending" if key.descending else "ascending") for at, key in enumerate(keys)]
+    found = pc.sort_indices(pa.table(columns), sort_keys=order)
+    return _take(table.unify_dictionaries(), found)
+
+
+def comparable(column: Any) -> Any:
+    """A column whose values compare as those of another do, and are numbers or text."""
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    kind = column.type
+    if types.is_dictionary(kind):
+        return comparable(column.cast(kind.value_type))
+    if types.is_temporal(kind):
+        return column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        return column.cast(pa.large_binary())
+    return column.cast(pa.float32()) if types.is_float16(kind) else column
+
+
+def _take(table: pa.Table, rows: Any) -> pa.Table:
+    """Rows by number; Arrow cannot take views of text, which are copied for it."""
+    import pyarrow as pa
+
+    plain = pa.schema([field.with_type(_without_views(field.type)) for field in table.schema])
+    if plain.equals(table.schema):
+        return table.take(rows)
+    return table.cast(plain).take(rows).cast(table.schema)
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """The type with large text and binary in place of views of them, at any depth."""
+    import pyarrow as pa
+    import pyarrow.types as types
+
+    if types.is_string_view(kind):
+        return pa.large_string()
+    if types.is_binary_view(kind):
+        return pa.large_binary()
+    if types.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+    if types.is_map(kind):
+        return pa.map_(_without_views(kind.key_type), _without_views(kind.item_type))
+    if types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_views(kind.value_type)), kind.list_size)
+    if types.is_list(kind) or types.is_large_list(kind):
+        new = pa.list_ if types.is_list(kind) else pa.large_list
+        return new(kind.value_field.with_type(_without_views(kind.value_type)))
+    return kind  # of a view of lists nothing but the view is taken
+
+
+Rank = tuple[int, Any]
+"""What compares as a value does in the order: numbers and text, then NaN, then null."""
+
+
+class SortedRows:
+    """Consecutive rows that are in order, from which the first are taken away by and by."""
+
+    def __init__(self, rows: pa.RecordBatch, keys: Sequence[SortKey]) -> None:
+        self._rows = rows
+        self._columns = [_Column(comparable(rows.column(key.column)), key.descending) for key in keys]
+        self._start = 0
+        self.last = tuple(column.rank(rows.num_rows - 1) for column in self._columns)
+        """The ranks of the last row."""
+
+    def take_before(self, ranks: tuple[Rank, ...], *, equal: bool) -> pa.RecordBatch:
+        """The rows that come before one of these ranks, with `equal` also those that equal it."""
+        low, high = self._start, self._rows.num_rows
+        for column, rank in zip(self._columns, ranks, strict=True):
+            low, high = column.equal_to(rank, low, high)
+        return self._take(high if equal else low)
+
+    def take_all(self) -> pa.RecordBatch:
+        """The rows that are left."""
+        return self._take(self._rows.num_rows)
+
+    def _take(self, stop: int) -> pa.RecordBatch:
+        start, self._start = self._start, stop
+        return self._rows.slice(start, stop - start)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    values: Any
+    descending: bool
+
+    def rank(self, row: int) -> Rank:
+        value = self.values[row].as_py()
+        if value is None:
+            return 2, 0
+        if value != value:
+            return 1, 0
+        return 0, _Descending(value) if self.descending else value
+
+    def equal_to(self, rank: Rank, low: int, high: int) -> tuple[int, int]:
+        """Of the rows low … high - 1, which are in order, those of this rank: the first, and the one after."""
+        rows = range(len(self.values))
+        low = bisect_left(rows, rank, low, high, key=self.rank)
+        return low, bisect_right(rows, rank, low, high, key=self.rank)
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class _Descending:
+    """A value that comes before those that are less."""
+
+    value: Any
+
+    def __lt__(self, other: _Descending) -> bool:
+        return bool(other.value < self.value)

@@ -1,0 +1,18 @@
+"""PyTorch tensors as arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from seqflow.kernels.arrays import Array
+
+
+def to_array(tensor: Any) -> Array:
+    """A tensor as an array; an array as it is."""
+    if isinstance(tensor, np.ndarray):
+        return tensor
+    tensor = tensor.detach().cpu()
+    array: Array = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
+    return array
