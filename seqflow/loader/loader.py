@@ -9,22 +9,29 @@ from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import groupby, islice
-from pathlib import Path
 from typing import Any
 
 from seqflow import executor, providers
-from seqflow.byte_sizes import format_bytes, parse_bytes
-from seqflow.errors import BatchPlanError, NetError, OpError, OpTypeError, nearest
+from seqflow.byte_sizes import format_bytes
+from seqflow.errors import BatchPlanError, OpError
+from seqflow.loader.arguments import (
+    bind_constants,
+    byte_count,
+    deal_of,
+    index_file,
+    positive,
+    shuffle_of,
+    thread_count,
+)
 from seqflow.loader.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.batching import Rows
 from seqflow.loader.converted import Converted, converted
 from seqflow.loader.crossing import Crossing
-from seqflow.loader.dealing import TAILS, Deal, Rotation
+from seqflow.loader.dealing import Deal, Rotation
 from seqflow.loader.kept import KeptWindow
 from seqflow.loader.lengths_index import (
     LengthsIndex,
     Measured,
-    index_beside,
     index_key,
     read_index,
     write_index,
@@ -118,18 +125,20 @@ class Loader:
         is_provider = isinstance(source, Provider)
         self.source: Provider = source if is_provider else providers.open(source, columns=columns, **options)
         self.columns = columns
-        self.prepare, self.net = _bind_constants(
+        self.prepare, self.net = bind_constants(
             transform_of(prepare), transform_of(net), dict(constants or {})
         )
         self.batch = batch_plan(batch)
-        self.shuffle = _shuffle(shuffle)
-        self.window = _bytes("window", window)
-        self.streams = _count("streams", streams)
+        self.shuffle = shuffle_of(shuffle)
+        self.window = byte_count("window", window)
+        self.streams = positive("streams", streams)
         self.memory = self._memory(memory)
-        self.deal = _deal(rank, world_size, tail)
-        self.steps_per_epoch = None if steps_per_epoch is None else _count("steps_per_epoch", steps_per_epoch)
-        self.index = _index(index, self.source)
-        self.threads = _threads(threads)
+        self.deal = deal_of(rank, world_size, tail)
+        self.steps_per_epoch = (
+            None if steps_per_epoch is None else positive("steps_per_epoch", steps_per_epoch)
+        )
+        self.index = index_file(index, self.source)
+        self.threads = thread_count(threads)
         self.reuse = reuse
         self.bad_rows = BadRows(bad_rows) if isinstance(bad_rows, str) else bad_rows  # type: ignore[arg-type]
         self.fill, self.valid = fill, valid
@@ -537,7 +546,7 @@ class Loader:
     def _memory(self, memory: int | str | None) -> int:
         if memory is None:
             return self.window * max(4, self.streams + 2)
-        size = _bytes("memory", memory)
+        size = byte_count("memory", memory)
         if self.window > size:
             raise OpError(
                 f"Loader: window is {format_bytes(self.window)}, expected no more than memory, "
@@ -581,12 +590,6 @@ _OPTIONS = tuple(inspect.signature(Loader).parameters)[1:-1]
 """The options of a loader, but those that go to `sf.open`."""
 
 
-def _index(index: str | os.PathLike[str] | bool | None, source: Provider) -> Path | None:
-    if index is None or index is False:
-        return None
-    return index_beside(source.files) if index is True else Path(index).expanduser()
-
-
 def _read_all(read: Read, parts: Sequence[Part]) -> None:
     for part in parts:
         read(part, 0)
@@ -597,77 +600,3 @@ def _window(rotation: Rotation, spot: Spot) -> Window:
     window = rotation.streams[stream].window(position)
     assert window is not None
     return window
-
-
-def _bytes(option: str, size: int | str) -> int:
-    try:
-        return parse_bytes(size)
-    except ValueError as error:
-        raise OpError(f"Loader: {option}: {error}") from None
-
-
-def _count(option: str, value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise OpError(f"Loader: {option} is {value!r}, expected an integer, 1 or more")
-    return value
-
-
-def _shuffle(shuffle: Shuffle | bool | None) -> Shuffle | None:
-    if shuffle is None or shuffle is False:
-        return None
-    if shuffle is True:
-        return Shuffle()
-    if not isinstance(shuffle, Shuffle):
-        raise OpTypeError(f"Loader: shuffle is {shuffle!r}, expected True, False or Shuffle(seed)")
-    return shuffle
-
-
-def _deal(rank: int | None, world_size: int | None, tail: str) -> Deal:
-    world_size = _variable("world_size", "WORLD_SIZE", world_size, 1)
-    rank = _variable("rank", "RANK", rank, 0)
-    if world_size < 1:
-        raise OpError(f"Loader: world_size is {world_size}, expected 1 or more")
-    if not 0 <= rank < world_size:
-        raise OpError(f"Loader: rank is {rank}, expected 0 or more and less than world_size = {world_size}")
-    if tail not in TAILS:
-        raise OpError(
-            f"Loader: tail is {tail!r}{nearest(str(tail), TAILS)}, expected one of {', '.join(TAILS)}"
-        )
-    return Deal(rank, world_size, tail)
-
-
-def _variable(option: str, variable: str, value: int | None, default: int) -> int:
-    """The option, or the environment variable where it is not given."""
-    found: Any = os.environ.get(variable, default) if value is None else value
-    try:
-        if isinstance(found, bool):
-            raise ValueError
-        return int(found)
-    except (TypeError, ValueError):
-        where = f"{option} (the environment variable {variable})" if value is None else option
-        raise OpError(f"Loader: {where} is {found!r}, expected an integer") from None
-
-
-def _threads(threads: int | None) -> int:
-    if threads is None:
-        return max(1, min(4, len(os.sched_getaffinity(0)) - 1))
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 0:
-        raise OpError(f"Loader: threads is {threads!r}, expected an integer, 0 or more")
-    return threads
-
-
-def _bind_constants(
-    prepare: Net | Transform | None, net: Net | Transform | None, constants: dict[str, Any]
-) -> tuple[Net | Transform | None, Net | Transform | None]:
-    """Give each net the constants it reads; NetError for one that neither reads."""
-    nets = [item for item in (prepare, net) if isinstance(item, Net)]
-    unused = [name for name in constants if not any(name in item.inputs for item in nets)]
-    if unused:
-        raise NetError(f"net: nothing uses the constant {unused[0]!r}")
-
-    def bound(item: Net | Transform | None) -> Net | Transform | None:
-        if not isinstance(item, Net):
-            return item
-        return item.bind(**{name: value for name, value in constants.items() if name in item.inputs})
-
-    return bound(prepare), bound(net)

@@ -1,0 +1,102 @@
+"""Arguments of a Loader: checked, and in the form in which it keeps them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from seqflow.byte_sizes import parse_bytes
+from seqflow.errors import NetError, OpError, OpTypeError, nearest
+from seqflow.loader.dealing import TAILS, Deal
+from seqflow.loader.lengths_index import index_beside
+from seqflow.loader.order import Shuffle
+from seqflow.loader.transforms import Transform
+from seqflow.net import Net
+from seqflow.providers import Provider
+
+
+def index_file(index: str | os.PathLike[str] | bool | None, source: Provider) -> Path | None:
+    """The file of the lengths index: True is a hidden one beside the data."""
+    if index is None or index is False:
+        return None
+    return index_beside(source.files) if index is True else Path(index).expanduser()
+
+
+def byte_count(option: str, size: int | str) -> int:
+    """Bytes of a number or a text such as "64 MiB"."""
+    try:
+        return parse_bytes(size)
+    except ValueError as error:
+        raise OpError(f"Loader: {option}: {error}") from None
+
+
+def positive(option: str, value: Any) -> int:
+    """The value itself, an integer of 1 or more."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise OpError(f"Loader: {option} is {value!r}, expected an integer, 1 or more")
+    return value
+
+
+def shuffle_of(shuffle: Shuffle | bool | None) -> Shuffle | None:
+    """How rows are shuffled; True is with seed 0."""
+    if shuffle is None or shuffle is False:
+        return None
+    if shuffle is True:
+        return Shuffle()
+    if not isinstance(shuffle, Shuffle):
+        raise OpTypeError(f"Loader: shuffle is {shuffle!r}, expected True, False or Shuffle(seed)")
+    return shuffle
+
+
+def deal_of(rank: int | None, world_size: int | None, tail: str) -> Deal:
+    """Which batches a rank gets; rank and world size are by default those of the environment."""
+    world_size = _variable("world_size", "WORLD_SIZE", world_size, 1)
+    rank = _variable("rank", "RANK", rank, 0)
+    if world_size < 1:
+        raise OpError(f"Loader: world_size is {world_size}, expected 1 or more")
+    if not 0 <= rank < world_size:
+        raise OpError(f"Loader: rank is {rank}, expected 0 or more and less than world_size = {world_size}")
+    if tail not in TAILS:
+        raise OpError(
+            f"Loader: tail is {tail!r}{nearest(str(tail), TAILS)}, expected one of {', '.join(TAILS)}"
+        )
+    return Deal(rank, world_size, tail)
+
+
+def _variable(option: str, variable: str, value: int | None, default: int) -> int:
+    """The option, or the environment variable where it is not given."""
+    found: Any = os.environ.get(variable, default) if value is None else value
+    try:
+        if isinstance(found, bool):
+            raise ValueError
+        return int(found)
+    except (TypeError, ValueError):
+        where = f"{option} (the environment variable {variable})" if value is None else option
+        raise OpError(f"Loader: {where} is {found!r}, expected an integer") from None
+
+
+def thread_count(threads: int | None) -> int:
+    """By default one for each core but one, from 1 to 4: the thread that iterates helps."""
+    if threads is None:
+        return max(1, min(4, len(os.sched_getaffinity(0)) - 1))
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 0:
+        raise OpError(f"Loader: threads is {threads!r}, expected an integer, 0 or more")
+    return threads
+
+
+def bind_constants(
+    prepare: Net | Transform | None, net: Net | Transform | None, constants: dict[str, Any]
+) -> tuple[Net | Transform | None, Net | Transform | None]:
+    """Give each net the constants it reads; NetError for one that neither reads."""
+    nets = [item for item in (prepare, net) if isinstance(item, Net)]
+    unused = [name for name in constants if not any(name in item.inputs for item in nets)]
+    if unused:
+        raise NetError(f"net: nothing uses the constant {unused[0]!r}")
+
+    def bound(item: Net | Transform | None) -> Net | Transform | None:
+        if not isinstance(item, Net):
+            return item
+        return item.bind(**{name: value for name, value in constants.items() if name in item.inputs})
+
+    return bound(prepare), bound(net)
