@@ -91,9 +91,9 @@ def run_children(
         for process, (name, log, seen, since, started) in list(running.items()):
             beats = log.heard()
             if beats != seen:
-                running[process] = name, log, beats, time.monotonic(), _computed(process)
+                running[process] = name, log, beats, time.monotonic(), seconds_of(process)
             elif (
-                _computed(process) > started + SECONDS_PER_STEP or time.monotonic() > since + SECONDS_WAITING
+                seconds_of(process) > started + SECONDS_PER_STEP or time.monotonic() > since + SECONDS_WAITING
             ):
                 keep(name, f"hangs for more than {SECONDS_PER_STEP} s", log.read()[1], seed)
                 counts["hangs"] += 1
@@ -111,7 +111,7 @@ def run_children(
     return counts
 
 
-def _computed(process: int) -> float:
+def seconds_of(process: int) -> float:
     """The processor seconds of a process, with those of its threads."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

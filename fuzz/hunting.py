@@ -19,13 +19,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fuzz.children import SECONDS_PER_STEP, SECONDS_WAITING, seconds_of
 from seqflow.errors import SeqflowError
 
 Case = Callable[[random.Random, Path], None]
 """Draws its input from the generator, writes it to the folder, and uses it. It may raise any SeqflowError."""
 
 FOUND = Path(__file__).parent / "found"
-HANG_SECONDS = 10.0
 MEMORY = 6 << 30
 KEPT = 200
 """The most findings of one run whose input is kept."""
@@ -151,7 +151,7 @@ def _watch(child: int, pipe: int, current: mmap.mmap, counts: Counts) -> bool:
     """Count outcomes until the child ends, or is killed because one case takes too long."""
     import select
 
-    buffer, number, since = b"", current[:], time.monotonic()
+    buffer, number, since, started = b"", current[:], time.monotonic(), seconds_of(child)
     while True:
         ready, _, _ = select.select([pipe], [], [], 1.0)
         if ready:
@@ -162,8 +162,8 @@ def _watch(child: int, pipe: int, current: mmap.mmap, counts: Counts) -> bool:
             for line in lines:
                 counts.add(line.decode())
         if current[:] != number:
-            number, since = current[:], time.monotonic()
-        elif time.monotonic() - since > HANG_SECONDS:
+            number, since, started = current[:], time.monotonic(), seconds_of(child)
+        elif seconds_of(child) > started + SECONDS_PER_STEP or time.monotonic() > since + SECONDS_WAITING:
             os.kill(child, signal.SIGKILL)
             return True
 
