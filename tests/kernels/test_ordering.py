@@ -94,3 +94,16 @@ def test_the_first_of_several_nan_and_of_nothing_but_infinity_is_found(any_kerne
     data[[40, 60, 105, 106, 199]] = np.nan
     assert kernels.segment_arg("max", data, A([100, 7, 93])).tolist() == [40, 5, 92]
     assert kernels.segment_arg("min", data, A([100, 7, 93])).tolist() == [40, 5, 92]
+
+
+def test_numpy_sorts_a_copy_that_no_other_thread_can_change(monkeypatch):
+    data, sorted_arrays = np.array([3, 1, 2], np.int16), []
+    lexsort = np.lexsort
+    monkeypatch.setattr(
+        np, "lexsort", lambda keys, axis: sorted_arrays.extend(keys) or lexsort(keys, axis=axis)
+    )
+    with kernels.use("reference"):
+        assert kernels.sort_within(data, np.array([2, 1])).tolist() == [1, 3, 2]
+        assert kernels.argsort_within(data, np.array([3]), descending=True).tolist() == [0, 2, 1]
+    assert len(sorted_arrays) == 4
+    assert not any(np.shares_memory(data, array) for array in sorted_arrays)
