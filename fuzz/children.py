@@ -92,9 +92,7 @@ def run_children(
             beats = log.heard()
             if beats != seen:
                 running[process] = name, log, beats, time.monotonic(), seconds_of(process)
-            elif (
-                seconds_of(process) > started + SECONDS_PER_STEP or time.monotonic() > since + SECONDS_WAITING
-            ):
+            elif hangs(process, since, started):
                 keep(name, f"hangs for more than {SECONDS_PER_STEP} s", log.read()[1], seed)
                 counts["hangs"] += 1
                 os.kill(process, signal.SIGKILL)
@@ -109,6 +107,11 @@ def run_children(
                 keep(name, f"the process ended with {os.waitstatus_to_exitcode(status)}", what, seed)
                 counts["crashes"] += 1
     return counts
+
+
+def hangs(process: int, since: float, started: float) -> bool:
+    """Whether a step that began at a time, and at so many processor seconds, computes or waits for too long."""
+    return seconds_of(process) > started + SECONDS_PER_STEP or time.monotonic() > since + SECONDS_WAITING
 
 
 def seconds_of(process: int) -> float:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fuzz.children import SECONDS_PER_STEP, SECONDS_WAITING, seconds_of
+from fuzz.children import hangs, seconds_of
 from seqflow.errors import SeqflowError
 
 Case = Callable[[random.Random, Path], None]
@@ -163,7 +163,7 @@ def _watch(child: int, pipe: int, current: mmap.mmap, counts: Counts) -> bool:
                 counts.add(line.decode())
         if current[:] != number:
             number, since, started = current[:], time.monotonic(), seconds_of(child)
-        elif seconds_of(child) > started + SECONDS_PER_STEP or time.monotonic() > since + SECONDS_WAITING:
+        elif hangs(child, since, started):
             os.kill(child, signal.SIGKILL)
             return True
 
