@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from time import perf_counter
 from typing import NamedTuple
 
-from seqflow.errors import BatchPlanError
+from seqflow.errors import BatchPlanError, SeqflowError
 from seqflow.loader.bad_rows import BadRowHandler
 from seqflow.loader.crossing import Crossing
 from seqflow.loader.dealing import Deal, Rotation
@@ -358,7 +358,7 @@ class Run:
         if len(turns) > 1 and all(turn.batches is batches for turn in turns):
             try:
                 return batches.make_all([turn.number for turn in turns], memories)
-            except Exception:
+            except (SeqflowError, MemoryError):
                 pass  # made one by one, the batches before the bad one are handed out first
         return [None] * len(turns)
 
