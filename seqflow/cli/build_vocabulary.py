@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seqflow.cli.options import JobInput, JobSettings, Kind
 from seqflow.cli.printing import print_json, print_table
 from seqflow.cli.run import overrides_of
 
@@ -25,15 +26,9 @@ def build_vocabulary(
     max_size: Annotated[
         int | None, typer.Option(min=1, help="The most ids, 0 for unknown keys included.")
     ] = None,
-    kind: Annotated[
-        str | None, typer.Option(help="parquet, arrow, libsvm or criteo, where the name does not say.")
-    ] = None,
-    input: Annotated[
-        list[str] | None, typer.Option(help="Of a job: read this instead; may be repeated.")
-    ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Of a job: override a setting.")
-    ] = None,
+    kind: Kind = None,
+    input: JobInput = None,
+    set_: JobSettings = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Write the keys of a column, the most frequent first, as a vocabulary: ids for encode and encode_strings."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqflow.cli.options import JobInput, JobSettings, Kind
 from seqflow.cli.printing import print_json, print_table
 from seqflow.cli.run import overrides_of
 
@@ -27,16 +28,10 @@ def index(
         str | None,
         typer.Option(help="The list column that batches are planned on; by default the only one of numbers."),
     ] = None,
-    kind: Annotated[
-        str | None, typer.Option(help="parquet, arrow, libsvm or criteo, where the name does not say.")
-    ] = None,
+    kind: Kind = None,
     threads: Annotated[int | None, typer.Option(min=0, help="Threads that read.")] = None,
-    input: Annotated[
-        list[str] | None, typer.Option(help="Of a job: read this instead; may be repeated.")
-    ] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Of a job: override a setting.")
-    ] = None,
+    input: JobInput = None,
+    set_: JobSettings = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Write the lengths index of a source or a job, so that loaders count batches before they read."""
