@@ -169,10 +169,11 @@ def tile(x: Array, *, repeats: Sizes) -> Array:
            [1, 2, 1, 2]])
     """
     rank = max(x.ndim, len(repeats))
-    sizes = (*[1] * (rank - x.ndim), *x.shape)
-    check_memory(
-        [size * n for size, n in zip(sizes, (*[1] * (rank - len(repeats)), *repeats), strict=True)], x.dtype
-    )
+    sizes, counts = (1,) * (rank - x.ndim) + x.shape, (1,) * (rank - len(repeats)) + tuple(repeats)
+    tiled = [size * count for size, count in zip(sizes, counts, strict=True)]
+    check_memory(tiled, x.dtype)
+    if 0 in tiled:  # NumPy makes the rows first that no count is left of, and may crash with them
+        return np.empty(tiled, x.dtype)
     return np.tile(x, repeats)
 
 

@@ -40,6 +40,12 @@ def test_tile_is_numpys(call):
     )
 
 
+def test_tile_makes_no_rows_on_the_way_that_no_count_leaves():
+    assert ops.tile(np.zeros((2, 3)), repeats=[10**9, 0]).shape == (2 * 10**9, 0)
+    with pytest.raises(OpError, match="too big"):
+        ops.tile(np.zeros(2), repeats=[32768, 2**62, 0])
+
+
 @given(SHAPING["slice_axes"]())
 def test_slice_axes_is_numpys(call):
     inputs, attributes = call
