@@ -55,8 +55,11 @@ nb::object move_slices(nb::object source, nb::object source_starts, nb::object s
     array = copy_of(array);
     return true;
   };
-  if (with(from, source) | with(from_starts, source_starts) | with(counts, sizes) | with(to_starts, target_starts))
-    return move_slices(source, source_starts, sizes, target, target_starts);
+  bool again = with(from, source);
+  again |= with(from_starts, source_starts);
+  again |= with(counts, sizes);
+  again |= with(to_starts, target_starts);
+  if (again) return move_slices(source, source_starts, sizes, target, target_starts);
   Slices job = {};
   job.source = from.data();
   job.target = to.data();
