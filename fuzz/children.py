@@ -128,7 +128,7 @@ def _start(name: str, work: Callable[[str, Log], None], log: Log) -> int:
     code = 1
     with contextlib.suppress(KeyboardInterrupt):
         try:
-            _limit_memory()
+            limit_memory()
             work(name, log)
             log.step(None)
             code = 0
@@ -143,7 +143,8 @@ def _start(name: str, work: Callable[[str, Log], None], log: Log) -> int:
     os._exit(code)
 
 
-def _limit_memory() -> None:
+def limit_memory() -> None:
+    """Let this process have no more memory than its part."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     kept = 2 if "asan" in os.environ.get("LD_PRELOAD", "") else 1  # it keeps what was freed for a while
     limit = pages * resource.getpagesize() + kept * MEMORY

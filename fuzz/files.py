@@ -25,10 +25,10 @@ from seqflow.record import convert, to_arrow
 def run(seed: int, seconds: float) -> Counter[str]:
     """Damage one file after another; the counts, which are printed, too."""
     _parquet_files(), _arrow_files()  # made once, not by each child
-    return hunt("files", read_damaged, seed, seconds)
+    return hunt("files", case, seed, seconds)
 
 
-def read_damaged(rng: random.Random, folder: Path) -> None:
+def case(rng: random.Random, folder: Path) -> None:
     """One case: a damaged file, or an array with lying buffers."""
     rng.choice(_KINDS)(rng, folder)
 

@@ -83,10 +83,12 @@ def hunt(name: str, case: Case, seed: int, seconds: float) -> Counter[str]:
     )
 
 
-def run_case(case: Case, seed: int, number: int, folder: Path) -> str:
-    """The outcome of one case: "accepted", "out_of_memory", or the name of our error; foreign errors are raised."""
+def run_case(case: Case, draw: random.Random, folder: Path) -> str:
+    """The outcome of a case in an empty folder: "accepted", "out_of_memory", or our error's name; others are raised."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     try:
-        case(random.Random(f"{seed} {number}"), folder)
+        case(draw, folder)
     except SeqflowError as error:
         return type(error).__name__
     except MemoryError:
@@ -137,9 +139,8 @@ def _work(
     try:
         while time.monotonic() < end:
             current[:] = struct.pack("q", number)
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir()
-            os.write(write, (run_case(case, seed, number, folder) + "\n").encode())
+            outcome = run_case(case, random.Random(f"{seed} {number}"), folder)
+            os.write(write, (outcome + "\n").encode())
             number += 1
     except BaseException:
         os.write(2, traceback.format_exc().encode(errors="replace"))

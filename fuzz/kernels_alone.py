@@ -8,6 +8,7 @@ import random
 import time
 import warnings
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,14 @@ def run(seed: int, seconds: float) -> Counter[str]:
         flush=True,
     )
     return counts
+
+
+def case(draw: random.Random, folder: Path) -> None:
+    """One call of any kernel."""
+    name = draw.choice(list(KERNELS))
+    arguments = _arguments(draw, name)
+    if wrong := _judge(name, arguments):
+        raise AssertionError(f"{name}: {wrong}: {arguments}")
 
 
 def _fuzz(name: str, log: Log, seed: int, seconds: float) -> None:

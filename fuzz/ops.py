@@ -8,6 +8,8 @@ import random
 import time
 import warnings
 from collections import Counter
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,19 @@ def run(seed: int, seconds: float, names: list[str] | None = None) -> Counter[st
         flush=True,
     )
     return counts
+
+
+def case(draw: random.Random, folder: Path) -> None:
+    """One mutated call of any op."""
+    name = draw.choice(registry.names())
+    inputs, attributes = mutated(draw, *draw.choice(_good_calls(name)))
+    if wrong := judge(registry.get(name), inputs, attributes):
+        raise AssertionError(f"{name}: {wrong}: {inputs}, {attributes}")
+
+
+@cache
+def _good_calls(name: str) -> list[tuple[Inputs, Attributes]]:
+    return good_calls(registry.get(name), 0, GOOD_CALLS)
 
 
 def _fuzz(name: str, log: Log, seed: int, seconds: float) -> None:
@@ -81,7 +96,11 @@ def judge(op: Any, inputs: Inputs, attributes: Attributes) -> list[str]:
     reference = outcomes.pop("reference")
     if op.name in SATURATING and not _is_finite(reference):
         return wrong
-    wrong += [f"disagreements: {each}" for each, found in outcomes.items() if not _agree(reference, found)]
+    given = [each for value in inputs.values() for each in (value if isinstance(value, list) else [value])]
+    scale = max(map(_scale, filter(_is_whole, given)), default=1.0)
+    wrong += [
+        f"disagreements: {each}" for each, found in outcomes.items() if not _agree(reference, found, scale)
+    ]
     return wrong
 
 
@@ -89,24 +108,30 @@ def _is_finite(outcome: Any) -> bool:
     return isinstance(outcome, Exception) or all(np.isfinite(array).all() for array in outcome)
 
 
-def _agree(left: Any, right: Any) -> bool:
+def _agree(left: Any, right: Any, scale: float = 1.0) -> bool:
     if isinstance(left, Exception) or isinstance(right, Exception):
         return type(left) is type(right) and str(left) == str(right)
-    return len(left) == len(right) and all(map(_same, left, right))
+    return len(left) == len(right) and all(_same(*both, scale) for both in zip(left, right, strict=True))
 
 
-def _same(left: Any, right: Any) -> bool:
+def _same(left: Any, right: Any, scale: float) -> bool:
     if not isinstance(left, np.ndarray):
         return left is right or bool(left == right)
     if left.dtype != right.dtype or left.shape != right.shape:
         return False
     if left.dtype.kind in "fc":
         close = 1e-2 if left.dtype.itemsize == 2 else 1e-4
-        return bool(np.allclose(left, right, rtol=close, atol=close * _scale(left), equal_nan=True))
+        scale = max(scale, _scale(left))
+        return bool(np.allclose(left, right, rtol=close, atol=close * scale, equal_nan=True))
     return left.tobytes() == right.tobytes()
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "iu"
 
 
 def _scale(values: Any) -> float:
     """The size of the values: sums that cancel are as exact as their largest terms."""
-    finite = np.abs(values[np.isfinite(values)].astype(np.float64))
+    plain = np.asarray(values)
+    finite = np.abs(plain[np.isfinite(plain)].astype(np.complex128))
     return float(finite.max(initial=1.0))

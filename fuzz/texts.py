@@ -20,10 +20,10 @@ from seqflow import registry
 
 def run(seed: int, seconds: float) -> Counter[str]:
     """Mutate one text after another; the counts, which are printed, too."""
-    return hunt("texts", read_mutated, seed, seconds)
+    return hunt("texts", case, seed, seconds)
 
 
-def read_mutated(rng: random.Random, folder: Path) -> None:
+def case(rng: random.Random, folder: Path) -> None:
     """One case: a text of one of the languages, mutated."""
     rng.choice((_signature, _net, _net, _expression, _shape, _job, _job))(rng, folder)
 

@@ -9,6 +9,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[2]))
 
 from fuzz import children, kernels_alone, ops, races
+from seqflow import registry
 
 WRITTEN_TO = [
     "lengths_to_weights", "normalize_within", "rank_within", "pack_sequence", "unsorted_segment_sum",
@@ -54,6 +55,11 @@ def test_answers_that_differ_are_seen():
     assert not ops._agree([np.array([1])], [np.array([1], np.int32)])
     assert not ops._agree(ValueError("a"), ValueError("b"))
     assert ops._agree([np.array([np.nan])], [np.array([np.nan])])
+
+
+def test_means_of_integers_that_cancel_are_as_exact_as_the_largest():
+    numbers = np.array([-1, 2**63 - 1, -(2**63), 2])
+    assert not ops.judge(registry.get("lengths_mean"), {"data": numbers, "lengths": np.array([4])}, {})
 
 
 def test_mutated_calls_give_one_answer_or_our_error():
