@@ -36,9 +36,7 @@ def index(
 ) -> None:
     """Write the lengths index of a source or a job, so that loaders count batches before they read."""
     loader = _loader(source, output, lengths, kind, threads, input, set_)
-    assert loader.index is not None
-    loader.index.unlink(missing_ok=True)
-    found = loader.lengths_index()
+    found = loader.lengths_index(anew=True)
     report = {
         "blocks": len({block for block, _ in found.lengths}),
         "rows": sum(len(one) for one in found.lengths.values()),

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqflow.errors import OpError
+from seqflow.errors import OpError, SeqflowError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.reading import Read
 from seqflow.loader.recipe import PreparedPart, Recipe
@@ -22,6 +22,9 @@ from seqflow.loader.windows import Part, Window
 from seqflow.output.files import FileWriter, Format
 from seqflow.record import from_arrow
 from seqflow.record.damage import reading
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _ANEW = "\n  remove the file, or name another: it is made anew"
 
@@ -164,6 +167,26 @@ def write_index(
 
 def read_index(path: Path, key: Mapping[str, Any]) -> LengthsIndex:
     """Read an index; OpError where it is damaged, or of other data or settings, with the difference."""
+    table, described = _read(path)
+    check_same(f"the lengths index {path} is stale: ", described, key, _ANEW)
+    record = from_arrow(table.select(["block", "start", "lengths"]).combine_chunks())
+    ends = np.cumsum(record["lengths.lengths"])[:-1]
+    parts = np.split(record["lengths.values"], ends) if record.num_rows else []
+    places = zip(record["block"].tolist(), record["start"].tolist(), strict=True)
+    return LengthsIndex(dict(zip(places, parts, strict=True)), key["window"] is None)
+
+
+def check_is_index(path: Path) -> None:
+    """OpError where there is another file, which a new index would take the place of."""
+    if path.exists():
+        try:
+            _read(path)
+        except SeqflowError as error:
+            raise OpError(f"{error}\n  remove it, or name another file for the index") from None
+
+
+def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    """The table of an index, and what it was made of."""
     import pyarrow as pa
 
     with reading(f"{path} is no lengths index, or damaged"):
@@ -172,9 +195,4 @@ def read_index(path: Path, key: Mapping[str, Any]) -> LengthsIndex:
     described = (table.schema.metadata or {}).get(b"seqflow lengths index")
     if described is None:
         raise OpError(f"{path} is an Arrow file, but no lengths index")
-    check_same(f"the lengths index {path} is stale: ", json.loads(described), key, _ANEW)
-    record = from_arrow(table.select(["block", "start", "lengths"]).combine_chunks())
-    ends = np.cumsum(record["lengths.lengths"])[:-1]
-    parts = np.split(record["lengths.values"], ends) if record.num_rows else []
-    places = zip(record["block"].tolist(), record["start"].tolist(), strict=True)
-    return LengthsIndex(dict(zip(places, parts, strict=True)), key["window"] is None)
+    return table, json.loads(described)

@@ -30,6 +30,7 @@ from seqflow.loader.crossing import Crossing
 from seqflow.loader.dealing import Deal, Rotation
 from seqflow.loader.kept import KeptWindow
 from seqflow.loader.lengths_index import (
+    check_is_index,
     LengthsIndex,
     Measured,
     index_key,
@@ -418,16 +419,19 @@ class Loader:
         streams = [Stream(number, *pair) for number, pair in enumerate(zip(dealt, counts, strict=True))]
         return Rotation(streams, total), crossing
 
-    def lengths_index(self) -> LengthsIndex:
+    def lengths_index(self, *, anew: bool = False) -> LengthsIndex:
         """The lengths of all prepared rows, from the file `index`, which is made where it is not there.
 
-        OpError where the file is of other data or settings: it names the difference.
+        `anew` makes it in any case, and takes the place of an older index once it is whole. OpError where the file
+        is no index, or of other data or settings: it names the difference.
         """
         if self.index is None:
             raise OpError("Loader: there is no index; give index=, the file to keep it in")
-        if self._lengths is None:
+        if self._lengths is None or anew:
             self._check_indexable()
-            if not self.index.exists():
+            if anew:
+                check_is_index(self.index)
+            if anew or not self.index.exists():
                 self._measure(self.recipe, self._parts())
             self._lengths = read_index(self.index, self._index_key())
         return self._lengths

@@ -41,8 +41,18 @@ def test_an_index_is_made_anew_and_of_one_column(folder: Path) -> None:
     ambiguous = seqflow("index", folder / "docs.parquet")
     assert ambiguous.returncode == 2
     assert "there is not just one list column of numbers" in ambiguous.stderr
-    index = folder / ".docs.parquet.lengths.arrow"
-    index.write_bytes(b"an old one")
-    done = seqflow("index", folder / "docs.parquet", "--lengths", "b", "--json")
-    assert json.loads(done.stdout)["tokens"] == 1
-    assert index.stat().st_size > 100
+    for column, tokens in (("a", 3), ("b", 1)):
+        done = seqflow("index", folder / "docs.parquet", "--lengths", column, "--json")
+        assert json.loads(done.stdout)["tokens"] == tokens
+
+
+def test_an_index_takes_the_place_of_nothing_else(folder: Path) -> None:
+    content = (folder / "docs.parquet").read_bytes()
+    for output in ("docs.parquet", "link"):
+        if output == "link":
+            (folder / output).symlink_to("docs.parquet")
+        done = seqflow("index", "docs.parquet", "--lengths", "tokens", "--output", output, folder=folder)
+        assert done.returncode == 1
+        assert "is no lengths index, or damaged" in done.stderr
+        assert "name another file for the index" in done.stderr
+    assert (folder / "docs.parquet").read_bytes() == content
