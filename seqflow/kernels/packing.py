@@ -53,10 +53,9 @@ def plan_packing(lengths: Array, capacity: int, strategy: str = "best_fit") -> P
     check_memory((4, len(lengths) + total // capacity), lengths.dtype)  # no plan has more pieces
     if strategy == "concat":
         return _cut_stream(lengths, total, capacity)
-    placed = _best_fit(lengths, capacity) if strategy == "best_fit" else _first_fit(lengths, capacity)
-    placed.sort(key=lambda piece: piece[0])  # stable: pieces of a row stay in the order they were placed
-    table = np.array(placed, np.int64).reshape(-1, 4).T.copy()
-    return PackingPlan(table[1], table[2], table[3], np.bincount(table[0]).astype(np.int64))
+    place = _best_fit if strategy == "best_fit" else _first_fit
+    row, sources, starts, sizes = place(lengths, capacity)
+    return PackingPlan(sources, starts, sizes, np.bincount(row).astype(np.int64))
 
 
 @kernel(data=ROWS, lengths=COUNTS, plan=dict.fromkeys(PackingPlan._fields, COUNTS))
@@ -114,18 +113,14 @@ def _cut_stream(lengths: Array, total: int, capacity: int) -> PackingPlan:
 
 
 Pieces = list[tuple[int, int, int, int]]
-
 """(row, source, start, length)"""
 
 
-def _best_fit(lengths: Array, capacity: int) -> Pieces:
+def _best_fit(lengths: Array, capacity: int) -> Array:
     """Longest first, each into the least room that is enough; of equal rooms the one that changed last."""
+    full, remainders = _cut(lengths, capacity)
     placed: Pieces = []
-    for source in np.flatnonzero(lengths > capacity).tolist():
-        for start in range(0, int(lengths[source]) // capacity * capacity, capacity):
-            placed.append((len(placed), source, start, capacity))
-    num_rows = len(placed)
-    remainders = np.where(lengths > capacity, lengths % capacity, lengths)
+    num_rows = int(full.sum())
     rows_of: dict[int, list[int]] = defaultdict(list)  # room -> the rows that have it, the last changed last
     rooms: list[int] = []  # those that some row has, ascending
     for source in np.argsort(-remainders, kind="stable").tolist():
@@ -145,27 +140,45 @@ def _best_fit(lengths: Array, capacity: int) -> Pieces:
             if not rows_of[room - size]:
                 insort(rooms, room - size)
             rows_of[room - size].append(row)
-    return placed
+    return _with_full(full, offsets_of(full)[:-1], placed, capacity)
 
 
-def _first_fit(lengths: Array, capacity: int) -> Pieces:
+def _first_fit(lengths: Array, capacity: int) -> Array:
     """In input order, each into the first row with room; what was cut opens rows of its own."""
+    full, remainders = _cut(lengths, capacity)
     placed: Pieces = []
-    room = np.zeros(len(lengths) + 1, np.int64)
-    num_rows = 0
-    for source, length in enumerate(lengths.tolist()):
-        for start in range(0, length, capacity):
-            size = min(capacity, length - start)
-            fits = room[:num_rows] >= size if length <= capacity else np.zeros(0, bool)
-            row = int(np.argmax(fits)) if fits.any() else num_rows
-            if row == num_rows:
-                num_rows += 1
-                if num_rows > len(room):
-                    room = np.concatenate([room, np.zeros_like(room)])
-                room[row] = capacity
-            room[row] -= size
-            placed.append((row, source, start, size))
-    return placed
+    first_rows = np.zeros_like(full)
+    rows, room = np.zeros((2, len(lengths)), np.int64)  # those that remainders opened
+    opened = num_rows = 0
+    for source, (cut, size) in enumerate(zip(full.tolist(), remainders.tolist(), strict=True)):
+        first_rows[source] = num_rows
+        num_rows += cut
+        if size == 0:
+            continue
+        fits = room[: 0 if cut else opened] >= size
+        at = int(np.argmax(fits)) if fits.any() else opened
+        if at == opened:
+            rows[at], room[at] = num_rows, capacity
+            opened, num_rows = opened + 1, num_rows + 1
+        room[at] -= size
+        placed.append((int(rows[at]), source, cut * capacity, size))
+    return _with_full(full, first_rows, placed, capacity)
+
+
+def _cut(lengths: Array, capacity: int) -> tuple[Array, Array]:
+    """How many full pieces each sequence is cut into, and what remains of it: all of one that has room."""
+    full = np.where(lengths > capacity, lengths // capacity, 0)
+    return full, lengths - full * capacity
+
+
+def _with_full(full: Array, first_rows: Array, placed: Pieces, capacity: int) -> Array:
+    """int64[4, P]: the full pieces, in rows of their own from first_rows on, and those that were placed, by row."""
+    sources = np.repeat(np.arange(len(full)), full)
+    number = np.arange(len(sources)) - np.repeat(offsets_of(full)[:-1], full)
+    cut = np.stack([first_rows[sources] + number, sources, number * capacity, np.full_like(number, capacity)])
+    table = np.concatenate([cut, np.array(placed, np.int64).reshape(-1, 4).T], axis=1)
+    order = np.argsort(table[0], kind="stable")  # pieces of a row stay in the order they were placed
+    return np.take(table, order, axis=1)
 
 
 def _check_plan(
