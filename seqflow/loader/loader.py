@@ -30,9 +30,9 @@ from seqflow.loader.crossing import Crossing
 from seqflow.loader.dealing import Deal, Rotation
 from seqflow.loader.kept import KeptWindow
 from seqflow.loader.lengths_index import (
-    check_is_index,
     LengthsIndex,
     Measured,
+    check_is_index,
     index_key,
     read_index,
     write_index,
