@@ -84,7 +84,7 @@ def hunt(name: str, case: Case, seed: int, seconds: float) -> Counter[str]:
 
 
 def run_case(case: Case, draw: random.Random, folder: Path) -> str:
-    """The outcome of a case "accepted", "out_of_memory", or the name of our error; others pass."""
+    """The outcome of a case in an empty folder: "accepted", "out_of_memory" or the name of an error of ours."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     try:
