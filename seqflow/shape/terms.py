@@ -61,7 +61,7 @@ class Term:
         return f"<term {self.number}: {self}>"
 
     def __str__(self) -> str:
-        return _WORDS[self.kind](self)
+        return _text(self, _LEVELS)
 
 
 class Terms:
@@ -218,11 +218,20 @@ def made_from(terms: Terms, one: Term, other: Term) -> bool:
 
 
 def _is_made_from(terms: Terms, space: Term, variable: Term) -> bool:
-    if space.kind in ("described", "groups"):
-        tensors = [str(one.data) for one in terms.members(variable) if one.kind == "variable"]
-        return any(terms.equal(terms.value(tensor), space.args[0]) for tensor in tensors)
-    rows = [terms.find(one) for one in space.args if one.is_rows]
-    return any(one is variable or _is_made_from(terms, one, variable) for one in dict.fromkeys(rows))
+    tensors = [str(one.data) for one in terms.members(variable) if one.kind == "variable"]
+    waiting, seen = [space], {space}
+    while waiting:
+        one = waiting.pop()
+        if one.kind in ("described", "groups"):
+            if any(terms.equal(terms.value(tensor), one.args[0]) for tensor in tensors):
+                return True
+            continue
+        rows = {terms.find(arg) for arg in one.args if arg.is_rows} - seen
+        if variable in rows:
+            return True
+        seen |= rows
+        waiting.extend(rows)
+    return False
 
 
 # Words
@@ -266,50 +275,69 @@ def _same(op: str, one: Term, other: Term) -> str:
 
 
 def parts(term: Term) -> Iterator[Term]:
-    """The term, and all it is made from."""
-    yield term
-    for arg in term.args:
-        yield from parts(arg)
+    """The term, and all it is made from, each once."""
+    waiting, seen = [term], {term}
+    while waiting:
+        one = waiting.pop()
+        yield one
+        new = [arg for arg in dict.fromkeys(one.args) if arg not in seen]
+        seen.update(new)
+        waiting.extend(reversed(new))
 
 
-def value_text(term: Term) -> str:
+_LEVELS = 6
+"""How deep terms of terms are written."""
+
+
+def value_text(term: Term, levels: int = _LEVELS) -> str:
     """A value as its reader knows it: by the name of the tensor, or by the call that made it."""
     if term.tensor is not None and not term.tensor.startswith(("%", "_")):
         return term.tensor
-    return str(term)
+    return _text(term, levels)
 
 
-def _call(term: Term) -> str:
+def _text(term: Term, levels: int) -> str:
+    if levels == 0:
+        return "…"
+    return _WORDS[term.kind](
+        term, lambda value: value_text(value, levels - 1), lambda rows: _text(rows, levels - 1)
+    )
+
+
+Words = Callable[[Term], str]
+
+
+def _call(term: Term, value: Words, rows: Words) -> str:
     op, output, _, attributes = term.data
-    inputs = [value_text(arg) for arg in term.args]
-    named = [f"{name}={value!r}" for name, value in attributes]
-    text = f"{op}({', '.join([*inputs, *named])})"
+    named = [f"{name}={given!r}" for name, given in attributes]
+    text = f"{op}({', '.join([*map(value, term.args), *named])})"
     return f"{text}.{output}" if output else text
 
 
-def _literal(term: Term) -> str:
+def _literal(term: Term, value: Words, rows: Words) -> str:
     return repr(term.data[1]) if isinstance(term.data, tuple) else str(term.data)
 
 
-_WORDS: dict[str, Callable[[Term], str]] = {
-    "input": lambda term: str(term.data),
+_WORDS: dict[str, Callable[[Term, Words, Words], str]] = {
+    "input": lambda term, value, rows: str(term.data),
     "literal": _literal,
     "call": _call,
     "commutative": _call,
-    "mask": lambda term: f"the mask of {value_text(term.args[0])}",
-    "flat mask": lambda term: f"{term.args[0]}, laid flat",
-    "made": lambda term: f"what {term.data} made",
-    "rows": lambda term: f"the rows of {term.data}",
-    "variable": lambda term: f"the rows of {term.data}",
-    "described": lambda term: f"the rows that {value_text(term.args[0])} describes",
-    "steps": lambda term: f"steps padded {_ON[term.data]}to the longest of {value_text(term.args[0])}",
-    "select": lambda term: f"a selection of {term.args[0]} by {value_text(term.args[1])}",
-    "sliced": lambda term: f"a slice of {term.args[0]}",
-    "groups": lambda term: f"the groups of {value_text(term.args[0])}",
-    "joined": lambda term: " and then ".join(map(str, term.args)),
-    "flat": lambda term: f"{' × '.join(map(str, term.args))}, laid flat",
-    "new": lambda term: f"new rows that {term.data[0]} makes",
+    "mask": lambda term, value, rows: f"the mask of {value(term.args[0])}",
+    "flat mask": lambda term, value, rows: f"{rows(term.args[0])}, laid flat",
+    "made": lambda term, value, rows: f"what {term.data} made",
+    "rows": lambda term, value, rows: f"the rows of {term.data}",
+    "variable": lambda term, value, rows: f"the rows of {term.data}",
+    "described": lambda term, value, rows: f"the rows that {value(term.args[0])} describes",
+    "steps": lambda term, value, rows: f"steps padded {_ON[term.data]}to the longest of {value(term.args[0])}",
+    "select": lambda term, value, rows: f"a selection of {rows(term.args[0])} by {value(term.args[1])}",
+    "sliced": lambda term, value, rows: f"a slice of {rows(term.args[0])}",
+    "groups": lambda term, value, rows: f"the groups of {value(term.args[0])}",
+    "joined": lambda term, value, rows: " and then ".join(map(rows, term.args)),
+    "flat": lambda term, value, rows: f"{' × '.join(map(rows, term.args))}, laid flat",
+    "new": lambda term, value, rows: f"new rows that {term.data[0]} makes",
 }  # fmt: skip
+"""How terms are said; `value` and `rows` say what they are made from."""
 
 _ON: dict[Any, str] = {"right": "", "left": "on the left "}
 

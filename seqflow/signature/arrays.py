@@ -149,8 +149,9 @@ def _convert(argument: Argument, value: Any) -> Array | None:
     if value is None and argument.optional:
         return None
     array = as_array(argument.name, value)
-    if array.size == 0 and not isinstance(value, np.ndarray) and argument.dtype.word in ("int", "index"):
-        array = array.astype(np.int64)  # an empty list has no dtype of its own
+    has_no_dtype = array.size == 0 and array.dtype == np.float64 and not isinstance(value, np.ndarray)
+    if has_no_dtype and argument.dtype.word in ("int", "index"):  # an empty list
+        array = array.astype(np.int64)
     _check_dtype(argument, array)
     _check_rank(argument, array)
     return array

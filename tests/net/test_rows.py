@@ -2,7 +2,7 @@
 
 import pytest
 
-from seqflow import Net, NetError, TensorSpec
+from seqflow import LodError, Net, NetError, TensorSpec
 from seqflow.signature import Described, OwnRows
 
 RECORD = OwnRows("the record")
@@ -56,3 +56,17 @@ def test_same_lengths_holds_for_all_that_is_computed_alike_wherever_it_stands():
         "same_lengths(tag.lengths, doc.lengths)"
     )
     assert inferred(text).parents(["a", "m"])["a"] == "m"
+
+
+def test_long_chains_are_explained_in_a_few_words():
+    steps = "".join(f"m{i} = v{i} > 0\nv{i + 1}, p{i} = boolean_mask(v{i}, m{i})\n" for i in range(400))
+    net = inferred(f"v0 = doc.values * 2\n{steps}")
+    assert "a selection of a selection of" in net.explain("v400")
+    assert len(net.explain("v400").splitlines()[0]) < 200
+    with pytest.raises(LodError, match="a selection of … by"):
+        inferred(f"v0 = doc.values * 2\n{steps}z = v400 + doc.values")
+
+
+def test_deep_expressions_are_written_in_a_few_words():
+    with pytest.raises(LodError, match=r"neg\(…\)"):
+        inferred(f"y = lengths_sum(doc.values, {'-' * 600}doc.lengths)")

@@ -52,3 +52,10 @@ def test_indices_outside_the_table_fit_no_better():
     assert "would fit" not in str(error.value)
     with pytest.raises(SeqflowError, match="data and indices would fit the other way round"):
         ops.gather([0, 1], [[0.5], [1.5]])
+
+
+def test_records_without_rows_are_tried_in_no_other_place():
+    """A list without numbers has no dtype of its own, unless an array in it has one."""
+    nothing = np.zeros((0, 0), [("a", "i4"), ("b", "f4")])
+    with pytest.raises(SeqflowError, match="keys has 2 dimensions"):
+        ops.gather_by_key([nothing], np.zeros((1, 0), "i4"))
