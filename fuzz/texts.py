@@ -77,11 +77,25 @@ def _signatures() -> list[str]:
     return [str(registry.get(name).signature) for name in registry.names()]
 
 
+_STEPS = [
+    "x{j} = where(x{i} > 0, x{i}, -x{i})",
+    "x{j}, p{i} = boolean_mask(x{i}, x{i} > 0)",
+    "x{j} = reshape(expand_dims(x{i}, axis=0) * expand_dims(x{i}, axis=1), shape=[-1])",
+    "x{j} = slice_axes(x{i}, starts=[0], stops=[1000000000], steps=[2])",
+]
+"""Steps of nets that repeat them."""
+
+
 @cache
 def _nets() -> list[str]:
     calls = [f"y = {name}(x.values, x.lengths)\nreturn y" for name in registry.names()]
+    chains = [
+        "\n".join(["x0 = x.values * 1", *(step.format(i=i, j=i + 1) for i in range(40)), "return x40"])
+        for step in _STEPS
+    ]
     return [
         *calls,
+        *chains,
         "x, mask = pad(tokens.values, tokens.lengths)\nreturn x, mask",
         "n = tokens.lengths\nkeep = n > 2\nz = lengths_sum(tokens.values * 2 + 1, n)\nreturn z, keep",
         "# a comment\ny = x.values ** 2 / (1 - x.values)\nreturn y, x.lengths",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 LARGEST_FORM = 24
 """The most terms of a form; a longer one is dropped and its bounds are kept."""
+LARGEST_ATOM = 64
+"""The most names and operations in a term of a form, so that twenty squares in a row are no million factors."""
 
 Fields = tuple[int, int | None, int, Terms | None]
 """The fields of a dimension: the bounds, the constant and the terms."""
@@ -186,7 +188,8 @@ def normal_form(
             least, most = form_bounds(constant, terms)
             low = least if low is None or (least is not None and least > low) else low
             high = smaller_bound(high, most)
-            if len(terms) <= LARGEST_FORM and all(abs(k) <= LARGEST for k in (constant, *terms.values())):
+            is_short = len(terms) <= LARGEST_FORM and all(atom.size <= LARGEST_ATOM for atom in terms)
+            if is_short and all(abs(k) <= LARGEST for k in (constant, *terms.values())):
                 kept = tuple(sorted(terms.items()))
     if high is not None and high < 0:
         raise ShapeError(f"dimension: {_words(what)} is negative, expected a size of 0 or more")

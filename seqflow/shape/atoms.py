@@ -29,7 +29,7 @@ class Atom(str):
     quotient, the smaller or larger of two sizes.
     """
 
-    __slots__ = ("axis", "bounds", "factors", "kind", "operands", "tensor")
+    __slots__ = ("axis", "bounds", "factors", "kind", "operands", "size", "tensor")
 
     kind: AtomKind
     tensor: str | None
@@ -41,6 +41,8 @@ class Atom(str):
     bounds: Bounds
     factors: tuple["Atom", ...]
     """The atoms of a product."""
+    size: int
+    """Of how many names and operations it is made."""
 
     def __new__(
         cls,
@@ -56,6 +58,8 @@ class Atom(str):
         new = super().__new__(cls, text)
         new.kind, new.tensor, new.axis = kind, tensor, axis
         new.operands, new.bounds, new.factors = operands, bounds, factors
+        within = [atom for operand in operands for atom, _ in operand.terms or ()]
+        new.size = sum(atom.size for atom in (*factors, *within)) + (not factors)
         return new
 
     def __getnewargs__(self) -> tuple[Any, ...]:
