@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -50,20 +51,19 @@ class NetRows:
         tensors = dict.fromkeys(
             part.tensor for _, axis in held for part in parts(axis) if part.tensor is not None
         )
-        for tensor in tensors:
-            step = made.get(str(tensor))
+        named: dict[Term, list[str]] = defaultdict(list)
+        for other, term in self.terms.values.items():
+            if other in self.specs:
+                named[self.terms.find(term)].append(other)
+        for tensor in map(str, tensors):
+            step = made.get(tensor)
             if step is not None:
                 lines.append(f"  {tensor} is made in line {step.line}: {step.statement}")
-            equal = self._equal(str(tensor))
+            equal = [other for other in named[self.terms.find(self.terms.value(tensor))] if other != tensor]
             if equal:
-                lines.append(f"  {tensor} has the values of {', '.join(equal)}")
+                lines.append(f"  {tensor} has the values of {', '.join(map(self._said, equal))}")
         return "\n".join(lines)
 
-    def _equal(self, tensor: str) -> list[str]:
-        """Other tensors with the same values; for one without a name, the call that made it."""
-        value = self.terms.find(self.terms.value(tensor))
-        return [
-            str(term) if other.startswith("%") else other
-            for other, term in self.terms.values.items()
-            if other in self.specs and other != tensor and self.terms.find(term) is value
-        ]
+    def _said(self, tensor: str) -> str:
+        """The tensor's name; for one without, the call that made it."""
+        return str(self.terms.values[tensor]) if tensor.startswith("%") else tensor
