@@ -1,6 +1,7 @@
 """The fuzzers find what is wrong, and nothing in ops that are right."""
 
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,14 @@ def test_a_hang_is_counted_and_ended(monkeypatch):
     monkeypatch.setattr(children, "SECONDS_PER_STEP", 0.2)
     counts = children.run_children(["hang"], hang, 0)
     assert (counts["hangs"], counts["crashes"]) == (1, 0)
+
+
+def test_what_waits_hangs_and_what_shares_a_busy_processor_does_not(monkeypatch):
+    monkeypatch.setattr(children, "seconds_of", lambda process: 5.0)
+    long_ago = time.monotonic() - 500
+    assert children.hangs(1, long_ago, 5.0)
+    assert not children.hangs(1, long_ago, 3.0)
+    assert children.hangs(1, long_ago - 1000, 3.0)
 
 
 def test_answers_that_differ_are_seen():
