@@ -21,7 +21,7 @@ WRONG = ("crashes", "hangs", "foreign exceptions", "disagreements")
 SECONDS_PER_STEP = 10
 """A step that computes longer hangs."""
 SECONDS_WAITING = 120
-"""A step that computes next to nothing hangs after these; one that shares a busy processor may take SECONDS_AT_MOST."""
+"""A step that computes next to nothing hangs after these; one on a busy processor may take SECONDS_AT_MOST."""
 SECONDS_AT_MOST = 1200
 MEMORY = 1 << 30
 """Bytes of address space that a child may add to what it has, so that no mistake takes the machine down."""
