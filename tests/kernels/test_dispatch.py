@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,11 +31,16 @@ def test_an_unknown_choice_is_an_error():
 
 
 def run(choice):
-    """What a fresh Python says with SEQFLOW_KERNELS set."""
+    """What a fresh Python says with SEQFLOW_KERNELS set, of the package that is tested: not of sources that lie here."""
     code = "from seqflow import kernels; print(kernels.info()['kernels'], kernels.info()['isa'])"
     environment = os.environ | {"SEQFLOW_KERNELS": choice}
     return subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code],
+        env=environment,
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
