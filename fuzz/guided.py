@@ -14,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from fuzz.children import FINDINGS, limit_memory
+
 FUZZERS = ("kernels_alone", "ops", "texts", "files")
 """Modules with `case(draw, folder)`."""
-FOUND = Path(__file__).parent / "found"
 SECONDS_PER_CASE = 60
 LONGEST = 1 << 14
 """The most bytes that a case is made of."""
@@ -51,13 +52,12 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     with atheris.instrument_imports(include=["seqflow"]):
         case = import_module(f"fuzz.{options.name}").case
-        from fuzz.children import limit_memory
         from fuzz.hunting import run_case
 
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     limit_memory()
-    kept = FOUND / f"guided-{options.name}"
+    kept = FINDINGS / f"guided-{options.name}"
     kept.mkdir(parents=True, exist_ok=True)
     flags = {
         "max_total_time": round(options.minutes * 60),

@@ -19,13 +19,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fuzz.children import hangs, seconds_of
+from fuzz.children import FINDINGS, hangs, seconds_of
 from seqflow.errors import SeqflowError
 
 Case = Callable[[random.Random, Path], None]
 """Draws its input from the generator, writes it to the folder, and uses it. It may raise any SeqflowError."""
 
-FOUND = Path(__file__).parent / "found"
 MEMORY = 6 << 30
 KEPT = 200
 """The most findings of one run whose input is kept."""
@@ -173,7 +172,7 @@ def _keep(name: str, kind: str, seed: int, number: int, folder: Path, said: str,
     counts.add(kind)
     if counts.findings > KEPT:
         return
-    target = FOUND / f"{name}-{kind}-{seed}-{number}"
+    target = FINDINGS / f"{name}-{kind}-{seed}-{number}"
     shutil.rmtree(target, ignore_errors=True)
     shutil.copytree(folder, target)
     (target / "said.txt").write_text(said)
