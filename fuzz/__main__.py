@@ -6,7 +6,7 @@ from importlib import import_module
 
 from fuzz.children import WRONG
 
-FUZZERS = ("files", "texts", "ops", "races", "kernels_alone")
+FUZZERS = ("files", "saved", "texts", "ops", "races", "kernels_alone")
 """Modules with `run(seed, seconds)`, which prints what it counts and returns it."""
 
 

@@ -218,20 +218,6 @@ def _constant(rng: random.Random, folder: Path) -> None:
     )
 
 
-def _manifest(rng: random.Random, folder: Path) -> None:
-    from seqflow.output import open_output
-    from seqflow.record import from_arrow
-
-    record = from_arrow(tables()[0].select(["i"]))
-    for again in range(2):
-        with open_output(folder / "out") as output:
-            output.write(record)
-            output.finish()
-        if not again:
-            path = folder / "out" / "_manifest.json"
-            path.write_bytes(damaged(rng, path.read_bytes()))
-
-
 def _buffers(rng: random.Random, folder: Path) -> None:
     """An array with damaged buffers, as another library may hand it over."""
     table = rng.choice((*tables(), views()))
@@ -301,4 +287,4 @@ def _rebuilt(kind: pa.DataType, length: int, array: pa.Array, buffers: Any) -> p
     return pa.Array.from_buffers(kind, length, own, children=children)
 
 
-_KINDS = (*[_parquet] * 8, *[_arrow] * 8, *[_buffers] * 8, _text, _text, _lines, _lines, _constant, _manifest)
+_KINDS = (*[_parquet] * 8, *[_arrow] * 8, *[_buffers] * 8, _text, _text, _lines, _lines, _constant)

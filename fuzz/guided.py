@@ -16,7 +16,7 @@ import numpy as np
 
 from fuzz.children import FINDINGS, limit_memory
 
-FUZZERS = ("kernels_alone", "ops", "texts", "files")
+FUZZERS = ("kernels_alone", "ops", "texts", "files", "saved")
 """Modules with `case(draw, folder)`."""
 SECONDS_PER_CASE = 60
 LONGEST = 1 << 14

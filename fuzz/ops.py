@@ -119,11 +119,13 @@ def _same(left: Any, right: Any, scale: float) -> bool:
         return left is right or bool(left == right)
     if left.dtype != right.dtype or left.shape != right.shape:
         return False
+    if left.tobytes() == right.tobytes():  # quick, where results are large
+        return True
     if left.dtype.kind in "fc":
         close = 1e-2 if left.dtype.itemsize == 2 else 1e-4
         scale = max(scale, _scale(left))
         return bool(np.allclose(left, right, rtol=close, atol=close * scale, equal_nan=True))
-    return left.tobytes() == right.tobytes()
+    return False
 
 
 def _is_whole(value: Any) -> bool:

@@ -12,6 +12,7 @@ from seqflow.ops.shared.special_tokens import surround
 from seqflow.ops.shared.strings import Errors, join, to_strings
 from seqflow.ops.shared.tokenizers import (
     check_special_tokens,
+    decode_all,
     encode,
     encoder_of,
     learn,
@@ -78,7 +79,7 @@ def decode(
     _check_ids(tokens, decoder)
     ids, ends = tokens.tolist(), kernels.lengths_to_offsets(lengths).tolist()
     sequences = [ids[start:end] for start, end in pairwise(ends)]
-    return join(decoder.decode_batch(sequences, skip_special_tokens=not special_tokens))
+    return join(decode_all(decoder, sequences, special_tokens))
 
 
 @op("uint8 data[sum(lengths)], lengths[B] -> uint8 tokenizer[K]")

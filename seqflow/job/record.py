@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from seqflow.errors import JobError
 from seqflow.job.job import Job
+from seqflow.json_form import has_form, is_count
 from seqflow.loader import Loader, Stats
 from seqflow.loader.state import first_difference
-from seqflow.output.folder import Target, read_record
+from seqflow.output.folder import Target
 
 _ACCESS = ("paths", "memory_map", "untrusted")
 """Keys of [source] that say how files are found and read, not what is read."""
@@ -33,9 +34,18 @@ class Counts:
     def of(cls, stats: Stats) -> Counts:
         return cls(stats.rows, stats.tokens, stats.cells, stats.batches, stats.bad_rows)
 
+    @classmethod
+    def from_json(cls, entry: Mapping[str, int]) -> Counts:
+        return cls(*(entry[field.name] for field in fields(cls)))
+
     def stats(self) -> Stats:
         """Stats that count on."""
         return Stats(**asdict(self))
+
+
+_COMPLETE = {"job": Mapping, "counts": {field.name: is_count for field in fields(Counts)}}
+_UNFINISHED = {**_COMPLETE, "bad_rows": [str]}
+"""What a job adds to the records of its output; a loader's state, where it can go on."""
 
 
 def describe(job: Job, loader: Loader) -> dict[str, Any]:
@@ -78,31 +88,37 @@ def earlier_run(
                 f"output: {name!r} holds the beginning of a run that has not ended\n"
                 "  --resume goes on with it, --overwrite begins anew"
             )
-        content = read_record(target.progress)
-        _check_same(name, content, described)
+        content = target.read_progress()
+        form = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, "loader": Mapping}
+        if not has_form(content, form):
+            raise JobError(
+                f"output: the progress file {str(target.progress)!r} is damaged, or of no job\n"
+                "  --overwrite begins anew"
+            )
         assert content is not None
+        _check_same(name, content["job"], described)
         return Earlier(content, is_complete=False)
     if not (target.path if target.is_file else target.manifest).exists():
         return None
-    content = read_record(target.manifest)
+    content = target.read_manifest()
     if (
         target.is_file
         and content is not None
         and [target.path.stat().st_size] != [file["bytes"] for file in content["files"]]
     ):
         content = None  # the file has been written by others since
-    _check_same(name, content, described)
-    assert content is not None
-    return Earlier(content, is_complete=True)
-
-
-def _check_same(name: str, content: Mapping[str, Any] | None, described: Mapping[str, Any]) -> None:
-    if content is None or "job" not in content:
+    if not has_form(content, _COMPLETE):
         raise JobError(
             f"output: {name!r} is there already, and nothing says that this job has written it\n"
             "  --overwrite replaces it; or choose another output"
         )
-    difference = first_difference(content["job"], described)
+    assert content is not None
+    _check_same(name, content["job"], described)
+    return Earlier(content, is_complete=True)
+
+
+def _check_same(name: str, earlier: Mapping[str, Any], described: Mapping[str, Any]) -> None:
+    difference = first_difference(earlier, described)
     if difference is not None:
         raise JobError(
             f"output: {name!r} is of another job or of other data: {difference}\n"

@@ -82,7 +82,7 @@ def run(
         if earlier is not None and earlier.is_complete:
             BadRowHandler(job.bad_rows, loader.source.files).leave()  # what a killed run has left is removed
             files = output.found(earlier.content)
-            counts = Counts(**earlier.content["counts"])
+            counts = Counts.from_json(earlier.content["counts"])
         else:
             task = _Run(job, loader, output, described, None if earlier is None else earlier.content)
             files, counts = task.run(progress), task.counts
@@ -112,7 +112,7 @@ class _Run:
         self._is_sealed = False
         pieces: list[str] = []
         if record is not None:
-            self.counts, pieces = Counts(**record["counts"]), record["bad_rows"]
+            self.counts, pieces = Counts.from_json(record["counts"]), record["bad_rows"]
             self._is_sealed = record["sealed"]
         self._bad_rows = BadRowHandler(
             job.bad_rows, loader.source.files, count=self.counts.bad_rows, pieces=pieces

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from seqflow import providers
-from seqflow.errors import OpError, ProviderError, SeqflowError
+from seqflow.errors import JobError, OpError, ProviderError, SeqflowError
 from seqflow.kernels.arrays import Array
 from seqflow.output.durable import sync_folder
 from seqflow.output.files import KIND_OF_SUFFIX, FileWriter, Format, remove_temporaries
@@ -200,6 +200,11 @@ class Quarantine:
             )
         self._path = path
         self._form = Format(KIND_OF_SUFFIX[path.suffix.lower()])
+        own = re.compile(rf"{re.escape(path.name)}\.part-\d+")
+        if (foreign := next((name for name in pieces if not own.fullmatch(name)), None)) is not None:
+            raise JobError(
+                f"quarantine: {foreign!r} is no piece of {str(path)!r}: the progress file is damaged"
+            )
         self._pieces = [path.with_name(name) for name in pieces]
         self._writer: FileWriter | None = None
         self._lock = Lock(path.with_name(f".{path.name}.lock"), path)

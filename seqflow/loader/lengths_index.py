@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqflow.errors import OpError, SeqflowError
+from seqflow.errors import OpError, ProviderError, SeqflowError
+from seqflow.json_form import LARGEST_COUNT
 from seqflow.kernels.arrays import Array
 from seqflow.loader.reading import Read
 from seqflow.loader.recipe import PreparedPart, Recipe
@@ -26,6 +28,8 @@ from seqflow.record.damage import reading
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_SETTINGS, CHECKSUM = b"seqflow lengths index", b"seqflow checksum"
+"""What the metadata of the file have: the settings as JSON, and a CRC-32 of the columns of integers."""
 _ANEW = "\n  remove the file, or name another: it is made anew"
 
 Place = tuple[int, int]
@@ -52,6 +56,13 @@ class LengthsIndex:
         lengths = np.concatenate([self._of(part) for part in window.parts])
         order = recipe.order(window, len(lengths), epoch)
         return recipe.batch.count(lengths if order is None else lengths[order])
+
+    def has(self, part: Part) -> bool:
+        """Whether it knows the lengths of all rows of a part."""
+        if not self.whole_blocks:
+            return (part.number, part.start) in self.lengths
+        known = self.lengths.get((part.number, 0))
+        return known is not None and (part.stop is None or len(known) == part.block.num_rows)
 
     def _of(self, part: Part) -> Array:
         if self.whole_blocks and part.stop is not None:
@@ -146,15 +157,15 @@ def write_index(
         blocks = [list(found) for _, found in groupby(rows, key=lambda row: row[1])]
         rows = [(*found[0][:3], np.concatenate([one[3] for one in found])) for found in blocks]
     files, blocks_of, starts, of_parts = zip(*rows, strict=True) if rows else ((), (), (), ())
-    table = pa.table(
-        {
-            "file": pa.array([os.path.basename(file) for file in files], pa.string()),
-            "block": pa.array(blocks_of, pa.int64()),
-            "start": pa.array(starts, pa.int64()),
-            "rows": pa.array([len(one) for one in of_parts], pa.int64()),
-            "lengths": pa.array(of_parts, pa.large_list(pa.int64())),
-        }
-    ).replace_schema_metadata({"seqflow lengths index": json.dumps(key)})
+    columns = {
+        "file": [os.path.basename(file) for file in files],
+        "block": blocks_of,
+        "start": starts,
+        "rows": [len(one) for one in of_parts],
+        "lengths": of_parts,
+    }
+    table = pa.table(columns, _schema())
+    table = table.replace_schema_metadata({_SETTINGS: json.dumps(key), CHECKSUM: checksum(table)})
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = FileWriter(path, Format("arrow"))
     try:
@@ -165,15 +176,22 @@ def write_index(
         writer.discard()
 
 
-def read_index(path: Path, key: Mapping[str, Any]) -> LengthsIndex:
-    """Read an index; OpError where it is damaged, or of other data or settings, with the difference."""
+def read_index(path: Path, parts: Iterable[Part], key: Mapping[str, Any]) -> LengthsIndex:
+    """Read an index of these parts; OpError where it is of other data or settings, with the difference.
+
+    ProviderError where it is damaged.
+    """
     table, described = _read(path)
     check_same(f"the lengths index {path} is stale: ", described, key, _ANEW)
     record = from_arrow(table.select(["block", "start", "lengths"]).combine_chunks())
     ends = np.cumsum(record["lengths.lengths"])[:-1]
-    parts = np.split(record["lengths.values"], ends) if record.num_rows else []
+    lengths = np.split(record["lengths.values"], ends) if record.num_rows else []
     places = zip(record["block"].tolist(), record["start"].tolist(), strict=True)
-    return LengthsIndex(dict(zip(places, parts, strict=True)), key["window"] is None)
+    index = LengthsIndex(dict(zip(places, lengths, strict=True)), key["window"] is None)
+    for part in parts:
+        if not index.has(part):
+            raise _damaged(path, f"it lacks lengths of block {part.number}")
+    return index
 
 
 def check_is_index(path: Path) -> None:
@@ -186,13 +204,66 @@ def check_is_index(path: Path) -> None:
 
 
 def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    """The table of an index, and what it was made of."""
+    """The table of an index, and what it was made of; ProviderError where it is damaged."""
     import pyarrow as pa
 
     with reading(f"{path} is no lengths index, or damaged"):
         table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
         table.validate(full=True)
-    described = (table.schema.metadata or {}).get(b"seqflow lengths index")
-    if described is None:
+    metadata = table.schema.metadata or {}
+    if _SETTINGS not in metadata:
         raise OpError(f"{path} is an Arrow file, but no lengths index")
-    return table, json.loads(described)
+    try:
+        described = json.loads(metadata[_SETTINGS])
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, f"its settings are no JSON: {error}") from None
+    if not isinstance(described, dict):
+        raise _damaged(path, "its settings are no JSON object")
+    _check_table(path, table, metadata.get(CHECKSUM))
+    return table, described
+
+
+def _check_table(path: Path, table: pa.Table, expected: bytes | None) -> None:
+    """ProviderError unless a table has the columns of an index, counts in them, and the expected checksum."""
+    import pyarrow.compute as pc
+
+    if not table.schema.equals(_schema()):
+        raise _damaged(path, "it has other columns")
+    flat = pc.list_flatten(table["lengths"])
+    if flat.null_count or any(column.null_count for column in table.columns):
+        raise _damaged(path, "it has nulls")
+    if not pc.list_value_length(table["lengths"]).equals(table["rows"]):
+        raise _damaged(path, "rows are not the numbers of lengths")
+    lengths = flat.to_numpy()
+    if lengths.min(initial=0) < 0 or lengths.sum(dtype=np.float64) >= LARGEST_COUNT:
+        raise _damaged(path, "it has negative lengths, or too large ones")
+    if expected != checksum(table):
+        raise _damaged(path, "its checksum is another")
+
+
+def checksum(table: pa.Table) -> bytes:
+    """A CRC-32 of the columns of integers of an index."""
+    import pyarrow.compute as pc
+
+    found = 0
+    for column in (table["block"], table["start"], table["rows"], pc.list_flatten(table["lengths"])):
+        found = zlib.crc32(column.to_numpy(), found)
+    return str(found).encode()
+
+
+def _damaged(path: Path, why: str) -> ProviderError:
+    return ProviderError(f"the lengths index {path} is damaged: {why}{_ANEW}")
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema(
+        {
+            "file": pa.string(),
+            "block": pa.int64(),
+            "start": pa.int64(),
+            "rows": pa.int64(),
+            "lengths": pa.large_list(pa.int64()),
+        }
+    )

@@ -433,7 +433,7 @@ class Loader:
                 check_is_index(self.index)
             if anew or not self.index.exists():
                 self._measure(self.recipe, self._parts())
-            self._lengths = read_index(self.index, self._index_key())
+            self._lengths = read_index(self.index, self._parts(), self._index_key())
         return self._lengths
 
     def _index_key(self) -> dict[str, Any]:

@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 
 from seqflow.byte_sizes import format_bytes, parse_bytes
-from seqflow.errors import BatchPlanError, OpError, OpTypeError
+from seqflow.errors import BatchPlanError, OpError, OpMemoryError, OpTypeError
+from seqflow.json_form import is_count, numbered
 from seqflow.kernels.arrays import Array
+from seqflow.kernels.error import KernelMemoryError
+from seqflow.kernels.memory import check_memory
 from seqflow.loader.bad_rows import BadRowHandler
 from seqflow.loader.batching import Rows
 from seqflow.loader.converted import Converted, converted
@@ -21,7 +24,7 @@ from seqflow.loader.loader import Loader
 from seqflow.loader.order import key_of
 from seqflow.loader.plans import batch_plan
 from seqflow.loader.run import Run
-from seqflow.loader.state import FORMAT, Position, check_same
+from seqflow.loader.state import FORMAT, Position, check_form, check_same, check_streams
 from seqflow.loader.stats import Stats
 from seqflow.loader.streams import Checkpoint
 from seqflow.loader.workers import Workers
@@ -30,6 +33,10 @@ from seqflow.record import Record, concat_records, slice_rows
 
 _PASS = 1 << 32
 """The second pass over a source in an epoch has the order of an epoch that far away."""
+_FORM = {
+    "settings": Mapping, "sources": [{"settings": Mapping, "data": Mapping}], "epoch": is_count, "batch": is_count,
+    "members": [{"passes": [is_count], "windows": numbered((is_count, is_count, is_count))}],
+}  # fmt: skip
 
 
 class Mix:
@@ -138,14 +145,16 @@ class Mix:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on behind the batch that was the last when the state was taken, on any number of ranks and threads."""
-        if not isinstance(state, Mapping) or not {"members", "sources", "settings"} <= state.keys():
-            raise OpError("load_state_dict: this is not the state of a Mix, expected what state_dict() gave")
-        check_same("load_state_dict: ", {"format": state["format"]}, {"format": FORMAT})
+        check_form("a Mix", state, _FORM)
         check_same("load_state_dict: ", state["settings"], self._settings())
         now = self.state_dict()["sources"]
+        for name, found in (("sources", len(state["sources"])), ("members", len(state["members"]))):
+            if found != len(now):
+                raise OpError(f"load_state_dict: the state has {found} {name}, expected {len(now)}")
         for number, (before, after) in enumerate(zip(state["sources"], now, strict=True)):
             then, is_now = ({**one["settings"], "data": one["data"]} for one in (before, after))
             check_same(f"load_state_dict: source {number}: ", then, is_now)
+            check_streams(state["members"][number]["windows"], self.loaders[number].streams)
         self._start = self._place = {name: state[name] for name in ("epoch", "batch", "members")}
         self.epoch = int(state["epoch"])
 
@@ -332,6 +341,10 @@ class Picks:
 
     def _merged(self, count: int) -> tuple[Array, Array]:
         """For each batch the member, and the number of its batch: batch j is due at (j + phase) / weight."""
+        try:
+            check_memory((4, count), np.dtype(np.int64))
+        except KernelMemoryError as error:
+            raise OpMemoryError(f"Mix: the order of {count} batches: {error}") from None
         shares = np.array(self._mix.weights) / sum(self._mix.weights)
         each = [np.arange(int(count * share) + 2) for share in shares]
         due = np.concatenate(

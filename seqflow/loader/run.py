@@ -279,6 +279,8 @@ class Run:
         self._stats.seconds_waiting += perf_counter() - started
         if spot not in self._seen:
             self._seen.add(spot)
+            if self._crossing is None:
+                self.rotation.streams[spot[0]].check(spot[1], len(opened.batches))
             if self._numbers is None:
                 self._uncounted[spot] = opened
             else:  # the run of a mix may end anywhere

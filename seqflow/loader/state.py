@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from seqflow.errors import OpError
+from seqflow.json_form import has_form, is_count, numbered
 from seqflow.loader.streams import Checkpoint
 from seqflow.loader.windows import Part
 from seqflow.net import Net
@@ -19,6 +20,13 @@ from seqflow.providers import Provider
 FORMAT = 1
 _LISTED_FILES = 1000
 """A state lists the files of the data, unless they are more."""
+_WINDOW = {"window": is_count, "first_batch": is_count, "batches": is_count}
+_FORM = {
+    "settings": Mapping, "data": Mapping, "epoch": is_count, "batch": is_count, "windows": numbered(_WINDOW),
+}  # fmt: skip
+_MISSING = object()
+_FILE = (str, object, object)
+"""A file of the data: its path, size and rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +64,9 @@ def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         raise OpError("merge_states: there are no states, expected one of each rank")
     first, windows = states[0], dict[str, Any]()
     for number, state in enumerate(states):
-        check_state(state, first["settings"], first["data"])
+        check_form("a loader", state, _FORM)
+        then, now = ({**one["settings"], "data": one["data"]} for one in (state, first))
+        check_same("merge_states: ", then, now)
         for name in ("epoch", "batch"):
             if state[name] != first[name]:
                 raise OpError(
@@ -107,12 +117,26 @@ def digest(value: Any) -> str:
 
 def check_state(state: Any, settings: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """OpError where a state is none, or of another format, other settings or other data; it says which."""
-    if not isinstance(state, Mapping) or not {"format", "settings", "data", "epoch", "batch"} <= state.keys():
-        raise OpError("load_state_dict: this is not the state of a loader, expected what state_dict() gave")
-    if state["format"] != FORMAT:
-        raise OpError(f"load_state_dict: the state has format {state['format']!r}, expected {FORMAT}")
+    check_form("a loader", state, _FORM)
     check_same("load_state_dict: ", state["settings"], settings)
     check_same("load_state_dict: ", {"data": state["data"]}, {"data": dict(data)})
+    check_streams(state["windows"], settings["streams"])
+
+
+def check_form(of: str, state: Any, form: Mapping[str, Any]) -> None:
+    """OpError where a state is of another format, or has not the form of a state of this one."""
+    found = state.get("format", FORMAT) if isinstance(state, Mapping) else FORMAT
+    if found != FORMAT:
+        raise OpError(f"load_state_dict: the state has format {_shown(found)}, expected {FORMAT}")
+    if not has_form(state, {"format": is_count, **form}):
+        raise OpError(f"load_state_dict: this is not the state of {of}, expected what state_dict() gave")
+
+
+def check_streams(windows: Mapping[str, Any], streams: int) -> None:
+    """OpError where a state knows windows of a stream that there is not."""
+    for stream in windows:
+        if int(stream) >= streams:
+            raise OpError(f"load_state_dict: the state has a window of stream {stream}, of {streams} streams")
 
 
 def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any], advice: str = "") -> None:
@@ -129,17 +153,15 @@ def first_difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str | N
         if before == after:
             continue
         if name == "data" and isinstance(before, Mapping) and isinstance(after, Mapping):
-            differing = [key for key in dict.fromkeys([*after, *before]) if before.get(key) != after.get(key)]
-            key = (
-                "files" if "files" in differing else differing[0]
-            )  # a file says more than the number of rows
+            keys = dict.fromkeys(["files", *after, *before])  # a file says more than the number of rows
+            key = next(key for key in keys if before.get(key, _MISSING) != after.get(key, _MISSING))
             return f"the data are others: {_difference(key, before.get(key), after.get(key))}"
         return f"{name} was {_shown(before)} and is {_shown(after)} now"
     return None
 
 
 def _difference(name: str, then: Any, now: Any) -> str:
-    if name == "files" and isinstance(then, list) and isinstance(now, list):
+    if name == "files" and has_form(then, [_FILE]) and has_form(now, [_FILE]):
         before = {path: (size, rows) for path, size, rows in then}
         after = {path: (size, rows) for path, size, rows in now}
         for path in [*before, *after]:

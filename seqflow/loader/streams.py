@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from seqflow.errors import OpError
 from seqflow.loader.windows import Window
 
 
@@ -46,7 +47,12 @@ class Stream:
             self._firsts.append(self._firsts[-1] + count)
 
     def start_at(self, checkpoint: Checkpoint) -> None:
-        """Go on behind a window whose batches were counted before."""
+        """Go on behind a window whose batches were counted before; OpError where there is no such window."""
+        if self.window(checkpoint.position) is None:
+            raise OpError(
+                f"load_state_dict: the state is in window {checkpoint.position} of stream {self.number}, which has "
+                f"{len(self._windows)}: the state is damaged"
+            )
         self._start = checkpoint.position
         self._firsts = [checkpoint.first, checkpoint.first + checkpoint.batches]
 
@@ -64,6 +70,16 @@ class Stream:
         at = position - self._start
         if at == len(self._firsts) - 1:
             self._firsts.append(self._firsts[at] + batches)
+
+    def check(self, position: int, batches: int) -> None:
+        """OpError where a window has other batches than an index, or a state, has counted."""
+        at = position - self._start
+        counted = self._firsts[at : at + 2] if at >= 0 else []
+        if len(counted) == 2 and counted[1] - counted[0] != batches:
+            raise OpError(
+                f"Loader: window {position} of stream {self.number} has {batches} batches, and "
+                f"{counted[1] - counted[0]} by the lengths index or the state: these are of other data, or damaged"
+            )
 
     def checkpoint(self, position: int) -> Checkpoint:
         at = position - self._start
@@ -101,7 +117,10 @@ class Stream:
         """The place of a batch; the position of the window to plan first; None behind the last batch."""
         at = bisect_right(self._firsts, batch) - 1
         if at < 0:
-            raise IndexError(f"batch {batch} lies before the window from which this stream was resumed")
+            raise OpError(
+                f"load_state_dict: batch {batch} of stream {self.number} lies before its window, which begins with "
+                f"batch {self._firsts[0]}: the state is damaged"
+            )
         if at < len(self._firsts) - 1:
             return Place(self.number, self._start + at, batch - self._firsts[at])
         position = self._start + at

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from seqflow.errors import JobError
+from seqflow.json_form import has_form, is_count
 from seqflow.output import unfinished
 from seqflow.output.durable import sync_folder
 from seqflow.output.files import FileKind, Format, remove_temporaries, write_text
@@ -19,8 +20,10 @@ from seqflow.output.pieces import committed_path, join, piece_path, remove_commi
 from seqflow.version import __version__
 
 MANIFEST, PROGRESS = "_manifest.json", ".progress.json"
-_NAME = re.compile(r"(?:[^/]+=[^/]*/)*(?!\.\.?$)[^/]+")
-"""The name of a part, in folders of partitions or in none."""
+_FILE = {"name": str, "rows": is_count, "bytes": is_count, "row_groups": [is_count]}
+_MANIFEST = {"columns": [str], "files": [_FILE]}
+_PROGRESS = {**_MANIFEST, "are_runs": bool, "sealed": bool, "stale": [str]}
+"""What the records have; those of jobs have more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +192,7 @@ class Target:
     def abandon(self) -> None:
         """Remove what an unfinished run has committed, and the parts to which it has given their names."""
         self.keep_committed(())
-        content = read_record(self.progress)
+        content = self.read_progress()
         if content is not None and content["sealed"] and not self.is_file:
             self.manifest.unlink(missing_ok=True)
             self._remove_parts({*content["stale"], *(entry["name"] for entry in content["files"])})
@@ -197,7 +200,26 @@ class Target:
 
     def stale_parts(self) -> list[str]:
         """The parts of an earlier run, by its manifest."""
-        return [] if self.is_file else sorted(_names_in(self.manifest))
+        return [] if self.is_file else sorted(_names_in(self.read_manifest()))
+
+    def read_manifest(self) -> dict[str, Any] | None:
+        """The record of a complete output; None where there is none, or it is damaged."""
+        return self._read(self.manifest, _MANIFEST)
+
+    def read_progress(self) -> dict[str, Any] | None:
+        """The record of an output that is not complete; None where there is none, or it is damaged."""
+        content = self._read(self.progress, _PROGRESS)
+        return content if content is None or content["sealed"] or content["files"] else None
+
+    def _read(self, path: Path, form: Mapping[str, Any]) -> dict[str, Any] | None:
+        """JSON of a form, in which files have names as parts of this output have."""
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return None
+        prefix = rf"{re.escape(self.path.name)}|" if self.is_file else r"(?:[^/]+=[^/]*/)*"
+        names = re.compile(rf"{prefix}(?:{self._part_names})")
+        return content if has_form(content, form) and all(map(names.fullmatch, _names_in(content))) else None
 
     @property
     def _part_names(self) -> str:
@@ -224,7 +246,7 @@ class Target:
 
     def _check_foreign(self) -> None:
         """JobError where the folder holds data files that neither a manifest nor a progress file of ours names."""
-        named = _names_in(self.manifest) | _names_in(self.progress)
+        named = _names_in(self.read_manifest()) | _names_in(self.read_progress())
         found = [
             path.relative_to(self.path).as_posix()
             for path in (*self.path.iterdir(), *self.path.glob("*=*/**/*"))
@@ -248,19 +270,8 @@ class Target:
         write_text(self.manifest, json.dumps(manifest, indent=2) + "\n")
 
 
-def read_record(path: Path) -> dict[str, Any] | None:
-    """The content of a manifest or progress file of ours; None where there is none."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        for entry in content["files"]:
-            OutputFile.from_json(path, entry)
-        names = [*(entry["name"] for entry in content["files"]), *content.get("stale", ())]
-        return content if all(_NAME.fullmatch(name) for name in names) else None
-    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        return None
-
-
-def _names_in(record: Path) -> set[str]:
+def _names_in(record: Mapping[str, Any] | None) -> set[str]:
     """The files that a manifest or progress file names."""
-    content = read_record(record) or {"files": []}
-    return {*content.get("stale", ()), *(entry["name"] for entry in content["files"])}
+    return (
+        set() if record is None else {*record.get("stale", ()), *(entry["name"] for entry in record["files"])}
+    )

@@ -15,7 +15,7 @@ from seqflow.errors import JobError, ProviderError, nearest
 from seqflow.output.arranging import UNARRANGED, Arrangement, arrange
 from seqflow.output.durable import sync_folder
 from seqflow.output.files import KIND_OF_SUFFIX, Compression, FileWriter, Format, Kind
-from seqflow.output.folder import OutputFile, Target, read_record
+from seqflow.output.folder import OutputFile, Target
 from seqflow.output.pieces import check_committed, committed_path, schema_of
 from seqflow.output.runs import RUN, RUN_BYTES, write_run
 from seqflow.output.sizes import DEFAULT_SIZES, Sizes
@@ -179,7 +179,7 @@ class OutputWriter:
         """Give all files of a sealed output their final names, in place of those of an earlier run."""
         if self.target is None:
             return []
-        record = read_record(self.target.progress)
+        record = self.target.read_progress()
         assert record is not None
         if record["are_runs"]:
             record = self._arrange(self.target, record)

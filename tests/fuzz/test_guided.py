@@ -8,7 +8,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2]))
 
-from fuzz import files, kernels_alone, ops, texts
+from fuzz import files, kernels_alone, ops, saved, texts
 from fuzz.guided import FUZZERS, Drawn
 from fuzz.hunting import run_case
 
@@ -27,7 +27,7 @@ def test_after_the_bytes_numbers_differ_but_are_the_same_each_time():
 
 
 @pytest.mark.filterwarnings("ignore")  # NumPy's, of infinite numbers
-@pytest.mark.parametrize("fuzzer", [kernels_alone, ops, texts, files])
+@pytest.mark.parametrize("fuzzer", [kernels_alone, ops, texts, files, saved])
 def test_cases_can_be_made_of_bytes(fuzzer, tmp_path):
     assert fuzzer.__name__.split(".")[1] in FUZZERS
     for seed in range(20):

@@ -340,3 +340,35 @@ def test_a_shuffled_job_writes_the_same_rows_in_an_order_that_the_seed_decides(f
         labels.append(pq.read_table(folder / "out")["label"].to_pylist())
     assert labels[0] == labels[1] != labels[2]
     assert sorted(labels[0]) == sorted(labels[2]) != labels[0]
+
+
+@in_one_folder
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"counts": {"rows": "x"}}, {"counts": {}}, {"sealed": 1}, {"files": []}, {"files": [{"name": "x"}]},
+        {"loader": None}, {"bad_rows": 3}, {"columns": None}, {"job": []}, {"stale": ["docs.parquet"]},
+        {"stale": ["../docs.parquet"]},
+    ],
+)  # fmt: skip
+def test_a_damaged_progress_file_is_refused_and_nothing_is_removed(
+    folder: Path, change: dict[str, object]
+) -> None:
+    stopped(folder, 50)
+    progress = folder / "out" / ".progress.json"
+    progress.write_text(json.dumps({**json.loads(progress.read_text()), **change}))
+    before = names(folder / "out")
+    with pytest.raises(JobError, match=r"the progress file '.*json' is damaged, or of no job\n  --overwrite"):
+        run(job(folder), resume=True)
+    assert names(folder / "out") == before
+    assert run(job(folder), overwrite=True).outcome == "new"
+
+
+@in_one_folder
+def test_a_progress_file_that_names_other_pieces_of_the_quarantine_file_is_refused(folder: Path) -> None:
+    changes: dict[str, dict[str, object]] = {"bad_rows": {"policy": "quarantine", "path": "bad.parquet"}}
+    stopped(folder, 50, **changes)
+    progress = folder / "out" / ".progress.json"
+    progress.write_text(json.dumps({**json.loads(progress.read_text()), "bad_rows": ["../docs.parquet"]}))
+    with pytest.raises(JobError, match=r"'../docs.parquet' is no piece of '.*bad.parquet'"):
+        run(job(folder, **changes), resume=True)

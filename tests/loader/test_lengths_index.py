@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
+from seqflow.loader.lengths_index import CHECKSUM, checksum
 
 PLANS = {
     "tokens": sf.TokenBudget(40),
@@ -68,6 +69,84 @@ def test_what_is_no_index_is_refused(folder, tmp_path):
     index.write_bytes(b"no Arrow file")
     with pytest.raises(sf.ProviderError, match="is no lengths index, or damaged"):
         len(sf.Loader(paths, batch=sf.TokenBudget(40), index=index))
+
+
+def with_column(name, values):
+    """A change of one column of an index."""
+
+    def change(table):
+        at = table.column_names.index(name)
+        return table.set_column(
+            at, table.schema.field(name), pa.array(values(table[name].to_pylist()), table[name].type)
+        )
+
+    return change
+
+
+def rewritten(path, change=None, settings=None):
+    """Write an index again with its table or its settings changed, and the checksum that belongs to them."""
+    with pa.OSFile(str(path)) as file:
+        table = pa.ipc.open_file(file).read_all()
+    metadata = dict(table.schema.metadata)
+    if change is not None:
+        table = change(table)
+        if "start" in table.column_names:
+            metadata[CHECKSUM] = checksum(table)
+    if settings is not None:
+        metadata[b"seqflow lengths index"] = settings
+    with pa.ipc.new_file(path, table.schema.with_metadata(metadata)) as writer:
+        writer.write_table(table.replace_schema_metadata(metadata))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"settings": b"{"}, "its settings are no JSON: "),
+        ({"settings": b"\xff"}, "its settings are no JSON: "),
+        ({"settings": b"3"}, "its settings are no JSON object"),
+        (
+            {"change": lambda table: table.rename_columns(["file", "block", "begin", "rows", "lengths"])},
+            "it has other columns",
+        ),
+        ({"change": with_column("block", lambda blocks: [None, *blocks[1:]])}, "it has nulls"),
+        ({"change": with_column("rows", lambda rows: [rows[0] + 1, *rows[1:]])}, "rows are not the numbers"),
+        (
+            {"change": with_column("lengths", lambda of: [[-n for n in one] for one in of])},
+            "negative lengths",
+        ),
+        ({"change": with_column("lengths", lambda of: [[2**61] * len(one) for one in of])}, "too large ones"),
+        ({"change": lambda table: table.slice(1)}, "it lacks lengths of block 0"),
+    ],
+)
+def test_a_damaged_index_is_refused(folder, tmp_path, change, message):
+    paths, index = [folder / f"{i}.parquet" for i in range(3)], tmp_path / "lengths.arrow"
+    len(sf.Loader(paths, batch=sf.TokenBudget(40), index=index))
+    rewritten(index, **change)
+    with pytest.raises(sf.ProviderError, match=rf"lengths\.arrow is damaged: .*{message}(.|\n)*made anew"):
+        len(sf.Loader(paths, batch=sf.TokenBudget(40), index=index))
+
+
+def test_a_changed_length_is_seen_by_the_checksum(folder, tmp_path):
+    paths, index = [folder / f"{i}.parquet" for i in range(3)], tmp_path / "lengths.arrow"
+    len(sf.Loader(paths, batch=sf.TokenBudget(40), index=index))
+    content = index.read_bytes()
+    length = np.array([10, 6, 2, 9], np.int64).tobytes()
+    assert content.count(length) > 1
+    index.write_bytes(content.replace(length, np.array([10, 6, 3, 9], np.int64).tobytes(), 1))
+    with pytest.raises(sf.ProviderError, match="its checksum is another"):
+        len(sf.Loader(paths, batch=sf.TokenBudget(40), index=index))
+
+
+@pytest.mark.parametrize("streams", [1, 2])
+def test_an_index_with_other_numbers_of_batches_loses_none(folder, tmp_path, streams):
+    """Where the lengths of the data are not those of the index."""
+    paths, index = [folder / f"{i}.parquet" for i in range(3)], tmp_path / "lengths.arrow"
+    options = {"batch": sf.TokenBudget(40), "window": 800, "index": index, "streams": streams}
+    len(sf.Loader(paths, **options))
+    rewritten(index, with_column("lengths", lambda of: [[1] * len(one) for one in of]))
+    message = r"window \d of stream 0 has \d+ batches, and \d+ by the lengths index or the state"
+    with pytest.raises(sf.OpError, match=message):
+        list(sf.Loader(paths, **options))
 
 
 def test_random_lengths_cannot_be_indexed(folder, tmp_path):

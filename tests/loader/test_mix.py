@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
+from seqflow.errors import OpMemoryError
 
 PLANS = {"rows": sf.Rows(10), "tokens": sf.TokenBudget(40), "packed": sf.Packed(16, rows=4)}
 
@@ -140,6 +141,36 @@ def test_a_state_of_another_mix_names_the_difference(paths):
         sf.Mix({paths[0]: 1, paths[1]: 1}, batch=10, seed=4).load_state_dict(state)
     with pytest.raises(sf.OpError, match="source 1: the data are others: "):
         sf.Mix({paths[0]: 1, paths[2]: 1}, batch=10).load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 0}, "the state has format 0, expected 1"),
+        ({"members": None}, "this is not the state of a Mix"),
+        ({"members": []}, "the state has 0 members, expected 2"),
+        ({"members": [{"passes": [-1], "windows": {}}] * 2}, "this is not the state of a Mix"),
+        ({"members": [{"passes": [], "windows": {"0": [1, 2]}}] * 2}, "this is not the state of a Mix"),
+        (
+            {"members": [{"passes": [], "windows": {"7": [0, 0, 1]}}] * 2},
+            "the state has a window of stream 7, of 1 streams",
+        ),
+        ({"sources": []}, "the state has 0 sources, expected 2"),
+        ({"sources": [{}, {}]}, "this is not the state of a Mix"),
+        ({"batch": 1.5}, "this is not the state of a Mix"),
+    ],
+)
+def test_a_damaged_state_is_refused(paths, change, message):
+    mix = sf.Mix({paths[0]: 1, paths[1]: 1}, batch=10)
+    with pytest.raises(sf.OpError, match=f"load_state_dict: {message}"):
+        mix.load_state_dict({**mix.state_dict(), **change})
+
+
+def test_a_state_beyond_all_memory_says_so(paths):
+    mix = sf.Mix({paths[0]: 1, paths[1]: 1}, batch=sf.TokenBudget(40))
+    mix.load_state_dict({**mix.state_dict(), "batch": 2**50})
+    with pytest.raises(OpMemoryError, match=r"Mix: the order of \d+ batches: the result needs [\d,]+ bytes"):
+        next(iter(mix))
 
 
 @pytest.mark.parametrize("plan", ["rows", "tokens"])

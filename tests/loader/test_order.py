@@ -238,6 +238,55 @@ def test_a_state_of_other_data_names_the_file(folder, tmp_path):
 def test_what_is_no_state_is_refused(folder, state):
     with pytest.raises(sf.OpError, match="this is not the state of a loader"):
         sf.Loader(folder).load_state_dict(state)
+    with pytest.raises(sf.OpError, match="this is not the state of a loader"):
+        merge_states([state])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": 2}, "the state has format 2, expected 1"),
+        ({"epoch": 0.5}, "not the state of a loader"),
+        ({"epoch": True}, "not the state of a loader"),
+        ({"batch": -1}, "not the state of a loader"),
+        ({"windows": None}, "not the state of a loader"),
+        ({"windows": {"x": {}}}, "not the state of a loader"),
+        ({"windows": {"0": {"window": 1, "first_batch": {}, "batches": 1}}}, "not the state of a loader"),
+        (
+            {"windows": {"1": {"window": 0, "first_batch": 0, "batches": 1}}},
+            "a window of stream 1, of 1 streams",
+        ),
+        ({"settings": 3}, "not the state of a loader"),
+        ({"data": {"x": None}}, "the data are others: files was None and is "),
+        ({"data": {"files": [1, 2]}}, r"the data are others: files was \[1, 2\]"),
+    ],
+)
+def test_a_damaged_state_is_refused(folder, change, message):
+    loader = sf.Loader(folder, batch=sf.TokenBudget(40), window=300)
+    with pytest.raises(sf.OpError, match=f"load_state_dict: .*{message}"):
+        loader.load_state_dict({**loader.state_dict(), **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"window": 99}, r"the state is in window 99 of stream 0, which has \d+"),
+        ({"first_batch": 50}, r"batch \d+ of stream 0 lies before its window, which begins with batch 50"),
+        ({"batches": 9}, r"window 1 of stream 0 has \d batches, and 9 by the lengths index or the state"),
+    ],
+)
+def test_a_state_of_places_that_are_not_there_is_refused(folder, change, message):
+    options = {"batch": sf.TokenBudget(40), "window": 300, "threads": 0}
+    loader = sf.Loader(folder, **options)
+    batches = iter(loader)
+    while loader.state_dict()["windows"].get("0", {}).get("window") != 1:
+        next(batches)
+    state = loader.state_dict()
+    state["windows"]["0"].update(change)
+    again = sf.Loader(folder, **options)
+    again.load_state_dict(state)
+    with pytest.raises(sf.OpError, match=message):
+        list(again)
 
 
 @pytest.mark.parametrize(

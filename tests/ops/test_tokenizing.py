@@ -1,5 +1,6 @@
 """Text to tokens and back by a Hugging Face tokenizer."""
 
+import json
 import sys
 
 import numpy as np
@@ -197,3 +198,24 @@ def test_many_portions_are_tokenised_as_one(monkeypatch):
     found = ops.tokenize(**text_arrays(texts), tokenizer=TOKENIZER, end="</s>")
     assert_same(found.values, expected.values)
     assert_same(found.lengths, expected.lengths)
+
+
+def test_what_makes_the_package_fail_is_an_error_of_ours(capfd, tmp_path):
+    """A template with a special token that it does not know is a panic of Rust, which is no Exception."""
+    path = tmp_path / "tokenizer.json"
+    described = json.loads(
+        tokenizers.Tokenizer(tokenizers.models.WordLevel({"the": 0}, unk_token="?")).to_str()
+    )
+    path.write_text(json.dumps(described))
+    text, lengths = np.frombuffer(b"the cat", np.uint8), np.array([7])
+    with pytest.raises(sf.OpError, match=r"^tokenize: tokenizer: it cannot encode the text: .*\[UNK\] token"):
+        ops.tokenize(text, lengths, tokenizer=path)
+    described["model"]["unk_token"] = "the"
+    sequences = [{"Sequence": {"id": part, "type_id": 0}} for part in "AB"]
+    described["post_processor"] = {
+        "type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "[X]", "type_id": 0}}, sequences[0]],
+        "pair": sequences, "special_tokens": {},
+    }  # fmt: skip
+    path.write_text(json.dumps(described))
+    with pytest.raises(sf.OpError, match=r"^tokenize: tokenizer: "):
+        ops.tokenize(text, lengths, tokenizer=path)

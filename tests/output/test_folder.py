@@ -76,6 +76,17 @@ def test_a_folder_with_data_files_of_another_origin_is_refused(tmp_path: Path) -
     assert names(tmp_path) == ["precious.parquet"]
 
 
+def test_a_manifest_that_names_other_files_removes_none(tmp_path: Path) -> None:
+    write(tmp_path / "out", [record(0, 1)])
+    manifest = tmp_path / "out" / "_manifest.json"
+    content = json.loads(manifest.read_text())
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    manifest.write_text(json.dumps({**content, "files": [{**content["files"][0], "name": "notes.txt"}]}))
+    with pytest.raises(JobError, match=r"part-00000\.parquet.*which no _manifest\.json names"):
+        write(tmp_path / "out", [record(0, 1)])
+    assert "notes.txt" in names(tmp_path / "out")
+
+
 def test_other_files_in_the_folder_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     write(tmp_path, [record(0, 1)])
