@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from seqflow import kernels
+from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import starts_of
+from seqflow.ops.shared.tokenizer_errors import tokenizer_errors
 
 MOST_ADDED_TOKENS = 64
 """Texts are searched for each of these."""
@@ -56,7 +58,7 @@ def encode_pieces(tokenizer: Any, strings: Any) -> tuple[Array, Array]:
     buffers = [None, pa.py_buffer(limits), pa.py_buffer(data)]
     pieces = pa.Array.from_buffers(pa.large_string(), max(len(limits) - 1, 0), buffers).dictionary_encode()
     texts = pieces.dictionary.to_pylist()
-    ids, counts = ids_of(tokenizer.encode_batch_fast(texts, add_special_tokens=False))
+    ids, counts = ids_of(encode_all(tokenizer, texts, special_tokens=False))
     which = pieces.indices.to_numpy()
     sizes = counts[which]
     ends = kernels.lengths_to_offsets(sizes)
@@ -65,11 +67,22 @@ def encode_pieces(tokenizer: Any, strings: Any) -> tuple[Array, Array]:
     return tokens, np.diff(ends[np.searchsorted(limits, offsets)])
 
 
+def encode_all(tokenizer: Any, texts: list[str], special_tokens: bool) -> list[Any]:
+    """The encoding of each text; OpError where the tokenizer fails."""
+    with tokenizer_errors("it cannot encode the text"):
+        encodings: list[Any] = tokenizer.encode_batch_fast(texts, add_special_tokens=special_tokens)
+    return encodings
+
+
 def ids_of(encodings: list[Any]) -> tuple[Array, Array]:
-    """The ids of all encodings, and how many each has."""
+    """The ids of all encodings, and how many each has; OpError for ids that are no int32."""
     found = [encoding.ids for encoding in encodings]
     counts = np.fromiter(map(len, found), np.int64, len(found))
-    return np.fromiter(chain.from_iterable(found), np.int32, int(counts.sum())), counts
+    try:
+        return np.fromiter(chain.from_iterable(found), np.int32, int(counts.sum())), counts
+    except OverflowError:
+        largest = max(chain.from_iterable(found))
+        raise OpError(f"tokenizer: it has the id {largest}, expected less than {2**31}") from None
 
 
 def _cuts(data: Array, offsets: Array, whole: Array) -> Array:

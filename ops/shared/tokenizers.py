@@ -2,16 +2,16 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from seqflow.errors import OpError, OpTypeError, SeqflowError, nearest
+from seqflow.errors import OpError, OpTypeError, nearest
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.distinct_pieces import encode_pieces, has_pieces, ids_of
+from seqflow.ops.shared.distinct_pieces import encode_all, encode_pieces, has_pieces, ids_of
+from seqflow.ops.shared.tokenizer_errors import tokenizer_errors
 
 _BYTES_AT_ONCE = 1 << 23
 """How much text is in Python strings and encodings at a time."""
@@ -74,25 +74,19 @@ def encode(tokenizer: Any, strings: Any, special_tokens: bool) -> tuple[Array, A
     ids, sizes = [np.empty(0, np.int32)], [np.empty(0, np.int64)]
     for start, stop in portions(strings):
         portion = strings[start:stop]
-        with _errors_of_ours("it cannot encode the text"):
-            found, counts = (
-                encode_pieces(tokenizer, portion)
-                if in_pieces
-                else _encode(tokenizer, portion, special_tokens)
-            )
+        found, counts = (
+            encode_pieces(tokenizer, portion)
+            if in_pieces
+            else ids_of(encode_all(tokenizer, portion.to_pylist(), special_tokens))
+        )
         ids.append(found)
         sizes.append(counts)
     return np.concatenate(ids), np.concatenate(sizes)
 
 
-def _encode(tokenizer: Any, strings: Any, special_tokens: bool) -> tuple[Array, Array]:
-    encodings = tokenizer.encode_batch_fast(strings.to_pylist(), add_special_tokens=special_tokens)
-    return ids_of(encodings)
-
-
 def decode_all(tokenizer: Any, sequences: list[list[int]], special_tokens: bool) -> list[str]:
     """The text of each sequence of ids."""
-    with _errors_of_ours("it cannot decode the ids"):
+    with tokenizer_errors("it cannot decode the ids"):
         texts: list[str] = tokenizer.decode_batch(sequences, skip_special_tokens=not special_tokens)
     return texts
 
@@ -164,22 +158,9 @@ def _load_file(path: Path, literal: bool) -> Any:
 @lru_cache(maxsize=8)
 def _load(text: bytes, origin: str, literal: bool) -> Any:
     package = _package()
-    with _errors_of_ours(f"{origin} not a tokenizer file"):
+    with tokenizer_errors(f"{origin} not a tokenizer file"):
         tokenizer = package.Tokenizer.from_str(text.decode())
     tokenizer.no_padding()
     tokenizer.no_truncation()
     tokenizer.encode_special_tokens = literal
     return tokenizer
-
-
-@contextmanager
-def _errors_of_ours(what: str) -> Iterator[None]:
-    """Raise what the package raises as an OpError: Exception itself, and panics of Rust, which are no Exception."""
-    try:
-        yield
-    except (SeqflowError, MemoryError):
-        raise
-    except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
-            raise
-        raise OpError(f"tokenizer: {what}: {error}") from error

@@ -219,3 +219,13 @@ def test_what_makes_the_package_fail_is_an_error_of_ours(capfd, tmp_path):
     path.write_text(json.dumps(described))
     with pytest.raises(sf.OpError, match=r"^tokenize: tokenizer: "):
         ops.tokenize(text, lengths, tokenizer=path)
+
+
+def test_an_id_beyond_int32_is_an_error():
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordLevel({"the": 0, "cat": 2**32 - 1}, unk_token="the")
+    )
+    with pytest.raises(
+        sf.OpError, match=r"^tokenize: tokenizer: it has the id 4294967295, expected less than"
+    ):
+        ops.tokenize(np.frombuffer(b"cat", np.uint8), [3], tokenizer=tokenizer)
