@@ -20,6 +20,7 @@ from seqflow.errors import MissingSourceError
 from seqflow.providers.leaf_counts import leaf_counts
 from seqflow.providers.parquet import ParquetSource
 from seqflow.record import convert, to_arrow
+from seqflow.tensor import from_message, to_message
 
 
 def run(seed: int, seconds: float) -> Counter[str]:
@@ -218,6 +219,15 @@ def _constant(rng: random.Random, folder: Path) -> None:
     )
 
 
+def _message(rng: random.Random, folder: Path) -> None:
+    """A tensor as a message."""
+    array = np.arange(rng.choice((0, 6, 24, 3000)), dtype=rng.choice(("i4", "f8", "u1", "i8", "f2")))
+    if rng.random() < 0.5:
+        array = array.reshape(-1, 3, 2)
+    array = from_message(damaged(rng, to_message(array.T).to_pybytes()))
+    array.copy(), array.sum(dtype=np.float64)
+
+
 def _buffers(rng: random.Random, folder: Path) -> None:
     """An array with damaged buffers, as another library may hand it over."""
     table = rng.choice((*tables(), views()))
@@ -287,4 +297,4 @@ def _rebuilt(kind: pa.DataType, length: int, array: pa.Array, buffers: Any) -> p
     return pa.Array.from_buffers(kind, length, own, children=children)
 
 
-_KINDS = (*[_parquet] * 8, *[_arrow] * 8, *[_buffers] * 8, _text, _text, _lines, _lines, _constant)
+_KINDS = (*[_parquet] * 8, *[_arrow] * 8, *[_buffers] * 8, _text, _text, _lines, _lines, _constant, _message)

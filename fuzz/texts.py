@@ -116,6 +116,7 @@ _SHAPES = [
     "[2 * B + 1, N // 2]",
     "min(a, b), 3",
     "max(lengths) * B <= 512",
+    "-:0,10:3,4",
 ]
 
 
@@ -144,7 +145,7 @@ def _expression(rng: random.Random, folder: Path) -> None:
 
 def _shape(rng: random.Random, folder: Path) -> None:
     text = mutated(rng, rng.choice(_SHAPES), _SHAPES)
-    str(rng.choice((sf.PartialShape.parse, sf.Dimension.parse))(text))
+    str(rng.choice((sf.PartialShape.parse, sf.Dimension.parse, sf.TensorSlice.parse))(text))
 
 
 _JOB = """\

@@ -179,9 +179,10 @@ class TensorSlice:
         if len(self.starts) != len(self.lengths):
             raise ShapeError(f"slice: there are {len(self.starts)} starts but {len(self.lengths)} lengths")
         for axis, (start, length) in enumerate(zip(self.starts, self.lengths, strict=True)):
-            if start < 0 or (length is not None and length < 0):
+            if not _is_place(start) or not (length is None or _is_place(length)):
                 raise ShapeError(
-                    f"slice: axis {axis} is {start},{length}, expected a start and length of 0 or more"
+                    f"slice: axis {axis} is {_shown(start)},{_shown(length)}, expected a start and length from 0 to "
+                    "2**63 - 1"
                 )
             if length is None and start != 0:
                 raise ShapeError(f"slice: axis {axis} starts at {start} but has no length")
@@ -209,9 +210,6 @@ class TensorSlice:
             raise ShapeError(
                 f"slice: {message!r} is no message of a slice, expected a list `extent`"
             ) from None
-        for axis, pair in enumerate(pairs):
-            if not all(part is None or type(part) is int for part in pair):
-                raise ShapeError(f"slice: extent {axis} is {message['extent'][axis]!r}, expected integers")
         return TensorSlice.from_pairs(pairs)
 
     @staticmethod
@@ -220,7 +218,7 @@ class TensorSlice:
         pairs: list[tuple[int, int | None]] = []
         column = 1
         for part in text.split(":") if text else []:
-            match = re.fullmatch(r"(\d+),(\d+)", part, re.ASCII)
+            match = re.fullmatch(r"(\d{1,19}),(\d{1,19})", part, re.ASCII)
             if part != "-" and not match:
                 _no_slice(text, part, column)
             pairs.append((int(match[1]), int(match[2])) if match else (0, None))
@@ -302,6 +300,17 @@ class TensorSlice:
         return ":".join("-" if length is None else f"{start},{length}" for start, length in pairs)
 
 
+def _is_place(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def _shown(value: Any) -> str:
+    is_long = (
+        isinstance(value, int) and value.bit_length() > 64
+    )  # Python does not write more than 4,300 digits
+    return "a longer integer" if is_long else repr(value)[:40]
+
+
 def _no_slice(text: str, part: str, column: int) -> NoReturn:
     raise ShapeError(
         f"slice: found {part!r} at column {column}, expected '-' or 'start,length'\n"
@@ -340,10 +349,15 @@ def from_message(message: Any) -> Array:
     """
     import pyarrow as pa
 
-    source = message if isinstance(message, pa.Buffer) else pa.py_buffer(message)
+    try:
+        source = message if isinstance(message, pa.Buffer) else pa.py_buffer(message)
+    except TypeError:
+        raise OpTypeError(
+            f"from_message: the message is {type(message).__name__}, expected a buffer"
+        ) from None
     try:
         array: Array = pa.ipc.read_tensor(pa.BufferReader(source)).to_numpy()
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:  # NumPy's, for sizes beyond all memory
         raise OpError(f"from_message: {len(source)} bytes are no Arrow tensor message: {error}") from None
     array.flags.writeable = False
     return array

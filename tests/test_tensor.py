@@ -180,6 +180,7 @@ def test_slices_of_different_ranks_do_not_intersect():
         ("-::-", "found '' at column 3"),
         ("1,2,3", "found '1,2,3' at column 1"),
         ("-:1, 2", "found '1, 2' at column 3"),
+        ("9" * 5000 + ",1", "found '999"),
     ],
 )
 def test_malformed_text_of_a_slice_is_an_error_with_a_column(text, message):
@@ -196,6 +197,10 @@ def test_malformed_text_of_a_slice_is_an_error_with_a_column(text, message):
         lambda: TensorSlice((1,), (None,)),
         lambda: TensorSlice.from_message({"extent": [{"start": 1}]}),
         lambda: TensorSlice.from_message({"extent": [{"start": "1", "length": 2}]}),
+        lambda: TensorSlice.from_message({"extent": [{"start": None, "length": 3}]}),
+        lambda: TensorSlice((10**5000,), (1,)),
+        lambda: TensorSlice(("a",), (1,)),
+        lambda: TensorSlice((0,), (0.5,)),
         lambda: TensorSlice.from_message({"extents": []}),
         lambda: TensorSlice.from_message({"extent": 3}),
     ],
@@ -273,6 +278,19 @@ def test_a_damaged_message_is_refused(damage):
     whole = to_message(np.arange(100)).to_pybytes()
     with pytest.raises(OpError, match="are no Arrow tensor message"):
         from_message(damage(whole) if callable(damage) else damage)
+
+
+def test_a_message_of_more_elements_than_there_can_be_is_refused():
+    """The sizes and strides are in front of the numbers; those of an empty axis may be anything."""
+    data = to_message(np.zeros((0, 5))).to_pybytes()
+    assert data.count((5).to_bytes(8, "little")) == 1
+    with pytest.raises(OpError, match="are no Arrow tensor message"):
+        from_message(data.replace((5).to_bytes(8, "little"), (2**62).to_bytes(8, "little")))
+
+
+def test_what_is_no_buffer_is_refused():
+    with pytest.raises(OpTypeError, match="from_message: the message is int, expected a buffer"):
+        from_message(3)
 
 
 def test_another_kind_of_arrow_message_is_refused():
