@@ -301,7 +301,7 @@ class TensorSlice:
 
 
 def _is_place(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and 0 <= value < 2**63
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and bool(0 <= value < 2**63)
 
 
 def _shown(value: Any) -> str:
