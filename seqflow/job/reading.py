@@ -131,8 +131,8 @@ def _order(tables: Mapping[str, Any], job_file: JobFile) -> OrderSection:
         _check_size(getattr(order, name), f"order.{name}", job_file)
     if order.seed is not None and not order.shuffle:
         job_file.fail("order.seed", "seed is given, but rows are not shuffled, expected shuffle = true")
-    if order.threads is not None and order.threads < 0:
-        job_file.fail("order.threads", f"threads is {order.threads}, expected 0 or more")
+    if order.threads is not None and not 0 <= order.threads <= MAX_THREADS:
+        job_file.fail("order.threads", f"threads is {order.threads}, expected 0 to {MAX_THREADS}")
     return order
 
 

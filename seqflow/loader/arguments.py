@@ -13,6 +13,7 @@ from seqflow.loader.lengths_index import index_beside
 from seqflow.loader.order import Shuffle
 from seqflow.loader.transforms import Transform
 from seqflow.net import Net
+from seqflow.output import MAX_THREADS
 from seqflow.providers import Provider
 
 
@@ -71,7 +72,7 @@ def _variable(option: str, variable: str, value: int | None, default: int) -> in
         if isinstance(found, bool):
             raise ValueError
         return int(found)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         where = f"{option} (the environment variable {variable})" if value is None else option
         raise OpError(f"Loader: {where} is {found!r}, expected an integer") from None
 
@@ -80,8 +81,8 @@ def thread_count(threads: int | None) -> int:
     """By default one for each core but one, from 1 to 4: the thread that iterates helps."""
     if threads is None:
         return max(1, min(4, len(os.sched_getaffinity(0)) - 1))
-    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 0:
-        raise OpError(f"Loader: threads is {threads!r}, expected an integer, 0 or more")
+    if not isinstance(threads, int) or isinstance(threads, bool) or not 0 <= threads <= MAX_THREADS:
+        raise OpError(f"Loader: threads is {threads!r}, expected an integer, 0 to {MAX_THREADS}")
     return threads
 
 

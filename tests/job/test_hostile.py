@@ -11,6 +11,7 @@ import pytest
 from seqflow.errors import SeqflowError
 from seqflow.job import Job, run
 from seqflow.job.checking import check
+from seqflow.loader import Loader
 from seqflow.output import open_output
 
 
@@ -64,6 +65,14 @@ def test_a_job_is_checked_whatever_its_columns_are_called(folder: Path) -> None:
 def test_threads_are_bounded(tmp_path: Path, threads: int) -> None:
     with pytest.raises(SeqflowError, match="expected 1 to 256"):
         open_output(tmp_path / "o", threads=threads)
+
+
+@pytest.mark.parametrize("threads", [-1, 257, 10**8])
+def test_threads_that_read_are_bounded(folder: Path, threads: int) -> None:
+    with pytest.raises(SeqflowError, match="threads is .*, expected 0 to 256"):
+        Job.from_dict({"source": {"paths": ["x.parquet"]}, "order": {"threads": threads}}, folder)
+    with pytest.raises(SeqflowError, match="Loader: threads is .*, expected an integer, 0 to 256"):
+        Loader(folder / "x.parquet", threads=threads)
 
 
 def test_a_pipe_that_is_named_as_the_input_is_refused(folder: Path) -> None:
