@@ -25,6 +25,7 @@ _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
     "libsvm": (open_libsvm, ("one_based", "batch_bytes")),
     "criteo": (open_criteo, ("categories", "batch_bytes")),
 }
+_SWITCHES = ("memory_map", "use_threads", "untrusted", "one_based")
 
 
 def option_names() -> tuple[str, ...]:
@@ -67,10 +68,9 @@ def open(
     if isinstance(source, Provider):
         return _opened(source, columns, rename)
     if is_path(source) or (isinstance(source, list | tuple) and source and is_path(source[0])):
-        if kind is not None and kind not in _FILES:
-            raise ProviderOptionError(
-                f"kind is {kind!r}{nearest(kind, _FILES)}, but must be one of {', '.join(_FILES)}"
-            )
+        if kind is not None and (not isinstance(kind, str) or kind not in _FILES):
+            meant = nearest(kind, _FILES) if isinstance(kind, str) else ""
+            raise ProviderOptionError(f"kind is {kind!r}{meant}, but must be one of {', '.join(_FILES)}")
         paths = find_files(source, kind, exclude)
         kind = kind or kind_of_files(paths)
         opener, known = _FILES[kind]
@@ -104,4 +104,6 @@ def _checked(options: Mapping[str, Any], known: Sequence[str], what: str) -> dic
             raise ProviderOptionError(
                 f"open has no option {name!r} for {what}{nearest(name, known)}; {there}"
             )
+        if name in _SWITCHES and not isinstance(value, bool | None):
+            raise ProviderOptionError(f"{name} is {value!r}, expected True or False")
     return {name: value for name, value in options.items() if value is not None}

@@ -6,7 +6,7 @@ import re
 import stat
 import sysconfig
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, takewhile
 
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
@@ -46,7 +46,10 @@ def find_files(source: object, kind: str | None = None, exclude: Sequence[str] |
     items = [source] if is_path(source) else source
     if not isinstance(items, Sequence):
         raise ProviderError(f"expected a path or a list of paths, not {type(source).__name__}")
-    patterns = [_pattern(_expand(text)) for text in ([exclude] if isinstance(exclude, str) else exclude)]
+    excluded = [exclude] if isinstance(exclude, str) else exclude
+    if not isinstance(excluded, Iterable) or not all(isinstance(text, str) for text in excluded):
+        raise ProviderOptionError(f"exclude is {exclude!r}, expected a pattern or a list of patterns")
+    patterns = [_pattern(_expand(text)) for text in excluded]
     found: dict[str, str] = {}
     for item in items:
         if not is_path(item):

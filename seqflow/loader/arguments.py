@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import NetError, OpError, OpTypeError, nearest
+from seqflow.loader.bad_rows import BadRows
 from seqflow.loader.dealing import TAILS, Deal
 from seqflow.loader.lengths_index import index_beside
 from seqflow.loader.order import Shuffle
@@ -21,7 +23,11 @@ def index_file(index: str | os.PathLike[str] | bool | None, source: Provider) ->
     """The file of the lengths index: True is a hidden one beside the data."""
     if index is None or index is False:
         return None
-    return index_beside(source.files) if index is True else Path(index).expanduser()
+    if index is True:
+        return index_beside(source.files)
+    if not isinstance(index, str | os.PathLike):
+        raise OpTypeError(f"Loader: index is {type(index).__name__}, expected True or the path of a file")
+    return Path(index).expanduser()
 
 
 def byte_count(option: str, size: int | str) -> int:
@@ -75,6 +81,24 @@ def _variable(option: str, variable: str, value: int | None, default: int) -> in
     except (TypeError, ValueError, OverflowError):
         where = f"{option} (the environment variable {variable})" if value is None else option
         raise OpError(f"Loader: {where} is {found!r}, expected an integer") from None
+
+
+def bad_rows_of(bad_rows: str | BadRows) -> BadRows:
+    """The policy for bad rows, from its name."""
+    if isinstance(bad_rows, str):
+        return BadRows(bad_rows)  # type: ignore[arg-type]
+    if not isinstance(bad_rows, BadRows):
+        raise OpTypeError(
+            f"Loader: bad_rows is {type(bad_rows).__name__}, expected 'raise', 'skip' or BadRows(…)"
+        )
+    return bad_rows
+
+
+def constants_of(constants: Mapping[str, Any] | None) -> dict[str, Any]:
+    """A copy of the constants."""
+    if constants is not None and not isinstance(constants, Mapping):
+        raise OpTypeError(f"Loader: constants is {type(constants).__name__}, expected arrays by name")
+    return dict(constants or {})
 
 
 def thread_count(threads: int | None) -> int:

@@ -19,7 +19,8 @@ def checked_columns(columns: Sequence[str] | None, plan: str) -> tuple[str, ...]
     """The names of the columns that are cut together, as a tuple; OpError where they are none."""
     if columns is None:
         return None
-    if isinstance(columns, str) or not columns:
+    named = isinstance(columns, list | tuple) and all(isinstance(name, str) for name in columns)
+    if not named or not columns:
         raise OpError(f"{plan}: columns is {columns!r}, expected the names of one list column or more")
     return tuple(columns)
 

@@ -15,8 +15,10 @@ from seqflow import executor, providers
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import BatchPlanError, OpError
 from seqflow.loader.arguments import (
+    bad_rows_of,
     bind_constants,
     byte_count,
+    constants_of,
     deal_of,
     index_file,
     positive,
@@ -127,7 +129,7 @@ class Loader:
         self.source: Provider = source if is_provider else providers.open(source, columns=columns, **options)
         self.columns = columns
         self.prepare, self.net = bind_constants(
-            transform_of(prepare), transform_of(net), dict(constants or {})
+            transform_of("prepare", prepare), transform_of("net", net), constants_of(constants)
         )
         self.batch = batch_plan(batch)
         self.shuffle = shuffle_of(shuffle)
@@ -141,7 +143,7 @@ class Loader:
         self.index = index_file(index, self.source)
         self.threads = thread_count(threads)
         self.reuse = reuse
-        self.bad_rows = BadRows(bad_rows) if isinstance(bad_rows, str) else bad_rows  # type: ignore[arg-type]
+        self.bad_rows = bad_rows_of(bad_rows)
         self.fill, self.valid = fill, valid
         self.pad: Mapping[str, Pad] = {} if pad is None else pads_of(pad, self._pad_record(pad))
         self.epoch = 0

@@ -17,9 +17,15 @@ from seqflow.record.record import parents_by_name
 Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]
 
 
-def transform_of(transform: Net | str | Transform | None) -> Net | Transform | None:
-    """A net from its text; anything else as it is."""
-    return Net(transform) if isinstance(transform, str) else transform
+def transform_of(option: str, transform: Net | str | Transform | None) -> Net | Transform | None:
+    """A net from its text; a net or a function as it is."""
+    if isinstance(transform, str):
+        return Net(transform)
+    if transform is not None and not isinstance(transform, Net) and not callable(transform):
+        raise OpTypeError(
+            f"Loader: {option} is {type(transform).__name__}, expected a net, its text, or a function"
+        )
+    return transform
 
 
 def apply(transform: Net | Transform, record: Record, reseed: executor.Reseed | None = None) -> Record:

@@ -150,8 +150,12 @@ def select_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     """The named columns and fields, in the order of their first mention."""
     if isinstance(columns, str):
         raise ProviderOptionError(f"columns must be a list of names, not the string {columns!r}")
+    if not isinstance(columns, Iterable):
+        raise ProviderOptionError(f"columns must be a list of names, not {type(columns).__name__}")
     requested: dict[str, list[list[str]]] = {}
     for path in columns:
+        if not isinstance(path, str):
+            raise ProviderOptionError(f"columns must be a list of names, not of {type(path).__name__}")
         if path in schema.names:
             requested.setdefault(path, []).append([])
             continue

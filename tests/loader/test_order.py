@@ -297,6 +297,10 @@ def test_a_state_of_places_that_are_not_there_is_refused(folder, change, message
         ({"tail": "pads"}, r"tail is 'pads' \(did you mean 'pad'\?\)"),
         ({"streams": 0}, "streams is 0, expected an integer, 1 or more"),
         ({"window": "2 GiB", "memory": "1 GiB"}, "window is 2.0 GiB, expected no more than memory, 1.0 GiB"),
+        ({"prepare": 3}, "prepare is int, expected a net, its text, or a function"),
+        ({"constants": [1]}, "constants is list, expected arrays by name"),
+        ({"bad_rows": None}, "bad_rows is NoneType, expected 'raise', 'skip' or BadRows"),
+        ({"index": 3}, "index is int, expected True or the path of a file"),
         ({"shuffle": 7}, "shuffle is 7, expected True, False or Shuffle"),
         (
             {"shuffle": True, "window": 100},

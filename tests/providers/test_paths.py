@@ -7,6 +7,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
@@ -264,3 +266,20 @@ def test_names_that_are_not_utf_8_can_be_excluded(tmp_path):
         (tmp_path / os.fsdecode(name)).touch()
     assert find_files(tmp_path, exclude=["a?.txt"]) == [str(tmp_path / "b.txt")]
     assert find_files(tmp_path, exclude=[os.fsdecode(b"a\xff.txt")]) == [str(tmp_path / "b.txt")]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"exclude": 3}, "exclude is 3, expected a pattern or a list of patterns"),
+        ({"exclude": [b"x"]}, r"exclude is \[b'x'\], expected a pattern or a list of patterns"),
+        ({"kind": ["parquet"]}, r"kind is \['parquet'\], but must be one of parquet"),
+        ({"memory_map": "no"}, "memory_map is 'no', expected True or False"),
+        ({"columns": 3}, "columns must be a list of names, not int"),
+        ({"columns": [3]}, "columns must be a list of names, not of int"),
+    ],
+)
+def test_options_of_other_types_are_errors_that_name_them(tmp_path, options, message):
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "a.parquet")
+    with pytest.raises(ProviderOptionError, match=message):
+        sf.open(tmp_path / "a.parquet", **options)
