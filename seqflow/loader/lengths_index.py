@@ -18,6 +18,7 @@ from seqflow.json_form import LARGEST_COUNT
 from seqflow.kernels.arrays import Array
 from seqflow.loader.reading import Read
 from seqflow.loader.recipe import PreparedPart, Recipe
+from seqflow.loader.row_selection import UNUSABLE
 from seqflow.loader.state import check_same, describe_transform
 from seqflow.loader.window_rows import WindowRows
 from seqflow.loader.windows import Part, Window
@@ -235,7 +236,7 @@ def _check_table(path: Path, table: pa.Table, expected: bytes | None) -> None:
     if not pc.list_value_length(table["lengths"]).equals(table["rows"]):
         raise _damaged(path, "rows are not the numbers of lengths")
     lengths = flat.to_numpy()
-    if lengths.min(initial=0) < 0 or lengths.sum(dtype=np.float64) >= LARGEST_COUNT:
+    if lengths.min(initial=0) < UNUSABLE or lengths.sum(dtype=np.float64) >= LARGEST_COUNT:
         raise _damaged(path, "it has negative lengths, or too large ones")
     if expected != checksum(table):
         raise _damaged(path, "its checksum is another")
