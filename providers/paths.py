@@ -46,8 +46,8 @@ def find_files(source: object, kind: str | None = None, exclude: Sequence[str] |
     items = [source] if is_path(source) else source
     if not isinstance(items, Sequence):
         raise ProviderError(f"expected a path or a list of paths, not {type(source).__name__}")
-    excluded = [exclude] if isinstance(exclude, str) else exclude
-    if not isinstance(excluded, Iterable) or not all(isinstance(text, str) for text in excluded):
+    excluded = [exclude] if isinstance(exclude, str) or not isinstance(exclude, Iterable) else list(exclude)
+    if not all(isinstance(text, str) for text in excluded):
         raise ProviderOptionError(f"exclude is {exclude!r}, expected a pattern or a list of patterns")
     patterns = [_pattern(_expand(text)) for text in excluded]
     found: dict[str, str] = {}
@@ -60,7 +60,7 @@ def find_files(source: object, kind: str | None = None, exclude: Sequence[str] |
             if not is_excluded:
                 found.setdefault(place, path)
     if not found:
-        left_out = f" outside {list(exclude)}" if exclude else ""
+        left_out = f" outside {excluded}" if excluded else ""
         raise MissingSourceError(f"no files in {' or '.join(repr(str(item)) for item in items)}{left_out}")
     return list(found.values())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -19,10 +19,10 @@ def checked_columns(columns: Sequence[str] | None, plan: str) -> tuple[str, ...]
     """The names of the columns that are cut together, as a tuple; OpError where they are none."""
     if columns is None:
         return None
-    named = isinstance(columns, list | tuple) and all(isinstance(name, str) for name in columns)
-    if not named or not columns:
+    names = tuple(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else ()
+    if not names or not all(isinstance(name, str) for name in names):
         raise OpError(f"{plan}: columns is {columns!r}, expected the names of one list column or more")
-    return tuple(columns)
+    return names
 
 
 def cut_tensors(

@@ -185,3 +185,8 @@ def test_text_comes_along_once_a_piece_and_is_nothing_to_plan_on():
     assert sorted(lists(batch, "path")) == [[97], [97], [98, 99]]
     assert batch.parents["path.lengths"] == "pieces"
     assert np.array_equal(np.sort(batch["x"].ravel()), [1, 2, 3, 4])
+
+
+def test_the_names_of_columns_may_come_from_any_iterable():
+    assert Packed(4, {"x": 1, "y": 2}.keys()).columns == ("x", "y")
+    assert TokenBudget(4, oversize="truncate", columns=iter(["x"])).columns == ("x",)

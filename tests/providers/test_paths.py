@@ -283,3 +283,7 @@ def test_options_of_other_types_are_errors_that_name_them(tmp_path, options, mes
     pq.write_table(pa.table({"x": [1]}), tmp_path / "a.parquet")
     with pytest.raises(ProviderOptionError, match=message):
         sf.open(tmp_path / "a.parquet", **options)
+
+
+def test_patterns_to_exclude_may_come_from_a_generator(tree):
+    assert "b.txt" not in found(tree, tree, exclude=(text for text in ["*.txt"]))
