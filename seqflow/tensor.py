@@ -305,9 +305,8 @@ def _is_place(value: Any) -> bool:
 
 
 def _shown(value: Any) -> str:
-    is_long = (
-        isinstance(value, int) and value.bit_length() > 64
-    )  # Python does not write more than 4,300 digits
+    """A value as text; Python does not write integers of more than 4,300 digits."""
+    is_long = isinstance(value, int) and value.bit_length() > 64
     return "a longer integer" if is_long else repr(value)[:40]
 
 

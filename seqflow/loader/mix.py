@@ -24,7 +24,7 @@ from seqflow.loader.loader import Loader
 from seqflow.loader.order import key_of
 from seqflow.loader.plans import batch_plan
 from seqflow.loader.run import Run
-from seqflow.loader.state import FORMAT, Position, check_form, check_same, check_streams
+from seqflow.loader.state import FORMAT, Position, check_form, check_same, check_same_source, check_streams
 from seqflow.loader.stats import Stats
 from seqflow.loader.streams import Checkpoint
 from seqflow.loader.workers import Workers
@@ -152,8 +152,7 @@ class Mix:
             if found != len(now):
                 raise OpError(f"load_state_dict: the state has {found} {name}, expected {len(now)}")
         for number, (before, after) in enumerate(zip(state["sources"], now, strict=True)):
-            then, is_now = ({**one["settings"], "data": one["data"]} for one in (before, after))
-            check_same(f"load_state_dict: source {number}: ", then, is_now)
+            check_same_source(f"load_state_dict: source {number}: ", before, after)
             check_streams(state["members"][number]["windows"], self.loaders[number].streams)
         self._start = self._place = {name: state[name] for name in ("epoch", "batch", "members")}
         self.epoch = int(state["epoch"])

@@ -65,8 +65,7 @@ def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     first, windows = states[0], dict[str, Any]()
     for number, state in enumerate(states):
         check_form("a loader", state, _FORM)
-        then, now = ({**one["settings"], "data": one["data"]} for one in (state, first))
-        check_same("merge_states: ", then, now)
+        check_same_source("merge_states: ", state, first)
         for name in ("epoch", "batch"):
             if state[name] != first[name]:
                 raise OpError(
@@ -118,8 +117,7 @@ def digest(value: Any) -> str:
 def check_state(state: Any, settings: Mapping[str, Any], data: Mapping[str, Any]) -> None:
     """OpError where a state is none, or of another format, other settings or other data; it says which."""
     check_form("a loader", state, _FORM)
-    check_same("load_state_dict: ", state["settings"], settings)
-    check_same("load_state_dict: ", {"data": state["data"]}, {"data": dict(data)})
+    check_same_source("load_state_dict: ", state, {"settings": settings, "data": dict(data)})
     check_streams(state["windows"], settings["streams"])
 
 
@@ -137,6 +135,12 @@ def check_streams(windows: Mapping[str, Any], streams: int) -> None:
     for stream in windows:
         if int(stream) >= streams:
             raise OpError(f"load_state_dict: the state has a window of stream {stream}, of {streams} streams")
+
+
+def check_same_source(what: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """OpError for the first setting, or file of the data, in which two states differ."""
+    before, after = ({**state["settings"], "data": state["data"]} for state in (then, now))
+    check_same(what, before, after)
 
 
 def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any], advice: str = "") -> None:
