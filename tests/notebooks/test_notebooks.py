@@ -11,7 +11,10 @@ LARGEST = 300_000
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_says_what_it_said(path):
-    stored, found = nbformat.read(path, as_version=4), executed(path)
+    stored = nbformat.read(path, as_version=4)
+    if any("import torch" in cell.source for cell in stored.cells):
+        pytest.importorskip("torch")
+    found = executed(path)
     for before, after in zip(stored.cells, found.cells, strict=True):
         if before.cell_type == "code" and VARIES not in before.metadata.get("tags", ()):
             assert texts(after) == texts(before), (
