@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from threading import Lock
 from time import perf_counter
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from seqflow.shape import Atom, Dimension, Guard, PartialShape, SameLengths
 from seqflow.signature import Described, OwnRows
 from seqflow.signature.arrays import as_array
 from seqflow.tensor import TensorSpec
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Reseed = Callable[[int], int]
 _UNKNOWN = object()
@@ -63,7 +66,7 @@ def run(
     net = Net(net) if isinstance(net, str) else net
     if isinstance(tensors, Record):
         plan, found = _execute(net, dict(tensors), tensors.parents, profile, reseed)
-        return _as_record(found, plan.parents, tensors)
+        return _as_record(net, found, plan.parents, tensors)
     arrays = {name: as_array(name, value) for name, value in tensors.items()}
     parents = {name: _UNKNOWN if by is None else by for name, by in parents_by_name(arrays).items()}
     return _execute(net, arrays, parents, profile, reseed)[1]
@@ -301,7 +304,22 @@ def _name_results(step: Step, values: list[Array], tensors: dict[str, Array]) ->
     tensors.update(zip(step.results, values, strict=True))
 
 
-def _as_record(tensors: dict[str, Array], parents: Mapping[str, str | None], source: Record) -> Record:
+def _as_record(
+    net: Net, tensors: dict[str, Array], parents: Mapping[str, str | None], source: Record
+) -> Record:
     own = (name for name, parent in parents.items() if parent is None and tensors[name].ndim)
     rows = next((len(tensors[name]) for name in own), 0)
-    return Record(tensors, parents, rows, source.schema, source.dictionaries)
+    dictionaries = {
+        name: known
+        for name, known in source.dictionaries.items()
+        if name in tensors and name not in net.assigned
+    }
+    return Record(tensors, parents, rows, _schema_of_rest(source.schema, net.assigned), dictionaries)
+
+
+def _schema_of_rest(schema: pa.Schema | None, assigned: Sequence[str]) -> pa.Schema | None:
+    """The schema without the columns whose names the net gives to other tensors."""
+    for name in assigned if schema is not None else ():
+        if (at := schema.get_field_index(name)) >= 0:
+            schema = schema.remove(at)
+    return schema

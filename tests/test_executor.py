@@ -1,8 +1,10 @@
 """Running a net on a record."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import seqflow as sf
 from seqflow import LodError, Net, NetError, ShapeError, op, registry
 from seqflow.executor import Profile, run
 from seqflow.record import Record
@@ -146,3 +148,21 @@ def test_a_profile_has_the_time_and_the_bytes_of_each_step():
     assert (second.op, second.statement) == ("lengths_sum", "total = lengths_sum(x.values * 2, x.lengths)")
     assert second.seconds > 0
     assert "lengths_sum: total = " in str(profile)
+
+
+def test_a_record_has_dictionaries_and_types_of_the_columns_that_pass_through():
+    table = pa.table(
+        {"d": pa.array(["a", "b"]).dictionary_encode(), "t": pa.array([1, 2], pa.timestamp("s")), "x": [1, 2]}
+    )
+    record = sf.from_arrow(table)
+    assert (
+        sf.to_arrow(sf.run(sf.Net("return d, t"), record)).to_pydict() == table.select(["d", "t"]).to_pydict()
+    )
+    renamed = sf.run(sf.Net("d = x - 1\nt = x * 2\nreturn d, t"), record)
+    assert sf.to_arrow(renamed).to_pydict() == {"d": [0, 1], "t": [2, 4]}
+
+
+def test_prepare_may_leave_out_a_column_with_a_dictionary():
+    table = pa.table({"d": pa.array(["a", "b"]).dictionary_encode(), "x": [1, 2]})
+    (batch,) = sf.Loader(pa.concat_tables([table] * 2), prepare="y = x * 2\nreturn y", shuffle=True)
+    assert sorted(batch["y"].tolist()) == [2, 2, 4, 4]

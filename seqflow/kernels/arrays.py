@@ -11,6 +11,15 @@ Array = np.ndarray[Any, Any]
 DType = np.dtype[Any]
 
 
+def read_only(array: Array) -> Array:
+    """A view of an array that may not be written to; the array itself where it may not be either."""
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
 def integers(values: Any, argument: str) -> Array:
     """`values` as contiguous int32 or int64; other integer dtypes become int64.
 

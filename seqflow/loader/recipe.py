@@ -28,6 +28,7 @@ from seqflow.net import Net
 from seqflow.providers import Provider
 from seqflow.record import BadRow, Record, convert, slice_rows, to_arrow
 from seqflow.record.gathering import RowSource
+from seqflow.record.rows import read_only_record
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,7 +109,7 @@ class Recipe:
         return key_of(self.seed, epoch, *parts)
 
     def read(self, part: Part, epoch: int) -> PreparedPart:
-        """Read a part and apply `prepare`."""
+        """Read a part and apply `prepare`. Its tensors are read-only, since batches may share their memory."""
         started = perf_counter()
         self._check_unchanged(part)
         record, numbers, rejected = self._convert(part)
@@ -116,7 +117,7 @@ class Recipe:
         found = list(self._prepare(record, numbers, part, epoch, rejected))
         kept = record.num_rows - sum(one.in_prepare for one in rejected)
         return PreparedPart(
-            tuple(one for one, _ in found),
+            tuple(read_only_record(one) for one, _ in found),
             tuple(RowRange(part.block, one.num_rows, rows) for one, rows in found),
             tuple(rejected),
             kept,

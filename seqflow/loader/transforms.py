@@ -13,6 +13,7 @@ from seqflow.kernels import KernelError
 from seqflow.net import Net
 from seqflow.record import Record
 from seqflow.record.record import parents_by_name
+from seqflow.record.rows import read_only_record
 
 Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]
 
@@ -31,6 +32,7 @@ def transform_of(option: str, transform: Net | str | Transform | None) -> Net | 
 def apply(transform: Net | Transform, record: Record, reseed: executor.Reseed | None = None) -> Record:
     """The result of a net or a function on a record; LodError or OpTypeError where a function returns no record.
 
+    What a function returns may not be written to: the function may keep it, and return it again.
     `reseed` gives the random ops of a net another seed, made from their own.
     """
     if isinstance(transform, Net):
@@ -49,7 +51,7 @@ def apply(transform: Net | Transform, record: Record, reseed: executor.Reseed | 
             )
     made = result if isinstance(result, Record) else record_of(result)
     _check(made, name)
-    return made
+    return read_only_record(made)
 
 
 def record_of(tensors: Mapping[str, np.ndarray[Any, Any]]) -> Record:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from seqflow.errors import NetError, OpError, nearest
+from seqflow.kernels.arrays import read_only
 from seqflow.net.inference import NetInference, infer_net
 from seqflow.net.lexer import fail
 from seqflow.net.lowering import Lowered, lower
@@ -51,7 +52,10 @@ class Net:
     ) -> None:
         self.text = text
         self.folder = None if folder is None else Path(folder)
-        self.constants: Mapping[str, Any] = dict(constants or {})
+        self.constants: Mapping[str, Any] = {
+            name: read_only(value) if isinstance(value, np.ndarray) else value
+            for name, value in (constants or {}).items()
+        }
         lowered = lower(parse(text), self.folder)
         self.steps: tuple[Step, ...] = lowered.steps
         named = [name for step in self.steps if not step.is_part for name in step.results]
@@ -102,7 +106,10 @@ class Net:
         return {reference.name: reference.place for reference in reversed([*read, *self._returned_names])}
 
     def bind(self, **constants: Any) -> "Net":
-        """The same net with some of its inputs fixed: tables, weights. They are not copied."""
+        """The same net with some of its inputs fixed: tables, weights.
+
+        They are not copied, and what the net returns of them is read-only.
+        """
         return Net(self.text, {**self.constants, **constants}, self.folder)
 
     def outputs(self, available: tuple[str, ...] = ()) -> tuple[str, ...]:

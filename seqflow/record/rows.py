@@ -1,6 +1,7 @@
 """Slices, selections and concatenations of a record's rows, with all levels below them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from seqflow import kernels
 from seqflow.errors import OpIndexError, ProviderError
+from seqflow.kernels.arrays import read_only
 from seqflow.record.record import Record, Tensor
 
 Span = tuple[Tensor, Tensor]
@@ -17,6 +19,11 @@ Span = tuple[Tensor, Tensor]
 def nbytes(record: Record) -> int:
     """Bytes of all tensors, whether they own their memory or not."""
     return sum(tensor.nbytes for tensor in record.tensors.values())
+
+
+def read_only_record(record: Record) -> Record:
+    """The record with tensors that may not be written to, over the same memory."""
+    return replace(record, tensors={name: read_only(tensor) for name, tensor in record.tensors.items()})
 
 
 def slice_rows(record: Record, start: int, stop: int) -> Record:

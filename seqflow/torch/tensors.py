@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.errors import OpError, OpTypeError
+from seqflow.errors import OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.torch.arrays import to_array
 from seqflow.torch.attention import CuSeqlens
@@ -23,35 +23,71 @@ def to_tensors(
 ) -> dict[str, Any]:
     """The tensors of a batch by name; they share the memory of its arrays.
 
-    Arrays that may not be written to, such as slices of Arrow's memory, are copied. `int64` converts integers of
-    other widths, of all tensors or of those named: embeddings and losses of PyTorch want it. With `pin_memory` the
+    Arrays that may not be written to, such as slices of Arrow's memory, are copied, since PyTorch knows no tensor
+    that is read-only. `int64` converts integers of other widths, of all tensors or of those named: embeddings and
+    losses of PyTorch want it. With `pin_memory` the
     tensors are in pinned memory, from which they are copied to a GPU while it computes. With `cu_seqlens` a packed
     batch has two entries more, as variable-length attention takes them: the tensor `cu_seqlens`, which stays int32,
     and the number `max_seqlen`; see the function of that name.
 
-    Raises OpTypeError for a dtype that PyTorch has not, such as datetime64.
+    Raises OpTypeError for a dtype that PyTorch has not, such as datetime64, and for a name in `int64` of a tensor
+    that holds no integers; OpError for an integer that int64 does not have; UnknownColumnError for a name in `int64`
+    that is not in the batch.
 
     >>> to_tensors({"x": np.array([1, 2], np.int32)}, int64=True)
     {'x': tensor([1, 2])}
     """
+    wide = _to_widen(batch, int64)
+    tensors = {
+        name: _tensor(name, _int64(name, array) if name in wide else array) for name, array in batch.items()
+    }
+    if pin_memory:
+        tensors = {name: tensor.pin_memory() for name, tensor in tensors.items()}
+    return tensors | _offsets(batch, pin_memory) if cu_seqlens else tensors
+
+
+def _to_widen(batch: Mapping[str, Array], int64: bool | Collection[str]) -> Collection[str]:
+    """The names of the tensors that become int64."""
+    if isinstance(int64, bool):
+        return [name for name, array in batch.items() if int64 and array.dtype.kind in "iu"]
+    named = (int64,) if isinstance(int64, str) else int64
+    for name in named:
+        if name not in batch:
+            raise UnknownColumnError(
+                f"int64: the batch has no tensor {name!r}{nearest(name, batch)}; it has {', '.join(batch)}"
+            )
+        if batch[name].dtype.kind not in "iub":
+            raise OpTypeError(
+                f"int64: {name} is {batch[name].dtype}, expected integers or bool\n  cast it in net"
+            )
+    return named
+
+
+def _int64(name: str, array: Array) -> Array:
+    """Integers as int64; OpError for one that int64 does not have."""
+    most = np.iinfo(np.int64).max
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.size and int(array.max()) > most:
+        at = int(np.argmax(array.ravel() > np.uint64(most)))
+        raise OpError(
+            f"int64: {name} is {array.dtype} and has {array.flat[at]} at {at}, expected at most {most}\n"
+            "  leave the tensor out of int64=, or hash_indices makes smaller numbers of it"
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def _tensor(name: str, array: Array) -> Any:
+    """The tensor over an array's memory; over a copy where PyTorch cannot have it, or must not write to it."""
     import torch
 
-    tensors = {}
-    for name, array in batch.items():
-        wide = int64 if isinstance(int64, bool) else name in int64
-        if wide and array.dtype.kind in "iu" and array.dtype != np.int64:
-            array = array.astype(np.int64)
-        elif not array.flags.writeable or not array.dtype.isnative:
-            array = array.astype(array.dtype.newbyteorder("="), copy=True)
-        try:
-            tensor = torch.from_numpy(array)
-        except TypeError:
-            raise OpTypeError(
-                f"{name} is {array.dtype}{list(array.shape)}, which PyTorch has not\n"
-                "  cast it in net, or leave it out with return"
-            ) from None
-        tensors[name] = tensor.pin_memory() if pin_memory else tensor
-    return tensors | _offsets(batch, pin_memory) if cu_seqlens else tensors
+    if not array.flags.writeable or not array.dtype.isnative or min(array.strides, default=0) < 0:
+        array = array.astype(array.dtype.newbyteorder("="), order="C", copy=True)
+    try:
+        return torch.from_numpy(array)
+    except TypeError:
+        raise OpTypeError(
+            f"{name} is {array.dtype}{list(array.shape)}, which PyTorch has not\n"
+            "  cast it in net, or leave it out with return"
+        ) from None
 
 
 def _offsets(batch: Mapping[str, Array], pin_memory: bool) -> dict[str, Any]:
