@@ -36,7 +36,7 @@ def build_vocabulary(
     from seqflow.vocabulary.counting import count, most_frequent
 
     _check_output(output)
-    counts = count(_keys(source, column, kind, overrides_of(set_, input, None)))
+    counts = count(_keys(source, column, kind, overrides_of(set_, input, None), output))
     kept = most_frequent(counts, min_count, None if max_size is None else max_size - 1)
     vocabulary = Vocabulary(kept, max_size=max_size).freeze()
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -55,19 +55,24 @@ def build_vocabulary(
         print_table(lines)
 
 
-def _keys(source: str, column: str, kind: str | None, overrides: dict[str, Any]) -> Iterator[pa.Array]:
+def _keys(
+    source: str, column: str, kind: str | None, overrides: dict[str, Any], output: Path
+) -> Iterator[pa.Array]:
     from seqflow import providers
     from seqflow.errors import JobError
+    from seqflow.output.overwriting import overwritten
     from seqflow.vocabulary.counting import keys_of_column
 
     if source.endswith(".toml") and kind is None:
         from seqflow.job import Job
         from seqflow.job.prepared_keys import prepared_keys
 
-        return prepared_keys(Job.read_until_prepare(source, overrides), column)
+        return prepared_keys(Job.read_until_prepare(source, overrides), column, output)
     if overrides:
         raise JobError(f"{source} is no job (a TOML file), so --input and --set have nothing to change")
     provider = providers.open(source, kind=kind)
+    if (found := overwritten(output, provider.files)) is not None:
+        raise JobError(f"output: {str(output)!r} is {found!r}, a file that is read\n  choose a new name")
     return keys_of_column(provider, column)
 
 

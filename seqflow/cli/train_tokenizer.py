@@ -54,6 +54,7 @@ def train_tokenizer(
     """
     from seqflow import providers
     from seqflow.ops.shared.tokenizers import learn
+    from seqflow.output.files import write_bytes
 
     specials = special or []
     _check_size(vocab_size, specials)
@@ -65,7 +66,7 @@ def train_tokenizer(
     texts = Texts(source, _column(source, column), errors)
     start = perf_counter()
     learned = learn(texts, vocab_size, min_frequency, specials)
-    _write(output, learned)
+    write_bytes(output, learned)
     report = {
         "texts": texts.count,
         "bytes": texts.nbytes,
@@ -146,25 +147,16 @@ def _check_size(vocab_size: int, specials: Sequence[str]) -> None:
 def _check_target(output: Path, files: Sequence[str]) -> None:
     """JobError where the tokenizer could not be written, or would be written over a file that is read."""
     from seqflow.errors import JobError
+    from seqflow.output.overwriting import overwritten
 
     if output.is_dir() or not output.parent.is_dir():
         found = "is a folder" if output.is_dir() else "lies in no folder that exists"
         raise JobError(f"--output: {str(output)!r} {found}, expected the name of a file")
     if not os.access(output.parent, os.W_OK):
         raise JobError(f"--output: cannot write to the folder {str(output.parent)!r}")
-    same = next((file for file in files if output.exists() and os.path.samefile(file, output)), None)
+    same = overwritten(output, files)
     if same is not None:
         raise JobError(f"--output: {str(output)!r} is {same!r}, a file that is read")
-
-
-def _write(output: Path, content: bytes) -> None:
-    """Write the file under another name first, so that it appears whole or not at all."""
-    unfinished = output.with_name(f".{output.name}.{os.getpid()}.unfinished")
-    try:
-        unfinished.write_bytes(content)
-        unfinished.replace(output)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def _vocabulary_size(learned: bytes) -> int:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seqflow.errors import JobError, nearest
 from seqflow.job.job import Job
 from seqflow.job.running import open_loader
 from seqflow.loader import BadRows
+from seqflow.output.overwriting import overwritten
 from seqflow.vocabulary.keys import as_keys, strings_of
 
 if TYPE_CHECKING:
@@ -18,14 +20,18 @@ if TYPE_CHECKING:
     from seqflow.record import Record
 
 
-def prepared_keys(job: Job, name: str) -> Iterator[pa.Array]:
+def prepared_keys(job: Job, name: str, output: Path) -> Iterator[pa.Array]:
     """The keys in the tensor `name`, or in its `values`, batch by batch: integers, or the strings of its bytes.
 
-    Bad rows that the job would put in quarantine are skipped. JobError where there is no such tensor.
+    Bad rows that the job would put in quarantine are skipped. JobError where there is no such tensor, or where
+    `output`, to which the keys will be written, is a file that the job reads.
     """
     if job.bad_rows.policy == "quarantine":
         job = replace(job, bad_rows=BadRows("skip"))
-    return (_keys(record, name) for record in open_loader(job))
+    loader = open_loader(job)
+    if (found := overwritten(output, loader.source.files)) is not None:
+        raise JobError(f"output: {str(output)!r} is {found!r}, a file that is read\n  choose a new name")
+    return (_keys(record, name) for record in loader)
 
 
 def _keys(record: Record, name: str) -> pa.Array:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from itertools import permutations
 from pathlib import Path
 
 from seqflow.errors import JobError
 from seqflow.job.job import Job
 from seqflow.loader import Loader
 from seqflow.net import Net
-from seqflow.output.overwriting import overwritten
+from seqflow.output.overwriting import belongs_to, overwritten
 
 
 def check_targets(job: Job, loader: Loader) -> None:
@@ -17,26 +18,28 @@ def check_targets(job: Job, loader: Loader) -> None:
     nets = [section.file for section in (job.prepare, job.net) if section.file is not None]
     named = [file for net in (loader.prepare, loader.net) if isinstance(net, Net) for file in net.files]
     inputs = [*sorted(loader.source.files), *job.constants.values(), *nets, *named]
-    output = (
-        None if job.output.path is None or job.output.kind == "none" else Path(job.output.path).expanduser()
-    )
-    if output is not None:
-        _check("output.path", output, inputs, "leave the output out of the source with exclude")
-    if job.bad_rows.path is not None:
-        bad = Path(job.bad_rows.path).expanduser()
-        _check("bad_rows.path", bad, inputs, "choose a new name")
-        if output is not None and _contains(os.path.realpath(output), os.path.realpath(bad)):
-            raise JobError(f"bad_rows.path: {str(job.bad_rows.path)!r} belongs to the output")
+    targets = _targets(job, loader)
+    for setting, target in targets.items():
+        found = overwritten(target, inputs)
+        if found is not None:
+            advice = (
+                "leave the output out of the source with exclude"
+                if setting == "output.path"
+                else "choose a new name"
+            )
+            raise JobError(
+                f"{setting}: {str(target)!r} is or holds {found!r}, a file that the job reads\n"
+                f"  write somewhere else, or {advice}"
+            )
+    for (setting, target), (other, owner) in permutations(targets.items(), 2):
+        if belongs_to(os.path.realpath(target), os.path.realpath(owner)):
+            raise JobError(
+                f"{setting}: {str(target)!r} belongs to {other}, {str(owner)!r}\n  choose a new name"
+            )
 
 
-def _check(setting: str, target: Path, inputs: list[str], advice: str) -> None:
-    found = overwritten(target, inputs)
-    if found is not None:
-        raise JobError(
-            f"{setting}: {str(target)!r} is or holds {found!r}, a file that the job reads\n"
-            f"  write somewhere else, or {advice}"
-        )
-
-
-def _contains(target: str, file: str) -> bool:
-    return file == target or file.startswith(target.rstrip(os.sep) + os.sep)
+def _targets(job: Job, loader: Loader) -> dict[str, Path]:
+    """What the run writes, by the setting that says so."""
+    output = None if job.output.kind == "none" else job.output.path
+    paths = {"output.path": output, "bad_rows.path": job.bad_rows.path, "order.index": loader.index}
+    return {setting: Path(path).expanduser() for setting, path in paths.items() if path is not None}

@@ -16,6 +16,7 @@ from seqflow.loader.order import Shuffle
 from seqflow.loader.transforms import Transform
 from seqflow.net import Net
 from seqflow.output import MAX_THREADS
+from seqflow.output.overwriting import overwritten
 from seqflow.providers import Provider
 
 
@@ -27,7 +28,12 @@ def index_file(index: str | os.PathLike[str] | bool | None, source: Provider) ->
         return index_beside(source.files)
     if not isinstance(index, str | os.PathLike):
         raise OpTypeError(f"Loader: index is {type(index).__name__}, expected True or the path of a file")
-    return Path(index).expanduser()
+    path = Path(index).expanduser()
+    if (found := overwritten(path, source.files)) is not None:
+        raise OpError(
+            f"Loader: index is {str(path)!r}, which is {found!r}, a file of the source\n  choose a new name"
+        )
+    return path
 
 
 def byte_count(option: str, size: int | str) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from seqflow.errors import JobError
 from seqflow.output import unfinished
+from seqflow.output.creating import NewFile, write_new
 from seqflow.output.durable import sync_file, sync_folder
 from seqflow.output.encodings import choose_encodings
 
@@ -59,14 +60,21 @@ class FileWriter:
         self.groups: list[int] = []
         self.arrow_bytes = 0
         self._form = form
+        self._file: NewFile | None = None
         self._writer: Any = None
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of a file that is closed."""
+        return "" if self._file is None else self._file.checksum
 
     def write(self, table: pa.Table, group: int) -> None:
         """Append row group number `group`. OSError, with the file's name, where it cannot be written."""
         try:
             if self._writer is None:
                 unfinished.add(self.temporary)
-                self._writer = _open_writer(self.temporary, table, self._form)
+                self._file = NewFile(self.temporary)
+                self._writer = _open_writer(self._file, table, self._form)
             if not table.num_rows:
                 return  # a file of its schema alone
             self._writer.write_table(table, self._group_rows(table))
@@ -87,7 +95,9 @@ class FileWriter:
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
-            return self.temporary.stat().st_size
+            assert self._file is not None
+            self._file.close()
+            return self._file.num_bytes
         except OSError as error:
             raise _naming(error, self.path) from error
 
@@ -110,7 +120,10 @@ class FileWriter:
         with suppress(OSError, pa.ArrowException):  # of the end of a file that is removed anyway
             if self._writer is not None:
                 self._writer.close()
-        self.temporary.unlink(missing_ok=True)
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+            self.temporary.unlink(missing_ok=True)
         unfinished.discard(self.temporary)
 
 
@@ -119,13 +132,12 @@ def temporary_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.tmp-{os.getpid()}")
 
 
-def write_text(path: Path, text: str) -> None:
+def write_bytes(path: Path, content: bytes) -> None:
     """Write a small file, which has its old content or all of the new one at any moment, power failures included."""
     temporary = temporary_path(path)
     unfinished.add(temporary)
     try:
-        temporary.write_text(text, encoding="utf-8")
-        sync_file(temporary)
+        write_new(temporary, content)
         temporary.replace(path)
         sync_folder(path.parent)
     except OSError as error:
@@ -139,23 +151,27 @@ def remove_temporaries(folder: Path, name: str) -> None:
     """Remove what killed processes left of files whose name matches a regular expression."""
     left = re.compile(rf"\.{name}\.tmp-\d+")
     for path in folder.iterdir():
-        if left.fullmatch(path.name):
+        if left.fullmatch(path.name) and not _is_folder(path):
             path.unlink(missing_ok=True)
 
 
-def _open_writer(path: Path, table: pa.Table, form: Format) -> Any:
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _open_writer(file: NewFile, table: pa.Table, form: Format) -> Any:
     import pyarrow as pa
 
     if form.kind in ("arrow", "run"):
         codec = None if form.compression in (None, "none") else form.compression
         new = pa.ipc.new_file if form.kind == "arrow" else pa.ipc.new_stream
-        return new(path, table.schema, options=pa.ipc.IpcWriteOptions(compression=codec))
+        return new(file, table.schema, options=pa.ipc.IpcWriteOptions(compression=codec))
     from pyarrow import parquet
 
     encodings = choose_encodings(table)
     delta = {path: encoding for path, encoding in encodings.items() if encoding != "RLE_DICTIONARY"}
     return parquet.ParquetWriter(
-        path,
+        file,
         table.schema,
         compression=form.compression or "snappy",
         use_dictionary=[path for path in encodings if path not in delta] if delta else True,

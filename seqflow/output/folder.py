@@ -14,7 +14,7 @@ from seqflow.errors import JobError
 from seqflow.json_form import has_form, is_count
 from seqflow.output import unfinished
 from seqflow.output.durable import sync_folder
-from seqflow.output.files import FileKind, Format, remove_temporaries, write_text
+from seqflow.output.files import FileKind, Format, remove_temporaries, write_bytes
 from seqflow.output.lock import Lock
 from seqflow.output.pieces import committed_path, join, piece_path, remove_committed
 from seqflow.version import __version__
@@ -85,7 +85,10 @@ class Target:
 
     def check(self) -> None:
         """JobError where the folder can't be made or written to, or holds data files of another origin."""
-        there = next(path for path in (self.folder, *self.folder.absolute().parents) if path.exists())
+        above = [self.folder, *self.folder.absolute().parents]
+        there = next(path for path in above if path.exists() or path.is_symlink())
+        if not there.exists():
+            raise JobError(f"output: {str(there)!r} is a symbolic link to nothing, expected a folder")
         if not there.is_dir():
             raise JobError(f"output: {str(there)!r} is a file, expected a folder")
         if not os.access(there, os.W_OK):
@@ -139,7 +142,7 @@ class Target:
 
     def save_progress(self, content: Mapping[str, Any]) -> None:
         """Note what is committed; from now on the folder stays, whatever happens."""
-        write_text(self.progress, json.dumps({"seqflow": __version__, **content}, indent=1) + "\n")
+        write_bytes(self.progress, _as_json({"seqflow": __version__, **content}, indent=1))
         for folder in self._created:
             unfinished.discard(folder)
         self._created.clear()
@@ -213,6 +216,8 @@ class Target:
 
     def _read(self, path: Path, form: Mapping[str, Any]) -> dict[str, Any] | None:
         """JSON of a form, in which files have names as parts of this output have."""
+        if not path.is_file():  # a pipe would never end
+            return None
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -247,9 +252,16 @@ class Target:
     def _check_foreign(self) -> None:
         """JobError where the folder holds data files that neither a manifest nor a progress file of ours names."""
         named = _names_in(self.read_manifest()) | _names_in(self.read_progress())
+        entries = [*self.path.iterdir(), *self.path.glob("*=*/**/*")]
+        for path in entries:
+            if "=" in path.name and path.is_symlink() and path.is_dir():
+                raise JobError(
+                    f"output: {str(path)!r} is a symbolic link, expected a folder of this output\n"
+                    "  remove it, or choose an empty or new folder"
+                )
         found = [
             path.relative_to(self.path).as_posix()
-            for path in (*self.path.iterdir(), *self.path.glob("*=*/**/*"))
+            for path in entries
             if path.suffix in (".parquet", ".arrow") and path.name[0] != "."
         ]
         foreign = sorted(set(found) - named)
@@ -267,7 +279,11 @@ class Target:
             "files": [file.to_json(self.folder) for file in files],
             **{key: content[key] for key in ("counts", "job") if key in content},
         }
-        write_text(self.manifest, json.dumps(manifest, indent=2) + "\n")
+        write_bytes(self.manifest, _as_json(manifest, indent=2))
+
+
+def _as_json(record: Mapping[str, Any], indent: int) -> bytes:
+    return (json.dumps(record, indent=indent) + "\n").encode()
 
 
 def _names_in(record: Mapping[str, Any] | None) -> set[str]:

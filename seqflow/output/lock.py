@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import re
 import socket
+import stat
 from datetime import datetime
 from pathlib import Path
 
 from seqflow.errors import JobError
 from seqflow.output import unfinished
 
+_CONTENT = re.compile(rb"process \d+ on .*, since [\d :-]{19},", re.DOTALL)
+"""What an owner writes. A run that was killed before it did has left an empty file."""
+_MOST_BYTES = 1000
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_OLD = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
 
 class Lock:
-    """A lock file that names its owner. The system releases it where the owner's process dies."""
+    """A lock file that names its owner. The system releases it where the owner's process dies.
+
+    It is a new file, or one that a run has left: never what a link leads to, nor a file of another origin.
+    """
 
     def __init__(self, path: Path, target: Path) -> None:
         self._path = path
@@ -21,15 +33,15 @@ class Lock:
         self._file: int | None = None
 
     def acquire(self) -> None:
-        """JobError, with the owner, where another run writes to the target."""
+        """JobError, with the owner, where another run writes to the target, or the name is taken."""
         while self._file is None:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            file = self._open()
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if self._is_current(file):
                     self._file = file
             except BlockingIOError:
-                owner = os.read(file, 1000).decode(errors="replace") or "another process"
+                owner = os.pread(file, _MOST_BYTES, 0).decode(errors="replace") or "another process"
                 raise JobError(
                     f"output: {owner} is writing to {str(self._target)!r}\n"
                     "  wait for its end, or choose another output"
@@ -47,14 +59,59 @@ class Lock:
     def release(self) -> None:
         """Remove the lock file. May be called again."""
         if self._file is not None:
-            self._path.unlink(missing_ok=True)  # before others can get the lock
+            if self._is_current(self._file):
+                self._path.unlink(missing_ok=True)  # before others can get the lock
             os.close(self._file)
             self._file = None
             unfinished.discard(self._path)
 
+    def _open(self) -> int:
+        """A descriptor of the lock file, which is made where there is none."""
+        while True:
+            try:
+                return os.open(self._path, _NEW, 0o666)
+            except FileExistsError:
+                pass
+            try:
+                return self._open_old()
+            except FileNotFoundError:  # its owner has removed it meanwhile
+                continue
+
+    def _open_old(self) -> int:
+        """A descriptor of the lock file that is there; JobError where it is no lock file."""
+        found = self._path.lstat()
+        if not stat.S_ISREG(found.st_mode):
+            raise self._foreign(_KINDS.get(stat.S_IFMT(found.st_mode), "no regular file"))
+        try:
+            file = os.open(self._path, _OLD)
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise self._foreign("a symbolic link") from None
+            if error.errno in (errno.EACCES, errno.EPERM):
+                raise self._foreign("a file that cannot be written to") from None
+            raise
+        found = os.fstat(file)
+        content = os.pread(file, _MOST_BYTES, 0)
+        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+            os.close(file)
+            raise self._foreign("a file that has other names, too")
+        if found.st_size >= _MOST_BYTES or (content and not _CONTENT.fullmatch(content)):
+            os.close(file)
+            raise self._foreign("no lock file of seqflow")
+        return file
+
+    def _foreign(self, found: str) -> JobError:
+        return JobError(
+            f"output: {str(self._path)!r} is {found}, expected a lock file, which keeps other runs from writing to "
+            f"{str(self._target)!r}\n  remove it, or choose another output"
+        )
+
     def _is_current(self, file: int) -> bool:
         """Whether the lock is on the file that has the name now: its last owner may have removed it meanwhile."""
         try:
-            return os.path.samestat(os.fstat(file), self._path.stat())
+            return os.path.samestat(os.fstat(file), self._path.lstat())
         except FileNotFoundError:
             return False
+
+
+_KINDS = {stat.S_IFLNK: "a symbolic link", stat.S_IFDIR: "a folder"}

@@ -1,22 +1,55 @@
 """Find the input that an output would overwrite, whatever names and links lead to it."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 Identity = tuple[int, int]
 
 
 def overwritten(target: Path, files: Iterable[str]) -> str | None:
-    """The first of these files that is the target, lies in it at any depth, or is the same file as one in it."""
+    """The first of these files that the target may write: the file or folder itself, and what lies in it.
+
+    With a file go the hidden ones beside it, whose names begin with a dot and its own. Links count as what they
+    lead to, and so do other names of the same file.
+    """
     own = _identity(target)
-    if own is None:
-        return None
-    inside = {own}
+    inside = {identity for path in _written(target) if (identity := _identity(path)) is not None}
+    place = os.path.realpath(target)
+    folders: dict[str, bool] = {}
+    return next(
+        (
+            file
+            for file in files
+            if _identity(file) in inside
+            or belongs_to(os.path.realpath(file), place)
+            or belongs_to(os.path.abspath(file), place)
+            or (own is not None and _is_below(file, own, folders))
+        ),
+        None,
+    )
+
+
+def belongs_to(file: str, target: str) -> bool:
+    """Whether a path is that of a target, lies in it, or has a name that begins as the hidden ones beside it.
+
+    >>> belongs_to("/o/.x.parquet.lock", "/o/x.parquet"), belongs_to("/o/x.parquet2", "/o/x.parquet")
+    (True, False)
+    """
+    folder, name = os.path.split(target)
+    return file == target or file.startswith((os.path.join(target, ""), os.path.join(folder, f".{name}.")))
+
+
+def _written(target: Path) -> Iterator[str]:
+    """The paths that a target writes, of those that are there."""
+    yield str(target)
     if target.is_dir():
-        inside.update(identity for path in target.iterdir() if (identity := _identity(path)))
-    above: dict[str, bool] = {}
-    return next((file for file in files if _identity(file) in inside or _is_below(file, own, above)), None)
+        for folder, _, names in os.walk(target):
+            yield from (os.path.join(folder, name) for name in names)
+    elif target.parent.is_dir():
+        for name in os.listdir(target.parent):
+            if name.startswith(f".{target.name}."):
+                yield os.path.join(target.parent, name)
 
 
 def _is_below(file: str, folder: Identity, known: dict[str, bool]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from seqflow.errors import OpError, ProviderError
+from seqflow.output.creating import NewFile
 from seqflow.output.files import temporary_path
 from seqflow.record.damage import reading, validated
 from seqflow.vocabulary.keys import STRINGS, as_keys
@@ -25,7 +27,7 @@ def write_keys(path: Path, keys: pa.Array, max_size: int | None, frozen: bool) -
     table = pa.table(columns).replace_schema_metadata(settings)
     temporary = temporary_path(path)
     try:
-        with pa.ipc.new_file(temporary, table.schema) as writer:
+        with closing(NewFile(temporary)) as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table)
         os.replace(temporary, path)
     except OSError as error:
