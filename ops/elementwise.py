@@ -18,7 +18,7 @@ from seqflow.signature.claims import NONE, Claims
 
 if TYPE_CHECKING:
     from seqflow.shape import Equalities, InferenceContext
-    from seqflow.shape.terms import Term
+    from seqflow.shape.terms import Term, Terms
 
 Call = Callable[..., Array]
 
@@ -51,7 +51,11 @@ _COMMUTATIVE = {
     "add", "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "logical_and", "logical_or", "logical_xor", "maximum",
     "minimum", "mul", "not_equal",
 }  # fmt: skip
-_COMMUTES = Claims(commutes=True)
+_CHOOSES = {
+    "where": ("x", "y"), "maximum": ("x", "y"), "minimum": ("x", "y"), "clip": ("x", "low", "high"),
+    **dict.fromkeys(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"), ("x",)),
+}  # fmt: skip
+"""The operands of functions that give what they are given: what integers point at goes with them."""
 
 
 def _declare(row: Function) -> OpDef:
@@ -64,9 +68,14 @@ def _declare(row: Function) -> OpDef:
         OpDef(
             row.name, signature, attributes, call, call, None, _docs(row),
             caffe2=_ORIGINS.get(row.name), shape=_shape_of(row),
-            claims=_COMMUTES if row.name in _COMMUTATIVE else NONE,
+            claims=_claims_of(row.name),
         )
     )  # fmt: skip
+
+
+def _claims_of(name: str) -> Claims:
+    commutes, moves = name in _COMMUTATIVE, _CHOOSES.get(name, ())
+    return Claims(commutes=commutes, moves=moves) if commutes or moves else NONE
 
 
 def _described(definition: OpDef) -> OpDef:
@@ -177,6 +186,32 @@ def _shape_of_expression(ctx: "InferenceContext") -> None:
         raise OpTypeError(str(error)) from None
     result, axes = ctx.broadcast_inputs()
     ctx.set_output(0, result, axes=axes, dtype=dtype)
+    points = [ctx.points(i) for i in range(ctx.num_inputs)]
+    if dtype.kind in "iu" and any(points):
+        ctx.set_points(0, _points_of_expression(expression, points, ctx.equalities.terms))
+
+
+def _points_of_expression(
+    expression: Expression, operands: Sequence["Term | None"], terms: "Terms"
+) -> "Term | None":
+    """What the integers of an expression point at: those of an operand, if functions have only chosen among them."""
+    from seqflow.shape.pointing import either
+
+    stack: list[Term | None] = []
+    for node in parser.postorder(expression.tree):
+        if isinstance(node, parser.Operand):
+            stack.append(operands[node.index])
+        elif isinstance(node, parser.Literal):
+            stack.append(None)
+        else:
+            assert isinstance(node, parser.Call)
+            given = dict(
+                zip(node.function.parameters, stack[len(stack) - len(node.arguments) :], strict=True)
+            )
+            del stack[len(stack) - len(node.arguments) :]
+            chosen = get(node.function.name).claims.moves
+            stack.append(either(terms, [given[name] for name in chosen]))
+    return stack[0]
 
 
 def _value_of_expression(

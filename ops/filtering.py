@@ -25,12 +25,11 @@ def _bound_masked(ctx: "InferenceContext") -> None:
 
 
 @op(
-    "data[N, *d], bool mask[N] -> rows[K, *d], int64 positions[K]",
+    "data[N, *d], bool mask[N] -> rows[K, *d], index(N) positions[K]",
     caffe2="BooleanMask",
     shape=_bound_masked,
     rows={"K": "select(N, mask)"},
     depends={"positions": "mask"},
-    points={"positions": "N"},
 )
 def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
     """Select the rows where `mask` is true; also gives their positions.

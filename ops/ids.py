@@ -25,7 +25,7 @@ def _bound_distinct(ctx: "InferenceContext") -> None:
 
 
 @op(
-    "ordered x[N] -> unique[U], int64 inverse[N], int64 counts[U]",
+    "ordered x[N] -> unique[U], index(U) inverse[N], int64 counts[U]",
     caffe2="Unique",
     shape=_bound_distinct,
 )
@@ -48,7 +48,7 @@ def _bound_positions(ctx: "InferenceContext") -> None:
 
 
 @op(
-    "ordered x[N] -> int64 positions[D]",
+    "ordered x[N] -> index(N) positions[D]",
     caffe2="FindDuplicateElements",
     shape=_bound_positions,
 )
@@ -70,10 +70,9 @@ def _bound_found(ctx: "InferenceContext") -> None:
 
 
 @op(
-    "ordered x[N], like(x) queries[M, *i] -> int64 positions[M, *i]",
+    "ordered x[N], like(x) queries[M, *i] -> index(N) positions[M, *i]",
     caffe2="Find",
     shape=_bound_found,
-    points={"positions": "N"},
 )
 def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
     """Where each of `queries` stands in `x`: of equal elements the last one; `missing` where there is none.

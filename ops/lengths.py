@@ -94,10 +94,9 @@ def _bound_ids(ctx: "InferenceContext") -> None:
 
 
 @op(
-    "lengths[B] -> int64 ids[sum(lengths)]",
+    "lengths[B] -> index(B) ids[sum(lengths)]",
     caffe2="LengthsToSegmentIds",
     shape=_bound_ids,
-    points={"ids": "B"},
 )
 def lengths_to_segment_ids(lengths: Array) -> Array:
     """The sequence each row belongs to; an empty sequence does not appear.
@@ -136,7 +135,6 @@ def segment_ids_to_lengths(ids: Array, *, num_segments: NonNegative | None = Non
 @op(
     "lengths[B] -> int64 ranges[B, 2]",
     caffe2="LengthsToRanges",
-    points={"ranges": "ranges(sum(lengths))"},
 )
 def lengths_to_ranges(lengths: Array) -> Array:
     """The first row and the length of each sequence; an empty one starts where the next one does.
@@ -173,7 +171,11 @@ def _bound_positions(ctx: "InferenceContext") -> None:
     indices_below(ctx, "positions", ctx.max_of("lengths"))
 
 
-@op("lengths[B] -> int64 positions[sum(lengths)]", caffe2="LengthsRangeFill", shape=_bound_positions)
+@op(
+    "lengths[B] -> position(lengths) positions[sum(lengths)]",
+    caffe2="LengthsRangeFill",
+    shape=_bound_positions,
+)
 def lengths_to_positions(lengths: Array) -> Array:
     """The position of each row inside its sequence, from 0; an empty sequence does not appear.
 

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
 
-@op("data[sum(lengths), *d], int positions[sum(picked)], lengths[B], lens picked[B] -> rows[sum(picked), *d]")
+@op(
+    "data[sum(lengths), *d], position(lengths) positions[sum(picked)], lengths[B], lens picked[B]"
+    " -> rows[sum(picked), *d]"
+)
 def gather_within(
     data: Array, positions: Array, lengths: Array, picked: Array, *, fill: Scalar | None = None
 ) -> Array:
@@ -34,7 +37,7 @@ def gather_within(
     return _at(data, int64(positions), int64(lengths), rows, fill)
 
 
-@op("data[sum(lengths), *d], int positions[B, K], lengths[B] -> rows[B, K, *d]")
+@op("data[sum(lengths), *d], position(lengths) positions[B, K], lengths[B] -> rows[B, K, *d]")
 def gather_within_padded(
     data: Array, positions: Array, lengths: Array, *, fill: Scalar | None = None
 ) -> Array:
@@ -76,7 +79,7 @@ def _bound_best(ctx: "InferenceContext") -> None:
 
 @op(
     "data[sum(lengths), *d], ordered scores[sum(lengths)], lengths[B]"
-    " -> values[sum(lengths'), *d], int64 lengths'[B], int64 positions[sum(lengths')]",
+    " -> values[sum(lengths'), *d], int64 lengths'[B], position(lengths) positions[sum(lengths')]",
     shape=_bound_best,
     depends={"positions": "scores, lengths"},
     defines={"lengths": "minimum(lengths, k)"},

@@ -53,6 +53,7 @@ def segment_one_hot(indices: Array, lengths: Array, *, width: Positive, dtype: D
 @op(
     "x[B, D], like(x) values[sum(lengths)], lengths[D] -> dtype hot[B, sum(lengths)]",
     caffe2="BatchOneHot",
+    moves="",
 )
 def batch_one_hot(x: Array, values: Array, lengths: Array, *, dtype: Dtype = FLOAT32) -> Array:
     """Each column of a matrix as one column for each value that is listed for it: 1 where it has the value.

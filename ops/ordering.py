@@ -30,7 +30,7 @@ def sort_within(data: Array, lengths: Array, *, descending: bool = False) -> Arr
     return kernels.sort_within(data, lengths, descending)
 
 
-@op("ordered data[sum(lengths), *d], lengths[B] -> int64 positions[sum(lengths), *d]")
+@op("ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[sum(lengths), *d]")
 def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> Array:
     """The positions inside its sequence that sort it as `sort_within` does; equal values keep their order.
 

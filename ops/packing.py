@@ -34,7 +34,7 @@ def _bound_packed(ctx: "InferenceContext") -> None:
 @op(
     "data[sum(lengths), *d], lengths[B]"
     " -> packed[R, capacity, *d], int32 segment_ids[R, capacity], int32 position_ids[R, capacity],"
-    " int64 sources[sum(pieces)], lens piece_lengths[sum(pieces)], int64 pieces[R]",
+    " index(B) sources[sum(pieces)], lens piece_lengths[sum(pieces)], int64 pieces[R]",
     shape=_bound_packed,
     depends=dict.fromkeys(
         ("segment_ids", "position_ids", "sources", "piece_lengths", "pieces", "R"), "lengths"

@@ -97,10 +97,9 @@ def _by_remainder(keys: Array, parts: int) -> tuple[Array, Array]:
 
 
 @op(
-    "int keys[N] -> {int64 positions[_]}*num_keys",
+    "int keys[N] -> {index(N) positions[_]}*num_keys",
     caffe2="KeySplit",
     shape=_infer_parts,
-    points={"positions": "N"},
 )
 def key_split(keys: Array, *, num_keys: Positive) -> list[Array]:
     """The positions of each key from 0 to `num_keys - 1`, in ascending order; a key outside is an OpIndexError.

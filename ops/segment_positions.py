@@ -6,7 +6,7 @@ from seqflow.registry import op
 from seqflow.signature import Positive
 
 
-@op("ordered data[sum(lengths), *d], lengths[B] -> int64 positions[B, *d]")
+@op("ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[B, *d]")
 def lengths_argmax(data: Array, lengths: Array) -> Array:
     """The position of the largest element inside each segment, column by column.
 
@@ -18,7 +18,7 @@ def lengths_argmax(data: Array, lengths: Array) -> Array:
     return kernels.segment_arg("max", data, lengths)
 
 
-@op("ordered data[sum(lengths), *d], lengths[B] -> int64 positions[B, *d]")
+@op("ordered data[sum(lengths), *d], lengths[B] -> position(lengths) positions[B, *d]")
 def lengths_argmin(data: Array, lengths: Array) -> Array:
     """The position of the smallest element inside each segment, column by column.
 
@@ -31,7 +31,7 @@ def lengths_argmin(data: Array, lengths: Array) -> Array:
 
 
 @op(
-    "ordered data[sum(lengths)], lengths[B] -> values[B, k], int64 positions[B, k]",
+    "ordered data[sum(lengths)], lengths[B] -> values[B, k], position(lengths) positions[B, k]",
     caffe2="LengthsTopK",
 )
 def lengths_topk(data: Array, lengths: Array, *, k: Positive) -> tuple[Array, Array]:

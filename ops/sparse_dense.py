@@ -77,9 +77,8 @@ def _bound_sparse(ctx: "InferenceContext") -> None:
 
 
 @op(
-    "number dense[R, *d] -> values[K, *d], int64 indices[K]",
+    "number dense[R, *d] -> values[K, *d], index(R) indices[K]",
     shape=_bound_sparse,
-    points={"indices": "R"},
 )
 def dense_to_sparse(dense: Array) -> tuple[Array, Array]:
     """The rows that are not all 0, and where they stand; `sparse_to_dense` puts them back. NaN is not 0.

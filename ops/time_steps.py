@@ -68,7 +68,7 @@ def _bound_steps(ctx: "InferenceContext") -> None:
 
 @op(
     "data[sum(lengths), *d], lengths[B]"
-    " -> values[sum(lengths'), *d], int64 lengths'[max(lengths)], int64 order[P=B]",
+    " -> values[sum(lengths'), *d], int64 lengths'[max(lengths)], index(B) order[P=B]",
     shape=_bound_steps,
     depends={"lengths": "lengths", "order": "lengths"},
 )
@@ -97,7 +97,7 @@ def _bound_sequences(ctx: "InferenceContext") -> None:
 
 
 @op(
-    "data[sum(lengths), *d], index(B) order[B], lengths[T] -> values[sum(lengths'), *d], int64 lengths'[P=B]",
+    "data[sum(lengths), *d], int order[B], lengths[T] -> values[sum(lengths'), *d], int64 lengths'[P=B]",
     shape=_bound_sequences,
     depends={"lengths": "order, lengths"},
     inverse="pack_sequence",

@@ -26,7 +26,8 @@ class TensorSpec:
 
     `axes` says for each axis whose rows it holds, or the steps of which lengths; None for a plain size, as for all
     axes behind the last that is named. `rows` is that of axis 0. Two tensors may have equally many rows and still
-    not the same rows.
+    not the same rows. `points` says what integers point at: rows, of which they are indices, or the places inside
+    sequences; None where nobody said it.
 
     >>> spec = TensorSpec("float32", "{B:0..64,8}")
     >>> print(spec, spec.byte_bound)
@@ -36,6 +37,7 @@ class TensorSpec:
     dtype: np.dtype[Any]
     shape: PartialShape
     axes: tuple[Any, ...]
+    points: Any
 
     def __init__(
         self,
@@ -43,10 +45,12 @@ class TensorSpec:
         shape: ShapeLike,
         rows: Hashable | None = None,
         axes: Sequence[Hashable | None] = (),
+        points: Hashable | None = None,
     ) -> None:
         _set_field(self, "dtype", np.dtype(dtype))
         _set_field(self, "shape", shape if type(shape) is PartialShape else PartialShape.of(shape))
         _set_field(self, "axes", tuple(axes) if axes else () if rows is None else (rows,))
+        _set_field(self, "points", points)
 
     @property
     def rows(self) -> Any:

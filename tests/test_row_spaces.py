@@ -258,21 +258,24 @@ def permuted_call(space, inputs, base, order):
     return space.each(inputs, permute)
 
 
+RANGES = {("lengths_to_ranges", "ranges"): Sum("lengths")}
+"""Outputs of which each row is a start and a length."""
+
+
 def pointed(op, argument, values, space, orders):
     """An output that holds numbers of rows as the rows these were before they moved; all others as they are.
 
     Starts and lengths are the rows from the start on, one list for each.
     """
-    claim = op.claims.points.get(argument.field)
-    if claim is None:
+    ranges = RANGES.get((op.name, argument.field))
+    of = ranges or argument.dtype.points
+    rows = Described(of.of) if isinstance(of, Sum) else space.names.get(str(of))
+    if rows is None or argument.dtype.word == "position":
         return values
-    ranges = claim.head == "ranges"
-    of = claim.args[0] if ranges else claim
-    rows = Described(of.args[0].head) if of.args else space.names[of.head]
     moved = None
     if orders is not None:
         moved = orders.of(declare_rows(rows, orders.terms))
-    if not ranges:
+    if ranges is None:
         return values if moved is None else moved[values]
     starts = [np.arange(start, start + length) for start, length in values]
     found = [rows if moved is None else moved[rows] for rows in starts]

@@ -122,7 +122,8 @@ class _Inference:
         """The spec of an input, with the rows it declares; without a declaration they are those it meets first."""
         spec = declare(_named(name, spec), self.terms)
         if not spec.axes and spec.shape.rank != 0:
-            spec = TensorSpec(spec.dtype, spec.shape, axes=(self.terms.make("variable", name),))
+            axes = (self.terms.make("variable", name),)
+            spec = TensorSpec(spec.dtype, spec.shape, axes=axes, points=spec.points)
         self.equalities.set_value(
             name, self.terms.value(name), spec.dtype.kind in "iu" and spec.shape.rank == 1
         )
@@ -201,7 +202,8 @@ class _Inference:
                 origin = f"{tensor} has the values of {value.tensor}"
                 guards.append(Guard(theirs, mine, origin, is_checked=False))
                 self.equalities.equate(theirs, mine, origin)
-        return TensorSpec(spec.dtype, spec.shape, axes=known.axes)
+        points = known.points if spec.points is None else spec.points
+        return TensorSpec(spec.dtype, spec.shape, axes=known.axes, points=points)
 
     def spec(self, operand: Input) -> TensorSpec:
         if isinstance(operand, Constant):
@@ -233,11 +235,11 @@ class _Inference:
 
 
 def _named(name: str, spec: TensorSpec) -> TensorSpec:
-    return TensorSpec(spec.dtype, spec.shape.named(name), axes=spec.axes)
+    return TensorSpec(spec.dtype, spec.shape.named(name), axes=spec.axes, points=spec.points)
 
 
 def _resolved(spec: TensorSpec, equalities: Equalities) -> TensorSpec:
     if spec.shape.dimensions is None:
         return spec
     sizes = [equalities.resolve(size) for size in spec.shape.dimensions]
-    return TensorSpec(spec.dtype, PartialShape(sizes), axes=spec.axes)
+    return TensorSpec(spec.dtype, PartialShape(sizes), axes=spec.axes, points=spec.points)

@@ -33,7 +33,7 @@ def op(
     to be equal; `shape` is a shape function for what the signature cannot say; `files` takes the attributes, reads
     the files among them, and raises what every call with them would raise; `random` is the attribute that seeds
     its random numbers, into which a run may mix a number of its own. All other keywords are its claims:
-    `depends`, `defines`, `rows`, `steps`, `describes`, `inverse`, `pure` (see `seqflow.signature.claims`).
+    `depends`, `defines`, `rows`, `steps`, `describes`, `inverse`, `moves`, `pure` (see `seqflow.signature.claims`).
 
     After each call the results are held against the signature, and against the shape function: OpError where the
     function returns something else than it declares.
@@ -41,6 +41,8 @@ def op(
 
     def declare(function: F) -> F:
         read = parse(signature)
+        if family_of(function) is not None:
+            claims.setdefault("moves", ", ".join(read.moved))
         claimed = read_claims(function.__name__, read, look_up=get, **claims)
         definition = _define(
             function, read, caffe2=caffe2, same=same, shape=shape, files=files, random=random, claims=claimed

@@ -91,7 +91,9 @@ def _errors(op: OpDef) -> Iterator[tuple[str, str]]:
             yield "OpTypeError", f"{_and(names)} of another dtype than {dtype}"
     for argument in inputs:
         if argument.dtype.word == "index":
-            yield "OpIndexError", f"{argument.name} outside [0, {argument.dtype.of[0]})"
+            yield "OpIndexError", f"{argument.name} outside [0, {argument.dtype.points})"
+        if argument.dtype.word == "position":
+            yield "OpIndexError", f"{argument.name} outside their sequence"
         for dim in argument.dims:
             if isinstance(dim, AtLeast):
                 yield "ShapeError", f"{argument.name} with {dim.name} less than {dim.bound}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from seqflow.registry.points import move_points
 from seqflow.registry.values import name_values
 from seqflow.shape import Dimension, Equalities, InferenceContext
 from seqflow.shape.guards import Guards
@@ -60,13 +61,17 @@ def infer(
             facts=facts, equalities=equalities,
         )  # fmt: skip
         if op.shape is None:
-            return Inference(outputs, guards)
+            return Inference(move_points(op, specs, named, outputs, equalities.terms), guards)
         context = _context(op.name, specs, given, values, outputs, equalities)
         context.facts = facts
         context.tensors = _tensors(called) | dict(zip(op.signature.tensor_names(given), tensors, strict=True))
         context.results = dict(enumerate(tensors))
         context.output_names = op.result_names(given)
-        found = [TensorSpec(one.dtype, one.shape, axes=one.axes) for one in context.run(op.shape)]
+        found = [
+            TensorSpec(one.dtype, one.shape, axes=one.axes, points=one.points)
+            for one in context.run(op.shape)
+        ]
+        found = move_points(op, specs, named, found, equalities.terms)
         requested = context.requested_tensors | context.requested_shapes
         guards += context.guards
         return Inference(found, guards, frozenset(requested))
@@ -83,10 +88,12 @@ def _alone(
     """The inference of one op, for which rows are declared, and said, by the names of tensors."""
     known = Equalities()
     rows_matter = any(
-        one.axes for spec in specs.values() for one in ((spec,) if isinstance(spec, TensorSpec) else spec)
+        one.axes or one.points
+        for spec in specs.values()
+        for one in ((spec,) if isinstance(spec, TensorSpec) else spec)
     )
     found = infer(op, specs, attributes, values, names, results, known, rows_matter)
-    if not any(spec.axes for spec in found.outputs):
+    if not any(spec.axes or spec.points for spec in found.outputs):
         return found
     return found._replace(outputs=[publish(spec, known.terms) for spec in found.outputs])
 
@@ -95,7 +102,7 @@ def _with_terms(specs: Specs, terms: Terms) -> Specs:
     """The specs, rows that are declared as terms."""
     for spec in specs.values():
         for one in (spec,) if isinstance(spec, TensorSpec) else spec:
-            for axis in one.axes:
+            for axis in (*one.axes, one.points):
                 if axis is not None and type(axis) is not Term:
                     return {
                         name: declare(spec, terms)
@@ -162,25 +169,31 @@ def _context(
     """What the shape function sees: the inputs, and the outputs as far as the signature tells."""
     shapes: dict[str, Any] = {}
     axes: dict[int | str, Any] = {}
+    points: dict[int | str, Any] = {}
     dtypes: dict[int | str, Any] = {}
     for name, spec in specs.items():
         if isinstance(spec, TensorSpec):
             shapes[name], axes[name], dtypes[name] = spec.shape, spec.axes, spec.dtype
+            points[name] = spec.points
         else:
             shapes[name] = [one.shape for one in spec]
             axes[name], dtypes[name] = [one.axes for one in spec], [one.dtype for one in spec]
+            points[name] = [one.points for one in spec]
     context = InferenceContext(
         op_name,
         shapes,
         attributes=attributes,
         input_values={name: values[name] for name in values if name in specs},
         axes=axes,
+        points=points,
         dtypes=dtypes,
         equalities=equalities,
         num_outputs=len(outputs),
     )
     for i, spec in enumerate(outputs):
         context.set_output(i, spec.shape, axes=spec.axes, dtype=spec.dtype)
+        if spec.points is not None:
+            context.set_points(i, spec.points)
     return context
 
 

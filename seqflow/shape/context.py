@@ -15,6 +15,7 @@ from seqflow.shape.inputs import Inputs, InputShapes, Key
 from seqflow.shape.meeting import differing, meet
 from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
+from seqflow.shape.pointing import are_indices, are_positions, wrong_indices, wrong_positions
 from seqflow.shape.terms import Term
 
 Axes = tuple[Term | None, ...]
@@ -26,8 +27,8 @@ class InferenceContext:
     `inputs` maps names to shapes (a list of shapes where the op takes a list), or is a sequence of shapes. Inputs
     are asked for by position, counting those in lists, or by name: `x`, `xs[1]`. `input_values` holds what is
     known of their values, as arrays, or as a PartialShape where a vector of sizes is known in part. `rows` says
-    whose rows their axis 0 holds, `axes` says it of all axes. What was taken to be equal is kept in `equalities`,
-    which the ops of one net share.
+    whose rows their axis 0 holds, `axes` says it of all axes, `points` what integers point at. What was taken to be
+    equal is kept in `equalities`, which the ops of one net share.
 
     Every method raises ShapeError where shapes do not fit, and then nothing has changed.
 
@@ -49,6 +50,7 @@ class InferenceContext:
         attributes: Mapping[str, Any] | None = None,
         rows: Mapping[Key, Any] | None = None,
         axes: Mapping[Key, Any] | None = None,
+        points: Mapping[Key, Any] | None = None,
         dtypes: Mapping[Key, Any] | None = None,
         equalities: Equalities | None = None,
         num_outputs: int = 1,
@@ -77,6 +79,7 @@ class InferenceContext:
         self.facts: Any = None
         """What is known of the values of the call: what new rows depend on."""
         self._dtypes = self._inputs.by_position(dtypes)
+        self._points = self._inputs.by_position(points)
 
     # Inputs and outputs
 
@@ -111,6 +114,10 @@ class InferenceContext:
         axes = self._axes.get(self._inputs.position(key))
         return axes[0] if axes else None
 
+    def points(self, key: Key) -> Term | None:
+        """What the integers of an input point at: rows, or the places inside sequences; None where nobody said it."""
+        return self._points.get(self._inputs.position(key))
+
     def dtype(self, key: Key) -> np.dtype[Any] | None:
         """The dtype of an input; None where it is not known."""
         dtype = self._dtypes.get(self._inputs.position(key))
@@ -135,7 +142,7 @@ class InferenceContext:
         """Say what an output is, by position or name: its shape, whose rows its axes hold, its dtype.
 
         `rows` is said of axis 0, `axes` of all: None for a plain size. Without either, axis 0 has new rows. Without
-        a dtype it stays as it was said before.
+        a dtype it stays as it was said before, and so does what integers point at.
         """
         i = self._check_output(i)
         before = self._outputs[i]
@@ -145,12 +152,42 @@ class InferenceContext:
             if rows == "new":
                 rows = self.made_rows(i) if given.dimensions else None
             axes = () if rows is None else (rows,)
-        self._outputs[i] = InferredOutput(given, tuple(axes), known)
+        points = None if before is None else before.points
+        self._outputs[i] = InferredOutput(given, tuple(axes), known, points)
 
     def set_shape(self, i: int | str, shape: ShapeLike) -> None:
         """Say more of an output's shape; its dtype and whose rows it holds stay as they were said before."""
         output = self._outputs[self._check_output(i)]
         self.set_output(i, shape, axes=() if output is None else output.axes)
+
+    def set_points(self, i: int | str, points: Term | None) -> None:
+        """Say what the integers of an output point at: rows, as of an axis, or `positions_in` lengths."""
+        i = self._check_output(i)
+        output = self._outputs[i]
+        if output is None:
+            raise self._error(f"output {i} is not set")
+        self._outputs[i] = output._replace(points=points)
+
+    def positions_in(self, name: str) -> Term:
+        """What positions inside the sequences of an input, or output, of this name point at."""
+        return self.equalities.terms.positions(self.equalities.terms.value(self.tensors.get(name, name)))
+
+    def check_indices(self, key: Key, rows: Term | None, owner: str) -> None:
+        """LodError where the integers of an input are known to point at something else than these rows of `owner`."""
+        points = self.points(key)
+        label = self._inputs.names[self._inputs.position(key)]
+        if points is None or rows is None:
+            return
+        if not are_indices(self.equalities, points, rows, self.guards, label):
+            raise wrong_indices(label, points, owner, rows).in_op(self.op_name)
+
+    def check_positions(self, key: Key, lengths: Key) -> None:
+        """LodError where integers are known to be no positions inside the sequences of these lengths."""
+        points, label = self.points(key), self._inputs.names[self._inputs.position(key)]
+        of = self._inputs.names[self._inputs.position(lengths)]
+        (expected,) = self.positions_in(of).args
+        if points is not None and not are_positions(self.equalities.terms, points, expected):
+            raise wrong_positions(label, points, of, expected).in_op(self.op_name)
 
     def made_rows(self, what: Hashable = 0) -> Term | None:
         """New rows, made from the values of the inputs: the same for the same call."""

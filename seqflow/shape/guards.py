@@ -57,3 +57,4 @@ class InferredOutput(NamedTuple):
     shape: PartialShape
     axes: tuple[Term | None, ...]
     dtype: np.dtype[Any] | None
+    points: Term | None = None

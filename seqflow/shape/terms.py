@@ -121,6 +121,10 @@ class Terms:
         """The steps of a padded axis: sequence i fills `lengths[i]` of them; padding is on this side."""
         return self.make("steps", side, lengths)
 
+    def positions(self, lengths: Term) -> Term:
+        """What places inside the sequences of these lengths point at."""
+        return self.make("positions", None, lengths)
+
     def select(self, rows: Term, by: Term) -> Term:
         """The rows that a mask or an order takes of others.
 
@@ -330,6 +334,8 @@ _WORDS: dict[str, Callable[[Term, Words, Words], str]] = {
     "variable": lambda term, value, rows: f"the rows of {term.data}",
     "described": lambda term, value, rows: f"the rows that {value(term.args[0])} describes",
     "steps": lambda term, value, rows: f"steps padded {_ON[term.data]}to the longest of {value(term.args[0])}",
+    "positions": lambda term, value, rows: f"positions inside the sequences of {value(term.args[0])}",
+    "either": lambda term, value, rows: f"{' or '.join(map(rows, term.args))}",
     "select": lambda term, value, rows: f"a selection of {rows(term.args[0])} by {value(term.args[1])}",
     "sliced": lambda term, value, rows: f"a slice of {rows(term.args[0])}",
     "groups": lambda term, value, rows: f"the groups of {value(term.args[0])}",

@@ -17,6 +17,7 @@ from seqflow.kernels.error import MAX_INT64, negative, overflow, too_large
 from seqflow.signature.alike import check_alike, dtypes_of
 from seqflow.signature.language import (
     LIKE,
+    POINTING,
     Anything,
     Argument,
     Arithmetic,
@@ -150,7 +151,7 @@ def _convert(argument: Argument, value: Any) -> Array | None:
         return None
     array = as_array(argument.name, value)
     has_no_dtype = array.size == 0 and array.dtype == np.float64 and not isinstance(value, np.ndarray)
-    if has_no_dtype and argument.dtype.word in ("int", "index"):  # an empty list
+    if has_no_dtype and argument.dtype.word in ("int", *POINTING):  # an empty list
         array = array.astype(np.int64)
     _check_dtype(argument, array)
     _check_rank(argument, array)
@@ -183,8 +184,8 @@ def as_array(name: str, value: Any) -> Array:
 def expected_dtype(argument: Argument) -> str:
     """The dtype that an input must have, in words."""
     return {
-        "index": "integers", "int": "integers", "float": "floats", "number": "numbers", "bool": "bool",
-        "ordered": "numbers or times", "any": "an array of one plain dtype",
+        "index": "integers", "position": "integers", "int": "integers", "float": "floats",
+        "number": "numbers", "bool": "bool", "ordered": "numbers or times", "any": "an array of one plain dtype",
         LIKE: f"the dtype of {''.join(argument.dtype.of)}",
     }.get(argument.dtype.word, argument.dtype.word)  # fmt: skip
 

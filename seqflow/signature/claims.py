@@ -7,7 +7,9 @@
     masks     {"mask": "lengths"}: an output that is true where these lengths have rows
     describes {"lengths": "select(sum(lengths), mask)"}: the rows that an output describes, taken as lengths
     inverse   "pack_rows": the op whose inputs this one gives back, for what that op made of them
-    points    {"positions": "N"}: an output of numbers of rows; in "ranges(N)" each row is a start and a length
+    moves     "data": the inputs whose values the outputs without a dtype word hold, and with them what integers
+              point at; "" for none. Where nothing is said, the ops of this package move their first input, and those
+              like it; ops of users none
     packed    {"values": "mask"}: an input with the rows that a mask is the first to select
     pure      False: two calls may differ; then nothing is known to be equal to an output
 
@@ -72,7 +74,7 @@ class Claims:
     masks: Mapping[str, str] = field(default_factory=dict)
     describes: Mapping[str, tuple[Space, Condition]] = field(default_factory=dict)
     inverse: tuple[str, Condition] | None = None
-    points: Mapping[str, Space] = field(default_factory=dict)
+    moves: tuple[str, ...] = ()
     packed: Mapping[str, str] = field(default_factory=dict)
     pure: bool = True
     commutes: bool = False
@@ -84,7 +86,7 @@ class Claims:
 
 
 NONE = Claims()
-_HEADS = {"sum", "select", "sliced", "groups", "joined", "ranges"}
+_HEADS = {"sum", "select", "sliced", "groups", "joined"}
 
 
 def read_claims(
@@ -98,7 +100,7 @@ def read_claims(
     masks: Mapping[str, str] | None = None,
     describes: Mapping[str, str] | None = None,
     inverse: str | None = None,
-    points: Mapping[str, str] | None = None,
+    moves: str = "",
     packed: Mapping[str, str] | None = None,
     pure: bool = True,
     look_up: Callable[[str], Any],
@@ -115,7 +117,6 @@ def read_claims(
         ("steps", steps, inputs),
         ("masks", masks, outputs),
         ("describes", describes, outputs),
-        ("points", points, outputs),
         ("packed", packed, inputs),
     ):
         wrong = next((one for one in claimed or () if one not in known), None)
@@ -124,9 +125,11 @@ def read_claims(
                 f"{name}: {what} speaks of {wrong!r}, which is not among {sorted(known)}\n  {signature}"
             )
     read = {output: _names(text) for output, text in (depends or {}).items()}
-    unknown = next((one for names in read.values() for one in names if one not in inputs), None)
+    spoken_of = [("depends", one) for names in read.values() for one in names]
+    spoken_of += [("moves", one) for one in _names(moves)]
+    unknown = next((pair for pair in spoken_of if pair[1] not in inputs), None)
     if unknown is not None:
-        raise OpError(f"{name}: depends names {unknown!r}, expected inputs\n  {signature}")
+        raise OpError(f"{name}: {unknown[0]} names {unknown[1]!r}, expected inputs\n  {signature}")
     return Claims(
         read,
         {output: _definition(name, text) for output, text in (defines or {}).items()},
@@ -142,7 +145,7 @@ def read_claims(
             for output, (claim, condition) in _conditional(describes).items()
         },
         None if inverse is None else _split(inverse),
-        {output: _space(name, text) for output, text in (points or {}).items()},
+        _names(moves),
         dict(packed or {}),
         pure,
         look_up=look_up,

@@ -4,29 +4,33 @@ from collections.abc import Hashable
 from typing import Any
 
 from seqflow.shape.terms import Term, Terms
-from seqflow.signature.rows import Described
+from seqflow.signature.rows import Described, Positions
 from seqflow.tensor import TensorSpec
 
 
 def declare(spec: TensorSpec, terms: Terms) -> TensorSpec:
     """The spec with the rows it declares as terms."""
-    if not spec.axes:
+    if not spec.axes and spec.points is None:
         return spec
-    return TensorSpec(spec.dtype, spec.shape, axes=[declared(one, terms) for one in spec.axes])
+    axes = [declared(one, terms) for one in spec.axes]
+    return TensorSpec(spec.dtype, spec.shape, axes=axes, points=declared(spec.points, terms))
 
 
 def declared(rows: Hashable | None, terms: Terms) -> Term | None:
-    """Rows as a term; rows that the lengths of a tensor describe by the value of that tensor."""
+    """Rows, or positions, as a term; what the lengths of a tensor describe by the value of that tensor."""
     if rows is None:
         return None
+    if isinstance(rows, Positions):
+        return terms.positions(terms.value(rows.inside))
     return terms.described(terms.value(rows.by)) if isinstance(rows, Described) else terms.declared(rows)
 
 
 def publish(spec: TensorSpec, terms: Terms) -> TensorSpec:
     """The spec with rows as they are declared: by the names of the tensors that describe them."""
-    if not spec.axes:
+    if not spec.axes and spec.points is None:
         return spec
-    return TensorSpec(spec.dtype, spec.shape, axes=[published(one, terms) for one in spec.axes])
+    axes = [published(one, terms) for one in spec.axes]
+    return TensorSpec(spec.dtype, spec.shape, axes=axes, points=published(spec.points, terms))
 
 
 def published(space: Any, terms: Terms) -> Any:
@@ -39,15 +43,19 @@ def published(space: Any, terms: Terms) -> Any:
     return space.said
 
 
+_BY_LENGTHS = {"described": Described, "positions": Positions}
+
+
 def _said(space: Term, terms: Terms) -> Any:
-    made_up: Described | None = None
+    made_up: Described | Positions | None = None
     for one in terms.members(space):
         if one.kind == "rows":
             return one.data
-        if one.kind == "described":
+        if one.kind in _BY_LENGTHS and one.data is None:
+            say = _BY_LENGTHS[one.kind]
             for lengths in terms.members(one.args[0]):
                 if lengths.tensor is not None and not lengths.tensor.startswith("%"):
-                    return Described(lengths.tensor)
+                    return say(lengths.tensor)
                 if lengths.tensor is not None and made_up is None:
-                    made_up = Described(lengths.tensor)
+                    made_up = say(lengths.tensor)
     return made_up or space

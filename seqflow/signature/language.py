@@ -8,6 +8,10 @@ signature speaks of the output; in results and nets the prime is dropped.
 
 A word before a name says the dtype: `float x[N, K], like(x) weight[M, K]` are floats of one dtype, and
 `{like(values) values[_, *d]}+` a list of tensors that all have the dtype of the first.
+
+Integers may point at something: `index(R)` at the rows that R names, `index(sum(lengths))` at those that the lengths
+describe, `position(lengths)` at places inside the sequences of these lengths, with -1 for none where an op says so.
+Outputs of these words are int64.
 """
 
 import re
@@ -35,6 +39,8 @@ CONCRETE_DTYPES = (
 OUTPUT_DTYPE_RULES = ("sum_of", "mean_of")
 LIKE = "like"
 """The word for an input that has the dtype of another: `like(x)`. In a list `like(x)` is like the first of them."""
+POINTING = ("index", "position")
+"""The words for integers that point at something."""
 GIVEN_DTYPE = "dtype"
 """The word for an output that has the dtype of the attribute `dtype`."""
 
@@ -150,13 +156,16 @@ Dim = Size | AtLeast | Fresh | Rest | Anything
 
 @dataclass(frozen=True, slots=True)
 class DtypeRule:
-    """A dtype word and, for `index(R)`, `like(x)`, `sum_of(x)` and `mean_of(x)`, the names in its brackets."""
+    """A dtype word and, for `like(x)`, `sum_of(x)` and `mean_of(x)`, the names in its brackets."""
 
     word: str
     of: tuple[str, ...] = ()
+    points: Name | Sum | None = None
+    """What integers point at: with `index(R)` and `index(sum(lengths))` rows, with `position(lengths)` lengths."""
 
     def __str__(self) -> str:
-        return f"{self.word}({', '.join(self.of)})" if self.of else self.word
+        inside = ", ".join(self.of) if self.points is None else str(self.points)
+        return f"{self.word}({inside})" if inside else self.word
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,23 +189,30 @@ class Argument:
     """Whether it is a vector, of integers as far as its dtype word says."""
     computed: int = field(init=False, repr=False, compare=False)
     """The number of dimensions computed from other sizes. Arguments without any are bound first."""
+    moves: bool = field(init=False, repr=False, compare=False)
+    """Whether an input of this dtype word is one that is moved as it is, not computed with."""
 
     def __post_init__(self) -> None:
         rests = [i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)]
         plain = sum(isinstance(dim, (Name, Rest, Anything)) for dim in self.dims)
-        words = {"index": "int", LIKE: "any"}  # the input that it is like has the kinds it may have
+        words = {
+            "index": "int",
+            "position": "int",
+            LIKE: "any",
+        }  # the input that it is like has the kinds it may have
         kinds = DTYPE_WORDS.get(words.get(self.dtype.word, self.dtype.word))
         object.__setattr__(self, "kinds", kinds)
         first = self.dims[0] if self.dims else None
         object.__setattr__(self, "row_name", first.name if isinstance(first, (Name, AtLeast)) else None)
         integers = (
-            self.dtype.word in ("any", "int", "index", "number", "ordered", "sum_of", "dtype")
+            self.dtype.word in ("any", "int", *POINTING, "number", "ordered", "sum_of", "dtype")
             or "int" in self.dtype.word
         )
         object.__setattr__(self, "may_be_lengths", integers and len(self.dims) == 1)
         object.__setattr__(self, "rank", len(self.dims) - len(rests))
         object.__setattr__(self, "rest", rests[0] if rests else None)
         object.__setattr__(self, "computed", len(self.dims) - plain)
+        object.__setattr__(self, "moves", self.dtype.word in ("any", "int", "ordered", LIKE))
 
     @property
     def field(self) -> str:
@@ -248,6 +264,10 @@ class Signature:
     """The dimension variables that inputs have."""
     alike: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
     """The inputs that are `like(…)` another, and that other."""
+    pointing: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
+    """The inputs of integers that point at something."""
+    moved: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """The inputs whose values an output without a dtype word has: the first, and those like it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "input_arguments", tuple(flatten(self.inputs)))
@@ -259,6 +279,11 @@ class Signature:
         object.__setattr__(self, "bound", frozenset(size.name for size in sizes))
         alike = ((a.name, a.dtype.of[0]) for a in self.input_arguments if a.dtype.word == LIKE)
         object.__setattr__(self, "alike", tuple(alike))
+        pointing = (a for a in self.input_arguments if a.dtype.points is not None)
+        object.__setattr__(self, "pointing", tuple(pointing))
+        first = self.input_arguments[0] if self.inputs else None
+        like_it = (name for name, of in self.alike if first is not None and of == first.name != name)
+        object.__setattr__(self, "moved", (first.name, *like_it) if first is not None and first.moves else ())
 
     def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
         """The names of all output tensors, which no input has: those of lists are numbered, `parts.0`, `parts.1`."""
@@ -401,6 +426,7 @@ def parse(text: str) -> Signature:
     signature = Signature(reader.text, inputs_text, inputs, outputs)
     _check_names(signature)
     _check_alike(signature)
+    _check_pointing(signature)
     return _mark_lengths(signature)
 
 
@@ -435,6 +461,24 @@ def _check_alike(signature: Signature) -> None:
         raise OpError(
             f"signature: the output {wrong.name} is {wrong.dtype}, which is for inputs\n  {signature.text}"
         )
+
+
+def _check_pointing(signature: Signature) -> None:
+    """An `index(R)` needs an axis R: of an input, or of an output; or it is a size that an attribute gives."""
+    arguments = (*signature.input_arguments, *signature.output_arguments)
+    sizes = {
+        part.name
+        for argument in arguments
+        for dim in argument.dims
+        for part in parts(dim)
+        if isinstance(part, (Name, AtLeast, Fresh))
+    }
+    for argument in arguments:
+        points = argument.dtype.points
+        if argument.dtype.word == "index" and isinstance(points, Name) and points.name not in sizes:
+            raise OpError(
+                f"signature: {argument.name} is {argument.dtype}, expected the name of an axis\n  {signature.text}"
+            )
 
 
 def _arguments(reader: _Reader, end: str) -> tuple[Argument | Repeated, ...]:
@@ -478,13 +522,19 @@ _PLAIN_WORDS = {*DTYPE_WORDS, *CONCRETE_DTYPES, GIVEN_DTYPE}
 
 
 def _dtype(reader: _Reader, word: str) -> DtypeRule:
+    if word in POINTING and reader.accept("("):
+        points = _factor(reader) if word == "index" else Name(reader.tensor())
+        if not isinstance(points, (Name, Sum)):
+            reader.fail("a name or sum(…)")
+        reader.take(")")
+        return DtypeRule(word, points=points)
     names: list[str] = []
     if reader.accept("("):
         names.append(reader.name())
         while reader.accept(","):
             names.append(reader.name())
         reader.take(")")
-    takes_names = word in ("index", LIKE, *OUTPUT_DTYPE_RULES)
+    takes_names = word in (LIKE, *OUTPUT_DTYPE_RULES)
     if takes_names != bool(names) or not (takes_names or word in _PLAIN_WORDS):
         reader.next -= 1
         reader.fail("a dtype word before the name")
@@ -546,6 +596,10 @@ def _mark_lengths(signature: Signature) -> Signature:
         part.of for argument in arguments for dim in argument.dims for part in parts(dim)
         if isinstance(part, (Sum, Max))
     }  # fmt: skip
+    for argument in arguments:
+        match argument.dtype:
+            case DtypeRule("index", points=Sum(of=of)) | DtypeRule("position", points=Name(name=of)):
+                spoken_of.add(of)
     unknown = spoken_of - {argument.name for argument in arguments}
     if unknown:
         raise OpError(

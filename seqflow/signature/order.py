@@ -57,7 +57,7 @@ def _fits(signature: Signature, flat: Sequence[Any], bind: Bind) -> bool:
         argument.row_name: len(array) for argument, array in plain if argument.row_name and array is not None
     }
     for argument, indices in plain:
-        size = rows.get(argument.dtype.of[0]) if argument.dtype.word == "index" else None
+        size = rows.get(str(argument.dtype.points)) if argument.dtype.word == "index" else None
         if size is not None and indices.size and not 0 <= indices.min() <= indices.max() < size:
             return False
     return True

@@ -34,6 +34,16 @@ class OwnRows:
 RowSpace = Described | OwnRows
 
 
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """What integers point at that are places inside the sequences of the lengths tensor of this name; -1 is none."""
+
+    inside: str
+
+    def __str__(self) -> str:
+        return f"the positions inside the sequences of {self.inside}"
+
+
 def dividing(argument: Argument) -> str | None:
     """The lengths that divide the rows of an argument, `sum(lengths)` being its axis 0; None for all others."""
     first = argument.dims[0] if argument.dims else None

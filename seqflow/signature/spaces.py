@@ -14,9 +14,11 @@ from seqflow.errors import LodError
 from seqflow.shape.equalities import Equalities
 from seqflow.shape.guards import Guards
 from seqflow.shape.meeting import differing, meet
+from seqflow.shape.pointing import are_indices, are_positions, wrong_indices, wrong_positions
 from seqflow.shape.terms import Term, value_text, words
 from seqflow.signature.claims import Claims, Space
 from seqflow.signature.language import Argument, AtLeast, Dim, Fresh, Given, Max, Name, Rest, Signature, Sum
+from seqflow.tensor import TensorSpec
 
 Axes = tuple[Term | None, ...]
 
@@ -30,6 +32,18 @@ class Facts(NamedTuple):
     """Its attributes, in a form that can be compared."""
     padded: Mapping[str, Term] = {}
     """The lengths that an output is padded for, where they are not those of the input."""
+
+
+class BoundInput(NamedTuple):
+    """One tensor of the inputs."""
+
+    argument: Argument
+    spec: TensorSpec
+    label: str
+    """What messages call it: `data`, or `data[2]` in a list."""
+    tensor: str
+    names: Mapping[str, str]
+    """The tensors whose sums its sizes may use, by the signature's names."""
 
 
 class Spaces:
@@ -122,6 +136,32 @@ class Spaces:
         kind, advice = words(space, expected)
         found = value_text(expected.args[0])
         return LodError(f"{label} holds {space}, but {lengths} is {found}: {kind}\n  {advice}")
+
+    # What integers point at
+
+    def check_pointing(self, inputs: Sequence[BoundInput]) -> None:
+        """LodError for integers that are known to point at something else than the op takes them for."""
+        for argument, spec, label, _, names in inputs:
+            points, target = spec.points, argument.dtype.points
+            if points is None or target is None:
+                continue
+            expected = self.target(argument, target, names)
+            if expected is None:
+                continue
+            if argument.dtype.word == "position":
+                (lengths,) = expected.args
+                if not are_positions(self.terms, points, lengths):
+                    raise wrong_positions(label, points, str(target), lengths)
+            elif not are_indices(self.equalities, points, expected, self.guards, label):
+                owner = self.named[str(target)][1] if str(target) in self.named else str(target)
+                raise wrong_indices(label, points, owner, expected)
+
+    def target(self, argument: Argument, points: Name | Sum, tensors: Mapping[str, str]) -> Term | None:
+        """What integers of a word point at; None where that is a plain size."""
+        if argument.dtype.word == "position":
+            name = str(points)
+            return self.terms.positions(self.terms.value(tensors[name])) if name in tensors else None
+        return self.space(points, True, tensors)
 
     # Outputs
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from seqflow.signature.arrays import expected_dtype
 from seqflow.signature.claims import Claims
 from seqflow.signature.language import (
     GIVEN_DTYPE,
+    POINTING,
     Anything,
     Argument,
     Arithmetic,
@@ -33,7 +34,7 @@ from seqflow.signature.language import (
     Sum,
 )
 from seqflow.signature.rows import NamedOutput
-from seqflow.signature.spaces import Facts, Spaces
+from seqflow.signature.spaces import BoundInput, Facts, Spaces
 from seqflow.tensor import TensorSpec
 
 Specs = Mapping[str, TensorSpec | Sequence[TensorSpec]]
@@ -66,6 +67,8 @@ def bind_specs(
     binder = _Binder(attributes, equalities, spaces, guards)
     for one in sorted(inputs, key=_computed):
         binder.input(one)
+    if signature.pointing:
+        spaces.check_pointing(inputs)
     if signature.alike:
         check_alike(signature, {name: _dtypes_given(spec) for name, spec in specs.items()})
     for output in results if claims.describes else ():
@@ -77,32 +80,25 @@ def bind_specs(
         rank = None if shape.dimensions is None else len(shape.dimensions)
         axes = spaces.output(output.argument, rank, binder.names)
         dtype = output_dtype(signature, output.argument, specs, attributes)
-        outputs.append(TensorSpec(dtype, binder.counted(shape, axes, output.tensor), axes=axes))
+        points = output.argument.dtype.points
+        target = None if points is None else spaces.target(output.argument, points, binder.names)
+        counted = binder.counted(shape, axes, output.tensor)
+        outputs.append(TensorSpec(dtype, counted, axes=axes, points=target))
     return outputs, guards
 
 
-def _computed(one: _Input) -> int:
+def _computed(one: BoundInput) -> int:
     return one.argument.computed
 
 
-class _Input(NamedTuple):
-    argument: Argument
-    spec: TensorSpec
-    label: str
-    """What messages call it: `data`, or `data[2]` in a list."""
-    tensor: str
-    names: Mapping[str, str]
-    """The tensors whose sums its sizes may use, by the signature's names."""
-
-
-def _inputs(signature: Signature, specs: Specs, names: Names, single: Mapping[str, str]) -> list[_Input]:
+def _inputs(signature: Signature, specs: Specs, names: Names, single: Mapping[str, str]) -> list[BoundInput]:
     """The given inputs, those in lists one by one; `single` maps the inputs that are not lists to their tensors."""
-    found: list[_Input] = []
+    found: list[BoundInput] = []
     for item in signature.inputs:
         if isinstance(item, Argument):
             spec = specs.get(item.name)
             if isinstance(spec, TensorSpec):
-                found.append(_Input(item, spec, item.name, single[item.name], single))
+                found.append(BoundInput(item, spec, item.name, single[item.name], single))
             continue
         columns = [(a, _listed(specs, a.name), list(names[a.name])) for a in item.arguments]
         counts = {a.name: len(column) for a, column, _ in columns}
@@ -111,7 +107,9 @@ def _inputs(signature: Signature, specs: Specs, names: Names, single: Mapping[st
             raise OpError(f"{lists}, expected lists of one or more, all equally long")
         for i in range(len(columns[0][1])):
             own = dict(single) | {a.name: tensors[i] for a, _, tensors in columns}
-            found += [_Input(a, given[i], f"{a.name}[{i}]", tensors[i], own) for a, given, tensors in columns]
+            found += [
+                BoundInput(a, given[i], f"{a.name}[{i}]", tensors[i], own) for a, given, tensors in columns
+            ]
     return found
 
 
@@ -132,7 +130,7 @@ def output_dtype(
     if word == GIVEN_DTYPE:
         given: np.dtype[Any] = np.dtype(attributes[word])
         return given
-    return np.dtype(np.int64 if word == "int" else word)
+    return np.dtype(np.int64 if word == "int" or word in POINTING else word)
 
 
 def _dtypes(specs: Specs, name: str) -> list[np.dtype[Any]]:
@@ -165,7 +163,7 @@ class _Binder:
         self.places: dict[str, _Place] = {}
         self.rest_places: dict[str, _Place] = {}
 
-    def input(self, one: _Input) -> None:
+    def input(self, one: BoundInput) -> None:
         argument, spec, label, _, self.names = one
         kinds = argument.kinds
         fits = spec.dtype == argument.dtype.word if kinds is None else spec.dtype.kind in kinds

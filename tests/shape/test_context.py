@@ -89,8 +89,8 @@ def test_an_output_has_a_shape_rows_and_a_dtype():
     ctx.set_output(0, ctx.input("x"), rows=ctx.rows("x"), dtype=np.float32)
     ctx.set_output(1, "{}")
     assert ctx.num_outputs == 2
-    assert ctx.outputs[0] == (shape("{B}"), (ctx.rows("x"),), np.dtype("float32"))
-    assert ctx.outputs[1] == (shape("{}"), (), None)
+    assert ctx.outputs[0] == (shape("{B}"), (ctx.rows("x"),), np.dtype("float32"), None)
+    assert ctx.outputs[1] == (shape("{}"), (), None, None)
     assert ctx.dtype("x") == np.int32
 
 

@@ -48,7 +48,7 @@ def calls(draw: Any, op: OpDef, strategy: Any = None) -> tuple[dict[str, Any], d
     known: dict[object, Any] = {name: v for name, v in attributes.items() if isinstance(v, int)}
     for argument in op.signature.input_arguments:
         if argument.dtype.word == "index":
-            known[argument.dtype.of[0]] = draw(st.integers(1, 4))
+            known[str(argument.dtype.points)] = draw(st.integers(1, 4))
     inputs = _arrays(draw, [item for item in op.signature.inputs if isinstance(item, Argument)], known)
     for item in op.signature.inputs:
         if isinstance(item, Repeated):
@@ -108,7 +108,7 @@ def _array(
         return draw(hnp.arrays(dtype, shape, elements=st.integers(0, 4)))
     dtype = draw(st.sampled_from(dtypes))
     if argument.dtype.word == "index":
-        limit = known[argument.dtype.of[0]]
+        limit = known[str(argument.dtype.points)]
         return draw(hnp.arrays(dtype, shape, elements=st.integers(0, limit - 1)))
     return draw(hnp.arrays(dtype, shape, elements=_elements(np.dtype(dtype))))
 

@@ -1,0 +1,99 @@
+"""What integers point at: rows, of which they are indices, or places inside the sequences of lengths.
+
+It is a term: of rows, of the positions inside sequences, or of one or the other where both were joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from seqflow.errors import LodError
+from seqflow.shape.guards import Guards
+from seqflow.shape.meeting import meet
+from seqflow.shape.terms import Term, Terms, parts, value_text, words
+
+if TYPE_CHECKING:
+    from seqflow.shape.equalities import Equalities
+
+
+def are_indices(equalities: Equalities, points: Term, rows: Term, guards: Guards, origin: str) -> bool:
+    """Whether integers that point at this may be indices of these rows.
+
+    Padded steps, and the rows of an input of which nobody said whose they are, take any. What points at rows points
+    at the same where these are the first of several that were joined.
+    """
+    terms = equalities.terms
+    found = terms.find(rows)
+    if not rows.is_rows or found.kind == "variable" or terms.equal(points, rows):
+        return True
+    if not points.is_rows:
+        return False
+    if terms.find(points).kind == "variable" or meet(equalities, rows, points, guards, origin):
+        return True
+    return any(
+        one.kind == "joined" and are_indices(equalities, points, one.args[0], guards, origin)
+        for one in terms.members(found)
+    )
+
+
+def are_positions(terms: Terms, points: Term, lengths: Term) -> bool:
+    """Whether integers that point at this may be positions inside the sequences of these lengths.
+
+    Positions that were moved with their sequences need lengths that were made from the lengths they had.
+    """
+    if points.kind != "positions":
+        return False
+    (known,) = points.args
+    return terms.equal(known, lengths) or (
+        points.data == "moved"
+        and any(terms.equal(known, part) for one in terms.members(lengths) for part in parts(one))
+    )
+
+
+def either(terms: Terms, found: Iterable[Term | None]) -> Term | None:
+    """What integers point at that were taken from several tensors; integers of which nobody said it go with all."""
+    known: list[Term] = []
+    for one in found:
+        if one is not None and not any(terms.equal(one, other) for other in known):
+            known.append(one)
+    return known[0] if len(known) == 1 else terms.make("either", None, *known) if known else None
+
+
+def moved(terms: Terms, points: Term) -> Term:
+    """What integers point at whose rows were moved: positions may belong to other sequences than before."""
+    return terms.make("positions", "moved", *points.args) if points.kind == "positions" else points
+
+
+def wrong_indices(label: str, points: Term, owner: str, rows: Term) -> LodError:
+    """The error for integers that are no indices of these rows."""
+    if points.kind == "positions":
+        lengths = value_text(points.args[0])
+        return LodError(
+            f"{label} holds {points}, but {owner} holds {rows}: positions inside sequences are no indices of rows\n"
+            f"  to_rows({label}, {lengths}) makes indices of them; gather_within takes them as they are"
+        )
+    if not points.is_rows:
+        return LodError(
+            f"{label} points at {points}, but {owner} holds {rows}: indices of several kinds were joined\n"
+            "  join or choose the rows themselves"
+        )
+    return LodError(
+        f"{label} points at {points}, but {owner} holds {rows}: indices of some rows, other rows\n"
+        f"  {words(points, rows)[1]}"
+    )
+
+
+def wrong_positions(label: str, points: Term, of: str, lengths: Term) -> LodError:
+    """The error for integers that are no positions inside the sequences of these lengths."""
+    found = value_text(lengths)
+    if points.kind != "positions":
+        return LodError(
+            f"{label} points at {points}, but {of} is {found}: indices of rows are no positions inside sequences\n"
+            "  gather takes indices of rows"
+        )
+    inside = value_text(points.args[0])
+    return LodError(
+        f"{label} holds {points}, but {of} is {found}: positions of one column, lengths of another\n"
+        f"  if the lengths are the same: same_lengths({inside}, {found})"
+    )
