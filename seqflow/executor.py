@@ -319,7 +319,9 @@ def _as_record(
 
 def _schema_of_rest(schema: pa.Schema | None, assigned: Sequence[str]) -> pa.Schema | None:
     """The schema without the columns whose names the net gives to other tensors."""
-    for name in assigned if schema is not None else ():
+    if schema is None:
+        return None
+    for name in assigned:
         if (at := schema.get_field_index(name)) >= 0:
             schema = schema.remove(at)
     return schema

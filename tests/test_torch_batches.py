@@ -49,6 +49,21 @@ def test_integers_become_int64_where_asked_for():
     assert named["tokens.values"].dtype == torch.int64
 
 
+def test_integers_that_int64_has_not_and_names_of_no_integers_are_refused():
+    batch = {"id": np.array([1, 2**64 - 1], np.uint64), "score": np.array([0.5, 1.0], np.float32)}
+    with pytest.raises(sf.OpError, match=r"id is uint64 and has 18446744073709551615 at 1, expected at most"):
+        st_torch.to_tensors(batch, int64=True)
+    assert st_torch.to_tensors(batch)["id"].dtype == torch.uint64
+    with pytest.raises(TypeError, match="score is float32, expected integers"):
+        st_torch.to_tensors(batch, int64=["score"])
+    with pytest.raises(KeyError, match=r"no tensor 'ids' .did you mean 'id'"):
+        st_torch.to_tensors(batch, int64=["ids"])
+
+
+def test_arrays_that_run_backwards_are_copied():
+    assert st_torch.to_tensors({"x": np.arange(3)[::-1]})["x"].tolist() == [2, 1, 0]
+
+
 def test_to_keeps_epoch_state_and_length():
     loader = sf.Loader(LISTS, shuffle=True, batch=1)
     tensors = loader.to("torch")
@@ -136,6 +151,32 @@ def test_a_batch_that_is_not_packed_is_refused():
 
 
 LENGTHS = st.lists(st.integers(0, 5), max_size=6)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype")
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_nested_tensors_of_both_layouts_have_values_and_lengths(layout):
+    parts = [torch.ones(2, 3), torch.zeros(1, 3), torch.full((3, 3), 2.0)]
+    values, lengths = st_torch.from_nested(torch.nested.nested_tensor(parts, layout=layout))
+    assert (values.shape, values.dtype, lengths.tolist()) == ((6, 3), np.float32, [2, 1, 3])
+    assert values.tolist() == torch.cat(parts).tolist()
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors is in prototype")
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        lambda: torch.ones(2, 3),
+        lambda: torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 4)]),
+        lambda: torch.nested.nested_tensor([torch.tensor(1.0), torch.tensor(2.0)]),
+        lambda: torch.nested.nested_tensor(
+            [torch.ones(2, 3), torch.ones(1, 3)], layout=torch.jagged
+        ).transpose(1, 2),
+    ],
+)
+def test_nested_tensors_without_one_ragged_axis_are_refused(tensor):
+    with pytest.raises(sf.LodError, match="from_nested"):
+        st_torch.from_nested(tensor())
 
 
 @given(LENGTHS)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
+import seqflow.torch as st_torch
 from seqflow.torch import iterable
 
 torch = pytest.importorskip("torch")
@@ -59,6 +60,105 @@ def test_any_number_of_workers_gives_the_one_sequence(path, workers):
     assert [batch for step in zip(*dealt, strict=True) for batch in step] == expected[
         : len(expected) // 2 * 2
     ]
+
+
+def workers_of(count, **options):
+    context = "fork" if count else None
+    return {"batch_size": None, "num_workers": count, "multiprocessing_context": context, **options}
+
+
+def numbers(**options):
+    """Twelve batches of one row."""
+    return sf.Loader(pa.table({"id": list(range(12))}), batch=1, **options)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("collate_fn", [None, st_torch.collate])
+def test_the_default_batch_size_adds_no_axis(path, workers, collate_fn):
+    options = workers_of(workers) | {"batch_size": 1, "collate_fn": collate_fn}
+    assert ids(DataLoader(iterable(loader_of(path)), **options)) == ids(loader_of(path))
+
+
+@pytest.mark.parametrize("collate_fn", [None, st_torch.collate])
+def test_a_larger_batch_size_is_refused(path, collate_fn):
+    data = DataLoader(iterable(loader_of(path)), batch_size=2, collate_fn=collate_fn)
+    with pytest.raises(sf.OpError, match="2 batches are to be one, expected 1"):
+        next(iter(data))
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_epochs_that_are_set_reach_the_workers(path, persistent):
+    loader = loader_of(path)
+    expected = [ids(loader) for _ in range(3)]
+    dataset = iterable(loader_of(path))
+    data = DataLoader(dataset, **workers_of(2, persistent_workers=persistent))
+    found = []
+    for epoch in (0, 1, 0, 2):
+        dataset.set_epoch(epoch)
+        found.append(ids(data))
+    assert found == [expected[0], expected[1], expected[0], expected[2]]
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+@pytest.mark.parametrize(
+    "options", [{"shuffle": True}, {"net": "y, _ = dropout(id * 1.0, ratio=0.5, seed=1)\nreturn id, y"}]
+)
+def test_a_second_pass_in_the_order_of_the_first_is_refused(persistent, options):
+    dataset = iterable(numbers(**options))
+    data = DataLoader(dataset, **workers_of(2, persistent_workers=persistent))
+    assert sorted(ids(data)) == [[n] for n in range(12)]
+    with pytest.raises(sf.OpError, match=r"call set_epoch\(n\)"):
+        list(data)
+
+
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_second_pass_is_whole_where_epochs_do_not_differ(persistent):
+    """Also behind a first one that went on from a state."""
+    loader, whole = numbers(window=40), [[n] for n in range(12)]
+    batches = iter(loader)
+    for _ in range(5):
+        next(batches)
+    resumed = numbers(window=40)
+    resumed.load_state_dict(loader.state_dict())
+    data = DataLoader(iterable(resumed), **workers_of(2, persistent_workers=persistent))
+    assert [ids(data) for _ in range(3)] == [whole[5:], whole, whole]
+
+
+def test_an_epoch_that_would_forget_a_loaded_state_is_refused(path):
+    loader = loader_of(path)
+    loader.set_epoch(2)
+    expected = ids(loader)
+    loader.set_epoch(2)
+    batches = iter(loader)
+    next(batches)
+    resumed = loader_of(path)
+    resumed.load_state_dict(loader.state_dict())
+    dataset = iterable(resumed)
+    with pytest.raises(sf.OpError, match="a state of epoch 2 was loaded, and would be lost"):
+        dataset.set_epoch(0)
+    dataset.set_epoch(2)
+    data = DataLoader(dataset, **workers_of(2))
+    assert ids(data) == expected[1:]
+    dataset.set_epoch(0)
+    assert ids(data) == ids(loader_of(path))
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create 3 worker")
+@pytest.mark.parametrize("workers", [0, 2, 3])
+@pytest.mark.parametrize("world_size", [1, 2])
+@pytest.mark.parametrize("batch", [2, sf.TokenBudget(9, lengths="tokens.lengths")])
+def test_workers_share_the_batches_of_a_mix(path, workers, world_size, batch):
+    def mix(rank):
+        return sf.Mix({path: 1.0}, batch=batch, window=700, rank=rank, world_size=world_size, shuffle=True)
+
+    for rank in range(world_size):
+        assert ids(DataLoader(iterable(mix(rank)), **workers_of(workers))) == ids(mix(rank))
+
+
+def test_a_loader_is_dealt_as_before_when_a_pass_has_ended(path):
+    loader = loader_of(path, rank=1, world_size=2)
+    assert ids(iterable(loader)) == ids(loader_of(path, rank=1, world_size=2))
+    assert (loader.rank, loader.world_size, loader.deal.workers) == (1, 2, 1)
 
 
 def test_spawned_workers_give_it_too(path):

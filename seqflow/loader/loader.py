@@ -197,6 +197,17 @@ class Loader:
         rank = "" if self.world_size == 1 else f", rank {self.rank} of {self.world_size}"
         return f"Loader of {self.batch}, epoch {where.epoch}, batch {where.batch}{rank}, from {self.source!r}"
 
+    @property
+    def is_resuming(self) -> bool:
+        """Whether the next iteration goes on from a state that was loaded."""
+        return self._start is not None
+
+    @property
+    def epochs_differ(self) -> bool:
+        """Whether batches of one epoch are others than those of the next, by their order or by random ops."""
+        nets = (one for one in (self.prepare, self.net) if isinstance(one, Net))
+        return self.shuffle is not None or any(net.is_random for net in nets)
+
     def set_epoch(self, epoch: int) -> None:
         """Begin the next iteration with the first batch of an epoch."""
         if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:

@@ -20,6 +20,7 @@ from seqflow.kernels.memory import check_memory
 from seqflow.loader.bad_rows import BadRowHandler
 from seqflow.loader.batching import Rows
 from seqflow.loader.converted import Converted, converted
+from seqflow.loader.dealing import Deal
 from seqflow.loader.loader import Loader
 from seqflow.loader.order import key_of
 from seqflow.loader.plans import batch_plan
@@ -103,6 +104,16 @@ class Mix:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _stats=Stats())
+
+    @property
+    def is_resuming(self) -> bool:
+        """Whether the next iteration goes on from a state that was loaded."""
+        return self._start is not None
+
+    @property
+    def epochs_differ(self) -> bool:
+        """Whether batches of one epoch are others than those of the next, by their order or by random ops."""
+        return len(self.loaders) > 1 or any(loader.epochs_differ for loader in self.loaders)
 
     def set_epoch(self, epoch: int) -> None:
         """Begin the next iteration with the first batch of an epoch."""
@@ -230,7 +241,7 @@ class _MixRun:
         ]
 
     def __iter__(self) -> Iterator[Record]:
-        first = self.first
+        first = self.deal.first(self.first)
         while (count := self._round(first)) and not (count < self.deal.world_size and self._dropped(first)):
             if self.deal.rank < count:
                 batch = self._batch(first + self.deal.rank)
@@ -238,8 +249,8 @@ class _MixRun:
                 batch = self._empty()
             else:
                 batch = self._repeated((self.deal.rank - count) % (first + count))
-            first += self.deal.world_size
-            self._hand_out(first, batch)
+            first += self.deal.stride
+            self._hand_out(first - self.deal.first(0), batch)
             yield batch
             if count < self.deal.world_size:  # behind it only batches of sources that are not exhausted
                 return
@@ -324,12 +335,12 @@ class Picks:
             self._members, self._numbers = self._merged(2 * number + 1024)
         return [(int(self._members[number]), int(self._numbers[number]))]
 
-    def from_batch(self, member: int, start: int, rank: int, world_size: int) -> Iterator[int]:
-        """The batches of a member that a rank needs from batch `start` of the mix on."""
-        number = start + rank
+    def from_batch(self, member: int, start: int, deal: Deal) -> Iterator[int]:
+        """The batches of a member that a rank, or its worker, needs from batch `start` of the mix on."""
+        number = deal.first(start) + deal.rank
         while True:
             yield from (one for of, one in self.of(number) if of == member)
-            number += world_size
+            number += deal.stride
 
     def before(self, member: int, batch: int) -> int:
         """How many batches of a member come before a batch of the mix."""
@@ -412,10 +423,9 @@ class _Member:
             before = self._of.picks.before(self._number, self._first)
             start = Position(self._pass_epoch, max(0, before - done), self._windows)
             self._loader.begin(start)
-            deal = self._of.deal
             picks, only = self._of.picks, self._of.only
             if only is None:
-                numbers = picks.from_batch(self._number, self._first, deal.rank, deal.world_size)
+                numbers = picks.from_batch(self._number, self._first, self._of.deal)
             else:
                 numbers = (one for of, one in picks.of(only) if of == self._number)
             inside = (number - done for number in numbers if number >= done)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from seqflow.errors import OpError
+from seqflow.torch.passes import Passes
 from seqflow.torch.tensors import to_tensors
+from seqflow.torch.wrappers import is_sharded_again, refuse_dispatch, refuse_stacking
 
 
 def iterable(loader: Any, *, int64: bool | tuple[str, ...] = False, cu_seqlens: bool = False) -> Any:
@@ -17,13 +19,39 @@ def iterable(loader: Any, *, int64: bool | tuple[str, ...] = False, cu_seqlens: 
         for batch in torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2): ...
 
     Whatever the number of workers, the DataLoader gives the loader's sequence of batches: worker w of n makes
-    batches w, w + n, … of its rank. Its own `batch_size` has to be None. Call `set_epoch(n)` on the dataset before
-    each pass, as with a DistributedSampler: workers that end take their loader's epoch with them. With torchdata's
-    StatefulDataLoader a state is exact to the batch; it needs the same number of workers. `int64` and `cu_seqlens`
-    are those of `to_tensors`. Threads alone are faster where the loader's nets are native: prefer
+    batches w, w + n, … of its rank. Its `batch_size` is None, or 1, its default, with PyTorch's `default_collate` or
+    with `seqflow.torch.collate`: larger ones, which would stack batches, are an OpError.
+
+    Call `set_epoch(n)` on the dataset before each pass, as with a DistributedSampler: workers, persistent or not, do
+    not know when the others have ended. Without it a second pass is an OpError where epochs differ, by `shuffle` or
+    by random ops.
+
+    Accelerate, and so the Trainer of transformers, takes the part of each process from what a dataset gives. Under
+    them the dataset gives the batches of all ranks, so that each is seen once. Their `dispatch_batches` cuts all
+    tensors to as many rows, and is an OpError.
+
+    With torchdata's StatefulDataLoader a state is exact to the batch; it needs the same number of workers. `int64`
+    and `cu_seqlens` are those of `to_tensors`. Threads alone are faster where the loader's nets are native: prefer
     `loader.to("torch")`.
     """
     return _dataset_class()(loader, {"int64": int64, "cu_seqlens": cu_seqlens})
+
+
+def collate(batches: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The one batch of a list: the `collate_fn` of a DataLoader, or `data_collator` of a Trainer, of batch size 1.
+
+    OpError for several batches, which could only be stacked as if they were rows.
+    """
+    if len(batches) != 1:
+        raise OpError(
+            f"seqflow.torch.collate: {len(batches)} batches are to be one, expected 1: they are whole\n"
+            "  batch_size=None in a DataLoader, 1 in a Trainer; Loader(batch=…) says how many rows they have"
+        )
+    return batches[0]
+
+
+class TensorBatch(dict[str, Any]):
+    """The tensors of a batch by name; PyTorch's `default_collate` takes lists of it to `collate`."""
 
 
 _classes: list[Any] = []
@@ -34,6 +62,7 @@ def _dataset_class() -> Any:
     if _classes:
         return _classes[0]
     from torch.utils.data import IterableDataset, get_worker_info
+    from torch.utils.data._utils.collate import default_collate_fn_map
 
     class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
         """The batches of a loader."""
@@ -41,19 +70,60 @@ def _dataset_class() -> Any:
         def __init__(self, loader: Any, options: Mapping[str, Any]) -> None:
             self.loader = loader
             self.options = options
+            self._deal = loader.deal
+            self._passes = Passes()
+            self._times_set = 0
+            """How often the epoch had been set when this copy of the dataset last looked."""
             self._state: Mapping[str, Any] | None = None
 
         def __reduce__(self) -> tuple[Any, ...]:
-            return _remade, (self.loader, self.options, self._state)
+            refuse_dispatch()  # spawned workers do not know who started them
+            return _remade, (self.loader, self.options), vars(self)
 
         def set_epoch(self, epoch: int) -> None:
+            """Begin the next pass with the first batch of an epoch; where a state of it was loaded, behind that."""
+            if (self._state or self.loader.is_resuming) and not self._passes.has_begun:
+                resumed = self._state["loader"]["epoch"] if self._state else self.loader.epoch
+                if resumed != epoch:
+                    raise OpError(
+                        f"set_epoch: epoch is {epoch}, but a state of epoch {resumed} was loaded, and would be lost\n"
+                        f"  go on with set_epoch({resumed}); Accelerate calls it with the DataLoader's `iteration`"
+                    )
+                return
+            self._state = None
             self.loader.set_epoch(epoch)
+            self._passes.set_epoch(epoch)
+            self._times_set = self._passes.times_set
 
         def __len__(self) -> int:
-            return len(self.loader)
+            """The number of batches of this rank; of all ranks for those who shard the dataset again."""
+            own, self.loader.deal = self.loader.deal, self._deal_of(0, 1, is_sharded_again(self))
+            try:
+                return len(self.loader)
+            finally:
+                self.loader.deal = own
 
         def __iter__(self) -> Iterator[dict[str, Any]]:
-            loader, workers = self.loader, self._share()
+            refuse_dispatch()
+            refuse_stacking()
+            worker, workers = _worker()
+            self._begin(worker, workers)
+            yield from self._batches(worker, workers, is_sharded_again(self))
+
+        def _begin(self, worker: int, workers: int) -> None:
+            """Go to where the pass begins."""
+            loader, passes = self.loader, self._passes
+            if self._times_set != passes.times_set:
+                self._times_set, self._state = passes.times_set, None
+                loader.set_epoch(passes.epoch)
+            elif get_worker_info() is not None and passes.is_over(worker):
+                if loader.epochs_differ:
+                    raise OpError(
+                        "seqflow.torch.iterable: a second pass over one epoch, in which all would come in the same "
+                        "order again\n  call set_epoch(n) on the dataset before each pass"
+                    )
+                self._state = None
+                loader.set_epoch(loader.epoch)
             if self._state is not None:
                 if self._state["workers"] != workers:
                     raise OpError(
@@ -62,29 +132,42 @@ def _dataset_class() -> Any:
                     )
                 loader.load_state_dict(self._state["loader"])
                 self._state = None
-            for batch in loader:
-                yield to_tensors(batch, **self.options)
+
+        def _batches(self, worker: int, workers: int, is_sharded: bool) -> Iterator[dict[str, Any]]:
+            in_worker = get_worker_info() is not None
+            self.loader.deal = self._deal_of(worker, workers, is_sharded)
+            try:
+                if in_worker:
+                    self._passes.begin()
+                for batch in self.loader:
+                    yield TensorBatch(to_tensors(batch, **self.options))
+                if in_worker:
+                    self._passes.end(worker)
+            finally:
+                self.loader.deal = self._deal
+
+        def _deal_of(self, worker: int, workers: int, is_sharded: bool) -> Any:
+            """The loader's deal, for a worker; those who shard again get the batches of all ranks."""
+            ranks = {"rank": 0, "world_size": 1} if is_sharded else {}
+            return replace(self._deal, worker=worker, workers=workers, **ranks)
 
         def state_dict(self) -> Mapping[str, Any]:
-            workers = self._share()
+            _, workers = _worker()
             return self._state or {"loader": self.loader.state_dict(), "workers": workers}
-
-        def _share(self) -> int:
-            """Give the loader its share of the batches in this worker process; the number of workers."""
-            info = get_worker_info()
-            worker, workers = (0, 1) if info is None else (info.id, info.num_workers)
-            self.loader.deal = replace(self.loader.deal, worker=worker, workers=workers)
-            return workers
 
         def load_state_dict(self, state: Mapping[str, Any]) -> None:
             self._state = state
 
+    def _worker() -> tuple[int, int]:
+        """The number of this worker process, and how many there are."""
+        info = get_worker_info()
+        return (0, 1) if info is None else (info.id, info.num_workers)
+
     LoaderDataset.__qualname__ = "LoaderDataset"
+    default_collate_fn_map[TensorBatch] = lambda batches, **_: collate(batches)
     _classes.append(LoaderDataset)
     return LoaderDataset
 
 
-def _remade(loader: Any, options: Mapping[str, Any], state: Mapping[str, Any] | None) -> Any:
-    dataset = iterable(loader, **options)
-    dataset._state = state
-    return dataset
+def _remade(loader: Any, options: Mapping[str, Any]) -> Any:
+    return iterable(loader, **options)

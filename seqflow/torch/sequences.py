@@ -25,10 +25,39 @@ def to_nested(values: Any, lengths: Any) -> Any:
 
 
 def from_nested(nested: Any) -> tuple[Array, Array]:
-    """Values and int64 lengths of a nested tensor of jagged layout, made contiguous where it is not."""
+    """Values and int64 lengths of a nested tensor of either layout, made contiguous where it is not.
+
+    Those of the jagged layout share its memory. LodError for a tensor that is not nested, and for one whose
+    tensors differ in other sizes than the first.
+    """
+    import torch
+
+    if not getattr(nested, "is_nested", False):
+        raise LodError(f"from_nested: found {type(nested).__name__}, expected a nested tensor")
+    if nested.layout is torch.strided:
+        return _from_strided(nested)
+    if nested._ragged_idx != 1:
+        raise LodError(
+            f"from_nested: axis {nested._ragged_idx} is ragged, expected axis 1\n  transpose it back"
+        )
     nested = nested.contiguous()
     offsets = to_array(nested.offsets())
     return to_array(nested.values()), np.diff(offsets).astype(np.int64)
+
+
+def _from_strided(nested: Any) -> tuple[Array, Array]:
+    """Values and lengths of a nested tensor that keeps each of its tensors with a shape of its own."""
+    rows = [to_array(one) for one in nested.unbind()]
+    shapes = {one.shape[1:] for one in rows if one.ndim}
+    if any(one.ndim == 0 for one in rows) or len(shapes) > 1:
+        found = ", ".join(str(list(one.shape)) for one in rows[:3])
+        raise LodError(
+            f"from_nested: tensors of the shapes {found}…, expected shapes that differ in their first size alone"
+        )
+    lengths = np.array([len(one) for one in rows], np.int64)
+    if not rows:
+        return np.empty(0, to_array(nested.new_empty(0)).dtype), lengths
+    return np.concatenate(rows), lengths
 
 
 def to_packed_sequence(values: Any, lengths: Any) -> Any:
