@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from seqflow.errors import JobError
+from seqflow.identity.differences import differences, listed
 from seqflow.job.job import Job
+from seqflow.job.modules import module_identity
 from seqflow.json_form import has_form, is_count
 from seqflow.loader import Loader, Stats
-from seqflow.loader.state import first_difference
+from seqflow.loader.state import FORMAT
 from seqflow.output.folder import Target
 
 _ACCESS = ("paths", "memory_map", "untrusted")
@@ -53,12 +55,19 @@ def describe(job: Job, loader: Loader) -> dict[str, Any]:
     folder = Path(job.output.path or "").expanduser().absolute().parent
     bad = job.bad_rows.path
     settings = {
+        "format": FORMAT,
+        "imports": module_identity(job.imports, job.folder),
         **{f"source.{key}": value for key, value in asdict(job.source).items() if key not in _ACCESS},
         **loader.settings(),
         "bad_rows.path": None if bad is None else os.path.relpath(Path(bad).expanduser(), folder),
         **{f"output.{key}": value for key, value in asdict(job.output).items() if key != "path"},
         "data": loader.data(),
     }
+    for section in ("prepare", "net"):
+        if settings[section] is not None:
+            names = settings[section]["names"]
+            files = {name: os.path.basename(job.constants[name]) for name in names["constants"]}
+            settings[section] = {**settings[section], "names": {**names, "constants": files}}
     described: dict[str, Any] = json.loads(json.dumps(settings, default=repr))
     return described
 
@@ -118,9 +127,9 @@ def earlier_run(
 
 
 def _check_same(name: str, earlier: Mapping[str, Any], described: Mapping[str, Any]) -> None:
-    difference = first_difference(earlier, described)
-    if difference is not None:
+    found = [one.text for one in differences(earlier, described)]
+    if found:
         raise JobError(
-            f"output: {name!r} is of another job or of other data: {difference}\n"
+            f"output: {name!r} is of another job or of other data: {listed(found)}\n"
             "  --overwrite replaces it; or choose another output"
         )

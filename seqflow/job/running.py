@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import resource
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from time import perf_counter
@@ -17,6 +16,7 @@ import numpy as np
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError, ProviderError
 from seqflow.job.job import Job
+from seqflow.job.modules import import_modules
 from seqflow.job.record import Counts, describe, earlier_run
 from seqflow.job.sections import NetSection
 from seqflow.job.targets import check_targets
@@ -197,33 +197,6 @@ def open_loader(job: Job) -> Loader:
         bad_rows=job.bad_rows,
         **source,
     )
-
-
-def import_modules(names: tuple[str, ...], folder: Path) -> None:
-    """Import modules by name, from `folder` too; JobError where there is none."""
-    with _on_path(folder):
-        for name in names:
-            try:
-                importlib.import_module(name)
-            except ModuleNotFoundError as error:
-                if error.name != name.partition(".")[0]:
-                    raise JobError(f"imports: the module {name!r} needs another: {error}") from error
-                raise JobError(
-                    f"imports: there is no module {name!r}, neither in {str(folder.resolve())!r} nor installed"
-                ) from None
-            except Exception as error:
-                what = f"{type(error).__name__}: {error}"
-                raise JobError(f"imports: the module {name!r} cannot be imported: {what}") from error
-
-
-@contextmanager
-def _on_path(folder: Path) -> Iterator[None]:
-    entry = str(folder.resolve())
-    sys.path.insert(0, entry)
-    try:
-        yield
-    finally:
-        sys.path.remove(entry)
 
 
 def _net(transform: NetSection, section: str, folder: Path, constants: Mapping[str, Any]) -> Net | None:

@@ -100,6 +100,15 @@ def bad_rows_of(bad_rows: str | BadRows) -> BadRows:
     return bad_rows
 
 
+def version_of(version: str | int | None) -> str | None:
+    """The version of Python functions, as text."""
+    if version is None:
+        return None
+    if not isinstance(version, str | int) or isinstance(version, bool):
+        raise OpTypeError(f"Loader: version is {version!r}, expected text or an integer")
+    return str(version)
+
+
 def constants_of(constants: Mapping[str, Any] | None) -> dict[str, Any]:
     """A copy of the constants."""
     if constants is not None and not isinstance(constants, Mapping):

@@ -19,7 +19,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.loader.reading import Read
 from seqflow.loader.recipe import PreparedPart, Recipe
 from seqflow.loader.row_selection import UNUSABLE
-from seqflow.loader.state import check_same, describe_transform
+from seqflow.loader.state import FORMAT, check_same
 from seqflow.loader.window_rows import WindowRows
 from seqflow.loader.windows import Part, Window
 from seqflow.output.files import FileWriter, Format
@@ -110,9 +110,9 @@ def lengths_of(recipe: Recipe, part: PreparedPart) -> Array:
 
 
 def index_key(
-    recipe: Recipe, parts: Sequence[Part], data: Mapping[str, Any], lengths: str | None
+    recipe: Recipe, parts: Sequence[Part], prepare: Any, data: Mapping[str, Any], lengths: str | None
 ) -> dict[str, Any]:
-    """What the lengths depend on: the data, and everything up to the planning of batches.
+    """What the lengths depend on: the data, and everything up to the planning of batches; `prepare` by its identity.
 
     Without `prepare` and rows that are left out it is the column of the planned lengths alone.
     """
@@ -124,8 +124,9 @@ def index_key(
         columns, data = None, {**data, "columns": planned}
     sliced = any(part.stop is not None for part in parts)
     return {
+        "format": FORMAT,
         "columns": columns,
-        "prepare": describe_transform(recipe.prepare),
+        "prepare": prepare,
         "lengths": lengths,
         "cut together": list(recipe.batch.columns or ()),
         "fill": repr(recipe.fill),

@@ -14,6 +14,7 @@ from typing import Any
 from seqflow import executor, providers
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import BatchPlanError, OpError
+from seqflow.identity.transforms import name_of, transform_identity
 from seqflow.loader.arguments import (
     bad_rows_of,
     bind_constants,
@@ -24,6 +25,7 @@ from seqflow.loader.arguments import (
     positive,
     shuffle_of,
     thread_count,
+    version_of,
 )
 from seqflow.loader.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.batching import Rows
@@ -48,7 +50,7 @@ from seqflow.loader.reading import Open, Read, Spot, WindowReader
 from seqflow.loader.recipe import Recipe, Stamp, check_blocks, stamp_of
 from seqflow.loader.run import Run, Turn
 from seqflow.loader.specs import specs_of
-from seqflow.loader.state import FORMAT, Position, check_state, describe_transform, fingerprint
+from seqflow.loader.state import FORMAT, Position, check_state, fingerprint
 from seqflow.loader.stats import Stats
 from seqflow.loader.streams import Stream
 from seqflow.loader.transforms import Transform, apply, transform_of
@@ -122,6 +124,7 @@ class Loader:
         bad_rows: str | BadRows = "raise",
         fill: Any = None,
         valid: bool = False,
+        version: str | int | None = None,
         **options: Any,
     ) -> None:
         check_options(options, _OPTIONS, option_names())
@@ -145,6 +148,7 @@ class Loader:
         self.reuse = reuse
         self.bad_rows = bad_rows_of(bad_rows)
         self.fill, self.valid = fill, valid
+        self.version = version_of(version)
         self.pad: Mapping[str, Pad] = {} if pad is None else pads_of(pad, self._pad_record(pad))
         self.epoch = 0
         self._stats = Stats()
@@ -158,7 +162,8 @@ class Loader:
         self._kept = KeptWindow()
         self._stamps: dict[str, Stamp] = {}
         self._data: dict[str, Any] | None = None
-        self._described: tuple[Any, str | None] | None = None
+        self._identities: dict[str, Any] = {}
+        """Those of `prepare` and `net`, once they were asked for."""
         self._lengths: LengthsIndex | None = None
         self._measured: Measured | None = None
         """The lengths of what was read, where they are to be kept as an index."""
@@ -186,7 +191,7 @@ class Loader:
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made from, and where it is; not what it has read."""
-        unread = dict.fromkeys(("_stats", "_listed", "_kept", "_data", "_described", "_lengths", "_measured"))
+        unread = dict.fromkeys(("_stats", "_listed", "_kept", "_data", "_lengths", "_measured"))
         return vars(self) | unread | {"_stamps": {}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -298,8 +303,9 @@ class Loader:
         """
         for transform in (self.prepare, self.net):
             if transform is not None and not isinstance(transform, Net):
-                name = describe_transform(transform)
-                raise OpError(f"Loader.spec: nobody knows what {name} returns\n  write it as a net")
+                raise OpError(
+                    f"Loader.spec: nobody knows what {name_of(transform)} returns\n  write it as a net"
+                )
         specs = specs_of(self._empty_before_net(), self.pad)
         if not isinstance(self.net, Net):
             return specs
@@ -334,6 +340,7 @@ class Loader:
 
         Where `at_window_end` is true, both hold what belongs to the batches handed out, and nothing else.
         """
+        self._look_at_functions()
         start = self._start or Position(self.epoch, 0, {})
         self._start = None
         self._stats = stats
@@ -346,6 +353,12 @@ class Loader:
                 self._keep_measured()
         finally:
             workers.close()
+
+    def _look_at_functions(self) -> None:
+        """Note the code of Python functions before they run, which may change what they refer to."""
+        for option in ("prepare", "net"):
+            if not isinstance(getattr(self, option), Net):
+                self.identity(option)
 
     def run(
         self,
@@ -453,7 +466,7 @@ class Loader:
         recipe, parts, lengths = self.recipe, self._parts(), self.batch.lengths
         if self.prepare is None or isinstance(self.prepare, Net):
             lengths = self.planned_lengths(self._empty_rows())
-        return index_key(recipe, parts, self.data(), lengths)
+        return index_key(recipe, parts, self.identity("prepare"), self.data(), lengths)
 
     def _measure(self, recipe: Recipe, parts: Sequence[Part]) -> None:
         """Make the index, by one pass over the data."""
@@ -580,17 +593,18 @@ class Loader:
             )
         return self._data
 
-    def _prepare_text(self) -> str | None:
-        """`prepare` as text; its constants are looked at once."""
-        if self._described is None or self._described[0] is not self.prepare:
-            self._described = self.prepare, describe_transform(self.prepare)
-        return self._described[1]
+    def identity(self, option: str) -> Any:
+        """What decides what `prepare` or `net` computes, as JSON: looked at when first asked for, or used."""
+        if option not in self._identities:
+            self._identities[option] = transform_identity(getattr(self, option), self.version)
+        return self._identities[option]
 
     def settings(self) -> dict[str, Any]:
         """What decides which batches there are and in which order, by name."""
         return {
             "columns": None if self.columns is None else list(self.columns),
-            "prepare": self._prepare_text(),
+            "prepare": self.identity("prepare"),
+            "net": self.identity("net"),
             "batch": repr(self.batch),
             "pad": {name: repr(how) for name, how in self.pad.items()},
             "shuffle": None if self.shuffle is None else self.shuffle.seed,

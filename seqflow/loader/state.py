@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from seqflow.errors import OpError
+from seqflow.identity.content import digest_of_text
+from seqflow.identity.differences import differences, listed
+from seqflow.identity.samples import sampled_digest
 from seqflow.json_form import has_form, is_count, numbered
 from seqflow.loader.streams import Checkpoint
 from seqflow.loader.windows import Part
-from seqflow.net import Net
 from seqflow.providers import Provider
 
-FORMAT = 1
+FORMAT = 2
+"""The form of a state, and what a seed, a plan or a digest means: it rises when one of them changes."""
 _LISTED_FILES = 1000
 """A state lists the files of the data, unless they are more."""
 _WINDOW = {"window": is_count, "first_batch": is_count, "batches": is_count}
 _FORM = {
     "settings": Mapping, "data": Mapping, "epoch": is_count, "batch": is_count, "windows": numbered(_WINDOW),
 }  # fmt: skip
-_MISSING = object()
-_FILE = (str, object, object)
-"""A file of the data: its path, size and rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,39 +76,21 @@ def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def fingerprint(source: Provider, parts: Sequence[Part], sizes: Mapping[str, int]) -> dict[str, Any]:
-    """What a state says of the data: relative paths, sizes and rows. `sizes` are those of the files."""
+    """What a state says of the data: relative paths, sizes, rows and digests. `sizes` are those of the files."""
     rows: dict[str, int | None] = {}
     for part in parts:
         known = rows.get(part.block.origin, 0)
         more = part.num_rows
         rows[part.block.origin] = None if known is None or more is None else known + more
     files = [
-        [path, sizes.get(name), rows.get(name)]
+        [path, sizes.get(name), rows.get(name), sampled_digest(name)]
         for path, name in zip(_relative(source.files), source.files, strict=True)
     ]
     total = None if None in rows.values() else sum(rows.values())  # type: ignore[arg-type]
     found: dict[str, Any] = {"kind": source.kind, "rows": total, "columns": _columns(source)}
     if len(files) <= _LISTED_FILES:
         return found | {"files": files}
-    digest = hashlib.sha256(repr(files).encode()).hexdigest()
-    return found | {"files": len(files), "digest": digest}
-
-
-def describe_transform(transform: Any) -> str | None:
-    """A net by its text and the contents of its constants, a function by its name."""
-    if transform is None:
-        return None
-    if not isinstance(transform, Net):
-        return getattr(transform, "__qualname__", type(transform).__qualname__)
-    constants = [f"{name}: {digest(value)}" for name, value in transform.constants.items()]
-    return "\n".join([transform.text.strip(), *constants])
-
-
-def digest(value: Any) -> str:
-    """A short text for the content of an array."""
-    array = np.ascontiguousarray(value)
-    content = hashlib.sha256(array.view(np.uint8) if array.size else b"")  # type: ignore[arg-type]
-    return f"{array.dtype}{list(array.shape)} {content.hexdigest()[:16]}"
+    return found | {"files": len(files), "digest": digest_of_text(repr(files))}
 
 
 def check_state(state: Any, settings: Mapping[str, Any], data: Mapping[str, Any]) -> None:
@@ -125,7 +104,10 @@ def check_form(of: str, state: Any, form: Mapping[str, Any]) -> None:
     """OpError where a state is of another format, or has not the form of a state of this one."""
     found = state.get("format", FORMAT) if isinstance(state, Mapping) else FORMAT
     if found != FORMAT:
-        raise OpError(f"load_state_dict: the state has format {_shown(found)}, expected {FORMAT}")
+        raise OpError(
+            f"load_state_dict: the state has format {_shown(found)}, expected {FORMAT}\n"
+            "  it was taken by another version of seqflow: go on with that one, or begin the epoch anew"
+        )
     if not has_form(state, {"format": is_count, **form}):
         raise OpError(f"load_state_dict: this is not the state of {of}, expected what state_dict() gave")
 
@@ -138,46 +120,16 @@ def check_streams(windows: Mapping[str, Any], streams: int) -> None:
 
 
 def check_same_source(what: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """OpError for the first setting, or file of the data, in which two states differ."""
+    """OpError where two states differ in settings, nets or files of the data."""
     before, after = ({**state["settings"], "data": state["data"]} for state in (then, now))
     check_same(what, before, after)
 
 
 def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any], advice: str = "") -> None:
-    """OpError, its message beginning with `what`, for the first setting, or file of the data, that differs."""
-    found = first_difference(then, now)
-    if found is not None:
-        raise OpError(f"{what}{found}{advice}")
-
-
-def first_difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
-    """The first setting, or file of the data, that differs, and what it was and is; None where all are the same."""
-    for name in dict.fromkeys([*now, *then]):
-        before, after = then.get(name), now.get(name)
-        if before == after:
-            continue
-        if name == "data" and isinstance(before, Mapping) and isinstance(after, Mapping):
-            keys = dict.fromkeys(["files", *after, *before])  # a file says more than the number of rows
-            key = next(key for key in keys if before.get(key, _MISSING) != after.get(key, _MISSING))
-            return f"the data are others: {_difference(key, before.get(key), after.get(key))}"
-        return f"{name} was {_shown(before)} and is {_shown(after)} now"
-    return None
-
-
-def _difference(name: str, then: Any, now: Any) -> str:
-    if name == "files" and has_form(then, [_FILE]) and has_form(now, [_FILE]):
-        before = {path: (size, rows) for path, size, rows in then}
-        after = {path: (size, rows) for path, size, rows in now}
-        for path in [*before, *after]:
-            if path not in after:
-                return f"{path} is gone"
-            if path not in before:
-                return f"{path} is new"
-            if before[path] != after[path]:
-                (size, rows), (new_size, new_rows) = before[path], after[path]
-                return f"{path} had {size} bytes and {rows} rows, and has {new_size} and {new_rows} now"
-        return "the files are in another order"
-    return f"{name} was {_shown(then)} and is {_shown(now)} now"
+    """OpError, its message beginning with `what`, where settings, nets or files of the data differ."""
+    found = [one.text for one in differences(then, now)]
+    if found:
+        raise OpError(f"{what}{listed(found)}{advice}")
 
 
 def _shown(value: Any) -> str:

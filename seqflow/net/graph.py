@@ -12,7 +12,7 @@ from seqflow.errors import NetError, OpError, nearest
 from seqflow.kernels.arrays import read_only
 from seqflow.net.inference import NetInference, infer_net
 from seqflow.net.lexer import fail
-from seqflow.net.lowering import Lowered, lower
+from seqflow.net.lowering import Lowered, located, lower
 from seqflow.net.parser import parse
 from seqflow.net.step import Step
 from seqflow.net.syntax import Place, Reference
@@ -123,6 +123,10 @@ class Net:
     def files(self) -> tuple[str, ...]:
         """The paths of the files that its text names."""
         return tuple(path for step in self.steps for _, path in _paths(step))
+
+    def located(self, path: str) -> str:
+        """A path in its text, as seen from the current folder."""
+        return located(self.folder, path)
 
     def check_files(self, constants: Mapping[str, Any] | None = None) -> None:
         """NetError, with a caret, where a file that the net names is missing, or is not what its op needs.

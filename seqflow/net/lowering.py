@@ -56,6 +56,11 @@ def lower(program: Program, folder: Path | None = None) -> Lowered:
     return Lowered(steps, tuple(returned))
 
 
+def located(folder: Path | None, path: str) -> str:
+    """A path in the text of a net, as seen from the current folder."""
+    return path if folder is None else str(folder / Path(path).expanduser())
+
+
 class _Part(NamedTuple):
     """A step whose statement is not complete yet."""
 
@@ -218,9 +223,7 @@ class _Lowering:
 
     def located(self, attribute: Attribute, value: Any) -> Any:
         """The value; a path as seen from the current folder."""
-        if self.folder is None or not attribute.names_file or not isinstance(value, str):
-            return value
-        return str(self.folder / Path(value).expanduser())
+        return located(self.folder, value) if attribute.names_file and isinstance(value, str) else value
 
     def check_complete(
         self, call: Call, op: OpDef, required: Iterable[str], given: Mapping[str, object]

@@ -14,7 +14,7 @@ import seqflow as sf
 from seqflow.cli.build_vocabulary import build_vocabulary
 from seqflow.errors import OpError
 from seqflow.job import Job, run
-from seqflow.job.running import import_modules
+from seqflow.job.modules import import_modules
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "imports.toml"
 FILES = {

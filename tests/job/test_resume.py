@@ -51,12 +51,10 @@ SLOWLY = """
 import os, signal, time
 from seqflow import OpError, op
 
-WAIT = float(os.environ.get("WAIT", 0))
-
 @op("x[N] -> y[N]")
 def wait_a_little(x):
     \"\"\"The same.\"\"\"
-    time.sleep(WAIT)
+    time.sleep(float(os.environ.get("WAIT", 0)))
     return x
 
 @op("x[N] -> y[N]")

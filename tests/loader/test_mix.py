@@ -9,6 +9,7 @@ import pytest
 
 import seqflow as sf
 from seqflow.errors import OpMemoryError
+from seqflow.loader.state import FORMAT
 
 PLANS = {"rows": sf.Rows(10), "tokens": sf.TokenBudget(40), "packed": sf.Packed(16, rows=4)}
 
@@ -146,7 +147,7 @@ def test_a_state_of_another_mix_names_the_difference(paths):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 0}, "the state has format 0, expected 1"),
+        ({"format": 0}, f"the state has format 0, expected {FORMAT}"),
         ({"members": None}, "this is not the state of a Mix"),
         ({"members": []}, "the state has 0 members, expected 2"),
         ({"members": [{"passes": [-1], "windows": {}}] * 2}, "this is not the state of a Mix"),

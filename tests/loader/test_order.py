@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import seqflow as sf
 from seqflow.loader import merge_states
 from seqflow.loader.order import key_of, permutation
+from seqflow.loader.state import FORMAT
 
 ROWS = 240
 PLANS = {
@@ -234,7 +235,7 @@ def test_a_state_of_other_data_names_the_file(folder, tmp_path):
         sf.Loader(tmp_path).load_state_dict(state)
 
 
-@pytest.mark.parametrize("state", [None, 3, {}, {"format": 1}])
+@pytest.mark.parametrize("state", [None, 3, {}, {"format": FORMAT}])
 def test_what_is_no_state_is_refused(folder, state):
     with pytest.raises(sf.OpError, match="this is not the state of a loader"):
         sf.Loader(folder).load_state_dict(state)
@@ -245,7 +246,10 @@ def test_what_is_no_state_is_refused(folder, state):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": 2}, "the state has format 2, expected 1"),
+        (
+            {"format": 1},
+            f"the state has format 1, expected {FORMAT}\n  it was taken by another version of seqflow",
+        ),
         ({"epoch": 0.5}, "not the state of a loader"),
         ({"epoch": True}, "not the state of a loader"),
         ({"batch": -1}, "not the state of a loader"),

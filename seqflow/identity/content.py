@@ -1,0 +1,105 @@
+"""Digests of content: bytes, files and arrays, wherever they lie."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from seqflow.identity.kept_digests import kept_digest
+
+_PIECE = 16 << 20
+"""Bytes of an array that are hashed, and where it is not contiguous copied, at once."""
+
+
+def digest_of_bytes(content: Any) -> str:
+    """32 hexadecimal digits for bytes, or anything with their interface."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def digest_of_text(text: str) -> str:
+    """The same of a text, whatever it has."""
+    return digest_of_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def digest_of_file(path: str) -> str:
+    """The digest of a file's bytes; those of large files are kept."""
+
+    def read() -> str:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+    return kept_digest(path, "file", os.path.getsize(path), read)
+
+
+def content_of(value: Any) -> str:
+    """A short text for the content of an array: dtype, shape and digest.
+
+    A read-only map of a large file is read once; its digest is kept.
+    """
+    if callable(getattr(value, "to_str", None)):  # a Tokenizer of the package tokenizers
+        return f"tokenizer {digest_of_text(value.to_str())}"
+    array = np.asanyarray(value)
+    kind = f"{array.dtype}{list(array.shape)}"
+    if array.dtype.hasobject:
+        return f"{kind} {digest_of_text(repr(array.tolist()))}"
+    return f"{kind} {_digest_of_array(array)}"
+
+
+def _digest_of_array(array: np.ndarray[Any, Any]) -> str:
+    if not _is_mapped_file(array):
+        return _digest_of_pieces(array)
+    part = f"{array.offset} {array.dtype.str} {array.shape} {array.strides}"  # type: ignore[attr-defined]
+    path = str(array.filename)  # type: ignore[attr-defined]
+    return kept_digest(path, part, array.nbytes, lambda: _digest_of_pieces(array))
+
+
+def _is_mapped_file(array: np.ndarray[Any, Any]) -> bool:
+    """Whether an array is the map of a file, which nobody writes through and which is still there."""
+    if not isinstance(array, np.memmap) or array.mode != "r" or array.filename is None:
+        return False
+    return not isinstance(array.base, np.memmap) and _holds(str(array.filename), array)
+
+
+def _holds(path: str, array: np.ndarray[Any, Any]) -> bool:
+    """Whether the file at a path is the one that is mapped: another may have taken its place."""
+    if not (array.flags.c_contiguous or array.flags.f_contiguous) or not array.nbytes:
+        return False
+    flat = np.asarray(array).reshape(-1, order="A").view(np.uint8)
+    try:
+        with open(path, "rb") as file:
+            for start in np.linspace(0, max(0, len(flat) - 512), 16, dtype=np.int64).tolist():
+                file.seek(array.offset + start)  # type: ignore[attr-defined]
+                if file.read(512)[: len(flat)] != flat[start : start + 512].tobytes():
+                    return False
+    except OSError:
+        return False
+    return True
+
+
+def _digest_of_pieces(array: np.ndarray[Any, Any]) -> str:
+    """The digest of an array's bytes in C order."""
+    digest = hashlib.blake2b(digest_size=16)
+    for piece in _pieces(np.asarray(array)):
+        digest.update(piece.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+    return digest.hexdigest()
+
+
+def _pieces(array: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
+    """The content of an array in C order, in contiguous arrays of limited size."""
+    if not array.nbytes:
+        return
+    if array.flags.c_contiguous:
+        array = array.reshape(-1)
+    if array.nbytes <= _PIECE or not array.ndim:
+        yield np.ascontiguousarray(array)
+    elif len(array) == 1:
+        yield from _pieces(array[0])
+    else:
+        rows = max(1, _PIECE * len(array) // array.nbytes)
+        for start in range(0, len(array), rows):
+            piece = array[start : start + rows]
+            yield from _pieces(piece) if len(piece) == 1 else (np.ascontiguousarray(piece),)

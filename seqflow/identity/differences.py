@@ -1,0 +1,233 @@
+"""Differences between two identities, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from seqflow.identity.transforms import same_transform
+from seqflow.json_form import has_form
+
+_AROUND = 60
+"""Characters that are shown on each side of where two long texts differ."""
+_LISTED = 4
+"""Differences that a message lists."""
+_MISSING = object()
+_FILE = (str, object, object, object)
+"""A file of the data: its path, size, rows and digest."""
+_TRANSFORMS = ("prepare", "net")
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(text, str) for text in value.values())
+
+
+_NAMES = {"constants": Mapping, "files": [str]}
+_NET = {
+    "net": [str],
+    "lines": [int],
+    "constants": _is_texts,
+    "files": [str],
+    "ops": Mapping,
+    "names": Mapping,
+}
+_FUNCTION = {"names": Mapping}
+
+
+class Difference(NamedTuple):
+    """One difference: the section or setting that it is in, and a sentence without its end."""
+
+    section: str
+    text: str
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Difference]:
+    """The settings, parts of nets, and files of the data that differ, with what they were and are."""
+    for name in dict.fromkeys([*now, *then]):
+        before, after = then.get(name), now.get(name)
+        if before == after:
+            continue
+        if name in _TRANSFORMS:
+            texts = _of_transforms(before, after)
+        elif name == "imports" and _is_texts(before) and _is_texts(after):
+            texts = _of_contents("", before, after, {})
+        elif name == "data" and isinstance(before, Mapping) and isinstance(after, Mapping):
+            texts = (f"the data are others: {text}" for text in _of_data(before, after))
+        else:
+            texts = iter([f"{name} was {{}} and is {{}} now".format(*shown(before, after))])
+        yield from (Difference(name, f"[{name}] {text}" if name in _TRANSFORMS else text) for text in texts)
+
+
+def listed(texts: Sequence[str]) -> str:
+    """The first of some differences, and the others in lines of their own."""
+    others = "".join(f"\n  also {text}" for text in texts[1:_LISTED])
+    more = len(texts) - _LISTED
+    return texts[0] + others + (f"\n  and {more} more" if more > 0 else "")
+
+
+def shown(before: Any, after: Any) -> tuple[str, str]:
+    """Two values as text, cut around where they differ if they are long."""
+    one, other = repr(before), repr(after)
+    if max(len(one), len(other)) <= 3 * _AROUND:
+        return one, other
+    return cut_around(one, other)
+
+
+def cut_around(one: str, other: str) -> tuple[str, str]:
+    """Two texts from shortly before to shortly behind where they begin to differ."""
+    shared = next((at for at, pair in enumerate(zip(one, other, strict=False)) if len({*pair}) > 1), None)
+    at = min(len(one), len(other)) if shared is None else shared
+    start, stop = max(0, at - _AROUND), at + _AROUND
+    return _cut(one, start, stop), _cut(other, start, stop)
+
+
+def _cut(text: str, start: int, stop: int) -> str:
+    return f"{'…' if start else ''}{text[start:stop]}{'…' if stop < len(text) else ''}"
+
+
+def _of_transforms(then: Any, now: Any) -> Iterator[str]:
+    """Differences of two nets or functions; none where they differ in what does not count."""
+    if same_transform(then, now):
+        return
+    kinds = [_kind(one) for one in (then, now)]
+    if "of another form" in kinds:
+        yield "is of another form: the record is damaged"
+    elif kinds[0] != kinds[1]:
+        yield f"was {kinds[0]} and is {kinds[1]} now"
+    else:
+        found = list(_of_nets(then, now) if kinds[0] == "a net" else _of_functions(then, now))
+        yield from found or ["is something else: {} was {}".format(*shown(now, then))]
+
+
+def _kind(transform: Any) -> str:
+    if transform is None:
+        return "none"
+    if has_form(transform, _NET):
+        return "a net"
+    return "a Python function" if has_form(transform, _FUNCTION) else "of another form"
+
+
+def _of_nets(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    names = now["names"]
+    yield from _of_statements(then, now)
+    yield from _of_contents("the constant ", then["constants"], now["constants"], names["constants"])
+    for name, before, after in zip(names["files"], then["files"], now["files"], strict=False):
+        if before != after:
+            yield f"{name} has other content"
+    for name in dict.fromkeys([*now["ops"], *then["ops"]]):
+        one, other = then["ops"].get(name), now["ops"].get(name)
+        if isinstance(one, Mapping) and isinstance(other, Mapping) and one != other:
+            yield from (f"the op {name}: {text}" for text in _of_functions(one, other))
+
+
+def _of_statements(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    """Statements that were others, are new or are gone; they are paired by what they assign."""
+    before = [one for one in zip(then["net"], then["lines"], strict=False) if one[0] not in now["net"]]
+    after = [one for one in zip(now["net"], now["lines"], strict=False) if one[0] not in then["net"]]
+    by_targets = {_targets(text): text for text, _ in before}
+    for text, line in sorted(after, key=lambda one: one[1]):
+        earlier = by_targets.pop(_targets(text), None)
+        if earlier is None and len(before) == len(after) == 1:
+            earlier = before[0][0]
+            by_targets.clear()
+        if earlier is None:
+            yield f"line {line}: `{_short(text)}` is new"
+        else:
+            one, other = (earlier, text) if max(len(earlier), len(text)) < 200 else cut_around(earlier, text)
+            yield f"line {line}: `{other}` was `{one}`"
+    for text in by_targets.values():
+        yield f"`{_short(text)}` is gone"
+    if not before and not after and then["net"] != now["net"]:
+        yield "the statements, and so the outputs, are in another order"
+
+
+def _targets(statement: str) -> str:
+    left, equals, _ = statement.partition(" = ")
+    return left if equals else statement.partition(" ")[0]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _of_functions(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("version", "function", "signature", "python"):
+        if then.get(name) != now.get(name):
+            what = {"function": "the function", "python": "Python"}.get(name, name)
+            advice = " (code of functions can only be compared inside one)" if name == "python" else ""
+            yield "{} was {} and is {} now{}".format(what, *shown(then.get(name), now.get(name)), advice)
+            return
+    code, earlier = now.get("code", {}), then.get("code", {})
+    if not _is_texts(code) or not _is_texts(earlier):
+        yield "is of another form: the record is damaged"
+        return
+    for name in dict.fromkeys([*code, *earlier]):
+        before, after = earlier.get(name), code.get(name)
+        if before == after:
+            continue
+        what = "the function" if name == "function" else name
+        if before is None or after is None:
+            yield f"{what} is {'new' if before is None else 'gone'}"
+        elif "code " in before and "code " in after:
+            yield f"{what} has other code"
+        else:
+            yield from _of_contents("", {what: before}, {what: after}, {})
+    if then.get("not covered") != now.get("not covered"):
+        yield "what is not covered of its code is something else"
+
+
+def _of_contents(
+    what: str, then: Mapping[str, str], now: Mapping[str, str], names: Mapping[str, str | None]
+) -> Iterator[str]:
+    """Differences of arrays, files and values, by the name of the file where there is one."""
+    for key in dict.fromkeys([*now, *then]):
+        before, after = then.get(key), now.get(key)
+        file = names.get(key)
+        name = f"{what}{key}" + (f" ({file})" if file else "")
+        if before == after:
+            continue
+        if before is None or after is None:
+            yield f"{name} is {'new' if before is None else 'gone'}"
+        elif not _has_digest(before) and not _has_digest(after):
+            yield f"{name} was {before} and is {after} now"
+        elif _described(before) != _described(after):
+            yield f"{name} was {_described(before)} and is {_described(after)} now"
+        else:
+            yield f"{name} has other content"
+
+
+def _has_digest(content: str) -> bool:
+    last = content.rpartition(" ")[2]
+    return len(last) in (16, 32) and not set(last) - set("0123456789abcdef")
+
+
+def _described(content: str) -> str:
+    """What stands before a digest: dtype and shape of an array."""
+    return content.rpartition(" ")[0] if _has_digest(content) else content
+
+
+def _of_data(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
+    keys = dict.fromkeys(["files", *now, *then])  # a file says more than the number of rows
+    key = next(key for key in keys if then.get(key, _MISSING) != now.get(key, _MISSING))
+    before, after = then.get(key), now.get(key)
+    if key == "files" and has_form(before, [_FILE]) and has_form(after, [_FILE]):
+        yield _of_files(before, after)
+    elif key == "digest":
+        yield "one of the files has another name, size or content"
+    else:
+        yield f"{key} was {{}} and is {{}} now".format(*shown(before, after))
+
+
+def _of_files(then: Sequence[Any], now: Sequence[Any]) -> str:
+    before, after = ({path: rest for path, *rest in files} for files in (then, now))
+    for path in [*before, *after]:
+        if path not in after:
+            return f"{path} is gone"
+        if path not in before:
+            return f"{path} is new"
+        (size, rows, content), (new_size, new_rows, new_content) = before[path], after[path]
+        if (size, rows) != (new_size, new_rows):
+            return f"{path} had {size} bytes and {rows} rows, and has {new_size} and {new_rows} now"
+        if content != new_content:
+            return f"{path} has other content, of the same size"
+    return "the files are in another order"

@@ -1,0 +1,285 @@
+"""What a Python function computes, as data: its code, and the values that the code reads."""
+
+from __future__ import annotations
+
+import dis
+import enum
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from seqflow.identity.content import content_of, digest_of_bytes, digest_of_text
+from seqflow.identity.modules import is_installed, texts_of_module
+
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice)
+_LONGEST = 80
+"""Characters from which on a value is known by its digest only."""
+_ROOT = "function"
+
+
+@dataclass(slots=True)
+class FunctionContent:
+    """What is known of a function: texts by what they are of, and what could not be covered."""
+
+    covered: dict[str, str] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+    seen: dict[int, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        python = f"{sys.version_info.major}.{sys.version_info.minor}"
+        content: dict[str, Any] = {"python": python, "code": self.covered}
+        return content | ({"not covered": self.missing} if self.missing else {})
+
+
+def function_content(function: Callable[..., Any]) -> dict[str, Any]:
+    """What decides what a function computes, as JSON.
+
+    Covered are: its code; its defaults; the values of its closure, and of the globals that it reads, as far as they
+    are plain data, arrays, nets, or functions and classes of the user's own, which are covered in the same way; the
+    source text of modules of the user's own. What is installed is known by its name.
+    """
+    content = FunctionContent()
+    _visit(_ROOT, function, content)
+    return content.to_json()
+
+
+def _visit(name: str, value: Any, content: FunctionContent) -> None:
+    text = _text(value)
+    if text is not None:
+        content.covered[name] = text
+    elif id(value) not in content.seen:
+        content.seen[id(value)] = value
+        _visit_parts(name, value, content)
+    elif name not in content.covered:
+        content.covered[name] = "as above"
+
+
+def _visit_parts(name: str, value: Any, content: FunctionContent) -> None:
+    match value:
+        case types.FunctionType():
+            _visit_function(name, value, content)
+        case types.MethodType():
+            _visit(name, value.__func__, content)
+            _visit(_inside(name, "self"), value.__self__, content)
+        case functools.partial():
+            _visit(name, value.func, content)
+            _visit_all(_inside(name, "argument"), {**dict(enumerate(value.args)), **value.keywords}, content)
+        case staticmethod() | classmethod():
+            _visit(name, value.__func__, content)
+        case property():
+            _visit_all(name, {"get": value.fget, "set": value.fset}, content)
+        case types.ModuleType():
+            content.covered.update({f"module {file}": text for file, text in texts_of_module(value).items()})
+        case type():
+            _visit_class(name, value, content)
+        case Mapping():
+            _visit_all(name, dict(value), content)
+        case list() | tuple() | set() | frozenset():
+            members = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+            content.covered[name] = f"{type(value).__name__} of {len(members)}"
+            _visit_all(name, dict(enumerate(members)), content)
+        case _:
+            _visit_object(name, value, content)
+
+
+def _visit_function(name: str, function: types.FunctionType, content: FunctionContent) -> None:
+    closure = {
+        variable: cell.cell_contents
+        for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+        if _is_filled(cell)
+    }
+    if _is_installed(function):
+        content.covered[name] = f"{function.__module__}.{function.__qualname__}"
+        _visit_all(name, closure, content)
+        return
+    content.covered[name] = f"code {_code_digest(function.__code__)}"
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    defaults = function.__defaults__ or ()
+    given = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+    _visit_all(_inside(name, "default"), {**given, **(function.__kwdefaults__ or {})}, content)
+    read = {one: function.__globals__[one] for one in _globals_of(function) if one in function.__globals__}
+    for variable, value in {**closure, **read}.items():
+        _visit(variable if name == _ROOT else _inside(name, variable), value, content)
+    for module in _imported_by(function.__code__):
+        if (found := sys.modules.get(module)) is not None:
+            _visit(module, found, content)
+
+
+def _visit_class(name: str, kind: type, content: FunctionContent) -> None:
+    """A class of the user's own: its functions, what it holds, and the classes that it is made of."""
+    content.covered[name] = f"class {kind.__qualname__}"
+    if _is_installed(kind):
+        content.covered[name] = f"{kind.__module__}.{kind.__qualname__}"
+        return
+    for member, value in sorted(vars(kind).items()):
+        if member not in _CLASS_RECORDS and not isinstance(value, types.GetSetDescriptorType):
+            _visit(_inside(name, member), value, content)
+    for base in kind.__bases__:
+        if not _is_installed(base):
+            _visit(_inside(name, base.__name__), base, content)
+
+
+_CLASS_RECORDS = (
+    "__dict__", "__weakref__", "__module__", "__qualname__", "__doc__", "__annotations__", "__slots__",
+    "__dataclass_fields__", "__dataclass_params__", "__match_args__", "__abstractmethods__", "_abc_impl",
+    "__parameters__", "__orig_bases__", "__static_attributes__", "__firstlineno__", "__hash__",
+)  # fmt: skip
+
+
+def _visit_object(name: str, value: Any, content: FunctionContent) -> None:
+    """An object: a function of a library by its name, one of a user's class by class and attributes."""
+    if isinstance(value, types.BuiltinFunctionType | np.ufunc | types.MethodDescriptorType):
+        content.covered[name] = f"{getattr(value, '__module__', None)}.{value.__name__}"
+        owner = getattr(value, "__self__", None)
+        if owner is not None and not isinstance(owner, types.ModuleType):
+            _visit(_inside(name, "self"), owner, content)
+    elif callable(getattr(value, "__wrapped__", None)):
+        _visit(name, value.__wrapped__, content)
+    elif isinstance(value, types.MemberDescriptorType | types.WrapperDescriptorType):
+        content.covered[name] = type(value).__name__
+    elif _is_installed(type(value)):
+        content.missing.append(f"{name}: {type(value).__module__}.{type(value).__qualname__}")
+    else:
+        _visit(_inside(name, "class"), type(value), content)
+        slots = (slot for kind in type(value).__mro__ for slot in _slots(kind) if hasattr(value, slot))
+        _visit_all(name, {**getattr(value, "__dict__", {}), **{s: getattr(value, s) for s in slots}}, content)
+
+
+def _slots(kind: type) -> Iterable[str]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _visit_all(name: str, values: Mapping[Any, Any], content: FunctionContent) -> None:
+    for key, value in values.items():
+        _visit(_inside(name, key if isinstance(key, str) else repr(key)), value, content)
+
+
+def _inside(name: str, part: str) -> str:
+    return part if name == _ROOT else f"{name}.{part}"
+
+
+def _text(value: Any) -> str | None:
+    """A text for the content of plain data and arrays; None for what has to be looked into."""
+    if (plain := _plain_text(value)) is not None:
+        return plain if len(plain) <= _LONGEST else f"{type(value).__name__} {digest_of_text(plain)}"
+    if isinstance(value, np.ndarray):
+        return None if value.dtype.hasobject else content_of(value)
+    kind = type(value)
+    if kind.__module__.partition(".")[0] == "tokenizers" and callable(getattr(value, "to_str", None)):
+        return content_of(value)
+    if kind.__module__.partition(".")[0] == "seqflow":
+        return _text_of_ours(value)
+    if kind.__module__ == "torch" and kind.__qualname__ == "Tensor":
+        return content_of(value.detach().cpu().numpy())
+    return None
+
+
+def _text_of_ours(value: Any) -> str | None:
+    """Nets by their identity, arrays of ours by their content."""
+    from seqflow.identity.transforms import transform_identity
+    from seqflow.net import Net
+
+    if isinstance(value, Net):
+        return digest_of_text(repr(transform_identity(value, None)))
+    return content_of(value) if hasattr(value, "__array__") else None
+
+
+def _plain_text(value: Any) -> str | None:
+    """The text of plain data, however nested; None for anything else."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return repr(value)
+    if kind in (list, tuple):
+        return _joined(value, kind.__name__)
+    if kind in (set, frozenset):
+        return _joined(sorted(value, key=repr), kind.__name__)
+    if kind is dict:
+        keys, values = _joined(value, "keys"), _joined(value.values(), "values")
+        return None if keys is None or values is None else f"dict({keys}, {values})"
+    if isinstance(value, np.generic | np.dtype | PurePath) or _is_pattern(value):
+        return repr(value)
+    if isinstance(value, enum.Enum):
+        return f"{kind.__qualname__}.{value.name} {value.value!r}"
+    return None
+
+
+def _is_pattern(value: Any) -> bool:
+    return type(value).__module__ == "re" and hasattr(value, "pattern")
+
+
+def _joined(values: Iterable[Any], kind: str) -> str | None:
+    members = list(values)
+    if set(map(type, members)) <= set(_PLAIN):
+        return f"{kind}{members!r}"
+    texts = [_plain_text(member) for member in members]
+    return None if None in texts else f"{kind}[{', '.join(map(str, texts))}]"
+
+
+def _is_installed(value: Any) -> bool:
+    """Whether a function or a class is a library's: of Python, of an installed package or of seqflow."""
+    if isinstance(value, types.FunctionType) and not value.__code__.co_filename.startswith("<"):
+        return is_installed(value.__code__.co_filename)
+    module = sys.modules.get(value.__module__ or "")
+    if module is None or value.__module__ == "__main__":
+        return False
+    path = getattr(module, "__file__", None)
+    return path is None or is_installed(path)
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def _code_digest(code: types.CodeType) -> str:
+    return digest_of_bytes(repr(_code_parts(code)).encode("utf-8", "surrogatepass"))[:16]
+
+
+def _code_parts(code: types.CodeType) -> tuple[Any, ...]:
+    """What a code object does, without names of files and numbers of lines."""
+    constants = tuple(
+        _code_parts(one) if isinstance(one, types.CodeType) else _plain_text(one) or repr(one)
+        for one in code.co_consts
+    )
+    arguments = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    return code.co_code, constants, arguments, names, code.co_exceptiontable
+
+
+def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from _codes(one)
+
+
+def _globals_of(function: types.FunctionType) -> list[str]:
+    """The names of the globals that a function, or one inside it, reads."""
+    found = (
+        str(one.argval)
+        for code in _codes(function.__code__)
+        for one in dis.get_instructions(code)
+        if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")
+    )
+    return list(dict.fromkeys(found))
+
+
+def _imported_by(code: types.CodeType) -> list[str]:
+    """The names of the modules that a function imports while it runs."""
+    found = (
+        str(one.argval)
+        for inner in _codes(code)
+        for one in dis.get_instructions(inner)
+        if one.opname == "IMPORT_NAME"
+    )
+    return list(dict.fromkeys(found))

@@ -1,0 +1,55 @@
+"""A digest of a file of data, of which only a part is read."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+WHOLE = 64 << 10
+"""Bytes up to which a file is read whole; of larger ones so many in all."""
+_END, _PLACES, _PLACE = 16 << 10, 8, 4 << 10
+"""Bytes of a larger file at its head and at its tail; places between them, and the bytes of each."""
+_FOOTERS = {b"PAR1": 8, b"PARE": 8, b"ARROW1": 10}
+"""The last bytes of files with a footer, and how many bytes its size and these take."""
+_LARGEST_FOOTER = 64 << 20
+
+
+def sampled_digest(path: str) -> str | None:
+    """The digest of a file's size, head, tail, footer, and places in between; None where it can't be read.
+
+    The footer is that of a Parquet or Arrow file. A file up to `WHOLE` bytes is read whole.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        return _digest(handle, os.fstat(handle).st_size)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
+def _digest(handle: int, size: int) -> str:
+    digest = hashlib.blake2b(str(size).encode(), digest_size=16)
+    if size <= WHOLE:
+        digest.update(os.pread(handle, WHOLE, 0))
+        return digest.hexdigest()
+    tail = os.pread(handle, _END, size - _END)
+    footer = _footer_bytes(tail)
+    step = (size - 2 * _END - _PLACE) // (_PLACES - 1)
+    digest.update(os.pread(handle, _END, 0))
+    for number in range(_PLACES):
+        digest.update(os.pread(handle, _PLACE, _END + number * step))
+    digest.update(os.pread(handle, footer, size - footer) if footer > _END else tail)
+    return digest.hexdigest()
+
+
+def _footer_bytes(tail: bytes) -> int:
+    """The bytes of the footer of a Parquet or Arrow file with what stands behind it; 0 for other files."""
+    for magic, behind in _FOOTERS.items():
+        if tail.endswith(magic):
+            size = int.from_bytes(tail[-behind : -len(magic)], "little", signed=True) + behind
+            return size if 0 < size <= _LARGEST_FOOTER else 0
+    return 0

@@ -1,0 +1,141 @@
+"""The identity of `prepare` and `net`: a net by all that it is made of, a Python function by its code or version."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from seqflow import registry
+from seqflow.identity.content import content_of, digest_of_file
+from seqflow.identity.functions import function_content
+from seqflow.net import Net
+from seqflow.net.step import Step
+from seqflow.net.syntax import Call, Constant, Formula, Listed, Operand, Statement
+
+SHOWN = ("lines", "names")
+"""What is there for messages, and does not count: a file may have another name, a statement stand in another line."""
+
+
+def transform_identity(transform: Any, version: str | None) -> dict[str, Any] | None:
+    """What decides what a net or a function computes, as JSON; None for none.
+
+    A function, and an op of the user's own, is known by its `version` where there is one, and else by its code.
+    """
+    if transform is None:
+        return None
+    if isinstance(transform, Net):
+        return _net_identity(transform, version)
+    return {**_function_identity(transform, version), "names": {"function": name_of(transform)}}
+
+
+def same_transform(then: Any, now: Any) -> bool:
+    """Whether two identities are the same but for what is there for messages."""
+    return bool(_counted(then) == _counted(now))
+
+
+def name_of(function: Any) -> str:
+    """The name of a function, or of the class of an object that is called."""
+    function = getattr(function, "func", function)  # of a partial
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def _counted(identity: Any) -> Any:
+    if not isinstance(identity, Mapping):
+        return identity
+    return {name: part for name, part in identity.items() if name not in SHOWN}
+
+
+def _function_identity(function: Any, version: str | None) -> dict[str, Any]:
+    if version is not None:
+        return {"function": name_of(function), "version": version}
+    return function_content(function)
+
+
+def _net_identity(net: Net, version: str | None) -> dict[str, Any]:
+    """Its statements in an order of their own, and what they name: constants, files, ops of the user's own."""
+    statements = [step.statement for step in net.steps if not step.is_part]
+    if net.returned is not None:  # else the order is that of the outputs
+        statements.sort(key=lambda statement: _text(statement, _Files(net)))
+    files = _Files(net)
+    texts = [_text(statement, files) for statement in statements]
+    lines = [statement.place.line for statement in statements]
+    if net.returned is not None:
+        texts, lines = [*texts, f"return {', '.join(net.returned)}"], [*lines, _last_line(net.text)]
+    own = {step.op.name: step.op for step in net.steps if _is_own(step)}
+    return {
+        "net": texts,
+        "constants": {name: content_of(value) for name, value in net.constants.items()},
+        "files": list(files.numbers),
+        "ops": {
+            name: {"signature": str(op.signature), **_function_identity(op.function, version)}
+            for name, op in sorted(own.items())
+        },
+        "lines": lines,
+        "names": {
+            "constants": {name: _file_name(value) for name, value in net.constants.items()},
+            "files": files.names,
+        },
+    }
+
+
+class _Files:
+    """The files that a net names, numbered by their content."""
+
+    def __init__(self, net: Net) -> None:
+        self._net = net
+        self.numbers: dict[str, int] = {}
+        self.names: list[str] = []
+
+    def number(self, path: str) -> str:
+        found = self._net.located(path)
+        try:
+            digest = digest_of_file(found)
+        except OSError:
+            digest = "not there"
+        if digest not in self.numbers:
+            self.numbers[digest] = len(self.numbers) + 1
+            self.names.append(os.path.basename(path))
+        return f"file {self.numbers[digest]}"
+
+
+def _text(statement: Statement, files: _Files) -> str:
+    """A statement as it is printed, with the numbers of files for their paths."""
+    value = _numbered(statement.value, files)
+    assert isinstance(value, Call | Formula)
+    return str(replace(statement, value=value))
+
+
+def _numbered(operand: Operand, files: _Files) -> Operand:
+    match operand:
+        case Listed(items=items):
+            return replace(operand, items=tuple(_numbered(item, files) for item in items))
+        case Formula(operands=operands):
+            return replace(operand, operands=tuple(_numbered(one, files) for one in operands))  # type: ignore[arg-type]
+        case Call():
+            of_files = {one.name for one in registry.get(operand.op).attributes if one.names_file}
+            keywords = tuple(
+                (name, Constant(files.number(value.value), value.place))
+                if name in of_files and isinstance(value, Constant) and isinstance(value.value, str)
+                else (name, _numbered(value, files))
+                for name, value in operand.keywords
+            )
+            arguments = tuple(_numbered(one, files) for one in operand.arguments)
+            return replace(operand, arguments=arguments, keywords=keywords)
+    return operand
+
+
+def _file_name(value: Any) -> str | None:
+    """The name of the file that an array is mapped from."""
+    path = getattr(value, "filename", None)
+    return None if path is None else os.path.basename(str(path))
+
+
+def _last_line(text: str) -> int:
+    lines = text.splitlines()
+    return next((at for at in range(len(lines), 0, -1) if lines[at - 1].strip().startswith("return")), 1)
+
+
+def _is_own(step: Step) -> bool:
+    return step.op.family is None and not step.op.function.__module__.startswith("seqflow.")

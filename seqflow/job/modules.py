@@ -1,0 +1,45 @@
+"""The modules that a job imports: its user's own ops."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from seqflow.errors import JobError
+from seqflow.identity.modules import module_texts
+
+
+def import_modules(names: tuple[str, ...], folder: Path) -> None:
+    """Import modules by name, from `folder` too; JobError where there is none."""
+    with _on_path(folder):
+        for name in names:
+            try:
+                importlib.import_module(name)
+            except ModuleNotFoundError as error:
+                if error.name != name.partition(".")[0]:
+                    raise JobError(f"imports: the module {name!r} needs another: {error}") from error
+                raise JobError(
+                    f"imports: there is no module {name!r}, neither in {str(folder.resolve())!r} nor installed"
+                ) from None
+            except Exception as error:
+                what = f"{type(error).__name__}: {error}"
+                raise JobError(f"imports: the module {name!r} cannot be imported: {what}") from error
+
+
+def module_identity(names: tuple[str, ...], folder: Path) -> dict[str, str]:
+    """The digest of each file of the modules, and of the user's own modules that they import."""
+    with _on_path(folder):
+        return module_texts(names)
+
+
+@contextmanager
+def _on_path(folder: Path) -> Iterator[None]:
+    entry = str(folder.resolve())
+    sys.path.insert(0, entry)
+    try:
+        yield
+    finally:
+        sys.path.remove(entry)
