@@ -3,9 +3,18 @@
 from collections.abc import Sequence
 
 import pyarrow as pa
+from pyarrow import types
 
 from seqflow.errors import ProviderError
-from seqflow.record.selection import Rename, Selection, rename_schema, select_schema, selection
+from seqflow.record.arrow_types import LISTS, is_any
+from seqflow.record.selection import (
+    Rename,
+    Selection,
+    list_like,
+    rename_schema,
+    select_schema,
+    selection,
+)
 
 
 def agreeing(
@@ -13,34 +22,69 @@ def agreeing(
 ) -> list[Selection]:
     """What to read from each file so that all come out with the first one's schema.
 
-    Columns may be in another order, and columns that are not asked for may differ. ProviderError, with both
-    files, the column and its types, for any other difference.
+    Columns may be in another order, and columns that are not asked for may differ. What may be null in one file may
+    be null in that schema. ProviderError, with both files, the column and its types, for any other difference.
     """
     first = selection(schemas[0], columns, rename)
+    common = first.schema
     found = [first]
     for path, schema in zip(paths[1:], schemas[1:], strict=True):
         if schema.equals(schemas[0]):
             found.append(first)
             continue
         renamed = schema if rename is None else rename_schema(schema, rename)
-        _check(first.schema, renamed, columns, paths[0], path)
-        found.append(Selection(schema, renamed, first.schema))
-    return found
+        common = _agreed(common, renamed, columns, paths[0], path)
+        found.append(Selection(schema, renamed, common))
+    return [one.to(common) for one in found]
 
 
-def _check(
+def _agreed(
     expected: pa.Schema, found: pa.Schema, columns: Sequence[str] | None, here: str, there: str
-) -> None:
+) -> pa.Schema:
+    """The expected schema, with nulls where the found one has them."""
+    names, found_names = set(expected.names), set(found.names)
     for name in expected.names:
-        if name not in found.names:
+        if name not in found_names:
             raise ProviderError(f"column {name!r} is in {here}, but not in {there}")
     if columns is None and len(found) > len(expected):
-        extra = next(name for name in found.names if name not in expected.names)
+        extra = next(name for name in found.names if name not in names)
         raise ProviderError(
             f"column {extra!r} is in {there}, but not in {here}\nchoose columns with columns="
         )
     chosen = found if columns is None else select_schema(found, columns)
+    others = {field.name: field for field in chosen}
+    fields = []
     for field in expected:
-        other = chosen.field(field.name).type
-        if other != field.type:
-            raise ProviderError(f"column {field.name!r} is {field.type} in {here}, but {other} in {there}")
+        agreed = _nullable(field, others[field.name])
+        if agreed is None:
+            kinds = f"{field.type} in {here}, but {others[field.name].type} in {there}"
+            raise ProviderError(f"column {field.name!r} is {kinds}")
+        fields.append(agreed)
+    return pa.schema(fields, expected.metadata)
+
+
+def _nullable(field: pa.Field, other: pa.Field) -> pa.Field | None:
+    """The field, nullable where it or the other is, at all levels; None where their types differ in more."""
+    kind = field.type
+    if kind != other.type:
+        if kind.id != other.type.id or kind.num_fields != other.type.num_fields:
+            return None
+        pairs = [(kind.field(at), other.type.field(at)) for at in range(kind.num_fields)]
+        children = [_nullable(*pair) for pair in pairs]
+        if any(one is None for one in children) or any(one.name != two.name for one, two in pairs):
+            return None
+        changed = _with_children(kind, children)
+        if changed is None or changed != _with_children(other.type, children):
+            return None
+        kind = changed
+    return field.with_type(kind).with_nullable(field.nullable or other.nullable)
+
+
+def _with_children(kind: pa.DataType, children: Sequence[pa.Field | None]) -> pa.DataType | None:
+    """A struct, list or map type with these fields; None for other types."""
+    if types.is_struct(kind):
+        return pa.struct(children)
+    if types.is_map(kind):
+        entries = children[0].type  # type: ignore[union-attr]
+        return pa.map_(entries.field(0), entries.field(1), kind.keys_sorted)
+    return list_like(kind, children[0]) if is_any(kind, LISTS) else None

@@ -114,7 +114,9 @@ class Survey:
         array = record[name]
         facts = {"dtype": str(array.dtype), "shape": list(array.shape[1:]), "lengths": parent, "nulls": 0}
         known = self._tensors.setdefault(name, facts)
-        mask = record.get(f"{name.removesuffix('.lengths')}.valid")
+        masked = name.removesuffix(".lengths")
+        masks = (record.get(f"{masked}{'.values' * axes}.valid") for axes in reversed(range(array.ndim)))
+        mask = next((mask for mask in masks if mask is not None), None)
         if mask is not None:
             known["nulls"] += mask.size - int(np.count_nonzero(mask))
 

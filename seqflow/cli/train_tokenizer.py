@@ -98,7 +98,7 @@ class Texts:
 
         columns = [name for name in self.source.columns if f"{self.column}.".startswith(f"{name}.")]
         for block in self.source.blocks():
-            record = from_arrow(self.source.read(block, columns))
+            record = from_arrow(self.source.read(block, columns), valid=True)  # a null text has no words
             data, lengths = (record[f"{self.column}.{part}"] for part in ("values", "lengths"))
             place = f"{block.origin}, block {block.index}: text {{}} of {self.column}".format
             strings = to_strings(data, lengths, self.errors, place)

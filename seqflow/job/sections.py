@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from seqflow.loader import BatchPlan, Buckets, Packed, Rows, TokenBudget
 
@@ -19,9 +19,11 @@ class SourceSection:
     kind: Literal["parquet", "arrow", "text", "libsvm", "criteo"] | None = None
     exclude: tuple[str, ...] = ()
     rename: dict[str, str] | None = None
-    fill: bool | int | float | str | dict[str, bool | int | float | str] | None = None
-    """What null values become: one value for all columns, or a value by column."""
-    valid: bool = False
+    fill: Any = None
+    """What nulls become: a number, text, date or list for all columns that can hold it, or a table of such by column,
+    field or level."""
+    valid: bool | tuple[str, ...] = False
+    """True, or a list of columns, asks for masks of nulls: `c.valid`, `c.values.valid`."""
     encoding: str | None = None
     errors: Literal["strict", "replace", "ignore"] | None = None
     """How bytes that are not text of the encoding are treated; None is strict."""

@@ -54,6 +54,6 @@ class SourceBounds:
 
 def _by_size(block: BlockBounds, loader: Loader) -> dict[str, int]:
     fills = loader.fill.values() if isinstance(loader.fill, Mapping) else [loader.fill]
-    of_text = any(isinstance(fill, str) for fill in fills)
-    sums = {} if of_text else block.sums  # a fill may be longer than any text
+    of_numbers = all(fill is None or isinstance(fill, bool | int | float) for fill in fills)
+    sums = block.sums if of_numbers else {}  # a fill may be longer than any text or list
     return {"rows": block.rows} | {str(Dimension.sum_of(name)): most for name, most in sums.items()}

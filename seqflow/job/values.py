@@ -22,6 +22,8 @@ def fits(value: Any, hint: Any) -> bool:
 
 def _fits_one(value: Any, hint: Any) -> bool:
     kind, arguments = typing.get_origin(hint) or hint, typing.get_args(hint)
+    if kind is Any:
+        return True
     if kind is Literal:
         return value in arguments
     if kind is tuple:

@@ -19,6 +19,7 @@ from seqflow.output.lock import Lock
 from seqflow.output.overwriting import overwritten
 from seqflow.output.pieces import check_committed, committed_path, join, piece_path, remove_committed
 from seqflow.record import BadRow
+from seqflow.record.from_arrow.run_ends import take_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,11 +91,8 @@ class Rejected:
         in_prepare: int,
     ) -> Rejected:
         """The bad rows of a batch, whose numbers in the block are `numbers`."""
-        import pyarrow as pa
-
         rows = [one.row for one in bad]
-        taken = batch.take(pa.array(rows, pa.int64()))
-        table = taken if isinstance(taken, pa.Table) else pa.Table.from_batches([taken])
+        table = take_table(batch, np.array(rows, np.int64))
         in_block = tuple(None if numbers is None else int(numbers[row]) for row in rows)
         return cls(table, tuple(bad), in_block, block, in_prepare)
 

@@ -130,7 +130,7 @@ def index_key(
         "lengths": lengths,
         "cut together": list(recipe.batch.columns or ()),
         "fill": repr(recipe.fill),
-        "valid": recipe.valid,
+        "valid": recipe.valid if isinstance(recipe.valid, bool) else sorted(recipe.valid),
         "bad_rows": "left out" if recipe.keeps_going else "raise",
         "window": recipe.window_bytes if sliced and not as_read else None,
         "data": dict(data),

@@ -60,7 +60,7 @@ from seqflow.loader.workers import Task, Workers
 from seqflow.net import Net
 from seqflow.providers import Provider
 from seqflow.providers.opening import option_names
-from seqflow.record import Record, from_arrow
+from seqflow.record import Fill, Record, Valid, check_fill, check_valid, from_arrow
 from seqflow.tensor import TensorSpec
 
 
@@ -91,8 +91,8 @@ class Loader:
     `memory` bounds the bytes of windows read ahead and in use, by default four windows; `threads` read and make
     batches, by default one for each core but one, from 1 to 4, since the thread that iterates helps while it waits;
     0 does everything there. With `reuse` a batch is valid until the next one is
-    asked for, which may have its memory. `fill` and `valid` say what null values become,
-    `bad_rows` what happens to rows that cannot be used.
+    asked for, which may have its memory. `fill` and `valid` say what nulls become, as in
+    `from_arrow`; without them a null of any type makes its row a bad one. `bad_rows` says what happens to these.
 
     Each `iter(loader)` gives the batches of one epoch, and `epoch` advances when it is exhausted. `state_dict()`
     is the place behind the last batch that was handed out, and `load_state_dict` goes on there, with any number
@@ -122,8 +122,8 @@ class Loader:
         threads: int | None = None,
         reuse: bool = False,
         bad_rows: str | BadRows = "raise",
-        fill: Any = None,
-        valid: bool = False,
+        fill: Fill = None,
+        valid: Valid = False,
         version: str | int | None = None,
         **options: Any,
     ) -> None:
@@ -147,6 +147,8 @@ class Loader:
         self.threads = thread_count(threads)
         self.reuse = reuse
         self.bad_rows = bad_rows_of(bad_rows)
+        check_fill(fill, self.source.schema)
+        check_valid(valid, self.source.schema)
         self.fill, self.valid = fill, valid
         self.version = version_of(version)
         self.pad: Mapping[str, Pad] = {} if pad is None else pads_of(pad, self._pad_record(pad))
@@ -612,7 +614,7 @@ class Loader:
             "streams": self.streams,
             "batches": None if self.steps_per_epoch is None else self.steps_per_epoch * self.world_size,
             "fill": repr(self.fill),
-            "valid": self.valid,
+            "valid": self.valid if isinstance(self.valid, bool) else sorted(self.valid),
             "bad_rows": self.bad_rows.policy,
         }
 

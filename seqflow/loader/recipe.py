@@ -26,7 +26,7 @@ from seqflow.loader.window_rows import WindowRows
 from seqflow.loader.windows import Part, Window, cut_windows, parts_of
 from seqflow.net import Net
 from seqflow.providers import Provider
-from seqflow.record import BadRow, Record, convert, slice_rows, to_arrow
+from seqflow.record import BadRow, Record, Valid, convert, slice_rows, take_rows, to_arrow
 from seqflow.record.gathering import RowSource
 from seqflow.record.rows import read_only_record
 
@@ -78,7 +78,7 @@ class Recipe:
     window_bytes: int
     shuffle: Shuffle | None
     fill: Any
-    valid: bool
+    valid: Valid
     keeps_going: bool
     """Bad rows are left out; else they are errors."""
     pad: Mapping[str, Pad]
@@ -236,12 +236,14 @@ class Recipe:
         numbers: RowNumbers = range(part.start, part.start + table.num_rows)
         if not bad and not unreadable:
             return record, numbers, []
-        rejected = Rejected.of(table, [*unreadable, *bad], numbers, part.block, in_prepare=0)
+        known = {one.row for one in unreadable}  # which are null in all columns
+        bad = [*unreadable, *(one for one in bad if one.row not in known)]
+        rejected = Rejected.of(table, bad, numbers, part.block, in_prepare=0)
         if not self.keeps_going:
             raise rejected.error()
-        kept = keep_rows(table.num_rows, [*unreadable, *bad])
-        record, _ = convert(table.filter(kept), fill=self.fill, valid=self.valid)
-        return record, np.flatnonzero(kept) + part.start, [rejected]
+        kept = keep_rows(table.num_rows, bad)
+        good = np.flatnonzero(kept)
+        return take_rows(record, good), good + part.start, [rejected]
 
     def _prepare(
         self, record: Record, numbers: RowNumbers, part: Part, epoch: int, rejected: list[Rejected]

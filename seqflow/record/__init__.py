@@ -1,14 +1,28 @@
 """Records: one batch of named tensors, to and from Arrow without copying."""
 
-from seqflow.record.from_arrow import BadRow, as_table, convert, find_bad_rows, from_arrow
+from seqflow.record.from_arrow import (
+    BadRow,
+    Fill,
+    Valid,
+    as_table,
+    check_fill,
+    check_valid,
+    convert,
+    find_bad_rows,
+    from_arrow,
+)
 from seqflow.record.record import Record
 from seqflow.record.rows import concat_records, nbytes, slice_rows, split_rows, take_rows
 from seqflow.record.to_arrow import to_arrow
 
 __all__ = [
     "BadRow",
+    "Fill",
     "Record",
+    "Valid",
     "as_table",
+    "check_fill",
+    "check_valid",
     "concat_records",
     "convert",
     "find_bad_rows",

@@ -22,6 +22,11 @@ def is_any(kind: pa.DataType, predicates: tuple[Predicate, ...]) -> bool:
     return not isinstance(kind, pa.BaseExtensionType) and any(holds(kind) for holds in predicates)
 
 
+def holds_text(kind: pa.DataType) -> bool:
+    """Whether the bytes of the type are UTF-8."""
+    return is_any(kind, (types.is_string, types.is_large_string, types.is_string_view))
+
+
 def leaf_dtype(kind: pa.DataType) -> np.dtype[Any] | None:
     """The dtype of a tensor of this Arrow type; None for a type that is not one number per row.
 

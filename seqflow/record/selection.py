@@ -31,8 +31,8 @@ class Selection:
     @property
     def positions(self) -> list[int]:
         """The positions of the chosen columns in the source, in the order chosen."""
-        names = list(self.renamed.names)
-        return [names.index(name) for name in self.schema.names]
+        places = {name: place for place, name in reversed(list(enumerate(self.renamed.names)))}
+        return [places[name] for name in self.schema.names]
 
     @property
     def leaves(self) -> list[int]:
@@ -153,14 +153,15 @@ def select_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
     if not isinstance(columns, Iterable):
         raise ProviderOptionError(f"columns must be a list of names, not {type(columns).__name__}")
     requested: dict[str, list[list[str]]] = {}
+    names = set(schema.names)
     for path in columns:
         if not isinstance(path, str):
             raise ProviderOptionError(f"columns must be a list of names, not of {type(path).__name__}")
-        if path in schema.names:
+        if path in names:
             requested.setdefault(path, []).append([])
             continue
         first, *rest = path.split(".")
-        if first not in schema.names:
+        if first not in names:
             raise UnknownColumnError(
                 f"there is no column {path!r}{nearest(path, schema.names)}; there are {', '.join(schema.names)}"
             )
@@ -189,7 +190,7 @@ def _chosen(field: pa.Field, paths: list[list[str]], name: str) -> pa.Field:
     if is_any(kind, LISTS):
         inner = [path[1:] if path[0] == "values" else path for path in paths if path != ["lengths"]]
         if inner != [] and len(inner) == len(paths):
-            return field.with_type(_list_like(kind, _chosen(kind.value_field, inner, name)))
+            return field.with_type(list_like(kind, _chosen(kind.value_field, inner, name)))
         return field
     if paths in ([["values"]], [["lengths"]]):  # the tensors of a string
         return field
@@ -212,7 +213,7 @@ def _with_children(kind: pa.DataType, change: Any, path: str) -> pa.DataType:
         return pa.map_(keys, items, kind.keys_sorted)
     if is_any(kind, LISTS):
         inner = _with_children(kind.value_type, change, path)
-        return _list_like(kind, kind.value_field.with_type(inner))
+        return list_like(kind, kind.value_field.with_type(inner))
     return kind
 
 
@@ -298,17 +299,20 @@ def _labelled(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _prune(array: pa.Array, requested: pa.DataType) -> pa.Array:
-    """The array with only the struct fields that the requested type has."""
+    """The array with only the struct fields that the requested type has, and nulls where that allows them."""
     kind = array.type
     if kind == requested:
         return array
     if types.is_struct(kind):
         children = [_prune(array.field(kind.get_field_index(child.name)), child.type) for child in requested]
         return with_fields(array, requested, children)
+    if types.is_map(kind):
+        return with_values(array, requested, _prune(array.values, requested.field(0).type))
     return with_values(array, requested, _prune(array.values, requested.value_type))
 
 
-def _list_like(kind: pa.DataType, child: pa.Field) -> pa.DataType:
+def list_like(kind: pa.DataType, child: pa.Field) -> pa.DataType:
+    """The type of lists of the same layout with another child."""
     if types.is_fixed_size_list(kind):
         return pa.list_(child, kind.list_size)
     if types.is_large_list(kind):

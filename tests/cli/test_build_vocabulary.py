@@ -50,6 +50,7 @@ JOB = """
 [source]
 paths = "tags.parquet"
 columns = ["tags"]
+fill = {tags = [], "tags.values" = ""}
 [prepare]
 net = '''
 size = tags.lengths + 10
@@ -95,7 +96,7 @@ def test_a_job_is_run_up_to_its_prepare(tags: Path) -> None:
 def test_what_cannot_be_built_is_an_error(
     tags: Path, source: str, column: str, output: str, kind: type[Exception], message: str
 ) -> None:
-    (tags / "job.toml").write_text('[source]\npaths = "tags.parquet"\ncolumns = ["tags"]')
+    (tags / "job.toml").write_text('[source]\npaths = "tags.parquet"\ncolumns = ["tags"]\nvalid = true')
     pq.write_table(pa.table({"x": [0.5]}), tags / "float.parquet")
     with pa.ipc.new_file(tags / "data.arrow", pa.schema([("x", pa.int64())])):
         pass

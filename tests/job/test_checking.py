@@ -184,7 +184,7 @@ path = "out"
 def folder(tmp_path):
     """A folder with job.toml, and good.parquet with columns that agree."""
     (tmp_path / "job.toml").write_text(JOB)
-    write(tmp_path / "good.parquet", [[1, 2], [], None, [3]], [[5, 6], None, [], [7]])
+    write(tmp_path / "good.parquet", [[1, 2], [], [], [3]], [[5, 6], [], [], [7]])
     return tmp_path
 
 

@@ -43,7 +43,9 @@ def test_a_job_fills_what_is_missing_in_criteo_files_by_column(tmp_path: Path) -
     }
     row = {"label": 1, "integers": [7, *[0] * 12], "categories": [*[-1] * 25, 0xFF]}
     assert rows(Job.from_dict(tables, tmp_path), tmp_path) == [row]
-    tables["source"] = {"paths": "day_0", "kind": "criteo", "categories": "texts", "columns": ["categories"]}
+    tables["source"] = {
+        "paths": "day_0", "kind": "criteo", "categories": "texts", "columns": ["categories"], "fill": ""
+    }  # fmt: skip
     (found,) = rows(Job.from_dict(tables, tmp_path), tmp_path)
     assert found == {"categories": [*[b""] * 25, b"ff"]}
 
@@ -53,7 +55,7 @@ def test_a_job_fills_what_is_missing_in_criteo_files_by_column(tmp_path: Path) -
     [
         ("categories", "hex", "categories is 'hex', expected 'ids' or 'texts'"),
         ("one_based", 1, "one_based is 1, expected true or false"),
-        ("fill", {"x": [1]}, "fill is {'x': \\[1\\]}, expected .* or a table of "),
+        ("valid", "x", "valid is 'x', expected true or false or a list of text"),
     ],
 )
 def test_a_wrong_setting_is_an_error(key: str, value: object, message: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import seqflow as sf
 
-ROWS = [[1, 2], [3, None], [], None, [4, 99], [5]]
+ROWS = [[1, 2], [3, None], [], [], [4, 99], [5]]
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_a_column_called_bad_keeps_its_name_in_the_quarantine(tmp_path):
 
 
 def test_fill_and_valid_make_null_values_good(file):
-    (batch,) = sf.Loader(file, fill=0)
+    (batch,) = sf.Loader(file, fill={"x": [], "x.values": 0})
     assert batch["x.values"].tolist() == [1, 2, 3, 0, 4, 99, 5]
     (batch,) = sf.Loader(file, valid=True)
     assert batch["x.values.valid"].tolist() == [True, True, True, False, True, True, True]

@@ -56,7 +56,8 @@ map_rows = st.none() | st.dictionaries(
 
 @given(rows=st.lists(map_rows, max_size=4), names=st.lists(st.sampled_from(["é", "b", "none"]), unique=True))
 def test_features_are_what_each_rows_map_has(rows, names):
-    found = sf.features(table([None if row is None else list(row.items()) for row in rows]), "f", names)
+    maps = table([None if row is None else list(row.items()) for row in rows])
+    found = sf.features(sf.from_arrow(maps, fill={"f": {}}), "f", names)
     for name in names:
         assert lists(found, name) == [(row or {}).get(name, []) for row in rows]
     assert found.num_rows == len(rows)
@@ -64,7 +65,7 @@ def test_features_are_what_each_rows_map_has(rows, names):
 
 def test_numbers_are_0_where_a_row_does_not_have_the_key():
     found = sf.features(
-        table([[("a", 1.5)], None, [("b", 7), ("a", 0)]], pa.map_(pa.string(), pa.float64())), "f", ["a"]
+        table([[("a", 1.5)], [], [("b", 7), ("a", 0)]], pa.map_(pa.string(), pa.float64())), "f", ["a"]
     )
     assert (found["a"].tolist(), found["a.valid"].tolist()) == ([1.5, 0, 0], [True, False, True])
 

@@ -13,7 +13,7 @@ def check_sums(provider):
     """The bounds of every block; what is read stays within them."""
     found = list(block_bounds(provider))
     for bounds, block in zip(found, provider.blocks(), strict=True):
-        record = from_arrow(provider.read(block))
+        record = from_arrow(provider.read(block), valid=True)
         assert record.num_rows == bounds.rows
         for name, most in bounds.sums.items():
             assert name not in record or int(record[name].sum()) <= most

@@ -54,7 +54,7 @@ def test_a_loader_gives_matrices_with_missing_values_filled_or_marked(path):
     assert batch["categories"].tolist() == [[0x68FD1E64, -1, 0xFFFFFFFF, 0, *[10] * 22]]
     np.testing.assert_allclose(batch["x"][0, :4], np.log1p([1, 0, 0, 7e10]), rtol=1e-6)
     (batch,) = sf.Loader(path, kind="criteo", columns=["integers"], valid=True)
-    assert batch["integers.valid"].tolist() == [[True, True, False, *[True] * 10]]
+    assert batch["integers.values.valid"].tolist() == [[True, True, False, *[True] * 10]]
     with pytest.raises(ProviderError, match="null value in integers"):
         list(sf.Loader(path, kind="criteo"))
 

@@ -204,6 +204,6 @@ def test_views_that_nulls_hide_are_not_followed(kind: pa.DataType) -> None:
         kind, 2, [pa.py_buffer(b"\x02"), pa.py_buffer(VIEW[4:].tobytes() + good), pa.py_buffer(b"")]
     )
     for offset in (0, 1):
-        record = sf.from_arrow(pa.record_batch([array.slice(offset)], ["x"]))
+        record = sf.from_arrow(pa.record_batch([array.slice(offset)], ["x"]), fill="")
         assert record["x.lengths"].tolist() == [0, 3][offset:]
         assert bytes(record["x.values"]) == b"abc"

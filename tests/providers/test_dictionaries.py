@@ -46,7 +46,8 @@ def test_every_block_has_the_codes_of_one_dictionary(tmp_path, opened):
     provider = opened(tmp_path)
     tables = [provider.read(block) for block in provider.blocks()]
     assert [table.column("c").to_pylist() for table in tables] == WORDS
-    records = [from_arrow(table, fill=-1) for table in tables]
+    fill = {"c": -1, "l": -1, "m": -1, "s": {"d": -1, "t": ""}}
+    records = [from_arrow(table, fill=fill) for table in tables]
     for name in ("c", "l.values", "s.d", "m.values"):
         words = records[-1].dictionaries[name]
         codes = [record[name].tolist() for record in records]
@@ -66,7 +67,9 @@ def test_threads_get_the_same_codes(tmp_path):
     provider = files(tmp_path)
     blocks = list(provider.blocks()) * 5
     with ThreadPoolExecutor(4) as pool:
-        codes = list(pool.map(lambda block: from_arrow(provider.read(block), fill=-1)["c"].tolist(), blocks))
+        codes = list(
+            pool.map(lambda block: from_arrow(provider.read(block, ["c"]), fill=-1)["c"].tolist(), blocks)
+        )
     assert codes == [[0, 1], [2, 1], [1, -1]] * 5
 
 

@@ -1,10 +1,13 @@
-"""Nulls: never surfacing, empty for lists, an error, a fill or a mask for values."""
+"""Nulls of every type at every level: an error, a fill or a mask, and never something else."""
+
+from datetime import date, datetime, time, timedelta
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyarrow.compute import run_end_encode
 
-from seqflow.errors import ProviderError
+from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError
 from seqflow.record import BadRow, find_bad_rows, from_arrow, to_arrow
 
 
@@ -20,52 +23,191 @@ def hiding(kind=None):
     return type(array).from_arrays(array.offsets, array.values, mask=mask)
 
 
-def test_a_null_list_is_empty():
-    assert tensors(pa.array([[1], None, [2]])) == {"c.lengths": [1, 0, 1], "c.values": [1, 2]}
+NULLS = [
+    pa.array([1, None]),
+    pa.array(["a", None]),
+    pa.array([b"a", None], pa.binary_view()),
+    pa.array([[1], None]),
+    pa.array([[1], None], pa.list_view(pa.int8())),
+    pa.array([[1], None], pa.large_list(pa.int8())),
+    pa.array([[[1]], [None]]),
+    pa.array([["a"], ["b", None]]),
+    pa.array([{"x": 1}, None]),
+    pa.array([{"x": "a"}, {"x": None}]),
+    pa.array([{}, None], pa.struct([])),
+    pa.array([[{"x": [1]}], [None]]),
+    pa.array([[(1, 2)], None], pa.map_(pa.int8(), pa.int8())),
+    pa.array([[(1, "a")], [(2, None)]], pa.map_(pa.int8(), pa.string())),
+    pa.array([[1, 2], None], pa.list_(pa.int8(), 2)),
+    pa.array([[1, 2], [None, 3]], pa.list_(pa.int8(), 2)),
+    pa.array([[[1], [2]], None], pa.list_(pa.list_(pa.int8()), 2)),
+    pa.array([b"ab", None], pa.binary(2)),
+    pa.array([True, None]),
+    pa.array([0, None], pa.timestamp("s")),
+    pa.array(["a", None]).dictionary_encode(),
+    pa.array([["a", None]]).cast(pa.list_(pa.dictionary(pa.int8(), pa.string()))),
+    run_end_encode(pa.array(["a", None])),
+    pa.ListArray.from_arrays([0, 2], run_end_encode(pa.array([1, None]))),
+]
 
 
-def test_a_null_string_is_empty():
-    assert tensors(pa.array(["a", None])) == {"c.lengths": [1, 0], "c.values": [97]}
+@pytest.mark.parametrize("array", NULLS, ids=lambda array: str(array.type))
+def test_a_null_of_any_type_at_any_level_is_an_error_or_has_a_mask(array):
+    batch = pa.record_batch({"c": array})
+    with pytest.raises(ProviderError, match="null value in c"):
+        from_arrow(batch)
+    assert [bad.row for bad in find_bad_rows(batch)] == [len(array) - 1]
+    assert find_bad_rows(batch, valid=True) == find_bad_rows(batch, valid=["c"]) == []
+    back = to_arrow(from_arrow(batch, valid=True))
+    back.validate(full=True)
+    assert back.to_pylist() == batch.to_pylist()
+
+
+@pytest.mark.parametrize("array", [one for one in NULLS if one.null_count], ids=lambda array: str(array.type))
+def test_a_null_in_a_column_that_is_declared_not_null_is_an_error_with_masks_too(array):
+    schema = pa.schema([pa.field("c", array.type, nullable=False)])
+    with pytest.raises(ProviderError, match="null value in c, which is declared not null"):
+        from_arrow(pa.record_batch([array], schema=schema), valid=True)
 
 
 @pytest.mark.parametrize("kind", [None, pa.large_list(pa.int64())])
 def test_values_under_a_null_list_never_surface(kind):
-    assert tensors(hiding(kind)) == {"c.lengths": [2, 0, 1], "c.values": [1, 2, 5]}
-    assert tensors(hiding(kind).slice(1)) == {"c.lengths": [0, 1], "c.values": [5]}
+    expected = {"c.lengths": [2, 0, 1], "c.values": [1, 2, 5]}
+    assert tensors(hiding(kind), fill=[]) == expected
+    assert tensors(hiding(kind).slice(1), fill=[]) == {"c.lengths": [0, 1], "c.values": [5]}
+    masked = tensors(hiding(kind), valid=["c"])
+    assert {name: masked[name] for name in expected} == expected
 
 
 def test_values_under_a_null_list_view_never_surface():
     array = pa.ListViewArray.from_arrays(
         [0, 2, 4], [2, 2, 1], pa.array([1, 2, 3, 4, 5]), mask=pa.array([False, True, False])
     )
-    assert tensors(array) == {"c.lengths": [2, 0, 1], "c.values": [1, 2, 5]}
+    assert tensors(array, fill=[]) == {"c.lengths": [2, 0, 1], "c.values": [1, 2, 5]}
 
 
 def test_strings_under_a_null_struct_never_surface():
     array = pa.StructArray.from_arrays([pa.array(["ab", "secret"])], ["t"], mask=pa.array([False, True]))
-    assert tensors(array) == {"c.t.lengths": [2, 0], "c.t.values": [97, 98]}
+    assert tensors(array, fill="") == {"c.t.lengths": [2, 0], "c.t.values": [97, 98]}
 
 
 def test_deep_values_under_a_null_list_never_surface():
     inner = pa.array([[[1]], [[2], [3]], [[4]]])
     array = pa.ListArray.from_arrays(inner.offsets, inner.values, mask=pa.array([False, True, False]))
-    assert tensors(array)["c.values.values"] == [1, 4]
+    assert tensors(array, fill={"c": []})["c.values.values"] == [1, 4]
 
 
-def test_null_lists_without_content_cost_no_copy():
+def test_values_under_a_null_fixed_size_list_never_surface():
+    values = pa.array([1, 2, 3, 4], pa.int8())
+    array = pa.FixedSizeListArray.from_arrays(values, 2, mask=pa.array([False, True]))
+    assert tensors(array, valid=True)["c"] == [[1, 2], [0, 0]]
+    assert tensors(array, fill=9)["c"] == [[1, 2], [9, 9]]
+
+
+def test_empty_lists_for_nulls_cost_no_copy():
     array = pa.array([[1], None, [2]])
-    values = from_arrow(array).values
+    values = from_arrow(array, fill=[]).values
     assert values.__array_interface__["data"][0] == array.values.buffers()[1].address
 
 
-def test_a_null_map_is_empty():
-    array = pa.array([[(1, 2)], None], pa.map_(pa.int8(), pa.int8()))
-    assert tensors(array) == {"c.lengths": [1, 0], "c.keys": [1], "c.values": [2]}
+FILLS = [
+    (pa.array([1, None], pa.int8()), 7, [1, 7]),
+    (pa.array([1, None], pa.float32()), 0.1, [1, np.float32(0.1)]),
+    (pa.array([True, None]), False, [True, False]),
+    (pa.array(["a", None]), "é", ["a", "é"]),
+    (pa.array(["a", None], pa.string_view()), "more than twelve bytes", ["a", "more than twelve bytes"]),
+    (pa.array([b"a", None], pa.large_binary()), b"\xff", [b"a", b"\xff"]),
+    (pa.array([None, [1]]), [2, 3], [[2, 3], [1]]),
+    (pa.array([None, [1], None], pa.large_list_view(pa.int8())), (2,), [[2], [1], [2]]),
+    (pa.array([None, [[1], []]]), [[2], [3, 4]], [[[2], [3, 4]], [[1], []]]),
+    (pa.array([["a", None]]), {"values": "b"}, [["a", "b"]]),
+    (pa.array([[None, ["a"]]]), {"values": ["b", "c"]}, [[["b", "c"], ["a"]]]),
+    (pa.array([[(1, 2)], None], pa.map_(pa.int8(), pa.int8())), {}, [[(1, 2)], []]),
+    (pa.array([[(1, 2)], None], pa.map_(pa.int8(), pa.int8())), {3: 4}, [[(1, 2)], [(3, 4)]]),
+    (pa.array([{"x": 1, "y": "a"}, None]), {"x": 2, "y": "b"}, [{"x": 1, "y": "a"}, {"x": 2, "y": "b"}]),
+    (pa.array([[1, 2], None], pa.list_(pa.int8(), 2)), [3, 4], [[1, 2], [3, 4]]),
+    (pa.array([[1, 2], [3, None]], pa.list_(pa.int8(), 2)), {"values": 5}, [[1, 2], [3, 5]]),
+    (pa.array([[[1], []], None], pa.list_(pa.list_(pa.int8()), 2)), [[2], [3]], [[[1], []], [[2], [3]]]),
+    (pa.array([b"ab", None], pa.binary(2)), b"cd", [b"ab", b"cd"]),
+    (pa.array([0, None], pa.timestamp("s")), np.datetime64("1970-01-02"), [datetime(1970, 1, 1), datetime(1970, 1, 2)]),
+    (pa.array([0, None], pa.timestamp("s")), datetime(1970, 1, 2), [datetime(1970, 1, 1), datetime(1970, 1, 2)]),
+    (pa.array([0, None], pa.date32()), date(1970, 1, 2), [date(1970, 1, 1), date(1970, 1, 2)]),
+    (pa.array([0, None], pa.time32("s")), time(1), [time(0), time(1)]),
+    (pa.array([0, None], pa.duration("ms")), timedelta(1), [timedelta(0), timedelta(1)]),
+    (pa.array(["a", None]).dictionary_encode(), "a", ["a", "a"]),
+    (pa.array(["a", None]).dictionary_encode(), "b", ["a", "b"]),
+    (run_end_encode(pa.array(["a", None])), "b", ["a", "b"]),
+    (pa.ListArray.from_arrays([0, 2], run_end_encode(pa.array([1, None]))), {"values": 2}, [[1, 2]]),
+]  # fmt: skip
 
 
-def test_a_null_row_of_fixed_size_lists_of_lists_is_empty():
-    array = pa.array([[[1], [2]], None], pa.list_(pa.list_(pa.int8()), 2))
-    assert tensors(array) == {"c.lengths": [2, 0], "c.values.lengths": [1, 1], "c.values.values": [1, 2]}
+@pytest.mark.parametrize(
+    ("array", "fill", "expected"), FILLS, ids=lambda value: str(getattr(value, "type", ""))
+)
+def test_a_fill_takes_the_place_of_nulls_of_any_type(array, fill, expected):
+    batch = pa.record_batch({"c": array})
+    back = to_arrow(from_arrow(batch, fill={"c": fill}))
+    back.validate(full=True)
+    assert back.column(0).to_pylist() == expected
+    masked = to_arrow(from_arrow(batch, fill={"c": fill}, valid=True))
+    assert masked.to_pylist() == batch.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("array", "fill"),
+    [
+        (pa.array(["a", None]), 0),
+        (pa.array([[1], None]), "x"),
+        (pa.array([[1], None]), [1.5]),
+        (pa.array([[1], None]), [None]),
+        (pa.array([[1], None], pa.list_(pa.int8())), [300]),
+        (pa.array([[(1, 2)], None], pa.map_(pa.int8(), pa.int8())), [1]),
+        (pa.array([[1, 2], None], pa.list_(pa.int8(), 2)), [1]),
+        (pa.array([b"ab", None], pa.binary(2)), b"abc"),
+        (pa.array([1, None]), []),
+        (pa.array([1.5, None], pa.float32()), 1e300),
+        (pa.array([1.5, None]), 2**53 + 1),
+        (pa.array([0, None], pa.timestamp("s")), 0),
+        (pa.array([0, None], pa.timestamp("s")), np.datetime64("2020-01-01T00:00:00.5")),
+        (pa.array(["a", None]), b"\xff"),
+        (pa.array(["a", None]).dictionary_encode(), 0),
+        (pa.array([0, None], pa.duration("s")), np.datetime64("2020-01-01")),
+    ],
+    ids=lambda value: str(getattr(value, "type", "")),
+)
+def test_a_fill_that_a_type_can_not_hold_is_an_error_for_its_nulls(array, fill):
+    batch = pa.record_batch({"c": array})
+    with pytest.raises(ProviderError, match="is not a value of c"):
+        from_arrow(batch, fill=fill)
+    with pytest.raises(ProviderOptionError, match="is not a value of c"):
+        from_arrow(batch.slice(0, 0), fill={"c": fill})
+
+
+def test_one_fill_serves_the_columns_whose_type_takes_it():
+    table = pa.table({"x": [1, None], "s": ["a", None], "l": [[1], None]})
+    assert find_bad_rows(table, fill=0) == [
+        BadRow(1, "s", "null value in s, and fill=0 is not a value of s, which has type string"),
+        BadRow(1, "l", "null value in l, and fill=0 is not a value of l, which has type list<item: int64>"),
+    ]
+    filled = from_arrow(table, fill={"x": 0, "s": "?", "l": []})
+    assert to_arrow(filled).to_pylist()[1] == {"x": 0, "s": "?", "l": []}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"fill": {"tokns": 0}}, {"fill": {"docs": {"titel": ""}}}, {"fill": {"docs.titel": ""}}, {"valid": ["tokns"]},
+     {"columns": ["tokns"]}, {"rename": {"tokns": "x"}}],
+)  # fmt: skip
+def test_names_that_are_not_there_are_errors_with_the_nearest_name(options):
+    table = pa.table({"tokens": [[1]], "docs": [{"title": "a"}]})
+    with pytest.raises(UnknownColumnError, match=r"did you mean '(tokens|docs\.title)'"):
+        from_arrow(table, **options)
+
+
+@pytest.mark.parametrize("valid", ["x", 1, None])
+def test_valid_is_true_false_or_a_list_of_columns(valid):
+    with pytest.raises(ProviderOptionError, match="expected True, False or a list of columns"):
+        from_arrow(pa.table({"x": [1]}), valid=valid)
 
 
 VALUES = [
@@ -93,7 +235,8 @@ def test_a_null_value_is_an_error_naming_column_and_row(array, row, name):
 @pytest.mark.parametrize(("array", "row", "name"), VALUES, ids=IDS)
 def test_a_fill_replaces_null_values(array, row, name):
     before = from_arrow(pa.record_batch({"c": array.slice(0, row)}))[name]
-    filled = from_arrow(pa.record_batch({"c": array}), fill=0)[name]
+    fill = "a" if pa.types.is_dictionary(array.type) else 0
+    filled = from_arrow(pa.record_batch({"c": array}), fill=fill)[name]
     assert filled.dtype == before.dtype
     assert np.array_equal(filled[: len(before)], before)
     assert not filled.flags.writeable
@@ -103,9 +246,11 @@ def test_a_fill_replaces_null_values(array, row, name):
 def test_a_mask_says_which_values_are_null(array, row, name):
     record = from_arrow(pa.record_batch({"c": array}), valid=True)
     mask = record[f"{name}.valid"]
-    assert mask.shape == record[name].shape
-    assert not mask.all()
+    assert len(mask) == len(record[name])
+    values = record.tensors.get(f"{name}.values.valid", mask)
+    assert not (mask.all() and values.all())
     assert not record[name][~mask].any()
+    assert not record[name][~values].any()
     assert record.parents[f"{name}.valid"] == record.parents[name]
 
 
@@ -188,7 +333,8 @@ def test_masks_bring_nulls_back_to_arrow(array):
 def test_bad_rows_are_the_outermost_rows(array, row, name):
     rows = [bad.row for bad in find_bad_rows(pa.record_batch({"c": array}))]
     assert rows[0] == row
-    assert find_bad_rows(pa.record_batch({"c": array}), fill=0) == []
+    fill = "a" if pa.types.is_dictionary(array.type) else 0
+    assert find_bad_rows(pa.record_batch({"c": array}), fill=fill) == []
     assert find_bad_rows(pa.record_batch({"c": array}), valid=True) == []
 
 

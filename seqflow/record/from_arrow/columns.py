@@ -8,12 +8,16 @@ import pyarrow as pa
 from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.lod import LoD
 from seqflow.record.buffers import frozen
+from seqflow.record.from_arrow.fills import Fill, Valid, check_fill, check_valid, is_masked
 from seqflow.record.from_arrow.importing import as_table, imported_array
-from seqflow.record.from_arrow.reader import Fill, TensorReader
+from seqflow.record.from_arrow.reader import TensorReader
+from seqflow.record.from_arrow.run_ends import decoded
 from seqflow.record.record import Record, Tensor, list_parents
 from seqflow.record.rows import concat_tensors
 from seqflow.record.selection import Rename, check_depth, check_names, selection
 from seqflow.sequence import Sequence
+
+_ADVICE = "pass fill= to replace nulls, or valid=True for masks"
 
 
 class BadRow(NamedTuple):
@@ -29,7 +33,7 @@ def from_arrow(
     *,
     columns: abc.Sequence[str] | None = None,
     fill: Fill = None,
-    valid: bool = False,
+    valid: Valid = False,
     rename: Rename | None = None,
 ) -> Any:
     """Convert Arrow columns to tensors that share their memory.
@@ -45,10 +49,17 @@ def from_arrow(
     with `valid=True` give a Record, whose names lack the column's own (`lengths`, `values.field`).
 
     Tensors are read-only and keep the Arrow memory alive. Only these are copied: bools (bits in Arrow), 32-bit
-    dates and times, string views, columns of several chunks, and values that nulls hide or fill.
+    dates and times, string views, run ends, columns of several chunks, and values that nulls hide or fill.
 
-    A null list is empty. A null value is a ProviderError, unless `fill` gives a value for all columns, or by
-    column or tensor, or `valid=True` asks for masks: `c.valid`, `c.values.valid`, true where not null.
+    A null, of any type at any level, is a ProviderError, unless `fill` or `valid` says what it is. `fill` is a value
+    that takes the place of nulls wherever the type can hold it, or a mapping by column, field or level
+    (`{"c": [], "c.values": 0, "docs.title": ""}`): numbers and times for such, str or bytes for texts, lists for
+    lists, dicts for maps, a value of the dictionary for codes (or -1), and a number or a row for fixed-size lists.
+    `valid` is True, or a list of columns, and asks for masks, true where not null: `c.valid` for the rows of `c`
+    (numbers, lists, texts or structs), `c.values.valid` for values in lists. What is null there is 0, or empty.
+
+    Raises UnknownColumnError for names in `columns`, `rename`, `fill` and `valid` that are not there, and
+    ProviderOptionError for a fill that nothing under its name can hold.
 
     >>> from_arrow(pa.array([[1, 2], [], [3]])).unpack()
     (array([1, 2, 3]), array([2, 0, 1]))
@@ -61,26 +72,26 @@ def from_arrow(
     table = as_table(imported)
     if columns is not None or rename is not None:
         table = selection(table.schema, columns, rename).apply(table)
+    check_fill(fill, table.schema)
+    check_valid(valid, table.schema)
     record, bad_rows = convert(table, fill=fill, valid=valid)
     if bad_rows:
         row, name, reason = bad_rows[0]
-        raise ProviderError(
-            f"column {name!r}, row {row}: {reason}\npass fill= to replace nulls, or valid=True for masks"
-        )
+        raise ProviderError(f"column {name!r}, row {row}: {reason}\n{_ADVICE}")
     return record
 
 
-def find_bad_rows(obj: Any, *, fill: Fill = None, valid: bool = False) -> list[BadRow]:
+def find_bad_rows(obj: Any, *, fill: Fill = None, valid: Valid = False) -> list[BadRow]:
     """The rows that from_arrow would refuse, in order, with the first reason for each row and column."""
     return convert(as_table(obj), fill=fill, valid=valid)[1]
 
 
 def convert(
-    table: pa.RecordBatch | pa.Table, *, fill: Fill = None, valid: bool = False
+    table: pa.RecordBatch | pa.Table, *, fill: Fill = None, valid: Valid = False
 ) -> tuple[Record, list[BadRow]]:
     """The record of from_arrow, and the rows that it would refuse; null values of these are 0."""
     check_names(table.schema)
-    whole = TensorReader(fill, valid)
+    whole = TensorReader(fill, bool(valid))
     bad_rows: list[BadRow] = []
     for position, field in enumerate(table.schema):
         tensors, bad = _read_column(field.name, field, _chunks(table.column(position)), fill, valid)
@@ -91,13 +102,15 @@ def convert(
 
 
 def _tensors_of_array(
-    array: pa.Array | pa.ChunkedArray, fill: Fill, valid: bool
+    array: pa.Array | pa.ChunkedArray, fill: Fill, valid: Valid
 ) -> Sequence | Tensor | Record:
     """One array: a Sequence of lists, an array of numbers, or a Record of anything else."""
     check_depth("the array", array.type)
+    check_fill(fill, pa.schema([pa.field("", array.type)]))
+    check_valid(valid, pa.schema([]))
     reader, bad_rows = _read_column("", pa.field("", array.type), _chunks(array), fill, valid)
     if bad_rows:
-        raise ProviderError(f"row {bad_rows[0].row}: {bad_rows[0].reason}\npass fill= or valid=True")
+        raise ProviderError(f"row {bad_rows[0].row}: {bad_rows[0].reason}\n{_ADVICE}")
     *levels, last = reader.tensors
     if not levels:
         return reader.tensors[last]
@@ -108,18 +121,18 @@ def _tensors_of_array(
 
 
 def _read_column(
-    name: str, field: pa.Field, chunks: abc.Sequence[pa.Array], fill: Fill, valid: bool
+    name: str, field: pa.Field, chunks: abc.Sequence[pa.Array], fill: Fill, valid: Valid
 ) -> tuple[TensorReader, list[BadRow]]:
     """The tensors of one column. Chunks are joined as tensors, because a joined Arrow array could be too long."""
     parts = []
     bad: dict[int, BadRow] = {}
     start = 0
     for chunk in chunks:
-        part = TensorReader(fill, valid)
-        part.read(name, chunk, parent=None, nullable=field.nullable)
-        for tensor, rows in part.bad_rows():
+        part = TensorReader(fill, is_masked(valid, name))
+        part.read(name, decoded(chunk), parent=None, nullable=field.nullable)
+        for reason, rows in part.bad_rows():
             for row in (rows + start).tolist():
-                bad.setdefault(row, BadRow(row, name, f"null value in {tensor or 'the array'}"))
+                bad.setdefault(row, BadRow(row, name, reason))
         parts.append(part)
         start += len(chunk)
     whole = parts[0]

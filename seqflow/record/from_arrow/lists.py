@@ -1,13 +1,16 @@
 """Arrow's list layouts as lengths and the rows of all lists, whatever their offsets, views and nulls."""
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from seqflow import kernels
 from seqflow.errors import ProviderError
 from seqflow.record.arrow_types import LIST_VIEWS, TEXT_VIEWS, is_any
-from seqflow.record.buffers import view
-from seqflow.record.damage import validated
+from seqflow.record.buffers import leaf_array, leaf_values, view
+from seqflow.record.damage import reading, validated
 from seqflow.record.record import Tensor
 
 
@@ -27,7 +30,7 @@ def list_parts(name: str, array: pa.Array, nulls: Tensor | None) -> tuple[Tensor
         dtype = np.dtype(np.int64 if types.is_large_list(array.type) else np.int32)
         offsets = view(array.buffers()[1], dtype, array.offset, len(array) + 1 if len(array) else 0)
         lengths = np.subtract(offsets[1:], offsets[:-1], dtype=np.int64)
-        start, total = (int(offsets[0]), int(offsets[-1] - offsets[0])) if len(offsets) else (0, 0)
+        start, total = (int(offsets[0]), int(offsets[-1]) - int(offsets[0])) if len(offsets) else (0, 0)
         _check_offsets(name, offsets, lengths, len(array.values))
     rows = array.values.slice(start, total)
     if nulls is not None and lengths[nulls].any():
@@ -73,22 +76,45 @@ def _check_offsets(name: str, offsets: Tensor, lengths: Tensor, num_rows: int) -
         raise ProviderError(
             f"{name}: the Arrow offsets decrease at row {row}: {offsets[row : row + 2].tolist()}"
         )
-    if offsets[-1] > num_rows:
-        raise ProviderError(
-            f"{name}: the Arrow offsets reach to {offsets[-1]}, but there are {num_rows} values"
-        )
+    most = offsets.max() if offsets.dtype == np.int64 else offsets[-1]  # differences of int64 may overflow
+    if most > num_rows:
+        raise ProviderError(f"{name}: the Arrow offsets reach to {most}, but there are {num_rows} values")
+
+
+def filled_lists(
+    name: str, lengths: Tensor, rows: pa.Array, nulls: Tensor, fill: pa.Array
+) -> tuple[Tensor, pa.Array]:
+    """The lists of these lengths over `rows`, which are empty where null, with those of `fill` there."""
+    if not len(fill):
+        return lengths, rows
+    starts = np.cumsum(lengths) - lengths
+    starts[nulls] = len(rows)
+    lengths = np.where(nulls, len(fill), lengths)
+    with reading(f"{name}: null values can't be filled"):
+        return lengths, _take_ranges(name, pa.concat_arrays([rows, fill]), starts, lengths)
 
 
 def _take_ranges(name: str, rows: pa.Array, starts: Tensor, lengths: Tensor) -> pa.Array:
     """Copy the ranges `rows[starts : starts + lengths]`, one after another; what Arrow copies is validated first."""
-    validated(rows, name)
     ends = np.cumsum(lengths)
-    indices = np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths)
+    if types.is_uint8(rows.type) and not rows.null_count:
+        data = np.empty(int(ends[-1]), np.uint8)
+        kernels.move_slices(leaf_values(rows), starts, lengths, data, ends - lengths)
+        return leaf_array(data, rows.type, None)
+    validated(rows, name)
+    return take_any(rows, np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths))
+
+
+def take_any(rows: pa.Array, indices: Tensor) -> pa.Array:
+    """The rows at int64 indices[K], of any type: Arrow can't take from text views and run ends."""
     try:
-        return rows.take(pa.array(indices))
-    except pa.ArrowNotImplementedError:  # types that Arrow can't take from, such as string views
-        some = np.flatnonzero(lengths)
-        pieces = [rows.slice(starts[i], lengths[i]) for i in some]
+        return rows.take(pa.array(indices, pa.int64()))
+    except pa.ArrowNotImplementedError:
+        breaks = np.flatnonzero(np.diff(indices) != 1) + 1
+        limits = [0, *breaks.tolist(), len(indices)]
+        pieces = [
+            rows.slice(int(indices[start]), stop - start) for start, stop in pairwise(limits) if stop > start
+        ]
         return pa.concat_arrays(pieces) if pieces else rows.slice(0, 0)
 
 

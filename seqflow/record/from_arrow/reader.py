@@ -1,8 +1,9 @@
 """TensorReader: the tensors of one Arrow array, found by walking down its nested types."""
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,24 +11,64 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError
-from seqflow.record.arrow_types import LISTS, TEXTS, fixed_shape, is_any, leaf_dtype, tensor_order
-from seqflow.record.buffers import frozen, leaf_values, nulls_of, view
-from seqflow.record.from_arrow.lists import bytes_as_lists, list_parts
+from seqflow.record.arrow_types import LISTS, TEXTS, fixed_shape, innermost, is_any, leaf_dtype, tensor_order
+from seqflow.record.buffers import frozen, leaf_array, leaf_values, nulls_of, view
+from seqflow.record.from_arrow.fills import (
+    Fill,
+    UnfitError,
+    bytes_of,
+    code_of,
+    fill_of,
+    fixed_of,
+    number_of,
+    rows_of,
+    unfit_message,
+)
+from seqflow.record.from_arrow.lists import bytes_as_lists, filled_lists, list_parts
 from seqflow.record.record import Tensor, join_names
 
-Fill = Mapping[str, Any] | Any | None
+Convert = Callable[[Any, pa.DataType], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A column, or a level below it: the rows that `parent` describes, and where they are null."""
+
+    name: str
+    kind: pa.DataType
+    parent: str | None
+    nullable: bool
+    nulls: Tensor | None
+
+    @property
+    def has_nulls(self) -> bool:
+        return self.nulls is not None and bool(self.nulls.any())
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Nulls that no value takes the place of, and no mask marks."""
+
+    level: Level
+    reason: str
+
+    @property
+    def positions(self) -> Tensor:
+        nulls = self.level.nulls
+        assert nulls is not None
+        return np.flatnonzero(nulls.reshape(len(nulls), -1).any(axis=1))
 
 
 @dataclass(slots=True)
 class TensorReader:
-    """Collects the tensors of a column, and the positions of nulls that have neither a fill nor a mask."""
+    """Collects the tensors of a column, and the nulls that have neither a fill nor a mask."""
 
     fill: Fill
     valid: bool
     tensors: dict[str, Tensor] = field(default_factory=dict)
     parents: dict[str, str | None] = field(default_factory=dict)
     dictionaries: dict[str, pa.Array] = field(default_factory=dict)
-    faults: dict[str, Tensor] = field(default_factory=dict)
+    faults: list[Fault] = field(default_factory=list)
 
     def update(self, other: "TensorReader") -> None:
         """Add what another reader collected."""
@@ -36,13 +77,13 @@ class TensorReader:
         self.dictionaries |= other.dictionaries
 
     def bad_rows(self) -> Iterator[tuple[str, Tensor]]:
-        """For each tensor with faults: its name, and the rows of the column that have them."""
-        for name, positions in self.faults.items():
-            rows, parent = positions, self.parents[name]
+        """For each fault its reason, and the rows of the column that have it."""
+        for fault in self.faults:
+            rows, parent = fault.positions, fault.level.parent
             while parent is not None:
                 rows = np.searchsorted(np.cumsum(self.tensors[parent]), rows, side="right")
                 parent = self.parents[parent]
-            yield name, np.unique(rows)
+            yield fault.reason, np.unique(rows)
 
     def read(
         self, name: str, array: pa.Array, parent: str | None, nullable: bool, nulls: Tensor | None = None
@@ -52,33 +93,29 @@ class TensorReader:
         `nulls` is true where an enclosing struct is null; the array counts as null there, too.
         """
         kind = array.type
-        nulls = _either(nulls_of(array), nulls)
+        level = Level(name, kind, parent, nullable, _either(nulls_of(array), nulls))
         if isinstance(kind, pa.BaseExtensionType):
-            self._read_extension(name, array, parent, nullable, nulls)
+            self._read_extension(level, array)
         elif types.is_struct(kind):
-            for position, child in enumerate(kind):
-                inner, values = join_names(name, child.name), array.field(position)
-                if len(values) != len(array):
-                    raise ProviderError(f"{inner} has {len(values)} rows, but its struct has {len(array)}")
-                self.read(inner, values, parent, nullable or child.nullable, nulls)
+            self._read_struct(level, array)
         elif leaf_dtype(kind) is not None:
-            self._add(name, leaf_values(array), parent, nullable, nulls)
+            self._read_numbers(level, leaf_values(array))
         elif types.is_dictionary(kind):
-            self._read_dictionary(name, array, parent, nullable, nulls)
-        elif fixed_shape(kind) is not None:
-            self._read_fixed(name, array, parent, nullable, nulls)
+            self._read_dictionary(level, array)
+        elif (shape := fixed_shape(kind)) is not None:
+            values, levels = _fixed_levels(level, array, shape)
+            self._read_fixed(values, [(one, axes) for axes, one in enumerate(levels)])
         elif types.is_map(kind):
-            entries = self._read_lengths(name, array, parent, nullable, nulls)
+            entries = self._read_lists(level, array, rows_of)
             lengths = join_names(name, "lengths")
             self.read(join_names(name, "keys"), entries.field(0), lengths, False)
             self.read(join_names(name, "values"), entries.field(1), lengths, kind.item_field.nullable)
         elif is_any(kind, LISTS):
-            rows = self._read_lengths(name, array, parent, nullable, nulls)
-            self.read(
-                join_names(name, "values"), rows, join_names(name, "lengths"), kind.value_field.nullable
-            )
+            rows = self._read_lists(level, array, rows_of)
+            lengths = join_names(name, "lengths")
+            self.read(join_names(name, "values"), rows, lengths, kind.value_field.nullable)
         elif is_any(kind, TEXTS):
-            data = self._read_lengths(name, bytes_as_lists(array), parent, nullable, nulls)
+            data = self._read_lists(level, bytes_as_lists(array), _text_rows)
             self.read(join_names(name, "values"), data, join_names(name, "lengths"), False)
         else:
             raise ProviderError(
@@ -86,117 +123,148 @@ class TensorReader:
                 f"{_advice(kind)}, or leave the column out with columns="
             )
 
-    def _read_extension(
-        self, name: str, array: pa.Array, parent: str | None, nullable: bool, nulls: Tensor | None
-    ) -> None:
-        if not isinstance(array.type, pa.FixedShapeTensorType):
-            self.read(name, array.storage, parent, nullable, nulls)
+    def _read_struct(self, level: Level, array: pa.StructArray) -> None:
+        self._add_mask(level, (len(array),))
+        marked = level.nullable and self.valid
+        if level.has_nulls and not marked and (self.valid or not level.kind.num_fields):
+            self._fill(level, _nothing)
+        for position, child in enumerate(level.kind):
+            inner, values = join_names(level.name, child.name), array.field(position)
+            if len(values) != len(array):
+                raise ProviderError(f"{inner} has {len(values)} rows, but its struct has {len(array)}")
+            self.read(inner, values, level.parent, level.nullable or child.nullable, level.nulls)
+
+    def _read_numbers(self, level: Level, values: Tensor) -> None:
+        if level.has_nulls:
+            value = self._fill(level, number_of)
+            values = values.copy()
+            values[level.nulls] = 0 if value is None else value
+        self._keep(level.name, frozen(values), level.parent)
+        self._add_mask(level, values.shape)
+
+    def _read_dictionary(self, level: Level, array: pa.DictionaryArray) -> None:
+        """Add the codes. A fill has the same code in all arrays of one dictionary, whether they have nulls or not."""
+        codes, dictionary = leaf_values(array.indices), array.dictionary
+        behind = nulls_of(dictionary)
+        if behind is not None:
+            level = replace(level, nulls=_either(level.nulls, behind.take(codes, mode="clip")))
+        fill = fill_of(self.fill, level.name)
+        if fill is not None and (level.nullable or level.has_nulls):
+            with suppress(UnfitError):
+                _, dictionary = code_of(fill, dictionary, level.kind)
+        if level.has_nulls:
+            code = self._fill(level, lambda value, kind: code_of(value, dictionary, kind)[0])
+            codes = codes.copy()
+            codes[level.nulls] = 0 if code is None else code
+        self.dictionaries[level.name] = dictionary
+        self._keep(level.name, frozen(codes), level.parent)
+        self._add_mask(level, codes.shape)
+
+    def _read_extension(self, level: Level, array: pa.ExtensionArray) -> None:
+        kind = level.kind
+        if not isinstance(kind, pa.FixedShapeTensorType):
+            self.read(level.name, array.storage, level.parent, level.nullable, level.nulls)
             return
-        order = tensor_order(array.type)
-        values, nulls = _fixed_values(array.storage, nulls, tuple(array.type.shape))
-        self._add(
-            name,
-            values.transpose(order),
-            parent,
-            nullable,
-            nulls if nulls is None else nulls.transpose(order),
+        order, stored = tensor_order(kind), (len(array), *kind.shape)
+        values, [of_rows, of_values] = _fixed_levels(level, array.storage, (math.prod(kind.shape),))
+        if of_values.nulls is not None:
+            of_values = replace(of_values, nulls=of_values.nulls.reshape(stored).transpose(order))
+        self._read_fixed(
+            values.reshape(stored).transpose(order), [(of_rows, 0), (of_values, len(kind.shape))]
         )
 
-    def _read_fixed(
-        self, name: str, array: pa.Array, parent: str | None, nullable: bool, nulls: Tensor | None
-    ) -> None:
-        shape = fixed_shape(array.type)
-        assert shape is not None
-        inner = array.type
-        while types.is_fixed_size_list(inner):
-            nullable = nullable or inner.value_field.nullable
-            inner = inner.value_type
-        values, nulls = _fixed_values(array, nulls, shape)
-        self._add(name, values, parent, nullable, nulls)
+    def _read_fixed(self, values: Tensor, levels: list[tuple[Level, int]]) -> None:
+        """Add rows of one shape. Each level comes with the number of the values' axes, behind the rows, it has."""
+        column, element = levels[0][0], innermost(levels[-1][0].kind)
+        self._keep(column.name, values, column.parent)
+        hidden: Tensor | None = None  # below a null
+        absent: Tensor | None = None  # below a null that no value takes the place of
+        masks = []
+        for level, axes in levels:
+            shape = values.shape[: 1 + axes]
+            hidden, absent = (_broadcast(mask, shape) for mask in (hidden, absent))
+            nulls = level.nulls if level.nulls is None or hidden is None else level.nulls & ~hidden
+            if nulls is not None and nulls.any():
+                row = values.shape[1 + axes :]
+                value = self._fill(replace(level, nulls=nulls), lambda fill, _: fixed_of(fill, element, row))  # noqa: B023
+                values = values.copy()
+                values[nulls] = 0 if value is None else value
+                hidden, absent = _either(hidden, nulls), _either(absent, nulls if value is None else None)
+            masks.append((replace(level, nulls=_either(nulls, absent)), shape))
+        self.tensors[column.name] = frozen(values)
+        for level, shape in masks:
+            self._add_mask(level, shape)
 
-    def _read_dictionary(
-        self, name: str, array: pa.Array, parent: str | None, nullable: bool, nulls: Tensor | None
-    ) -> None:
-        codes = leaf_values(array.indices)
-        behind = nulls_of(array.dictionary)
-        if behind is not None:
-            nulls = _either(nulls, behind.take(codes, mode="clip"))
-        self.dictionaries[name] = array.dictionary
-        self._add(name, codes, parent, nullable, nulls)
-
-    def _read_lengths(
-        self, name: str, array: pa.Array, parent: str | None, nullable: bool, nulls: Tensor | None
-    ) -> pa.Array:
+    def _read_lists(self, level: Level, array: pa.Array, convert: Convert) -> pa.Array:
         """Add the lengths of a list array, and return the rows of its lists."""
-        lengths, rows = list_parts(name, array, nulls)
-        self._keep(join_names(name, "lengths"), frozen(lengths), parent)
-        self._add_mask(name, nulls, lengths.shape, parent, nullable)
+        lengths, rows = list_parts(level.name, array, level.nulls)
+        if level.has_nulls and (fill := self._fill(level, convert)) is not None:
+            assert level.nulls is not None
+            lengths, rows = filled_lists(level.name, lengths, rows, level.nulls, fill)
+        self._keep(join_names(level.name, "lengths"), frozen(lengths), level.parent)
+        self._add_mask(level, lengths.shape)
         return rows
 
-    def _add(
-        self, name: str, values: Tensor, parent: str | None, nullable: bool, nulls: Tensor | None
-    ) -> None:
-        """Add values, with `nulls` (of the same shape) filled, masked or noted as faults."""
-        self._keep(name, values, parent)
-        if nulls is not None and nulls.any():
-            fill = self._fill(name)
-            if fill is None and not self.valid:
-                self.faults[name] = np.flatnonzero(nulls.reshape(len(values), -1).any(axis=1))
-            filled = values.copy()
-            filled[nulls] = 0 if fill is None else fill_value(fill, values.dtype, name)
-            self.tensors[name] = frozen(filled)
-        self._add_mask(name, nulls, values.shape, parent, nullable)
+    def _fill(self, level: Level, convert: Convert) -> Any:
+        """The value that takes the place of a level's nulls; None, and a mask or a fault, where there is none."""
+        fill = fill_of(self.fill, level.name)
+        reason = f"null value in {level.name or 'the array'}"
+        if fill is not None:
+            try:
+                return convert(fill, level.kind)
+            except UnfitError:
+                reason += f", and {unfit_message(fill, level.name, level.kind)}"
+        if self.valid and not level.nullable:
+            reason += ", which is declared not null"
+        if not self.valid or not level.nullable:
+            self.faults.append(Fault(level, reason))
+        return None
 
-    def _add_mask(
-        self, name: str, nulls: Tensor | None, shape: tuple[int, ...], parent: str | None, nullable: bool
-    ) -> None:
+    def _add_mask(self, level: Level, shape: tuple[int, ...]) -> None:
         """Add a mask wherever the schema allows nulls, so that all batches have the same tensors."""
-        if self.valid and nullable:
-            mask = np.ones(shape, np.bool_) if nulls is None else ~nulls
-            self._keep(join_names(name, "valid"), frozen(mask), parent)
+        if self.valid and level.nullable:
+            mask = np.ones(shape, np.bool_) if level.nulls is None else ~level.nulls
+            self._keep(join_names(level.name, "valid"), frozen(mask), level.parent)
 
     def _keep(self, name: str, tensor: Tensor, parent: str | None) -> None:
         self.tensors[name] = tensor
         self.parents[name] = parent
 
-    def _fill(self, name: str) -> Any:
-        if isinstance(self.fill, Mapping):
-            return self.fill.get(name, self.fill.get(name.partition(".")[0]))
-        return self.fill
+
+def _text_rows(fill: Any, kind: pa.DataType) -> pa.Array:
+    return leaf_array(bytes_of(fill, kind), pa.uint8(), None)
 
 
-def fill_value(fill: Any, dtype: np.dtype[Any], name: str) -> Any:
-    """`fill` as a scalar of `dtype`; ProviderError where that would change its value."""
-    try:
-        with np.errstate(all="ignore"):
-            value = np.asarray(fill).astype(dtype)
-        exact = dtype.kind in "fMm" or bool(value == fill)
-    except (TypeError, ValueError, OverflowError):
-        exact = False
-    if not exact:
-        raise ProviderError(f"fill={fill!r} is not a value of {name}, which has dtype {dtype}")
-    return value
+def _nothing(fill: Any, kind: pa.DataType) -> None:
+    raise UnfitError
 
 
-def _fixed_values(
-    array: pa.Array, nulls: Tensor | None, shape: tuple[int, ...]
-) -> tuple[Tensor, Tensor | None]:
-    """The values of fixed-size lists (of fixed-size lists …), and where a value or a list around it is null."""
-    num_rows = len(array)
+def _fixed_levels(column: Level, array: pa.Array, shape: tuple[int, ...]) -> tuple[Tensor, list[Level]]:
+    """The values of fixed-size lists (of fixed-size lists …), and their levels, nulls in the shape of each."""
+    num_rows, levels, axes = len(array), [column], 0
     while types.is_fixed_size_list(array.type):
-        size = array.type.list_size
-        array = array.values.slice(array.offset * size, len(array) * size)
-        nulls = _either(nulls_of(array), None if nulls is None else np.repeat(nulls, size))
+        size, field, above = array.type.list_size, array.type.value_field, levels[-1]
+        array, axes = array.values.slice(array.offset * size, len(array) * size), axes + 1
+        name, nulls = join_names(above.name, "values"), nulls_of(array)
+        if nulls is not None and len(nulls) == num_rows * math.prod(shape[:axes]):
+            nulls = nulls.reshape(num_rows, *shape[:axes])
+        levels.append(Level(name, field.type, column.parent, field.nullable, nulls))
     if types.is_fixed_size_binary(array.type):
         width = array.type.byte_width
         values = view(array.buffers()[1], np.dtype(np.uint8), array.offset * width, len(array) * width)
-        nulls = None if nulls is None else np.repeat(nulls, width)
     else:
         values = leaf_values(array)
     whole = (num_rows, *shape)
     if math.prod(whole) != values.size:
         raise ProviderError(f"{num_rows} fixed-size lists of {list(shape)} have {values.size} values")
-    return values.reshape(whole), None if nulls is None else nulls.reshape(whole)
+    return values.reshape(whole), levels
+
+
+def _broadcast(mask: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
+    """The mask of rows as one of everything in them."""
+    if mask is None:
+        return None
+    return np.broadcast_to(mask.reshape(*mask.shape, *[1] * (len(shape) - mask.ndim)), shape)
 
 
 def _either(one: Tensor | None, other: Tensor | None) -> Tensor | None:
@@ -210,6 +278,4 @@ def _advice(kind: pa.DataType) -> str:
         return "cast it to a float or, scaled, to an integer"
     if types.is_null(kind):
         return "every value is null: cast it to the type it should have"
-    if types.is_run_end_encoded(kind):
-        return "decode it with pyarrow.compute.run_end_decode"
     return "cast it to numbers, lists or strings"

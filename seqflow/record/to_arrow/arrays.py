@@ -48,24 +48,28 @@ def text_array(kind: pa.DataType, lengths: Tensor, values: Tensor, nulls: Tensor
     return array.cast(kind) if viewed else array
 
 
-def fixed_array(kind: pa.DataType, values: Tensor, nulls: Tensor | None) -> pa.Array:
-    """A fixed-size list or binary array over values with extra axes; nulls are of the innermost values."""
+def fixed_array(kind: pa.DataType, values: Tensor, nulls: list[Tensor | None]) -> pa.Array:
+    """A fixed-size list or binary array over values with extra axes, and the nulls of each level, rows first."""
     if types.is_fixed_size_binary(kind):
-        rows: Tensor | None = None if nulls is None else np.any(nulls, axis=1)
-        return pa.Array.from_buffers(kind, len(values), [validity(rows), buffer_of(values)])
+        return pa.Array.from_buffers(kind, len(values), [validity(nulls[0]), buffer_of(values)])
     inner = kind.value_type
     below = values.reshape(len(values) * kind.list_size, *values.shape[2:])
-    nulls_below = None if nulls is None else nulls.reshape(below.shape)
+    nulls_below = [None if one is None else one.reshape(len(below), *one.shape[2:]) for one in nulls[1:]]
     if fixed_shape(inner) is not None:
         child = fixed_array(inner, below, nulls_below)
     else:
-        flat = None if nulls_below is None else nulls_below.reshape(-1)
-        child = leaf_array(below.reshape(-1), inner, flat)
-    return pa.Array.from_buffers(kind, len(values), [None], children=[child])
+        child = leaf_array(below.reshape(-1), inner, nulls_below[0])
+    return fixed_size_lists(kind, len(values), child, nulls[0])
 
 
-def tensor_array(name: str, tensor: Tensor, nulls: Tensor | None) -> pa.Array:
-    """A tensor as an array of the Arrow type of its dtype, extra axes as fixed-size lists."""
+def fixed_size_lists(kind: pa.DataType, rows: int, child: pa.Array, nulls: Tensor | None) -> pa.Array:
+    """Lists of `kind.list_size` values of `child` each, those of null lists included."""
+    kind = pa.list_(kind.value_field.with_type(child.type), kind.list_size)
+    return pa.Array.from_buffers(kind, rows, [validity(nulls)], children=[child])
+
+
+def tensor_array(name: str, tensor: Tensor, nulls: list[Tensor | None]) -> pa.Array:
+    """A tensor as an array of the Arrow type of its dtype, extra axes as fixed-size lists; nulls of each level."""
     tensor = tensor.astype(tensor.dtype.newbyteorder("="), copy=False)
     if tensor.dtype.kind in "Mm" and np.datetime_data(tensor.dtype)[0] not in ("D", "s", "ms", "us", "ns"):
         tensor = tensor.astype(f"{tensor.dtype.kind}8[s]")
@@ -75,15 +79,15 @@ def tensor_array(name: str, tensor: Tensor, nulls: Tensor | None) -> pa.Array:
         raise ProviderError(f"to_arrow: {name} has dtype {tensor.dtype}, which has no Arrow type")
     kind = pa.from_numpy_dtype(tensor.dtype)
     if tensor.ndim == 1:
-        return leaf_array(tensor, kind, nulls)
+        return leaf_array(tensor, kind, nulls[0])
     for size in reversed(tensor.shape[1:]):
         kind = pa.list_(kind, size)
     return fixed_array(kind, tensor, nulls)
 
 
-def struct_array(kind: pa.DataType, children: list[pa.Array], rows: int) -> pa.Array:
+def struct_array(kind: pa.DataType, children: list[pa.Array], rows: int, nulls: Tensor | None) -> pa.Array:
     fields = [field.with_type(child.type) for field, child in zip(kind, children, strict=True)]
-    return pa.Array.from_buffers(pa.struct(fields), rows, [None], children=children)
+    return pa.Array.from_buffers(pa.struct(fields), rows, [validity(nulls)], children=children)
 
 
 def map_array(
@@ -92,6 +96,8 @@ def map_array(
     """Maps with these numbers of keys and items; MisfitError for more than their 32-bit offsets can count."""
     if len(keys) > INT32_MAX:
         raise MisfitError
-    entries = struct_array(pa.struct([kind.key_field, kind.item_field]), [keys, items], len(keys))
+    key, item = kind.key_field.with_type(keys.type), kind.item_field.with_type(items.type)
+    entries = struct_array(pa.struct([key, item]), [keys, items], len(keys), None)
     buffers = [validity(nulls), buffer_of(offsets_of(lengths, wide=False))]
+    kind = pa.map_(key, item, kind.keys_sorted)
     return pa.Array.from_buffers(kind, len(lengths), buffers, children=[entries])

@@ -9,11 +9,13 @@ from pyarrow import types
 from seqflow import kernels
 from seqflow.errors import ProviderError, ProviderTypeError
 from seqflow.record.arrow_types import fixed_shape, innermost, leaf_dtype, tensor_order
-from seqflow.record.buffers import INT32_MAX, leaf_array, validity
+from seqflow.record.buffers import INT32_MAX, leaf_array
+from seqflow.record.from_arrow.lists import take_any
 from seqflow.record.record import Record, Tensor, list_parents
 from seqflow.record.to_arrow.arrays import (
     MisfitError,
     fixed_array,
+    fixed_size_lists,
     list_array,
     map_array,
     struct_array,
@@ -33,9 +35,10 @@ def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
     Columns whose tensors still fit their type in `record.schema` get that type back. From other tensors,
     values and the lengths that describe them become a list column named after the values (`c.values` becomes
     `c`); several values of one lengths, several columns. Extra axes become fixed-size lists, lengths that
-    describe nothing plain integers, and masks (`c.valid`) the nulls of what they mask. Memory is shared, but
-    for offsets, bools, and arrays that are not in one piece. ProviderError for a tensor that can't be a
-    column: of a dtype Arrow does not know, or of another number of rows than its parent says.
+    describe nothing plain integers, and masks (`c.valid`) the nulls of what they mask. What was run-end encoded has
+    one value a row now. Memory is shared, but for offsets, bools, and arrays that are not in one piece. ProviderError
+    for a tensor that can't be a column: of a dtype Arrow does not know, or of another number of rows than its parent
+    says.
     """
     if isinstance(record, Sequence):
         return to_arrow(_record_of(record)).column(0)
@@ -49,7 +52,7 @@ def to_arrow(record: Record | Sequence) -> pa.RecordBatch | pa.Array:
     tried = set()
     for name in record.tensors:
         root = name.partition(".")[0]
-        field = writer.schema_field(root)
+        field = writer.fields.get(root)
         if field is not None and root not in tried:
             tried.add(root)
             array = writer.under_schema(field)
@@ -84,25 +87,21 @@ class _Writer:
     def __init__(self, record: Record) -> None:
         self.record = record
         self.used: set[str] = set()
-
-    def schema_field(self, root: str) -> pa.Field | None:
-        schema = self.record.schema
-        return schema.field(root) if schema is not None and root in schema.names else None
+        self.fields: dict[str, pa.Field] = {field.name: field for field in record.schema or ()}
+        self.names: dict[str, list[str]] = {}
+        """The tensors of each column."""
+        for name in record.tensors:
+            self.names.setdefault(name.partition(".")[0], []).append(name)
 
     def under_schema(self, field: pa.Field) -> pa.Array | None:
         """The column as its schema type, or None where the tensors no longer fit."""
-        before = set(self.used)
+        names = self.names[field.name]
         try:
             array = self.build(field.name, field.type, self.record.num_rows, None)
         except MisfitError:
             array = None
-        left = [
-            name
-            for name in self.record.tensors
-            if name.partition(".")[0] == field.name and name not in self.used and not name.endswith(".valid")
-        ]
-        if array is None or left:
-            self.used = before
+        if array is None or any(name not in self.used and not name.endswith(".valid") for name in names):
+            self.used.difference_update(names)
             return None
         return array
 
@@ -110,10 +109,16 @@ class _Writer:
         if isinstance(kind, pa.FixedShapeTensorType):
             return self.build_tensor(name, kind, rows, parent)
         if isinstance(kind, pa.BaseExtensionType):
-            return pa.ExtensionArray.from_storage(kind, self.build(name, kind.storage_type, rows, parent))
+            stored = self.build(name, kind.storage_type, rows, parent)
+            return (
+                pa.ExtensionArray.from_storage(kind, stored) if stored.type == kind.storage_type else stored
+            )
+        if types.is_run_end_encoded(kind):
+            return self.build(name, kind.value_type, rows, parent)
         if types.is_struct(kind):
+            nulls = self.nulls(name, rows, parent)
             children = [self.build(f"{name}.{child.name}", child.type, rows, parent) for child in kind]
-            return struct_array(kind, children, rows)
+            return struct_array(kind, children, rows, nulls)
         if types.is_dictionary(kind):
             codes = self.build(name, kind.index_type, rows, parent)
             dictionary = self.record.dictionaries.get(name)
@@ -126,17 +131,18 @@ class _Writer:
         shape = fixed_shape(kind)
         if shape is not None:
             values = self.take(name, rows, parent, leaf_dtype(innermost(kind)) or np.dtype(np.uint8), shape)
-            return fixed_array(kind, values, self.nulls(name, rows, parent, shape))
+            return fixed_array(kind, values, self.nulls_by_level(name, values, parent))
         return self.build_lists(name, kind, rows, parent)
 
     def build_tensor(self, name: str, kind: pa.DataType, rows: int, parent: str | None) -> pa.Array:
         order = tensor_order(kind)
         shape = tuple(kind.shape[axis - 1] for axis in order[1:])
         values = self.take(name, rows, parent, leaf_dtype(kind.value_type), shape)
-        nulls = self.nulls(name, rows, parent, shape)
         stored = np.ascontiguousarray(values.transpose(np.argsort(order))).reshape(rows, -1)
-        if nulls is not None:
-            nulls = nulls.transpose(np.argsort(order)).reshape(rows, -1)
+        of_values = self.nulls(f"{name}.values", rows, parent, shape)
+        if of_values is not None:
+            of_values = of_values.transpose(np.argsort(order)).reshape(rows, -1)
+        nulls = [self.nulls(name, rows, parent), of_values]
         return pa.ExtensionArray.from_storage(kind, fixed_array(kind.storage_type, stored, nulls))
 
     def build_lists(self, name: str, kind: pa.DataType, rows: int, parent: str | None) -> pa.Array:
@@ -149,10 +155,8 @@ class _Writer:
             items = self.build(f"{name}.values", kind.item_type, total, lengths_name)
             return map_array(kind, lengths, keys, items, nulls)
         if types.is_fixed_size_list(kind):
-            if not (lengths == kind.list_size).all():
-                raise MisfitError
             child = self.build(f"{name}.values", kind.value_type, total, lengths_name)
-            return pa.Array.from_buffers(kind, rows, [validity(nulls)], children=[child])
+            return fixed_size_lists(kind, rows, _padded(child, lengths, kind.list_size, nulls), nulls)
         if hasattr(kind, "value_field"):
             child = self.build(f"{name}.values", kind.value_type, total, lengths_name)
             return list_array(kind, lengths, child, nulls)
@@ -184,6 +188,15 @@ class _Writer:
         self.used.add(f"{name}.valid")
         return ~mask
 
+    def nulls_by_level(self, name: str, values: Tensor, parent: str | None) -> list[Tensor | None]:
+        """The nulls of rows, and of what they hold along each further axis; one mask of all values is theirs."""
+        rows, *shape = values.shape
+        names = [name + ".values" * axes for axes in range(values.ndim)]
+        nulls = [self.nulls(one, rows, parent, tuple(shape[:axes])) for axes, one in enumerate(names)]
+        if shape and nulls[-1] is None:
+            nulls[-1] = self.nulls(name, rows, parent, tuple(shape))
+        return nulls
+
     def mark_described(self) -> None:
         """Mark lengths and masks that become part of the column of another tensor as used."""
         record = self.record
@@ -194,15 +207,25 @@ class _Writer:
                 self.used.add(parent)
                 parent = record.parents[parent]
             masked = name.removesuffix(".valid")
-            if masked != name and (masked in record.tensors or f"{masked}.lengths" in record.tensors):
-                self.nulls(masked, len(record[name]), parent, record[name].shape[1:])
+            if masked != name and f"{masked}.lengths" in record.tensors:
+                self.nulls(masked, len(record[name]), parent)
+            elif masked != name and (tensor := self.masked(masked)) is not None:
+                self.nulls_by_level(tensor, record[tensor], record.parents[tensor])
+
+    def masked(self, name: str) -> str | None:
+        """The tensor of that name, or with the axes that `.values` at its end stand for; None for none."""
+        while name not in self.record.tensors:
+            if not name.endswith(".values"):
+                return None
+            name = name.removesuffix(".values")
+        return name
 
     def derived(self, name: str) -> pa.Array:
         """One tensor as a column, with a level of lists for each of the lengths above it."""
         record = self.record
         tensor, parent = record[name], record.parents[name]
         self.check_rows(name)
-        array = tensor_array(name, tensor, self.nulls(name, len(tensor), parent, tensor.shape[1:]))
+        array = tensor_array(name, tensor, self.nulls_by_level(name, tensor, parent))
         if name in record.dictionaries and _codes_fit(array, record.dictionaries[name]):
             array = pa.DictionaryArray.from_arrays(array, record.dictionaries[name])
         while parent is not None:
@@ -228,6 +251,18 @@ class _Writer:
             expected, said = kernels.check_lengths(self.record[parent]), f"sum({parent}) is"
         if len(tensor) != expected:
             raise ProviderError(f"to_arrow: {name} has {len(tensor)} rows, but {said} {expected}")
+
+
+def _padded(child: pa.Array, lengths: Tensor, size: int, nulls: Tensor | None) -> pa.Array:
+    """The values of lists of `size`, with nulls for null lists, which are empty; MisfitError for other lengths."""
+    full = lengths == size
+    if full.all():
+        return child
+    if nulls is None or not (full | nulls).all():
+        raise MisfitError
+    places = np.repeat(np.where(full, np.cumsum(lengths) - size, len(child)), size)
+    places += np.tile(np.arange(size), len(lengths))
+    return take_any(pa.concat_arrays([child, pa.nulls(size, child.type)]), places)
 
 
 def _codes_fit(codes: pa.Array, dictionary: pa.Array) -> bool:

@@ -1,0 +1,282 @@
+"""What takes the place of nulls: one value for all columns, or values by column, field or level, checked."""
+
+import datetime
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow.errors import ProviderOptionError, UnknownColumnError, nearest
+from seqflow.record.arrow_types import (
+    LISTS,
+    TEXTS,
+    fixed_shape,
+    holds_text,
+    innermost,
+    is_any,
+    leaf_dtype,
+    tensor_order,
+)
+from seqflow.record.from_arrow.run_ends import decoded_type
+from seqflow.record.record import Tensor, join_names
+
+Fill = Mapping[str, Any] | Any | None
+Valid = bool | Collection[str]
+
+_TIMES = (datetime.date, datetime.time, datetime.timedelta)
+
+
+class UnfitError(Exception):
+    """The value is not one of the type."""
+
+
+def check_fill(fill: Fill, schema: pa.Schema) -> None:
+    """Raise for names that `schema` does not have, and for values that nothing under their name can hold."""
+    if isinstance(fill, Mapping):
+        nodes = {name: kind for field in schema for name, kind in _nodes(field.name, field.type)}
+        for name, value in _entries(fill, "", nodes):
+            _check_entry(name, value, nodes)
+
+
+def check_valid(valid: Valid, schema: pa.Schema) -> None:
+    """Raise for anything but True, False, or names of columns that `schema` has."""
+    if isinstance(valid, bool):
+        return
+    if isinstance(valid, str) or not isinstance(valid, Collection):
+        raise ProviderOptionError(f"valid is {valid!r}, expected True, False or a list of columns")
+    for name in valid:
+        if name not in schema.names:
+            raise UnknownColumnError(f"valid: there is no column {name!r}{nearest(str(name), schema.names)}")
+
+
+def is_masked(valid: Valid, column: str) -> bool:
+    """Whether `valid` asks for the masks of a column."""
+    return valid if isinstance(valid, bool) else column in valid
+
+
+def fill_of(fill: Fill, name: str) -> Any:
+    """The value for nulls of `name`: by its own name, else by that of the closest level above; None for none."""
+    if not isinstance(fill, Mapping):
+        return fill
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        key = ".".join(parts[:end])
+        if key in fill:
+            value, below = fill[key], ".".join(parts[end:])
+            return fill_of(value, below) if below else value
+    return None
+
+
+def number_of(fill: Any, kind: pa.DataType) -> Any:
+    """`fill` as a scalar of the dtype of numbers, bools or times; UnfitError where its value would be another."""
+    dtype = leaf_dtype(kind)
+    assert dtype is not None
+    try:
+        if dtype.kind in "Mm":
+            return _time_of(fill, kind, dtype)
+        if not isinstance(fill, bool | int | float | np.bool_ | np.number):
+            raise UnfitError
+        with np.errstate(all="ignore"):
+            value = np.asarray(fill).astype(dtype)
+        if dtype.kind == "f" and isinstance(fill, float | np.floating):
+            exact = math.isfinite(value) or not math.isfinite(fill)
+        else:
+            exact = int(value) == fill
+    except (TypeError, ValueError, OverflowError, pa.ArrowException):
+        raise UnfitError from None
+    if not exact:
+        raise UnfitError
+    return value
+
+
+def _time_of(fill: Any, kind: pa.DataType, dtype: np.dtype[Any]) -> Any:
+    if isinstance(fill, _TIMES):
+        fill = pa.scalar(fill).cast(kind)
+        return np.asarray(fill.value).astype(np.int64).view(dtype)
+    if isinstance(fill, str):
+        fill = np.datetime64(fill) if dtype.kind == "M" else fill
+    if not isinstance(fill, np.datetime64 | np.timedelta64) or fill.dtype.kind != dtype.kind:
+        raise UnfitError
+    value = fill.astype(dtype)
+    if not np.isnat(fill) and value != fill:
+        raise UnfitError
+    return np.asarray(value)
+
+
+def bytes_of(fill: Any, kind: pa.DataType) -> Tensor:
+    """`fill` as the bytes of a text; UnfitError for what is no text, and for bytes that are no UTF-8."""
+    data = fill.encode() if isinstance(fill, str) and _is_utf8(fill) else fill
+    if not isinstance(data, bytes):
+        raise UnfitError
+    if holds_text(kind):
+        try:
+            data.decode()
+        except UnicodeError:
+            raise UnfitError from None
+    return np.frombuffer(data, np.uint8)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeError:
+        return False
+    return True
+
+
+def fixed_of(fill: Any, element: pa.DataType, shape: tuple[int, ...]) -> Any:
+    """`fill` as one row of numbers: a number for all of them, or an array or bytes of the row's shape."""
+    if types.is_fixed_size_binary(element):
+        element = pa.uint8()
+        fill = np.frombuffer(fill, np.uint8) if isinstance(fill, bytes) else fill
+    if isinstance(fill, str) or not isinstance(fill, Sequence | np.ndarray):
+        return number_of(fill, element)
+    if np.shape(fill) != shape:
+        raise UnfitError
+    values = [number_of(one, element) for one in np.asarray(fill, object).reshape(-1)]
+    return np.array(values, leaf_dtype(element)).reshape(shape)
+
+
+def rows_of(fill: Any, kind: pa.DataType) -> pa.Array:
+    """`fill` as the elements of one list, or the entries of one map; UnfitError for anything else."""
+    fill = _listed(fill, kind)
+    if not holds(decoded_type(kind), fill):
+        raise UnfitError
+    try:
+        array = pa.array([fill], decoded_type(kind))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise UnfitError from None
+    return _entries_of(array) if types.is_map(kind) else array.values
+
+
+def _listed(fill: Any, kind: pa.DataType) -> Any:
+    if isinstance(fill, np.ndarray):
+        return fill.tolist()
+    return list(fill.items()) if isinstance(fill, Mapping) and types.is_map(kind) else fill
+
+
+def _entries_of(array: pa.MapArray) -> pa.StructArray:
+    fields = [array.type.key_field, array.type.item_field]
+    return pa.StructArray.from_arrays([array.keys, array.items], fields=fields)
+
+
+def _nodes(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """Every level of a column that may have nulls, with its type: the column, fields of structs, values of lists."""
+    kind = kind.value_type if types.is_run_end_encoded(kind) else kind
+    yield name, kind
+    kind = _storage(kind)
+    if types.is_struct(kind):
+        for child in kind:
+            yield from _nodes(join_names(name, child.name), child.type)
+    elif types.is_map(kind):
+        yield from _nodes(join_names(name, "keys"), kind.key_type)
+        yield from _nodes(join_names(name, "values"), kind.item_type)
+    elif is_any(kind, LISTS):
+        yield from _nodes(join_names(name, "values"), kind.value_type)
+
+
+def _storage(kind: pa.DataType) -> pa.DataType:
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _entries(
+    fill: Mapping[str, Any], prefix: str, nodes: Mapping[str, pa.DataType]
+) -> Iterator[tuple[str, Any]]:
+    """The values of a mapping by full name; mappings for structs and lists are those of their fields and values."""
+    for key, value in fill.items():
+        name = join_names(prefix, str(key))
+        kind = nodes.get(name)
+        if isinstance(value, Mapping) and kind is not None and not types.is_map(kind):
+            yield from _entries(value, name, nodes)
+        else:
+            yield name, value
+
+
+def _check_entry(name: str, value: Any, nodes: Mapping[str, pa.DataType]) -> None:
+    if name not in nodes:
+        raise UnknownColumnError(f"fill: there is no column {name!r}{nearest(name, nodes)}")
+    below = [kind for node, kind in nodes.items() if node == name or node.startswith(f"{name}.")]
+    if not any(holds(kind, value) for kind in below):
+        raise ProviderOptionError(unfit_message(value, name, nodes[name]))
+
+
+def unfit_message(value: Any, name: str, kind: pa.DataType) -> str:
+    return f"fill={value!r} is not a value of {name or 'the array'}, which has type {kind}"
+
+
+def holds(kind: pa.DataType, value: Any) -> bool:
+    """Whether a value is one of the type, exactly, without nulls in it."""
+    if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.FixedShapeTensorType):
+        return holds(kind.storage_type, value)
+    try:
+        if leaf_dtype(kind) is not None:
+            number_of(value, kind)
+        elif (shape := _row_shape(kind)) is not None:
+            fixed_of(value, innermost(_storage(kind)), shape)
+        elif is_any(kind, TEXTS):
+            bytes_of(value, kind)
+        elif types.is_dictionary(kind):
+            return is_no_code(value, kind) or holds(kind.value_type, value)
+        else:
+            return _holds_children(kind, value)
+    except UnfitError:
+        return False
+    return True
+
+
+def _holds_children(kind: pa.DataType, value: Any) -> bool:
+    if types.is_struct(kind):
+        names = {child.name for child in kind}
+        return (
+            isinstance(value, Mapping)
+            and set(value) == names
+            and all(holds(child.type, value[child.name]) for child in kind)
+        )
+    value = _listed(value, kind)
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return False
+    if types.is_map(kind):
+        pairs = all(isinstance(entry, Sequence) and len(entry) == 2 for entry in value)
+        return pairs and all(holds(kind.key_type, key) and holds(kind.item_type, item) for key, item in value)
+    if types.is_fixed_size_list(kind) and len(value) != kind.list_size:
+        return False
+    return is_any(kind, LISTS) and all(holds(kind.value_type, one) for one in value)
+
+
+def _row_shape(kind: pa.DataType) -> tuple[int, ...] | None:
+    if isinstance(kind, pa.FixedShapeTensorType):
+        return tuple(kind.shape[axis - 1] for axis in tensor_order(kind)[1:])
+    return fixed_shape(kind)
+
+
+def is_no_code(value: Any, kind: pa.DictionaryType) -> bool:
+    """Whether a value is the code that stands for no value of a dictionary: -1."""
+    return (
+        isinstance(value, int | np.integer)
+        and value == -1
+        and types.is_signed_integer(kind.index_type)
+        and not types.is_integer(kind.value_type)
+    )
+
+
+def code_of(fill: Any, dictionary: pa.Array, kind: pa.DictionaryType) -> tuple[int, pa.Array]:
+    """The code of a value, and the dictionary, with the value behind all others where it was not there."""
+    if is_no_code(fill, kind):
+        return -1, dictionary
+    if not holds(kind.value_type, fill):
+        raise UnfitError
+    try:
+        value = pa.array([fill], kind.value_type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise UnfitError from None
+    import pyarrow.compute as pc
+
+    code = pc.index_in(value, dictionary)[0].as_py()
+    if code is None:
+        code, dictionary = len(dictionary), pa.concat_arrays([dictionary, value])
+    if code > np.iinfo(kind.index_type.to_pandas_dtype()).max:
+        raise UnfitError
+    return code, dictionary
