@@ -290,6 +290,7 @@ def _infer_gather_axis(ctx: "InferenceContext") -> None:
     axis = positive_axis("axis", ctx.attr("axis"), len(data), "data")
     shape = ctx.concatenate(data[:axis], indices, data[axis + 1 :])
     held = ctx.axes("data")
+    ctx.check_indices("indices", held[axis], "data")
     ctx.set_output(0, shape, axes=[*held[:axis], *ctx.axes("indices"), *held[axis + 1 :]])
 
 

@@ -20,6 +20,7 @@ MAX_INT32 = np.iinfo(np.int32).max
 
 
 def _bound_offsets(ctx: "InferenceContext") -> None:
+    ctx.set_points("offsets", ctx.described_rows("lengths"))
     ctx.limit(ctx.max_of("offsets"), ctx.sum_of("lengths"))
 
 
@@ -67,6 +68,7 @@ def offsets_to_lengths(offsets: Array) -> Array:
 
 def _bound_cu_seqlens(ctx: "InferenceContext") -> None:
     ctx.limit(ctx.max_of("cu_seqlens"), ctx.sum_of("lengths"))
+    ctx.set_points("cu_seqlens", ctx.described_rows("lengths"))
 
 
 @op(
@@ -132,9 +134,14 @@ def segment_ids_to_lengths(ids: Array, *, num_segments: NonNegative | None = Non
     return kernels.segment_ids_to_lengths(ids, num_segments)
 
 
+def _infer_ranges(ctx: "InferenceContext") -> None:
+    ctx.set_points("ranges", ctx.described_rows("lengths"))
+
+
 @op(
     "lengths[B] -> int64 ranges[B, 2]",
     caffe2="LengthsToRanges",
+    shape=_infer_ranges,
 )
 def lengths_to_ranges(lengths: Array) -> Array:
     """The first row and the length of each sequence; an empty one starts where the next one does.
@@ -147,10 +154,15 @@ def lengths_to_ranges(lengths: Array) -> Array:
     return np.stack([starts_of(lengths), lengths.astype(np.int64)], axis=1)
 
 
+def _infer_ranges_of_ids(ctx: "InferenceContext") -> None:
+    largest_id(ctx)
+    ctx.set_points("ranges", ctx.rows("ids"))
+
+
 @op(
     "int ids[N] -> int64 ranges[num_segments|S, 2]",
     caffe2="SegmentIdsToRanges",
-    shape=largest_id,
+    shape=_infer_ranges_of_ids,
     rows={"S": "groups(ids, num_segments)"},
 )
 def segment_ids_to_ranges(ids: Array, *, num_segments: NonNegative | None = None) -> Array:

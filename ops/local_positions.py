@@ -7,6 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpIndexError
 from seqflow.kernels.arrays import Array
+from seqflow.ops.shared.bounds import indices_below
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.registry import op
@@ -55,20 +56,66 @@ def gather_within_padded(
     return _at(data, int64(positions), int64(lengths), rows, fill)
 
 
-def _at(data: Array, positions: Array, lengths: Array, rows: Array, fill: Scalar | None) -> Array:
-    """The rows of `data` at `positions` inside the sequences `rows`, which has the shape of `positions`."""
-    filled = np.zeros(positions.shape, bool) if fill is None else positions == -1
-    outside = ((positions < 0) | (positions >= lengths[rows])) & ~filled
+def _at(data: Array, positions: Array, lengths: Array, sequences: Array, fill: Scalar | None) -> Array:
+    """The rows of `data` at `positions` inside `sequences`, which has the shape of `positions`."""
+    rows = _rows_of(positions, lengths, sequences, may_be_missing=fill is not None)
+    gathered = kernels.gather(data, rows, ignore_index=-1)
+    if fill is not None and fill != 0:
+        gathered[rows == -1] = cast_scalar("fill", fill, data.dtype)
+    return gathered
+
+
+def _rows_of(positions: Array, lengths: Array, sequences: Array, may_be_missing: bool) -> Array:
+    """The rows at `positions` inside `sequences`; -1 stays -1 where it may be."""
+    missing = positions == -1 if may_be_missing else np.zeros(positions.shape, bool)
+    outside = ((positions < 0) | (positions >= lengths[sequences])) & ~missing
     if outside.any():
         place = np.unravel_index(int(np.argmax(outside)), positions.shape)
-        found, row = f"positions[{', '.join(map(str, place))}] = {positions[place]}", rows[place]
+        found, row = f"positions[{', '.join(map(str, place))}] = {positions[place]}", sequences[place]
         raise OpIndexError(f"{found} is outside [0, {lengths[row]}), the rows of sequence {row}")
-    gathered = kernels.gather(
-        data, np.where(filled, -1, positions + starts_of(lengths)[rows]), ignore_index=-1
-    )
-    if fill is not None and fill != 0:
-        gathered[filled] = cast_scalar("fill", fill, data.dtype)
-    return gathered
+    return np.where(missing, -1, positions + starts_of(lengths)[sequences])
+
+
+def _bound_rows(ctx: "InferenceContext") -> None:
+    indices_below(ctx, "rows", ctx.sum_of("lengths"))
+
+
+@op("position(lengths) positions[B, *k], lengths[B] -> index(sum(lengths)) rows[B, *k]", shape=_bound_rows)
+def to_rows(positions: Array, lengths: Array, *, keep_missing: bool = False) -> Array:
+    """Turn positions inside sequences into indices of all rows that the lengths describe.
+
+    Row i of `positions` belongs to sequence i, as `lengths_argmax` and `lengths_topk` give it; see `to_rows_within`
+    for positions of flat sequences. A position outside its sequence is an error, also -1, unless `keep_missing` lets
+    it stay -1. An empty sequence has no positions but -1.
+
+    >>> values, lengths = np.array([5, 9, 7, 3]), np.array([3, 1])
+    >>> to_rows(lengths_argmax(values, lengths), lengths)
+    array([1, 3])
+    """
+    first = np.arange(len(lengths)).reshape(-1, *[1] * (positions.ndim - 1))
+    sequences = np.broadcast_to(first, positions.shape)
+    return _rows_of(int64(positions), int64(lengths), sequences, keep_missing)
+
+
+@op(
+    "position(lengths) positions[sum(picked), *d], lengths[B], lens picked[B]"
+    " -> index(sum(lengths)) rows[sum(picked), *d]",
+    shape=_bound_rows,
+)
+def to_rows_within(positions: Array, lengths: Array, picked: Array, *, keep_missing: bool = False) -> Array:
+    """Turn positions inside sequences, `picked[i]` of sequence i, into indices of all rows that the lengths describe.
+
+    The positions that `topk_within` gives, with its lengths as `picked`, or those of `argsort_within`; then `picked`
+    are the lengths themselves. A position outside its sequence is an error, also -1, unless `keep_missing` lets it
+    stay -1. Of an empty sequence nothing can be picked but -1.
+
+    >>> values, lengths = np.array([5, 9, 7, 3]), np.array([3, 1])
+    >>> to_rows_within(argsort_within(values, lengths), lengths, lengths)
+    array([0, 2, 1, 3])
+    """
+    first = kernels.lengths_to_segment_ids(picked).reshape(-1, *[1] * (positions.ndim - 1))
+    sequences = np.broadcast_to(first, positions.shape)
+    return _rows_of(int64(positions), int64(lengths), sequences, keep_missing)
 
 
 def _bound_best(ctx: "InferenceContext") -> None:

@@ -135,6 +135,7 @@ def _bound_padded(ctx: "InferenceContext") -> None:
     caffe2="AddPadding",
     shape=_bound_padded,
     depends={"lengths": "lengths"},
+    moves="data, start, end",
 )
 def add_padding(
     data: Array,

@@ -76,6 +76,8 @@ def _infer_gathered(ctx: "InferenceContext") -> None:
 
 
 def _infer_pooled(ctx: "InferenceContext") -> None:
+    table = "mapping" if ctx.has("mapping") else "table"
+    ctx.check_indices("indices", ctx.rows(table), table)
     _infer_values(ctx, "lengths")
 
 

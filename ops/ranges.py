@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def _bound_ranges(ctx: "InferenceContext") -> None:
+    ctx.check_indices("ranges", ctx.rows("data"), "data")
     ranges = ctx.input("ranges")
     most = ctx.dim(ctx.input("data"), 0) * ctx.dim(ranges, 1)
     ctx.limit(ctx.max_of("lengths"), most)
@@ -43,6 +44,7 @@ def gather_ranges(data: Array, ranges: Array) -> tuple[Array, Array]:
 
 def _infer_dense(ctx: "InferenceContext") -> None:
     ranges, lengths = ctx.input("ranges"), ctx.attr("lengths")
+    ctx.check_indices("ranges", ctx.rows("data"), "data")
     if ranges.dimensions is not None:
         ctx.merge(ctx.dim(ranges, 1), len(lengths))
     for i, length in enumerate(lengths):

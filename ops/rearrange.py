@@ -44,6 +44,7 @@ def truncate(
 
 
 def _bound_slices(ctx: "InferenceContext") -> None:
+    ctx.check_positions("starts", "lengths")
     never_longer(ctx)
     ctx.limit(ctx.max_of("lengths'"), ctx.max_of("sizes"))
     ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("sizes"))

@@ -6,7 +6,7 @@ from functools import reduce
 import numpy as np
 import pytest
 from claimed import bases_of, name_axes, owners, permuted, rows_of, size_name, tensors_of
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from strategies.calls import calls
 from test_every_op import OPS, results
@@ -16,7 +16,7 @@ from seqflow import registry
 from seqflow.net import Net
 from seqflow.registry.values import given_attributes
 from seqflow.signature import Described
-from seqflow.signature.language import Given, Max
+from seqflow.signature.language import Given, Max, Sum
 from seqflow.signature.rows import name_outputs
 
 EXAMPLES = settings.default.max_examples // 4
@@ -322,6 +322,89 @@ def test_a_claim_holds(what, op, data):
 @settings(max_examples=EXAMPLES)
 def test_an_inverse_gives_back_what_there_was(op, data):
     check_inverse(op, data)
+
+
+# What integers point at
+
+POINTING = [
+    op for op in OPS if any(a.dtype.word in ("index", "position") for a in op.signature.output_arguments)
+]
+MOVING = [
+    op for op in OPS if op.claims.moves and any(a.dtype.word == "any" for a in op.signature.output_arguments)
+]
+
+
+def number_of(name, op, inputs, attributes):
+    """How many rows a name stands for, by the inputs and outputs that have them."""
+    for argument, array in (*tensors_of(op, inputs), *outputs_of(op, inputs, attributes)):
+        for axis, dim in name_axes(argument, array):
+            if size_name(dim) == name:
+                return array.shape[axis]
+    raise AssertionError(name)
+
+
+def check_index(op, inputs, attributes):
+    """Indices are inside the rows that they point at; -1 is none."""
+    for argument, array in outputs_of(op, inputs, attributes):
+        if argument.dtype.word == "index":
+            of = argument.dtype.points
+            count = (
+                int(inputs[of.of].sum())
+                if isinstance(of, Sum)
+                else number_of(of.name, op, inputs, attributes)
+            )
+            assert array.dtype == np.int64
+            assert ((array >= -1) & (array < count)).all(), f"{argument} is outside"
+
+
+def check_position(op, inputs, attributes):
+    """Positions are inside their sequence; -1 is none. Their rows are those of sequences, or of all their rows."""
+    outputs = outputs_of(op, inputs, attributes)
+    tensors = {a.name: one for a, one in (*tensors_of(op, inputs), *outputs)}
+    for argument, array in outputs:
+        if argument.dtype.word == "position":
+            lengths = tensors[str(argument.dtype.points)].astype(np.int64)
+            first = argument.dims[0]
+            sequences = owners(tensors[first.of]) if isinstance(first, Sum) else np.arange(len(lengths))
+            longest = lengths[sequences].reshape(-1, *[1] * (array.ndim - 1))
+            assert array.dtype == np.int64
+            assert ((array >= -1) & (array < longest)).all(), f"{argument} is outside"
+
+
+def check_moves(op, inputs, attributes):
+    """Outputs of no dtype word hold what the moved inputs hold, or what attributes fill in."""
+    held = {0, -1, *(v for v in op.complete(attributes).values() if isinstance(v, int))}
+    held |= {one for v in op.complete(attributes).values() if isinstance(v, tuple) for one in v}
+
+    def other(array):
+        found = (np.arange(array.size, dtype=np.int64) % 90 + 17).reshape(array.shape)
+        held.update(found.ravel().tolist())
+        return found
+
+    for name in op.claims.moves:
+        if inputs.get(name) is not None:
+            value = inputs[name]
+            inputs = {**inputs, name: list(map(other, value)) if isinstance(value, list) else other(value)}
+    for argument, array in outputs_of(op, inputs, attributes):
+        if argument.dtype.word == "any":
+            assert {*array.ravel().tolist()} <= held, f"{argument.name} is not what was moved"
+
+
+@pytest.mark.parametrize("op", POINTING, ids=lambda op: op.name)
+@given(data=st.data())
+@settings(max_examples=EXAMPLES)
+def test_integers_point_at_what_the_signature_says(op, data):
+    inputs, attributes = data.draw(any_call(op))
+    attributes.pop("missing", None)
+    check_index(op, inputs, attributes)
+    check_position(op, inputs, attributes)
+
+
+@pytest.mark.parametrize("op", MOVING, ids=lambda op: op.name)
+@given(data=st.data())
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.filter_too_much])
+def test_what_moves_is_not_changed(op, data):
+    check_moves(op, *data.draw(any_call(op)))
 
 
 @pytest.mark.parametrize("op", [op for op in OPS if op.claims.pure], ids=lambda op: op.name)

@@ -276,7 +276,7 @@ def pointed(op, argument, values, space, orders):
     if orders is not None:
         moved = orders.of(declare_rows(rows, orders.terms))
     if ranges is None:
-        return values if moved is None else moved[values]
+        return values if moved is None else np.append(moved, -1)[values]  # -1 is none
     starts = [np.arange(start, start + length) for start, length in values]
     found = [rows if moved is None else moved[rows] for rows in starts]
     return np.concatenate([np.zeros(0, np.int64), *(np.append(rows, -1) for rows in found)])

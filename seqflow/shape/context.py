@@ -102,6 +102,10 @@ class InferenceContext:
             return [self._inputs.shapes[i] for i in self._inputs.lists[name]]
         return [self.input(name)]
 
+    def has(self, name: str) -> bool:
+        """Whether there is an input of this name: an optional one may not be given."""
+        return name in self._inputs.names
+
     def axes(self, key: Key, rank: int | None = None) -> Axes:
         """Whose rows each axis of an input holds, or each of its first `rank` axes; None for a plain size."""
         i = self._inputs.position(key)
@@ -167,6 +171,10 @@ class InferenceContext:
         if output is None:
             raise self._error(f"output {i} is not set")
         self._outputs[i] = output._replace(points=points)
+
+    def described_rows(self, name: str) -> Term:
+        """The rows that the lengths in an input, or output, of this name describe."""
+        return self.equalities.terms.described(self.equalities.terms.value(self.tensors.get(name, name)))
 
     def positions_in(self, name: str) -> Term:
         """What positions inside the sequences of an input, or output, of this name point at."""

@@ -71,16 +71,17 @@ def wrong_indices(label: str, points: Term, owner: str, rows: Term) -> LodError:
         lengths = value_text(points.args[0])
         return LodError(
             f"{label} holds {points}, but {owner} holds {rows}: positions inside sequences are no indices of rows\n"
-            f"  to_rows({label}, {lengths}) makes indices of them; gather_within takes them as they are"
+            f"  to_rows or to_rows_within makes indices of them, for {lengths}; gather_within takes them as they are"
         )
-    if not points.is_rows:
+    if points.kind == "either":
         return LodError(
-            f"{label} points at {points}, but {owner} holds {rows}: indices of several kinds were joined\n"
-            "  join or choose the rows themselves"
+            f"{label} points at {points}, but {owner} holds {rows}: indices of several rows were joined\n"
+            "  gather from each by its own indices, and join what comes out"
         )
+    _, advice = words(points, rows)
     return LodError(
-        f"{label} points at {points}, but {owner} holds {rows}: indices of some rows, other rows\n"
-        f"  {words(points, rows)[1]}"
+        f"{label} points at {points}, but {owner} holds {rows}: indices of some rows, used on others\n"
+        f"  {advice if 'same_lengths' in advice else 'gather from the rows they point at'}"
     )
 
 

@@ -10,7 +10,7 @@ are all nodes made from them (congruence).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 
@@ -341,9 +341,16 @@ _WORDS: dict[str, Callable[[Term, Words, Words], str]] = {
     "groups": lambda term, value, rows: f"the groups of {value(term.args[0])}",
     "joined": lambda term, value, rows: " and then ".join(map(rows, term.args)),
     "flat": lambda term, value, rows: f"{' × '.join(map(rows, term.args))}, laid flat",
-    "new": lambda term, value, rows: f"new rows that {term.data[0]} makes",
+    "new": lambda term, value, rows: f"new rows that {term.data[0]} makes{_of(map(value, term.args))}",
 }  # fmt: skip
 """How terms are said; `value` and `rows` say what they are made from."""
+
+
+def _of(values: Iterable[str]) -> str:
+    names = list(values)
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f" of {names[0]}{more}" if names else ""
+
 
 _ON: dict[Any, str] = {"right": "", "left": "on the left "}
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from per_sequence import assert_sequences, cut, ragged
 
 from seqflow import auto, ops
-from seqflow.errors import OpIndexError
+from seqflow.errors import LodError, OpIndexError, ShapeError
 from seqflow.sequence import Sequence
 
 
@@ -45,6 +45,31 @@ def test_positions_of_minus_1_give_the_fill():
     padded = ops.gather_within_padded(rows, np.array([[-1, -1], [1, -1]]), lengths, fill=7)
     assert padded.tolist() == [[[7, 7], [7, 7]], [[3, 4], [7, 7]]]
     assert ops.gather_within(rows, [-1, 0], lengths, [1, 1], fill=0).tolist() == [[0, 0], [1, 2]]
+
+
+@given(data=ragged(dtypes=("float32", "int64"), max_rank=1), k=st.integers(1, 3))
+def test_positions_as_rows_gather_what_they_gather_inside(data, k):
+    rows, lengths = data
+    order = ops.argsort_within(rows, lengths)
+    found = ops.gather(rows, ops.to_rows_within(order, lengths, lengths))
+    np.testing.assert_array_equal(found, ops.gather_within(rows, order, lengths, lengths))
+    best = ops.lengths_topk(rows, lengths, k=k)
+    places = ops.to_rows(best.positions, lengths, keep_missing=True)
+    assert places.dtype == np.int64
+    np.testing.assert_array_equal(ops.gather(rows, places, ignore_index=-1), best.values)
+
+
+def test_positions_as_rows_are_checked():
+    with pytest.raises(OpIndexError, match=r"positions\[0\] = 2 is outside \[0, 2\), the rows of sequence 0"):
+        ops.to_rows([2, 0], [2, 1])
+    with pytest.raises(OpIndexError, match=r"positions\[1, 0\] = -1 is outside \[0, 0\)"):
+        ops.to_rows([[0], [-1]], [2, 0])
+    with pytest.raises(OpIndexError, match=r"positions\[2\] = 1 is outside \[0, 1\), the rows of sequence 1"):
+        ops.to_rows_within([0, 1, 1], [2, 1], [2, 1])
+    with pytest.raises(ShapeError):
+        ops.to_rows([0, 1, 0], [2, 1])
+    with pytest.raises(LodError):
+        ops.to_rows_within([0, 1, 0], [2, 1], [1, 1])
 
 
 def test_lengths_ride_along():

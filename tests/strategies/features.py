@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from per_sequence import lengths_arrays, ragged, values
 
+from seqflow import registry
 from strategies.text import TEXTS, text_arrays
 
 Call = tuple[dict[str, Any], dict[str, Any]]
@@ -121,6 +122,14 @@ def _positioned(draw: Any, op: Any) -> Call:
     return {name: inputs[name] for name in _names(op)}, {} if fill is None else {"fill": fill}
 
 
+@st.composite
+def _positions(draw: Any, op: Any) -> Call:
+    """The positions that a gather takes."""
+    gather = {"to_rows": "gather_within_padded", "to_rows_within": "gather_within"}[op.name]
+    inputs, attributes = draw(_positioned(registry.get(gather)))
+    return {name: inputs[name] for name in _names(op)}, {"keep_missing": "fill" in attributes}
+
+
 def _names(op: Any) -> list[str]:
     return [argument.name for argument in op.signature.input_arguments]
 
@@ -133,6 +142,8 @@ FEATURES = {
     "keyed_permute": _keyed,
     "keyed_select": _keyed,
     "keyed_split": _keyed,
+    "to_rows": _positions,
+    "to_rows_within": _positions,
     "match_names": _matched,
     "merge_dense_features": _dense,
     "merge_list_features": _single,
