@@ -17,6 +17,7 @@ from seqflow.json_form import has_form, is_count
 from seqflow.loader import Loader, Stats
 from seqflow.loader.state import FORMAT
 from seqflow.output.folder import Target
+from seqflow.output.output_file import FORM
 
 _ACCESS = ("paths", "memory_map", "untrusted")
 """Keys of [source] that say how files are found and read, not what is read."""
@@ -46,7 +47,7 @@ class Counts:
 
 
 _COMPLETE = {"job": Mapping, "counts": {field.name: is_count for field in fields(Counts)}}
-_UNFINISHED = {**_COMPLETE, "bad_rows": [str]}
+_UNFINISHED = {**_COMPLETE, "bad_rows": lambda pieces: pieces is None or has_form(pieces, [FORM])}
 """What a job adds to the records of its output; a loader's state, where it can go on."""
 
 

@@ -18,12 +18,13 @@ from seqflow.errors import JobError, NetError, ProviderError
 from seqflow.job.job import Job
 from seqflow.job.modules import import_modules
 from seqflow.job.record import Counts, describe, earlier_run
+from seqflow.job.remaking import can_be_made_again, check_complete, make_again
 from seqflow.job.sections import NetSection
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Shuffle, Stats
 from seqflow.loader.bad_rows import BadRowHandler
 from seqflow.net import Net
-from seqflow.output import OutputFile, OutputWriter, Sizes, open_output
+from seqflow.output import Batches, OutputFile, OutputWriter, Sizes, open_output
 from seqflow.vocabulary import Vocabulary
 
 BYTES_SUFFIXES = (".json", ".txt")
@@ -50,6 +51,8 @@ class Report:
 
     outcome: Outcome = "new"
     """Whether the run began anew, went on behind a killed one, or found that everything was done."""
+    damaged: tuple[Path, ...] = ()
+    """Files of an earlier run that were gone or changed, and are made again."""
 
 
 Progress = Callable[[Stats, int | None], None]
@@ -79,14 +82,21 @@ def run(
         earlier = None
         if output.target is not None:
             earlier = earlier_run(output.target, described, resume=resume, overwrite=overwrite)
-        if earlier is not None and earlier.is_complete:
+        damaged: list[OutputFile] = []
+        if earlier is not None and earlier.is_complete and output.target is not None:
+            damaged = check_complete(output.target, earlier.content, resume=resume)
+        if earlier is not None and earlier.is_complete and not damaged:
             BadRowHandler(job.bad_rows, loader.source.files).leave()  # what a killed run has left is removed
             files = output.found(earlier.content)
             counts = Counts.from_json(earlier.content["counts"])
+            outcome: Outcome = "complete"
         else:
-            task = _Run(job, loader, output, described, None if earlier is None else earlier.content)
-            files, counts = task.run(progress), task.counts
-    outcome: Outcome = "new" if earlier is None else "complete" if earlier.is_complete else "resumed"
+            record = (
+                None if earlier is None else output.reopen(earlier.content) if damaged else earlier.content
+            )
+            task = _Run(job, loader, output, described, record)
+            files, counts, outcome = task.run(progress), task.counts, task.outcome
+            damaged = task.damaged
     return Report(
         rows=counts.rows,
         tokens=counts.tokens,
@@ -98,6 +108,7 @@ def run(
         files=tuple(file.path for file in files),
         output_bytes=sum(file.nbytes for file in files),
         outcome=outcome,
+        damaged=tuple(file.path for file in damaged),
     )
 
 
@@ -107,30 +118,55 @@ class _Run:
     def __init__(
         self, job: Job, loader: Loader, output: OutputWriter, described: dict[str, Any], record: Any
     ) -> None:
-        self._loader, self._output, self._described = loader, output, described
-        self.counts = Counts()
-        self._is_sealed = False
-        pieces: list[str] = []
-        if record is not None:
-            self.counts, pieces = Counts.from_json(record["counts"]), record["bad_rows"]
-            self._is_sealed = record["sealed"]
+        self._job, self._loader, self._output, self._described = job, loader, output, described
+        self.outcome: Outcome = "new"
+        self.damaged: list[OutputFile] = []
+        """Committed files of the output that are gone or changed."""
+        self._damaged_pieces: list[OutputFile] = []
+        """Those of the quarantine file."""
+        if record is None:
+            self._begin()
+        else:
+            self._resume(record)
+
+    def _begin(self) -> None:
+        """Begin anew."""
+        self.counts, self._is_sealed, self._keeps_bad_rows = Counts(), False, True
+        self._bad_rows = BadRowHandler(self._job.bad_rows, self._loader.source.files)
+        self._output.begin()
+
+    def _resume(self, record: Mapping[str, Any]) -> None:
+        """Go on behind what a progress file notes; begin anew where a part is damaged that can't be made alone."""
+        self.counts, self._is_sealed = Counts.from_json(record["counts"]), record["sealed"]
+        pieces = record["bad_rows"]
+        self._keeps_bad_rows = pieces is not None  # else their file is complete
+        policy = self._job.bad_rows if self._keeps_bad_rows else self._job.bad_rows.uncounted()
         self._bad_rows = BadRowHandler(
-            job.bad_rows, loader.source.files, count=self.counts.bad_rows, pieces=pieces
+            policy, self._loader.source.files, count=self.counts.bad_rows, pieces=pieces or ()
         )
-        if record is not None and not self._is_sealed:
-            self._bad_rows.check()
-            loader.load_state_dict(record["loader"])
-            output.resume(record)
-        elif record is None:
-            output.begin()
+        self.damaged = self._output.resume(record)
+        self._damaged_pieces = self._bad_rows.damaged(record.get("bad_rows_file"))
+        if not can_be_made_again([*self.damaged, *self._damaged_pieces], record):
+            self._bad_rows.leave()
+            self._begin()
+            return
+        self.outcome = "resumed"
+        if not self._is_sealed:
+            self._loader.load_state_dict(record["loader"])
 
     def run(self, progress: Progress | None) -> list[OutputFile]:
         """The files of the output; what is committed stays, whatever happens."""
         try:
-            if not self._is_sealed:
-                self._write(progress)
-                self._output.seal(self._note())
-            self._bad_rows.install()
+            is_sealed = self._is_sealed
+            if self.outcome == "resumed" and (self.damaged or self._damaged_pieces):
+                place = self._loader.state_dict()
+                make_again(self._loader, self._output, self._bad_rows, self.damaged, self._damaged_pieces)
+                self._loader.load_state_dict(place)
+                is_sealed = False
+            batches = None if self._is_sealed else self._write(progress)
+            if not is_sealed:
+                self._output.seal(self._note(batches), batches)
+            self._bad_rows.install(lambda file: self._output.note("bad_rows_file", file))
             return self._output.install()
         except BaseException as error:
             if self._output.has_progress:
@@ -139,23 +175,34 @@ class _Run:
         finally:
             self._bad_rows.leave()
 
-    def _write(self, progress: Progress | None) -> None:
+    def _write(self, progress: Progress | None) -> Batches:
+        """Write all batches, and commit some of them; the batches that are not committed yet."""
         loader, output, stats = self._loader, self._output, self.counts.stats()
-        with closing(loader.batches(self._bad_rows, stats)) as batches:
-            for batch in batches:
+        start = _place(loader.state_dict())
+        with closing(loader.batches(self._bad_rows, stats)) as found:
+            for batch in found:
                 output.write(batch)
                 del batch  # its memory is the output's now
                 if progress is not None:
                     progress(stats, loader.num_rows)
                 if loader.at_window_end and output.is_full:
-                    self.counts = Counts.of(stats)
-                    output.commit({**self._note(), "loader": loader.state_dict()})
+                    self.counts, state = Counts.of(stats), loader.state_dict()
+                    batches = Batches(start, state["batch"])
+                    output.commit({**self._note(batches), "loader": state}, batches)
+                    start = _place(state)
         if not stats.batches and (empty := loader.empty_batch()) is not None:
             output.write(empty)
         self.counts = Counts.of(stats)
+        return Batches(start, None)
 
-    def _note(self) -> dict[str, Any]:
-        return {"job": self._described, "counts": asdict(self.counts), "bad_rows": self._bad_rows.commit()}
+    def _note(self, batches: Batches | None) -> dict[str, Any]:
+        bad_rows = self._bad_rows.commit(batches) if self._keeps_bad_rows else None
+        return {"job": self._described, "counts": asdict(self.counts), "bad_rows": bad_rows}
+
+
+def _place(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The place in the order of batches that a loader's state has."""
+    return {key: state[key] for key in ("epoch", "batch", "windows")}
 
 
 def open_job_output(job: Job) -> OutputWriter:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from seqflow import providers
 from seqflow.errors import JobError, OpError, ProviderError, SeqflowError
+from seqflow.json_form import has_form
 from seqflow.kernels.arrays import Array
 from seqflow.output.durable import sync_folder
 from seqflow.output.files import KIND_OF_SUFFIX, FileWriter, Format, remove_temporaries
 from seqflow.output.lock import Lock
+from seqflow.output.output_file import FORM, Batches, OutputFile
 from seqflow.output.overwriting import overwritten
-from seqflow.output.pieces import check_committed, committed_path, join, piece_path, remove_committed
+from seqflow.output.pieces import committed_path, join, locate, piece_path, remove_committed
 from seqflow.record import BadRow
 from seqflow.record.from_arrow.run_ends import take_table
 
@@ -132,7 +134,12 @@ class BadRowHandler:
     """
 
     def __init__(
-        self, policy: BadRows, files: Sequence[str] = (), *, count: int = 0, pieces: Sequence[str] = ()
+        self,
+        policy: BadRows,
+        files: Sequence[str] = (),
+        *,
+        count: int = 0,
+        pieces: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self.count = count
         path = None if policy.path is None else Path(policy.path).expanduser()
@@ -148,19 +155,26 @@ class BadRowHandler:
         """Whether bad rows are written; else they are counted."""
         return self._file is not None
 
-    def check(self) -> None:
-        """JobError where a committed piece is gone."""
-        if self._file is not None:
-            self._file.check()
+    def damaged(self, joined: Any) -> list[OutputFile]:
+        """The committed pieces that are gone or changed, unless they are `joined` already, as was noted."""
+        return [] if self._file is None else self._file.damaged(joined)
 
-    def commit(self) -> list[str]:
-        """Finish what is written so far as a piece of the quarantine file; the names of all pieces."""
-        return [] if self._file is None else self._file.commit()
+    def again(self, piece: OutputFile | None) -> BadRowHandler:
+        """A handler of rows that are counted already; up to the next `commit` it writes those of a damaged piece."""
+        handler = BadRowHandler(BadRows("skip"))
+        if piece is not None and self._file is not None:
+            self._file.write_again(piece)
+            handler._file = self._file
+        return handler
 
-    def install(self) -> None:
-        """Make the quarantine file of its pieces."""
+    def commit(self, batches: Batches | None = None) -> list[dict[str, Any]]:
+        """Finish what is written so far as a piece of the quarantine file; the entries of all pieces."""
+        return [] if self._file is None else self._file.commit(batches)
+
+    def install(self, note: Callable[[OutputFile], None] = lambda file: None) -> None:
+        """Make the quarantine file of its pieces. What it will be is told to `note` before."""
         if self._file is not None:
-            self._file.install()
+            self._file.install(note)
 
     def close(self, *, keep: bool) -> None:
         """End the run: the quarantine file gets its final name, or is removed where the run failed."""
@@ -188,7 +202,9 @@ class Quarantine:
     another process that knows their names.
     """
 
-    def __init__(self, path: Path, files: Sequence[str] = (), pieces: Sequence[str] = ()) -> None:
+    def __init__(
+        self, path: Path, files: Sequence[str] = (), pieces: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
         if (source := overwritten(path, files)) is not None:
             raise ProviderError(f"quarantine: {str(path)!r} is {source!r}, from which the rows come")
         if path.exists() and not _is_quarantine(path):
@@ -199,11 +215,14 @@ class Quarantine:
         self._path = path
         self._form = Format(KIND_OF_SUFFIX[path.suffix.lower()])
         own = re.compile(rf"{re.escape(path.name)}\.part-\d+")
-        if (foreign := next((name for name in pieces if not own.fullmatch(name)), None)) is not None:
+        names = [piece["name"] for piece in pieces]
+        if (foreign := next((name for name in names if not own.fullmatch(name)), None)) is not None:
             raise JobError(
                 f"quarantine: {foreign!r} is no piece of {str(path)!r}: the progress file is damaged"
             )
-        self._pieces = [path.with_name(name) for name in pieces]
+        self._pieces = [OutputFile.from_json(path.parent, piece) for piece in pieces]
+        self._number: int | None = None
+        """The place of the piece that is written again."""
         self._writer: FileWriter | None = None
         self._lock = Lock(path.with_name(f".{path.name}.lock"), path)
         if path.parent.is_dir():
@@ -213,7 +232,7 @@ class Quarantine:
         self._lock.acquire()
         name = re.escape(self._path.name)
         remove_temporaries(self._path.parent, rf"{name}(?:\.part-\d+)?")
-        remove_committed(self._path.parent, rf"{name}\.part-\d+", {piece.name for piece in self._pieces})
+        remove_committed(self._path.parent, rf"{name}\.part-\d+", {piece.path.name for piece in self._pieces})
 
     def write(self, rejected: Rejected) -> None:
         import pyarrow as pa
@@ -236,27 +255,43 @@ class Quarantine:
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._acquire()
-            piece = piece_path(self._path, len(self._pieces))
+            number = len(self._pieces) if self._number is None else self._number
+            piece = piece_path(self._path, number)
             self._writer = FileWriter(self._path, self._form, piece)
         self._writer.write(pa.table({name: reasons, **columns}), len(self._writer.groups))
 
-    def commit(self) -> list[str]:
-        """Finish a piece; the names of all so far."""
+    def commit(self, batches: Batches | None = None) -> list[dict[str, Any]]:
+        """Finish a piece, with the bad rows of these batches; the entries of all so far."""
         if self._writer is not None:
             self._writer.close()
-            self._writer.rename(committed_path(self._writer.piece))
+            piece = self._writer.output_file(self._writer.piece, batches)
+            self._writer.rename(committed_path(piece.path))
             sync_folder(self._path.parent)
-            self._pieces.append(self._writer.piece)
+            at = (
+                slice(len(self._pieces), None)
+                if self._number is None
+                else slice(self._number, self._number + 1)
+            )
+            self._pieces[at] = [piece]
             self._writer = None
-        return [piece.name for piece in self._pieces]
+        self._number = None
+        return [piece.to_json(self._path.parent) for piece in self._pieces]
 
-    def check(self) -> None:
-        """JobError where a committed piece is gone."""
-        check_committed(self._pieces)
+    def damaged(self, joined: Any) -> list[OutputFile]:
+        """The committed pieces that are gone or changed, unless they are `joined` already, as was noted."""
+        folder = self._path.parent
+        if has_form(joined, FORM) and OutputFile.from_json(folder, joined).is_at(self._path):
+            return []
+        found = locate(self._pieces, folder)
+        return [piece for piece, path in zip(self._pieces, found, strict=True) if path is None]
 
-    def install(self) -> None:
+    def write_again(self, piece: OutputFile) -> None:
+        """Write a committed piece that is damaged again, up to the next `commit`."""
+        self._number = self._pieces.index(piece)
+
+    def install(self, note: Callable[[OutputFile], None] = lambda file: None) -> None:
         """Make the file of its committed pieces; none of an earlier run is left where there are no bad rows."""
-        join(self._pieces, self._path, self._form)
+        join(self._pieces, self._path, self._form, note)
         if not self._pieces:
             self._path.unlink(missing_ok=True)
 

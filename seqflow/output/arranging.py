@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from seqflow.errors import JobError
 from seqflow.output.durable import sync_folder
 from seqflow.output.files import FileWriter
-from seqflow.output.folder import OutputFile, Target
+from seqflow.output.folder import Target
+from seqflow.output.output_file import OutputFile
 from seqflow.output.partitions import check_partitions, partitions_of
 from seqflow.output.pieces import committed_path, schema_of
 from seqflow.output.runs import merge_runs
@@ -178,7 +179,7 @@ class _Parts:
         if self._writer is None:
             return
         writer, self._writer = self._writer, None
-        size = writer.close()
-        writer.rename(committed_path(writer.piece))
+        writer.close()
         path = writer.piece.parent / self._folder / writer.piece.name
-        self._files.append(OutputFile(path, writer.num_rows, size, tuple(writer.groups)))
+        self._files.append(writer.output_file(path))
+        writer.rename(committed_path(writer.piece))

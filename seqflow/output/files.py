@@ -15,6 +15,7 @@ from seqflow.output import unfinished
 from seqflow.output.creating import NewFile, write_new
 from seqflow.output.durable import sync_file, sync_folder
 from seqflow.output.encodings import choose_encodings
+from seqflow.output.output_file import Batches, Checksums, OutputFile, checksum_of_ends
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,11 +64,6 @@ class FileWriter:
         self._file: NewFile | None = None
         self._writer: Any = None
 
-    @property
-    def checksum(self) -> str:
-        """SHA-256 of a file that is closed."""
-        return "" if self._file is None else self._file.checksum
-
     def write(self, table: pa.Table, group: int) -> None:
         """Append row group number `group`. OSError, with the file's name, where it cannot be written."""
         try:
@@ -89,17 +85,22 @@ class FileWriter:
             return int(table.num_rows)
         return max(1, int(table.num_rows * RUN_BATCH_BYTES / max(1, table.nbytes)))
 
-    def close(self) -> int:
-        """Finish the file; its size in bytes. May be called again."""
+    def close(self) -> None:
+        """Finish the file. May be called again."""
         try:
             if self._writer is not None:
                 self._writer.close()
                 self._writer = None
-            assert self._file is not None
-            self._file.close()
-            return self._file.num_bytes
+            if self._file is not None:
+                self._file.close()
         except OSError as error:
             raise _naming(error, self.path) from error
+
+    def output_file(self, path: Path, batches: Batches | None = None) -> OutputFile:
+        """What a finished file is, which will have this path, and was made of these batches."""
+        assert self._file is not None
+        checksums = Checksums(self._file.checksum, checksum_of_ends(self.temporary))
+        return OutputFile(path, self.num_rows, self._file.num_bytes, tuple(self.groups), checksums, batches)
 
     def rename(self, name: Path) -> None:
         """Give the finished file a name, in place of what has it: its content is on the disk before.

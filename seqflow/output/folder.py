@@ -11,38 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from seqflow.errors import JobError
-from seqflow.json_form import has_form, is_count
+from seqflow.json_form import has_form
 from seqflow.output import unfinished
 from seqflow.output.durable import sync_folder
 from seqflow.output.files import FileKind, Format, remove_temporaries, write_bytes
 from seqflow.output.lock import Lock
-from seqflow.output.pieces import committed_path, join, piece_path, remove_committed
+from seqflow.output.output_file import FORM, OutputFile, damaged_files
+from seqflow.output.pieces import check_sizes, committed_path, join, locate, piece_path, remove_committed
 from seqflow.version import __version__
 
 MANIFEST, PROGRESS = "_manifest.json", ".progress.json"
-_FILE = {"name": str, "rows": is_count, "bytes": is_count, "row_groups": [is_count]}
-_MANIFEST = {"columns": [str], "files": [_FILE]}
+_MANIFEST = {"columns": [str], "files": [FORM]}
 _PROGRESS = {**_MANIFEST, "are_runs": bool, "sealed": bool, "stale": [str]}
 """What the records have; those of jobs have more."""
-
-
-@dataclass(frozen=True, slots=True)
-class OutputFile:
-    """One finished file."""
-
-    path: Path
-    num_rows: int
-    nbytes: int
-    groups: tuple[int, ...]
-    """The numbers of its row groups in the order of the whole output."""
-
-    def to_json(self, folder: Path) -> dict[str, Any]:
-        name, groups = self.path.relative_to(folder).as_posix(), list(self.groups)
-        return {"name": name, "rows": self.num_rows, "bytes": self.nbytes, "row_groups": groups}
-
-    @classmethod
-    def from_json(cls, folder: Path, entry: Mapping[str, Any]) -> OutputFile:
-        return cls(folder / entry["name"], entry["rows"], entry["bytes"], tuple(entry["row_groups"]))
 
 
 @dataclass(slots=True)
@@ -149,13 +130,12 @@ class Target:
 
     def install(self, content: Mapping[str, Any]) -> list[OutputFile]:
         """Give the parts of a progress file that is sealed their final names. Each step may have been done before."""
-        parts = [OutputFile.from_json(self.folder, entry) for entry in content["files"]]
+        parts = self.files(content)
         self.manifest.unlink(missing_ok=True)
         sync_folder(self.folder)
         if self.is_file:
-            join([part.path for part in parts], self.path, self.form)
-            rows, groups = sum(part.num_rows for part in parts), sum(len(part.groups) for part in parts)
-            parts = [OutputFile(self.path, rows, self.path.stat().st_size, tuple(range(groups)))]
+            join(parts, self.path, self.form, lambda file: self.note("joined", file.to_json(self.folder)))
+            parts = [self._joined()]
         else:
             self._give_names(parts)
         self._remove_parts(set(content["stale"]) - {self._name(part) for part in parts})
@@ -166,11 +146,15 @@ class Target:
 
     def _give_names(self, parts: Sequence[OutputFile]) -> None:
         """Put committed parts where they belong."""
-        for part in parts:
-            committed = committed_path(self.folder / part.path.name)
-            if committed.exists():
+        hidden = [committed_path(self.folder / part.path.name) for part in parts]
+        check_sizes(
+            parts,
+            [here if here.exists() else part.path for part, here in zip(parts, hidden, strict=True)],
+        )
+        for part, here in zip(parts, hidden, strict=True):
+            if here.exists():
                 part.path.parent.mkdir(parents=True, exist_ok=True)
-                committed.replace(part.path)
+                here.replace(part.path)
         for folder in {self.folder, *(above for part in parts for above in self._folders_of(part.path))}:
             sync_folder(folder)
 
@@ -200,6 +184,37 @@ class Target:
             self.manifest.unlink(missing_ok=True)
             self._remove_parts({*content["stale"], *(entry["name"] for entry in content["files"])})
         self.progress.unlink(missing_ok=True)
+
+    def files(self, record: Mapping[str, Any]) -> list[OutputFile]:
+        """The files that a manifest or progress file names."""
+        return [OutputFile.from_json(self.folder, entry) for entry in record["files"]]
+
+    def note(self, key: str, value: Any) -> None:
+        """Add to the progress file, or change there."""
+        content = self.read_progress()
+        assert content is not None
+        self.save_progress({**content, key: value})
+
+    def damaged_commits(self, record: Mapping[str, Any]) -> list[OutputFile]:
+        """What a progress file names and is neither under its hidden name nor its own, with the content it had."""
+        parts = self.files(record)
+        joined = record.get("joined")
+        if joined is not None and has_form(joined, FORM):
+            file = OutputFile.from_json(self.folder, joined)
+            if file.path == self.path and file.is_at(self.path):
+                return []
+        found = locate(parts, self.folder)
+        return [part for part, path in zip(parts, found, strict=True) if path is None]
+
+    def damaged_files(self, record: Mapping[str, Any], *, whole: bool = False) -> list[OutputFile]:
+        """What a manifest names and is not there, with the content it had."""
+        return damaged_files(self.files(record), whole=whole)
+
+    def _joined(self) -> OutputFile:
+        """The one file that was made of all pieces."""
+        record = self.read_progress()
+        assert record is not None
+        return OutputFile.from_json(self.folder, record["joined"])
 
     def stale_parts(self) -> list[str]:
         """The parts of an earlier run, by its manifest."""

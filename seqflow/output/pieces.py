@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seqflow.errors import JobError
 from seqflow.output.durable import sync_folder
 from seqflow.output.files import FileKind, FileWriter, Format
+from seqflow.output.output_file import OutputFile, in_threads
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,38 +32,41 @@ def remove_committed(folder: Path, name: str, keep: Collection[str]) -> None:
     committed = re.compile(rf"\.({name})\.done")
     for path in folder.iterdir():
         match = committed.fullmatch(path.name)
-        if match and match[1] not in keep:
+        if match and match[1] not in keep and (path.is_symlink() or not path.is_dir()):
             path.unlink(missing_ok=True)
 
 
-def check_committed(paths: Sequence[Path]) -> None:
-    """JobError where one of these files is not there under its hidden name."""
-    missing = next((path for path in map(committed_path, paths) if not path.exists()), None)
-    if missing is not None:
-        raise JobError(
-            f"output: {str(missing)!r}, which the run that is continued has written, is gone\n"
-            "  begin anew with --overwrite"
-        )
+def check_sizes(parts: Sequence[OutputFile], paths: Iterable[Path]) -> None:
+    """JobError where one of these paths has not the size of its part: something else has changed it meanwhile."""
+    for part, path in zip(parts, paths, strict=True):
+        if not path.is_file() or path.stat().st_size != part.nbytes:
+            raise JobError(
+                f"output: {str(path)!r} is not as it was written: something else has changed or removed it\n"
+                "  --resume makes it again"
+            )
 
 
-def join(pieces: Sequence[Path], path: Path, form: Format) -> None:
+def join(pieces: Sequence[OutputFile], path: Path, form: Format, note: Callable[[OutputFile], None]) -> None:
     """Make a file of its committed pieces, and remove them. Where that was done before, nothing happens.
 
-    The first piece is removed when the file has its name, and before the others: where it is missing, the file is
-    complete. Each of these steps is on the disk before the next.
+    What the file will be is told to `note` before it has its name. The first piece is removed then, and before the
+    others: where it is missing, the file is complete. Each of these steps is on the disk before the next.
     """
     if not pieces:
         return
-    committed = [committed_path(piece) for piece in pieces]
+    committed = [committed_path(piece.path) for piece in pieces]
     if len(committed) == 1 and committed[0].exists():
+        check_sizes(pieces, committed)
+        note(replace(pieces[0], path=path, batches=None))
         committed[0].replace(path)
     elif committed[0].exists():
-        check_committed(pieces)
+        check_sizes(pieces, committed)
         writer = FileWriter(path, form)
         try:
             for group, table in enumerate(_groups(committed, form)):
                 writer.write(table, group)
             writer.close()
+            note(writer.output_file(path))
             writer.rename(path)
         finally:
             writer.discard()
@@ -69,6 +74,18 @@ def join(pieces: Sequence[Path], path: Path, form: Format) -> None:
         sync_folder(path.parent)
         for piece in some:
             piece.unlink(missing_ok=True)
+
+
+def locate(parts: Sequence[OutputFile], folder: Path) -> list[Path | None]:
+    """Where each committed part is: under its hidden name in a folder, or its own; None where neither is intact."""
+
+    def find(part: OutputFile) -> Path | None:
+        hidden = committed_path(folder / part.path.name)
+        if part.is_at(hidden) and not hidden.is_symlink():
+            return hidden
+        return part.path if part.is_at(part.path) else None
+
+    return in_threads(find, parts)
 
 
 def schema_of(path: Path, kind: FileKind) -> pa.Schema:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -15,8 +15,9 @@ from seqflow.errors import JobError, ProviderError, nearest
 from seqflow.output.arranging import UNARRANGED, Arrangement, arrange
 from seqflow.output.durable import sync_folder
 from seqflow.output.files import KIND_OF_SUFFIX, Compression, FileWriter, Format, Kind
-from seqflow.output.folder import OutputFile, Target
-from seqflow.output.pieces import check_committed, committed_path, schema_of
+from seqflow.output.folder import Target
+from seqflow.output.output_file import Batches, OutputFile
+from seqflow.output.pieces import check_sizes, committed_path, schema_of
 from seqflow.output.runs import RUN, RUN_BYTES, write_run
 from seqflow.output.sizes import DEFAULT_SIZES, Sizes
 from seqflow.record import Record, to_arrow
@@ -74,29 +75,66 @@ class OutputWriter:
         self._earlier_schema: pa.Schema | None = None
         """That of committed parts, as a file gives it back: equal, but not to the last byte of its metadata."""
         self._names: list[str] = []
+        self._stale: list[str] = []
+        """Parts of an earlier run, of which a progress file knows."""
 
     def __enter__(self) -> OutputWriter:
         if self.target is not None:
             self.target.prepare()
         return self
 
-    def resume(self, record: Mapping[str, Any]) -> None:
-        """Go on behind the parts of a progress file."""
+    def resume(self, record: Mapping[str, Any]) -> list[OutputFile]:
+        """Go on behind the parts of a progress file; those that are damaged, which have to be written again."""
         assert self.target is not None
         self._begun = True
-        self._parts = [OutputFile.from_json(self.target.folder, entry) for entry in record["files"]]
+        self._parts = self.target.files(record)
         self._num_groups = sum(len(part.groups) for part in self._parts)
-        check_committed([part.path for part in self._parts])
+        self._names, self._stale = record["columns"], record["stale"]
         self.target.keep_committed(self._parts)
-        kind = RUN.kind if self.arrangement else self.target.kind
-        self._earlier_schema = schema_of(committed_path(self._parts[0].path), kind)
-        self._names = record["columns"]
+        damaged = self.target.damaged_commits(record)
+        hidden = [committed_path(part.path) for part in self._parts if part not in damaged]
+        if there := next((path for path in hidden if path.exists()), None):
+            self._earlier_schema = schema_of(there, RUN.kind if record["are_runs"] else self.target.kind)
+        return damaged
+
+    def write_again(self, span: Batches, batches: Iterable[Record]) -> None:
+        """Write the batches of some committed parts again, in place of these parts."""
+        before = [part for part in self._parts if part.batches != span]
+        first = next(at for at, part in enumerate(self._parts) if part.batches == span)
+        old, behind = self._parts[first : len(self._parts) - len(before) + first], before[first:]
+        self._parts = before[:first]
+        self._num_groups = sum(len(part.groups) for part in self._parts)
+        for batch in batches:
+            self.write(batch)
+        if not self._open and not self._gathered:
+            self._write_group()  # an empty one
+        self._commit(span)
+        made = self._parts[first:]
+        if [(one.num_rows, one.groups) for one in made] != [(one.num_rows, one.groups) for one in old]:
+            raise JobError(
+                f"output: {old[0].path.name!r} was damaged, and comes out with other rows now\n"
+                "  --overwrite begins anew"
+            )
+        self._parts += behind
+        self._num_groups = sum(len(part.groups) for part in self._parts)
+
+    def reopen(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
+        """Make a complete output, of which parts are damaged, one whose parts still have to get their names."""
+        assert self.target is not None
+        record = {**manifest, "bad_rows": None, "are_runs": False, "sealed": True, "stale": []}
+        self.target.save_progress(record)
+        return record
 
     def found(self, record: Mapping[str, Any]) -> list[OutputFile]:
         """The files of a complete output, by its manifest; what a killed run has left beside them is removed."""
         assert self.target is not None
         self.target.keep_committed(())
-        return [OutputFile.from_json(self.target.folder, entry) for entry in record["files"]]
+        return self.target.files(record)
+
+    def note(self, key: str, file: OutputFile) -> None:
+        """Note a file in the progress file."""
+        if self.target is not None:
+            self.target.note(key, file.to_json(file.path.parent))
 
     @property
     def has_progress(self) -> bool:
@@ -106,6 +144,7 @@ class OutputWriter:
     def begin(self) -> None:
         """Begin anew: what an unfinished run has left is removed."""
         self._begun = True
+        self._parts, self._num_groups, self._stale, self._earlier_schema = [], 0, [], None
         if self.target is not None:
             self.target.abandon()
 
@@ -155,13 +194,13 @@ class OutputWriter:
         """Whether the open parts are as large as parts should be."""
         return bool(self._threads) and self._sizes.are_reached(self._rows, self._bytes, len(self._threads))
 
-    def commit(self, note: Mapping[str, Any]) -> None:
-        """Finish the open parts, and note them together with `note`."""
+    def commit(self, note: Mapping[str, Any], batches: Batches | None = None) -> None:
+        """Finish the open parts, which hold these batches, and note them together with `note`."""
         if self.target is not None:
-            self._commit()
+            self._commit(batches)
             self.target.save_progress({**note, **self._record(), "sealed": False, "stale": []})
 
-    def seal(self, note: Mapping[str, Any]) -> None:
+    def seal(self, note: Mapping[str, Any], batches: Batches | None = None) -> None:
         """Write the remaining rows; from now on nothing but `install` is left to do, in this process or another."""
         if self.target is None:
             return
@@ -169,10 +208,10 @@ class OutputWriter:
             self.begin()
         if self._schema is not None and not self._num_groups:
             self._write_group()  # an empty one
-        self._commit()
+        self._commit(batches)
         if not self._parts and self.target.is_file:
             raise ProviderError(f"there are no batches to write to {str(self.target.path)!r}")
-        stale = self.target.stale_parts()
+        stale = sorted({*self._stale, *self.target.stale_parts()})
         self.target.save_progress({**note, **self._record(), "sealed": True, "stale": stale})
 
     def install(self) -> list[OutputFile]:
@@ -183,13 +222,13 @@ class OutputWriter:
         assert record is not None
         if record["are_runs"]:
             record = self._arrange(self.target, record)
-        self.target.keep_committed([OutputFile.from_json(self.target.folder, one) for one in record["files"]])
+        self.target.keep_committed(self.target.files(record))
         return self.target.install(record)
 
     def _arrange(self, target: Target, record: dict[str, Any]) -> dict[str, Any]:
         """The record of a sealed output whose runs have become parts."""
-        runs = [OutputFile.from_json(target.folder, entry) for entry in record["files"]]
-        check_committed([run.path for run in runs])
+        runs = target.files(record)
+        check_sizes(runs, [committed_path(run.path) for run in runs])
         parts = arrange(runs, target, self.arrangement, self._sizes)
         files = [part.to_json(target.folder) for part in parts]
         record = {**record, "files": files, "are_runs": False}
@@ -216,15 +255,15 @@ class OutputWriter:
         files = [part.to_json(self.target.folder) for part in self._parts]
         return {"columns": self._names, "files": files, "are_runs": bool(self.arrangement)}
 
-    def _commit(self) -> None:
+    def _commit(self, batches: Batches | None) -> None:
         assert self.target is not None
         if self._gathered:
             self._write_group()
         while self._pending:
             self._await_oldest()
         for writer in self._open:
-            size = writer.close()
-            self._parts.append(OutputFile(writer.piece, writer.num_rows, size, tuple(writer.groups)))
+            writer.close()
+            self._parts.append(writer.output_file(writer.piece, batches))
         for writer in self._open:
             writer.rename(committed_path(writer.piece))
         sync_folder(self.target.folder)

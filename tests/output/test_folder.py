@@ -1,5 +1,6 @@
 """Folders of part files and their manifest."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -21,7 +22,17 @@ def test_a_folder_gets_parts_and_a_manifest(tmp_path: Path) -> None:
     size = (tmp_path / "out" / "part-00000.parquet").stat().st_size
     assert manifest["rows"] == 8
     assert manifest["columns"] == ["x"]
-    assert manifest["files"] == [{"name": "part-00000.parquet", "rows": 8, "bytes": size, "row_groups": [0]}]
+    content = (tmp_path / "out" / "part-00000.parquet").read_bytes()
+    assert manifest["files"] == [
+        {
+            "name": "part-00000.parquet",
+            "rows": 8,
+            "bytes": size,
+            "row_groups": [0],
+            "sha256": hashlib.sha256(content).hexdigest(),
+            "sha256_of_ends": hashlib.sha256(content + content).hexdigest(),
+        }
+    ]
 
 
 def test_the_folder_reads_as_one_table(tmp_path: Path) -> None:

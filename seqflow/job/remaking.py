@@ -1,0 +1,76 @@
+"""Make parts of an output again that were damaged: each from the batches that it held, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+from seqflow.errors import JobError
+from seqflow.loader import Loader, Stats
+from seqflow.loader.bad_rows import BadRowHandler
+from seqflow.output import Batches, OutputFile, OutputWriter
+from seqflow.output.folder import Target
+from seqflow.record import Record
+
+
+def check_complete(target: Target, manifest: Mapping[str, Any], *, resume: bool) -> list[OutputFile]:
+    """The files of a complete output that are damaged; JobError where they can't, or shall not, be made again."""
+    damaged = target.damaged_files(manifest)
+    if damaged and target.is_file:
+        raise JobError(
+            f"output: {str(target.path)!r} is not as this job has written it: something else has changed it\n"
+            "  --overwrite replaces it; or choose another output"
+        )
+    if damaged and not resume:
+        raise JobError(
+            f"output: {named(damaged, target)} of {str(target.path)!r} gone, or not as this job has written it\n"
+            "  --resume makes this again, --overwrite begins anew"
+        )
+    return damaged
+
+
+def named(files: Sequence[OutputFile], target: Target) -> str:
+    """The names of some files, as the subject of a sentence."""
+    names = [file.path.relative_to(target.folder).as_posix() for file in files]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(map(repr, names[:3])) + more + (" is" if len(names) == 1 else " are")
+
+
+def can_be_made_again(files: Sequence[OutputFile], record: Mapping[str, Any]) -> bool:
+    """Whether each of these files holds batches one after another, which the job of now would make alike."""
+    return all(file.batches is not None for file in files) and not record.get("changes")
+
+
+def make_again(
+    loader: Loader,
+    output: OutputWriter,
+    bad_rows: BadRowHandler,
+    files: Sequence[OutputFile],
+    pieces: Sequence[OutputFile],
+) -> None:
+    """Write damaged files of an output again, and damaged pieces of its quarantine file."""
+    spans = {file.batches.start["batch"]: file.batches for file in (*files, *pieces) if file.batches}
+    for _, batches in sorted(spans.items()):
+        piece = next((piece for piece in pieces if piece.batches == batches), None)
+        records = _batches(loader, batches, bad_rows.again(piece))
+        if any(file.batches == batches for file in files):
+            output.write_again(batches, records)
+        else:
+            for _ in records:
+                pass
+        if piece is not None:
+            bad_rows.commit(batches)
+
+
+def _batches(loader: Loader, span: Batches, bad_rows: BadRowHandler) -> Iterator[Record]:
+    """The batches of a file; an empty one where the job has none."""
+    loader.load_state_dict({**loader.state_dict(), **span.start})
+    stats = Stats()
+    with closing(loader.batches(bad_rows, stats)) as batches:
+        for batch in batches:
+            yield batch
+            if loader.place is not None and loader.place.batch == span.stop:
+                return
+    if not stats.batches and (empty := loader.empty_batch()) is not None:
+        yield empty

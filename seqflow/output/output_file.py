@@ -1,0 +1,128 @@
+"""OutputFile: one finished file, and whether what is there now is what was written."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from seqflow.json_form import has_form, is_count
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+_END = 64 << 10
+"""Bytes at each end of a file that the quick checksum covers."""
+WHOLE_BYTES = 2 << 30
+"""Up to so many bytes together, files that should be complete are read whole; of larger ones both ends are."""
+
+
+FORM = {"name": str, "rows": is_count, "bytes": is_count, "row_groups": [is_count]}
+"""What a file has in a record, at the least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """The batches that a file is made of."""
+
+    start: Mapping[str, Any]
+    """The place of the loader before the first of them, as its state says it."""
+    stop: int | None
+    """The number of the batch behind the last of them; None where the run ended with them."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"from": dict(self.start), "to": self.stop}
+
+    @classmethod
+    def from_json(cls, entry: Any) -> Batches | None:
+        return cls(entry["from"], entry["to"]) if has_form(entry, _BATCHES) else None
+
+
+_BATCHES = {"from": {"batch": is_count}, "to": lambda value: value is None or is_count(value)}
+
+
+@dataclass(frozen=True, slots=True)
+class Checksums:
+    """SHA-256, in hexadecimal digits."""
+
+    whole: str
+    ends: str
+    """Of the first and the last 64 KiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class OutputFile:
+    """One finished file."""
+
+    path: Path
+    num_rows: int
+    nbytes: int
+    groups: tuple[int, ...]
+    """The numbers of its row groups in the order of the whole output."""
+    checksums: Checksums
+    batches: Batches | None = None
+    """What it was made of; None where that is not one after another, or nobody said it."""
+
+    def to_json(self, folder: Path) -> dict[str, Any]:
+        entry = {
+            "name": self.path.relative_to(folder).as_posix(),
+            "rows": self.num_rows,
+            "bytes": self.nbytes,
+            "row_groups": list(self.groups),
+            "sha256": self.checksums.whole,
+            "sha256_of_ends": self.checksums.ends,
+        }
+        return entry if self.batches is None else {**entry, "batches": self.batches.to_json()}
+
+    @classmethod
+    def from_json(cls, folder: Path, entry: Mapping[str, Any]) -> OutputFile:
+        checksums = Checksums(str(entry.get("sha256")), str(entry.get("sha256_of_ends")))
+        return cls(
+            folder / entry["name"], entry["rows"], entry["bytes"], tuple(entry["row_groups"]), checksums,
+            Batches.from_json(entry.get("batches")),
+        )  # fmt: skip
+
+    def is_at(self, path: Path, *, whole: bool = True) -> bool:
+        """Whether a path has the content of this file: its size, and the checksum of all of it or of its ends."""
+        try:
+            if path.stat().st_size != self.nbytes or not path.is_file():
+                return False
+            return (
+                checksum_of(path) == self.checksums.whole
+                if whole
+                else checksum_of_ends(path) == self.checksums.ends
+            )
+        except OSError:
+            return False
+
+
+def damaged_files(files: Sequence[OutputFile], *, whole: bool) -> list[OutputFile]:
+    """Those that are gone or have another content; without `whole`, of many bytes only both ends are read."""
+    whole = whole or sum(file.nbytes for file in files) <= WHOLE_BYTES
+    intact = in_threads(lambda file: file.is_at(file.path, whole=whole), files)
+    return [file for file, is_intact in zip(files, intact, strict=True) if not is_intact]
+
+
+def in_threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    """A function of each item, a few at a time."""
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="seqflow-verify") as threads:
+        return list(threads.map(function, items))
+
+
+def checksum_of(path: Path) -> str:
+    """SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def checksum_of_ends(path: Path) -> str:
+    """SHA-256 of the first and the last 64 KiB of a file."""
+    with path.open("rb") as file:
+        digest = hashlib.sha256(file.read(_END))
+        file.seek(max(0, os.fstat(file.fileno()).st_size - _END))
+        digest.update(file.read(_END))
+        return digest.hexdigest()

@@ -1,0 +1,266 @@
+"""What was committed is verified before it counts: a part that is gone or changed is named, and made again."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import seqflow as sf
+from seqflow.errors import JobError
+from seqflow.job import Job, run
+from seqflow.output.folder import Target
+
+ROWS = 120
+
+
+class Killed(BaseException):
+    """Ends a run where a process would be killed."""
+
+
+def _flip(path: Path, other: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def _cut(path: Path, other: Path) -> None:
+    os.truncate(path, path.stat().st_size - 1)
+
+
+def _swap(path: Path, other: Path) -> None:
+    between = path.with_name("between")
+    path.rename(between)
+    other.rename(path)
+    between.rename(other)
+
+
+def _link(path: Path, other: Path) -> None:
+    path.unlink()
+    path.symlink_to(other)
+
+
+def _pipe(path: Path, other: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+DAMAGES: dict[str, Callable[[Path, Path], Any]] = {
+    "removed": lambda path, other: path.unlink(),
+    "emptied": lambda path, other: path.write_bytes(b""),
+    "cut": _cut,
+    "one bit": _flip,
+    "copied over": lambda path, other: shutil.copy(other, path),
+    "swapped": _swap,
+    "a link": _link,
+    "a pipe": _pipe,
+}
+OUTPUTS: dict[str, dict[str, Any]] = {
+    "parquet": {"path": "o/out"},
+    "arrow": {"path": "o/out", "kind": "arrow"},
+    "threads": {"path": "o/out", "threads": 2, "row_group_bytes": 80},
+    "one file": {"path": "o/out.parquet"},
+    "sorted": {"path": "o/out", "sort_by": "-x"},
+    "partitioned": {"path": "o/out", "partition_by": "k"},
+    "one sorted file": {"path": "o/out.arrow", "sort_by": "-x"},
+}
+
+
+def _product(outputs: list[str], damages: list[str]) -> list[Any]:
+    """All pairs; those that have neither the first output nor the first damage only among the slow tests."""
+    return [
+        pytest.param(
+            output, damage, marks=() if output == outputs[0] or damage == damages[0] else pytest.mark.slow
+        )
+        for output in outputs
+        for damage in damages
+    ]
+
+
+def job_of(folder: Path, output: str) -> Job:
+    sections = {
+        "source": {"paths": "in.parquet"},
+        "order": {"window": "200 B"},
+        "batch": {"kind": "rows", "n": 10},
+        "output": {"part_bytes": 200, **OUTPUTS[output]},
+        "bad_rows": {"policy": "quarantine", "path": "bad.parquet"},
+    }
+    return Job.from_dict(sections, folder)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    lists = [[i] if i % 17 else [None] for i in range(ROWS)]
+    columns = {"x": range(ROWS), "k": [i % 3 for i in range(ROWS)], "y": pa.array(lists)}
+    pq.write_table(pa.table(columns), tmp_path / "in.parquet", row_group_size=10)
+    (tmp_path / "o").mkdir()
+    return tmp_path
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    """All that is there but the input."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != "in.parquet"
+    }
+
+
+def expected(folder: Path, output: str) -> dict[str, bytes]:
+    """What an undisturbed run leaves; it is removed again."""
+    run(job_of(folder, output))
+    found = content(folder)
+    shutil.rmtree(folder / "o")
+    (folder / "o").mkdir()
+    (folder / "bad.parquet").unlink()
+    return found
+
+
+def die(job: Job, where: str, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a job up to call number `at` of a method of its target."""
+    method, calls = getattr(Target, where), [0]
+
+    def call(self: Target, *arguments: Any) -> Any:
+        done = method(self, *arguments)
+        calls[0] += 1
+        if calls[0] == at:
+            raise Killed
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Target, where, call)
+        with pytest.raises(Killed):
+            run(job)
+
+
+def hidden(folder: Path) -> list[Path]:
+    return sorted(folder.rglob(".*.done"))
+
+
+@pytest.mark.parametrize(("output", "damage"), _product(list(OUTPUTS), list(DAMAGES)))
+def test_resuming_makes_damaged_parts_again(
+    folder: Path, output: str, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    want, job = expected(folder, output), job_of(folder, output)
+    die(job, "save_progress", 3, monkeypatch)
+    pieces = [path for path in hidden(folder) if path.name.startswith(".bad")]
+    parts = [path for path in hidden(folder) if path not in pieces]
+    before = {path: path.read_bytes() for path in parts}
+    DAMAGES[damage](parts[1], parts[0])
+    report = run(job, resume=True)
+    changed = [path for path, was in before.items() if path != parts[1] and damage == "swapped"] or parts[1:2]
+    assert {f".{path.name}.done" for path in report.damaged} >= {path.name for path in changed[:1]}
+    assert content(folder) == want
+
+
+@pytest.mark.parametrize("damage", ["removed", "cut", "swapped"])
+def test_resuming_makes_damaged_pieces_of_the_quarantine_again(
+    folder: Path, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    want, job = expected(folder, "parquet"), job_of(folder, "parquet")
+    die(job, "save_progress", 3, monkeypatch)
+    pieces = [path for path in hidden(folder) if path.name.startswith(".bad")]
+    DAMAGES[damage](pieces[1], pieces[0])
+    run(job, resume=True)
+    assert content(folder) == want
+
+
+@pytest.mark.parametrize(("output", "damage"), _product(list(OUTPUTS), ["cut", "removed", "swapped"]))
+@pytest.mark.parametrize("where", ["stale_parts", "_give_names", "_remove_parts"])
+def test_a_run_that_ended_among_its_last_steps_is_verified_too(
+    folder: Path, where: str, output: str, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "file" in output and (where == "_give_names" or (where == "_remove_parts" and damage == "swapped")):
+        pytest.skip("one file is joined")
+    want, job = expected(folder, output), job_of(folder, output)
+    die(job, where, 1, monkeypatch)
+    parts = [path for path in hidden(folder) if not path.name.startswith(".bad")]
+    parts = parts or sorted(
+        path for path in (folder / "o").rglob("*") if path.suffix in (".parquet", ".arrow")
+    )
+    DAMAGES[damage](parts[-1], parts[0])
+    run(job, resume=True)
+    assert content(folder) == want
+
+
+@pytest.mark.parametrize(
+    ("output", "damage"), _product(["parquet", "arrow", "threads", "sorted", "partitioned"], list(DAMAGES))
+)
+def test_a_damaged_part_of_a_complete_output_is_named_and_made_again(
+    folder: Path, output: str, damage: str
+) -> None:
+    job = job_of(folder, output)
+    files = run(job).files
+    want = content(folder)
+    DAMAGES[damage](files[1], files[0])
+    damaged = files[1].name
+    with pytest.raises(JobError, match=rf"{damaged}.*gone, or not as this job has written it\n  --resume"):
+        run(job)
+    report = run(job, resume=True)
+    assert files[1] in report.damaged
+    assert content(folder) == want
+    assert run(job).outcome == "complete"
+
+
+@pytest.mark.parametrize("damage", ["emptied", "cut", "one bit"])
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_single_file_that_was_changed_is_not_taken_for_ours(
+    folder: Path, damage: str, resume: bool
+) -> None:
+    job = job_of(folder, "one file")
+    [file] = run(job).files
+    want = content(folder)
+    DAMAGES[damage](file, file)
+    with pytest.raises(JobError, match=r"out\.parquet'.*\n  --overwrite replaces it"):
+        run(job, resume=resume)
+    run(job, overwrite=True)
+    assert content(folder) == want
+
+
+def test_only_damaged_parts_are_made_again(folder: Path) -> None:
+    job = job_of(folder, "parquet")
+    files = run(job).files
+    files[2].unlink()
+    before = {file: file.stat().st_ino for file in files if file.exists()}
+    assert run(job, resume=True).damaged == (files[2],)
+    assert {file: file.stat().st_ino for file in before} == before
+
+
+def test_a_run_that_ends_while_parts_are_made_again_goes_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_of(folder, "parquet")
+    files = run(job).files
+    want = content(folder)
+    for at in (1, 2, 4):
+        files[1].unlink()
+        files[3].unlink()
+        calls = [0]
+
+        def replace(*names: Any, at: int = at, calls: list[int] = calls) -> None:
+            calls[0] += 1
+            if calls[0] == at:
+                raise Killed
+            os.rename(*names)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", replace)
+            with pytest.raises(Killed):
+                run(job, resume=True)
+        run(job, resume=True)
+        assert content(folder) == want
+
+
+def test_the_manifest_of_another_output_counts_for_nothing(folder: Path) -> None:
+    job, other = job_of(folder, "parquet"), job_of(folder, "arrow")
+    run(job)
+    manifest = (folder / "o/out/_manifest.json").read_bytes()
+    run(other, overwrite=True)
+    (folder / "o/out/_manifest.json").write_bytes(manifest)
+    with pytest.raises(JobError):
+        run(job)
+    assert sf.open(folder / "o/out/part-00000.arrow").num_rows
