@@ -56,7 +56,8 @@ def run(
         report = run_job(description, progress, resume=resume, overwrite=overwrite)
     _say_outcome(report, resume=resume)
     if json:
-        print_json({**asdict(report), "files": [str(file) for file in report.files]})
+        files, damaged = ([str(file) for file in some] for some in (report.files, report.damaged))
+        print_json({**asdict(report), "files": files, "damaged": damaged})
     elif not quiet:
         _print_report(report)
 
@@ -65,6 +66,11 @@ def _say_outcome(report: Report, *, resume: bool) -> None:
     """Tell on stderr where the run did not do what its user may think."""
     if report.outcome == "complete":
         typer.echo("seqflow: the output is complete, nothing was done; --overwrite makes it anew", err=True)
+    elif report.damaged:
+        names = ", ".join(file.name for file in report.damaged[:5])
+        more = f" and {len(report.damaged) - 5} more" if len(report.damaged) > 5 else ""
+        made = "they were" if report.outcome == "resumed" else "the whole output was"
+        typer.echo(f"seqflow: {names}{more}: gone or changed since; {made} made again", err=True)
     elif resume and report.outcome == "new":
         typer.echo("seqflow: there was no run to go on with; this one began anew", err=True)
 

@@ -15,6 +15,7 @@ from seqflow.errors import JobError
 from seqflow.job import Job, run
 from seqflow.output.folder import Target
 
+THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 ROWS = 120
 
 
@@ -70,15 +71,10 @@ OUTPUTS: dict[str, dict[str, Any]] = {
 }
 
 
-def _product(outputs: list[str], damages: list[str]) -> list[Any]:
-    """All pairs; those that have neither the first output nor the first damage only among the slow tests."""
-    return [
-        pytest.param(
-            output, damage, marks=() if output == outputs[0] or damage == damages[0] else pytest.mark.slow
-        )
-        for output in outputs
-        for damage in damages
-    ]
+def _pairs(outputs: list[str], damages: list[str]) -> list[tuple[str, str]]:
+    """Outputs and damages: all pairs where tests are thorough, else those with the first of either."""
+    pairs = [(output, damage) for output in outputs for damage in damages]
+    return [pair for pair in pairs if THOROUGH or pair[0] == outputs[0] or pair[1] == damages[0]]
 
 
 def job_of(folder: Path, output: str) -> Job:
@@ -141,7 +137,7 @@ def hidden(folder: Path) -> list[Path]:
     return sorted(folder.rglob(".*.done"))
 
 
-@pytest.mark.parametrize(("output", "damage"), _product(list(OUTPUTS), list(DAMAGES)))
+@pytest.mark.parametrize(("output", "damage"), _pairs(list(OUTPUTS), list(DAMAGES)))
 def test_resuming_makes_damaged_parts_again(
     folder: Path, output: str, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,7 +165,7 @@ def test_resuming_makes_damaged_pieces_of_the_quarantine_again(
     assert content(folder) == want
 
 
-@pytest.mark.parametrize(("output", "damage"), _product(list(OUTPUTS), ["cut", "removed", "swapped"]))
+@pytest.mark.parametrize(("output", "damage"), _pairs(list(OUTPUTS), ["cut", "removed", "swapped"]))
 @pytest.mark.parametrize("where", ["stale_parts", "_give_names", "_remove_parts"])
 def test_a_run_that_ended_among_its_last_steps_is_verified_too(
     folder: Path, where: str, output: str, damage: str, monkeypatch: pytest.MonkeyPatch
@@ -188,7 +184,7 @@ def test_a_run_that_ended_among_its_last_steps_is_verified_too(
 
 
 @pytest.mark.parametrize(
-    ("output", "damage"), _product(["parquet", "arrow", "threads", "sorted", "partitioned"], list(DAMAGES))
+    ("output", "damage"), _pairs(["parquet", "arrow", "threads", "sorted", "partitioned"], list(DAMAGES))
 )
 def test_a_damaged_part_of_a_complete_output_is_named_and_made_again(
     folder: Path, output: str, damage: str
