@@ -24,17 +24,15 @@ def check_complete(target: Target, manifest: Mapping[str, Any], *, resume: bool)
         )
     if damaged and not resume:
         raise JobError(
-            f"output: {named(damaged, target)} of {str(target.path)!r} gone, or not as this job has written it\n"
-            "  --resume makes this again, --overwrite begins anew"
+            f"output: parts of {str(target.path)!r} are gone, or not as this job has written them: "
+            f"{_listed(damaged, target)}\n  --resume makes these again, --overwrite begins anew"
         )
     return damaged
 
 
-def named(files: Sequence[OutputFile], target: Target) -> str:
-    """The names of some files, as the subject of a sentence."""
-    names = [file.path.relative_to(target.folder).as_posix() for file in files]
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(map(repr, names[:3])) + more + (" is" if len(names) == 1 else " are")
+def _listed(files: Sequence[OutputFile], target: Target) -> str:
+    names = [repr(file.path.relative_to(target.folder).as_posix()) for file in files]
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def can_be_made_again(files: Sequence[OutputFile], record: Mapping[str, Any]) -> bool:

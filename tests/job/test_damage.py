@@ -194,7 +194,9 @@ def test_a_damaged_part_of_a_complete_output_is_named_and_made_again(
     want = content(folder)
     DAMAGES[damage](files[1], files[0])
     damaged = files[1].name
-    with pytest.raises(JobError, match=rf"{damaged}.*gone, or not as this job has written it\n  --resume"):
+    with pytest.raises(
+        JobError, match=rf"gone, or not as this job has written them: .*{damaged}.*\n  --resume"
+    ):
         run(job)
     report = run(job, resume=True)
     assert files[1] in report.damaged
