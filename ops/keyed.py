@@ -117,6 +117,7 @@ def keyed_split(
 ) -> tuple[list[Array], list[Array]]:
     """Split maps into features: for each of `names` the list that each row has under this key.
 
+    There are as many outputs as `names`, in their order: all values first, then all lengths.
     A row without the key has an empty list. Other keys are left out. A row that has a key twice is an error, unless
     `duplicates="join"` joins its lists.
 

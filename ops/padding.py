@@ -23,7 +23,7 @@ Side = Literal["right", "left"]
 def _round_width_up(ctx: "InferenceContext") -> None:
     """Apply `multiple_of`, which the signature does not express."""
     multiple = ctx.attr("multiple_of")
-    if multiple == 1:
+    if multiple == 1 or ctx.attr("max_length") is not None:
         return
     for i in range(2):
         output = ctx.output(i)
@@ -54,18 +54,18 @@ def pad(
 ) -> tuple[Array, Array]:
     """Lay out each sequence as one row of `max_length`, filled up with `value`; and a mask, true where data are.
 
-    Without `max_length` the longest sequence decides; `multiple_of` rounds the width up, that of `max_length`
-    too. `side` is where the padding goes. A longer sequence is an error, unless `truncate` cuts it (at its end;
-    with `side="left"` at its start). `out` is an array for the padded rows, or a pair with one for the mask. An
-    empty sequence is a row of padding.
+    Without `max_length` the width is the longest length, rounded up to a `multiple_of`. `side` is where the padding
+    goes. A longer sequence is an error, unless `truncate` cuts it (at its end; with `side="left"` at its start).
+    `out` is an array for the padded rows, or a pair with one for the mask. An empty sequence is a row of padding.
 
     >>> pad(np.array([1, 2, 3]), np.array([2, 0, 1])).padded
     array([[1, 2],
            [0, 0],
            [3, 0]])
     """
-    width = kernels.max_length(lengths) if max_length is None else max_length
-    width = -(-width // multiple_of) * multiple_of
+    width = max_length
+    if width is None:
+        width = -(-kernels.max_length(lengths) // multiple_of) * multiple_of
     fill = cast_scalar("value", value, data.dtype)
     padded, mask = out if isinstance(out, tuple) and len(out) == 2 else (out, None)
     return kernels.pad(data, lengths, width, fill, side, truncate=truncate, out=padded, mask=mask)

@@ -269,7 +269,10 @@ class TensorSlice:
         )
 
     def intersect(self, other: "TensorSlice") -> "TensorSlice | None":
-        """The part in both; None where there is none. ShapeError for different ranks."""
+        """The part in both; None where there is none. ShapeError for different ranks.
+
+        An empty slice and a whole axis give the empty slice.
+        """
         if self.rank != other.rank:
             raise ShapeError(f"slice: {self} has rank {self.rank} but {other} has rank {other.rank}")
         pairs: list[tuple[int, int | None]] = []
@@ -287,8 +290,9 @@ class TensorSlice:
         return TensorSlice.from_pairs(pairs)
 
     def overlaps(self, other: "TensorSlice") -> bool:
-        """Whether some part is in both."""
-        return self.intersect(other) is not None
+        """Whether some element is in both; no element is in an empty slice."""
+        both = self.intersect(other)
+        return both is not None and 0 not in both.lengths
 
     def _check(self, shape: PartialShape) -> None:
         if len(shape) != self.rank:
@@ -324,8 +328,9 @@ def _no_slice(text: str, part: str, column: int) -> NoReturn:
 def to_message(array: Array) -> "pa.Buffer":
     """An array as an Arrow tensor message.
 
-    Arrow's tensors hold integers and floats in native byte order; other byte orders are converted. Raises
-    OpTypeError for all else.
+    Arrow's tensors hold integers and floats in native byte order; other byte orders are converted. Bools and times
+    travel as uint8 with one more axis, the bytes of each element, whose name is their dtype: another reader of
+    Arrow sees these bytes. Raises OpTypeError for all else.
 
     >>> from_message(to_message(np.array([[1, 2], [3, 4]])))
     array([[1, 2],
@@ -333,14 +338,20 @@ def to_message(array: Array) -> "pa.Buffer":
     """
     import pyarrow as pa
 
-    if array.dtype.kind not in "iuf" or array.dtype.itemsize > 8:
+    if array.dtype.kind not in "iufbmM" or array.dtype.itemsize > 8:
         raise OpTypeError(
-            f"to_message: the array is {array.dtype}, expected integers or floats\n"
+            f"to_message: the array is {array.dtype}, expected integers, floats, bools or times\n"
             "  send another dtype as its bytes: array.view(numpy.uint8)"
         )
     native = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    axis_names = None
+    if native.dtype.kind in "bmM":
+        axis_names = [""] * native.ndim + [native.dtype.str]
+        native = native.reshape(-1).view(np.uint8).reshape(*native.shape, native.dtype.itemsize)
+        if not native.size:  # Arrow writes no names where strides are not those that it would give
+            native = np.lib.stride_tricks.as_strided(native, strides=(1,) * native.ndim)
     sink = pa.BufferOutputStream()
-    pa.ipc.write_tensor(pa.Tensor.from_numpy(native), sink)
+    pa.ipc.write_tensor(pa.Tensor.from_numpy(native, dim_names=axis_names), sink)
     return sink.getvalue()
 
 
@@ -359,8 +370,26 @@ def from_message(message: Any) -> Array:
             f"from_message: the message is {type(message).__name__}, expected a buffer"
         ) from None
     try:
-        array: Array = pa.ipc.read_tensor(pa.BufferReader(source)).to_numpy()
+        tensor = pa.ipc.read_tensor(pa.BufferReader(source))
+        array = _named_dtype(tensor.to_numpy(), tensor.dim_names)
     except (pa.ArrowException, OSError, ValueError) as error:  # NumPy's, for sizes beyond all memory
         raise OpError(f"from_message: {len(source)} bytes are no Arrow tensor message: {error}") from None
     array.flags.writeable = False
     return array
+
+
+def _named_dtype(array: Array, axis_names: Sequence[str]) -> Array:
+    """The bytes of bools or times in the dtype that names their last axis; other arrays as they are."""
+    if not axis_names or not re.fullmatch(r"\|b1|[<>][mM]8(\[\w+\])?", axis_names[-1]):
+        return array
+    try:
+        dtype = np.dtype(axis_names[-1])
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+    if array.dtype != np.uint8 or array.shape[-1] != dtype.itemsize:
+        raise ValueError(
+            f"its last axis is {array.dtype} of {array.shape[-1]}, expected the bytes of {dtype}"
+        )
+    if dtype == np.bool_ and array.size and array.max() > 1:
+        raise ValueError(f"a bool is {array.max()}, expected 0 or 1")
+    return np.ascontiguousarray(array).view(dtype)[..., 0]

@@ -477,6 +477,17 @@ def test_gather_padding_with_one_output_adds_both_ends():
     assert isinstance(scalar[0], np.ndarray)
 
 
+@pytest.mark.parametrize("shape", [(0, 4), (0,), (3, 0), (0, 2, 3), (2, 0, 3), (0, 0)])
+def test_tables_without_elements_are_quantised_and_come_back(shape):
+    integers, ends = caffe2.run("FloatToRowwiseQuantized8Bits", [np.zeros(shape, np.float32)])
+    assert (integers.shape, ends.shape) == (shape, (shape[0], 2))
+    assert caffe2.run("Rowwise8BitQuantizedToFloat", [integers, ends])[0].shape == shape
+    pooled = caffe2.run("SparseLengthsSum8BitsRowwise", [integers, np.zeros(0, int), np.array([0, 0]), ends])[
+        0
+    ]
+    assert pooled.shape == (2, *shape[1:])
+
+
 def test_a_net_may_leave_out_the_last_outputs():
     inputs = [np.array([1.0, 2, 3]), np.array([True, False, True])]
     assert len(caffe2.run("BooleanMask", inputs)) == 2

@@ -23,6 +23,9 @@ from seqflow.ops.shared.tokenizer_errors import tokenizer_errors
 MOST_ADDED_TOKENS = 64
 """Texts are searched for each of these."""
 
+_WITH_SPECIAL_TOKENS = ("BertProcessing", "RobertaProcessing")
+"""What adds special tokens around a text, and does nothing else."""
+
 _NONE, _SPACE, _OTHER, _LETTER, _DIGIT = range(5)
 _CLASS = np.full(256, _NONE, np.uint8)
 _CLASS[[9, 10, 11, 12, 13, 32]] = _SPACE
@@ -44,9 +47,26 @@ def has_pieces(tokenizer: Any, special_tokens: bool) -> bool:
         "ByteLevel", False, True,
     )  # fmt: skip
     is_plain_bpe = type(tokenizer.model).__name__ == "BPE" and not tokenizer.model.dropout
-    adds = special_tokens and tokenizer.num_special_tokens_to_add(False) > 0
+    is_changed = not _keeps_ids(tokenizer.post_processor, special_tokens)
     few = len(tokenizer.get_added_tokens_decoder()) <= MOST_ADDED_TOKENS
-    return is_gpt2 and is_plain_bpe and not adds and few
+    return is_gpt2 and is_plain_bpe and not is_changed and few
+
+
+def _keeps_ids(after: Any, special_tokens: bool) -> bool:
+    """Whether what comes after the model gives the ids of one text as they are. A template may repeat them."""
+    if after is None:
+        return True
+    settings = json.loads(after.__getstate__())
+    for step in settings["processors"] if settings.get("type") == "Sequence" else [settings]:
+        name = step.get("type")
+        if name == "TemplateProcessing":
+            parts = [part for part in step["single"] if special_tokens or "SpecialToken" not in part]
+            keeps = [part.get("Sequence", {}).get("id") for part in parts] == ["A"]
+        else:
+            keeps = name == "ByteLevel" or (name in _WITH_SPECIAL_TOKENS and not special_tokens)
+        if not keeps:
+            return False
+    return True
 
 
 def encode_pieces(tokenizer: Any, strings: Any) -> tuple[Array, Array]:

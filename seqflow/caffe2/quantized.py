@@ -66,7 +66,7 @@ def quantize_apart(data: Array) -> tuple[Array, Array]:
     """The integers, and a row [scale, bias] for each; halves are rounded up, and a constant row has the scale 1."""
     if not data.ndim:
         raise ShapeError("data has no dimensions, expected 1 or more")
-    rows = data.reshape(len(data), -1).astype(np.float32)
+    rows = data.reshape(len(data), int(np.prod(data.shape[1:]))).astype(np.float32)
     if not np.isfinite(rows).all():
         row, column = np.argwhere(~np.isfinite(rows))[0]
         raise OpIndexError(f"data[{row}, {column}] = {rows[row, column]}, expected finite numbers")
@@ -94,7 +94,9 @@ def _joined(data: Array, scale_bias: Array, indices: Array) -> Array:
         found = f"{scale_bias.dtype} {scale_bias.shape}"
         raise ShapeError(f"scale_bias is {found}, expected float32 {(len(data), 2)}")
     integers, ends = ops.gather(data, indices), ops.gather(scale_bias, indices)
-    return np.concatenate([integers.reshape(len(indices), -1), ends.view(np.uint8)], axis=1)
+    return np.concatenate(
+        [integers.reshape(len(indices), int(np.prod(data.shape[1:]))), ends.view(np.uint8)], axis=1
+    )
 
 
 def _apart(kind: str) -> Adapter:

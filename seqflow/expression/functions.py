@@ -278,6 +278,7 @@ def _rounding(kernel: np.ufunc) -> Kernel:
 
 
 def _where(condition: Any, x: Any, y: Any, *, out: Array) -> None:
+    x, y = (value if isinstance(value, np.ndarray) else out.dtype.type(value) for value in (x, y))
     np.copyto(out, np.where(condition, x, y))
 
 

@@ -157,10 +157,15 @@ def _slices(chunks: ChunkedRows, starts: Array, sizes: Array, *targets: Array) -
         yield arrays[place][start : start + size]
 
 
+def converts(source: DType, target: DType) -> bool:
+    """Whether elements are converted from one dtype to the other."""
+    allowed = {"b": "biuf", "i": "iuf", "u": "iuf", "f": "f"}.get(source.kind, "")
+    return source == target or (target.kind in allowed and target.kind != "b")
+
+
 def _check_cast(source: DType, target: DType) -> None:
     """TypeError where elements are not converted from one dtype to the other."""
-    allowed = {"b": "biuf", "i": "iuf", "u": "iuf", "f": "f"}.get(source.kind, "")
-    if source != target and (target.kind not in allowed or target.kind == "b"):
+    if not converts(source, target):
         raise TypeError(f"{source} is not converted to {target}")
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import BatchPlanError, LodError, OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array, DType
+from seqflow.kernels.chunks import converts
 from seqflow.loader.counts import at_least_one
 from seqflow.loader.planned_lengths import planned_lengths
 from seqflow.ops.shared.scalars import cast_scalar
@@ -26,7 +27,7 @@ class Pad:
         sf.Loader(path, pad={"tokens": sf.Pad(0, dtype="int64", multiple_of=8)})
 
     `value` fills the room beside the data, on the `side` "right" or "left". T is `max_length`, or else the length of
-    the batch's longest row; it is rounded up to a `multiple_of`. A row above `max_length` is an error, unless
+    the batch's longest row, rounded up to a `multiple_of`. A row above `max_length` is an error, unless
     `truncate` cuts it (at its end; with side="left" at its start): lengths and mask are of what is left.
 
     The data become `dtype`, which may be any integer or float for bools and integers, and any float for floats; an
@@ -64,7 +65,7 @@ class Pad:
                     f"row {row} of the batch has {sizes[row]} elements, expected at most "
                     f"max_length = {self.max_length}\n  cut long rows with truncate=True, or drop them in prepare"
                 )
-            longest = self.max_length
+            return self.max_length
         return -(-longest // self.multiple_of) * self.multiple_of
 
 
@@ -238,6 +239,11 @@ def _column(source: RowSource, name: str, pad: Pad) -> PaddedColumn:
     if dtype.kind not in "biuf":
         raise BatchPlanError(f"pad: {name} holds {dtype}, expected numbers")
     target = dtype if pad.dtype is None else pad.dtype
+    if not converts(dtype, target):
+        expected = "a dtype of floats" if dtype.kind == "f" else "a dtype of integers or floats"
+        raise BatchPlanError(
+            f"pad: {name} holds {dtype}, which does not become {target}, expected {expected}\n  cast it in prepare"
+        )
     return PaddedColumn(values, lengths, name, pad, target, cast_scalar("Pad: value", pad.value, target))
 
 

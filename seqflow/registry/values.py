@@ -131,11 +131,9 @@ def _claim(
         equalities.unite(term, _defined(op, definition, inputs, attributes, equalities), op.name)
     masked = claims.masks.get(output)
     if masked is not None:
-        layout = (
-            attributes.get("side", "right"),
-            attributes.get("max_length"),
-            attributes.get("multiple_of", 1),
-        )
+        width = attributes.get("max_length")
+        multiple = attributes.get("multiple_of", 1) if width is None else 1
+        layout = (attributes.get("side", "right"), width, multiple)
         equalities.unite(term, terms.make("mask", layout, inputs[masked]), op.name)  # type: ignore[arg-type]
     describes = claims.describes.get(output)
     if describes is not None and _may_be_lengths(inputs, terms):

@@ -221,6 +221,18 @@ def test_where_takes_the_common_dtype_of_its_branches():
     assert by_name["where"](np.array([True]), 1, 2.5).dtype == np.float64
 
 
+@pytest.mark.parametrize("call", ["where", "maximum", "add", "clip", "minimum"])
+@pytest.mark.parametrize(
+    ("dtype", "number"), [("uint8", 300), ("uint8", -1), ("int8", 128), ("uint64", -1), ("int64", 2**63)]
+)
+def test_a_number_that_the_dtype_of_the_arrays_cannot_hold_is_an_error(call, dtype, number):
+    x = np.array([1, 2], dtype)
+    before = {"where": [np.array([False, True])], "clip": [x]}.get(call, [])
+    for operands in ([*before, x, number], [*before, number, x]):
+        with pytest.raises(ExpressionError, match=f"{call}: .*{number}|{call}: .*too large"):
+            by_name[call](*operands)
+
+
 def test_clip_keeps_x_between_its_bounds():
     assert value("clip", np.array([-1, 1, 5]), 0, 3) == [0, 1, 3]
 

@@ -22,6 +22,22 @@ def test_equal_elements_keep_their_order_both_ways(any_kernels):
     assert kernels.argsort_within(data, A([5]), descending=True).tolist() == [0, 3, 1, 2, 4]
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("descending", [False, True])
+def test_zeros_and_nan_keep_their_bits_and_their_order(any_kernels, dtype, descending):
+    rng = np.random.default_rng(0)
+    values = np.array([0.0, -0.0, 1, -1, np.nan, -np.nan, np.inf, -np.inf], dtype)
+    for chances in (np.full(8, 1 / 8), [0.2, 0.2, 0.3, 0.3, 0, 0, 0, 0], [0, 0.01, 0.5, 0.48, 0.01, 0, 0, 0]):
+        lengths = A([0, 1, 2, 4, 7, 16, 17, 33, 64, 65, 200, 256, 257, 1000])
+        data = rng.choice(values, int(lengths.sum()), p=chances)
+        found = kernels.sort_within(data, lengths, descending)
+        starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
+        expected = data[starts + kernels.argsort_within(data, lengths, descending)]
+        assert found.tobytes() == expected.tobytes()
+        columns = kernels.sort_within(np.stack([data, data], axis=1), lengths, descending)
+        assert columns.tobytes() == np.stack([expected, expected], axis=1).tobytes()
+
+
 def test_nan_is_last_in_ascending_and_first_in_descending_order(any_kernels):
     for data in (A([1, np.nan, np.inf, -np.nan], np.float32), A([1, np.nan, np.inf, np.nan])):
         np.testing.assert_array_equal(kernels.sort_within(data, A([4])), [1, np.inf, np.nan, np.nan])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import seqflow as sf
-from seqflow.errors import BatchPlanError, LodError, OpError, UnknownColumnError
+from seqflow.errors import BatchPlanError, LodError, OpError, SeqflowError, UnknownColumnError
 from seqflow.loader.padding import Pad, pads_of
 from seqflow.loader.window_rows import WindowRows
 from seqflow.record import Record, from_arrow
@@ -134,8 +134,27 @@ def test_numbers_that_do_not_fit_are_errors():
         take_padded(large, np.array([0, 1]), {"tokens": Pad(dtype="int32")})
     with pytest.raises(OpError, match="value is 300, which uint8 cannot hold"):
         take_padded(window(tokens=pa.array([[1]], pa.list_(pa.uint8()))), np.array([0]), {"tokens": Pad(300)})
-    with pytest.raises(TypeError, match="float64 is not converted to int64"):
-        take_padded(window(tokens=pa.array([[1.5]])), np.array([0]), {"tokens": Pad(dtype="int64")})
+
+
+@pytest.mark.parametrize(
+    ("source", "dtype"), [("float64", "int64"), ("float32", "uint8"), ("float16", "bool"), ("int64", "bool")]
+)
+def test_a_dtype_that_the_data_are_not_converted_to_is_an_error(source, dtype):
+    table = pa.table({"a": pa.array([[1], [2, 3]], pa.list_(pa.from_numpy_dtype(source)))})
+    with pytest.raises(
+        SeqflowError, match=f"pad: a holds {source}, which does not become {dtype}, expected a dtype"
+    ):
+        next(iter(sf.Loader(table, pad={"a": Pad(dtype=dtype)})))
+
+
+@pytest.mark.parametrize("multiple_of", [1, 4, 8])
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_max_length_is_the_width_whatever_the_multiple(multiple_of, side):
+    table = pa.table({"a": [list(range(9)), [1], []]})
+    pad = Pad(0, max_length=5, multiple_of=multiple_of, truncate=True, side=side)
+    batch = next(iter(sf.Loader(table, pad={"a": pad})))
+    assert batch["a"].shape == batch["a.mask"].shape == (3, 5)
+    assert batch["a.lengths"].tolist() == batch["a.mask"].sum(axis=1).tolist() == [5, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -97,3 +97,24 @@ def test_dropout_draws_anew_for_every_text():
     tokenizer.model.dropout = 0.5
     tokens = ops.tokenize(**text_arrays(["tests"] * 100), tokenizer=tokenizer)
     assert len({tuple(piece) for piece in cut(tokens.values, tokens.lengths)}) > 1
+
+
+def templates():
+    processors = tokenizers.processors
+    specials = [("<|x|>", 0), ("< >", 1)]
+    for single in ("$A $A", "$A:1", "$A", "<|x|> $A <|x|>", "<|x|> $A $A", "<|x|>"):
+        yield processors.TemplateProcessing(single=single, pair="$A $B", special_tokens=specials[:1])
+    yield processors.BertProcessing(*specials)
+    yield processors.RobertaProcessing(*specials)
+    yield processors.Sequence([processors.ByteLevel(), next(templates())])
+    yield processors.Sequence([])
+
+
+@pytest.mark.parametrize("special_tokens", [True, False])
+@pytest.mark.parametrize("processor", list(templates()), ids=str)
+def test_what_comes_after_the_model_is_done_to_the_whole_text(processor, special_tokens):
+    tokenizer, texts = loaded(), ["it's the end ", "", "a b"]
+    tokenizer.post_processor = processor
+    tokens = ops.tokenize(**text_arrays(texts), tokenizer=tokenizer, special_tokens=special_tokens)
+    found = [piece.tolist() for piece in cut(tokens.values, tokens.lengths)]
+    assert found == [tokenizer.encode(text, add_special_tokens=special_tokens).ids for text in texts]

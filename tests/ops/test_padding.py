@@ -156,3 +156,10 @@ def test_what_does_not_fit_is_named(call, error, message):
 
 def test_empty_sequences_of_text_get_an_empty_text():
     assert ops.pad_empty(np.array(["a", "b"]), [2, 0]).values.tolist() == ["a", "b", ""]
+
+
+@pytest.mark.parametrize("multiple_of", [1, 4, 8])
+def test_max_length_is_the_width_whatever_the_multiple(multiple_of):
+    padded = ops.pad(np.arange(9), np.array([9]), max_length=5, multiple_of=multiple_of, truncate=True)
+    assert padded.padded.tolist() == [[0, 1, 2, 3, 4]]
+    assert padded.mask.shape == (1, 5)

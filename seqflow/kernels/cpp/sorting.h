@@ -5,6 +5,7 @@
 // one by one, and long segments are sorted by digits.
 #pragma once
 
+#include "equals.h"
 #include "network.h"
 #include "order_keys.h"
 #include "ordering.h"
@@ -44,81 +45,86 @@ struct SegmentOrder {
 
   // Values
 
+  // The lanes in which NaN or -0 were met: what is written for them is the largest, or a zero of any sign.
+  using Found = Vector<Lane, LANES>;
+
+  static bool any(const Found &found) {
+    int64_t words[VECTOR_BYTES / sizeof(int64_t)], joined = 0;
+    memcpy(words, &found, sizeof words);
+    for (const int64_t word : words) joined |= word;
+    return joined != 0;
+  }
+
   // What the lanes from position `at` of a segment of `size` are compared as; behind it the largest there is.
-  V comparable(const T *from, int64_t at, int64_t size, Vector<Lane, LANES> *nans) const {
+  V comparable(const T *from, int64_t at, int64_t size, Found *found) const {
     const int64_t left = size - at;
-    V lanes = Keys<T>::template comparable<LANES>(load_lanes<K, LANES>(from + at, left), reverse);
+    const V elements = load_lanes<K, LANES>(from + at, left);
+    V lanes = Keys<T>::template comparable<LANES>(elements, reverse);
     const auto inside = counted<Lane, LANES>() < static_cast<Lane>(left < 0 ? 0 : left > LANES ? LANES : left);
     if constexpr (floats) {
       const auto nan = (lanes != lanes) & inside;
-      *nans += nan;
+      *found |= nan | ((Found)elements == static_cast<Lane>(Digits<T>::TOP));
       lanes = nan ? V{} + (reverse ? -Keys<T>::largest() : Keys<T>::largest()) : lanes;
     }
     return inside ? lanes : V{} + Keys<T>::largest();
   }
 
-  // A sorted block, and how many NaN it had: the last of its elements, the first in reverse order.
   template <int VECTORS>
-  int64_t sort_registers(const T *from, int64_t size, V *r) const {
-    Vector<Lane, LANES> nans = {};
+  void sort_registers(const T *from, int64_t size, V *r, Found *found) const {
 #pragma GCC unroll 16
-    for (int i = 0; i < VECTORS; ++i) r[i] = comparable(from, i * LANES, size, &nans);
+    for (int i = 0; i < VECTORS; ++i) r[i] = comparable(from, i * LANES, size, found);
     Network<K, VECTORS>::sort(r);
-    int64_t count = 0;
-    if constexpr (floats)
-      for (int i = 0; i < LANES; ++i) count -= nans[i];
-    return count;
   }
 
   static Vector<T, LANES> values_of(V lanes, bool reverse) {
     return __builtin_convertvector(Keys<T>::template comparable<LANES>(lanes, reverse), Vector<T, LANES>);
   }
 
-  void put_nans(T *to, int64_t size, int64_t count) const {
+  // Sorted segments with the bits of their own zeros and NaN.
+  void restore(const T *from, int64_t size, T *to) const {
     if constexpr (floats) {
-      T *const first = reverse ? to : to + size - count;
-      for (int64_t i = 0; i < count; ++i) first[i] = __builtin_nan("");
+      int64_t nans = 0;
+      for (int64_t i = 0; i < size; ++i) nans += from[i] != from[i];
+      restore_equals(from, size, to, reverse ? to : to + size - nans, nans);
     }
   }
 
   template <int VECTORS>
-  void sort_short(const T *from, int64_t size, T *to, const T *out_end) const {
+  void sort_short(const T *from, int64_t size, T *to, const T *out_end, Found *found) const {
     V r[VECTORS];
-    const int64_t nans = sort_registers<VECTORS>(from, size, r);
+    sort_registers<VECTORS>(from, size, r, found);
     T sorted[VECTORS * LANES];
     const bool roomy = out_end - to >= VECTORS * LANES;  // what is written too much is overwritten later
     T *const into = roomy ? to : sorted;
 #pragma GCC unroll 16
     for (int i = 0; i < VECTORS; ++i) store<T, LANES>(into + i * LANES, values_of(r[i], reverse));
     if (!roomy) memcpy(to, sorted, size * sizeof(T));
-    put_nans(to, size, nans);
   }
 
-  void sort(const T *from, int64_t size, T *to, const T *out_end) const {
-    if (size <= LANES) return sort_short<1>(from, size, to, out_end);
-    if (size <= 2 * LANES) return sort_short<2>(from, size, to, out_end);
-    if (size <= 4 * LANES) return sort_short<4>(from, size, to, out_end);
+  void sort(const T *from, int64_t size, T *to, const T *out_end, Found *found) const {
+    if (size <= LANES) return sort_short<1>(from, size, to, out_end, found);
+    if (size <= 2 * LANES) return sort_short<2>(from, size, to, out_end, found);
+    if (size <= 4 * LANES) return sort_short<4>(from, size, to, out_end, found);
     if constexpr (IN_REGISTERS > 4 * LANES)
-      if (size <= 8 * LANES) return sort_short<8>(from, size, to, out_end);
+      if (size <= 8 * LANES) return sort_short<8>(from, size, to, out_end, found);
     if constexpr (IN_REGISTERS > 8 * LANES)
-      if (size <= 16 * LANES) return sort_short<16>(from, size, to, out_end);
+      if (size <= 16 * LANES) return sort_short<16>(from, size, to, out_end, found);
     if (size <= MAX_SHORT) {
       K blocks[4 * MAX_SHORT];
-      return sort_blocks(from, size, to, blocks);
+      return sort_blocks(from, size, to, blocks, found);
     }
-    if (size <= MAX_MERGED) return sort_blocks(from, size, to, reinterpret_cast<K *>(scratch));
+    if (size <= MAX_MERGED) return sort_blocks(from, size, to, reinterpret_cast<K *>(scratch), found);
     memcpy(to, from, size * sizeof(T));  // NumPy sorts it
   }
 
   // Blocks that fit the registers are sorted and then merged.
-  void sort_blocks(const T *from, int64_t size, T *to, K *memory) const {
+  void sort_blocks(const T *from, int64_t size, T *to, K *memory, Found *found) const {
     constexpr int VECTORS = IN_REGISTERS / LANES, BLOCK = VECTORS * LANES;
     const int64_t total = (size + BLOCK - 1) / BLOCK * BLOCK;
     K *sorted = memory, *other = memory + total;
-    int64_t nans = 0;
     for (int64_t at = 0; at < total; at += BLOCK) {
       V r[VECTORS];
-      nans += sort_registers<VECTORS>(from + at, size - at < BLOCK ? size - at : BLOCK, r);
+      sort_registers<VECTORS>(from + at, size - at < BLOCK ? size - at : BLOCK, r, found);
 #pragma GCC unroll 16
       for (int i = 0; i < VECTORS; ++i) store<K, LANES>(sorted + at + i * LANES, r[i]);
     }
@@ -135,7 +141,6 @@ struct SegmentOrder {
     int64_t i = 0;
     for (; i + LANES <= size; i += LANES) store<T, LANES>(to + i, values_of(load<K, K, LANES>(sorted + i), reverse));
     if (i < size) store_some<T, LANES>(to + i, values_of(load<K, K, LANES>(sorted + i), reverse), size - i);
-    put_nans(to, size, nans);
   }
 
   // Positions
@@ -275,9 +280,19 @@ void sort_segments(const Ordering &job, int64_t begin, int64_t end, void *scratc
   const T *data = static_cast<const T *>(job.data);
   T *out = static_cast<T *>(job.values);
   const SegmentOrder<T> order{data + offsets[job.num_segments], job.descending, static_cast<uint8_t *>(scratch)};
-  for (int64_t k = begin; k < end; ++k) {
-    const int64_t from = offsets[k], size = offsets[k + 1] - from;
-    if (size > 0) order.sort(data + from, size, out + from, out + offsets[end]);
+  constexpr int64_t AT_ONCE = 16;  // segments for which NaN and -0 are looked for together
+  for (int64_t next; begin < end; begin = next) {
+    next = end - begin < AT_ONCE ? end : begin + AT_ONCE;
+    typename SegmentOrder<T>::Found found = {};
+    for (int64_t k = begin; k < next; ++k) {
+      const int64_t from = offsets[k], size = offsets[k + 1] - from;
+      if (size > 0) order.sort(data + from, size, out + from, out + offsets[end], &found);
+    }
+    if (!order.any(found)) continue;
+    for (int64_t k = begin; k < next; ++k) {
+      const int64_t from = offsets[k], size = offsets[k + 1] - from;
+      if (size <= MAX_MERGED) order.restore(data + from, size, out + from);
+    }
   }
 }
 
