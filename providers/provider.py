@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from seqflow.printable import printable_line
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
 from seqflow.record import BadRow, Record, from_arrow
 from seqflow.record.record import Tensor
@@ -172,8 +173,11 @@ class Provider:
 
     def __repr__(self) -> str:
         rows = "" if self.num_rows is None else f", {self.num_rows} row{'s' * (self.num_rows != 1)}"
-        fields = "".join(f"\n  {field.name}: {field.type}" for field in self.schema)
-        return f"Provider of {self.kind}, {self.origin}{rows}{fields}"
+        lines = [
+            f"Provider of {self.kind}, {self.origin}{rows}",
+            *(f"  {field.name}: {field.type}" for field in self.schema),
+        ]
+        return "\n".join(map(printable_line, lines))
 
 
 def origin_of(paths: abc.Sequence[str]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from seqflow.kernels.arrays import Array
 from seqflow.lod import LoD
+from seqflow.printable import printable_line
 
 _SHOWN = (6, 5, 4)
 """How many elements of the outermost level are shown, of the next, and of those inside."""
@@ -63,7 +64,7 @@ def _row(row: Any) -> str:
         flat = np.ravel(row)
         inside = ", ".join(map(_row, flat[:3]))
         return f"[{inside}{', …' if flat.size > 3 else ''}]"
-    text = f"{row:.4g}" if isinstance(row, (float, np.floating)) else str(row)
+    text = f"{row:.4g}" if isinstance(row, (float, np.floating)) else printable_line(str(row))
     return text if len(text) <= 24 else f"{text[:23]}…"
 
 

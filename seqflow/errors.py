@@ -1,12 +1,15 @@
 """Every error seqflow raises on purpose.
 
 The first line of a message names the op or place, the argument, what was found, what was expected and where
-it came from; a second line says what to do, where that helps.
+it came from; a second line says what to do, where that helps. Names in it are shown with their control characters
+escaped.
 """
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Self
+
+from seqflow.printable import printable
 
 
 class SeqflowError(Exception):
@@ -29,7 +32,7 @@ class SeqflowError(Exception):
     def __str__(self) -> str:  # KeyError would show the repr of the message
         first, newline, rest = "\n".join(map(str, self.args)).partition("\n")
         inputs = f" ({self.inputs})" if self.inputs else ""
-        return "".join(f"{name}: " for name in self.ops) + first + inputs + newline + rest
+        return printable("".join(f"{name}: " for name in self.ops) + first + inputs + newline + rest)
 
 
 class ShapeError(SeqflowError, ValueError):

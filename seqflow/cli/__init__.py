@@ -6,6 +6,7 @@ import typer
 
 from seqflow.cli import build_vocabulary, check, index, info, inspect, ops, run, train_tokenizer
 from seqflow.cli.exit_codes import exit_cleanly
+from seqflow.cli.printing import say
 from seqflow.version import __version__
 
 app = typer.Typer(
@@ -27,7 +28,7 @@ app.command()(info.info)
 
 def _print_version(requested: bool) -> None:
     if requested:
-        typer.echo(f"seqflow {__version__}")
+        say(f"seqflow {__version__}")
         raise typer.Exit
 
 
@@ -43,4 +44,5 @@ def seqflow(
 def main() -> None:
     """Run the command; exit code 0, 1 (bad data), 2 (bad usage or job) or 128 + the signal that stopped it."""
     with exit_cleanly():
-        app()
+        code = app(standalone_mode=False)  # else errors of usage would be printed as they are
+    raise SystemExit(code)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from seqflow.cli.printing import say
 from seqflow.cli.run import overrides_of
 
 
@@ -23,4 +24,4 @@ def check(
     from seqflow.job import Job
     from seqflow.job.checking import check as check_job
 
-    typer.echo(str(check_job(Job.read(job, overrides_of(set_, input, None)))))
+    say(str(check_job(Job.read(job, overrides_of(set_, input, None)))))

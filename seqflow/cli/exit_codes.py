@@ -8,9 +8,11 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from traceback import format_exc
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
+from seqflow.cli.printing import say
 from seqflow.errors import (
     BatchPlanError,
     JobError,
@@ -47,13 +49,16 @@ def exit_cleanly() -> Iterator[None]:
     except Stopped as stopped:
         stop.say(stopped.number)
         for note in getattr(stopped, "__notes__", []):
-            print(f"  {note}", file=sys.stderr)
+            say(f"  {note}", err=True)
         raise SystemExit(128 + stopped.number) from None
     except _USAGE as error:
         _exit(error, BAD_USAGE)
     except Exception as error:
+        if hasattr(error, "format_message"):
+            _exit_usage(error)
         if not isinstance(error, (SeqflowError, OSError, MemoryError)) and not _is_of_arrow(error):
-            raise
+            say(format_exc().rstrip(), err=True)
+            raise SystemExit(1) from None
         _exit(error, BAD_DATA)
 
 
@@ -106,8 +111,20 @@ class Stop:
 
 
 def _exit(error: BaseException, code: int) -> NoReturn:
-    print("\n  ".join([f"seqflow: {_message(error)}", *getattr(error, "__notes__", [])]), file=sys.stderr)
+    lines = "\n".join([_message(error), *getattr(error, "__notes__", [])]).split("\n")
+    say("\n  ".join(["seqflow: " + lines[0], *(line.removeprefix("  ") for line in lines[1:])]), err=True)
     raise SystemExit(code) from None
+
+
+def _exit_usage(error: Any) -> NoReturn:
+    """Exit for an error of click, which knows the command that was meant."""
+    context = getattr(error, "ctx", None)
+    command = "seqflow" if context is None else context.command_path
+    if type(error).__name__ == "NoArgsIsHelpError":  # rich has printed the help, then the message is empty
+        say(error.format_message(), err=True)
+    else:
+        say(f"{command}: {error.format_message()}\n  {command} --help shows what it takes", err=True)
+    raise SystemExit(error.exit_code) from None
 
 
 def _is_of_arrow(error: Exception) -> bool:

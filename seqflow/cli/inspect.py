@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from seqflow.cli.printing import print_json, print_table
+from seqflow.cli.printing import print_json, print_table, say
 
 if TYPE_CHECKING:
     from seqflow.record import Record
@@ -138,7 +138,7 @@ def _records(block: Any) -> Iterator[Record]:
 
 
 def _print(summary: dict[str, Any], batch: int) -> None:
-    typer.echo(f"{summary['rows']:,} rows in {summary['blocks']:,} blocks\n")
+    say(f"{summary['rows']:,} rows in {summary['blocks']:,} blocks\n")
     lines = [
         (
             name,
@@ -156,7 +156,7 @@ def _print(summary: dict[str, Any], batch: int) -> None:
 
 
 def _print_lengths(name: str, lengths: dict[str, Any], batch: int) -> None:
-    typer.echo(
+    say(
         f"\n{name}: {lengths['sequences']:,} sequences, {lengths['elements']:,} elements; "
         f"{lengths['shortest']:,} to {lengths['longest']:,}, mean {lengths['mean']:,.1f}\n"
         f"padding batches of {batch} to their longest wastes {lengths['padding']:.1%}"

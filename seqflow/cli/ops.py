@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqflow.cli.printing import print_json, print_table
+from seqflow.cli.printing import print_json, print_table, say
 
 if TYPE_CHECKING:
     from seqflow.registry import OpDef
@@ -64,9 +64,9 @@ def _print(op: OpDef) -> None:
     from seqflow.registry.description import describe
 
     found = describe(op)
-    typer.echo(f"{op.name}  {op.signature}\n\n{found.prose}")
+    say(f"{op.name}  {op.signature}\n\n{found.prose}")
     if op.attributes:
-        typer.echo("\nattributes")
+        say("\nattributes")
         print_table(
             (
                 f"  {attribute.name}",
@@ -76,8 +76,8 @@ def _print(op: OpDef) -> None:
             for attribute in op.attributes
         )
     if found.errors:
-        typer.echo("\nerrors")
+        say("\nerrors")
         print_table((f"  {kind}", when) for kind, when in found.errors)
-    typer.echo(f"\nexample\n{indent(found.example, '  ')}")
+    say(f"\nexample\n{indent(found.example, '  ')}")
     if found.origin:
-        typer.echo(f"\nfrom Caffe2's {found.origin}")
+        say(f"\nfrom Caffe2's {found.origin}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seqflow.cli.printing import print_json, print_table
+from seqflow.cli.printing import print_json, print_table, say
 
 if TYPE_CHECKING:
     from seqflow.job import Job, Report
@@ -65,14 +65,14 @@ def run(
 def _say_outcome(report: Report, *, resume: bool) -> None:
     """Tell on stderr where the run did not do what its user may think."""
     if report.outcome == "complete":
-        typer.echo("seqflow: the output is complete, nothing was done; --overwrite makes it anew", err=True)
+        say("seqflow: the output is complete, nothing was done; --overwrite makes it anew", err=True)
     elif report.damaged:
         names = ", ".join(file.name for file in report.damaged[:5])
         more = f" and {len(report.damaged) - 5} more" if len(report.damaged) > 5 else ""
         made = "they were" if report.outcome == "resumed" else "the whole output was"
-        typer.echo(f"seqflow: {names}{more}: gone or changed since; {made} made again", err=True)
+        say(f"seqflow: {names}{more}: gone or changed since; {made} made again", err=True)
     elif resume and report.outcome == "new":
-        typer.echo("seqflow: there was no run to go on with; this one began anew", err=True)
+        say("seqflow: there was no run to go on with; this one began anew", err=True)
 
 
 def _print_plan(job: Job, *, json: bool) -> None:

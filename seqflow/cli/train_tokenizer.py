@@ -15,7 +15,6 @@ from seqflow.cli.printing import print_json, print_table
 
 if TYPE_CHECKING:
     from seqflow.providers import Provider
-    from seqflow.record import Record
 
 _LARGEST = 1 << 20
 """The largest vocabulary; the trainer reserves memory for as many ids as it is asked for."""
@@ -111,23 +110,32 @@ class Texts:
 def _column(source: Provider, asked: str | None) -> str:
     """The column of text that was asked for, or the only one; JobError where there is no such column."""
     from seqflow.errors import JobError, nearest
-    from seqflow.record import from_arrow
 
-    texts = _texts(from_arrow(source.schema.empty_table()))
     if source.kind == "text" and asked is None:
         return source.columns[1]  # the first is the path
+    outer = [name for name in source.columns if asked is None or f"{asked}.".startswith(f"{name}.")]
+    texts = [text for name in outer for text in _texts(source, name)]
     if asked in texts or (asked is None and len(texts) == 1):
         return asked or texts[0]
     found = "there is not just one column of text" if asked is None else f"{asked!r} is no column of text"
+    texts = [text for name in source.columns for text in _texts(source, name)]
     guess = "" if asked is None else nearest(asked, texts)
     raise JobError(f"--column: {found}{guess}\n  there are {', '.join(texts) or 'none'}")
 
 
-def _texts(record: Record) -> list[str]:
-    columns = [name.removesuffix(".lengths") for name in record if name.endswith(".lengths")]
+def _texts(source: Provider, column: str) -> list[str]:
+    """The columns of text in a column: itself, or fields of it; none where it cannot be read at all."""
+    from seqflow.errors import ProviderError
+    from seqflow.record import from_arrow
+
+    try:
+        record = from_arrow(source.schema.empty_table().select([column]))
+    except ProviderError:
+        return []
+    names = [name.removesuffix(".lengths") for name in record if name.endswith(".lengths")]
     return [
         name
-        for name in columns
+        for name in names
         if (values := record.tensors.get(f"{name}.values")) is not None and values.dtype == "uint8"
     ]
 

@@ -17,6 +17,7 @@ from seqflow.loader import Buckets, Loader, Packed, Rows, TokenBudget
 from seqflow.loader.packing import most_rows, packed_columns
 from seqflow.loader.window_rows import WindowRows
 from seqflow.net import Net, NetInference
+from seqflow.printable import printable_line
 from seqflow.record import Record, from_arrow, to_arrow
 from seqflow.shape import Dimension, DimensionLike
 from seqflow.signature import Described, OwnRows
@@ -205,4 +206,6 @@ def _packed(rows: Specs, empty: Record, plan: Packed, lengths: str, own: Dimensi
 
 
 def _listed(specs: Specs) -> str:
-    return "\n".join(f"{name}  {spec} ≤ {format_bytes(spec.byte_bound)}" for name, spec in specs.items())
+    return "\n".join(
+        f"{printable_line(name)}  {spec} ≤ {format_bytes(spec.byte_bound)}" for name, spec in specs.items()
+    )

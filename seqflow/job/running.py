@@ -25,6 +25,7 @@ from seqflow.loader import Loader, Shuffle, Stats
 from seqflow.loader.bad_rows import BadRowHandler
 from seqflow.net import Net
 from seqflow.output import Batches, OutputFile, OutputWriter, Sizes, open_output
+from seqflow.printable import printable
 from seqflow.vocabulary import Vocabulary
 
 BYTES_SUFFIXES = (".json", ".txt")
@@ -259,7 +260,9 @@ def _net(transform: NetSection, section: str, folder: Path, constants: Mapping[s
     except (OSError, UnicodeDecodeError) as error:
         raise JobError(f"{section}.file: cannot read {transform.file!r}: {error}") from None
     except NetError as error:
-        error.add_note(f"in [{section}] of the job" + (f", {transform.file}" if transform.file else ""))
+        error.add_note(
+            printable(f"in [{section}] of the job" + (f", {transform.file}" if transform.file else ""))
+        )
         raise
 
 

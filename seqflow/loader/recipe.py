@@ -25,6 +25,7 @@ from seqflow.loader.window_batches import NoBatches
 from seqflow.loader.window_rows import WindowRows
 from seqflow.loader.windows import Part, Window, cut_windows, parts_of
 from seqflow.net import Net
+from seqflow.printable import printable
 from seqflow.providers import Provider
 from seqflow.record import BadRow, Record, Valid, convert, slice_rows, take_rows, to_arrow
 from seqflow.record.gathering import RowSource
@@ -263,7 +264,7 @@ class Recipe:
                 return
             row = first_failing_row(run, record, error) if isinstance(self.prepare, Net) else None
             of_row = "" if row is None else f", row {numbers[row]}"
-            error.add_note(f"preparing {part.block.origin}, block {part.block.index}{of_row}")
+            error.add_note(printable(f"preparing {part.block.origin}, block {part.block.index}{of_row}"))
             raise
         keeps = isinstance(self.prepare, Net) and executor.keeps_rows(self.prepare, record)
         yield prepared, numbers if keeps else None

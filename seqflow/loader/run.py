@@ -20,6 +20,7 @@ from seqflow.loader.stats import Stats
 from seqflow.loader.streams import Place
 from seqflow.loader.workers import Task, Workers
 from seqflow.net import Net
+from seqflow.printable import printable
 from seqflow.record import BadRow, Record, slice_rows
 from seqflow.record.batch_memory import BatchMemory
 
@@ -395,7 +396,7 @@ class Run:
                 searched = True
             elif blames_rows(error) and isinstance(self.recipe.net, Net):
                 searched, row = True, failed.first_failing()
-            error.add_note(self._place_of(turn, row, searched=searched))
+            error.add_note(printable(self._place_of(turn, row, searched=searched)))
             raise
 
     def _place_of(self, turn: Turn, row: int | None, *, searched: bool) -> str:

@@ -21,6 +21,7 @@ from seqflow.net.bounds import (
 from seqflow.net.rows import NetRows
 from seqflow.net.step import compute, each, shown
 from seqflow.net.syntax import Constant, Listed
+from seqflow.printable import printable
 from seqflow.shape import Comparison, DimensionLike, Equalities, Guard, PartialShape, SameLengths
 from seqflow.shape.guards import Guards
 from seqflow.shape.terms import literal
@@ -88,7 +89,7 @@ class NetInference:
         if self.net.returned:
             lines.append(f"return {', '.join(self.net.returned)}")
         lines += [f"# guard: {guard}" for guard in self.guards]
-        return "\n".join([*lines, f"# all tensors ≤ {format_bytes(self.byte_bound)}"])
+        return printable("\n".join([*lines, f"# all tensors ≤ {format_bytes(self.byte_bound)}"]))
 
 
 def infer_net(

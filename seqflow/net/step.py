@@ -8,6 +8,7 @@ import numpy as np
 
 from seqflow.errors import SeqflowError
 from seqflow.net.syntax import Call, Constant, Formula, Listed, Reference, Statement, references
+from seqflow.printable import printable
 from seqflow.registry import OpDef
 
 Input = Reference | Constant | Listed
@@ -55,7 +56,7 @@ class Step:
     def name_in(self, error: Exception, given: Mapping[str, str]) -> None:
         """Give an exception of this step a note: the statement, and the inputs."""
         inputs = ", ".join(f"{name} {what}" for name, what in given.items())
-        error.add_note(f"in the net, line {self.line}: {self.statement}\n  given {inputs}")
+        error.add_note(printable(f"in the net, line {self.line}: {self.statement}\n  given {inputs}"))
         if isinstance(error, SeqflowError):
             error.statement = str(self.statement)
 

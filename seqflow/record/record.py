@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import UnknownColumnError, nearest
+from seqflow.printable import printable_line
 
 Tensor = np.ndarray[Any, np.dtype[Any]]
 
@@ -69,7 +70,7 @@ class Record(Mapping[str, Tensor]):
         lines = [f"Record of {self.num_rows} row{'s' * (self.num_rows != 1)}"]
         for name, tensor in self.tensors.items():
             indent = "  " * (1 + self.depth(name))
-            lines.append(f"{indent}{name}  {tensor.dtype}{list(tensor.shape)}{_head(tensor)}")
+            lines.append(f"{indent}{printable_line(name)}  {tensor.dtype}{list(tensor.shape)}{_head(tensor)}")
         return "\n".join(lines)
 
     def depth(self, name: str) -> int:

@@ -1,6 +1,7 @@
 """`seqflow train-tokenizer`."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -103,3 +104,13 @@ def test_mistakes_are_told_and_leave_nothing(
 def test_bytes_that_are_not_utf8_may_be_replaced(folder: Path) -> None:
     (folder / "texts" / "bad.txt").write_bytes(b"low\xff")
     assert train(folder, "texts", "--vocab-size", 300, "--errors", "replace", "--quiet") == (0, "")
+
+
+def test_columns_that_are_not_read_may_be_of_any_type(tmp_path: Path) -> None:
+    table = {"text": ["ab ab ab", "cd"], "d": pa.array([Decimal("1.5")] * 2), "e": pa.nulls(2)}
+    pq.write_table(pa.table(table), tmp_path / "t.parquet")
+    learn = ("train-tokenizer", "t.parquet", "--vocab-size", "260", "--output", "t.json")
+    for column in ((), ("--column", "text")):
+        assert seqflow(*learn, *column, folder=tmp_path).returncode == 0
+    assert "there are text" in seqflow(*learn, "--column", "d", folder=tmp_path).stderr
+    assert seqflow("build-vocabulary", "t.parquet", "text", "v.arrow", folder=tmp_path).returncode == 0
