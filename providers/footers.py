@@ -18,8 +18,12 @@ _TAIL = 8
 
 # Field numbers of the format's Thrift definition.
 _ROW_GROUPS, _COLUMNS, _COLUMN_METADATA = 4, 1, 3
-_NUM_VALUES, _UNCOMPRESSED_BYTES, _SIZE_STATISTICS = 5, 6, 16
+_ENCODINGS, _NUM_VALUES, _UNCOMPRESSED_BYTES, _SIZE_STATISTICS = 2, 5, 6, 16
 _TEXT_BYTES, _DEFINITION_LEVELS = 1, 3
+
+
+DICTIONARY_ENCODINGS, PREFIX_ENCODING = frozenset({2, 8}), 7
+"""Encodings of texts that write what several have in common once: whole texts, or how they begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +35,20 @@ class ColumnChunk:
     uncompressed_bytes: int
     text_bytes: int | None
     """The bytes of all texts; None for other types, and where the writer has not counted them."""
+    encodings: frozenset[int]
+    """How its pages are encoded, in the numbers of the format."""
     definition_levels: tuple[int, ...] | None
     """The number of values of each definition level; None where the writer has not counted them."""
+
+    @property
+    def tells_text_bytes(self) -> bool:
+        """Whether texts take no more bytes than `uncompressed_bytes` and `text_bytes` say.
+
+        Of texts without the bytes that they begin with alike, `text_bytes` is that of what is left.
+        """
+        if PREFIX_ENCODING in self.encodings:
+            return False
+        return self.text_bytes is not None or not self.encodings & DICTIONARY_ENCODINGS
 
 
 def read_column_chunks(path: str, num_row_groups: int, num_leaves: int) -> list[list[ColumnChunk]]:
@@ -66,6 +82,7 @@ def _chunk(metadata: dict[int, Any]) -> ColumnChunk:
         _count(metadata[_NUM_VALUES]),
         _count(metadata[_UNCOMPRESSED_BYTES]),
         None if text_bytes is None else _count(text_bytes),
+        frozenset(map(int, metadata.get(_ENCODINGS, ()))),
         None if levels is None else tuple(_count(count) for count in levels),
     )
 

@@ -1,16 +1,18 @@
 """Arrow IPC files, Feather files and stream files, memory-mapped: a block is a record batch."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.providers.schemas import agreeing
+from seqflow.providers.slices import SliceReaders
 from seqflow.providers.untrusted import read_in_child
 from seqflow.record import BadRow
 from seqflow.record.damage import reading, validated
+from seqflow.record.decoded_sizes import decoded_nbytes
 from seqflow.record.selection import Rename, Selection, Table
 
 _FILE_MAGIC = b"ARROW1"
@@ -36,6 +38,7 @@ class ArrowSource:
 
     files: dict[str, ArrowFile]
     memory_map: bool
+    slices: SliceReaders = field(default_factory=SliceReaders, compare=False)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -51,13 +54,23 @@ class ArrowSource:
                 batch = self._batch(path, index, schema)
                 with reading(f"{_place(path, index)} can't be read"):
                     batch.validate()
-                yield Block(path, index, rows, batch.nbytes)
+                yield Block(path, index, rows, decoded_nbytes(batch))
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         batch = self._batch(block.origin, block.index, schema)
         validated(batch, _place(block.origin, block.index))
         selection = self.files[block.origin].selection.to(schema)
         return selection.apply(batch, self._present(block.origin, schema))
+
+    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+        def batches() -> Iterator[pa.RecordBatch]:
+            batch = self._batch(block.origin, block.index, schema)
+            yield validated(batch, _place(block.origin, block.index))
+
+        present = self._present(block.origin, schema)
+        key = (block.origin, block.index, *present)
+        found = self.slices.read(key, batches, rows, block.num_rows or 0)
+        return self.files[block.origin].selection.to(schema).apply(pa.Table.from_batches(found), present)
 
     def _batch(self, path: str, index: int, schema: pa.Schema) -> pa.RecordBatch:
         """One batch, of columns that need not all be chosen, its buffers not checked."""

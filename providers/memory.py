@@ -13,6 +13,7 @@ from seqflow.lod import LoD
 from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow, Record, to_arrow
 from seqflow.record.damage import reading, validated
+from seqflow.record.decoded_sizes import decoded_nbytes
 from seqflow.record.record import Tensor, list_parents, parents_by_name
 from seqflow.record.selection import Rename, Selection, Table, selection
 from seqflow.sequence import Sequence
@@ -44,7 +45,7 @@ class MemorySource:
         selection = self.selection.to(schema)
         for index, batch in enumerate(self.batches):
             self._validate(index)
-            yield Block(self.origin, index, batch.num_rows, selection.apply(batch).nbytes)
+            yield Block(self.origin, index, batch.num_rows, decoded_nbytes(selection.apply(batch)))
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         self._validate(block.index)
@@ -72,8 +73,8 @@ def open_table(
         table.validate()
     if isinstance(table, pa.RecordBatch):
         table = pa.Table.from_batches([table])
-    rows = max(1, (batch_bytes or BLOCK_BYTES) * table.num_rows // max(1, table.nbytes))
     chosen = selection(table.schema, columns, rename)
+    rows = max(1, (batch_bytes or BLOCK_BYTES) * table.num_rows // max(1, decoded_nbytes(table)))
     slices = [
         (chunk.slice(start, rows), chunk)
         for chunk in table.to_batches()

@@ -1,23 +1,48 @@
 """Parquet files: a block is a row group, and the footers know all about it."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
+from seqflow.byte_sizes import format_bytes
 from seqflow.errors import ProviderError
-from seqflow.providers.footers import ColumnChunk, read_column_chunks
+from seqflow.providers.footers import (
+    PREFIX_ENCODING,
+    ColumnChunk,
+    read_column_chunks,
+)
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.providers.schemas import agreeing
 from seqflow.providers.slices import SliceReaders
 from seqflow.providers.untrusted import read_in_child
 from seqflow.record import BadRow
+from seqflow.record.arrow_types import TEXTS, is_any
 from seqflow.record.damage import reading
+from seqflow.record.decoded_sizes import row_bytes
 from seqflow.record.selection import Rename, Selection, Table, leaf_types
 
 _BUFFER = 1 << 18
 """Bytes of each column that are read at once from a row group that is read in slices."""
+
+
+_COUNTED_ROWS, _FEW_ROWS = 1 << 16, 64
+"""Rows that are read at once, at most and at least, where the footer does not tell how large texts are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubtful:
+    """How to read texts that may be much larger than the footer tells."""
+
+    coded: tuple[str, ...]
+    """The columns that are read as codes of a dictionary, so that they can be counted before they are texts."""
+    rows: int
+    """How many rows are read at once."""
+
+
+Uncounted = Mapping[int, Sequence[tuple[int, ColumnChunk]]]
+"""Leaf columns whose size is not known before they are read, by row group, with their numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +56,15 @@ class ParquetFile:
         """The leaf columns of each row group."""
         return read_column_chunks(path, self.metadata.num_row_groups, self.metadata.num_columns)
 
+    def uncounted(self, chunks: Sequence[Sequence[ColumnChunk]]) -> Uncounted:
+        """The chunks of texts whose bytes the footer does not tell."""
+        texts = [at for at, (_, kind) in enumerate(leaf_types(self.selection.source)) if is_any(kind, TEXTS)]
+        found = {
+            group: tuple((leaf, of_group[leaf]) for leaf in texts if not of_group[leaf].tells_text_bytes)
+            for group, of_group in enumerate(chunks)
+        }
+        return {group: leaves for group, leaves in found.items() if leaves}
+
 
 @dataclass(frozen=True, slots=True)
 class ParquetSource:
@@ -40,6 +74,8 @@ class ParquetSource:
     memory_map: bool
     use_threads: bool
     slices: SliceReaders = field(default_factory=SliceReaders, compare=False)
+    uncounted: dict[str, Uncounted] = field(default_factory=dict, compare=False)
+    """By path, of the files whose footers were read for it."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -53,7 +89,9 @@ class ParquetSource:
         for path, file in self.files.items():
             sizes = [_bytes_per_value(kind) for _, kind in leaf_types(file.selection.source)]
             leaves = file.selection.to(schema).leaves
-            for group, chunks in enumerate(file.chunks(path)):
+            found = file.chunks(path)
+            self.uncounted[path] = file.uncounted(found)
+            for group, chunks in enumerate(found):
                 nbytes = sum(_num_bytes(chunks[leaf], sizes[leaf]) for leaf in leaves)
                 yield Block(path, group, file.metadata.row_group(group).num_rows, nbytes)
 
@@ -82,18 +120,74 @@ class ParquetSource:
             raise _wrong_count(block, rows.start + sum(batch.num_rows for batch in found))
         return finish(pa.Table.from_batches(found))
 
+    def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
+        assert block.num_rows is not None
+        doubtful = self._doubtful(block, schema, max_bytes)
+        if doubtful is None:
+            return self.read(block, schema, None) if rows is None else self.read_rows(block, schema, rows)
+        with reading(f"{block.origin}, row group {block.index} can't be read"):
+            pieces = self._read_counted(block, schema, rows or range(block.num_rows), doubtful, max_bytes)
+            return self._columns(block, schema)[1](pa.Table.from_batches(pieces))
+
+    def _read_counted(
+        self, block: Block, schema: pa.Schema, rows: range, doubtful: Doubtful, max_bytes: int
+    ) -> list[pa.RecordBatch]:
+        """Read a few rows at a time, texts as codes where that can be, until they are too large."""
+        columns, _ = self._columns(block, schema)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with self._open_buffered(block, doubtful.coded) as opened:
+                yield from opened.iter_batches(
+                    doubtful.rows, [block.index], columns, use_threads=self.use_threads
+                )
+
+        found: list[pa.RecordBatch] = []
+        size = 0
+        key = (block.origin, block.index, doubtful, *(columns or ()))
+        for start in range(rows.start, rows.stop, doubtful.rows):
+            part = range(start, min(start + doubtful.rows, rows.stop))
+            found += (read := self.slices.read(key, batches, part, block.num_rows or 0))
+            size += sum(int(row_bytes(one, with_dictionaries=False).sum()) for batch in read for one in batch)
+            if size > max_bytes:
+                raise ProviderError(
+                    f"{block.origin}, row group {block.index}: rows {rows.start} to {part.stop - 1} take "
+                    f"{format_bytes(size)} in memory, expected {format_bytes(max_bytes)} at most, and the footer does "
+                    "not tell\nraise memory, or write the file with smaller row groups"
+                )
+        if sum(batch.num_rows for batch in found) != len(rows):
+            raise _wrong_count(block, rows.start + sum(batch.num_rows for batch in found))
+        return found
+
+    def _doubtful(self, block: Block, schema: pa.Schema, max_bytes: int) -> Doubtful | None:
+        """How to read texts that may be larger than `max_bytes`, as far as the footer tells; None where it tells."""
+        file = self.files[block.origin]
+        if block.origin not in self.uncounted:
+            self.uncounted[block.origin] = file.uncounted(file.chunks(block.origin))
+        leaves = set(file.selection.to(schema).leaves)
+        coded, rows = [], _COUNTED_ROWS
+        for leaf, chunk in self.uncounted[block.origin].get(block.index, ()):
+            if leaf not in leaves or chunk.num_values * chunk.uncompressed_bytes <= max_bytes:
+                continue
+            if PREFIX_ENCODING in chunk.encodings:
+                rows = min(rows, max(_FEW_ROWS, max_bytes // max(1, chunk.uncompressed_bytes)))
+            else:
+                coded.append(file.metadata.schema.column(leaf).path)
+        return Doubtful(tuple(coded), rows) if coded or rows < _COUNTED_ROWS else None
+
     def _open(self, block: Block) -> Any:
         from pyarrow.parquet import ParquetFile
 
         metadata = self.files[block.origin].metadata
         return ParquetFile(block.origin, metadata=metadata, memory_map=self.memory_map)
 
-    def _open_buffered(self, block: Block) -> Any:
+    def _open_buffered(self, block: Block, coded: Sequence[str] = ()) -> Any:
         """The file, to be read a little at a time: the pages of a map would stay in memory while it is open."""
         from pyarrow.parquet import ParquetFile
 
         metadata = self.files[block.origin].metadata
-        return ParquetFile(block.origin, metadata=metadata, pre_buffer=False, buffer_size=_BUFFER)
+        return ParquetFile(
+            block.origin, metadata=metadata, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=list(coded)
+        )
 
     def _columns(self, block: Block, schema: pa.Schema) -> tuple[list[str] | None, Callable[[Table], Table]]:
         """The columns to read, None for all, and what makes a table of `schema` of them."""
@@ -167,5 +261,5 @@ def _bytes_per_value(kind: pa.DataType) -> int | None:
 
 def _num_bytes(chunk: ColumnChunk, bytes_per_value: int | None) -> int:
     if bytes_per_value is None:
-        return chunk.uncompressed_bytes + 4 * chunk.num_values
+        return max(chunk.uncompressed_bytes, chunk.text_bytes or 0) + 4 * chunk.num_values
     return chunk.num_values * bytes_per_value

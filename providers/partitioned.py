@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from seqflow.providers.paths import searched_folders
-from seqflow.providers.provider import Block, Provider, SlicedSource, Source
+from seqflow.providers.provider import Block, BoundedSource, Provider, SlicedSource, Source
 from seqflow.record import BadRow
 from seqflow.record.folder_names import folder_value
 from seqflow.record.selection import Rename, Table, check_names, rename_schema, select_schema
@@ -64,6 +64,12 @@ class PartitionedSource:
 
 class SlicedPartitionedSource(PartitionedSource):
     """The same of files that can be read in slices."""
+
+    def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
+        if isinstance(self.files, BoundedSource):
+            table = self.files.read_within(block, self._of_files(schema), rows, max_bytes)
+            return self._joined(table, block, schema)
+        return self.read(block, schema, None) if rows is None else self.read_rows(block, schema, rows)
 
     def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
         assert isinstance(self.files, SlicedSource)

@@ -62,6 +62,18 @@ class SlicedSource(Protocol):
         ...
 
 
+@runtime_checkable
+class BoundedSource(Protocol):
+    """A source of files that may become much larger than they say, and stops reading before they do."""
+
+    def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
+        """All rows of the block, or some; ProviderError where they take more than `max_bytes` in memory.
+
+        Rows whose size is known before are read whatever it is.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Provider:
     """A source of records: its Arrow `schema`, its blocks in order, and `read(block, columns)`.
@@ -112,10 +124,12 @@ class Provider:
         *,
         bad_rows: list[BadRow] | None = None,
         rows: range | None = None,
+        max_bytes: int | None = None,
     ) -> Table:
         """One block as a record batch or table, with all columns or some, or fields of them (`docs.title`).
 
-        `rows` are consecutive rows of it, for sources that can slice their blocks.
+        `rows` are consecutive rows of it, for sources that can slice their blocks. Rows that turn out to take more
+        than `max_bytes` in memory, though nothing said so before, are an error.
 
         Raises UnknownColumnError, and ProviderError for a file that is damaged. Where `bad_rows` is a list, a
         row that can't be read (a file that is not text) becomes null and is added to it instead.
@@ -124,7 +138,7 @@ class Provider:
         goes through it once; the dictionary of a stream grows as it is read.
         """
         schema = self.schema if columns is None else select_schema(self.schema, columns)
-        return self._read(block, schema, bad_rows, rows)
+        return self._read(block, schema, bad_rows, rows, max_bytes)
 
     def __getitem__(self, column: str) -> Sequence | Tensor | Record:
         """The whole column, as `from_arrow` gives it: lists and texts are a Sequence, numbers an array."""
@@ -140,9 +154,16 @@ class Provider:
         return read
 
     def _read(
-        self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None, rows: range | None = None
+        self,
+        block: Block,
+        schema: pa.Schema,
+        bad_rows: list[BadRow] | None,
+        rows: range | None = None,
+        max_bytes: int | None = None,
     ) -> Table:
-        if rows is None:
+        if max_bytes is not None and isinstance(self.source, BoundedSource):
+            table = self.source.read_within(block, schema, rows, max_bytes)
+        elif rows is None:
             table = self.source.read(block, schema, bad_rows)
         else:
             assert isinstance(self.source, SlicedSource)

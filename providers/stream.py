@@ -10,6 +10,7 @@ from seqflow.errors import ProviderError
 from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow
 from seqflow.record.damage import reading, validated
+from seqflow.record.decoded_sizes import decoded_nbytes
 from seqflow.record.selection import Rename, Selection, Table, selection
 
 
@@ -22,6 +23,8 @@ class StreamSource:
     origin: str
     started: bool = False
     fetched: dict[int, pa.RecordBatch] = field(default_factory=dict)
+    unread: dict[int, int] = field(default_factory=dict)
+    """The number of rows of fetched batches that were not read yet, of those that are read in slices."""
     read_once: bool = True
 
     @property
@@ -49,17 +52,28 @@ class StreamSource:
                 return
             batch = selection.apply(validated(batch, place))
             self.fetched[index] = batch
-            yield Block(self.origin, index, batch.num_rows, batch.nbytes)
+            yield Block(self.origin, index, batch.num_rows, decoded_nbytes(batch))
             index += 1
+
+    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
+        batch = self._fetched(block)
+        self.unread[block.index] = self.unread.get(block.index, batch.num_rows) - len(rows)
+        if self.unread[block.index] <= 0:
+            del self.fetched[block.index], self.unread[block.index]
+        return Selection(batch.schema, batch.schema, schema).apply(batch.slice(rows.start, len(rows)))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(f"{self.origin} is a stream, which cannot be pickled: it {_ONCE}")
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        batch = self.fetched.pop(block.index, None)
-        if batch is None:
-            raise ProviderError(f"batch {block.index} of {self.origin} was read before, and a stream {_ONCE}")
+        batch = self._fetched(block)
+        del self.fetched[block.index]
         return Selection(batch.schema, batch.schema, schema).apply(batch)
+
+    def _fetched(self, block: Block) -> pa.RecordBatch:
+        if block.index not in self.fetched:
+            raise ProviderError(f"batch {block.index} of {self.origin} was read before, and a stream {_ONCE}")
+        return self.fetched[block.index]
 
 
 _ONCE = "can be read once\ncollect it into a table first: pyarrow.table(stream)"

@@ -189,6 +189,7 @@ class Loader:
         return Recipe(
             self.source, self.columns, self.prepare, self.net, self.batch, self.window, self.shuffle,
             self.fill, self.valid, self.bad_rows.policy != "raise", self.pad, self._stamps,
+            self.memory,
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:

@@ -85,6 +85,8 @@ class Recipe:
     pad: Mapping[str, Pad]
     stamps: Mapping[str, Stamp]
     """Size and time of change of each file when its blocks were listed."""
+    memory: int
+    """Bytes that may be in memory at once."""
 
     @property
     def seed(self) -> int:
@@ -232,6 +234,7 @@ class Recipe:
             self.columns,
             bad_rows=unreadable if self.keeps_going else None,
             rows=None if part.stop is None else range(part.start, part.stop),
+            max_bytes=self.memory,
         )
         record, bad = convert(table, fill=self.fill, valid=self.valid)
         numbers: RowNumbers = range(part.start, part.start + table.num_rows)

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+from seqflow.errors import ProviderError
 from seqflow.record.buffers import nulls_of
 from seqflow.record.from_arrow.lists import list_parts, take_any
 from seqflow.record.record import Tensor
@@ -24,7 +25,10 @@ def run_lengths(array: pa.Array) -> tuple[int, Tensor]:
     """The first run of a run-end encoded array, and how many of its rows are of each run from there on."""
     first, count = array.find_physical_offset(), array.find_physical_length()
     ends = np.asarray(array.run_ends)[first : first + count].astype(np.int64) - array.offset
-    return first, np.diff(np.clip(ends, 0, len(array)), prepend=0)
+    lengths = np.diff(np.clip(ends, 0, len(array)), prepend=0)
+    if (lengths < 0).any() or lengths.sum() != len(array):
+        raise ProviderError(f"run ends of {len(array)} rows decrease, or end before: {ends[:8].tolist()}")
+    return first, lengths
 
 
 def decoded(array: pa.Array) -> pa.Array:

@@ -1,0 +1,103 @@
+"""What Arrow rows take in memory as tensors: views and run ends may say the same bytes many times."""
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow.record.arrow_types import LIST_VIEWS, LISTS, TEXT_VIEWS, TEXTS, is_any, leaf_dtype
+from seqflow.record.buffers import nulls_of, view
+from seqflow.record.from_arrow.run_ends import run_lengths
+from seqflow.record.record import Tensor
+
+_LENGTH = 8
+"""Bytes of the length of a list or text."""
+
+
+def decoded_nbytes(table: pa.RecordBatch | pa.Table) -> int:
+    """The bytes of a table, without the repetition of values by views and run ends spared."""
+    return sum(_column_nbytes(table.column(at)) for at in range(table.num_columns))
+
+
+def _column_nbytes(column: pa.Array | pa.ChunkedArray) -> int:
+    if not is_compact(column.type):
+        return int(column.nbytes)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    return sum(int(row_bytes(chunk).sum()) for chunk in chunks)
+
+
+def is_compact(kind: pa.DataType) -> bool:
+    """Whether arrays of the type, or below it, may hold a value once for several rows, and tensors do not."""
+    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    return is_any(kind, (*TEXT_VIEWS, *LIST_VIEWS, types.is_run_end_encoded)) or any(
+        is_compact(kind.field(at).type) for at in range(kind.num_fields)
+    )
+
+
+def row_bytes(array: pa.Array, *, with_dictionaries: bool = True) -> Tensor:
+    """int64[rows]: the bytes of each row as tensors; without dictionaries, codes are the values they stand for."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return row_bytes(array.storage, with_dictionaries=with_dictionaries)
+    if types.is_run_end_encoded(kind):
+        first, lengths = run_lengths(array)
+        values = array.values.slice(first, len(lengths))
+        return np.repeat(row_bytes(values, with_dictionaries=with_dictionaries), lengths)
+    if types.is_dictionary(kind) and not with_dictionaries:
+        values = np.append(row_bytes(array.dictionary), _LENGTH)  # the last is that of a null
+        codes = np.asarray(array.indices.fill_null(len(array.dictionary)))
+        return values.take(codes, mode="clip")
+    if types.is_struct(kind):
+        fields = (
+            row_bytes(array.field(at), with_dictionaries=with_dictionaries) for at in range(kind.num_fields)
+        )
+        return sum(fields, np.zeros(len(array), np.int64))
+    if is_any(kind, TEXTS):
+        return _text_lengths(array) + _LENGTH
+    if types.is_map(kind) or is_any(kind, LISTS):
+        starts, lengths = _spans(array)
+        first = int(starts[lengths > 0].min(initial=len(array.values)))
+        below = row_bytes(array.values.slice(max(0, first)), with_dictionaries=with_dictionaries)
+        sums = np.append(0, np.cumsum(below))
+        ends = np.clip(starts + lengths - first, 0, len(below))
+        return sums[ends] - sums[np.clip(starts - first, 0, ends)] + _LENGTH
+    dtype = leaf_dtype(kind)
+    width = max(1, kind.bit_width // 8) if dtype is None else dtype.itemsize
+    return np.full(len(array), width, np.int64)
+
+
+def _text_lengths(array: pa.Array) -> Tensor:
+    """The bytes of each text. Of views, they are the first of four int32."""
+    if is_any(array.type, TEXT_VIEWS):
+        views = view(array.buffers()[1], np.dtype(np.int32), 4 * array.offset, 4 * len(array))
+        return _without_nulls(array, views[::4])
+    wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
+    return np.diff(_positions(array, 1, wide, len(array) + 1))
+
+
+def _spans(array: pa.Array) -> tuple[Tensor, Tensor]:
+    """The first value of each list, and the number of its values."""
+    kind, rows = array.type, len(array)
+    if types.is_fixed_size_list(kind):
+        return (np.arange(rows) + array.offset) * kind.list_size, np.full(rows, kind.list_size)
+    if is_any(kind, LIST_VIEWS):
+        wide = types.is_large_list_view(kind)
+        starts, lengths = (_positions(array, buffer, wide, rows) for buffer in (1, 2))
+        return starts, _without_nulls(array, lengths)
+    offsets = _positions(array, 1, types.is_large_list(kind), rows + 1)
+    return offsets[:-1], np.diff(offsets)
+
+
+def _positions(array: pa.Array, buffer: int, wide: bool, count: int) -> Tensor:
+    """The offsets or sizes in a buffer; no rows have no buffer."""
+    dtype = np.dtype(np.int64 if wide else np.int32)
+    found = array.buffers()[buffer]
+    if found is None or found.size == 0:
+        return np.zeros(count, np.int64)
+    return view(found, dtype, array.offset, count).astype(np.int64)
+
+
+def _without_nulls(array: pa.Array, lengths: Tensor) -> Tensor:
+    """The lengths of views as int64, 0 where null: what is hidden there may be anything."""
+    nulls = nulls_of(array)
+    found = np.maximum(lengths.astype(np.int64), 0)
+    return found if nulls is None else np.where(nulls, 0, found)
