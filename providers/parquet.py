@@ -186,7 +186,11 @@ class ParquetSource:
 
         metadata = self.files[block.origin].metadata
         return ParquetFile(
-            block.origin, metadata=metadata, pre_buffer=False, buffer_size=_BUFFER, read_dictionary=list(coded)
+            block.origin,
+            metadata=metadata,
+            pre_buffer=False,
+            buffer_size=_BUFFER,
+            read_dictionary=list(coded),
         )
 
     def _columns(self, block: Block, schema: pa.Schema) -> tuple[list[str] | None, Callable[[Table], Table]]:

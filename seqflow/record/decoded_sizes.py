@@ -57,9 +57,10 @@ def row_bytes(array: pa.Array, *, with_dictionaries: bool = True) -> Tensor:
         starts, lengths = _spans(array)
         first = int(starts[lengths > 0].min(initial=len(array.values)))
         below = row_bytes(array.values.slice(max(0, first)), with_dictionaries=with_dictionaries)
-        sums = np.append(0, np.cumsum(below))
+        sums: Tensor = np.append(0, np.cumsum(below))
         ends = np.clip(starts + lengths - first, 0, len(below))
-        return sums[ends] - sums[np.clip(starts - first, 0, ends)] + _LENGTH
+        sizes: Tensor = sums[ends] - sums[np.clip(starts - first, 0, ends)] + _LENGTH
+        return sizes
     dtype = leaf_dtype(kind)
     width = max(1, kind.bit_width // 8) if dtype is None else dtype.itemsize
     return np.full(len(array), width, np.int64)
