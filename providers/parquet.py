@@ -151,8 +151,8 @@ class ParquetSource:
             if size > max_bytes:
                 raise ProviderError(
                     f"{block.origin}, row group {block.index}: rows {rows.start} to {part.stop - 1} take "
-                    f"{format_bytes(size)} in memory, expected {format_bytes(max_bytes)} at most, and the footer does "
-                    "not tell\nraise memory, or write the file with smaller row groups"
+                    f"{format_bytes(size)} in memory, expected {format_bytes(max_bytes)} at most\n"
+                    "its footer does not say so: raise memory, or write the file with smaller row groups"
                 )
         if sum(batch.num_rows for batch in found) != len(rows):
             raise _wrong_count(block, rows.start + sum(batch.num_rows for batch in found))

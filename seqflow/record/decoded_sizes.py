@@ -62,6 +62,8 @@ def row_bytes(array: pa.Array, *, with_dictionaries: bool = True) -> Tensor:
         sizes: Tensor = sums[ends] - sums[np.clip(starts - first, 0, ends)] + _LENGTH
         return sizes
     dtype = leaf_dtype(kind)
+    if types.is_null(kind):
+        return np.zeros(len(array), np.int64)
     width = max(1, kind.bit_width // 8) if dtype is None else dtype.itemsize
     return np.full(len(array), width, np.int64)
 
