@@ -17,8 +17,6 @@ from seqflow.shape import PartialShape, ShapeLike
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_set_field = object.__setattr__
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class TensorSpec:
@@ -47,10 +45,10 @@ class TensorSpec:
         axes: Sequence[Hashable | None] = (),
         points: Hashable | None = None,
     ) -> None:
-        _set_field(self, "dtype", np.dtype(dtype))
-        _set_field(self, "shape", shape if type(shape) is PartialShape else PartialShape.of(shape))
-        _set_field(self, "axes", tuple(axes) if axes else () if rows is None else (rows,))
-        _set_field(self, "points", points)
+        _set_dtype(self, np.dtype(dtype))
+        _set_shape(self, shape if type(shape) is PartialShape else PartialShape.of(shape))
+        _set_axes(self, tuple(axes) if axes else () if rows is None else (rows,))
+        _set_points(self, points)
 
     @property
     def rows(self) -> Any:
@@ -70,6 +68,11 @@ class TensorSpec:
 
     def __str__(self) -> str:
         return f"{self.dtype}{self.shape}"
+
+
+_set_dtype, _set_shape, _set_axes, _set_points = (
+    TensorSpec.__dict__[name].__set__ for name in ("dtype", "shape", "axes", "points")
+)  # inference makes many specs: half the cost of object.__setattr__
 
 
 class Description(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from seqflow.registry.points import move_points
+from seqflow.registry.points import given_points, move_points
 from seqflow.registry.values import name_values
 from seqflow.shape import Dimension, Equalities, InferenceContext
 from seqflow.shape.guards import Guards
@@ -60,9 +60,12 @@ def infer(
             op.name, op.signature, op.claims, specs, attributes=given, names=called, results=named,
             facts=facts, equalities=equalities,
         )  # fmt: skip
+        points = given_points(specs)
         if op.shape is None:
-            return Inference(move_points(op, specs, named, outputs, equalities.terms), guards)
-        context = _context(op.name, specs, given, values, outputs, equalities)
+            if points is not None:
+                outputs = move_points(op, specs, named, outputs, equalities.terms)
+            return Inference(outputs, guards)
+        context = _context(op.name, specs, given, values, points, outputs, equalities)
         context.facts = facts
         context.tensors = _tensors(called) | dict(zip(op.signature.tensor_names(given), tensors, strict=True))
         context.results = dict(enumerate(tensors))
@@ -71,7 +74,8 @@ def infer(
             TensorSpec(one.dtype, one.shape, axes=one.axes, points=one.points)
             for one in context.run(op.shape)
         ]
-        found = move_points(op, specs, named, found, equalities.terms)
+        if points is not None:
+            found = move_points(op, specs, named, found, equalities.terms)
         requested = context.requested_tensors | context.requested_shapes
         guards += context.guards
         return Inference(found, guards, frozenset(requested))
@@ -102,15 +106,19 @@ def _with_terms(specs: Specs, terms: Terms) -> Specs:
     """The specs, rows that are declared as terms."""
     for spec in specs.values():
         for one in (spec,) if isinstance(spec, TensorSpec) else spec:
-            for axis in (*one.axes, one.points):
+            if one.points is not None and type(one.points) is not Term:
+                return _declared(specs, terms)
+            for axis in one.axes:
                 if axis is not None and type(axis) is not Term:
-                    return {
-                        name: declare(spec, terms)
-                        if isinstance(spec, TensorSpec)
-                        else [declare(one, terms) for one in spec]
-                        for name, spec in specs.items()
-                    }
+                    return _declared(specs, terms)
     return specs
+
+
+def _declared(specs: Specs, terms: Terms) -> Specs:
+    return {
+        name: declare(spec, terms) if isinstance(spec, TensorSpec) else [declare(one, terms) for one in spec]
+        for name, spec in specs.items()
+    }
 
 
 def _input_values(op: OpDef, specs: Specs, called: Names, equalities: Equalities) -> dict[str, Any]:
@@ -163,22 +171,20 @@ def _context(
     specs: Specs,
     attributes: Mapping[str, Any],
     values: Mapping[str, Any],
+    points: Mapping[int | str, Any] | None,
     outputs: list[TensorSpec],
     equalities: Equalities,
 ) -> InferenceContext:
     """What the shape function sees: the inputs, and the outputs as far as the signature tells."""
     shapes: dict[str, Any] = {}
     axes: dict[int | str, Any] = {}
-    points: dict[int | str, Any] = {}
     dtypes: dict[int | str, Any] = {}
     for name, spec in specs.items():
         if isinstance(spec, TensorSpec):
             shapes[name], axes[name], dtypes[name] = spec.shape, spec.axes, spec.dtype
-            points[name] = spec.points
         else:
             shapes[name] = [one.shape for one in spec]
             axes[name], dtypes[name] = [one.axes for one in spec], [one.dtype for one in spec]
-            points[name] = [one.points for one in spec]
     context = InferenceContext(
         op_name,
         shapes,

@@ -43,7 +43,7 @@ def published(space: Any, terms: Terms) -> Any:
     return space.said
 
 
-_BY_LENGTHS = {"described": Described, "positions": Positions}
+_BY_LENGTHS: dict[str, type[Described] | type[Positions]] = {"described": Described, "positions": Positions}
 
 
 def _said(space: Term, terms: Terms) -> Any:

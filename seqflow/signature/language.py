@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from seqflow.errors import OpError
 
@@ -405,7 +405,7 @@ class _Reader:
         end = self.tokens[self.next].position if self.next < len(self.tokens) else len(self.text)
         return self.text[:end].rstrip()
 
-    def fail(self, expected: str, token: _Token | None = None) -> None:
+    def fail(self, expected: str, token: _Token | None = None) -> NoReturn:
         if token is None:
             end = _Token("the end", len(self.text))
             token = self.tokens[self.next] if self.next < len(self.tokens) else end

@@ -98,6 +98,10 @@ WRONG = {
         "y, n = gather_ranges(tag.values, expand_dims(lengths_to_ranges(doc.lengths), axis=1))",
         OF_OTHERS,
     ),
+    "where another column has a key": (
+        "a, b = key_split(doc.values % 2, num_keys=2)\ny = gather(tag.values, a)",
+        OF_OTHERS,
+    ),
     "the sources of packed rows": (
         "k = pack_rows(doc.values, doc.lengths, capacity=4)\ny = gather(doc.values, k.sources)",
         OF_OTHERS,
