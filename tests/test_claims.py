@@ -490,6 +490,10 @@ def lying_pad(data, lengths):
     return mask[:, ::-1] | (np.arange(mask.shape[1]) >= mask.shape[1] - lengths[:, None])
 
 
+def doubled(data, lengths):
+    return data * 2
+
+
 SEQUENCES = "data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B]"
 LIES = [
     ("depends", SEQUENCES, lying_lengths, {"depends": {"lengths": "lengths"}}, DATA),
@@ -500,6 +504,12 @@ LIES = [
     ("masks", "data[sum(lengths)], lengths[B] -> bool mask[B, max(lengths)]", lying_pad,
      {"masks": {"mask": "lengths"}}, DATA),
 ]  # fmt: skip
+
+
+def test_a_change_of_what_is_said_to_move_is_found(declare):
+    op = declare("data[sum(lengths)], lengths[B] -> values[sum(lengths)]", doubled, moves="data")
+    with pytest.raises(AssertionError):
+        check_moves(op, DATA, {})
 
 
 @pytest.mark.parametrize(

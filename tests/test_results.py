@@ -30,6 +30,7 @@ def rows(count, width=2, dtype=np.float32):
 
 SUMS = "data[sum(lengths), *d], lengths[B] -> sums[B, *d]"
 KEPT = "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[K], int64 picked[K]"
+SPREAD = "data[sum(lengths), *d], lengths[B] -> "
 PARTS = "data[sum(lengths), *d], lengths[B] -> {values[sum(lengths'), *d], int64 lengths'[B]}*parts"
 
 
@@ -76,6 +77,12 @@ def test_a_result_that_is_as_declared_comes_back(declare, signature, result):
         ("data[sum(lengths), *d], lengths[B] -> padded[B, T>=max(lengths)]", rows(3, 1), "padded.shape[1] is 1, expected 2 or more"),
         ("data[sum(lengths), *d], lengths[B] -> int64 offsets[B+1]", np.zeros(3, np.int64), "offsets.shape[0] is 3, expected 4 (B+1 is 4"),
         ("data[sum(lengths), *d], lengths[B] ->", rows(1), "found 1 results, declared 0 (none)"),
+        (SPREAD + "index(B) ids[sum(lengths)]", np.array([0, 1, 3]), "ids[2] = 3 is outside [0, 3)"),
+        (SPREAD + "index(sum(lengths)) first[B]", np.array([0, -2, 0]), "first[1] = -2 is outside [0, 3)"),
+        (SPREAD + "index(U) inverse[sum(lengths)], kept[U]", (np.array([0, 1, 2]), rows(2)[:, 0]), "inverse[2] = 2 is outside [0, 2)"),
+        (SPREAD + "position(lengths) best[B]", np.array([1, 0, 0]), "best[1] = 0 is outside [0, 0)"),
+        (SPREAD + "position(lengths) order[sum(lengths)]", np.array([0, 2, 0]), "order[1] = 2 is outside [0, 2)"),
+        (SPREAD + "index(B) ids[sum(lengths)]", np.array([0, 1, 1], np.int32), "ids is int32, declared int64"),
     ],
 )  # fmt: skip
 def test_a_result_that_is_not_as_declared_is_an_error(declare, signature, result, message):

@@ -11,6 +11,7 @@ import numpy as np
 
 from seqflow.errors import OpError, SeqflowError
 from seqflow.registry.definition import OpDef
+from seqflow.registry.pointing import check_pointing
 from seqflow.shape import PartialShape
 from seqflow.signature import Argument, Repeated
 from seqflow.signature.arrays import bind_results, bind_sizes
@@ -55,6 +56,7 @@ class DeclaredResults:
             self._check_dtypes(items)
             outputs = [self._with_known_sizes(item) for item in self.op.signature.outputs]
             bind_results(outputs, items, self.sizes)
+            self._check_pointing(items)
         except SeqflowError as error:
             raise OpError(
                 f"the result is not what the signature declares: {error}\n  {self.op.signature}"
@@ -115,6 +117,16 @@ class DeclaredResults:
                     raise OpError(
                         f"{argument.name} has shape {tensor.shape}, but the shape function says {spec.shape}"
                     )
+
+    def _check_pointing(self, items: list[list[list[Any]]]) -> None:
+        arguments = self.op.signature.output_arguments
+        if not any(argument.dtype.points for argument in arguments):
+            return
+        columns = list(zip(arguments, (column for item in items for column in item), strict=True))
+        tensors = {a.name: one for a, column in columns for one in column[:1]}
+        for argument, column in columns:
+            for result in column:
+                check_pointing(argument, result, self.sizes, {**tensors, **self.inputs})
 
     def _with_known_sizes(self, output: Argument | Repeated) -> Argument | Repeated:
         """The output with the sizes of the inputs in the place of `*d`, which may stand there more than once.

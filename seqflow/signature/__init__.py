@@ -15,10 +15,10 @@ from seqflow.signature.attributes import (
     read_attributes,
 )
 from seqflow.signature.language import Argument, Repeated, Signature, parse
-from seqflow.signature.rows import Described, OwnRows, RowSpace
+from seqflow.signature.rows import Described, OwnRows, Positions, RowSpace
 
 __all__ = [
-    "Argument", "Attribute", "CountOrSizes", "Described", "Dtype", "File", "Ints", "NonNegative", "Positive",
-    "Repeated", "RowSpace", "OwnRows", "Scalar", "Signature", "Sizes", "Texts", "bind",
+    "Argument", "Attribute", "CountOrSizes", "Described", "Dtype", "File", "Ints", "NonNegative", "Positions",
+    "Positive", "Repeated", "RowSpace", "OwnRows", "Scalar", "Signature", "Sizes", "Texts", "bind",
     "fast_condition", "parse", "read_attributes",
 ]  # fmt: skip

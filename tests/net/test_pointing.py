@@ -5,6 +5,7 @@ import pytest
 from two_tables import FIRST_RECORD, SPECS, TENSORS, net_of, used
 
 import seqflow as sf
+from seqflow import registry
 from seqflow.errors import LodError
 from seqflow.signature import Described
 from seqflow.signature.rows import Positions
@@ -275,3 +276,37 @@ def test_an_input_may_say_what_it_points_at():
     assert points("y = to_rows(label, doc.lengths)", "y", label=inside) == Described("doc.lengths")
     with pytest.raises(LodError, match=OF_COLUMN):
         points("y = to_rows(label, tag.lengths)", "y", label=inside)
+
+
+@pytest.fixture
+def ops_that_shift_and_turn():
+    """Two ops of a user: of one nothing is known, the other says that it moves what it is given."""
+
+    @sf.op("x[N] -> shifted[N]")
+    def shifted(x):
+        return x + 1
+
+    @sf.op("x[N] -> turned[P=N]", moves="x")
+    def turned(x):
+        return x[::-1]
+
+    @sf.op("x[N], like(x) y[M] -> index(N) places[M]")
+    def first_places(x, y):
+        return np.zeros(len(y), np.int64)
+
+    yield
+    for name in ("shifted", "turned", "first_places"):
+        registry.unregister(name)
+
+
+def test_an_op_of_a_user_says_what_it_moves_and_what_points(ops_that_shift_and_turn):
+    assert points(ORDER + "y = shifted(o)", "y") is None
+    made = points(ORDER + "y = turned(o)", "y")
+    assert str(made) == "positions inside the sequences of doc.lengths"
+    with pytest.raises(LodError, match=NO_INDICES):
+        points(ORDER + "y = gather(doc.values, turned(o))", "y")
+    assert points("y = first_places(doc.values, tag.values)", "y") == Described("doc.lengths")
+    with pytest.raises(LodError, match=OF_OTHERS):
+        points("y = gather(tag.values, first_places(doc.values, tag.values))", "y")
+    outputs = registry.get("first_places").infer({"x": SPECS["score"], "y": SPECS["score"]}).outputs
+    assert outputs[0].points == SPECS["score"].rows

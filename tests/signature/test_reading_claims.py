@@ -32,6 +32,7 @@ def test_a_definition_is_a_tree_of_calls():
     [
         ({"depends": {"nope": "mask"}}, "mine: depends speaks of 'nope', which is not among"),
         ({"depends": {"positions": "nope"}}, "mine: depends names 'nope', expected inputs"),
+        ({"moves": "nope"}, "mine: moves names 'nope', expected inputs"),
         ({"rows": {"K": "shuffled(N)"}}, "mine: rows are 'shuffled.N.', expected one of"),
         ({"rows": {"Q": "select(N, mask)"}}, "mine: rows speaks of 'Q'"),
         ({"defines": {"positions": "mask +"}}, "mine: the definition is 'mask \\+', expected a call"),
