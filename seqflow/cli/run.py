@@ -35,6 +35,12 @@ def run(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Begin anew, and replace what is there.")
     ] = False,
+    accept_changes: Annotated[
+        bool,
+        typer.Option(
+            "--accept-changes", help="With --resume: go on with nets, constants or modules that changed."
+        ),
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print windows, rows, batches and memory, and write nothing.")
     ] = False,
@@ -42,7 +48,8 @@ def run(
     """Run a job: read, prepare, batch, write.
 
     Paths in the job file are relative to its folder, paths given here to the current one. A run that was killed
-    goes on with --resume. A job whose output is complete is not run again, unless with --overwrite.
+    goes on with --resume. A job whose output is complete is not run again, unless with --overwrite. Neither is done
+    for a job that was edited since: --overwrite makes its output anew, --resume --accept-changes goes on with it.
     """
     from seqflow.job import Job
     from seqflow.job import run as run_job
@@ -53,7 +60,9 @@ def run(
         _print_plan(description, json=json)
         return
     with _progress_bar(show=not quiet and not json and sys.stderr.isatty()) as progress:
-        report = run_job(description, progress, resume=resume, overwrite=overwrite)
+        report = run_job(
+            description, progress, resume=resume, overwrite=overwrite, accept_changes=accept_changes
+        )
     _say_outcome(report, resume=resume)
     if json:
         files, damaged = ([str(file) for file in some] for some in (report.files, report.damaged))
@@ -73,6 +82,8 @@ def _say_outcome(report: Report, *, resume: bool) -> None:
         say(f"seqflow: {names}{more}: gone or changed since; {made} made again", err=True)
     elif resume and report.outcome == "new":
         say("seqflow: there was no run to go on with; this one began anew", err=True)
+    for change in report.changes:
+        say(f"seqflow: the output goes on with a change: {change}", err=True)
 
 
 def _print_plan(job: Job, *, json: bool) -> None:

@@ -16,6 +16,8 @@ _MISSING = object()
 _FILE = (str, object, object, object)
 """A file of the data: its path, size, rows and digest."""
 _TRANSFORMS = ("prepare", "net")
+ACCEPTABLE = (*_TRANSFORMS, "imports")
+"""Sections whose changes may be accepted: what is computed. Data, order and batches decide which rows are next."""
 
 
 def _is_texts(value: Any) -> bool:
@@ -43,8 +45,15 @@ class Difference(NamedTuple):
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Difference]:
     """The settings, parts of nets, and files of the data that differ, with what they were and are."""
+    if then.get("format") != now.get("format"):  # nothing else can be compared
+        was, expected = then.get("format", 1), now.get("format", 1)
+        yield Difference(
+            "format", f"its record has format {was} of another version of seqflow, expected {expected}"
+        )
+        return
     for name in dict.fromkeys([*now, *then]):
-        before, after = then.get(name), now.get(name)
+        before: Any = then.get(name)
+        after: Any = now.get(name)
         if before == after:
             continue
         if name in _TRANSFORMS:
@@ -209,7 +218,8 @@ def _described(content: str) -> str:
 def _of_data(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
     keys = dict.fromkeys(["files", *now, *then])  # a file says more than the number of rows
     key = next(key for key in keys if then.get(key, _MISSING) != now.get(key, _MISSING))
-    before, after = then.get(key), now.get(key)
+    before: Any = then.get(key)
+    after: Any = now.get(key)
     if key == "files" and has_form(before, [_FILE]) and has_form(after, [_FILE]):
         yield _of_files(before, after)
     elif key == "digest":

@@ -135,14 +135,15 @@ _CLASS_RECORDS = (
 def _visit_object(name: str, value: Any, content: FunctionContent) -> None:
     """An object: a function of a library by its name, one of a user's class by class and attributes."""
     if isinstance(value, types.BuiltinFunctionType | np.ufunc | types.MethodDescriptorType):
-        content.covered[name] = f"{getattr(value, '__module__', None)}.{value.__name__}"
+        module: Any = getattr(value, "__module__", None)
+        content.covered[name] = f"{module}.{getattr(value, '__name__', '')}"
         owner = getattr(value, "__self__", None)
         if owner is not None and not isinstance(owner, types.ModuleType):
             _visit(_inside(name, "self"), owner, content)
     elif callable(getattr(value, "__wrapped__", None)):
         _visit(name, value.__wrapped__, content)
     elif isinstance(value, types.MemberDescriptorType | types.WrapperDescriptorType):
-        content.covered[name] = type(value).__name__
+        content.covered[name] = "a slot"
     elif _is_installed(type(value)):
         content.missing.append(f"{name}: {type(value).__module__}.{type(value).__qualname__}")
     else:

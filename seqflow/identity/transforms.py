@@ -12,7 +12,7 @@ from seqflow.identity.content import content_of, digest_of_file
 from seqflow.identity.functions import function_content
 from seqflow.net import Net
 from seqflow.net.step import Step
-from seqflow.net.syntax import Call, Constant, Formula, Listed, Operand, Statement
+from seqflow.net.syntax import Call, Constant, Formula, Listed, Operand, Reference, Statement
 
 SHOWN = ("lines", "names")
 """What is there for messages, and does not count: a file may have another name, a statement stand in another line."""
@@ -112,7 +112,8 @@ def _numbered(operand: Operand, files: _Files) -> Operand:
         case Listed(items=items):
             return replace(operand, items=tuple(_numbered(item, files) for item in items))
         case Formula(operands=operands):
-            return replace(operand, operands=tuple(_numbered(one, files) for one in operands))  # type: ignore[arg-type]
+            named = (_numbered(one, files) for one in operands)
+            return replace(operand, operands=tuple(one for one in named if isinstance(one, Reference | Call)))
         case Call():
             of_files = {one.name for one in registry.get(operand.op).attributes if one.names_file}
             keywords = tuple(

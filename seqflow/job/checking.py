@@ -78,8 +78,8 @@ def _check_output(job: Job, loader: Loader) -> None:
     output = open_job_output(job)
     batch = loader.empty_batch()
     output.check(None if batch is None else to_arrow(batch).schema)
-    if output.target is not None:
-        earlier_run(output.target, describe(job, loader), resume=True, overwrite=False)
+    if output.target is not None and output.target.has_record:
+        earlier_run(output.target, describe(job, loader), resume=True, overwrite=False, accept_changes=False)
 
 
 def source_specs(loader: Loader, bounds: SourceBounds) -> Specs:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seqflow.errors import JobError
-from seqflow.identity.differences import differences, listed
+from seqflow.identity.differences import ACCEPTABLE, differences, listed
 from seqflow.job.job import Job
 from seqflow.job.modules import module_identity
 from seqflow.json_form import has_form, is_count
@@ -47,7 +47,12 @@ class Counts:
 
 
 _COMPLETE = {"job": Mapping, "counts": {field.name: is_count for field in fields(Counts)}}
-_UNFINISHED = {**_COMPLETE, "bad_rows": lambda pieces: pieces is None or has_form(pieces, [FORM])}
+_CHANGES = [{"from_row": is_count, "differences": [str]}]
+_UNFINISHED = {
+    **_COMPLETE,
+    "changes": _CHANGES,
+    "bad_rows": lambda pieces: pieces is None or has_form(pieces, [FORM]),
+}
 """What a job adds to the records of its output; a loader's state, where it can go on."""
 
 
@@ -79,10 +84,12 @@ class Earlier:
 
     content: Mapping[str, Any]
     is_complete: bool
+    changes: tuple[str, ...] = ()
+    """What is another one than that run had, and is accepted."""
 
 
 def earlier_run(
-    target: Target, described: Mapping[str, Any], *, resume: bool, overwrite: bool
+    target: Target, described: Mapping[str, Any], *, resume: bool, overwrite: bool, accept_changes: bool
 ) -> Earlier | None:
     """What an earlier run of this job has left; None where the run is to begin anew.
 
@@ -106,8 +113,11 @@ def earlier_run(
                 "  --overwrite begins anew"
             )
         assert content is not None
-        _check_same(name, content["job"], described)
-        return Earlier(content, is_complete=False)
+        if not accept_changes:
+            _check_same(name, content["job"], described, can_go_on=not _is_fixed(content))
+            return Earlier(content, is_complete=False)
+        changes = _accepted(name, content, described)
+        return Earlier({**content, "changes": _noted(target, content, changes)}, False, changes)
     if not (target.path if target.is_file else target.manifest).exists():
         return None
     content = target.read_manifest()
@@ -127,10 +137,56 @@ def earlier_run(
     return Earlier(content, is_complete=True)
 
 
-def _check_same(name: str, earlier: Mapping[str, Any], described: Mapping[str, Any]) -> None:
-    found = [one.text for one in differences(earlier, described)]
-    if found:
+def _is_fixed(content: Mapping[str, Any]) -> bool:
+    """Whether an unfinished output can only be completed by the code that has begun it."""
+    return bool(content["sealed"] or content["are_runs"])
+
+
+def _accepted(name: str, content: Mapping[str, Any], described: Mapping[str, Any]) -> tuple[str, ...]:
+    """The differences of an unfinished output that a run may go on with; JobError where there are others."""
+    found = list(differences(content["job"], described))
+    refused = [one.text for one in found if one.section not in ACCEPTABLE]
+    if refused:
         raise JobError(
-            f"output: {name!r} is of another job or of other data: {listed(found)}\n"
+            f"output: {name!r} is of another job or of other data: {listed(refused)}\n"
+            "  only changes of nets, constants, tokenizers and imports can be accepted; --overwrite begins anew"
+        )
+    if found and _is_fixed(content):
+        what = (
+            "is sorted or partitioned"
+            if content["are_runs"]
+            else "is finished, but for the names of its files"
+        )
+        raise JobError(
+            f"output: {name!r} {what}, and changes cannot be accepted: {listed([one.text for one in found])}\n"
+            "  --overwrite begins anew"
+        )
+    return tuple(one.text for one in found)
+
+
+def change_note(target: Target, content: Mapping[str, Any], changes: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The accepted changes of an output, each with the first part, and the first row, that were made with it."""
+    earlier: list[dict[str, Any]] = content["changes"]
+    if not changes:
+        return earlier
+    files = content["files"]
+    part = {} if target.is_file else {"from_part": target.file(len(files)).name}
+    rows = sum(file["rows"] for file in files)
+    return [*earlier, {**part, "from_row": rows, "differences": list(changes)}]
+
+
+def _check_same(
+    name: str, earlier: Mapping[str, Any], described: Mapping[str, Any], *, can_go_on: bool = False
+) -> None:
+    found = list(differences(earlier, described))
+    if found:
+        accept = can_go_on and all(one.section in ACCEPTABLE for one in found)
+        raise JobError(
+            f"output: {name!r} is of another job or of other data: {listed([one.text for one in found])}\n"
             "  --overwrite replaces it; or choose another output"
+            + (
+                "\n  --resume --accept-changes goes on with what is new, behind what is finished"
+                if accept
+                else ""
+            )
         )

@@ -37,7 +37,7 @@ def _listed(files: Sequence[OutputFile], target: Target) -> str:
 
 def can_be_made_again(files: Sequence[OutputFile], record: Mapping[str, Any]) -> bool:
     """Whether each of these files holds batches one after another, which the job of now would make alike."""
-    return all(file.batches is not None for file in files) and not record.get("changes")
+    return not files or (all(file.batches is not None for file in files) and not record.get("changes"))
 
 
 def make_again(

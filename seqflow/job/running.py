@@ -54,13 +54,20 @@ class Report:
     """Whether the run began anew, went on behind a killed one, or found that everything was done."""
     damaged: tuple[Path, ...] = ()
     """Files of an earlier run that were gone or changed, and are made again."""
+    changes: tuple[str, ...] = ()
+    """What was another one than that of the run that was resumed, and was accepted."""
 
 
 Progress = Callable[[Stats, int | None], None]
 
 
 def run(
-    job: Job, progress: Progress | None = None, *, resume: bool = False, overwrite: bool = False
+    job: Job,
+    progress: Progress | None = None,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    accept_changes: bool = False,
 ) -> Report:
     """Run a job. Its files get their final names at the end, all or none.
 
@@ -69,12 +76,18 @@ def run(
     becomes what it would have been. Where the same job has written the output before, nothing is done; JobError
     where another has, unless `overwrite` replaces what is there.
 
+    A job is all that decides its output: settings, nets and the files and constants they read, imported modules, and
+    the content of its input. With `accept_changes` a run that is resumed may have other nets, constants, tokenizers
+    and modules: it goes on with them behind what is finished, and the manifest says from which part on.
+
     `progress(stats, total_rows)` is called after each batch; the total is None where the source does not know.
     A job without rows writes an empty file with the columns that its batches would have.
     Raises the errors of the loader and the output, and removes what was not committed.
     """
     if resume and overwrite:
         raise JobError("resume goes on with what is there, overwrite removes it: expected one of them")
+    if accept_changes and not resume:
+        raise JobError("accept_changes goes on with what is there, expected resume with it")
     started = perf_counter()
     loader = open_loader(job)
     check_targets(job, loader)
@@ -82,7 +95,9 @@ def run(
         described = describe(job, loader)
         earlier = None
         if output.target is not None:
-            earlier = earlier_run(output.target, described, resume=resume, overwrite=overwrite)
+            earlier = earlier_run(
+                output.target, described, resume=resume, overwrite=overwrite, accept_changes=accept_changes
+            )
         damaged: list[OutputFile] = []
         if earlier is not None and earlier.is_complete and output.target is not None:
             damaged = check_complete(output.target, earlier.content, resume=resume)
@@ -110,6 +125,7 @@ def run(
         output_bytes=sum(file.nbytes for file in files),
         outcome=outcome,
         damaged=tuple(file.path for file in damaged),
+        changes=earlier.changes if earlier is not None and outcome == "resumed" else (),
     )
 
 
@@ -125,6 +141,8 @@ class _Run:
         """Committed files of the output that are gone or changed."""
         self._damaged_pieces: list[OutputFile] = []
         """Those of the quarantine file."""
+        self._changes: list[dict[str, Any]] = []
+        """Those that were accepted, each with the place from which on it holds."""
         if record is None:
             self._begin()
         else:
@@ -151,9 +169,9 @@ class _Run:
             self._bad_rows.leave()
             self._begin()
             return
-        self.outcome = "resumed"
+        self.outcome, self._changes = "resumed", record.get("changes", [])
         if not self._is_sealed:
-            self._loader.load_state_dict(record["loader"])
+            self._loader.load_state_dict(record["loader"], changes="accept" if self._changes else "refuse")
 
     def run(self, progress: Progress | None) -> list[OutputFile]:
         """The files of the output; what is committed stays, whatever happens."""
@@ -198,7 +216,8 @@ class _Run:
 
     def _note(self, batches: Batches | None) -> dict[str, Any]:
         bad_rows = self._bad_rows.commit(batches) if self._keeps_bad_rows else None
-        return {"job": self._described, "counts": asdict(self.counts), "bad_rows": bad_rows}
+        counts = asdict(self.counts)
+        return {"job": self._described, "changes": self._changes, "counts": counts, "bad_rows": bad_rows}
 
 
 def _place(state: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ class Batches(Protocol):
 
     def state_dict(self) -> dict[str, Any]: ...
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+    def load_state_dict(self, state: Mapping[str, Any], *, changes: str = "refuse") -> None: ...
 
     def stats(self) -> Stats: ...
 
@@ -53,8 +53,8 @@ class Converted:
     def state_dict(self) -> dict[str, Any]:
         return self.loader.state_dict()
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self.loader.load_state_dict(state)
+    def load_state_dict(self, state: Mapping[str, Any], *, changes: str = "refuse") -> None:
+        self.loader.load_state_dict(state, changes=changes)
 
     def stats(self) -> Stats:
         return self.loader.stats()

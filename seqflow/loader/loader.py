@@ -50,7 +50,7 @@ from seqflow.loader.reading import Open, Read, Spot, WindowReader
 from seqflow.loader.recipe import Recipe, Stamp, check_blocks, stamp_of
 from seqflow.loader.run import Run, Turn
 from seqflow.loader.specs import specs_of
-from seqflow.loader.state import FORMAT, Position, check_state, fingerprint
+from seqflow.loader.state import FORMAT, Position, check_prepared_place, check_state, fingerprint
 from seqflow.loader.stats import Stats
 from seqflow.loader.streams import Stream
 from seqflow.loader.transforms import Transform, apply, transform_of
@@ -166,6 +166,7 @@ class Loader:
         self._data: dict[str, Any] | None = None
         self._identities: dict[str, Any] = {}
         """Those of `prepare` and `net`, once they were asked for."""
+        self._by_rows: bool | None = None
         self._lengths: LengthsIndex | None = None
         self._measured: Measured | None = None
         """The lengths of what was read, where they are to be kept as an index."""
@@ -251,19 +252,26 @@ class Loader:
         Before the first batch it is the place at which the loader begins.
         """
         place = self._place or self._start or Position(self.epoch, 0, {})
-        return {"format": FORMAT, **place.to_json(), "settings": self.settings(), "data": self.data()}
+        return {
+            "format": FORMAT, **place.to_json(), "by_rows": self.counts_rows(),
+            "settings": self.settings(), "data": self.data(),
+        }  # fmt: skip
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(self, state: Mapping[str, Any], *, changes: str = "refuse") -> None:
         """Begin the next iteration behind the batch that was the last when the state was taken.
 
-        The number of ranks and threads may be another one. OpError where the data or a setting is not what it
-        was; the message names the difference.
+        The number of ranks and threads may be another one. OpError where the data, a setting, a net or function, or
+        what it reads, is not what it was; the message names the difference. With `changes="accept"` `net` may be
+        another one, and so may `prepare` where that loses and repeats no row: where a window ends, and where
+        batches are counted by the rows of the source.
         """
         if self.source.read_once:
             raise OpError(
                 "load_state_dict: the source is a stream, which can be read once\n  read files instead"
             )
-        check_state(state, self.settings(), self.data())
+        changed = check_state(state, self.settings(), self.data(), changes)
+        if "prepare" in changed:
+            check_prepared_place(state, self.counts_rows(), self.streams)
         self._start = self._place = Position.from_json(state)
         self.epoch = self._start.epoch
 
@@ -401,9 +409,11 @@ class Loader:
 
     def counts_rows(self) -> bool:
         """Whether the rows of each window are known before anything is read, and batches have a number of them."""
-        if self.source.read_once:
-            return False
-        return self._rotation(self.recipe, self.epoch)[1] is not None
+        if self._by_rows is None:
+            windows = [] if self.source.read_once else self.recipe.windows(self._parts(), self.epoch)
+            crossing = self._crossing(deal_windows(windows, self.streams))
+            self._by_rows = crossing is not None and not self.source.read_once
+        return self._by_rows
 
     def _handed_out(self, run: Run, turn: Turn) -> None:
         rotation, place = run.rotation, turn.place

@@ -25,7 +25,15 @@ from seqflow.loader.loader import Loader
 from seqflow.loader.order import key_of
 from seqflow.loader.plans import batch_plan
 from seqflow.loader.run import Run
-from seqflow.loader.state import FORMAT, Position, check_form, check_same, check_same_source, check_streams
+from seqflow.loader.state import (
+    FORMAT,
+    Position,
+    check_changes,
+    check_form,
+    check_same,
+    check_same_source,
+    check_streams,
+)
 from seqflow.loader.stats import Stats
 from seqflow.loader.streams import Checkpoint
 from seqflow.loader.workers import Workers
@@ -154,8 +162,12 @@ class Mix:
             "sources": [{name: state[name] for name in ("settings", "data")} for state in members],
         }  # fmt: skip
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on behind the batch that was the last when the state was taken, on any number of ranks and threads."""
+    def load_state_dict(self, state: Mapping[str, Any], *, changes: str = "refuse") -> None:
+        """Go on behind the batch that was the last when the state was taken, on any number of ranks and threads.
+
+        `changes="accept"` is that of a Loader; another `prepare` is accepted at the beginning of an epoch only.
+        """
+        check_changes(changes)
         check_form("a Mix", state, _FORM)
         check_same("load_state_dict: ", state["settings"], self._settings())
         now = self.state_dict()["sources"]
@@ -163,7 +175,12 @@ class Mix:
             if found != len(now):
                 raise OpError(f"load_state_dict: the state has {found} {name}, expected {len(now)}")
         for number, (before, after) in enumerate(zip(state["sources"], now, strict=True)):
-            check_same_source(f"load_state_dict: source {number}: ", before, after)
+            changed = check_same_source(f"load_state_dict: source {number}: ", before, after, changes)
+            if "prepare" in changed and state["batch"]:
+                raise OpError(
+                    f"load_state_dict: source {number}: prepare is another one, and nobody knows which of its rows "
+                    "come next\n  begin the epoch anew: set_epoch(…)"
+                )
             check_streams(state["members"][number]["windows"], self.loaders[number].streams)
         self._start = self._place = {name: state[name] for name in ("epoch", "batch", "members")}
         self.epoch = int(state["epoch"])

@@ -9,7 +9,7 @@ from typing import Any
 
 from seqflow.errors import OpError
 from seqflow.identity.content import digest_of_text
-from seqflow.identity.differences import differences, listed
+from seqflow.identity.differences import ACCEPTABLE, differences, listed
 from seqflow.identity.samples import sampled_digest
 from seqflow.json_form import has_form, is_count, numbered
 from seqflow.loader.streams import Checkpoint
@@ -23,6 +23,7 @@ _LISTED_FILES = 1000
 _WINDOW = {"window": is_count, "first_batch": is_count, "batches": is_count}
 _FORM = {
     "settings": Mapping, "data": Mapping, "epoch": is_count, "batch": is_count, "windows": numbered(_WINDOW),
+    "by_rows": bool,
 }  # fmt: skip
 
 
@@ -93,11 +94,26 @@ def fingerprint(source: Provider, parts: Sequence[Part], sizes: Mapping[str, int
     return found | {"files": len(files), "digest": digest_of_text(repr(files))}
 
 
-def check_state(state: Any, settings: Mapping[str, Any], data: Mapping[str, Any]) -> None:
-    """OpError where a state is none, or of another format, other settings or other data; it says which."""
+def check_state(
+    state: Any, settings: Mapping[str, Any], data: Mapping[str, Any], changes: str = "refuse"
+) -> set[str]:
+    """OpError where a state is none, or of another format, other settings or other data; it says which.
+
+    With `changes="accept"` `prepare` and `net` may be others: the result are those that are.
+    """
+    check_changes(changes)
     check_form("a loader", state, _FORM)
-    check_same_source("load_state_dict: ", state, {"settings": settings, "data": dict(data)})
+    changed = check_same_source(
+        "load_state_dict: ", state, {"settings": settings, "data": dict(data)}, changes
+    )
     check_streams(state["windows"], settings["streams"])
+    return changed
+
+
+def check_changes(changes: str) -> None:
+    """OpError where `changes` is not a word for what is to happen with them."""
+    if changes not in ("refuse", "accept"):
+        raise OpError(f"load_state_dict: changes is {changes!r}, expected 'refuse' or 'accept'")
 
 
 def check_form(of: str, state: Any, form: Mapping[str, Any]) -> None:
@@ -119,10 +135,21 @@ def check_streams(windows: Mapping[str, Any], streams: int) -> None:
             raise OpError(f"load_state_dict: the state has a window of stream {stream}, of {streams} streams")
 
 
-def check_same_source(what: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """OpError where two states differ in settings, nets or files of the data."""
+def check_same_source(
+    what: str, then: Mapping[str, Any], now: Mapping[str, Any], changes: str = "refuse"
+) -> set[str]:
+    """OpError where two states differ in settings, nets or files of the data; the sections that may, and do."""
     before, after = ({**state["settings"], "data": state["data"]} for state in (then, now))
-    check_same(what, before, after)
+    found = list(differences(before, after))
+    acceptable = {one.section for one in found if one.section in ACCEPTABLE}
+    refused = [one.text for one in found if changes == "refuse" or one.section not in acceptable]
+    if refused:
+        can = len(acceptable) == len({one.section for one in found}) and what.startswith("load_state_dict")
+        raise OpError(f"{what}{listed(refused)}{_ACCEPT if can else ''}")
+    return acceptable
+
+
+_ACCEPT = '\n  load_state_dict(state, changes="accept") goes on with what is new'
 
 
 def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any], advice: str = "") -> None:
@@ -130,6 +157,21 @@ def check_same(what: str, then: Mapping[str, Any], now: Mapping[str, Any], advic
     found = [one.text for one in differences(then, now)]
     if found:
         raise OpError(f"{what}{listed(found)}{advice}")
+
+
+def check_prepared_place(state: Mapping[str, Any], by_rows: bool, streams: int) -> None:
+    """OpError where another `prepare` could not go on at a place without losing or repeating rows.
+
+    It can where batches are counted by the rows of the source, then and now (`by_rows`), and where a window ends.
+    """
+    if state["batch"] == 0 or (state["by_rows"] and by_rows):
+        return
+    ends = [at["first_batch"] + at["batches"] == state["batch"] for at in state["windows"].values()]
+    if by_rows or streams > 1 or ends != [True]:
+        raise OpError(
+            "load_state_dict: prepare is another one, and nobody knows which of its rows come next: the state is not "
+            "at the end of a window\n  begin the epoch anew: set_epoch(…)"
+        )
 
 
 def _shown(value: Any) -> str:

@@ -64,6 +64,12 @@ class Target:
         """The record of an output that is not complete."""
         return self.path.with_name(f".{self.path.name}{PROGRESS}") if self.is_file else self.path / PROGRESS
 
+    @property
+    def has_record(self) -> bool:
+        """Whether an earlier run has left a file, a manifest or a progress file."""
+        there = (self.path,) if self.is_file else ()
+        return any(path.exists() for path in (*there, self.manifest, self.progress))
+
     def check(self) -> None:
         """JobError where the folder can't be made or written to, or holds data files of another origin."""
         above = [self.folder, *self.folder.absolute().parents]
@@ -292,7 +298,7 @@ class Target:
             "rows": sum(file.num_rows for file in files),
             "columns": content["columns"],
             "files": [file.to_json(self.folder) for file in files],
-            **{key: content[key] for key in ("counts", "job") if key in content},
+            **{key: content[key] for key in ("counts", "changes", "job") if key in content},
         }
         write_bytes(self.manifest, _as_json(manifest, indent=2))
 
