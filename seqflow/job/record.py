@@ -164,7 +164,7 @@ def _accepted(name: str, content: Mapping[str, Any], described: Mapping[str, Any
     return tuple(one.text for one in found)
 
 
-def change_note(target: Target, content: Mapping[str, Any], changes: tuple[str, ...]) -> list[dict[str, Any]]:
+def _noted(target: Target, content: Mapping[str, Any], changes: tuple[str, ...]) -> list[dict[str, Any]]:
     """The accepted changes of an output, each with the first part, and the first row, that were made with it."""
     earlier: list[dict[str, Any]] = content["changes"]
     if not changes:
