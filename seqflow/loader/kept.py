@@ -14,16 +14,17 @@ class KeptWindow:
     """What was read and prepared of each part, and the rows of all."""
 
     def __init__(self) -> None:
-        self._parts: dict[int, PreparedPart] = {}
+        self._parts: dict[tuple[int, int], PreparedPart] = {}
+        """By the places of the parts."""
         self._rows: RowSource | None = None
         self._of: Sequence[Record] = ()
         """The records that the rows are of."""
 
     def read(self, recipe: Recipe, part: Part, epoch: int) -> PreparedPart:
         """As `Recipe.read`, the first time."""
-        found = self._parts.get(part.number)
+        found = self._parts.get(part.place)
         if found is None:
-            found = self._parts[part.number] = recipe.read(part, epoch)
+            found = self._parts[part.place] = recipe.read(part, epoch)
         return found
 
     def rows(self, records: Sequence[Record]) -> RowSource:

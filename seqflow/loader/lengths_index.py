@@ -61,21 +61,21 @@ class LengthsIndex:
     def has(self, part: Part) -> bool:
         """Whether it knows the lengths of all rows of a part."""
         if not self.whole_blocks:
-            return (part.number, part.start) in self.lengths
+            return part.place in self.lengths
         known = self.lengths.get((part.number, 0))
         return known is not None and (part.stop is None or len(known) == part.block.num_rows)
 
     def _of(self, part: Part) -> Array:
         if self.whole_blocks and part.stop is not None:
             return self.lengths[part.number, 0][part.start : part.stop]
-        return self.lengths[part.number, part.start]
+        return self.lengths[part.place]
 
 
 class Measured:
     """The lengths of the parts that were read so far: an index once all were."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
-        self._missing = {(part.number, part.start) for part in parts}
+        self._missing = {part.place for part in parts}
         self.lengths: dict[Place, Array] = {}
 
     @property
@@ -87,7 +87,7 @@ class Measured:
 
         def measured(part: Part, epoch: int) -> PreparedPart:
             found = read(part, epoch)
-            place = part.number, part.start
+            place = part.place
             if place in self._missing:
                 self.lengths[place] = lengths_of(recipe, found)
                 self._missing.discard(place)
@@ -154,7 +154,7 @@ def write_index(
     """Write an index; the file appears whole or not at all."""
     import pyarrow as pa
 
-    rows = [(part.block.origin, part.number, part.start, lengths[part.number, part.start]) for part in parts]
+    rows = [(part.block.origin, part.number, part.start, lengths[part.place]) for part in parts]
     if key["window"] is None:
         blocks = [list(found) for _, found in groupby(rows, key=lambda row: row[1])]
         rows = [(*found[0][:3], np.concatenate([one[3] for one in found])) for found in blocks]

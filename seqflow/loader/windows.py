@@ -28,11 +28,16 @@ class Part:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory, as far as the source can tell."""
+        """Bytes in memory, as far as the source can tell; those of all slices are no less than the block's."""
         size = self.block.nbytes or 0
         if self.stop is None or not self.block.num_rows:
             return size
-        return size * (self.stop - self.start) // self.block.num_rows
+        return -(-size * (self.stop - self.start) // self.block.num_rows)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The block and its first row: no other part of the source has the same."""
+        return self.number, self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class Window:
 
     def in_order(self) -> Window:
         """With the parts in the order of the source."""
-        return replace(self, parts=tuple(sorted(self.parts, key=lambda part: part.number)))
+        return replace(self, parts=tuple(sorted(self.parts, key=lambda part: part.place)))
 
 
 _SLICES = 8
