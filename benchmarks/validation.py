@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import seqflow as sf
 from seqflow.record.damage import validated
 
-CHECKED = ("providers.ipc", "providers.memory", "providers.stream", "record.from_arrow.lists")
+CHECKED = ("providers.ipc", "providers.memory", "providers.stream", "record.lists")
 NET = "x, mask = pad(tokens.values, tokens.lengths)\nreturn x, mask, text.lengths"
 
 

@@ -10,6 +10,7 @@ from pyarrow import types
 from seqflow.errors import ProviderError
 from seqflow.providers.fork_locks import ForkLock
 from seqflow.record.nested_arrays import with_fields, with_values
+from seqflow.record.run_ends import decoded, decoded_type
 from seqflow.record.selection import Table
 
 Path = tuple[str, ...]
@@ -48,11 +49,13 @@ class SharedDictionaries:
 
     def apply(self, table: Table) -> Table:
         """The table with codes of the shared dictionaries; unchanged where it has these already."""
+        names = {path[0] for path in self.merged}
         for position, column in enumerate(table.schema):
-            if any(path[0] == column.name for path in self.merged):
-                arrays = [self._recoded(chunk, (column.name,)) for chunk in _chunks(table.column(position))]
-                recoded = pa.chunked_array(arrays, column.type)
-                table = _set_column(table, position, column, recoded)
+            if column.name in names:
+                chunks = map(decoded, _chunks(table.column(position)))
+                arrays = [self._recoded(chunk, (column.name,)) for chunk in chunks]
+                recoded = pa.chunked_array(arrays, decoded_type(column.type))
+                table = _set_column(table, position, column.with_type(recoded.type), recoded)
         return table
 
     def _recoded(self, array: pa.Array, path: Path) -> pa.Array:

@@ -21,7 +21,7 @@ from seqflow.output.output_file import FORM, Batches, OutputFile
 from seqflow.output.overwriting import overwritten
 from seqflow.output.pieces import committed_path, join, locate, piece_path, remove_committed
 from seqflow.record import BadRow
-from seqflow.record.from_arrow.run_ends import take_table
+from seqflow.record.run_ends import take_table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,8 +6,8 @@ from pyarrow import types
 
 from seqflow.record.arrow_types import LIST_VIEWS, LISTS, TEXT_VIEWS, TEXTS, is_any, leaf_dtype
 from seqflow.record.buffers import nulls_of, view
-from seqflow.record.from_arrow.run_ends import run_lengths
 from seqflow.record.record import Tensor
+from seqflow.record.run_ends import run_lengths
 
 _LENGTH = 8
 """Bytes of the length of a list or text."""

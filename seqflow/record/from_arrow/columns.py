@@ -11,9 +11,9 @@ from seqflow.record.buffers import frozen
 from seqflow.record.from_arrow.fills import Fill, Valid, check_fill, check_valid, is_masked
 from seqflow.record.from_arrow.importing import as_table, imported_array
 from seqflow.record.from_arrow.reader import TensorReader
-from seqflow.record.from_arrow.run_ends import decoded
 from seqflow.record.record import Record, Tensor, list_parents
 from seqflow.record.rows import concat_tensors
+from seqflow.record.run_ends import decoded, decoded_type
 from seqflow.record.selection import Rename, check_depth, check_names, selection
 from seqflow.sequence import Sequence
 
@@ -147,5 +147,5 @@ def _read_column(
 
 def _chunks(array: pa.Array | pa.ChunkedArray) -> abc.Sequence[pa.Array]:
     if isinstance(array, pa.ChunkedArray):
-        return [chunk for chunk in array.chunks if len(chunk)] or [pa.array([], array.type)]
+        return [chunk for chunk in array.chunks if len(chunk)] or [pa.array([], decoded_type(array.type))]
     return [array]

@@ -20,8 +20,8 @@ from seqflow.record.arrow_types import (
     leaf_dtype,
     tensor_order,
 )
-from seqflow.record.from_arrow.run_ends import decoded_type
 from seqflow.record.record import Tensor, join_names
+from seqflow.record.run_ends import decoded_type
 
 Fill = Mapping[str, Any] | Any | None
 Valid = bool | Collection[str]
@@ -36,7 +36,9 @@ class UnfitError(Exception):
 def check_fill(fill: Fill, schema: pa.Schema) -> None:
     """Raise for names that `schema` does not have, and for values that nothing under their name can hold."""
     if isinstance(fill, Mapping):
-        nodes = {name: kind for field in schema for name, kind in _nodes(field.name, field.type)}
+        nodes = {
+            name: kind for field in schema for name, kind in _nodes(field.name, decoded_type(field.type))
+        }
         for name, value in _entries(fill, "", nodes):
             _check_entry(name, value, nodes)
 
@@ -130,8 +132,7 @@ def _is_utf8(text: str) -> bool:
 def fixed_of(fill: Any, element: pa.DataType, shape: tuple[int, ...]) -> Any:
     """`fill` as one row of numbers: a number for all of them, or an array or bytes of the row's shape."""
     if types.is_fixed_size_binary(element):
-        element = pa.uint8()
-        fill = np.frombuffer(fill, np.uint8) if isinstance(fill, bytes) else fill
+        element, fill = pa.uint8(), _with_integers(fill)
     if isinstance(fill, str) or not isinstance(fill, Sequence | np.ndarray):
         return number_of(fill, element)
     if np.shape(fill) != shape:
@@ -140,13 +141,20 @@ def fixed_of(fill: Any, element: pa.DataType, shape: tuple[int, ...]) -> Any:
     return np.array(values, leaf_dtype(element)).reshape(shape)
 
 
+def _with_integers(fill: Any) -> Any:
+    """Bytes, in lists or not, as lists of integers."""
+    if isinstance(fill, bytes):
+        return list(fill)
+    return [_with_integers(one) for one in fill] if isinstance(fill, list | tuple) else fill
+
+
 def rows_of(fill: Any, kind: pa.DataType) -> pa.Array:
     """`fill` as the elements of one list, or the entries of one map; UnfitError for anything else."""
     fill = _listed(fill, kind)
-    if not holds(decoded_type(kind), fill):
+    if not holds(kind, fill):
         raise UnfitError
     try:
-        array = pa.array([fill], decoded_type(kind))
+        array = pa.array([fill], kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise UnfitError from None
     return _entries_of(array) if types.is_map(kind) else array.values
@@ -165,7 +173,6 @@ def _entries_of(array: pa.MapArray) -> pa.StructArray:
 
 def _nodes(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
     """Every level of a column that may have nulls, with its type: the column, fields of structs, values of lists."""
-    kind = kind.value_type if types.is_run_end_encoded(kind) else kind
     yield name, kind
     kind = _storage(kind)
     if types.is_struct(kind):

@@ -24,7 +24,7 @@ from seqflow.record.from_arrow.fills import (
     rows_of,
     unfit_message,
 )
-from seqflow.record.from_arrow.lists import bytes_as_lists, filled_lists, list_parts
+from seqflow.record.lists import bytes_as_lists, filled_lists, list_parts
 from seqflow.record.record import Tensor, join_names
 
 Convert = Callable[[Any, pa.DataType], Any]

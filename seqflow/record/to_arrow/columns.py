@@ -8,11 +8,7 @@ from pyarrow import types
 
 from seqflow import kernels
 from seqflow.errors import ProviderError, ProviderTypeError
-from seqflow.record.arrow_types import fixed_shape, innermost, leaf_dtype, tensor_order
-from seqflow.record.buffers import INT32_MAX, leaf_array
-from seqflow.record.from_arrow.lists import take_any
-from seqflow.record.record import Record, Tensor, list_parents
-from seqflow.record.to_arrow.arrays import (
+from seqflow.record.arrays import (
     MisfitError,
     fixed_array,
     fixed_size_lists,
@@ -22,6 +18,11 @@ from seqflow.record.to_arrow.arrays import (
     tensor_array,
     text_array,
 )
+from seqflow.record.arrow_types import fixed_shape, innermost, leaf_dtype, tensor_order
+from seqflow.record.buffers import INT32_MAX, leaf_array
+from seqflow.record.lists import take_any
+from seqflow.record.record import Record, Tensor, list_parents
+from seqflow.record.run_ends import decoded_type
 from seqflow.sequence import Sequence
 
 
@@ -97,7 +98,7 @@ class _Writer:
         """The column as its schema type, or None where the tensors no longer fit."""
         names = self.names[field.name]
         try:
-            array = self.build(field.name, field.type, self.record.num_rows, None)
+            array = self.build(field.name, decoded_type(field.type), self.record.num_rows, None)
         except MisfitError:
             array = None
         if array is None or any(name not in self.used and not name.endswith(".valid") for name in names):
@@ -113,8 +114,6 @@ class _Writer:
             return (
                 pa.ExtensionArray.from_storage(kind, stored) if stored.type == kind.storage_type else stored
             )
-        if types.is_run_end_encoded(kind):
-            return self.build(name, kind.value_type, rows, parent)
         if types.is_struct(kind):
             nulls = self.nulls(name, rows, parent)
             children = [self.build(f"{name}.{child.name}", child.type, rows, parent) for child in kind]

@@ -7,10 +7,11 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError
+from seqflow.record.arrays import fixed_size_lists, list_array, map_array, struct_array
 from seqflow.record.buffers import nulls_of
-from seqflow.record.from_arrow.lists import list_parts, take_any
+from seqflow.record.lists import list_parts, take_any
 from seqflow.record.record import Tensor
-from seqflow.record.to_arrow.arrays import fixed_size_lists, list_array, map_array, struct_array
+from seqflow.record.selection import list_like
 
 
 def has_run_ends(kind: pa.DataType) -> bool:
@@ -36,6 +37,8 @@ def decoded(array: pa.Array) -> pa.Array:
     kind = array.type
     if not has_run_ends(kind):
         return array
+    if not len(array):
+        return pa.array([], decoded_type(kind))
     if isinstance(kind, pa.BaseExtensionType):
         return decoded(array.storage)
     if types.is_run_end_encoded(kind):
@@ -72,7 +75,7 @@ def _taken(column: pa.Array | pa.ChunkedArray, rows: Tensor) -> pa.Array:
     places = np.searchsorted(ends, rows, side="right")
     starts = ends - [len(chunk) for chunk in chunks]
     pieces = [chunks[at].slice(int(row - starts[at]), 1) for row, at in zip(rows, places, strict=True)]
-    return decoded(pa.concat_arrays(pieces) if pieces else pa.array([], column.type))
+    return decoded(pa.concat_arrays(pieces) if pieces else pa.array([], decoded_type(column.type)))
 
 
 def _field_of(field: pa.Field, column: pa.Array) -> pa.Field:
@@ -81,7 +84,20 @@ def _field_of(field: pa.Field, column: pa.Array) -> pa.Field:
 
 def decoded_type(kind: pa.DataType) -> pa.DataType:
     """The type of `decoded` arrays of this type."""
-    return decoded(pa.array([], kind)).type if has_run_ends(kind) else kind
+    if not has_run_ends(kind):
+        return kind
+    kind = _storage(kind)
+    if types.is_run_end_encoded(kind):
+        return decoded_type(kind.value_type)
+    if types.is_struct(kind):
+        return pa.struct([_decoded_field(child) for child in kind])
+    if types.is_map(kind):
+        return pa.map_(_decoded_field(kind.key_field), _decoded_field(kind.item_field), kind.keys_sorted)
+    return list_like(kind, _decoded_field(kind.value_field))
+
+
+def _decoded_field(field: pa.Field) -> pa.Field:
+    return field.with_type(decoded_type(field.type))
 
 
 def _storage(kind: Any) -> Any:
