@@ -1,24 +1,21 @@
-"""Check a job from its files' schemas and footers alone, without reading rows."""
+"""Infer the tensors of a job from its files' schemas and footers alone, without reading rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seqflow.byte_sizes import format_bytes
-from seqflow.job.declared import check_declared_lengths
+from seqflow.errors import NetError
 from seqflow.job.job import Job
-from seqflow.job.record import describe, earlier_run
-from seqflow.job.running import open_job_output, open_loader
 from seqflow.job.source_bounds import SourceBounds
-from seqflow.job.targets import check_targets
 from seqflow.loader import Buckets, Loader, Packed, Rows, TokenBudget
 from seqflow.loader.packing import most_rows, packed_columns
 from seqflow.loader.window_rows import WindowRows
 from seqflow.net import Net, NetInference
 from seqflow.printable import printable_line
-from seqflow.record import Record, from_arrow, to_arrow
+from seqflow.record import Record, from_arrow
 from seqflow.shape import Dimension, DimensionLike
 from seqflow.signature import Described, OwnRows
 from seqflow.tensor import TensorSpec
@@ -49,12 +46,8 @@ class Check:
         return "\n\n".join(f"[{name}]\n{text}" for name, text in parts)
 
 
-def check(job: Job) -> Check:
-    """Infer every tensor of a job; the errors are those of `run`, before any data is read.
-
-    Nothing is known of the results of Python functions, so the check of such a job ends there.
-    """
-    loader = open_loader(job)
+def infer(loader: Loader) -> Check:
+    """Infer every tensor of a job."""
     bounds = SourceBounds.of(loader)
     source = source_specs(loader, bounds)
     rows, prepared = source, None
@@ -65,21 +58,26 @@ def check(job: Job) -> Check:
         longest = prepared.longest
     batch, limits = batch_specs(rows, loader, longest, bounds)
     net = loader.net.infer(batch, limits) if isinstance(loader.net, Net) else None
-    check_declared_lengths(loader, source)
-    _check_output(job, loader)
     return Check(source, prepared, batch, net)
 
 
-def _check_output(job: Job, loader: Loader) -> None:
-    """JobError where the output could not be written, or its columns are not those of the batches."""
-    check_targets(job, loader)
-    if job.output.path is None:  # the run may be given one
-        return
-    output = open_job_output(job)
-    batch = loader.empty_batch()
-    output.check(None if batch is None else to_arrow(batch).schema)
-    if output.target is not None and output.target.has_record:
-        earlier_run(output.target, describe(job, loader), resume=True, overwrite=False, accept_changes=False)
+def check_tables(job: Job, loader: Loader, found: Check) -> None:
+    """NetError where what `prepare` makes of rows, or what is written of batches, is no columns of one table."""
+    if isinstance(loader.prepare, Net) and found.prepare is not None:
+        _check_columns("prepare", found.prepare, loader.prepare.outputs(tuple(found.source)))
+    is_written = job.output.path is not None and job.output.kind != "none"
+    if is_written and isinstance(loader.net, Net) and found.net is not None:
+        _check_columns("net", found.net, loader.net.outputs(tuple(found.batch)))
+
+
+def _check_columns(section: str, inferred: NetInference, outputs: Iterable[str]) -> None:
+    """NetError where outputs hold other rows than each other: row i of one would stand beside row i of another."""
+    found = inferred.rows.apart(tuple(outputs))
+    if found is not None:
+        raise NetError(
+            f"[{section}]: {found.one!r} holds {found.rows}, {found.other!r} {found.other_rows}: they are no columns "
+            f"of one table\n  return only one of them, or lists with their lengths; {found.advice}"
+        )
 
 
 def source_specs(loader: Loader, bounds: SourceBounds) -> Specs:

@@ -15,6 +15,7 @@ import numpy as np
 
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import JobError, NetError, ProviderError
+from seqflow.job.checking import check_tables, infer
 from seqflow.job.job import Job
 from seqflow.job.modules import import_modules
 from seqflow.job.record import Counts, describe, earlier_run
@@ -91,6 +92,7 @@ def run(
     started = perf_counter()
     loader = open_loader(job)
     check_targets(job, loader)
+    check_tables(job, loader, infer(loader))
     with open_job_output(job) as output:
         described = describe(job, loader)
         earlier = None

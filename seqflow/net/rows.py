@@ -8,11 +8,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from seqflow.errors import NetError, nearest
-from seqflow.shape.terms import Term, Terms, parts
+from seqflow.shape.terms import Term, Terms, parts, words
 from seqflow.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from seqflow.net.graph import Net
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Two tensors that hold other rows than each other."""
+
+    one: str
+    rows: str
+    other: str
+    other_rows: str
+    advice: str
+
+
+def _apart(one: str, rows: Term | None, other: str, other_rows: Term | None) -> Apart:
+    said = [f"{term}" if term is not None else "a plain size, no rows" for term in (rows, other_rows)]
+    advice = "" if rows is None or other_rows is None else words(rows, other_rows)[1]
+    if not advice or "same_rows" in advice:
+        advice = f"if row i of both belongs together, say so: same_rows({one}, {other})"
+    return Apart(one, said[0], other, said[1], advice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +56,20 @@ class NetRows:
             by = described.get(self.terms.find(rows)) if isinstance(rows, Term) else None
             found[name] = None if by == name else by
         return found
+
+    def apart(self, names: Sequence[str]) -> Apart | None:
+        """Two of these tensors whose rows are neither the same nor described by others of them; None if all are."""
+        first: tuple[str, Term | None] | None = None
+        for name, parent in self.parents(names).items():
+            spec = self.specs[name]
+            if parent is not None or not spec.shape.dimensions:
+                continue
+            rows = self.terms.find(spec.rows) if isinstance(spec.rows, Term) and spec.rows.is_rows else None
+            if first is None:
+                first = name, rows
+            elif rows is not first[1]:
+                return _apart(*first, name, rows)
+        return None
 
     def explain(self, name: str) -> str:
         """Whose rows the axes of a tensor hold, and how the lengths and masks they speak of were made."""

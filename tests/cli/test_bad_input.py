@@ -78,7 +78,7 @@ CASES = {
         "lengths_sum: data holds the rows that tokens.lengths describes, but lengths is ids.lengths",
     ),
     "lengths that were said to be the same": (
-        SOURCE + '[net]\nnet = "same_lengths(tokens.lengths, ids.lengths)\\nx = lengths_sum(tokens.values, ids.lengths)"\n'
+        SOURCE + '[net]\nnet = "same_lengths(tokens.lengths, ids.lengths)\\nx = lengths_sum(tokens.values, ids.lengths)\\nreturn x"\n'
         + OUTPUT, BAD_DATA,
         "same_lengths: ",
     ),

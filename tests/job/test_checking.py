@@ -1,5 +1,7 @@
 """Checking a job from its files' schemas and footers alone."""
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from seqflow import JobError, LodError, NetError, ops
 from seqflow.job import Job, run
-from seqflow.job.checking import check
+from seqflow.job.job_check import check
 from seqflow.job.running import open_loader
 from seqflow.job.source_bounds import SourceBounds
 from seqflow.shape import Dimension
@@ -254,7 +256,7 @@ def test_the_values_of_any_column_with_lengths_are_counted(folder, left, right, 
         "--set",
         "source.valid=true",
         "--set",
-        'net.net="same_lengths(tokens.lengths, labels.lengths)"',
+        'net.net="same_lengths(tokens.lengths, labels.lengths)\\nreturn tokens.lengths"',
     )
     done = seqflow("check", "job.toml", *overrides, folder=folder)
     if found is None or found[0] == found[1]:
@@ -412,3 +414,66 @@ def test_a_name_that_nobody_gives_is_an_error_of_the_check(source, tmp_path):
     assert "column 8: nothing assigns 'nope'" in done.stderr
     assert "  return nope\n" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+OF_OTHER_ROWS = {
+    "u = unique(x % 2)\nreturn u.unique, x": "new rows",
+    "m = boolean_mask(x, x >= 0)\nreturn m.rows, x": "a selection of the rows",
+    "y = gather(x, clip(x, 0, 0))\nz = unique(x)\nreturn y, z.counts": "new rows",
+    "y = concat([x, x], axis=0)\nreturn y, x": "and then",
+    "y = c * 1\nreturn y, x": "a plain size",
+    "return c, x": "a plain size",
+    "n = lengths_to_shape(x)\nreturn n, x": "",
+    "return tokens.values, x": "the rows that tokens.lengths describes",
+}
+OF_THE_SAME_ROWS = [
+    "u = unique(x % 2)\nreturn u.unique, u.counts",
+    "u = unique(x % 2)\nreturn u.inverse, x",
+    "m = boolean_mask(x, x >= 0)\nn = boolean_mask(x * 2, x >= 0)\nreturn m.rows, n.rows",
+    "y = gather(c, clip(x, 0, 1))\nreturn y, x",
+    "y = lengths_sum(tokens.values, tokens.lengths)\nreturn y, x, tokens.values, tokens.lengths",
+    "return tokens.values",
+]
+
+
+@pytest.fixture
+def columns(tmp_path):
+    """A job whose batches have two rows, as the constant has: all mix-ups have the right sizes."""
+    table = pa.table({"x": range(4), "tokens": [[0], [1], [2], [3]]})
+    pq.write_table(table, tmp_path / "x.parquet")
+    np.save(tmp_path / "c.npy", np.arange(2))
+
+    def make(section, text):
+        sections = {"net": {}, "prepare": {}, section: {"net": text}}
+        return Job.from_dict(
+            {
+                "source": {"paths": "x.parquet"},
+                "batch": {"kind": "rows", "n": 2},
+                "constants": {"c": "c.npy"} if re.search(r"\bc\b", text) else {},
+                "output": {"path": "out"},
+                **sections,
+            },
+            tmp_path,
+        )
+
+    return make
+
+
+@pytest.mark.parametrize("section", ["net", "prepare"])
+@pytest.mark.parametrize("text", OF_OTHER_ROWS)
+def test_columns_that_hold_other_rows_than_each_other_are_refused(columns, section, text):
+    for refuse in (check, run):
+        with pytest.raises(NetError, match=rf"\[{section}\].*{OF_OTHER_ROWS[text]}.*no columns of one table"):
+            refuse(columns(section, text))
+
+
+@pytest.mark.parametrize("text", OF_THE_SAME_ROWS)
+def test_columns_of_the_same_rows_are_one_table(columns, text):
+    job = columns("net", text)
+    check(job)
+    assert run(job).batches == 2
+
+
+def test_what_is_not_written_needs_no_table(columns):
+    job = columns("net", "u = unique(x % 2)\nreturn u.unique, x")
+    assert run(replace(job, output=replace(job.output, kind="none"))).batches == 2
