@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from seqflow.byte_sizes import parse_bytes
-from seqflow.errors import NetError, OpError, OpTypeError, nearest
+from seqflow.errors import NetError, OpError, OpTypeError
 from seqflow.loader.bad_rows import BadRows
-from seqflow.loader.dealing import TAILS, Deal
 from seqflow.loader.lengths_index import index_beside
 from seqflow.loader.order import Shuffle
 from seqflow.loader.transforms import Transform
@@ -60,33 +59,6 @@ def shuffle_of(shuffle: Shuffle | bool | None) -> Shuffle | None:
     if not isinstance(shuffle, Shuffle):
         raise OpTypeError(f"Loader: shuffle is {shuffle!r}, expected True, False or Shuffle(seed)")
     return shuffle
-
-
-def deal_of(rank: int | None, world_size: int | None, tail: str) -> Deal:
-    """Which batches a rank gets; rank and world size are by default those of the environment."""
-    world_size = _variable("world_size", "WORLD_SIZE", world_size, 1)
-    rank = _variable("rank", "RANK", rank, 0)
-    if world_size < 1:
-        raise OpError(f"Loader: world_size is {world_size}, expected 1 or more")
-    if not 0 <= rank < world_size:
-        raise OpError(f"Loader: rank is {rank}, expected 0 or more and less than world_size = {world_size}")
-    if tail not in TAILS:
-        raise OpError(
-            f"Loader: tail is {tail!r}{nearest(str(tail), TAILS)}, expected one of {', '.join(TAILS)}"
-        )
-    return Deal(rank, world_size, tail)
-
-
-def _variable(option: str, variable: str, value: int | None, default: int) -> int:
-    """The option, or the environment variable where it is not given."""
-    found: Any = os.environ.get(variable, default) if value is None else value
-    try:
-        if isinstance(found, bool):
-            raise ValueError
-        return int(found)
-    except (TypeError, ValueError, OverflowError):
-        where = f"{option} (the environment variable {variable})" if value is None else option
-        raise OpError(f"Loader: {where} is {found!r}, expected an integer") from None
 
 
 def bad_rows_of(bad_rows: str | BadRows) -> BadRows:

@@ -20,7 +20,6 @@ from seqflow.loader.arguments import (
     bind_constants,
     byte_count,
     constants_of,
-    deal_of,
     index_file,
     positive,
     shuffle_of,
@@ -46,6 +45,7 @@ from seqflow.loader.order import Shuffle
 from seqflow.loader.padding import Pad, pads_of
 from seqflow.loader.plans import BatchPlan, batch_plan
 from seqflow.loader.provenance import NET_ERRORS, ROW_ERRORS
+from seqflow.loader.ranks import deal_of
 from seqflow.loader.reading import Open, Read, Spot, WindowReader
 from seqflow.loader.recipe import Recipe, Stamp, check_blocks, stamp_of
 from seqflow.loader.run import Run, Turn

@@ -24,7 +24,8 @@ class Workers:
     """Threads that run tasks: urgent ones first, else in the order they were given.
 
     Without threads a task runs when its result is asked for, in the thread that asks. Inside a task kernels run
-    on one thread. Closing lets tasks that have begun finish, and drops the others; so does the end of Python.
+    on one thread. Where the system refuses threads there are fewer, or none. Closing lets tasks that have begun
+    finish, and drops the others; so does the end of Python.
     """
 
     def __init__(self, count: int) -> None:
@@ -32,15 +33,22 @@ class Workers:
         self._tasks: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._changed = threading.Condition()
         self._closed = False
-        self.count = count
         self._process = os.getpid()
-        self._threads = [
-            threading.Thread(target=self._work, name=f"seqflow-loader-{number}", daemon=True)
-            for number in range(count)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads = self._started(count)
+        self.count = len(self._threads)
         _open.add(self)
+
+    def _started(self, count: int) -> list[threading.Thread]:
+        """So many threads; fewer, or none, where the system refuses more."""
+        threads: list[threading.Thread] = []
+        for number in range(count):
+            thread = threading.Thread(target=self._work, name=f"seqflow-loader-{number}", daemon=True)
+            try:
+                thread.start()
+            except (RuntimeError, MemoryError):
+                break
+            threads.append(thread)
+        return threads
 
     def submit(self, task: Callable[[], T], *, urgent: bool = False) -> Task[T]:
         """Run a task on one of the threads."""

@@ -1,5 +1,7 @@
 """Loader: from files to batches, in order, with nothing lost."""
 
+import subprocess
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -230,3 +232,30 @@ def test_a_python_net_that_returns_torch_tensors_says_how_to_make_arrays():
     loader = sf.Loader({"x": np.arange(3)}, net=lambda record: {"y": torch.ones(2)}, batch=sf.Rows(2))
     with pytest.raises(OpTypeError, match=r"'y' as torch.Tensor, expected a NumPy array\n  .numpy\(\) makes"):
         next(iter(loader))
+
+
+@pytest.mark.parametrize("allowed", [0, 2])
+def test_a_loader_goes_on_without_the_threads_that_the_system_refuses(allowed):
+    code = """
+import threading
+import pyarrow as pa
+import seqflow as sf
+loader = sf.Loader(pa.table({"x": list(range(20))}), batch=3, window=1, threads=4)
+[*sf.Loader(pa.table({"x": [1]}), batch=3, threads=0)]  # what is imported at first use
+start = threading.Thread.start
+started = []
+def refuse(thread):
+    if len(started) >= ALLOWED:
+        raise RuntimeError("can't start new thread")
+    started.append(thread)
+    start(thread)
+threading.Thread.start = refuse
+print([row for batch in loader for row in batch["x"].tolist()] == list(range(20)), len(started))
+"""
+    found = subprocess.run(
+        [sys.executable, "-c", code.replace("ALLOWED", str(allowed))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.split() == ["True", str(allowed)]
