@@ -9,9 +9,9 @@ from seqflow.kernels.arrays import Array
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.bounds import indices_below as bound_indices
 from seqflow.ops.shared.indices import indices_below
-from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.scalars import with_fill
 from seqflow.registry import op
-from seqflow.signature import Positive, Scalar
+from seqflow.signature import Fill, Positive
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     caffe2="BatchSparseToDense",
 )
 def batch_sparse_to_dense(
-    values: Array, indices: Array, lengths: Array, *, width: Positive, default: Scalar = 0
+    values: Array, indices: Array, lengths: Array, *, width: Positive, default: Fill = 0
 ) -> Array:
     """A dense row for each example: its values stand in the columns that `indices` say, all others are `default`.
 
@@ -34,8 +34,9 @@ def batch_sparse_to_dense(
            [0, 8, 0]])
     """
     columns = indices_below("indices", indices, width)
+    values, value = with_fill("default", default, values)
     check_memory((len(lengths), width), values.dtype)
-    dense = np.full((len(lengths), width), cast_scalar("default", default, values.dtype), values.dtype)
+    dense = np.full((len(lengths), width), value, values.dtype)
     dense.reshape(-1)[_places(lengths, width) + columns] = values
     return dense
 

@@ -9,10 +9,10 @@ from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.bounds import indices_below, never_empty, never_longer
 from seqflow.ops.shared.random_bits import random_bits, sequence_bits, uniform
-from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.scalars import cast_scalar, with_fill
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.registry import op
-from seqflow.signature import NonNegative, Scalar
+from seqflow.signature import Fill, NonNegative, Scalar
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
@@ -46,7 +46,7 @@ def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
     caffe2="BooleanUnmask",
     packed={"values": "mask"},
 )
-def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | None = None) -> Array:
+def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Fill | None = None) -> Array:
     """Put rows back where masks took them from: the inverse of `boolean_mask`.
 
     Where masks overlap the first one wins; the values of a later mask are those of the places it has for itself.
@@ -56,8 +56,8 @@ def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | Non
     >>> boolean_unmask([np.array([10, 30]), np.array([20])], [mask, ~mask])
     array([10, 20, 30])
     """
-    dtype = values[0].dtype
-    data = np.empty((len(mask[0]), *values[0].shape[1:]), dtype)
+    first, value = with_fill("fill", 0 if fill is None else fill, values[0])
+    data = np.empty((len(mask[0]), *first.shape[1:]), first.dtype)
     free = np.ones(len(data), bool)
     for i, (rows, here) in enumerate(zip(values, mask, strict=True)):
         here = here.copy()
@@ -69,7 +69,7 @@ def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Scalar | Non
         data[own] = rows
         free &= ~here
     if fill is not None:
-        data[free] = cast_scalar("fill", fill, dtype)
+        data[free] = value
     elif free.any():
         raise OpError(
             f"no mask covers row {int(np.argmax(free))}\n  `fill` says what goes where no mask is true"

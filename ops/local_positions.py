@@ -8,10 +8,10 @@ from seqflow import kernels
 from seqflow.errors import OpIndexError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.bounds import indices_below
-from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.scalars import with_fill
 from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.registry import op
-from seqflow.signature import Positive, Scalar
+from seqflow.signature import Fill, Positive
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     " -> rows[sum(picked), *d]"
 )
 def gather_within(
-    data: Array, positions: Array, lengths: Array, picked: Array, *, fill: Scalar | None = None
+    data: Array, positions: Array, lengths: Array, picked: Array, *, fill: Fill | None = None
 ) -> Array:
     """Gather the rows of each sequence at positions counted inside it, `picked[i]` of sequence i.
 
@@ -39,9 +39,7 @@ def gather_within(
 
 
 @op("data[sum(lengths), *d], position(lengths) positions[B, K], lengths[B] -> rows[B, K, *d]")
-def gather_within_padded(
-    data: Array, positions: Array, lengths: Array, *, fill: Scalar | None = None
-) -> Array:
+def gather_within_padded(data: Array, positions: Array, lengths: Array, *, fill: Fill | None = None) -> Array:
     """Gather K rows of each sequence at positions counted inside it: those that `lengths_topk` gives, for instance.
 
     A position outside its sequence is an error, but -1 gives a row of `fill` where that is given. An empty sequence
@@ -56,12 +54,13 @@ def gather_within_padded(
     return _at(data, int64(positions), int64(lengths), rows, fill)
 
 
-def _at(data: Array, positions: Array, lengths: Array, sequences: Array, fill: Scalar | None) -> Array:
+def _at(data: Array, positions: Array, lengths: Array, sequences: Array, fill: Fill | None) -> Array:
     """The rows of `data` at `positions` inside `sequences`, which has the shape of `positions`."""
     rows = _rows_of(positions, lengths, sequences, may_be_missing=fill is not None)
+    data, value = with_fill("fill", 0 if fill is None else fill, data)
     gathered = kernels.gather(data, rows, ignore_index=-1)
     if fill is not None and fill != 0:
-        gathered[rows == -1] = cast_scalar("fill", fill, data.dtype)
+        gathered[rows == -1] = value
     return gathered
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from seqflow.errors import LodError, OpError, ShapeError
 from seqflow.kernels.arrays import Array, integers
 from seqflow.kernels.memory import check_memory
-from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.scalars import with_fill
 from seqflow.registry import op
-from seqflow.signature import NonNegative, Scalar
+from seqflow.signature import Fill, NonNegative
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
@@ -83,7 +83,7 @@ def sequence_mask(
     batch: int | None = None,
     repeat_from_axis: int | None = None,
     radius: NonNegative = 10,
-    fill: Scalar | None = None,
+    fill: Fill | None = None,
 ) -> Array:
     """Replace `x` by `fill`, by default -inf, where `mode` masks it, as in attention scores.
 
@@ -107,7 +107,8 @@ def sequence_mask(
     matrices, rows = prod(x.shape[:first]), prod(x.shape[first:middle])
     columns, repeats = prod(x.shape[middle:last]), prod(x.shape[last:])
     masked = _masked(mode, rows, columns, bounds, radius)
-    value = np.full((), cast_scalar("fill", -np.inf if fill is None else fill, x.dtype), x.dtype)
+    x, fill = with_fill("fill", -np.inf if fill is None else fill, x)
+    value = np.full((), fill, x.dtype)
     y = np.where(masked[:, :, None], value, x.reshape(matrices, rows, columns, repeats))
     return y.reshape(x.shape)
 

@@ -9,10 +9,10 @@ from seqflow.errors import LodError, OpError, OpIndexError
 from seqflow.kernels.arrays import Array, integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.bounds import indices_below
-from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.scalars import with_fill
 from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.registry import op
-from seqflow.signature import NonNegative, Positive, Scalar
+from seqflow.signature import Fill, NonNegative, Positive
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
@@ -46,7 +46,7 @@ def pack_rows(
     *,
     capacity: Positive,
     strategy: Literal["best_fit", "first_fit", "concat"] = "best_fit",
-    value: Scalar = 0,
+    value: Fill = 0,
 ) -> tuple[Array, ...]:
     """Pack several sequences into each row of `capacity`, for training without padding waste.
 
@@ -66,7 +66,7 @@ def pack_rows(
     array([[1, 1, 1],
            [1, 1, 2]], dtype=int32)
     """
-    fill = cast_scalar("value", value, data.dtype)
+    data, fill = with_fill("value", value, data)
     plan = kernels.plan_packing(lengths, capacity, strategy)
     packed, segment_ids, position_ids = kernels.fill_packed(data, lengths, plan, capacity, fill)
     sources, _, piece_lengths, pieces = plan

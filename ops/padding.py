@@ -9,10 +9,10 @@ from seqflow.errors import LodError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.bounds import longer_by, never_empty, never_longer
-from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.scalars import with_fill
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.registry import op
-from seqflow.signature import NonNegative, Positive, Scalar
+from seqflow.signature import Fill, NonNegative, Positive
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
@@ -46,7 +46,7 @@ def pad(
     lengths: Array,
     *,
     max_length: NonNegative | None = None,
-    value: Scalar = 0,
+    value: Fill = 0,
     side: Side = "right",
     truncate: bool = False,
     multiple_of: Positive = 1,
@@ -66,7 +66,7 @@ def pad(
     width = max_length
     if width is None:
         width = -(-kernels.max_length(lengths) // multiple_of) * multiple_of
-    fill = cast_scalar("value", value, data.dtype)
+    data, fill = with_fill("value", value, data)
     padded, mask = out if isinstance(out, tuple) and len(out) == 2 else (out, None)
     return kernels.pad(data, lengths, width, fill, side, truncate=truncate, out=padded, mask=mask)
 
@@ -91,7 +91,7 @@ def unpad(padded: Array, lengths: Array, *, side: Side = "right", out: Array | N
     "data[sum(lengths), *d], lengths[B] -> padded[target_length*B, *d]",
     caffe2="LengthsPad",
 )
-def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, value: Scalar = 0) -> Array:
+def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, value: Fill = 0) -> Array:
     """Extend each sequence to `target_length` by rows of `value`; the result is flat.
 
     A longer sequence is an error; an empty one is `target_length` rows of padding.
@@ -99,7 +99,7 @@ def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, valu
     >>> pad_lengths(np.array([1, 2, 3]), np.array([2, 0, 1]), target_length=2)
     array([1, 2, 0, 0, 3, 0])
     """
-    fill = cast_scalar("value", value, data.dtype)
+    data, fill = with_fill("value", value, data)
     padded, _ = kernels.pad(data, lengths, target_length, fill)
     return padded.reshape(len(lengths) * target_length, *data.shape[1:])
 
@@ -110,13 +110,13 @@ def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, valu
     shape=never_empty,
     defines={"lengths": "maximum(lengths, 1)"},
 )
-def pad_empty(data: Array, lengths: Array, *, value: Scalar = 0) -> tuple[Array, Array]:
+def pad_empty(data: Array, lengths: Array, *, value: Fill = 0) -> tuple[Array, Array]:
     """Give each empty sequence one row of `value`; all others stay as they are.
 
     >>> pad_empty(np.array([1, 2, 3]), np.array([2, 0, 1]), value=9)
     PadEmptyResult(values=array([1, 2, 9, 3]), lengths=array([2, 1, 1]))
     """
-    fill = cast_scalar("value", value, data.dtype)
+    data, fill = with_fill("value", value, data)
     sizes = int64(lengths)
     filled = np.maximum(sizes, 1)
     starts = starts_of(filled)
@@ -155,6 +155,7 @@ def add_padding(
     AddPaddingResult(values=array([0, 1, 2, 0, 0, 3]), lengths=array([3, 1, 2]))
     """
     after = before if after is None else after
+    data = _as_wide(data, start, end)
     start = np.zeros(data.shape[1:], data.dtype) if start is None else _like(data, "start", start)
     end = start if end is None else _like(data, "end", end)
     sizes = int64(lengths)
@@ -235,6 +236,12 @@ def _runs(starts: Array, count: int) -> Array:
     check_memory((len(starts), count), starts.dtype)
     indices: Array = (starts[:, None] + np.arange(count)).reshape(-1)
     return indices
+
+
+def _as_wide(data: Array, *rows: Array | None) -> Array:
+    """The data, texts as wide as those of some rows."""
+    wide = [row.dtype for row in rows if row is not None and row.dtype.kind == data.dtype.kind]
+    return data.astype(np.result_type(data, *wide), copy=False) if data.dtype.kind in "SU" else data
 
 
 def _like(data: Array, name: str, row: Array) -> Array:

@@ -8,10 +8,10 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.bounds import never_longer, one_longer
-from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.scalars import with_fill
 from seqflow.ops.shared.slices import int64, move_sequences, slice_positions, starts_of
 from seqflow.registry import op
-from seqflow.signature import NonNegative, Positive, Scalar
+from seqflow.signature import Fill, NonNegative, Positive
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
@@ -164,7 +164,7 @@ def reverse_packed(data: Array, lengths: Array) -> Array:
 
 
 @op("data[sum(lengths), *d], lengths[B] -> shifted[sum(lengths), *d]")
-def shift(data: Array, lengths: Array, *, by: int, fill: Scalar = 0) -> Array:
+def shift(data: Array, lengths: Array, *, by: int, fill: Fill = 0) -> Array:
     """Move the rows of each sequence `by` places towards its end (towards its start where `by` is negative).
 
     Rows pushed out of their sequence are dropped, `fill` takes the places left free, and no row enters another
@@ -173,7 +173,7 @@ def shift(data: Array, lengths: Array, *, by: int, fill: Scalar = 0) -> Array:
     >>> shift(np.array([1, 2, 3, 4]), np.array([3, 0, 1]), by=1)
     array([0, 1, 2, 0])
     """
-    value = cast_scalar("fill", fill, data.dtype)
+    data, value = with_fill("fill", fill, data)
     sizes, starts = int64(lengths), starts_of(lengths)
     free = np.minimum(sizes, min(abs(by), kernels.max_length(sizes)))
     kept = sizes - free
@@ -191,13 +191,13 @@ def shift(data: Array, lengths: Array, *, by: int, fill: Scalar = 0) -> Array:
     shape=one_longer,
     defines={"lengths": "lengths + 1"},
 )
-def append_token(data: Array, lengths: Array, *, token: Scalar) -> tuple[Array, Array]:
+def append_token(data: Array, lengths: Array, *, token: Fill) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the end of each sequence, empty ones included.
 
     >>> append_token(np.array([1, 2, 3]), np.array([2, 0, 1]), token=9)
     AppendTokenResult(values=array([1, 2, 9, 9, 3, 9]), lengths=array([3, 1, 2]))
     """
-    return _add_row(data, lengths, cast_scalar("token", token, data.dtype), at_end=True)
+    return _add_row(*with_fill("token", token, data), lengths, at_end=True)
 
 
 @op(
@@ -205,16 +205,16 @@ def append_token(data: Array, lengths: Array, *, token: Scalar) -> tuple[Array, 
     shape=one_longer,
     defines={"lengths": "lengths + 1"},
 )
-def prepend_token(data: Array, lengths: Array, *, token: Scalar) -> tuple[Array, Array]:
+def prepend_token(data: Array, lengths: Array, *, token: Fill) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the start of each sequence, empty ones included.
 
     >>> prepend_token(np.array([1, 2, 3]), np.array([2, 0, 1]), token=9)
     PrependTokenResult(values=array([9, 1, 2, 9, 9, 3]), lengths=array([3, 1, 2]))
     """
-    return _add_row(data, lengths, cast_scalar("token", token, data.dtype), at_end=False)
+    return _add_row(*with_fill("token", token, data), lengths, at_end=False)
 
 
-def _add_row(data: Array, lengths: Array, fill: Any, at_end: bool) -> tuple[Array, Array]:
+def _add_row(data: Array, fill: Any, lengths: Array, at_end: bool) -> tuple[Array, Array]:
     sizes = int64(lengths)
     longer = sizes + 1
     offsets = kernels.lengths_to_offsets(longer)

@@ -7,6 +7,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
+from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.bounds import longer_by, never_longer
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import int64
@@ -21,6 +22,33 @@ if TYPE_CHECKING:
 
 def _bound_sizes(ctx: "InferenceContext") -> None:
     longer_by(ctx, sum(ctx.attr(token) is not None for token in ("begin", "end")))
+
+
+def _infer_text(ctx: "InferenceContext") -> None:
+    """The width is that of the longest text."""
+    (output,) = ctx.outputs
+    ctx.set_output(0, output.shape, axes=output.axes, dtype=np.dtype(np.str_))
+
+
+@op("uint8 data[sum(lengths)], lengths[B] -> text[B]", shape=_infer_text)
+def as_text(data: Array, lengths: Array, *, errors: Errors = "strict") -> Array:
+    """UTF-8 bytes as NumPy strings, one for each sequence: as output of a job they are a column of text again.
+
+    NumPy's strings are all as wide as the longest, four bytes a character: for long texts of very different lengths
+    this takes much memory. Bytes that are not UTF-8 are an error that names sequence and byte; `errors="replace"`
+    puts U+FFFD in their place. A text that ends with the character NUL, which NumPy would cut off, is an error. An
+    empty sequence gives an empty text.
+
+    >>> as_text(np.frombuffer(b"lowlower", np.uint8), np.array([3, 0, 5]))
+    array(['low', '', 'lower'], dtype='<U5')
+    """
+    texts = to_strings(data, lengths, errors).to_pylist()
+    width = max(map(len, texts), default=0)
+    check_memory((len(texts), max(width, 1)), np.dtype("U1"))
+    cut = next((i for i, text in enumerate(texts) if text.endswith("\0")), None)
+    if cut is not None:
+        raise OpError(f"sequence {cut} ends with the character NUL, which NumPy's strings cannot keep")
+    return np.array(texts, f"U{max(width, 1)}")
 
 
 @op(

@@ -9,10 +9,10 @@ from seqflow.errors import LodError, OpError, OpIndexError
 from seqflow.kernels.arrays import Array, integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.bounds import indices_below
-from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.scalars import with_fill
 from seqflow.ops.shared.slices import int64
 from seqflow.registry import op
-from seqflow.signature import NonNegative, Scalar
+from seqflow.signature import Fill, NonNegative
 
 if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
@@ -27,7 +27,7 @@ def pack_by_time(
     lengths: Array,
     *,
     max_length: NonNegative | None = None,
-    value: Scalar = 0,
+    value: Fill = 0,
     out: Array | None = None,
 ) -> Array:
     """Pad with time as the first axis: step t of all sequences side by side, `value` behind their ends.
@@ -40,7 +40,8 @@ def pack_by_time(
            [2, 0, 0]])
     """
     steps = kernels.max_length(lengths) if max_length is None else max_length
-    return kernels.pack_by_time(data, lengths, steps, cast_scalar("value", value, data.dtype), out=out)
+    data, fill = with_fill("value", value, data)
+    return kernels.pack_by_time(data, lengths, steps, fill, out=out)
 
 
 @op(

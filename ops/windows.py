@@ -2,13 +2,13 @@
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.ops.shared.scalars import with_fill
 from seqflow.registry import op
-from seqflow.signature import NonNegative, Positive, Scalar
+from seqflow.signature import Fill, NonNegative, Positive
 
 
 @op("data[sum(lengths), *d], lengths[B] -> grams[sum(lengths), n, *d]")
-def ngrams(data: Array, lengths: Array, *, n: Positive, fill: Scalar = 0) -> Array:
+def ngrams(data: Array, lengths: Array, *, n: Positive, fill: Fill = 0) -> Array:
     """Each row with the `n - 1` that follow it in its sequence, `fill` beyond the end.
 
     One n-gram a row, so an empty sequence has none. This is Paddle's sequence_enumerate.
@@ -19,12 +19,13 @@ def ngrams(data: Array, lengths: Array, *, n: Positive, fill: Scalar = 0) -> Arr
            [3, 0],
            [4, 0]])
     """
-    return kernels.windows(data, lengths, 0, n - 1, cast_scalar("fill", fill, data.dtype))
+    data, value = with_fill("fill", fill, data)
+    return kernels.windows(data, lengths, 0, n - 1, value)
 
 
 @op("data[sum(lengths), *d], lengths[B] -> windows[sum(lengths), before+1+after, *d]")
 def context_windows(
-    data: Array, lengths: Array, *, before: NonNegative, after: NonNegative, fill: Scalar = 0
+    data: Array, lengths: Array, *, before: NonNegative, after: NonNegative, fill: Fill = 0
 ) -> Array:
     """Each row with the `before` ahead of it and the `after` behind it in its sequence.
 
@@ -37,4 +38,5 @@ def context_windows(
            [2, 3, 0],
            [0, 4, 0]])
     """
-    return kernels.windows(data, lengths, before, after, cast_scalar("fill", fill, data.dtype))
+    data, value = with_fill("fill", fill, data)
+    return kernels.windows(data, lengths, before, after, value)

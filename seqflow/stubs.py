@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 Array = np.ndarray[Any, Any]
 Scalar = builtins.bool | int | float | np.generic
+Fill = Scalar | str | bytes
 '''
 _AUTO_HEAD = '''\
 """The ops for Sequences, as type checkers see them. Written by `python -m seqflow.stubs`; do not edit."""
@@ -39,6 +40,7 @@ from seqflow.sequence import Sequence
 
 Array = np.ndarray[Any, Any]
 Scalar = builtins.bool | int | float | np.generic
+Fill = Scalar | str | bytes
 Rows = Sequence | ArrayLike
 Lengths = Sequence | LoD | ArrayLike
 Carried = Sequence | Array

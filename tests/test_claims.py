@@ -37,7 +37,7 @@ def any_call(draw, op):
             continue
         if attribute.kind == "bool":
             attributes = {**attributes, attribute.name: draw(st.booleans())}
-        elif attribute.kind in ("int", "scalar"):
+        elif attribute.kind in ("int", "scalar", "fill"):
             low = max(attribute.minimum or 0, 0)
             attributes = {**attributes, attribute.name: draw(st.integers(low, low + 6))}
         elif attribute.kind == "choice":

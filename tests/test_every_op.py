@@ -11,9 +11,10 @@ from strategies.calls import STRATEGIES, calls
 
 import seqflow as sf
 from seqflow import PartialShape, TensorSpec, kernels, registry
+from seqflow.expression.functions import by_name
 from seqflow.registry.description import describe
 from seqflow.registry.results import DeclaredResults
-from seqflow.signature.language import Rest, Sum
+from seqflow.signature.language import LIKE, Rest, Sum
 
 EXAMPLES = settings.default.max_examples // 4
 """For each op and claim: there are many of both."""
@@ -35,6 +36,7 @@ BAD_ATTRIBUTES = {
     "texts": [1, b"x", [b"x"], [None], {"x": 1}],
     "choice": ["", "no such choice", 1, b"right", ["right"], np.array(["right", "left"])],
     "scalar": ["x", [1], {}, np.array([1, 2])],
+    "fill": [[1], {}, np.array([1, 2])],
     "dtype": ["no such dtype", "U3", object, 5, ["int8"]],
 }
 """Values that no attribute of this kind takes."""
@@ -101,7 +103,7 @@ def test_inference_on_known_shapes_gives_the_real_shapes_and_dtypes(op, data):
             }
         values |= {f"{name}.shape[{axis}]": size for axis, size in enumerate(array.shape)}
     for spec, array in zip(inferred.outputs, found, strict=True):
-        assert spec.dtype == array.dtype
+        assert spec.dtype == array.dtype or (spec.dtype == "U" and array.dtype.kind == "U")
         assert tuple(dim.evaluate(values) for dim in spec.shape) == array.shape
     assert all(guard.left.evaluate(values) == guard.right.evaluate(values) for guard in inferred.guards)
 
@@ -114,7 +116,7 @@ def test_inference_on_unknown_shapes_relaxes_the_real_ones(op, data):
     unknown = each(inputs, lambda array: TensorSpec(array.dtype, PartialShape.dynamic()))
     inferred = op.infer(unknown, attributes)
     for spec, array in zip(inferred.outputs, results(op, inputs, attributes), strict=True):
-        assert spec.dtype == array.dtype
+        assert spec.dtype == array.dtype or (spec.dtype == "U" and array.dtype.kind == "U")
         assert spec.shape.relaxes(PartialShape(array.shape))
 
 
@@ -291,3 +293,72 @@ def test_lengths_x_gives_a_row_for_each_sequence_and_x_within_keeps_the_rows(op)
         assert all(output.row_name == "B" for output in outputs)
     if op.name.endswith("_within") and len(outputs) == 1 and op.name != "gather_within":  # which picks some
         assert outputs[0].dims == inputs[0].dims
+
+
+def _moves_rows(op):
+    """Whether its inputs may be of any dtype: the row of an expression that computes takes numbers."""
+    word = next(iter(op.signature.input_arguments)).dtype.word if op.signature.input_arguments else ""
+    return word in ("any", LIKE) and (op.name not in by_name or "U" in by_name[op.name].kinds)
+
+
+MOVES_ROWS = [op for op in OPS if _moves_rows(op) and op.name not in ("cast", "expression", "merge_id_lists")]
+TEXTS = np.array(["", "a", "bb", "ccc", "dddd-", "e", "ffffffff", "g"])
+
+
+def _numbers(array):
+    return np.nan_to_num(array.astype(np.float64)).astype(np.int64) % len(TEXTS)
+
+
+def _texts(array):
+    texts = TEXTS[array]
+    return texts.astype(f"U{max(np.strings.str_len(texts).max(initial=0), 1)}")
+
+
+@pytest.mark.parametrize("op", MOVES_ROWS, ids=[op.name for op in MOVES_ROWS])
+@given(data=st.data())
+@settings(max_examples=EXAMPLES)
+def test_rows_of_text_are_moved_as_rows_of_numbers_are(op, data):
+    """Whatever the widths of the texts."""
+    inputs, attributes = data.draw(calls(op))
+    attributes = {a.name: 0 for a in op.attributes if a.kind == "fill"} | attributes
+    attributes = {name: 0 if type(v) is int and _is_fill(op, name) else v for name, v in attributes.items()}
+    moved = {a.name for a in op.signature.input_arguments if a.dtype.word in ("any", LIKE)} - {"condition"}
+    chosen = {name: value for name, value in inputs.items() if name in moved and value is not None}
+    numbers = inputs | each(chosen, _numbers)
+    texts = inputs | each(each(chosen, _numbers), _texts)
+    for use in IMPLEMENTATIONS:
+        with kernels.use(use):
+            pairs = zip(results(op, numbers, attributes), results(op, texts, attributes), strict=True)
+            for expected, found in pairs:
+                held = TEXTS[expected] if found.dtype.kind == "U" else expected
+                np.testing.assert_array_equal(found, held)
+
+
+def _is_fill(op, name):
+    return any(attribute.name == name and attribute.kind == "fill" for attribute in op.attributes)
+
+
+FILLED = [op for op in MOVES_ROWS if any(attribute.kind == "fill" for attribute in op.attributes)]
+
+
+@pytest.mark.parametrize("op", FILLED, ids=[op.name for op in FILLED])
+@given(data=st.data())
+@settings(max_examples=EXAMPLES)
+def test_a_text_fills_up_texts_and_is_never_cut(op, data):
+    inputs, attributes = data.draw(calls(op))
+    fill = next(attribute.name for attribute in op.attributes if attribute.kind == "fill")
+    moved = {a.name for a in op.signature.input_arguments if a.dtype.word in ("any", LIKE)}
+    chosen = {name: value for name, value in inputs.items() if name in moved and value is not None}
+    numbers = inputs | each(chosen, _numbers)
+    texts = inputs | each(each(chosen, _numbers), _texts)
+    for use in IMPLEMENTATIONS:
+        with kernels.use(use):
+            ours = results(op, numbers, {**attributes, fill: -1})
+            for expected, found in zip(
+                ours, results(op, texts, {**attributes, fill: "much wider than the data"}), strict=True
+            ):
+                if found.dtype.kind != "U":
+                    np.testing.assert_array_equal(found, expected)
+                    continue
+                held = np.where(expected == -1, "much wider than the data", TEXTS[expected])
+                np.testing.assert_array_equal(found, held)

@@ -74,7 +74,13 @@ def shifted(dtypes: Sequence[DType]) -> np.dtype[Any]:
 
 
 def branches(dtypes: Sequence[DType]) -> np.dtype[Any]:
-    """The common dtype of all operands after the first."""
+    """The common dtype of all operands after the first, which may be texts or times."""
+    kinds = {kind_of(dtype) for dtype in dtypes[1:]}
+    if kind_of(dtypes[0]) not in "biuf":
+        raise Refusal(0, f"is {np.dtype(dtypes[0])}, expected numbers or bools")
+    if len(kinds) > 1 and not kinds <= set("biufc"):
+        found = " and ".join(str(np.dtype(dtype)) for dtype in dtypes[1:])
+        raise Refusal(2, f"is not of the kind of x: they are {found}")
     return promote(dtypes[1:])
 
 
@@ -437,7 +443,10 @@ table: tuple[Function, ...] = (
     _row("maximum", "x y", same, np.maximum, "max(x, y)", "The larger; NaN where either is NaN.", "max"),
     _row("minimum", "x y", same, np.minimum, "min(x, y)", "The smaller; NaN where either is NaN.", "min"),
     _row("clip", "x low high", same, _clip, "min(max(x, low), high)", "x kept between low and high.", "clamp"),
-    _row("where", "condition x y", branches, _where, "x or y", "x where the condition is not 0, else y."),
+    _row(
+        "where", "condition x y", branches, _where, "x or y", "x where the condition is not 0, else y.",
+        kinds="biufcmMSU",
+    ),
     _row("equal", "x y", truth, np.equal, "x = y", "Whether x equals y.", "eq", operator="=="),
     _row("not_equal", "x y", truth, np.not_equal, "x ≠ y", "Whether x differs from y.", "ne", operator="!="),
     _row("less", "x y", truth, np.less, "x < y", "Whether x is below y.", "lt", operator="<"),

@@ -18,6 +18,8 @@ __all__ = ["ChunkedRows", "PaddedBatch", "gather_slices", "pad_batches", "pad_sl
 class ChunkedRows:
     """Rows [R, *d] in several arrays of one dtype and row shape, numbered from one array to the next.
 
+    Texts become as wide as the widest of them.
+
     arrays: the arrays, C-contiguous and in native byte order. firsts: the number of the first row of each, and R.
     held: the arrays as native kernels take them; None where these take no such arrays.
     """
@@ -28,6 +30,10 @@ class ChunkedRows:
         self.arrays = tuple(rows(array, "arrays") for array in arrays)
         if not self.arrays:
             raise ValueError("there are no arrays, expected at least one")
+        kinds = {array.dtype.kind for array in self.arrays}
+        if kinds == {"U"} or kinds == {"S"}:
+            widest = np.result_type(*self.arrays)
+            self.arrays = tuple(array.astype(widest, copy=False) for array in self.arrays)
         first = self.arrays[0]
         for other in self.arrays:
             if other.dtype != first.dtype or other.shape[1:] != first.shape[1:]:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 from seqflow.errors import ProviderError
@@ -69,12 +70,20 @@ def fixed_size_lists(kind: pa.DataType, rows: int, child: pa.Array, nulls: Tenso
 
 
 def tensor_array(name: str, tensor: Tensor, nulls: list[Tensor | None]) -> pa.Array:
-    """A tensor as an array of the Arrow type of its dtype, extra axes as fixed-size lists; nulls of each level."""
+    """A tensor as an array of the Arrow type of its dtype, extra axes as fixed-size lists; nulls of each level.
+
+    NumPy's strings become text, its bytes binary.
+    """
     tensor = tensor.astype(tensor.dtype.newbyteorder("="), copy=False)
     if tensor.dtype.kind in "Mm" and np.datetime_data(tensor.dtype)[0] not in ("D", "s", "ms", "us", "ns"):
         tensor = tensor.astype(f"{tensor.dtype.kind}8[s]")
     if tensor.dtype == np.dtype("m8[D]"):
         tensor = tensor.astype("m8[s]")
+    if tensor.dtype.kind in "SU" and tensor.ndim == 1:
+        wide = tensor.nbytes > INT32_MAX
+        text, binary = (pa.large_string(), pa.large_binary()) if wide else (pa.string(), pa.binary())
+        texts = pa.array(tensor, text if tensor.dtype.kind == "U" else binary)
+        return texts if nulls[0] is None else pc.if_else(pa.array(~nulls[0]), texts, None)
     if tensor.dtype.kind not in "biufMm" or tensor.dtype.itemsize > 8:
         raise ProviderError(f"to_arrow: {name} has dtype {tensor.dtype}, which has no Arrow type")
     kind = pa.from_numpy_dtype(tensor.dtype)

@@ -14,6 +14,7 @@ from seqflow.registry.definition import OpDef
 from seqflow.registry.pointing import check_pointing
 from seqflow.shape import PartialShape
 from seqflow.signature import Argument, Repeated
+from seqflow.signature.alike import same_dtype
 from seqflow.signature.arrays import bind_results, bind_sizes
 from seqflow.signature.language import Anything, Dim, Fresh, Literal, Rest, Sum
 from seqflow.signature.specs import output_dtype
@@ -111,7 +112,7 @@ class DeclaredResults:
                     if spec is None
                     else spec.dtype
                 )
-                if tensor.dtype != dtype:
+                if not same_dtype(tensor.dtype, dtype):
                     raise OpError(f"{argument.name} is {tensor.dtype}, declared {dtype} ({argument})")
                 if spec is not None and not spec.shape.compatible(PartialShape(tensor.shape)):
                     raise OpError(

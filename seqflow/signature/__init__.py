@@ -6,6 +6,7 @@ from seqflow.signature.attributes import (
     CountOrSizes,
     Dtype,
     File,
+    Fill,
     Ints,
     NonNegative,
     Positive,
@@ -18,7 +19,7 @@ from seqflow.signature.language import Argument, Repeated, Signature, parse
 from seqflow.signature.rows import Described, OwnRows, Positions, RowSpace
 
 __all__ = [
-    "Argument", "Attribute", "CountOrSizes", "Described", "Dtype", "File", "Ints", "NonNegative", "Positions",
-    "Positive", "Repeated", "RowSpace", "OwnRows", "Scalar", "Signature", "Sizes", "Texts", "bind",
+    "Argument", "Attribute", "CountOrSizes", "Described", "Dtype", "File", "Fill", "Ints", "NonNegative",
+    "Positions", "Positive", "Repeated", "RowSpace", "OwnRows", "Scalar", "Signature", "Sizes", "Texts", "bind",
     "fast_condition", "parse", "read_attributes",
 ]  # fmt: skip

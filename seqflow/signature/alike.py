@@ -1,4 +1,4 @@
-"""Inputs that share a dtype: those a signature says to be `like(…)` another."""
+"""Inputs that share a dtype: those a signature says to be `like(…)` another. Texts share it whatever their width."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -6,9 +6,16 @@ from typing import Any
 import numpy as np
 
 from seqflow.errors import OpTypeError
-from seqflow.signature.language import Repeated, Signature
+from seqflow.signature.language import Argument, Repeated, Signature
 
+TEXT = "SU"
+"""The kinds of NumPy's strings, whose dtypes have a width."""
 DTypes = Mapping[str, np.dtype[Any] | Sequence[np.dtype[Any]] | None]
+
+
+def same_dtype(one: np.dtype[Any], other: np.dtype[Any]) -> bool:
+    """Whether two dtypes are the same; those of texts are, whatever their widths."""
+    return one == other or (one.kind == other.kind and one.kind in TEXT)
 
 
 def check_alike(signature: Signature, dtypes: DTypes) -> None:
@@ -19,7 +26,7 @@ def check_alike(signature: Signature, dtypes: DTypes) -> None:
     for name, of in signature.alike:
         first, expected = next(_each(of, dtypes))
         for found, dtype in _each(name, dtypes):
-            if dtype != expected:
+            if not same_dtype(dtype, expected):
                 raise OpTypeError(
                     f"{found} is {dtype} but {first} is {expected}, expected one dtype for both\n"
                     f"  {_advice(found, dtype, expected)}"
@@ -30,6 +37,31 @@ def _advice(found: str, dtype: np.dtype[Any], expected: np.dtype[Any]) -> str:
     if {dtype.kind, expected.kind} <= {"U", "S"}:  # cast has no dtypes of text
         return f'convert both first: array.astype("{np.result_type(dtype, expected)}")'
     return f'cast one of them first: cast({found}, dtype="{expected}")'
+
+
+def widen_texts(signature: Signature, bound: list[Any]) -> list[Any]:
+    """Bound inputs; texts that share a dtype are as wide as the widest of them."""
+    dtypes = dtypes_of(signature, bound)
+    for shared in {of for _, of in signature.alike}:
+        names = {shared, *(name for name, of in signature.alike if of == shared)}
+        found = {dtype for name in names for _, dtype in _each(name, dtypes)}
+        if len(found) == 1 or not all(dtype.kind in TEXT for dtype in found):
+            continue
+        widest = np.result_type(*found)
+        bound = [
+            _cast(item, value, names, widest) for item, value in zip(signature.inputs, bound, strict=True)
+        ]
+    return bound
+
+
+def _cast(item: Argument | Repeated, value: Any, names: set[str], dtype: np.dtype[Any]) -> Any:
+    """A bound input, or all repetitions of a group, in which the named arrays have that dtype."""
+    if isinstance(item, Argument):
+        return value.astype(dtype, copy=False) if item.name in names and value is not None else value
+    return [
+        tuple(_cast(a, array, names, dtype) for a, array in zip(item.arguments, repetition, strict=True))
+        for repetition in value
+    ]
 
 
 def _each(name: str, dtypes: DTypes) -> Iterator[tuple[str, np.dtype[Any]]]:

@@ -14,7 +14,7 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpTypeError, SeqflowError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.error import MAX_INT64, negative, overflow, too_large
-from seqflow.signature.alike import check_alike, dtypes_of
+from seqflow.signature.alike import check_alike, dtypes_of, widen_texts
 from seqflow.signature.language import (
     LIKE,
     POINTING,
@@ -64,6 +64,7 @@ def _bind(signature: Signature, values: Sequence[Any], attributes: Mapping[str, 
     ]
     if signature.alike:
         check_alike(signature, dtypes_of(signature, bound))
+        bound = widen_texts(signature, bound)
     _bind_all(signature.inputs, bound, _sizes_given(attributes))
     return tuple(bound)
 

@@ -5,6 +5,7 @@ Their annotations say what they take, and one declaration serves the check, the 
     max_length: NonNegative            an int, 0 or more
     keep: Literal["head", "tail"]      one of these
     empty: Scalar = 0                  any number
+    fill: Fill = 0                     any number or text
     num_rows: NonNegative | None       may be left out
     axes: Ints | None                  an int or a list of ints, as a tuple
     repeats: Sizes                     the same, each 0 or more
@@ -45,12 +46,14 @@ File = Annotated[Any, "file"]
 """The path of a file that the op reads, or an object that stands for it."""
 Scalar = bool | int | float | np.generic
 """One number, to be cast to the dtype of the result; an error where that would change its value."""
+Fill = bool | int | float | np.generic | str | bytes
+"""One element of rows that are only moved: a Scalar, or a text among texts, which become as wide as it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """One keyword-only parameter. `kind` is int, ints, parts, float, bool, str, texts, choice, scalar, dtype or
-    object (unchecked).
+    """One keyword-only parameter. `kind` is int, ints, parts, float, bool, str, texts, choice, scalar, fill,
+    dtype or object (unchecked).
     """
 
     name: str
@@ -77,6 +80,7 @@ class Attribute:
             "texts": "text or a list of texts",
             "choice": " or ".join(map(repr, self.choices)),
             "scalar": "a number",
+            "fill": "a number or a text",
             "ints": "integers" if self.minimum is None else f"integers, each {self.minimum} or more",
             "parts": "an integer, 1 or more, or a list of sizes",
             "dtype": "a dtype of numbers, bools or times",
@@ -88,7 +92,8 @@ class Attribute:
     def annotation(self) -> str:
         """The Python type of the accepted values."""
         takes = {
-            "int": "int", "float": "float", "bool": "bool", "str": "str", "scalar": "Scalar", "object": "Any",
+            "int": "int", "float": "float", "bool": "bool", "str": "str", "scalar": "Scalar", "fill": "Fill",
+            "object": "Any",
             "ints": "int | Sequence[int]", "parts": "int | Sequence[int]", "dtype": "DTypeLike",
             "choice": f"Literal[{', '.join(map(repr, self.choices))}]", "texts": "str | Sequence[str]",
         }[self.kind]  # fmt: skip
@@ -106,6 +111,7 @@ class Attribute:
             "texts": f"type({name}) is tuple and set(map(type, {name})) <= {{str}}",
             "choice": f"{name} in {self.choices!r}",
             "scalar": f"type({name}) is int or type({name}) is float",
+            "fill": f"type({name}) is int or type({name}) is float or type({name}) is str",
             "ints": f"type({name}) is tuple and set(map(type, {name})) <= {{int}}"
             + ("" if self.minimum is None else f" and min({name}, default={self.minimum}) >= {self.minimum}"),
             "parts": f"type({name}) is int and {name} >= 1",
@@ -140,10 +146,12 @@ class Attribute:
             "bool": (bool, np.bool_),
             "str": (str,),
             "scalar": (bool, int, float, np.generic),
+            "fill": (bool, int, float, np.generic, str, bytes),
         }
         if not isinstance(value, accepted[self.kind]) or (self.kind == "float" and isinstance(value, bool)):
             raise self._wrong_type(value)
-        if isinstance(value, np.generic) and value.dtype.kind not in "biufcmM":
+        kinds = "biufcmMSU" if self.kind == "fill" else "biufcmM"
+        if isinstance(value, np.generic) and value.dtype.kind not in kinds:
             raise self._wrong_type(value)
         convert: type | None = {"float": float, "bool": bool}.get(self.kind)
         try:
@@ -231,13 +239,15 @@ def read_attributes(function: Callable[..., Any]) -> tuple[Attribute, ...]:
 
 
 def _attribute(name: str, hint: Any, default: Any) -> Attribute:
-    if hint == Scalar:
-        return Attribute(name, "scalar", default=default)
+    if hint in (Scalar, Fill):
+        return Attribute(name, "scalar" if hint == Scalar else "fill", default=default)
     members = typing.get_args(hint) if isinstance(hint, types.UnionType) or _is_union(hint) else (hint,)
     optional = type(None) in members
     kinds = [member for member in members if member is not type(None)]
     if set(kinds) == set(typing.get_args(Scalar)):
         return Attribute(name, "scalar", optional, default=default)
+    if set(kinds) == set(typing.get_args(Fill)):
+        return Attribute(name, "fill", optional, default=default)
     if {*kinds} == {*typing.get_args(CountOrSizes)}:
         return Attribute(name, "parts", optional, minimum=0, default=default)
     if len(kinds) != 1:

@@ -12,7 +12,7 @@ from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
 from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape
 from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term
-from seqflow.signature.alike import check_alike
+from seqflow.signature.alike import TEXT, check_alike
 from seqflow.signature.arrays import expected_dtype
 from seqflow.signature.claims import Claims
 from seqflow.signature.language import (
@@ -121,8 +121,8 @@ def output_dtype(
     if word == "any":
         for first in signature.input_arguments:
             if first.name in specs:
-                spec = specs[first.name]
-                return spec.dtype if isinstance(spec, TensorSpec) else spec[0].dtype
+                dtype = _dtypes(specs, first.name)[0]
+                return _widest_text(signature, first.name, specs) if dtype.kind in TEXT else dtype
     if word in ("sum_of", "mean_of"):
         rule = kernels.sum_dtype if word == "sum_of" else kernels.mean_dtype
         found = [rule(dtype) for name in of if name in specs for dtype in _dtypes(specs, name)]
@@ -131,6 +131,12 @@ def output_dtype(
         given: np.dtype[Any] = np.dtype(attributes[word])
         return given
     return np.dtype(np.int64 if word == "int" or word in POINTING else word)
+
+
+def _widest_text(signature: Signature, name: str, specs: Specs) -> np.dtype[Any]:
+    """The dtype of an input of texts and of those that are like it."""
+    alike = [one for one, of in signature.alike if of == name and one in specs]
+    return np.result_type(*(dtype for one in [name, *alike] for dtype in _dtypes(specs, one)))
 
 
 def _dtypes(specs: Specs, name: str) -> list[np.dtype[Any]]:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from job_files import write_job
@@ -200,3 +201,23 @@ def test_a_tilde_stands_for_the_folder_of_the_user(folder: Path, monkeypatch: py
     assert run(job).files == (folder / "other.parquet",)
     with pytest.raises(JobError, match="is or holds"):
         run(Job(source=SourceSection(paths="~/docs.parquet"), output=OutputSection(path="~/docs.parquet")))
+
+
+@pytest.mark.parametrize("section", ["prepare", "net"])
+@pytest.mark.parametrize("arranged", [{}, {"sort_by": "text"}, {"partition_by": "text"}])
+def test_text_that_was_made_into_bytes_is_a_column_of_text_again(tmp_path, section, arranged):
+    texts = ["ABC", "Straße", "", "left out", "a much longer text"] * 4
+    pq.write_table(pa.table({"t": texts}), tmp_path / "in.parquet", row_group_size=3)
+    net = (
+        "low = lower(t.values, t.lengths)\n"
+        "kept = filter_sequences(low.values, low.lengths != 8, low.lengths)\n"
+        "text = as_text(kept.values, kept.lengths)\nsize = kept.lengths * 1\nreturn text, size"
+    )
+    parts = {"source": {"paths": "in.parquet"}, section: {"net": net}, "batch": {"kind": "rows", "n": 2}}
+    run(Job.from_dict(parts | {"output": {"path": "out", **arranged}}, tmp_path))
+    found = ds.dataset(tmp_path / "out", partitioning="hive").to_table()["text"]
+    assert found.type == pa.string()
+    expected = [text.lower() for text in texts if text != "left out"]
+    assert sorted(found.to_pylist()) == sorted(expected)
+    if "partition_by" not in arranged:
+        assert found.to_pylist() == (sorted(expected) if arranged else expected)

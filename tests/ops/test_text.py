@@ -175,3 +175,19 @@ def test_bytes_that_are_not_utf8_are_named_or_replaced(op, pieces, place):
     replaced = [piece.decode(errors="replace") for piece in pieces]
     for found, expected in zip(op(data, lengths, errors="replace"), op(**text_arrays(replaced)), strict=True):
         assert_same(found, expected)
+
+
+@given(TEXTS)
+def test_as_text_gives_the_texts_back(texts):
+    found = ops.as_text(**text_arrays(texts))
+    assert found.dtype.kind == "U"
+    assert found.tolist() == texts
+
+
+def test_what_is_no_text_for_numpy_is_an_error_that_names_the_place():
+    lengths = np.array([1, 0, 2])
+    with pytest.raises(sf.OpError, match="sequence 2 is not UTF-8: byte 1 is 0xff"):
+        ops.as_text(np.frombuffer(b"ab\xff", np.uint8), lengths)
+    assert ops.as_text(np.frombuffer(b"ab\xff", np.uint8), lengths, errors="replace")[2] == "b\ufffd"
+    with pytest.raises(sf.OpError, match="sequence 2 ends with the character NUL"):
+        ops.as_text(np.frombuffer(b"ab\0", np.uint8), lengths)

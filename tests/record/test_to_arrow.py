@@ -207,3 +207,12 @@ def test_what_is_no_record_is_refused_by_name(tensors):
     ) as error:
         sf.to_arrow(tensors)
     assert isinstance(error.value, TypeError)
+
+
+def test_strings_become_text_and_bytes_binary_with_nulls_where_a_mask_says():
+    tensors = {"t": ["a", "語"], "b": [b"x", b"yy"], "n": ["", "z"], "n.valid": [False, True], "e": ["q"]}
+    tensors |= {"e.lengths": [1, 0]}
+    batch = to_arrow(record(tensors, {"e": "e.lengths"}))
+    assert batch.to_pydict() == {"t": ["a", "語"], "b": [b"x", b"yy"], "n": [None, "z"], "e": [["q"], []]}
+    assert batch.schema.types == [pa.string(), pa.binary(), pa.string(), pa.list_(pa.string())]
+    assert to_arrow(record({"t": np.empty(0, "U1")}, num_rows=0)).schema.types == [pa.string()]

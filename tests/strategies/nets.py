@@ -216,7 +216,7 @@ class Grown:
                 return choose(["True", "False"])
             case "int":
                 return str(self.random.randint(low, low + 3))
-            case "scalar":
+            case "scalar" | "fill":
                 return str(self.random.randint(0, 3))
             case "float":
                 return choose(["0.0", "0.5", "1.0"])

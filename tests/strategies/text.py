@@ -73,6 +73,7 @@ def _conversations(draw: Any, op: Any = None) -> Call:
 
 TEXT = {
     "lower": _text,
+    "as_text": _text,
     "normalize": _text,
     "split_words": _text,
     "train_tokenizer": _trainable,
