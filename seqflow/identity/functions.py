@@ -21,6 +21,8 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, s
 _LONGEST = 80
 """Characters from which on a value is known by its digest only."""
 _ROOT = "function"
+_DEEPEST = 8
+"""Levels of lists and dicts that are one text."""
 
 
 @dataclass(slots=True)
@@ -50,7 +52,11 @@ def function_content(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _visit(name: str, value: Any, content: FunctionContent) -> None:
-    text = _text(value)
+    try:
+        text = _text(value)
+    except Exception:  # an object of anybody's, which can't be asked
+        content.missing.append(f"{name}: {type(value).__module__}.{type(value).__qualname__}")
+        return
     if text is not None:
         content.covered[name] = text
     elif id(value) not in content.seen:
@@ -62,6 +68,8 @@ def _visit(name: str, value: Any, content: FunctionContent) -> None:
 
 def _visit_parts(name: str, value: Any, content: FunctionContent) -> None:
     match value:
+        case types.FunctionType() if _is_made(value):
+            _visit(name, value.__wrapped__, content)  # type: ignore[attr-defined]
         case types.FunctionType():
             _visit_function(name, value, content)
         case types.MethodType():
@@ -72,6 +80,8 @@ def _visit_parts(name: str, value: Any, content: FunctionContent) -> None:
             _visit_all(_inside(name, "argument"), {**dict(enumerate(value.args)), **value.keywords}, content)
         case staticmethod() | classmethod():
             _visit(name, value.__func__, content)
+        case functools.cached_property():
+            _visit(name, value.func, content)
         case property():
             _visit_all(name, {"get": value.fget, "set": value.fset}, content)
         case types.ModuleType():
@@ -86,6 +96,11 @@ def _visit_parts(name: str, value: Any, content: FunctionContent) -> None:
             _visit_all(name, dict(enumerate(members)), content)
         case _:
             _visit_object(name, value, content)
+
+
+def _is_made(function: types.FunctionType) -> bool:
+    """Whether it is text that was made of another function: the checked call of an op."""
+    return hasattr(function, "__wrapped__") and function.__code__.co_filename.startswith("<")
 
 
 def _visit_function(name: str, function: types.FunctionType, content: FunctionContent) -> None:
@@ -189,20 +204,24 @@ def _text_of_ours(value: Any) -> str | None:
 
     if isinstance(value, Net):
         return digest_of_text(repr(transform_identity(value, None)))
+    if callable(getattr(value, "unpack", None)):  # a Sequence
+        return ", ".join(content_of(part) for part in value.unpack())
     return content_of(value) if hasattr(value, "__array__") else None
 
 
-def _plain_text(value: Any) -> str | None:
-    """The text of plain data, however nested; None for anything else."""
+def _plain_text(value: Any, depth: int = 0) -> str | None:
+    """The text of plain data, nested up to `_DEEPEST` levels; None for anything else."""
     kind = type(value)
     if kind in _PLAIN:
         return repr(value)
+    if depth > _DEEPEST:
+        return None
     if kind in (list, tuple):
-        return _joined(value, kind.__name__)
+        return _joined(value, kind.__name__, depth)
     if kind in (set, frozenset):
-        return _joined(sorted(value, key=repr), kind.__name__)
+        return _joined(sorted(value, key=repr), kind.__name__, depth)
     if kind is dict:
-        keys, values = _joined(value, "keys"), _joined(value.values(), "values")
+        keys, values = _joined(value, "keys", depth), _joined(value.values(), "values", depth)
         return None if keys is None or values is None else f"dict({keys}, {values})"
     if isinstance(value, np.generic | np.dtype | PurePath) or _is_pattern(value):
         return repr(value)
@@ -215,11 +234,11 @@ def _is_pattern(value: Any) -> bool:
     return type(value).__module__ == "re" and hasattr(value, "pattern")
 
 
-def _joined(values: Iterable[Any], kind: str) -> str | None:
+def _joined(values: Iterable[Any], kind: str, depth: int) -> str | None:
     members = list(values)
     if set(map(type, members)) <= set(_PLAIN):
         return f"{kind}{members!r}"
-    texts = [_plain_text(member) for member in members]
+    texts = [_plain_text(member, depth + 1) for member in members]
     return None if None in texts else f"{kind}[{', '.join(map(str, texts))}]"
 
 

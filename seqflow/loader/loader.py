@@ -31,6 +31,7 @@ from seqflow.loader.batching import Rows
 from seqflow.loader.converted import Converted, converted
 from seqflow.loader.crossing import Crossing
 from seqflow.loader.dealing import Deal, Rotation
+from seqflow.loader.fingerprint import fingerprint
 from seqflow.loader.kept import KeptWindow
 from seqflow.loader.lengths_index import (
     LengthsIndex,
@@ -50,7 +51,7 @@ from seqflow.loader.reading import Open, Read, Spot, WindowReader
 from seqflow.loader.recipe import Recipe, Stamp, check_blocks, stamp_of
 from seqflow.loader.run import Run, Turn
 from seqflow.loader.specs import specs_of
-from seqflow.loader.state import FORMAT, Position, check_prepared_place, check_state, fingerprint
+from seqflow.loader.state import FORMAT, Position, check_prepared_place, check_state
 from seqflow.loader.stats import Stats
 from seqflow.loader.streams import Stream
 from seqflow.loader.transforms import Transform, apply, transform_of

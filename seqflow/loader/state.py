@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from seqflow.errors import OpError
-from seqflow.identity.content import digest_of_text
 from seqflow.identity.differences import ACCEPTABLE, differences, listed
-from seqflow.identity.samples import sampled_digest
 from seqflow.json_form import has_form, is_count, numbered
 from seqflow.loader.streams import Checkpoint
-from seqflow.loader.windows import Part
-from seqflow.providers import Provider
 
 FORMAT = 2
 """The form of a state, and what a seed, a plan or a digest means: it rises when one of them changes."""
-_LISTED_FILES = 1000
-"""A state lists the files of the data, unless they are more."""
 _WINDOW = {"window": is_count, "first_batch": is_count, "batches": is_count}
 _FORM = {
     "settings": Mapping, "data": Mapping, "epoch": is_count, "batch": is_count, "windows": numbered(_WINDOW),
@@ -74,24 +67,6 @@ def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             if stream not in windows or at["window"] < windows[stream]["window"]:
                 windows[stream] = at
     return {**first, "windows": windows}
-
-
-def fingerprint(source: Provider, parts: Sequence[Part], sizes: Mapping[str, int]) -> dict[str, Any]:
-    """What a state says of the data: relative paths, sizes, rows and digests. `sizes` are those of the files."""
-    rows: dict[str, int | None] = {}
-    for part in parts:
-        known = rows.get(part.block.origin, 0)
-        more = part.num_rows
-        rows[part.block.origin] = None if known is None or more is None else known + more
-    files = [
-        [path, sizes.get(name), rows.get(name), sampled_digest(name)]
-        for path, name in zip(_relative(source.files), source.files, strict=True)
-    ]
-    total = None if None in rows.values() else sum(rows.values())  # type: ignore[arg-type]
-    found: dict[str, Any] = {"kind": source.kind, "rows": total, "columns": _columns(source)}
-    if len(files) <= _LISTED_FILES:
-        return found | {"files": files}
-    return found | {"files": len(files), "digest": digest_of_text(repr(files))}
 
 
 def check_state(
@@ -177,14 +152,3 @@ def check_prepared_place(state: Mapping[str, Any], by_rows: bool, streams: int) 
 def _shown(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
-
-
-def _relative(paths: Sequence[str]) -> list[str]:
-    if not paths:
-        return []
-    folder = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths])
-    return [os.path.relpath(path, folder) for path in paths]
-
-
-def _columns(source: Provider) -> list[str]:
-    return [f"{field.name}: {field.type}" for field in source.schema]
