@@ -292,6 +292,8 @@ def _infer_gather_axis(ctx: "InferenceContext") -> None:
     held = ctx.axes("data")
     ctx.check_indices("indices", held[axis], "data")
     ctx.set_output(0, shape, axes=[*held[:axis], *ctx.axes("indices"), *held[axis + 1 :]])
+    if axis == 0:
+        ctx.set_points(0, ctx.moved_points("data"))
 
 
 @op(

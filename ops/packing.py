@@ -29,6 +29,7 @@ def _bound_packed(ctx: "InferenceContext") -> None:
     ctx.limit(ctx.max_of("piece_lengths"), ctx.max_of("lengths").minimum(capacity))
     ctx.limit(ctx.sum_of("piece_lengths"), total)
     indices_below(ctx, "sources", ctx.dim(ctx.input("lengths"), 0))
+    ctx.set_points("position_ids", ctx.positions_in("piece_lengths"))
 
 
 @op(

@@ -75,7 +75,7 @@ def cumsum_within(data: Array, lengths: Array, *, reverse: bool = False, exclusi
     return kernels.cumsum_within(data, lengths, reverse, exclusive)
 
 
-@op("ordered data[sum(lengths), *d], lengths[B] -> int64 ranks[sum(lengths), *d]")
+@op("ordered data[sum(lengths), *d], lengths[B] -> position(lengths) ranks[sum(lengths), *d]")
 def rank_within(
     data: Array,
     lengths: Array,

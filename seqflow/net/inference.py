@@ -203,7 +203,7 @@ class _Inference:
                 origin = f"{tensor} has the values of {value.tensor}"
                 guards.append(Guard(theirs, mine, origin, is_checked=False))
                 self.equalities.equate(theirs, mine, origin)
-        points = known.points if spec.points is None else spec.points
+        points = spec.points if known.points is None else known.points
         return TensorSpec(spec.dtype, spec.shape, axes=known.axes, points=points)
 
     def spec(self, operand: Input) -> TensorSpec:

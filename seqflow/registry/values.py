@@ -86,7 +86,7 @@ def output_value(
     kind = "commutative" if claims.commutes and attributes.get("alpha", 1) == 1 else "call"
     term = terms.make(kind, (op.name, label, given, key), *depends)
     if claims is not NONE and not term.is_claimed:
-        term.is_claimed = True
+        term.is_claimed, term.is_moved = True, bool(claims.moves)
         _claim(op, output, term, inputs, attributes, equalities)
     return term
 

@@ -15,7 +15,7 @@ from seqflow.shape.inputs import Inputs, InputShapes, Key
 from seqflow.shape.meeting import differing, meet
 from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
-from seqflow.shape.pointing import are_indices, are_positions, wrong_indices, wrong_positions
+from seqflow.shape.pointing import are_indices, are_positions, moved, wrong_indices, wrong_positions
 from seqflow.shape.terms import Term
 
 Axes = tuple[Term | None, ...]
@@ -175,6 +175,11 @@ class InferenceContext:
     def described_rows(self, name: str) -> Term:
         """The rows that the lengths in an input, or output, of this name describe."""
         return self.equalities.terms.described(self.equalities.terms.value(self.tensors.get(name, name)))
+
+    def moved_points(self, key: Key) -> Term | None:
+        """What an input points at, for an output that has its rows in another order."""
+        points = self.points(key)
+        return None if points is None else moved(self.equalities.terms, points, "moved")
 
     def positions_in(self, name: str) -> Term:
         """What positions inside the sequences of an input, or output, of this name point at."""

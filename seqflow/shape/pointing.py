@@ -6,12 +6,12 @@ It is a term: of rows, of the positions inside sequences, or of one or the other
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from seqflow.errors import LodError
 from seqflow.shape.guards import Guards
 from seqflow.shape.meeting import meet
-from seqflow.shape.terms import Term, Terms, parts, value_text, words
+from seqflow.shape.terms import Term, Terms, value_text, words
 
 if TYPE_CHECKING:
     from seqflow.shape.equalities import Equalities
@@ -21,11 +21,13 @@ def are_indices(equalities: Equalities, points: Term, rows: Term, guards: Guards
     """Whether integers that point at this may be indices of these rows.
 
     Padded steps, and the rows of an input of which nobody said whose they are, take any. What points at rows points
-    at the same where these are the first of several that were joined.
+    at the same where these are the first of several that were joined; and groups by ids are what the ids point at.
     """
     terms = equalities.terms
     found = terms.find(rows)
     if not rows.is_rows or found.kind == "variable" or terms.equal(points, rows):
+        return True
+    if any(_are_of_groups(equalities, points, one) for one in terms.members(found) if one.kind == "groups"):
         return True
     if not points.is_rows:
         return False
@@ -37,18 +39,29 @@ def are_indices(equalities: Equalities, points: Term, rows: Term, guards: Guards
     )
 
 
+def _are_of_groups(equalities: Equalities, points: Term, groups: Term) -> bool:
+    """Whether the ids that made the groups point at the same."""
+    ids = equalities.specs.get(equalities.terms.find(groups.args[0]))
+    return ids is not None and ids.points is not None and equalities.terms.equal(ids.points, points)
+
+
 def are_positions(terms: Terms, points: Term, lengths: Term) -> bool:
     """Whether integers that point at this may be positions inside the sequences of these lengths.
 
-    Positions that were moved with their sequences need lengths that were made from the lengths they had.
+    Positions that were moved with their sequences need the lengths they had, moved as well.
     """
     if points.kind != "positions":
         return False
     (known,) = points.args
-    return terms.equal(known, lengths) or (
-        points.data == "moved"
-        and any(terms.equal(known, part) for one in terms.members(lengths) for part in parts(one))
-    )
+    if points.data != "moved" and terms.equal(known, lengths):
+        return True
+    return points.data is not None and _is_moved_from(terms, lengths, known)
+
+
+def _is_moved_from(terms: Terms, value: Term, known: Term) -> bool:
+    """Whether a value holds what another held, moved."""
+    parts = [part for one in terms.members(value) if one.is_moved for part in one.args if not part.is_rows]
+    return any(terms.equal(known, part) or _is_moved_from(terms, part, known) for part in parts)
 
 
 def either(terms: Terms, found: Iterable[Term | None]) -> Term | None:
@@ -60,9 +73,11 @@ def either(terms: Terms, found: Iterable[Term | None]) -> Term | None:
     return known[0] if len(known) == 1 else terms.make("either", None, *known) if known else None
 
 
-def moved(terms: Terms, points: Term) -> Term:
-    """What integers point at whose rows were moved: positions may belong to other sequences than before."""
-    return terms.make("positions", "moved", *points.args) if points.kind == "positions" else points
+def moved(terms: Terms, points: Term, how: Literal["moved", "perhaps"]) -> Term:
+    """What integers point at whose rows were moved, or perhaps were: positions may belong to other sequences now."""
+    if points.kind != "positions" or points.data == "moved":
+        return points
+    return terms.make("positions", how, *points.args)
 
 
 def wrong_indices(label: str, points: Term, owner: str, rows: Term) -> LodError:
@@ -94,6 +109,11 @@ def wrong_positions(label: str, points: Term, of: str, lengths: Term) -> LodErro
             "  gather takes indices of rows"
         )
     inside = value_text(points.args[0])
+    if points.data == "moved":
+        return LodError(
+            f"{label} holds {points} that were moved since, but {of} is {found}: positions of some sequences, "
+            "lengths of others\n  move the lengths as the positions were moved"
+        )
     return LodError(
         f"{label} holds {points}, but {of} is {found}: positions of one column, lengths of another\n"
         f"  if the lengths are the same: same_lengths({inside}, {found})"

@@ -21,6 +21,7 @@ class Term:
         "args",
         "data",
         "is_claimed",
+        "is_moved",
         "kind",
         "number",
         "said",
@@ -41,6 +42,8 @@ class Term:
         """An equal term that stands for it."""
         self.is_claimed = False
         """Whether what its op claims of it is known."""
+        self.is_moved = False
+        """Whether its op only moves what it is given."""
         self.said: Hashable | None = None
         """How results say it, when all is known."""
         self.stands_for: list[Term] = []

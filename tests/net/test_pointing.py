@@ -127,7 +127,28 @@ WRONG = {
     "positions of sequences that were filtered, of another column": (
         BEST
         + "f, n = filter_sequences(tag.values, flag, tag.lengths)\nq, k = boolean_mask(b, flag)\ny = to_rows(q, n)",
-        OF_COLUMN,
+        "that were moved since",
+    ),
+    "positions of sequences in another order": (
+        BEST + "y = to_rows(gather(b, label), doc.lengths)",
+        "that were moved since.*\n  move the lengths as the positions were moved",
+    ),
+    "positions in another order along axis 0": (
+        BEST + "y = to_rows(gather_axis(b, label, axis=0), doc.lengths)",
+        "that were moved since",
+    ),
+    "positions of sequences in another order, lengths computed": (
+        BEST + "n = gather(doc.lengths, label)\ny = to_rows(gather(b, label), n + n)",
+        "that were moved since",
+    ),
+    "positions of all sequences, of those that are packed": (
+        "k = pack_rows(doc.values, doc.lengths, capacity=4)\ny = gather(doc.values, k.position_ids)",
+        NO_INDICES,
+    ),
+    "ranks as rows": ("y = gather(doc.values, rank_within(doc.values, doc.lengths))", NO_INDICES),
+    "a sum over other groups": (
+        DISTINCT + "s = unsorted_segment_sum(doc.values, i)\ny = gather(s, j)",
+        OF_OTHERS,
     ),
     "several positions of each, without how many": (ORDER + "y = to_rows(o, doc.lengths)", OF_SEQUENCES),
     "the mask of another column": (
@@ -185,6 +206,28 @@ RIGHT = {
         "f, n = filter_sequences(doc.values, flag, doc.lengths)\nb = lengths_argmax(doc.values, doc.lengths)\n"
         "q, k = boolean_mask(b, flag)\ny = gather(f, to_rows(q, n))",
         [2, 5, 6],
+    ),
+    "positions of sequences in another order": (
+        BEST + "f, n = gather_sequences(doc.values, label, doc.lengths)\n"
+        "y = to_rows(gather(b, label), n, keep_missing=True)",
+        [-1, 1, 4, -1],
+    ),
+    "positions that were padded and turned": (
+        PAIR + "y = reshape(to_rows(transpose(transpose(p)), doc.lengths, keep_missing=True), shape=[-1])",
+        [1, 0, -1, -1, 4, 3, 5, -1],
+    ),
+    "a sum over groups, for each of them": (
+        DISTINCT + "s = unsorted_segment_sum(doc.values, i)\ny = gather(s, i)",
+        DOC,
+    ),
+    "a sum over positions, for each row": (
+        "p = lengths_to_positions(doc.lengths)\ny = gather(unsorted_segment_sum(doc.values, p), p)",
+        [10, 6, 10, 6, 5, 10],
+    ),
+    "sorted, and put back by ranks": (
+        "s = sort_within(doc.values, doc.lengths)\nr = rank_within(doc.values, doc.lengths)\n"
+        "y = gather_within(s, r, doc.lengths, doc.lengths)",
+        DOC,
     ),
     "positions in a table of positions": ("y = gather(table, lengths_to_positions(doc.lengths)) * 1", None),
     "positions along a padded axis": (
