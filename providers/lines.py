@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import ProviderError, ProviderOptionError
-from seqflow.providers.paths import COMPRESSIONS
+from seqflow.providers.kinds import COMPRESSIONS
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX

@@ -1,5 +1,6 @@
 """Sources in memory: tables, frames and dicts of arrays."""
 
+import os
 from collections import abc
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -117,6 +118,24 @@ def table_of(arrays: Mapping[str, Any]) -> pa.Table:
     order = {name.partition(".")[0]: place for place, name in reversed(list(enumerate(arrays)))}
     names = sorted(columns, key=lambda name: order[name.partition(".")[0]])
     return pa.table({name: columns[name] for name in names})
+
+
+def check_arrays(arrays: Mapping[str, Any]) -> None:
+    """ProviderError for tables among the arrays, as a DatasetDict has them: they are no columns of one table."""
+    for name, array in arrays.items():
+        if isinstance(array, str | bytes | os.PathLike):
+            raise ProviderError(f"column {name!r} is {array!r}, expected an array or a list")
+        if _is_table(array):
+            raise ProviderError(
+                f"{name!r} of the {type(arrays).__name__} is a table ({type(array).__name__}), expected a column\n"
+                f"tables by name, such as the splits of a dataset, are opened one at a time: open(source[{name!r}])"
+            )
+
+
+def _is_table(value: Any) -> bool:
+    parts = ("column_names", "columns", "schema")
+    is_lazy = any(hasattr(type(value), part) for part in parts)  # what it would compute is not asked for
+    return is_lazy or isinstance(value, Mapping | Provider) or any(hasattr(value, part) for part in parts)
 
 
 def _is_tensor(array: Any) -> bool:

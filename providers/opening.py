@@ -1,19 +1,24 @@
 """`sf.open`: a provider of any supported source."""
 
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
+from seqflow.printable import printable, printable_line
 from seqflow.providers.criteo import open_criteo
 from seqflow.providers.ipc import open_arrow
+from seqflow.providers.kinds import Chosen, check_utf8, choose, choose_kind
 from seqflow.providers.libsvm import open_libsvm
-from seqflow.providers.memory import open_table, table_of
+from seqflow.providers.memory import check_arrays, open_table, table_of
 from seqflow.providers.parquet import open_parquet
 from seqflow.providers.partitioned import find_partitions, open_partitioned
-from seqflow.providers.paths import find_files, is_path, kind_of_files
+from seqflow.providers.paths import Search, doubled, find_files, is_path
 from seqflow.providers.provider import Provider
 from seqflow.providers.stream import open_stream
+from seqflow.providers.table_formats import check_table_formats
 from seqflow.providers.text import open_text
 from seqflow.record import as_table
 from seqflow.record.selection import Rename
@@ -25,6 +30,7 @@ _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
     "libsvm": (open_libsvm, ("one_based", "batch_bytes")),
     "criteo": (open_criteo, ("categories", "batch_bytes")),
 }
+_log = logging.getLogger("seqflow")
 _SWITCHES = ("memory_map", "use_threads", "untrusted", "one_based")
 
 
@@ -48,9 +54,14 @@ def open(
     `source` is a path, a glob (`docs/**/*.parquet`), a folder, or a list of those; a table, record batch, frame, or
     another object with `__arrow_c_stream__` or `__arrow_c_array__`; or a dict of arrays. In paths `{stdlib}` and the
     other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A list keeps its order; the
-    files of a glob or folder are sorted by path. Files that match a pattern of `exclude` are left out. `kind` is
-    "parquet", "arrow", "text", "libsvm" or "criteo", by the files' suffix unless it is given. `columns` picks
-    columns, or fields of them (`docs.title`); `rename` maps old names to new ones, or lists all names.
+    files of a glob or folder are sorted by path. Files that match a pattern of `exclude` are left out. `columns`
+    picks columns, or fields of them (`docs.title`); `rename` maps old names to new ones, or lists all names.
+
+    `kind` is "parquet", "arrow", "text", "libsvm" or "criteo". Without it the suffix decides: those of prose, source
+    code, markup and settings (`.txt`, `.md`, `.py`, `.toml`, …) are text, one row a file. A file that is named itself
+    is text without a suffix, and an error with one that is not known; a folder or glob leaves such files out, and
+    `left_out` counts them. `kind="text"` reads every file as text. Folders of Delta Lake, Iceberg, Hudi and other
+    tables whose files alone are not their rows are errors, and so are URIs but `file:///…`.
 
     Parquet and Arrow files in folders called `lang=python` have a column `lang` behind their own: integers where all
     values are such, else text.
@@ -71,15 +82,11 @@ def open(
         if kind is not None and (not isinstance(kind, str) or kind not in _FILES):
             meant = nearest(kind, _FILES) if isinstance(kind, str) else ""
             raise ProviderOptionError(f"kind is {kind!r}{meant}, but must be one of {', '.join(_FILES)}")
-        paths = find_files(source, kind, exclude)
-        kind = kind or kind_of_files(paths)
-        opener, known = _FILES[kind]
-        open_files = partial(opener, **_checked(options, known, kind))
-        partitions = find_partitions(source, paths) if kind in ("parquet", "arrow") else None
-        if partitions is not None:
-            return open_partitioned(open_files, partitions, **shared)
-        return open_files(paths, **shared)
+        exclude = exclude if isinstance(exclude, str) or not isinstance(exclude, Iterable) else list(exclude)
+        provider = _open_files(source, _chosen(source, kind, exclude), shared, options)
+        return replace(provider, search=Search.of(source, kind, exclude))
     if isinstance(source, Mapping):
+        check_arrays(source)
         return open_table(table_of(source), **shared, **_checked(options, ("batch_bytes",), "memory"))
     if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "__len__"):
         return open_stream(source, **shared, **_checked(options, (), "a stream"))
@@ -88,6 +95,39 @@ def open(
     origin = f"a {type(source).__name__}"
     options = _checked(options, ("batch_bytes",), "memory")
     return open_table(as_table(source), origin=origin, **shared, **options)
+
+
+def _chosen(source: Any, kind: str | None, exclude: Sequence[str] | str) -> Chosen:
+    """The files to read; logs what is left out, and files that are read twice."""
+    paths, named = find_files(source, exclude)
+    chosen = choose(paths, named, str(source)) if kind is None else choose_kind(paths, kind, named)
+    if chosen.kind in ("parquet", "arrow"):
+        check_table_formats(chosen.paths)
+    if chosen.kind != "text":
+        check_utf8(chosen.paths, chosen.kind)
+    if chosen.left_out:
+        _log.info(printable(chosen.left_out))
+    if (pair := doubled(chosen.paths)) is not None:
+        one, other = map(printable_line, pair)
+        _log.warning(
+            "%s and %s are one file, whose rows come twice; leave one out with exclude if they should not",
+            one,
+            other,
+        )
+    return chosen
+
+
+def _open_files(
+    source: Any, chosen: Chosen, shared: Mapping[str, Any], options: Mapping[str, Any]
+) -> Provider:
+    opener, known = _FILES[chosen.kind]
+    open_files = partial(opener, **_checked(options, known, chosen.kind))
+    partitions = find_partitions(source, chosen.paths) if chosen.kind in ("parquet", "arrow") else None
+    if partitions is not None:
+        provider = open_partitioned(open_files, partitions, **shared)
+    else:
+        provider = open_files(chosen.paths, **shared)
+    return replace(provider, left_out=chosen.left_out)
 
 
 def _opened(provider: Provider, columns: Sequence[str] | None, rename: Rename | None) -> Provider:

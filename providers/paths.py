@@ -1,5 +1,6 @@
 """Paths, globs, folders and lists of them as a list of files."""
 
+import fnmatch
 import glob
 import os
 import re
@@ -7,25 +8,17 @@ import stat
 import sysconfig
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import pairwise, takewhile
+from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
 
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError, nearest
+from seqflow.providers.kinds import SUFFIXES, kind_of
 
-SUFFIXES = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".arrows": "arrow",
-    ".ipc": "arrow",
-    ".feather": "arrow",
-    ".libsvm": "libsvm",
-    ".svmlight": "libsvm",
-    ".svm": "libsvm",
-}
-COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-"""Those of files that are read by lines."""
 _SIDE_FILES = ("_SUCCESS", "_metadata", "_common_metadata", "_manifest.json")
 _PLACE = re.compile(r"\{(\w+)\}")
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 def is_path(source: object) -> bool:
@@ -33,15 +26,21 @@ def is_path(source: object) -> bool:
     return isinstance(source, str | os.PathLike)
 
 
-def find_files(source: object, kind: str | None = None, exclude: Sequence[str] | str = ()) -> list[str]:
-    """The files of a path, glob or folder, or of a list of those in the list's order; each file once.
+class Found(NamedTuple):
+    """The files of a source, and those of them that it names itself, not by a folder or glob."""
+
+    paths: list[str]
+    named: list[str]
+
+
+def find_files(source: object, exclude: Sequence[str] | str = ()) -> Found:
+    """The files of a path, glob or folder, or of a list of those in the list's order; each path once.
 
     The files of one glob or folder are sorted by path.
     `{stdlib}` and the other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A folder
-    gives all files below it but hidden ones, `__pycache__` and the side files of table writers; with
-    `kind`, only those whose suffix is of that kind, if there are any. A file is left out if a pattern of `exclude`
-    matches it or a folder it is in: `*.pyc` and `test` match a name, `test/data` the end of a path. Raises
-    MissingSourceError where nothing is left.
+    gives all files below it but hidden ones, `__pycache__` and the side files of table writers. A URI `file:///…` is
+    the path that it names. A file is left out if a pattern of `exclude` matches it or a folder it is in: `*.pyc` and
+    `test` match a name, `test/data` the end of a path. Raises MissingSourceError where nothing is left.
     """
     items = [source] if is_path(source) else source
     if not isinstance(items, Sequence):
@@ -51,25 +50,105 @@ def find_files(source: object, kind: str | None = None, exclude: Sequence[str] |
         raise ProviderOptionError(f"exclude is {exclude!r}, expected a pattern or a list of patterns")
     patterns = [_pattern(_expand(text)) for text in excluded]
     found: dict[str, str] = {}
+    named: list[str] = []
     for item in items:
         if not is_path(item):
             raise ProviderError(f"expected a path in the list of sources, not {type(item).__name__}")
-        paths = sorted(_files_of(_expand(os.fspath(item)), kind))
+        place = _expand(_as_path(item))
+        paths = sorted(_files_of(place))
         absolute = [os.path.abspath(path) for path in paths]
-        for path, place, is_excluded in zip(paths, absolute, _matched(absolute, patterns), strict=True):
+        is_named = paths == [os.path.normpath(place)]
+        for path, absolute_path, is_excluded in zip(
+            paths, absolute, _matched(absolute, patterns), strict=True
+        ):
             if not is_excluded:
-                found.setdefault(place, path)
+                found.setdefault(absolute_path, path)
+                if is_named:
+                    named.append(found[absolute_path])
     if not found:
         left_out = f" outside {excluded}" if excluded else ""
         raise MissingSourceError(f"no files in {' or '.join(repr(str(item)) for item in items)}{left_out}")
-    return list(found.values())
+    return Found(list(found.values()), named)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What a source was looked for with: it tells whether a new file would be found, too."""
+
+    places: tuple[str, ...]
+    """Absolute paths, folders and globs."""
+    excluded: tuple[str, ...]
+    kind: str | None
+
+    @classmethod
+    def of(cls, source: Any, kind: str | None, exclude: Sequence[str] | str) -> "Search":
+        items = [source] if is_path(source) else source
+        excluded = [exclude] if isinstance(exclude, str) else exclude
+        return cls(tuple(os.path.abspath(_expand(_as_path(item))) for item in items), tuple(excluded), kind)
+
+    def finds(self, path: str | os.PathLike[str]) -> bool:
+        """Whether the source would hold a file of this path when it is opened the next time."""
+        absolute = os.path.abspath(path)
+        kind = kind_of(absolute)
+        if kind is None if self.kind is None else self.kind in SUFFIXES.values() and kind != self.kind:
+            return False
+        if _matched([absolute], [_pattern(_expand(text)) for text in self.excluded])[0]:
+            return False
+        pairs = [(place, absolute) for place in self.places]
+        pairs += [(_real(place), os.path.realpath(absolute)) for place in self.places]
+        return any(_covers(place, file) for place, file in pairs)
+
+
+def _real(place: str) -> str:
+    """The path or glob with what stands before the first wildcard resolved."""
+    if os.path.exists(place) or not glob.has_magic(place):
+        return os.path.realpath(place)
+    parts = place.split("/")
+    plain = list(takewhile(lambda part: not glob.has_magic(part), parts))
+    return os.path.join(os.path.realpath("/".join(plain) or "/"), *parts[len(plain) :])
+
+
+def _covers(place: str, file: str) -> bool:
+    """Whether a folder or glob finds a file of this path."""
+    if os.path.isdir(place):
+        if not file.startswith(os.path.join(place, "")):
+            return False
+        names = os.path.relpath(file, place).split(os.sep)
+        hidden = any(name.startswith(".") or name == "__pycache__" for name in names)
+        return not hidden and names[-1] not in _SIDE_FILES
+    return glob.has_magic(place) and _is_match(place.split("/"), file.split("/"))
+
+
+def _is_match(parts: list[str], names: list[str]) -> bool:
+    if not parts or not names:
+        return not parts and not names
+    first, rest = parts[0], parts[1:]
+    if first == "**":
+        shown = len(list(takewhile(lambda name: not name.startswith("."), names)))
+        return any(_is_match(rest or ["*"], names[at:]) for at in range(min(shown, len(names) - 1) + 1))
+    if names[0].startswith(".") and not first.startswith("."):
+        return False
+    return fnmatch.fnmatchcase(names[0], first) and _is_match(rest, names[1:])
+
+
+def doubled(paths: Sequence[str]) -> tuple[str, str] | None:
+    """Two of these paths that lead to one file; None where there are none."""
+    seen: dict[tuple[int, int], str] = {}
+    for path in paths:
+        try:
+            found = os.stat(path)
+        except OSError:
+            continue
+        if (other := seen.setdefault((found.st_dev, found.st_ino), path)) != path:
+            return other, path
+    return None
 
 
 def searched_folders(source: object) -> list[str]:
     """The absolute paths of the folders in which files are looked for: those given, and those before a glob."""
     folders = []
     for item in [source] if is_path(source) else source:  # type: ignore[attr-defined]
-        path = _expand(os.fspath(item))
+        path = _expand(_as_path(item))
         if os.path.isdir(path):
             folders.append(os.path.abspath(path))
         elif not os.path.exists(path) and glob.has_magic(path):
@@ -78,38 +157,39 @@ def searched_folders(source: object) -> list[str]:
     return folders
 
 
-def kind_of_files(paths: Sequence[str]) -> str:
-    """What the suffixes say, "text" for all they say nothing of; ProviderError for a mixture."""
-    kinds: dict[str, str] = {}
-    for path in paths:
-        kinds.setdefault(_kind_of(path) or "text", path)
-    if len(kinds) > 1:
-        (one, here), (other, there), *_ = kinds.items()
-        raise ProviderOptionError(
-            f"{here} is {one} and {there} is {other}\n"
-            "read one kind at a time: with a glob such as '*.parquet', with exclude=, or with kind="
-        )
-    return next(iter(kinds))
-
-
-def _kind_of(path: str) -> str | None:
-    """What the suffix says, or the one before that of a compression: `a.svm.gz` holds lines of libsvm."""
-    stem, suffix = os.path.splitext(path.lower())
-    if suffix in COMPRESSIONS and (kind := SUFFIXES.get(os.path.splitext(stem)[1])) == "libsvm":
-        return kind
-    return SUFFIXES.get(suffix)
+def _as_path(item: object) -> str:
+    """The path as text."""
+    return os.fsdecode(item)  # type: ignore[arg-type]
 
 
 def _expand(path: str) -> str:
+    if (uri := _URI.match(path)) is not None and not os.path.exists(path):
+        return _path_of_uri(path, uri[1].lower())
     places = sysconfig.get_paths()
     return os.path.expanduser(_PLACE.sub(lambda match: places.get(match[1], match[0]), path))
 
 
-def _files_of(path: str, kind: str | None) -> Iterator[str]:
+def _path_of_uri(uri: str, scheme: str) -> str:
+    """The path of a URI `file:///…`; ProviderOptionError for others."""
+    rest = re.sub(r"^//(localhost)?(?=/)", "", uri[len("file:") :])
+    if scheme != "file" or not rest.startswith("/") or rest.startswith("//"):
+        raise ProviderOptionError(
+            f"{uri} is a URI of {scheme}, which can't be read yet, expected a path or a URI file:///…\n"
+            "copy the files to this machine, or pass an Arrow table or stream of what they hold"
+        )
+    path = os.fsdecode(unquote_to_bytes(os.fsencode(rest)))
+    if os.path.exists(path):
+        return path
+    return re.sub(
+        "(?:%[0-9A-Fa-f]{2})+", lambda piece: glob.escape(os.fsdecode(unquote_to_bytes(piece[0]))), rest
+    )
+
+
+def _files_of(path: str) -> Iterator[str]:
     if "\0" in path:
         raise MissingSourceError(f"{path!r} is no path: it has a NUL character")
     if os.path.isdir(path):
-        yield from _of_kind(list(_walk(path)), kind)
+        yield from _walk(path)
     elif os.path.exists(path):
         if not os.path.isfile(path):
             raise ProviderError(
@@ -171,11 +251,6 @@ def _is_special(path: str) -> bool:
         return not stat.S_ISREG(os.stat(path).st_mode)
     except OSError:
         return False
-
-
-def _of_kind(paths: list[str], kind: str | None) -> list[str]:
-    of_kind = [path for path in paths if _kind_of(path) == kind]
-    return of_kind if kind in SUFFIXES.values() and of_kind else paths
 
 
 def _similar(path: str) -> str:

@@ -1,5 +1,6 @@
 """Provider: the schema and the blocks of a source of rows, and reading them."""
 
+import os
 from collections import abc
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ import pyarrow as pa
 
 from seqflow.printable import printable_line
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
+from seqflow.providers.paths import Search
 from seqflow.record import BadRow, Record, from_arrow
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Table, select_schema
@@ -87,6 +89,10 @@ class Provider:
     schema: pa.Schema
     source: Source
     dictionaries: SharedDictionaries = field(default_factory=SharedDictionaries)
+    left_out: str = ""
+    """How many files of the source are of other kinds, and are not read."""
+    search: Search | None = None
+    """Where its files were looked for; None for what is no path."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -97,6 +103,10 @@ class Provider:
     def files(self) -> tuple[str, ...]:
         """The files that are read; empty for sources in memory and streams."""
         return self.source.paths
+
+    def finds(self, path: str | os.PathLike[str]) -> bool:
+        """Whether a file of this path would belong to the source when it is opened again, by its folder or glob."""
+        return self.search is not None and self.search.finds(path)
 
     @property
     def num_rows(self) -> int | None:
@@ -196,6 +206,7 @@ class Provider:
         rows = "" if self.num_rows is None else f", {self.num_rows} row{'s' * (self.num_rows != 1)}"
         lines = [
             f"Provider of {self.kind}, {self.origin}{rows}",
+            *([f"  {self.left_out}"] if self.left_out else ()),
             *(f"  {field.name}: {field.type}" for field in self.schema),
         ]
         return "\n".join(map(printable_line, lines))

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import ProviderError, ProviderOptionError
+from seqflow.printable import printable_line
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX, offsets_of, validity
@@ -45,9 +46,8 @@ class TextSource:
         columns = []
         for position in sorted(chosen.positions):
             field = self.selection.source.field(position)
-            columns.append(
-                pa.array(paths, pa.string()) if position == 0 else self._contents(paths, field, bad_rows)
-            )
+            read = _names if position == 0 else self._contents
+            columns.append(read(paths, field, bad_rows))
         fields = [self.selection.source.field(position) for position in sorted(chosen.positions)]
         return chosen.label(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
 
@@ -59,7 +59,7 @@ class TextSource:
         for row, reason in sorted(reasons.items()):
             if bad_rows is None:
                 raise ProviderError(f"{paths[row]}: {reason}")
-            bad_rows.append(BadRow(row, field.name, f"{paths[row]}: {reason}"))
+            bad_rows.append(BadRow(row, field.name, printable_line(f"{paths[row]}: {reason}")))
         return _bytes_array(field.type, data, offsets, sorted(reasons))
 
 
@@ -89,6 +89,21 @@ def open_text(
     chosen = selection(pa.schema([pa.field("path", pa.string()), content]), columns, rename)
     source = TextSource(tuple(paths), tuple(sizes), tuple(limits), chosen, encoding, errors)
     return Provider("text", origin_of(paths), chosen.schema, source)
+
+
+def _names(paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None) -> pa.Array:
+    """The paths as text; one that is not UTF-8 is a bad row."""
+    names: list[str | None] = list(paths)
+    for row, path in enumerate(paths):
+        try:
+            path.encode()
+        except UnicodeEncodeError:
+            reason = printable_line(f"{path}: the name of the file is not UTF-8")
+            if bad_rows is None:
+                raise ProviderError(f"{reason}\nrename it, or read the other columns only") from None
+            bad_rows.append(BadRow(row, field.name, reason))
+            names[row] = None
+    return pa.array(names, pa.string())
 
 
 def read_files(paths: Sequence[str], reasons: dict[int, str]) -> tuple[Tensor, Tensor]:

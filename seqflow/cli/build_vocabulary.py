@@ -73,6 +73,10 @@ def _keys(
     provider = providers.open(source, kind=kind)
     if (found := overwritten(output, provider.files)) is not None:
         raise JobError(f"output: {str(output)!r} is {found!r}, a file that is read\n  choose a new name")
+    if provider.finds(output):
+        raise JobError(
+            f"output: {str(output)!r} would be a file of the source: its paths find it\n  choose another folder"
+        )
     return keys_of_column(provider, column)
 
 

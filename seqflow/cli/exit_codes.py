@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -44,6 +45,9 @@ def exit_cleanly() -> Iterator[None]:
     """
     stop = Stop()
     stop.listen()
+    logger = logging.getLogger("seqflow")
+    logger.addHandler(Printed())
+    logger.setLevel(logging.INFO)
     try:
         yield
     except Stopped as stopped:
@@ -60,6 +64,21 @@ def exit_cleanly() -> Iterator[None]:
             say(format_exc().rstrip(), err=True)
             raise SystemExit(1) from None
         _exit(error, BAD_DATA)
+
+
+class Printed(logging.Handler):
+    """Prints what is logged on stderr, each message once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one message."""
+        message = record.getMessage()
+        if message not in self._said:
+            self._said.add(message)
+            say(f"seqflow: {message}", err=True)
 
 
 class Stop:

@@ -61,7 +61,7 @@ def train_tokenizer(
     source = providers.open(paths, **options)
     if source.kind == "text":
         source = providers.open(paths, encoding="utf-8", errors=errors, **options)
-    _check_target(output, source.files)
+    _check_target(output, source)
     texts = Texts(source, _column(source, column), errors)
     start = perf_counter()
     learned = learn(texts, vocab_size, min_frequency, specials)
@@ -152,7 +152,7 @@ def _check_size(vocab_size: int, specials: Sequence[str]) -> None:
         raise JobError("--special is empty, expected the name of a token")
 
 
-def _check_target(output: Path, files: Sequence[str]) -> None:
+def _check_target(output: Path, source: Provider) -> None:
     """JobError where the tokenizer could not be written, or would be written over a file that is read."""
     from seqflow.errors import JobError
     from seqflow.output.overwriting import overwritten
@@ -162,9 +162,11 @@ def _check_target(output: Path, files: Sequence[str]) -> None:
         raise JobError(f"--output: {str(output)!r} {found}, expected the name of a file")
     if not os.access(output.parent, os.W_OK):
         raise JobError(f"--output: cannot write to the folder {str(output.parent)!r}")
-    same = overwritten(output, files)
+    same = overwritten(output, source.files)
     if same is not None:
         raise JobError(f"--output: {str(output)!r} is {same!r}, a file that is read")
+    if source.finds(output):
+        raise JobError(f"--output: {str(output)!r} would be a file of the source\n  choose another folder")
 
 
 def _vocabulary_size(learned: bytes) -> int:

@@ -31,11 +31,27 @@ def check_targets(job: Job, loader: Loader) -> None:
                 f"{setting}: {str(target)!r} is or holds {found!r}, a file that the job reads\n"
                 f"  write somewhere else, or {advice}"
             )
+        _check_place(setting, target, job, loader)
     for (setting, target), (other, owner) in permutations(targets.items(), 2):
         if belongs_to(os.path.realpath(target), os.path.realpath(owner)):
             raise JobError(
                 f"{setting}: {str(target)!r} belongs to {other}, {str(owner)!r}\n  choose a new name"
             )
+
+
+def _check_place(setting: str, target: Path, job: Job, loader: Loader) -> None:
+    """JobError where what is written would belong to the source the next time, or is a URI."""
+    if "://" in str(target) or (":/" in str(target) and not target.is_absolute()):
+        raise JobError(f"{setting}: {str(target)!r} is a URI, which can't be written, expected a path")
+    files = [target]
+    if setting == "output.path" and not target.suffix:
+        suffix = "arrow" if job.output.kind == "arrow" else "parquet"
+        files += [target / f"part-00000.{suffix}", target / f"key=value/part-00000.{suffix}"]
+    if (found := next((file for file in files if loader.source.finds(file)), None)) is not None:
+        raise JobError(
+            f"{setting}: {str(found)!r} would be a file of the source: its paths find it\n"
+            "  write somewhere else, or leave it out of the source with exclude"
+        )
 
 
 def _targets(job: Job, loader: Loader) -> dict[str, Path]:

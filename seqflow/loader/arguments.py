@@ -32,6 +32,11 @@ def index_file(index: str | os.PathLike[str] | bool | None, source: Provider) ->
         raise OpError(
             f"Loader: index is {str(path)!r}, which is {found!r}, a file of the source\n  choose a new name"
         )
+    if source.finds(path):
+        raise OpError(
+            f"Loader: index is {str(path)!r}, which would be a file of the source\n"
+            "  choose another folder or suffix, or leave it out with exclude"
+        )
     return path
 
 

@@ -20,6 +20,7 @@ from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, Batches, OutputFile
 from seqflow.output.overwriting import overwritten
 from seqflow.output.pieces import committed_path, join, locate, piece_path, remove_committed
+from seqflow.printable import printable_line
 from seqflow.record import BadRow
 from seqflow.record.run_ends import take_table
 
@@ -240,7 +241,7 @@ class Quarantine:
         taken, bad = rejected.rows, rejected.bad
         reasons = pa.StructArray.from_arrays(
             [
-                pa.array([rejected.block.origin] * len(bad), pa.string()),
+                pa.array([printable_line(rejected.block.origin)] * len(bad), pa.string()),
                 pa.array([rejected.block.index] * len(bad), pa.int64()),
                 pa.array(rejected.numbers, pa.int64()),
                 pa.array([row.column for row in bad], pa.string()),

@@ -13,7 +13,7 @@ from typing import Any
 
 from seqflow import executor, providers
 from seqflow.byte_sizes import format_bytes
-from seqflow.errors import BatchPlanError, OpError
+from seqflow.errors import BatchPlanError, OpError, ProviderError
 from seqflow.identity.transforms import name_of, transform_identity
 from seqflow.loader.arguments import (
     bad_rows_of,
@@ -148,6 +148,11 @@ class Loader:
         self.threads = thread_count(threads)
         self.reuse = reuse
         self.bad_rows = bad_rows_of(bad_rows)
+        if self.bad_rows.path is not None and self.source.finds(self.bad_rows.path):
+            raise ProviderError(
+                f"Loader: bad_rows.path, {str(self.bad_rows.path)!r}, would be a file of the source\n"
+                "write somewhere else, or leave it out with exclude="
+            )
         check_fill(fill, self.source.schema)
         check_valid(valid, self.source.schema)
         self.fill, self.valid = fill, valid

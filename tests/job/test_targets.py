@@ -12,6 +12,7 @@ import seqflow as sf
 from seqflow import ops
 from seqflow.errors import JobError, ProviderError
 from seqflow.job import Job, run
+from seqflow.job.checking import check
 
 
 @pytest.fixture
@@ -79,3 +80,27 @@ def test_a_quarantine_file_is_not_its_own_source(tmp_path: Path) -> None:
     with pytest.raises(ProviderError, match="from which the rows come"):
         list(sf.Loader(bad, columns=["x"], bad_rows=sf.BadRows("quarantine", link)))
     assert bad.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("paths", "setting", "target"),
+    [
+        (".", "output.path", "out"),
+        (".", "output.path", "out.parquet"),
+        ("*.parquet", "bad_rows.path", "bad.parquet"),
+        ("**/*.parquet", "output.path", "out"),
+        ("**/*.parquet", "bad_rows.path", "sub/bad.parquet"),
+        ("*.parquet", "output.path", "s3://bucket/out"),
+    ],
+)
+def test_what_is_written_may_not_be_found_by_the_paths_of_the_source(tmp_path, paths, setting, target):
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "a.parquet")
+    job = {"source": {"paths": paths}, "batch": {"kind": "rows", "n": 1}, "output": {"path": "elsewhere/o"}}
+    job |= {"output": {"path": str(tmp_path.parent / f"{tmp_path.name}-out")}}
+    section, key = setting.split(".")
+    job[section] = {key: target} | ({"policy": "quarantine"} if section == "bad_rows" else {})
+    with pytest.raises((JobError, ProviderError), match=r"would be a file of the source|is a URI"):
+        check(Job.from_dict(job, tmp_path))
+    job["source"]["exclude"] = ["out*", "bad*"]
+    if "://" not in target:
+        check(Job.from_dict(job, tmp_path))

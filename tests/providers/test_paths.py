@@ -13,7 +13,8 @@ import pytest
 
 import seqflow as sf
 from seqflow.errors import MissingSourceError, ProviderError, ProviderOptionError
-from seqflow.providers.paths import find_files, kind_of_files
+from seqflow.providers import paths
+from seqflow.providers.kinds import choose_kind, kind_of
 
 FILES = [
     "a.py",
@@ -36,6 +37,10 @@ def tree(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
     return tmp_path
+
+
+def find_files(source, exclude=()):
+    return paths.find_files(source, exclude).paths
 
 
 def found(tree, source, **options):
@@ -151,9 +156,11 @@ def test_a_list_of_paths_holds_paths_only(tree):
 
 
 def test_suffixes_tell_the_kind():
-    assert kind_of_files(["a.parquet", "b.PQ"]) == "parquet"
-    assert kind_of_files(["a.arrow", "b.feather", "c.ipc"]) == "arrow"
-    assert kind_of_files(["a.py", "b"]) == "text"
+    assert {kind_of(name) for name in ("a.parquet", "b.PQ")} == {"parquet"}
+    assert {kind_of(name) for name in ("a.arrow", "b.feather", "c.IPC")} == {"arrow"}
+    assert {kind_of(name) for name in ("a.py", "b.MD", "c.toml")} == {"text"}
+    assert {kind_of(name) for name in ("a.svm", "a.svm.gz")} == {"libsvm"}
+    assert {kind_of(name) for name in ("a.csv", "b", "c.txt.gz", "d.parquet.gz")} == {None}
 
 
 def test_mixed_kinds_are_an_error_naming_a_file_of_each(tree):
@@ -164,7 +171,8 @@ def test_mixed_kinds_are_an_error_naming_a_file_of_each(tree):
 
 def test_a_kind_chooses_among_the_files_of_a_folder(tree):
     (tree / "x.parquet").write_text("")
-    assert found(tree, tree, kind="parquet") == ["x.parquet"]
+    provider = paths.find_files(tree)
+    assert choose_kind(*provider[:1], "parquet", ()).paths == [str(tree / "x.parquet")]
 
 
 def test_a_kind_overrides_the_suffix(tree):
@@ -287,3 +295,76 @@ def test_options_of_other_types_are_errors_that_name_them(tmp_path, options, mes
 
 def test_patterns_to_exclude_may_come_from_a_generator(tree):
     assert "b.txt" not in found(tree, tree, exclude=(text for text in ["*.txt"]))
+
+
+@pytest.fixture
+def rows(tmp_path):
+    """A folder with a Parquet file of two rows."""
+    (tmp_path / "data").mkdir()
+    pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "data" / "a[1] %41#.parquet")
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize("place", ["a[1] %41#.parquet", "", "*.parquet"])
+def test_a_uri_of_a_file_is_its_path(rows, place):
+    uri = rows.as_uri() + "/*.parquet" if "*" in place else (rows / place).as_uri()
+    for one in (uri, uri.replace("file://", "file://localhost"), uri.replace("file://", "file:")):
+        assert sf.open(one)["x"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "s3://bucket/a.parquet",
+        "gs://b/*.parquet",
+        "hf://datasets/x",
+        "https://a.org/x.txt",
+        "memory://x",
+        Path("s3://bucket/x"),
+        "file://host/x",
+        "abfss://c@a/x",
+    ],
+)
+def test_another_uri_is_an_error_that_says_so(uri):
+    with pytest.raises(ProviderOptionError, match=r"is a URI of \w+, which can't be read yet"):
+        sf.open(uri)
+    with pytest.raises(ProviderOptionError, match="is a URI"):
+        sf.open([uri])
+
+
+@pytest.mark.parametrize(
+    ("source", "inside", "outside"),
+    [
+        ("", ["x.txt", "sub/x.parquet"], [".x.txt", "x.json", "x", ".h/x.txt", "../x.txt", "cache/x.txt"]),
+        ("*.txt", ["x.txt"], ["x.parquet", "sub/x.txt", ".x.txt"]),
+        ("**/*.txt", ["x.txt", "sub/deep/x.txt"], ["x.parquet", ".sub/x.txt", "../x.txt"]),
+        ("**", ["x.txt", "sub/x.txt"], ["../x.txt"]),
+        ("s*/[xy].txt", ["sub/x.txt"], ["sub/z.txt", "x.txt"]),
+        ("a.txt", [], ["x.txt"]),
+    ],
+)
+def test_a_source_knows_what_it_would_find(tmp_path, source, inside, outside):
+    top = tmp_path / "top"
+    for name in ("a.txt", "sub/x.txt", "s/deep/x.txt"):
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).touch()
+    (tmp_path / "link").symlink_to(top)
+    for way in ("top", "link"):
+        provider = sf.open(tmp_path / way / source, exclude="cache")
+        for other in ("top", "link"):
+            assert [name for name in inside if not provider.finds(tmp_path / other / name)] == []
+            assert [name for name in outside if provider.finds(tmp_path / other / name)] == []
+
+
+def test_files_that_are_read_twice_are_told(tmp_path, caplog):
+    (tmp_path / "a.txt").write_text("a")
+    assert sf.open(tmp_path).num_rows == 1
+    assert not caplog.records
+    (tmp_path / "b.txt").symlink_to("a.txt")
+    assert sf.open(tmp_path).num_rows == 2
+    assert "a.txt and " in caplog.text
+    assert "b.txt are one file, whose rows come twice" in caplog.text
+    os.link(tmp_path / "a.txt", tmp_path / "c.txt")
+    caplog.clear()
+    sf.open(tmp_path, exclude="b.txt")
+    assert "c.txt are one file" in caplog.text

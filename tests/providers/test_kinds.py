@@ -1,0 +1,92 @@
+"""Which files are rows of what kind, and which are not read."""
+
+import pytest
+
+import seqflow as sf
+from seqflow.errors import ProviderOptionError
+
+DATA = [
+    "f.csv",
+    "f.CSV",
+    "f.tsv",
+    "f.json",
+    "f.jsonl",
+    "f.ndjson",
+    "f.npy",
+    "f.npz",
+    "f.orc",
+    "f.avro",
+    "f.tar",
+    "f.zip",
+    "f.tfrecord",
+    "f.lance",
+    "f.mds",
+    "f.h5",
+    "f.pkl",
+    "f.safetensors",
+    "f.xlsx",
+    "f.sqlite",
+    "f.csv.gz",
+    "f.jsonl.zst",
+    "f.txt.gz",
+    "f.parquet.gz",
+    "f.py.bz2",
+    "f.gz",
+    "f.foo",
+    "f.v1.2",
+    "f.",
+]
+TEXT = [
+    "f.txt",
+    "f.TXT",
+    "f.md",
+    "f.rst",
+    "f.py",
+    "f.c",
+    "f.toml",
+    "f.yaml",
+    "f.ini",
+    "f.cfg",
+    "f.html",
+    "f.css",
+    "f.js",
+    "f.xml",
+    "f.ipynb",
+    "f.sql",
+]
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_a_file_of_unknown_data_is_an_error_unless_asked_for_as_text(tmp_path, name):
+    (tmp_path / name).write_text("a,b\n1,2\n")
+    for source in (tmp_path / name, tmp_path, tmp_path / "f*", [tmp_path / name]):
+        with pytest.raises(ProviderOptionError, match=r'expected \.parquet.*\n.*kind="text"'):
+            sf.open(source)
+        assert sf.open(source, kind="text")["bytes"].values.tobytes() == b"a,b\n1,2\n"
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_prose_and_source_code_are_one_row_a_file(tmp_path, name):
+    (tmp_path / name).write_text("a")
+    for source in (tmp_path / name, tmp_path, tmp_path / "f*"):
+        assert sf.open(source).kind == "text"
+
+
+def test_a_file_without_a_suffix_is_text_where_it_is_named_itself(tmp_path):
+    (tmp_path / "Makefile").write_text("all:")
+    assert sf.open(tmp_path / "Makefile").num_rows == 1
+    assert sf.open(tmp_path, kind="text").num_rows == 1
+    with pytest.raises(ProviderOptionError, match="has no suffix"):
+        sf.open(tmp_path)
+
+
+def test_a_folder_says_how_many_files_it_left_out(tmp_path):
+    for name in ("a.py", "b.csv", "c.png", "LICENSE"):
+        (tmp_path / name).touch()
+    provider = sf.open(tmp_path)
+    assert provider.files == (str(tmp_path / "a.py"),)
+    assert "3 files of other kinds left out (no suffix, .csv, .png)" in repr(provider)
+    assert sf.open(tmp_path, exclude=["*.csv", "*.png", "LICENSE"]).left_out == ""
+    assert sf.open([tmp_path / "LICENSE", tmp_path / "*.py"]).num_rows == 2
+    with pytest.raises(ProviderOptionError, match=r"b\.csv has the suffix \.csv: CSV can't be read yet"):
+        sf.open([tmp_path / "a.py", tmp_path / "b.csv"])
