@@ -40,16 +40,18 @@ def _infer_concat(ctx: "InferenceContext") -> None:
             sizes[i] = sizes[i] + size if i == along else ctx.merge(sizes[i], size)
     if len(known) < len(tensors):
         sizes[along] = sizes[along] + "?"
-    places = range(len(tensors))
+    places = [i for i, shape in enumerate(tensors) if shape.dimensions is not None]
     axes = [
-        ctx.joined_rows(places)
-        if i == along == 0
+        ctx.merge_axes([(k, i) for k in places])
+        if i != along
+        else ctx.joined(places, i)
+        if len(known) == len(tensors)
         else None
-        if i == along
-        else ctx.merge_axes((f"tensors[{k}]", ctx.axes(k)[i]) for k in places if tensors[k].dimensions)
         for i in range(len(sizes))
     ]
     ctx.set_output(0, sizes, axes=axes)
+    if len(tensors) == 1:
+        ctx.same_value(0, 0)
 
 
 def _check_rank(i: int, rank: int, first: int, expected: int) -> None:
@@ -98,8 +100,12 @@ def _infer_split(ctx: "InferenceContext") -> None:
         return
     along = positive_axis("axis", axis, len(x))
     axes = list(ctx.axes("x"))
+    first: Dimension | int = 0
     for i, size in enumerate(_part_sizes(ctx, x[along], along, parts)):
-        part = ctx.selected_rows(axes[0], "part", parts, i) if along == 0 else None
+        start, stop = ctx.value(first), ctx.value(first + size)
+        by = (start, stop, 1) if isinstance(parts, tuple) else ("part", parts, i)
+        part = ctx.selected(axes[along], x[along], by, start, stop) if ctx.num_outputs > 1 else axes[along]
+        first = first + size
         ctx.set_output(i, ctx.replace_dim(x, along, size), axes=[*axes[:along], part, *axes[along + 1 :]])
 
 
@@ -151,9 +157,7 @@ def _infer_tile(ctx: "InferenceContext") -> None:
     counts = [*[1] * (rank - len(repeats)), *repeats]
     tiled = [ctx.multiply(size, count) for size, count in zip(sizes, counts, strict=True)]
     held = [*[None] * (rank - len(x)), *ctx.axes("x")]
-    axes = [axis if count == 1 else None for axis, count in zip(held, counts, strict=True)]
-    if held[:1] != axes[:1]:
-        axes[0] = ctx.made_rows()
+    axes = [ctx.repeated(axis, size, count) for axis, size, count in zip(held, sizes, counts, strict=True)]
     ctx.set_output(0, tiled, axes=axes)
 
 
@@ -191,9 +195,9 @@ def _infer_slice(ctx: "InferenceContext") -> None:
     for axis, part in _slices(len(x), starts, stops, steps, axes):
         sizes[axis] = _sliced(sizes[axis], part)
         if not (part.step == 1 and sizes[axis] == x[axis] and x[axis].is_named):
-            held[axis] = (
-                ctx.selected_rows(held[axis], part.start, part.stop, part.step) if axis == 0 else None
-            )
+            start = part.start if part.step == 1 else None
+            by = part.start, part.stop, part.step
+            held[axis] = ctx.selected(held[axis], x[axis], by, start, part.stop)
     ctx.set_output(0, sizes, axes=held)
 
 
@@ -289,9 +293,11 @@ def _infer_gather_axis(ctx: "InferenceContext") -> None:
         return
     axis = positive_axis("axis", ctx.attr("axis"), len(data), "data")
     shape = ctx.concatenate(data[:axis], indices, data[axis + 1 :])
-    held = ctx.axes("data")
+    held, taken = ctx.axes("data"), list(ctx.axes("indices"))
     ctx.check_indices("indices", held[axis], "data")
-    ctx.set_output(0, shape, axes=[*held[:axis], *ctx.axes("indices"), *held[axis + 1 :]])
+    if len(taken) == 1 and taken[0] is None:
+        taken = [ctx.selected_steps(held[axis], "indices")]
+    ctx.set_output(0, shape, axes=[*held[:axis], *taken, *held[axis + 1 :]])
     if axis == 0:
         ctx.set_points(0, ctx.moved_points("data"))
 

@@ -30,7 +30,7 @@ def _infer_matmul(ctx: "InferenceContext") -> None:
         return
     ctx.merge(a[-1], b[-2] if len(b) > 1 else b[0])
     mine, theirs = ctx.axes("a"), ctx.axes("b")
-    ctx.merge_axes([("a", mine[-1]), ("b", theirs[-2 if len(b) > 1 else 0])])
+    ctx.merge_axes([("a", len(a) - 1), ("b", max(len(b) - 2, 0))])
     sizes: list[Dimension] = [*a[-2:-1], *(b[-1:] if len(b) > 1 else ())]
     axes = [*mine[-2:-1], *(theirs[-1:] if len(b) > 1 else ())]
     if max(len(a), len(b)) < 3:

@@ -284,17 +284,15 @@ def same_lengths(lengths: Array, other: Array) -> None:
 
 def _unify_rows(ctx: "InferenceContext") -> None:
     ctx.merge(ctx.dim(ctx.input("data"), 0), ctx.dim(ctx.input("other"), 0))
-    left, right = ctx.rows("data"), ctx.rows("other")
-    if left is not None and right is not None:
-        ctx.equalities.unite(left, right, "same_rows")
+    ctx.same_rows("data", "other")
 
 
 @op("data[N, *d], other[M, *e] ->", shape=_unify_rows)
 def same_rows(data: Array, other: Array) -> None:
     """Declare that row i of one tensor belongs to row i of the other, though they come from different places.
 
-    In a net it makes their rows the same for inference; when it runs, as many rows on both sides are all that can
-    be checked. It has no output.
+    In a net it makes their rows the same for inference, and gives a constant, or an axis made from another, the
+    rows of the other tensor; when it runs, as many rows on both sides are all that can be checked. It has no output.
 
     >>> same_rows(np.array([1.5, 2.5]), np.array([[1, 2], [3, 4]]))
     """

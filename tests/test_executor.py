@@ -58,9 +58,9 @@ def test_an_op_may_be_used_for_its_check_alone():
 
 def test_an_exception_keeps_its_type_and_notes_the_statement():
     with pytest.raises(LodError, match="sum\\(lengths\\) is 3 but data has 9 rows") as error:
-        run(Net("y = lengths_sum(big, x.lengths)\nreturn y").bind(big=np.ones((9, 2))), RECORD)
+        run(Net("y = lengths_sum(big, n)\nreturn y"), {"big": np.ones((9, 2)), "n": [2, 0, 1]})
     assert error.value.__notes__ == [
-        "in the net, line 1: y = lengths_sum(big, x.lengths)\n  given data float64[9, 2], lengths int64[3]"
+        "in the net, line 1: y = lengths_sum(big, n)\n  given data float64[9, 2], lengths int64[3]"
     ]
 
 
@@ -86,11 +86,14 @@ def test_rows_of_different_sequences_are_refused_before_anything_runs():
     assert "line 1: y = x.values + label" in error.value.__notes__[0]
 
 
-def test_one_row_of_a_constant_is_repeated_and_others_are_as_many_as_the_rows():
+def test_one_row_of_a_constant_is_repeated_and_others_are_said_to_be_rows():
     net = Net("y = label * weight\nreturn y")
     assert run(net.bind(weight=np.array([10])), RECORD)["y"].tolist() == [10, 20, 30]
+    with pytest.raises(LodError, match=r"same_rows\(label, weight\)"):
+        run(net.bind(weight=np.array([1, 2, 3])), RECORD)
+    net = Net("same_rows(label, weight)\ny = label * weight\nreturn y")
     assert run(net.bind(weight=np.array([1, 2, 3])), RECORD)["y"].tolist() == [1, 4, 9]
-    with pytest.raises(ShapeError, match=r"expected equal sizes"):
+    with pytest.raises(ShapeError, match=r"same_rows"):
         run(net.bind(weight=np.ones(2)), RECORD)
 
 
@@ -104,8 +107,9 @@ def test_sizes_that_were_taken_to_be_equal_are_checked_when_they_are_known():
     if "rows_of_unknown_origin" not in registry.names():
         op("x[*_] -> some[*_]", shape=first)(rows_of_unknown_origin)
     try:
+        net = Net("some = rows_of_unknown_origin(w)\nsame_rows(label, x)\ny = x * some").bind(w=some)
         with pytest.raises(ShapeError, match=r"but some.shape\[0\] is 1, expected equal sizes"):
-            run(Net("some = rows_of_unknown_origin(w)\ny = label * some").bind(w=some), RECORD)
+            run(net, {"label": [1, 2, 3], "x": [1, 2, 3]})
     finally:
         registry.unregister("rows_of_unknown_origin")
 

@@ -259,7 +259,7 @@ def _with_outputs(
         try:
             inference = op.infer(
                 rule.by_name(_specs(rule, details)), attributes, values=details.values, names=names,
-                results=tensors,
+                results=tensors, all_declared=False,
             )  # fmt: skip
         except LodError as error:
             met = list(dict.fromkeys(details.classes.values()))

@@ -24,7 +24,7 @@ from seqflow.net.syntax import Constant, Listed
 from seqflow.printable import printable
 from seqflow.shape import Comparison, DimensionLike, Equalities, Guard, PartialShape, SameLengths
 from seqflow.shape.guards import Guards
-from seqflow.shape.terms import literal
+from seqflow.shape.terms import Term, literal
 from seqflow.signature.declared import declare, publish
 from seqflow.tensor import TensorSpec
 
@@ -147,6 +147,8 @@ class _Inference:
         for number, step in enumerate(self.net.steps):
             results = [f"_{number}.{i}" if name == "_" else name for i, name in enumerate(step.results)]
             inferred = self.step(step, results)
+            for name, rows in inferred.rows.items():
+                self.hold(name, rows)
             outputs = [
                 self.with_equal_values(*pair, inferred.guards)
                 for pair in zip(results, inferred.outputs, strict=True)
@@ -205,6 +207,14 @@ class _Inference:
                 self.equalities.equate(theirs, mine, origin)
         points = spec.points if known.points is None else known.points
         return TensorSpec(spec.dtype, spec.shape, axes=known.axes, points=points)
+
+    def hold(self, name: str, rows: Term) -> None:
+        """From now on a tensor without rows, and what is equal to it, holds these."""
+        spec = self.specs.get(name)
+        if spec is None:  # a literal
+            return
+        spec = TensorSpec(spec.dtype, spec.shape, axes=(rows, *spec.axes[1:]), points=spec.points)
+        self.specs[name] = self.equalities.specs[self.terms.find(self.terms.value(name))] = spec
 
     def spec(self, operand: Input) -> TensorSpec:
         if isinstance(operand, Constant):

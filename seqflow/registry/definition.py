@@ -112,14 +112,16 @@ class OpDef:
         names: Names | None = None,
         results: Sequence[str] | None = None,
         equalities: Equalities | None = None,
+        all_declared: bool = True,
     ) -> Inference:
         """The outputs' specs for inputs of these specs; no data is needed.
 
         Where the op takes a list of tensors, `specs` has a list. `values` are those inputs that are known as
         arrays: a shape to reshape to, for instance. `names` and `results` say which tensors of a net the inputs
         and outputs are (by default they have the signature's own names), `equalities` what is known to be equal
-        in it. Raises OpTypeError, also for an input or attribute that the op does not have, OpError, ShapeError,
-        and LodError where values meet lengths of other rows.
+        in it. Unless `all_declared`, inputs without rows may hold the rows they meet. Raises OpTypeError, also for
+        an input or attribute that the op does not have, OpError, ShapeError, and LodError where values meet
+        lengths of other rows.
 
         >>> data, lengths = TensorSpec("float32", "{7,4}"), TensorSpec("int64", "{3}")
         >>> print(*registry.get("lengths_sum").infer({"data": data, "lengths": lengths}).outputs)
@@ -127,7 +129,7 @@ class OpDef:
         """
         self._refuse_unknown("input", specs, [argument.name for argument in self.signature.input_arguments])
         completed = self.complete(self.check_attributes(attributes or {}))
-        return self.infer_checked(specs, completed, values or {}, names, results, equalities)
+        return self.infer_checked(specs, completed, values or {}, names, results, equalities, all_declared)
 
     def infer_checked(
         self,
@@ -137,12 +139,15 @@ class OpDef:
         names: Names | None,
         results: Sequence[str] | None,
         equalities: Equalities | None,
+        all_declared: bool = True,
     ) -> Inference:
         """`infer` for inputs that the op has, and for attributes that are checked and complete."""
         from seqflow.registry.inference import infer
 
         try:
-            return infer(self, specs, attributes, values, names, results, equalities)
+            return infer(
+                self, specs, attributes, values, names, results, equalities, all_declared=all_declared
+            )
         except SeqflowError as error:
             raise name_op(self.name, self.signature, error) from error.__cause__
 

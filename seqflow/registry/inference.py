@@ -28,6 +28,8 @@ class Inference(NamedTuple):
     """Sizes, and lengths, that were taken to be equal without proof."""
     requested: frozenset[str] = frozenset()
     """Inputs whose values, were they known, would say more of the outputs' shapes."""
+    rows: Mapping[str, Term] = {}
+    """Tensors without rows that hold these from now on."""
 
 
 def infer(
@@ -39,13 +41,14 @@ def infer(
     results: Sequence[str] | None,
     equalities: Equalities | None,
     rows_matter: bool = True,
+    all_declared: bool = True,
 ) -> Inference:
     """The outputs' specs: as the signature says, and then as the op's shape function does.
 
     Where no input holds rows, values need not be told apart.
     """
     if equalities is None:
-        return _alone(op, specs, attributes, values, names, results)
+        return _alone(op, specs, attributes, values, names, results, Equalities(all_declared))
     given = attributes
     called = names if names is not None else _own_names(specs)
     specs = _with_terms(specs, equalities.terms)
@@ -78,7 +81,7 @@ def infer(
             found = move_points(op, specs, named, found, equalities.terms)
         requested = context.requested_tensors | context.requested_shapes
         guards += context.guards
-        return Inference(found, guards, frozenset(requested))
+        return Inference(found, guards, frozenset(requested), context.given_rows)
 
 
 def _alone(
@@ -88,9 +91,9 @@ def _alone(
     values: Mapping[str, Any],
     names: Names | None,
     results: Sequence[str] | None,
+    known: Equalities,
 ) -> Inference:
     """The inference of one op, for which rows are declared, and said, by the names of tensors."""
-    known = Equalities()
     rows_matter = any(
         one.axes or one.points
         for spec in specs.values()

@@ -12,13 +12,15 @@ from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
 from seqflow.shape.guards import Guards, InferredOutput
 from seqflow.shape.inputs import Inputs, InputShapes, Key
-from seqflow.shape.meeting import differing, meet
+from seqflow.shape.meeting import Place, differing, holds_rows, meet, plain_meets
 from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
 from seqflow.shape.pointing import are_indices, are_positions, moved, wrong_indices, wrong_positions
 from seqflow.shape.terms import Term
 
 Axes = tuple[Term | None, ...]
+_MOST_PARTS = 16
+"""How often an axis is repeated part by part."""
 
 
 class InferenceContext:
@@ -68,6 +70,8 @@ class InferenceContext:
         """The inputs whose values the shape function asked for."""
         self.requested_shapes: set[str] = set()
         """The inputs whose values it asked for as a shape; a part of the value is of use, too."""
+        self.given_rows: dict[str, Term] = {}
+        """The tensors without rows that hold these from now on, as the op says."""
         self._inputs = InputShapes(op_name, inputs)
         self._outputs: list[InferredOutput | None] = [None] * num_outputs
         self._values = self._inputs.by_position(input_values)
@@ -209,15 +213,68 @@ class InferenceContext:
         data = self.op_name, what, self.facts.attributes
         return self.equalities.terms.make("new", data, *self.facts.depends)
 
-    def selected_rows(self, rows: Term | None, *by: Hashable) -> Term | None:
-        """The rows that a slice takes of others, or one of the parts of a split."""
-        return None if rows is None else self.equalities.terms.make("sliced", by, rows)
+    def selected(
+        self, axis: Term | None, size: Dimension, by: Hashable, start: int | None, stop: int | None
+    ) -> Term | None:
+        """What a slice, or one of the parts of a split, takes of an axis; `by` says which slice it is.
 
-    def joined_rows(self, keys: Iterable[Key]) -> Term | None:
-        """The rows of several inputs, one after another; plain where one is."""
-        parts = [self.rows(key) for key in keys]
-        known = [part for part in parts if part is not None]
-        return self.equalities.terms.make("joined", None, *known) if len(known) == len(parts) else None
+        Where it takes whole parts of a join, from `start` to before `stop`, it gives them back.
+        """
+        if axis is None:
+            return None
+        known = self.equalities.terms.find(axis)
+        if known.kind == "joined" and start is not None:
+            parts = self._whole_parts(known, size, start, stop)
+            if parts is not None:
+                joined = self.equalities.terms.join(*parts)
+                return None if joined.kind == "plain" else joined
+        return self.equalities.terms.make("sliced", by, axis)
+
+    def _whole_parts(
+        self, joined: Term, size: Dimension, start: int, stop: int | None
+    ) -> tuple[list[Term], list[Any]] | None:
+        """The parts of a join between two positions; None where these are not where parts begin and end."""
+        sizes = list(joined.data or [None] * len(joined.args))
+        ends: list[Dimension] = [Dimension(0)]
+        for part, known in zip(joined.args, sizes, strict=True):
+            count = known if known is not None else self.equalities.rows_counted(part)
+            ends.append(ends[-1] + (Dimension.dynamic() if count is None else count))
+        ends[-1] = size
+        static = [self.value(end) for end in ends]
+        total = static[-1]
+        if total is not None:
+            start, stop, _ = slice(start, stop).indices(total)
+        if start not in static or (stop is not None and stop < 2**63 - 1 and stop not in static):
+            return None
+        first = static.index(start)
+        last = len(joined.args) if stop is None or stop >= 2**63 - 1 else static.index(stop)
+        return (list(joined.args[first:last]), sizes[first:last]) if first < last else None
+
+    def joined(self, keys: Sequence[Key], axis: int) -> Term | None:
+        """An axis of several inputs, one after another; plain where all are."""
+        terms = self.equalities.terms
+        axes = [self.axes(key, axis + 1)[axis] for key in keys]
+        if all(one is None for one in axes):
+            return None
+        sizes = [self.equalities.resolve(self.dim(self.input(key), axis)) for key in keys]
+        parts = [terms.plain(size) if one is None else one for one, size in zip(axes, sizes, strict=True)]
+        return terms.join(parts, sizes)
+
+    def repeated(self, axis: Term | None, size: DimensionLike, count: int) -> Term | None:
+        """An axis joined `count` times with itself."""
+        if axis is None or count == 1:
+            return axis
+        if not 0 < count <= _MOST_PARTS:
+            return self.equalities.terms.make("sliced", ("repeated", count), axis)
+        return self.equalities.terms.join([axis] * count, [Dimension.of(size)] * count)
+
+    def selected_steps(self, steps: Term | None, indices: Key) -> Term | None:
+        """The steps that indices without rows take; what they take of rows is plain."""
+        tensor = self.tensors.get(self._inputs.names[self._inputs.position(indices)])
+        if steps is None or steps.is_rows or tensor is None:
+            return None
+        terms = self.equalities.terms
+        return terms.make("select", None, steps, terms.value(tensor))
 
     def flat_rows(self, key: Key, first: int, last: int) -> Term | None:
         """The rows of an input when its axes from `first` to before `last` are laid flat; plain where all are."""
@@ -247,6 +304,16 @@ class InferenceContext:
         if result is not None and given is not None:
             terms = self.equalities.terms
             self.equalities.unite(terms.value(result), terms.value(given), self.op_name)
+
+    def same_rows(self, one: Key, other: Key) -> None:
+        """Say that two inputs hold the same rows; a plain one holds those of the other from now on."""
+        left, right = self.rows(one), self.rows(other)
+        if left is not None and right is not None:
+            self.equalities.unite(left, right, self.op_name)
+        for key, rows, theirs in ((one, left, right), (other, right, left)):
+            tensor = self.tensors.get(self._inputs.names[self._inputs.position(key)])
+            if rows is None and theirs is not None and tensor is not None:
+                self.given_rows[tensor] = theirs
 
     def check_steps(self, key: Key, axis: int, lengths: Key) -> None:
         """LodError where an axis of an input is padded for other lengths than those in another."""
@@ -467,24 +534,52 @@ class InferenceContext:
 
     def merge_rows(self, *keys: Key) -> Term | None:
         """Whose rows axis 0 of these inputs holds; LodError where two differ, None where all are plain."""
-        return self.merge_axes(
-            [(self._inputs.names[self._inputs.position(key)], self.rows(key)) for key in keys]
-        )
+        return self.merge_axes([(key, 0) for key in keys])
 
-    def merge_axes(self, places: Iterable[tuple[str, Term | None]]) -> Term | None:
-        """What one axis of several inputs holds; plain sizes go with everything."""
-        merged: tuple[str, Term] | None = None
-        for place, found in places:
-            if found is None:
+    def merge_axes(self, places: Iterable[tuple[Key, int]], repeats: bool = False) -> Term | None:
+        """What one axis of several inputs holds, by input and axis; LodError where rows meet others, or a plain size.
+
+        Plain sizes go with the steps of a padded axis. Where the op `repeats` an axis of size 1, that goes with all.
+        """
+        merged: tuple[Place, Term] | None = None
+        plain: tuple[Key, int] | None = None
+        for key, axis in places:
+            found = self._held(key, axis)
+            if repeats and self.input(key)[axis] == 1:
                 continue
+            if found is None:
+                if plain is None and self.is_plain(key):
+                    plain = key, axis
+                continue
+            place = self._place(key, axis)
             if merged is None or merged[1].kind == "variable":
                 before, merged = merged, (place, found)
                 if before is None:
                     continue
                 place, found = before
             if not meet(self.equalities, merged[1], found, self.guards, f"{merged[0]} and {place}"):
-                raise differing(place, found, *merged).in_op(self.op_name)
-        return None if merged is None else merged[1]
+                raise differing(str(place), found, str(merged[0]), merged[1]).in_op(self.op_name)
+        if merged is None:
+            return None
+        if plain is not None and holds_rows(self.equalities.terms, merged[1]):
+            size = self.input(plain[0])[plain[1]]
+            raise plain_meets(self._place(*plain), size, *merged).in_op(self.op_name)
+        return merged[1]
+
+    def _held(self, key: Key, axis: int) -> Term | None:
+        axes = self._axes.get(self._inputs.position(key), ())
+        return axes[axis] if axis < len(axes) else None
+
+    def is_plain(self, key: Key) -> bool:
+        """Whether axes of an input that hold no rows are known to be plain: not where nobody declared it."""
+        axes = self._axes.get(self._inputs.position(key), ())
+        return self.equalities.all_declared and not any(
+            axis is not None and axis.kind == "variable" for axis in axes
+        )
+
+    def _place(self, key: Key, axis: int) -> Place:
+        name = self._inputs.names[self._inputs.position(key)]
+        return Place(name, axis, self.tensors.get(name))
 
     def broadcast_inputs(self, *keys: Key) -> tuple[PartialShape, Axes]:
         """The shape and the rows of an elementwise operation on these inputs, or on all.
@@ -497,7 +592,7 @@ class InferenceContext:
     def broadcast(self, parts: Mapping[Key, PartialShape]) -> tuple[PartialShape, Axes]:
         """The same for the first dimensions of some inputs."""
         if any(shape.dimensions is None for shape in parts.values()):
-            rows = self.merge_rows(*parts)
+            rows = self.merge_axes([(key, 0) for key in parts if self._held(key, 0) is not None])
             return PartialShape.dynamic(), () if rows is None else (rows,)
         rank = max(map(len, parts.values()), default=0)
         if not any(self._axes.get(self._inputs.position(key)) for key in parts):
@@ -513,23 +608,23 @@ class InferenceContext:
     def _broadcast_axis(self, parts: Mapping[Key, PartialShape], axis: int, rank: int) -> Term | None:
         """Whose rows an axis, counted from the end, holds."""
         longest = [(key, shape) for key, shape in parts.items() if len(shape) == rank]
-        opposite = any(self.axes(key, rank)[axis] is not None for key, _ in longest)
+        opposite = any(self._held(key, axis + rank) is not None for key, _ in longest)
         sizes = [shape[axis] for shape in parts.values() if len(shape) >= -axis]
         repeated = any(size != 1 for size in sizes)  # then a size of 1 is, whatever rows it has
-        found: list[tuple[str, Term | None]] = []
+        found: list[tuple[Key, int]] = []
         for key, shape in parts.items():
-            space = self.axes(key, len(shape))[axis] if len(shape) >= -axis else None
-            if space is None or (repeated and shape[axis] == 1):
+            own = len(shape) + axis
+            if own < 0:
                 continue
-            if len(shape) < rank and space.is_rows and not opposite:
+            space = self._held(key, own)
+            if space is not None and len(shape) < rank and space.is_rows and not opposite:
                 unknown = self.equalities.terms.find(space).kind == "variable"
                 other = next((one for one, size in longest if not unknown or size[axis] == 1), None)
                 if other is not None and shape[axis] != 1:
                     raise self._rows_broadcast(key, space, other)
                 continue
-            name = self._inputs.names[self._inputs.position(key)]
-            found.append((name if -axis == len(shape) else f"{name}.shape[{len(shape) + axis}]", space))
-        return self.merge_axes(found)
+            found.append((key, own))
+        return self.merge_axes(found, repeated)
 
     def _rows_broadcast(self, key: Key, rows: Term, other: Key) -> LodError:
         """The error for rows that would be repeated along an axis of another input."""

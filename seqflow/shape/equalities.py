@@ -21,9 +21,11 @@ class Equalities:
     2*B Comparison.EQUAL
     """
 
-    __slots__ = ("_counts", "_journal", "_reasons", "_users", "_values", "specs", "terms")
+    __slots__ = ("_counts", "_journal", "_reasons", "_users", "_values", "all_declared", "specs", "terms")
 
-    def __init__(self) -> None:
+    def __init__(self, all_declared: bool = True) -> None:
+        self.all_declared = all_declared
+        """Whether an axis without rows is known to be plain; else it may hold the rows it meets."""
         self._values: dict[Atom, Dimension] = {}
         self._reasons: dict[Atom, str] = {}
         self._counts: dict[Term, Dimension] = {}

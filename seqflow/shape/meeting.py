@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from seqflow.errors import LodError
 from seqflow.shape.arithmetic import Comparison
 from seqflow.shape.dimension import Dimension
 from seqflow.shape.guards import Guard, Guards, SameLengths
-from seqflow.shape.terms import Term, made_from, words
+from seqflow.shape.terms import Term, Terms, made_from, words
 
 if TYPE_CHECKING:
     from seqflow.shape.equalities import Equalities
@@ -21,11 +21,11 @@ def meet(equalities: Equalities, one: Term, other: Term, guards: Guards, origin:
     rows that other lengths describe, both lengths are taken to be equal, which is noted in `guards`.
     """
     terms = equalities.terms
-    if terms.equal(one, other):
+    if terms.equal(one, other) or one.kind == other.kind == "plain":
         return True
     left, right = terms.find(one), terms.find(other)
     if left.kind == "variable" or right.kind == "variable":
-        if left.kind == "steps" or right.kind == "steps" or made_from(terms, left, right):
+        if not (left.is_rows and right.is_rows) or made_from(terms, left, right):
             return False
         equalities.unite(one, other, origin)
         return True
@@ -44,8 +44,18 @@ def _made_alike(one: Term, other: Term) -> bool:
     """Whether two spaces are the same slice, or join, of other rows."""
     return (
         one.kind == other.kind in ("sliced", "joined")
-        and one.data == other.data
         and len(one.args) == len(other.args)
+        and (one.data == other.data or (one.kind == "joined" and _may_be_alike(one, other)))
+    )
+
+
+def _may_be_alike(one: Term, other: Term) -> bool:
+    """Whether the parts of two joins may be equally long, each as the other; sizes of rows are met with the rows."""
+    sizes = [term.data or (None,) * len(term.args) for term in (one, other)]
+    return all(
+        (left is None and right is None)
+        or (left is not None and right is not None and left.compatible(right))
+        for left, right in zip(*sizes, strict=True)
     )
 
 
@@ -72,3 +82,36 @@ def differing(one: str, rows: Term, other: str, others: Term) -> LodError:
     """The error for inputs, or axes, that hold different rows."""
     kind, advice = words(rows, others)
     return LodError(f"{one} holds {rows}, but {other} {others}: {kind}\n  {advice}")
+
+
+def holds_rows(terms: Terms, axis: Term) -> bool:
+    """Whether an axis is known to hold rows: not the steps of a padded axis, nor what nobody declared."""
+    return axis.is_rows and terms.find(axis).kind != "variable"
+
+
+def plain_meets(place: Place, size: Dimension, other: Place, rows: Term) -> LodError:
+    """The error for an axis without rows that stands where another input has rows."""
+    return LodError(
+        f"{place} is a plain size {size}, but {other} holds {rows}: rows meet the same rows, or a size of 1\n"
+        f"  if {place.label} has one value for each of these rows, say so: "
+        f"same_rows({other.written}, {place.written})"
+    )
+
+
+class Place(NamedTuple):
+    """An axis of an input, for messages."""
+
+    label: str
+    """What the op calls the input."""
+    axis: int
+    tensor: str | None
+
+    def __str__(self) -> str:
+        return f"{self.label}.shape[{self.axis}]" if self.axis else self.label
+
+    @property
+    def written(self) -> str:
+        """The tensor as the net's text has it."""
+        if self.tensor is None or self.tensor.startswith(("%", "_")):
+            return "…"
+        return f"transpose({self.tensor})" if self.axis else self.tensor

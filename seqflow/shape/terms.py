@@ -10,7 +10,7 @@ are all nodes made from them (congruence).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 
@@ -22,6 +22,7 @@ class Term:
         "data",
         "is_claimed",
         "is_moved",
+        "is_rows",
         "kind",
         "number",
         "said",
@@ -38,6 +39,8 @@ class Term:
         self.args = args
         self.number = number
         """Terms are numbered in the order they are made."""
+        self.is_rows = kind in _ROWS or (kind in _PARTS and any(one.is_rows for one in args[: _PARTS[kind]]))
+        """Whether it names rows; else it is a value, a plain size, or the steps of a padded axis."""
         self.same: Term | None = None
         """An equal term that stands for it."""
         self.is_claimed = False
@@ -54,11 +57,6 @@ class Term:
         """The first tensor that has this value."""
         self.vector: str | None = None
         """A tensor of this value that may be lengths, where the term stands for others."""
-
-    @property
-    def is_rows(self) -> bool:
-        """Whether it names rows; else it is a value, or the steps of a padded axis."""
-        return self.kind in _ROWS
 
     def __repr__(self) -> str:
         return f"<term {self.number}: {self}>"
@@ -140,6 +138,29 @@ class Terms:
                 if mask.kind == "flat mask" and self.equal(mask.args[0].args[0], steps.args[0]):
                     self.unite(selected, self.described(steps.args[0]))
         return selected
+
+    def join(self, parts: Sequence[Term], sizes: Sequence[Hashable]) -> Term:
+        """The parts, one after another; what is joined already, of few parts, is taken apart first.
+
+        Rows are as many as they are; of all other parts, steps and plain axes, `sizes` says how many there are.
+        """
+        flat: list[tuple[Term, Hashable]] = []
+        for part, size in zip(parts, sizes, strict=True):
+            known = self.find(part)
+            if known.kind == "joined" and len(known.args) <= _FEW_PARTS:
+                flat += zip(known.args, known.data or [None] * len(known.args), strict=True)
+            else:
+                flat.append((part, None if part.is_rows else size))
+        if len(flat) == 1:
+            return flat[0][0]
+        held = tuple([size for _, size in flat])
+        return self.make(
+            "joined", held if any(size is not None for size in held) else None, *(p for p, _ in flat)
+        )
+
+    def plain(self, size: Hashable) -> Term:
+        """A plain axis of this size, for what is joined of it and of rows."""
+        return self.make("plain", size)
 
     def declared(self, rows: Hashable) -> Term:
         """Rows as they were declared: the term itself, or that of rows that are only equal to themselves."""
@@ -292,6 +313,9 @@ def parts(term: Term) -> Iterator[Term]:
         waiting.extend(reversed(new))
 
 
+_FEW_PARTS = 16
+"""Joins of more parts are not taken apart when they are joined again: chains of joins would grow without end."""
+_SHOWN_PARTS = 3
 _LEVELS = 6
 """How deep terms of terms are written."""
 
@@ -321,6 +345,15 @@ def _call(term: Term, value: Words, rows: Words) -> str:
     return f"{text}.{output}" if output else text
 
 
+def _joined_text(term: Term, rows: Words) -> str:
+    """The first parts of a join, all others counted."""
+    count = len(term.args)
+    if len(set(term.args)) == 1 and count > 2:
+        return f"{rows(term.args[0])}, {count} times"
+    first = [rows(one) for one in term.args[:_SHOWN_PARTS]]
+    return " and then ".join([*first, f"{count - _SHOWN_PARTS} more"] if count > _SHOWN_PARTS else first)
+
+
 def _literal(term: Term, value: Words, rows: Words) -> str:
     return repr(term.data[1]) if isinstance(term.data, tuple) else str(term.data)
 
@@ -342,7 +375,8 @@ _WORDS: dict[str, Callable[[Term, Words, Words], str]] = {
     "select": lambda term, value, rows: f"a selection of {rows(term.args[0])} by {value(term.args[1])}",
     "sliced": lambda term, value, rows: f"a slice of {rows(term.args[0])}",
     "groups": lambda term, value, rows: f"the groups of {value(term.args[0])}",
-    "joined": lambda term, value, rows: " and then ".join(map(rows, term.args)),
+    "joined": lambda term, value, rows: _joined_text(term, rows),
+    "plain": lambda term, value, rows: f"a plain axis of {term.data}",
     "flat": lambda term, value, rows: f"{' × '.join(map(rows, term.args))}, laid flat",
     "new": lambda term, value, rows: f"new rows that {term.data[0]} makes{_of(map(value, term.args))}",
 }  # fmt: skip
@@ -357,7 +391,9 @@ def _of(values: Iterable[str]) -> str:
 
 _ON: dict[Any, str] = {"right": "", "left": "on the left "}
 
-_ROWS = frozenset({"rows", "variable", "described", "select", "sliced", "groups", "joined", "flat", "new"})
+_ROWS = frozenset({"rows", "variable", "described", "groups", "new"})
+_PARTS: dict[str, int | None] = {"select": 1, "sliced": 1, "joined": None, "flat": None}
+"""What is made from other axes holds rows where one of its first arguments, or of all, does."""
 
 
 def literal(value: Any) -> Hashable:

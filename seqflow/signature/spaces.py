@@ -7,13 +7,13 @@ axis 0 stands for new rows, of which the op may claim how they were made. All ot
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from seqflow.errors import LodError
 from seqflow.shape.equalities import Equalities
 from seqflow.shape.guards import Guards
-from seqflow.shape.meeting import differing, meet
+from seqflow.shape.meeting import Place, differing, holds_rows, meet, plain_meets
 from seqflow.shape.pointing import are_indices, are_positions, wrong_indices, wrong_positions
 from seqflow.shape.terms import Term, value_text, words
 from seqflow.signature.claims import Claims, Space
@@ -70,6 +70,7 @@ class Spaces:
         self.named: dict[str, tuple[Term, str]] = {}
         """What each dimension variable names, and the input that says so."""
         self.rests: dict[tuple[str, int], tuple[Term, str]] = {}
+        self.arguments = {argument.name: argument for argument in signature.input_arguments}
         self.side = str(attributes.get("side") or "right")
 
     # Inputs
@@ -127,10 +128,53 @@ class Spaces:
                     raise differing(place, space, owner, known)
 
     def padded(self, of: str, space: Term, label: str, tensors: Mapping[str, str]) -> None:
-        """LodError where a padded axis meets the lengths of others."""
+        """LodError where a padded axis meets the lengths of others; axis 0 may hold rows, as of weights."""
         expected = self.terms.steps(self.terms.value(tensors[of]), self.side)
-        if space.kind == "steps" and not self.terms.equal(space, expected):
+        may_be_rows = label in self.arguments or self.terms.find(space).kind == "variable"
+        if not (space.is_rows and may_be_rows) and not self.terms.equal(space, expected):
             raise self.wrong_lengths(space, expected, label, of)
+
+    def refuse_plain(self, inputs: Sequence[Any]) -> None:
+        """LodError where an axis of an input is a plain size, and another input has rows there.
+
+        Who declares an input says whose rows axis 0 holds; what its other axes hold nobody said.
+        """
+        for argument, spec, label, _, _ in inputs:
+            if spec.shape.dimensions is None or (spec.axes and spec.axes[0] is not None):
+                continue
+            if any(one is not None and one.kind == "variable" for one in spec.axes):
+                continue  # of what nobody declared nothing is known to be plain
+            for axis, held in self.opposite(argument, len(spec.shape.dimensions)):
+                if (axis >= len(spec.axes) or spec.axes[axis] is None) and holds_rows(self.terms, held[0]):
+                    tensors = {one.label: one.tensor for one in inputs}
+                    other, _, its_axis = held[1].partition(".shape[")
+                    raise plain_meets(
+                        Place(label, axis, tensors[label]),
+                        spec.shape.dimensions[axis],
+                        Place(other, int(its_axis[:-1] or 0), tensors[other]),
+                        held[0],
+                    )
+
+    def opposite(self, argument: Argument, rank: int) -> Iterator[tuple[int, tuple[Term, str]]]:
+        """The axes of an input where others have rows: which rows, and the input that says so."""
+        extra, rest = rank - len(argument.dims), argument.rest
+        for i, dim in enumerate(argument.dims):
+            if isinstance(dim, Rest):
+                axes = [(i + j, self.rests.get((dim.name, j))) for j in range(extra + 1)]
+            else:
+                axes = [(i if rest is None or i < rest else i + extra, self.held(dim))]
+            yield from ((axis, held) for axis, held in axes if held is not None)
+
+    def held(self, dim: Dim) -> tuple[Term, str] | None:
+        """The rows that other inputs have where this dimension stands, and the input that says so."""
+        match dim:
+            case Name(name=name) | AtLeast(name=name):
+                return self.named.get(name)
+            case Sum(of=of):
+                lengths = self.arguments.get(of)
+                above = self.held(lengths.dims[0]) if lengths is not None and lengths.dims else None
+                return None if above is None else (above[0], of)
+        return None
 
     def wrong_lengths(self, space: Term, expected: Term, label: str, lengths: str) -> LodError:
         kind, advice = words(space, expected)

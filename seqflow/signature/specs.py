@@ -69,6 +69,8 @@ def bind_specs(
         binder.input(one)
     if signature.pointing:
         spaces.check_pointing(inputs)
+    if (spaces.named or spaces.rests) and equalities.all_declared:
+        spaces.refuse_plain(inputs)
     if signature.alike:
         check_alike(signature, {name: _dtypes_given(spec) for name, spec in specs.items()})
     for output in results if claims.describes else ():

@@ -18,6 +18,7 @@ PADDED = "padded for other lengths"
 SIDES = "padded on different sides"
 STEPS = "rows meet the steps of a padded axis"
 BROADCAST = "rows do not broadcast"
+PLAIN = "is a plain size"
 
 FIRST_TABLE = {
     # Columns, levels and records
@@ -316,6 +317,48 @@ FIRST_TABLE = {
         OTHER_COLUMN,
     ),
     "a table by the rows it was looked up with": ("y = gather(table, doc.values) * expand_dims(tag.values, axis=1)", OTHER_COLUMN),
+    # Joined, then cut
+    "two columns joined, and each half of them": (
+        "a, b = split(concat([doc.values, tag.values]), parts=2)\ny = a * b",
+        SELECTION,
+    ),
+    "a part of what was joined meets the first column": (
+        "a, _ = split(concat([doc.values, tag.values]), parts=[6, 6])\ny = a * doc.values",
+        "a slice of",
+    ),
+    "joined along the steps, and each half of them": (
+        "x, _ = pad(doc.values, doc.lengths, max_length=3)\nz, _ = pad(tag.values, tag.lengths, max_length=3)\n"
+        "a, b = split(concat([x, z], axis=1), parts=2, axis=1)\ny = a * b",
+        PADDED,
+    ),
+    "joined along the steps, the second half unpadded by the first column": (
+        "x, _ = pad(doc.values, doc.lengths, max_length=3)\nz, _ = pad(tag.values, tag.lengths, max_length=3)\n"
+        "a, b = split(concat([x, z], axis=1), parts=[3, 3], axis=1)\ny = unpad(b, doc.lengths)",
+        PADDED,
+    ),
+    "joined along the steps in another order": (
+        "x, _ = pad(doc.values, doc.lengths, max_length=3)\nz, _ = pad(tag.values, tag.lengths, max_length=3)\n"
+        "y = concat([x, z], axis=1) * concat([z, x], axis=1)",
+        "and then",
+    ),
+    "joined with a first step, and unpadded": (
+        "x, _ = pad(doc.values, doc.lengths)\n"
+        "y = unpad(concat([expand_dims(label, axis=1), x], axis=1), doc.lengths)",
+        "and then",
+    ),
+    "padded steps without the first, unpadded by the whole": (
+        "x, _ = pad(doc.values, doc.lengths)\n"
+        "y = unpad(slice_axes(x, starts=[1], stops=[100], axes=[1]), doc.lengths - 1)",
+        "a slice of",
+    ),
+    "padded steps in another order": (
+        "x, _ = pad(doc.values, doc.lengths, max_length=3)\ny = gather_axis(x, [2, 1, 0], axis=1) * x",
+        "selection",
+    ),
+    "padded steps repeated": (
+        "x, _ = pad(doc.values, doc.lengths)\ny = unpad(tile(x, repeats=[1, 2]), doc.lengths)",
+        "and then",
+    ),
     # Ops of users
     "an op that gives other lengths each time, twice": (
         "v, _ = sampled_of_a_test(doc.values, doc.lengths)\n_, n = sampled_of_a_test(doc.values, doc.lengths)\n"
@@ -330,6 +373,36 @@ FIRST_TABLE = {
 }  # fmt: skip
 
 OF_ONE_SIZE = {
+    "constants for each row": ("w = reshape([1, 2, 3, 4], [4])\ny = score * w", PLAIN),
+    "a constant chosen from, row by row": ("w = reshape([1, 2, 3, 4], [4])\ny = where(flag, w, label)", PLAIN),
+    "constants as weights of rows": (
+        "w = cast(reshape([1, 2, 3, 4, 5, 6], [6]), dtype='float32')\n"
+        "y = lengths_weighted_sum(doc.values, w, doc.lengths)",
+        PLAIN,
+    ),
+    "constants reduced by lengths": (
+        "w = reshape([1, 2, 3, 4, 5, 6], [6])\ny = lengths_sum(w, doc.lengths)",
+        PLAIN,
+    ),
+    "constants as ids of rows": (
+        "y = unsorted_segment_sum(score, reshape([0, 1, 1, 0], [4]), num_segments=2)",
+        PLAIN,
+    ),
+    "a constant mask of rows": ("y, _ = boolean_mask(score, bool(reshape([0, 1, 1, 0], [4])))", PLAIN),
+    "constants beside the columns of rows": (
+        "w = cast(reshape([1, 2, 3, 4], [4, 1]), dtype='float32')\ny = concat([point, w], axis=1)",
+        PLAIN,
+    ),
+    "a weight over rows": (
+        "w = cast(reshape([1, 2, 3, 4], [4, 1]), dtype='float32')\ny = matmul(transpose(point), w)",
+        PLAIN,
+    ),
+    "a sum over rows for each row": ("y = score * reduce_sum(point, axes=[0])", PLAIN),
+    "vectors and their transpose": ("y = point * transpose(point)", PLAIN),
+    "a constant for each group": (
+        "w = reshape([1, 2, 3], [3])\ny = unsorted_segment_sum(score, label, num_segments=3) * w",
+        PLAIN,
+    ),
     "backwards and forwards": ("y = slice_axes(score, starts=[-1], stops=[-5], steps=[-1]) * label", SELECTION),
     "rows in the order of packed sequences meet the rows": (
         "v, n, order = pack_sequence(doc.values, doc.lengths)\ny = gather(score, order) * label",

@@ -381,6 +381,36 @@ FIRST_TABLE = {
         "v, n = concat_sequences([doc.values, tag.values], [doc.lengths, tag.lengths])\ny = lengths_sum(v, n)",
         lambda r: [sum(a) + sum(b) for a, b in zip(r.doc, r.tag, strict=True)],
     ),
+    "one tensor joined is that tensor": (
+        "n = concat([doc.lengths])\ny = lengths_sum(concat([doc.values]) * doc.values, n)",
+        lambda r: [sum(x * x for x in row) for row in r.doc],
+    ),
+    "joined in two steps": (
+        "a = concat([concat([doc.values, tag.values]), mate.values])\n"
+        "y = a * concat([doc.values, concat([tag.values, mate.values])])",
+        lambda r: [x * x for x in flat([*r.doc, *r.tag, *r.mate])],
+    ),
+    "a first step joined, and taken off again": (
+        "x, _ = pad(doc.values, doc.lengths)\nz = concat([expand_dims(label, axis=1), x], axis=1)\n"
+        "y = unpad(slice_axes(z, starts=[1], stops=[9223372036854775807], axes=[1]), doc.lengths) * doc.values",
+        lambda r: [x * x for x in flat(r.doc)],
+    ),
+    "joined along the steps, and cut where they were joined": (
+        "x, _ = pad(doc.values, doc.lengths, max_length=3)\nz, _ = pad(tag.values, tag.lengths, max_length=3)\n"
+        "a, b = split(concat([x, z], axis=1), parts=[3, 3], axis=1)\n"
+        "y = concat([unpad(a, doc.lengths) * doc.values, unpad(b, tag.lengths)])",
+        lambda r: [*(x * x for x in flat(r.doc)), *flat(r.tag)],
+    ),
+    "slices of padded steps that are alike": (
+        "x, mask = pad(doc.values, doc.lengths, max_length=3)\n"
+        "a = slice_axes(x, starts=[0], stops=[2], axes=[1])\nm = slice_axes(mask, starts=[0], stops=[2], axes=[1])\n"
+        "y = reduce_sum(where(m, a, 0), axes=[1])",
+        lambda r: [sum(row[:2]) for row in r.doc],
+    ),
+    "constants for each step": (
+        "x, _ = pad(doc.values, doc.lengths, max_length=3)\ny = x * reshape([1, 2, 3], [3])",
+        lambda r: [[(i + 1) * v for i, v in enumerate([*row, 0, 0, 0][:3])] for row in r.doc],
+    ),
     # Padded
     "padding is masked out": (
         "x, mask = pad(doc.values, doc.lengths, value=7)\ny = reduce_sum(where(mask, x, 0), axes=[1])",
@@ -566,8 +596,8 @@ OF_FOUR_ROWS = {
         "y = lengths_sum(doc.values, n) * score",
         lambda r: [sum(row) * s for row, s in zip(r.doc, r.score, strict=True)],
     ),
-    "constants for each row": (
-        "w = reshape([1, 2, 3, 4], [4])\ny = score * w",
+    "constants that are said to be for each row": (
+        "w = reshape([1, 2, 3, 4], [4])\nsame_rows(score, w)\ny = score * w",
         lambda r: [s * (i + 1) for i, s in enumerate(r.score)],
     ),
 }

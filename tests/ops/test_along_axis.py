@@ -96,8 +96,10 @@ def test_rows_that_moved_are_not(name, x, options, expected):
 
 
 def test_concat_keeps_rows_beside_each_other_only():
-    one, other, plain = spec("{N,2}", ROWS), spec("{N,3}", ROWS), spec("{N,1}")
-    assert rows("concat", {"tensors": [one, other, plain]}, {"axis": 1}) == ROWS
+    one, other = spec("{N,2}", ROWS), spec("{N,3}", ROWS)
+    assert rows("concat", {"tensors": [one, other]}, {"axis": 1}) == ROWS
+    with pytest.raises(LodError, match=r"tensors\[1\] is a plain size N"):
+        infer("concat", {"tensors": [one, spec("{N,1}")]}, {"axis": 1})
     assert shape("concat", {"tensors": [one, other]}, {"axis": -1}) == "{N,5}"
     assert not isinstance(rows("concat", {"tensors": [one, one]}, {"axis": 0}), Described)
     assert shape("concat", {"tensors": [one, one]}, {"axis": 0}) == "{2*N,2}"

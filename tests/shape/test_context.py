@@ -338,9 +338,11 @@ def test_different_known_row_spaces_do_not_meet():
     assert ctx.merge_rows("x", "y") is ctx.rows("x")
 
 
-def test_an_unknown_row_space_meets_any():
+def test_rows_do_not_meet_a_plain_size():
     ctx = InferenceContext("add", {"x": "{B}", "y": "{B}"}, rows={"y": "labels"})
-    assert ctx.merge_rows("x", "y").data == "labels"
+    with pytest.raises(LodError, match="add: x is a plain size B, but y holds the rows of labels"):
+        ctx.merge_rows("x", "y")
+    assert ctx.merge_rows("y").data == "labels"
     assert ctx.merge_rows("x") is None
 
 
@@ -350,8 +352,8 @@ def test_an_unknown_row_space_meets_any():
         ("{sum(n),8}", "{8}", "{sum(n),8}"),
         ("{sum(n),8}", "{1,8}", "{sum(n),8}"),
         ("{sum(n),8}", "{}", "{sum(n),8}"),
-        ("{sum(n),1}", "{sum(n),8}", "{sum(n),8}"),
-        ("{sum(n)}", "{7}", "{7}"),
+        ("{sum(n),1}", "{1,8}", "{sum(n),8}"),
+        ("{sum(n)}", "{1}", "{sum(n)}"),
         ("{sum(n)}", "?", "?"),
     ],
 )
@@ -363,11 +365,18 @@ def test_inputs_broadcast(x, y, expected):
 
 
 def test_rows_never_broadcast():
-    ctx = InferenceContext("add", {"x": "{sum(n),4}", "y": "{B,4}"}, rows={"x": "words"})
+    ctx = InferenceContext("add", {"x": "{sum(n),4}", "y": "{B,4}"}, rows={"x": "words", "y": "words"})
     assert str(ctx.broadcast_inputs()[0]) == "{sum(n),4}"
     assert [str(guard) for guard in ctx.guards] == ["sum(n) == B (add: x.shape[0] and y.shape[0])"]
-    ctx = InferenceContext("add", {"x": "{0..1}", "y": "{5}"}, rows={"x": "words"})
+    ctx = InferenceContext("add", {"x": "{0..1}", "y": "{5}"}, rows={"x": "words", "y": "words"})
     with pytest.raises(ShapeError, match=r"x.shape\[0\] is 0..1 but y.shape\[0\] is 5"):
+        ctx.broadcast_inputs()
+
+
+@pytest.mark.parametrize("y", ["{sum(n),8}", "{sum(n),?}", "{7,8}", "{?,8}"])
+def test_a_plain_size_is_never_taken_for_rows(y):
+    ctx = InferenceContext("add", {"x": "{sum(n),8}", "y": y}, rows={"x": "words"})
+    with pytest.raises(LodError, match="y is a plain size"):
         ctx.broadcast_inputs()
 
 

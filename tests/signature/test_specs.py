@@ -33,7 +33,10 @@ def test_names_sums_and_attributes_become_sizes():
 
 def test_output_lengths_describe_output_rows():
     values, lengths, counts = infer(
-        "split_sequences", {"chunk": 4}, data=spec("uint8{?}"), lengths=spec("int64{B}", RECORD)
+        "split_sequences",
+        {"chunk": 4, "stride": 2},
+        data=spec("uint8{?}", Described("lengths")),
+        lengths=spec("int64{B}", RECORD),
     ).outputs
     assert str(values) == "uint8{sum(split_sequences.lengths)}"
     assert values.rows == Described("split_sequences.lengths")
