@@ -216,7 +216,7 @@ def _described(content: str) -> str:
 
 
 def _of_data(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[str]:
-    keys = dict.fromkeys(["read with", "files", *now, *then])  # a file says more than the number of rows
+    keys = dict.fromkeys(["files", *now, *then])  # a file says more than the number of rows
     key = next(key for key in keys if then.get(key, _MISSING) != now.get(key, _MISSING))
     before: Any = then.get(key)
     after: Any = now.get(key)
