@@ -60,6 +60,38 @@ in sorted runs, which are merged at the end, at most 64 at a time. Until then ru
 disk, and while they are merged there is room needed for both. `part_bytes` and `rows_per_file` are those of the
 parts, which no longer hold whole windows; `--resume` goes on behind the runs that were noted, or merges again.
 
+## What a job is
+
+A job is everything that decides its output, and its manifest and progress file record it:
+
+* the settings, and the format of what seqflow writes, which rises when a seed or a plan comes to mean something
+  else;
+* the nets as they are printed: comments, spaces and, where `return` names the outputs, the order of statements make
+  no other net, and neither does the file that holds it;
+* the content of `[constants]`, and of tokenizers and other files that nets name, wherever they lie;
+* the text of the modules in `imports`, of a package all its files, and of the user's own modules that they import;
+  the code of the ops that the nets use, and the values that this code reads;
+* the input: relative paths, sizes, rows and columns, and a digest of each file's head and tail, of the footer of a
+  Parquet or Arrow file, and of eight places between; a file up to 64 KiB is read whole. Times are no part of it, so
+  that a copy is the same input.
+
+Where one of these is another one, `run` refuses what is there and says what it was and is. `--overwrite` begins
+anew. A run that has not ended goes on with `--resume --accept-changes` (`run(job, resume=True,
+accept_changes=True)`): what is finished stays, what follows is made by the new code, and `changes` in the manifest
+has each difference with the part and the row from which on it holds. Nets, constants, tokenizers and modules may be
+others; the input, the order and the batches may not, since they decide which rows come next, nor may the columns of
+the output. `prepare` may even make other rows: it goes on where a window ends. Sorted and partitioned output is
+made anew.
+
+What cannot be noticed: other bytes in a large file that changes neither its size nor one of the places that are
+read; what code reads while it runs, from the environment, the network or files of its own; another version of an
+installed package. What the code of an op refers to and cannot be looked into, such as a model of another library,
+is listed in the record as `not covered`.
+
+The digest of a file from 64 MB on is kept in `seqflow/digests` of the user's cache folder (`XDG_CACHE_HOME`, by
+default `~/.cache`), with path, size, time of change and inode: memory-mapped constants are read for it once. Where
+that folder cannot be written, they are read at each start; it may be removed at any time.
+
 ## What is guaranteed
 
 * A file has its final name when the whole run has succeeded, and a folder has a manifest when all of its files are

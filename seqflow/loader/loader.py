@@ -98,7 +98,8 @@ class Loader:
     Each `iter(loader)` gives the batches of one epoch, and `epoch` advances when it is exhausted. `state_dict()`
     is the place behind the last batch that was handed out, and `load_state_dict` goes on there, with any number
     of ranks and threads. A batch is a Record: a mapping of names to tensors that knows which lengths describe
-    each. `batch.num_rows` counts its rows.
+    each. `batch.num_rows` counts its rows. A state is of these data, settings and nets, and of the code of functions;
+    `version` stands for that code, where functions refer to what cannot be compared.
     """
 
     def __init__(

@@ -367,3 +367,13 @@ def test_a_record_of_another_format_is_refused_and_says_so(folder):
     manifest.write_text(json.dumps(content))
     with pytest.raises(JobError, match="another version of seqflow"):
         run(job(folder))
+
+
+def test_a_large_constant_is_read_for_its_digest_once(folder, monkeypatch):
+    monkeypatch.setattr("seqflow.identity.kept_digests._LARGE", 1)
+    monkeypatch.setattr("seqflow.identity.kept_digests._SETTLED", -1e9)
+    made = {"net": {"net": WITH_CONSTANT}, **constant(folder, 3)}
+    run(job(folder, **made))
+    assert [*(folder / "cache/seqflow/digests").iterdir()]
+    monkeypatch.setattr("seqflow.identity.content._digest_of_pieces", None)  # nothing is read again
+    assert run(job(folder, **made)).outcome == "complete"
