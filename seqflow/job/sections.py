@@ -14,9 +14,11 @@ class SourceSection:
     """The source of the rows: the arguments of `sf.open`, and how null values are read."""
 
     paths: str | tuple[str, ...]
-    """Files, folders and globs; `{stdlib}` and the other names of `sysconfig.get_paths` stand for folders."""
+    """Files, folders, globs and URIs `file:///…`; `{stdlib}` and the other names of `sysconfig.get_paths` stand for
+    folders."""
     columns: tuple[str, ...] | None = None
     kind: Literal["parquet", "arrow", "text", "libsvm", "criteo"] | None = None
+    """None takes it from the suffixes; "text" reads any file as one row."""
     exclude: tuple[str, ...] = ()
     rename: dict[str, str] | None = None
     fill: Any = None
