@@ -9,7 +9,7 @@ from seqflow.errors import LodError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.bounds import longer_by, never_empty, never_longer
-from seqflow.ops.shared.scalars import with_fill
+from seqflow.ops.shared.scalars import cast_rows, with_fill
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.registry import op
 from seqflow.signature import Fill, NonNegative, Positive
@@ -248,7 +248,7 @@ def _like(data: Array, name: str, row: Array) -> Array:
     """`row` in the dtype of `data`."""
     if not np.can_cast(row.dtype, data.dtype, "same_kind"):
         raise OpTypeError(f"{name} is {row.dtype}, expected {data.dtype} as in data")
-    return row.astype(data.dtype, copy=False)
+    return cast_rows(name, row, data.dtype)
 
 
 def _sum_rows(data: Array, indices: Array) -> Array:

@@ -8,7 +8,7 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.bounds import never_longer, one_longer
-from seqflow.ops.shared.scalars import with_fill
+from seqflow.ops.shared.scalars import cast_rows, with_fill
 from seqflow.ops.shared.slices import int64, move_sequences, slice_positions, starts_of
 from seqflow.registry import op
 from seqflow.signature import Fill, NonNegative, Positive
@@ -309,6 +309,7 @@ def scatter_sequences(x: Array, updates: Array, indices: Array, lengths: Array) 
     """
     indices = int64(indices)
     _check_updates(x, updates, indices)
+    updates = cast_rows("updates", updates, x.dtype)
     scattered = np.array(x, order="C", subok=False)
     flat = scattered.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
     np.add.at(flat, kernels.lengths_to_segment_ids(lengths) * x.shape[1] + indices, updates)

@@ -11,7 +11,8 @@ from seqflow.kernels.arrays import Array
 def cast_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
     """`value` as a scalar of `dtype`; OpError where the dtype cannot hold it.
 
-    Floats are rounded to the dtype, as NumPy does; an integer dtype takes whole numbers in its range only.
+    Floats are rounded to the dtype, as NumPy does, but not to infinity; an integer dtype takes whole numbers in its
+    range only, a dtype of times what is a multiple of its unit.
     """
     if isinstance(value, (str, bytes)):
         raise OpError(f"{name} is {value!r}, expected a value of {dtype}")
@@ -31,9 +32,33 @@ def cast_scalar(name: str, value: Any, dtype: np.dtype[Any]) -> Any:
             result = cast.astype(dtype)
     except (ValueError, TypeError, OverflowError):
         raise OpError(f"{name} is {value!r}, expected a value of {dtype}") from None
-    if dtype.kind in "biu" and not np.array_equal(result, cast):
+    is_nat = dtype.kind in "mM" and np.isnat(result)
+    is_same = np.array_equal(result, cast) or (is_nat and (cast.dtype.kind == "f" or np.isnat(cast)))
+    changed = (
+        not is_same if dtype.kind in "biumM" else dtype.kind == "f" and np.isinf(result) and np.isfinite(cast)
+    )
+    if changed:
         raise OpError(f"{name} is {value!r}, which {dtype} cannot hold")
     return result[()]
+
+
+def cast_rows(name: str, rows: Array, dtype: np.dtype[Any]) -> Array:
+    """Rows in another dtype; OpError for the first element that it cannot hold. Floats are rounded."""
+    if rows.dtype == dtype:
+        return rows
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast = rows.astype(dtype)
+    if dtype.kind in "iumM":
+        wrong = (cast != rows) & (rows == rows)
+    elif dtype.kind == "f":
+        wrong = np.isinf(cast) & np.isfinite(rows)
+    else:
+        return cast
+    if wrong.any():
+        place = np.unravel_index(int(np.argmax(wrong)), rows.shape)
+        where = f"{name}[{', '.join(map(str, place))}]" if place else name
+        raise OpError(f"{where} is {rows[place]}, which {dtype} cannot hold")
+    return cast
 
 
 def with_fill(name: str, value: Any, data: Array) -> tuple[Array, Any]:

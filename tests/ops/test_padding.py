@@ -163,3 +163,32 @@ def test_max_length_is_the_width_whatever_the_multiple(multiple_of):
     padded = ops.pad(np.arange(9), np.array([9]), max_length=5, multiple_of=multiple_of, truncate=True)
     assert padded.padded.tolist() == [[0, 1, 2, 3, 4]]
     assert padded.mask.shape == (1, 5)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("float16", 1e6), ("float32", -1e300), ("int64", np.nan), ("int64", 2**63), ("uint8", -1), ("int8", 1.5),
+        ("M8[s]", 1.5), ("M8[s]", np.datetime64("2020-01-01T00:00:00.5")),
+    ],
+)  # fmt: skip
+def test_a_value_that_the_data_cannot_hold_is_an_error(dtype, value):
+    data = np.zeros(2, dtype)
+    with pytest.raises(OpError, match=r"value is .*, (which .* cannot hold|expected a value of)"):
+        ops.pad(data, [2], max_length=3, value=value)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "row"), [("int32", 2**40), ("float16", 1e6), ("float32", -1e300), ("int8", 200)]
+)
+def test_a_row_of_padding_that_the_data_cannot_hold_is_an_error(dtype, row):
+    with pytest.raises(OpError, match=f"end is .*, which {dtype} cannot hold"):
+        ops.add_padding(np.zeros(2, dtype), [2], None, row)
+    with pytest.raises(OpError, match=rf"updates\[1\] is .*, which {dtype} cannot hold"):
+        ops.scatter_sequences(np.zeros((1, 3), dtype), np.array([0, row]), [0, 2], [2])
+
+
+def test_infinity_and_nat_are_values():
+    assert ops.pad(np.zeros(1, np.float16), [1], max_length=2, value=np.inf).padded[0, 1] == np.inf
+    assert np.isnat(ops.pad(np.zeros(1, "M8[s]"), [1], max_length=2, value=np.datetime64("NaT")).padded[0, 1])
+    assert np.isnan(ops.pad(np.zeros(1, np.float32), [1], max_length=2, value=np.nan).padded[0, 1])
