@@ -14,7 +14,7 @@ from seqflow.providers.kinds import Chosen, check_utf8, choose, choose_kind
 from seqflow.providers.libsvm import open_libsvm
 from seqflow.providers.memory import check_arrays, open_table, table_of
 from seqflow.providers.parquet import open_parquet
-from seqflow.providers.partitioned import find_partitions, open_partitioned
+from seqflow.providers.partitioned import find_partitions, open_partitioned, recorded_types
 from seqflow.providers.paths import Search, doubled, find_files, is_path
 from seqflow.providers.provider import Provider
 from seqflow.providers.stream import open_stream
@@ -124,7 +124,7 @@ def _open_files(
     open_files = partial(opener, **_checked(options, known, chosen.kind))
     partitions = find_partitions(source, chosen.paths) if chosen.kind in ("parquet", "arrow") else None
     if partitions is not None:
-        provider = open_partitioned(open_files, partitions, **shared)
+        provider = open_partitioned(open_files, partitions, **shared, types=recorded_types(source))
     else:
         provider = open_files(chosen.paths, **shared)
     return replace(provider, left_out=chosen.left_out)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
+from seqflow.errors import ProviderError
 from seqflow.providers.paths import searched_folders
 from seqflow.providers.provider import Block, BoundedSource, Provider, SlicedSource, Source
 from seqflow.record import BadRow
@@ -25,7 +28,7 @@ class PartitionedSource:
     files: Source
     schema: pa.Schema
     """The columns that the names of folders give."""
-    values: Mapping[str, Mapping[str, int | str | None]]
+    values: Mapping[str, Mapping[str, Any]]
     """Their values, by the path of a file."""
 
     @property
@@ -76,6 +79,22 @@ class SlicedPartitionedSource(PartitionedSource):
         return self._joined(self.files.read_rows(block, self._of_files(schema), rows), block, schema)
 
 
+def recorded_types(source: object) -> dict[str, pa.DataType]:
+    """The types of partitions in the manifests of the folders that are searched, by the column."""
+    found: dict[str, pa.DataType] = {}
+    for top in searched_folders(source):
+        path = os.path.join(top, "_manifest.json")
+        if not os.path.isfile(path):
+            continue
+        try:
+            with open(path, encoding="utf-8") as file:
+                partitions = json.load(file)["partitions"]
+            found |= {name: pa.type_for_alias(kind) for name, kind in partitions.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            continue
+    return found
+
+
 def find_partitions(source: object, paths: Sequence[str]) -> Partitions | None:
     """The values in the names of folders, from those that are searched to the files; None where there are none."""
     tops = searched_folders(source)
@@ -88,10 +107,12 @@ def open_partitioned(
     partitions: Partitions,
     columns: Sequence[str] | None,
     rename: Rename | None,
+    types: Mapping[str, pa.DataType],
 ) -> Provider:
-    """A provider of the columns in files, and behind them those that the names of folders give.
+    """A provider of the columns in files, and behind them those that the names of folders give, of these `types`.
 
-    A column that the files have is read from them. A file outside the folders of a column has null there.
+    A column that the files have is read from them. A file outside the folders of a column has null there. Where
+    nobody has recorded a type, it is int64 if all values are written as integers, else text.
     """
     paths = list(partitions)
     own = open_files(paths[:1]).schema
@@ -109,7 +130,10 @@ def open_partitioned(
     values = {
         path: {new_names[name]: found.get(name) for name in names} for path, found in partitions.items()
     }
-    fields = [pa.field(name, _type_of([of[name] for of in values.values()])) for name in new_names.values()]
+    fields = [
+        pa.field(new, types.get(name) or _type_of([of[new] for of in values.values()]))
+        for name, new in new_names.items()
+    ]
     inner = None
     if columns is not None:
         select_schema(pa.schema([*(own if rename is None else rename_schema(own, rename)), *fields]), columns)
@@ -146,9 +170,17 @@ def _is_integer(text: str) -> bool:
 
 def _typed(
     values: Mapping[str, Mapping[str, str | None]], fields: Sequence[pa.Field]
-) -> dict[str, dict[str, int | str | None]]:
-    numbers = {field.name for field in fields if field.type == pa.int64()}
+) -> dict[str, dict[str, Any]]:
+    kinds = {field.name: field.type for field in fields}
     return {
-        path: {name: int(one) if one is not None and name in numbers else one for name, one in of.items()}
+        path: {name: _value(name, one, kinds[name]) for name, one in of.items()}
         for path, of in values.items()
     }
+
+
+def _value(column: str, text: str | None, kind: pa.DataType) -> Any:
+    """A value that the name of a folder gives as text; ProviderError where it is none of its type."""
+    try:
+        return pa.array([text], pa.string()).cast(kind)[0].as_py()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ProviderError(f"the folder of {column} = {text!r} is not of type {kind}: {error}") from None

@@ -49,10 +49,12 @@ and null after everything, whichever the direction. It takes columns with one va
 times, text.
 
 With `partition_by` each row goes into the folder of its values, `lang=python/year=2024/part-00003.parquet`, as Hive
-and `pyarrow.dataset` write them: integers, bools, dates or text, percent-encoded where a name could not have them,
-and `__HIVE_DEFAULT_PARTITION__` for null. The files don't have these columns; `sf.open(path)`,
-`pyarrow.dataset.dataset(path, partitioning="hive")` and `pyarrow.parquet.read_table(path)` give them back,
-integers as integers and all else as text. Inside a folder rows are sorted by `sort_by`, or stay in the order of the
+writes them: integers, bools, dates or text, escaped where Hive escapes (`a/b` is `a%2Fb`, other letters stay), and
+`__HIVE_DEFAULT_PARTITION__` for null; this text itself is an error. In names of columns a first `_` or `.` is
+escaped, too, since readers pass over such folders. The files don't have these columns. `sf.open(path)` gives them back
+with their types, which are in the manifest; `pyarrow.dataset.dataset(path, partitioning="hive")`,
+`pyarrow.parquet.read_table(path)` and Spark take integers for integers and choose a type for all else, unless they
+are told one; Spark reads no empty text. Inside a folder rows are sorted by `sort_by`, or stay in the order of the
 batches. A job without rows writes one empty file with all columns.
 
 Both need memory for a few runs of 32 MiB for each writing thread, whatever the size of the output: rows are written

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqflow.errors import JobError
 from seqflow.output.sorting import check_keys
-from seqflow.record.folder_names import folder_name
+from seqflow.record.folder_names import NULL, folder_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,12 +30,32 @@ def check_partitions(columns: Sequence[str], schema: pa.Schema) -> None:
             raise JobError(
                 f"output: partition_by has {name!r}, which is {kind}, expected integers, bools, dates or text"
             )
-        if any(mark in name for mark in "/="):
-            raise JobError(
-                f"output: partition_by has {name!r}, but names of folders cannot tell a column with '/' or '='"
-            )
+        if "\0" in name:
+            raise JobError(f"output: partition_by has {name!r}, expected a name without NUL characters")
     if set(schema.names) <= set(columns):
         raise JobError("output: partition_by has all columns, expected some that are left for the files")
+
+
+def check_values(table: pa.Table, columns: Sequence[str]) -> None:
+    """JobError where a value of these columns can't be told from null, or makes too long a name."""
+    import pyarrow.compute as pc
+
+    for name in columns:
+        for value in pc.unique(table.column(name)).to_pylist():
+            _folder(name, value)
+
+
+def type_names(schema: pa.Schema, columns: Sequence[str]) -> dict[str, str]:
+    """The types of the values of these columns, by which a reader restores them from the names of folders."""
+    import pyarrow.types as types
+
+    found = {}
+    for name in columns:
+        kind = schema.field(name).type
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        is_text = types.is_string_view(kind) or types.is_large_string(kind)
+        found[name] = "string" if is_text else str(kind).partition("[")[0]
+    return found
 
 
 def partitions_of(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
@@ -50,7 +70,12 @@ def partitions_of(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[str
 
 
 def _folder(column: str, value: Any) -> str:
-    """The name of a folder; JobError where no file system takes it."""
+    """The name of a folder; JobError where readers take it for null, or no file system takes it."""
+    if value == NULL:
+        raise JobError(
+            f"output: partition_by: {column} is the text {NULL!r}, which readers take for null\n"
+            "  write another text in its place"
+        )
     name = folder_name(column, value)
     if len(name.encode()) > _MOST_BYTES:
         raise JobError(

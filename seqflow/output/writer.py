@@ -17,6 +17,7 @@ from seqflow.output.durable import sync_folder
 from seqflow.output.files import KIND_OF_SUFFIX, Compression, FileWriter, Format, Kind
 from seqflow.output.folder import Target
 from seqflow.output.output_file import Batches, OutputFile
+from seqflow.output.partitions import check_values, type_names
 from seqflow.output.pieces import check_sizes, committed_path, schema_of
 from seqflow.output.runs import RUN, RUN_BYTES, write_run
 from seqflow.output.sizes import DEFAULT_SIZES, Sizes
@@ -75,6 +76,8 @@ class OutputWriter:
         self._earlier_schema: pa.Schema | None = None
         """That of committed parts, as a file gives it back: equal, but not to the last byte of its metadata."""
         self._names: list[str] = []
+        self._partitions: dict[str, str] = {}
+        """The types of the columns that become folders."""
         self._stale: list[str] = []
         """Parts of an earlier run, of which a progress file knows."""
 
@@ -90,6 +93,7 @@ class OutputWriter:
         self._parts = self.target.files(record)
         self._num_groups = sum(len(part.groups) for part in self._parts)
         self._names, self._stale = record["columns"], record["stale"]
+        self._partitions = record.get("partitions", {})
         self.target.keep_committed(self._parts)
         damaged = self.target.damaged_commits(record)
         hidden = [committed_path(part.path) for part in self._parts if part not in damaged]
@@ -253,7 +257,14 @@ class OutputWriter:
     def _record(self) -> dict[str, Any]:
         assert self.target is not None
         files = [part.to_json(self.target.folder) for part in self._parts]
-        return {"columns": self._names, "files": files, "are_runs": bool(self.arrangement)}
+        if self._schema is not None:
+            self._partitions = type_names(self._schema, self.arrangement.partition_by)
+        return {
+            "columns": self._names,
+            "files": files,
+            "are_runs": bool(self.arrangement),
+            **({"partitions": self._partitions} if self._partitions else {}),
+        }
 
     def _commit(self, batches: Batches | None) -> None:
         assert self.target is not None
@@ -285,6 +296,7 @@ class OutputWriter:
         import pyarrow as pa
 
         group = pa.Table.from_batches(self._gathered, self._schema)
+        check_values(group, self.arrangement.partition_by)
         size = self._gathered_bytes
         self._gathered, self._gathered_bytes = [], 0
         most = max(PENDING_BYTES, self._group_bytes * len(self._threads) if self.arrangement else 0)

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -9,16 +10,17 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from outputs import names, write
 
+import seqflow as sf
 from seqflow.errors import JobError
 from seqflow.output import Sizes, runs
 from seqflow.output.files import FileWriter
 from seqflow.output.runs import merge_runs, write_run
 from seqflow.output.sorting import SortKey, sort_table
-from seqflow.record import from_arrow
+from seqflow.record import from_arrow, to_arrow
 
 TABLE = pa.table(
     {
@@ -64,7 +66,7 @@ def test_partitions_are_folders_that_datasets_know(tmp_path: Path) -> None:
     assert [str(file.relative_to(tmp_path / "out")) for file in files] == [
         "lang=/part-00000.parquet",
         "lang=c/part-00001.parquet",
-        "lang=c%2Fc%2B%2B/part-00002.parquet",
+        "lang=c%2Fc++/part-00002.parquet",
         "lang=python/part-00003.parquet",
     ]
     assert column(files) == [4, 3, 0, 5, 2, 1]
@@ -142,15 +144,70 @@ def test_one_file_has_no_folders(tmp_path: Path) -> None:
         write(tmp_path / "x.parquet", BATCHES, partition_by="lang")
 
 
-def test_columns_whose_names_would_be_other_folders_are_refused(tmp_path: Path) -> None:
-    for name in ("a/b", "a=b"):
-        table = TABLE.rename_columns([name, *TABLE.schema.names[1:]]).set_column(0, name, TABLE["n"])
-        with pytest.raises(JobError, match=f"partition_by has '{name}', but names of folders cannot tell"):
-            write(tmp_path / "out", [from_arrow(table)], partition_by=name)
+NAMES = ["k", "_k", "a/b", "a=b", "a%20b", "é", "a b", 'a"b', "a\nb", "__", "%"]
+TEXTS = ["", "a", "007", "true", "null", "_", ".", "..", "a=b", "a/b", "%2F", "%", "+", " a ", "\n", "\0", "é", "漢",
+         "a\\b", "__HIVE_DEFAULT_PARTITION_", "%5F_HIVE_DEFAULT_PARTITION__", "*?[x]{y}", "~", "x" * 250]  # fmt: skip
+
+
+def check_round_trip(folder: Path, name: str, values: pa.Array) -> None:
+    """What is partitioned by a column comes back: of its type from us, as text or integers from pyarrow."""
+    table = pa.table({"row": range(len(values)), name: values})
+    write(folder, [from_arrow(table, valid=True)], partition_by=name)
+    provider = sf.open(folder)
+    assert provider.schema.field(name).type == values.type
+    rows = [row for batch in sf.Loader(folder, valid=True) for row in to_arrow(batch).to_pylist()]
+    want = table.to_pylist()
+    assert sorted(rows, key=lambda row: row["row"]) == want
+    schema = pa.schema([("row", pa.int64()), (name, values.type)])
+    found = ds.dataset(folder, partitioning=ds.partitioning(schema, flavor="hive"), format="parquet",
+                       exclude_invalid_files=True).to_table()  # fmt: skip
+    assert sorted(found.to_pylist(), key=lambda row: row["row"]) == want
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_columns_of_any_name_make_folders_that_readers_know(tmp_path: Path, name: str) -> None:
+    check_round_trip(tmp_path / "out", name, pa.array(["a", "b", None]))
+
+
+def test_any_text_comes_back_from_the_name_of_a_folder(tmp_path: Path) -> None:
+    check_round_trip(tmp_path / "out", "k", pa.array([*TEXTS, None]))
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cs"]), max_size=20), min_size=1, max_size=6, unique=True
+    )
+)
+def test_texts_drawn_at_random_come_back(texts: list[str]) -> None:
+    with TemporaryDirectory() as folder:
+        check_round_trip(Path(folder) / "out", "k", pa.array(texts))
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
+)
+def test_integers_of_any_width_come_back(tmp_path: Path, kind: pa.DataType) -> None:
+    limits = np.iinfo(kind.to_pandas_dtype())
+    check_round_trip(tmp_path / "out", "k", pa.array([int(limits.min), int(limits.max), 1, None], kind))
+
+
+def test_bools_and_dates_come_back(tmp_path: Path) -> None:
+    check_round_trip(tmp_path / "bools", "k", pa.array([True, False, None]))
+    check_round_trip(tmp_path / "dates", "k", pa.array([0, -400000, 20000, None], pa.date32()))
+
+
+def test_what_readers_would_take_for_null_is_refused_before_it_is_written(tmp_path: Path) -> None:
+    table = pa.table({"k": ["a", "__HIVE_DEFAULT_PARTITION__"], "n": [1, 2]})
+    with pytest.raises(JobError, match="which readers take for null"):
+        write(tmp_path / "out", [from_arrow(table)], partition_by="k")
+    with pytest.raises(JobError, match="expected a name without NUL"):
+        write(tmp_path / "out", [from_arrow(table.rename_columns(["k\0", "n"]))], partition_by="k\0")
+    assert names(tmp_path) == []
 
 
 def test_a_value_that_is_too_long_for_a_folder_is_named(tmp_path: Path) -> None:
-    table = pa.table({"x": ["é" * 100], "n": [1]})
+    table = pa.table({"x": ["é" * 300], "n": [1]})
     with pytest.raises(
         JobError, match=r"the folder for x = 'é+'… has a name of 602 bytes, expected at most 255"
     ):
