@@ -51,8 +51,8 @@ times, text.
 With `partition_by` each row goes into the folder of its values, `lang=python/year=2024/part-00003.parquet`, as Hive
 writes them: integers, bools, dates or text, escaped where Hive escapes (`a/b` is `a%2Fb`, other letters stay), and
 `__HIVE_DEFAULT_PARTITION__` for null; this text itself is an error. In names of columns a first `_` or `.` is
-escaped, too, since readers pass over such folders. The files don't have these columns. `sf.open(path)` gives them back
-with their types, which are in the manifest; `pyarrow.dataset.dataset(path, partitioning="hive")`,
+escaped, too, since readers pass over such folders. The files don't have these columns. `sf.open(path)` gives them
+back with their types, which are in the manifest; `pyarrow.dataset.dataset(path, partitioning="hive")`,
 `pyarrow.parquet.read_table(path)` and Spark take integers for integers and choose a type for all else, unless they
 are told one; Spark reads no empty text. Inside a folder rows are sorted by `sort_by`, or stay in the order of the
 batches. A job without rows writes one empty file with all columns.
