@@ -3,11 +3,16 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import compute, types
 
 from seqflow.errors import UnknownColumnError, nearest
 from seqflow.providers import open
+from seqflow.record.arrow_types import LISTS, is_any
+from seqflow.record.buffers import nulls_of
+from seqflow.record.lists import list_parts, take_any
+from seqflow.record.run_ends import decoded
 from seqflow.vocabulary.keys import as_keys
 
 _FEW = 1 << 20
@@ -27,32 +32,33 @@ def keys_of_column(source: Any, column: str) -> Iterator[pa.Array]:
     for block in provider.blocks():
         found = provider.read(block, [outer]).column(outer)
         for chunk in found.chunks if isinstance(found, pa.ChunkedArray) else [found]:
-            part = chunk
+            part = decoded(chunk)
             for name in inner:
-                part = _part(part.drop_null(), name, column)
-            yield as_keys(_without_nulls(part))
+                part = _part(_known(part), name, column)
+            yield as_keys(_elements(part, column))
 
 
 def _part(array: pa.Array, name: str, column: str) -> pa.Array:
     kind = array.type
     if types.is_map(kind) and name in ("keys", "values"):
-        whole = array.keys if name == "keys" else array.items
-        first, last = (array.offsets[0].as_py(), array.offsets[-1].as_py()) if len(array) else (0, 0)
-        return whole.slice(first, last - first)
+        return list_parts(column, array, None)[1].field(0 if name == "keys" else 1)
     if types.is_struct(kind) and kind.get_field_index(name) >= 0:
-        return compute.struct_field(array, name)
-    if _is_list(kind) and name == "values":
-        return array.flatten()
+        return array.field(kind.get_field_index(name))
+    if is_any(kind, LISTS) and name == "values":
+        return list_parts(column, array, None)[1]
     raise UnknownColumnError(f"{column}: {kind} has no part {name!r}")
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+def _known(array: pa.Array) -> pa.Array:
+    """The rows that are not null."""
+    nulls = nulls_of(array)
+    return array if nulls is None else take_any(array, np.flatnonzero(~nulls))
 
 
-def _without_nulls(array: pa.Array) -> pa.Array:
-    array = array.drop_null()
-    return _without_nulls(array.flatten()) if _is_list(array.type) else array
+def _elements(array: pa.Array, column: str) -> pa.Array:
+    """The values that are not null, those in lists too."""
+    array = _known(array)
+    return _elements(list_parts(column, array, None)[1], column) if is_any(array.type, LISTS) else array
 
 
 def count(blocks: Iterable[pa.Array]) -> pa.Table:

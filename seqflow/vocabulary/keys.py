@@ -10,6 +10,9 @@ from pyarrow import compute, types
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels import KernelError, check_lengths, lengths_to_offsets
 from seqflow.kernels.arrays import Array
+from seqflow.record.arrow_types import LISTS, is_any
+from seqflow.record.lists import list_parts
+from seqflow.record.run_ends import decoded
 from seqflow.sequence import Sequence
 
 INTEGERS, STRINGS = pa.int64(), pa.large_binary()
@@ -82,16 +85,14 @@ def _as_arrow(keys: Any) -> Any:
 def _flat(array: Any) -> pa.Array:
     """The elements of an array, those of lists too, as INTEGERS or STRINGS; one of no elements may have no type."""
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    array = decoded(array)
     kind = array.type
     if types.is_dictionary(kind):
         return _flat(array.dictionary_decode())
-    if (
-        types.is_list(kind)
-        or types.is_large_list(kind)
-        or types.is_fixed_size_list(kind)
-        or types.is_list_view(kind)
-    ):
-        return _flat(array.flatten())
+    if is_any(kind, LISTS):
+        if array.null_count:
+            raise OpError(f"keys[{int(np.argmax(array.is_null()))}] is null, expected a list of keys")
+        return _flat(list_parts("keys", array, None)[1])
     if types.is_null(kind):
         return array
     text = (

@@ -75,6 +75,24 @@ def test_a_column_is_read_at_any_depth_without_its_nulls(column, keys):
     assert sf.Vocabulary.build(pa.concat_tables([MAPS.slice(1), MAPS.slice(0, 1)]), column).keys == keys
 
 
+LAYOUTS = [pa.list_, pa.large_list, pa.list_view, pa.large_list_view, lambda kind: pa.list_(kind, 1)]
+
+
+@pytest.mark.parametrize("text", [pa.string(), pa.large_string(), pa.string_view(), pa.binary_view()])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_column_of_any_layout_is_read_without_its_nulls_sliced_or_not(layout, text):
+    lists = pa.array([["x"], ["b"], None, [None], ["a"], ["y"]], layout(text)).slice(1, 4)
+    assert sf.Vocabulary.build(pa.table({"c": lists}), "c").keys == ["a", "b"]
+    runs = pa.RunEndEncodedArray.from_arrays([2, 3, 4], pa.array(["x", None, "a"], text)).slice(1)
+    assert sf.Vocabulary.build(pa.table({"c": runs}), "c").keys == ["a", "x"]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_null_list_of_keys_is_an_error(layout):
+    with pytest.raises(sf.OpError, match=r"keys\[1\] is null, expected a list of keys"):
+        sf.Vocabulary.build(pa.array([["a"], None], layout(pa.string())))
+
+
 def test_counts_of_many_blocks_are_added_up(tmp_path):
     from pyarrow import parquet
 
