@@ -7,19 +7,12 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError
+from seqflow.record.arrow_types import TEXT_VIEWS, holds_text, is_any
 from seqflow.record.arrays import fixed_size_lists, list_array, map_array, struct_array
 from seqflow.record.buffers import nulls_of
 from seqflow.record.lists import list_parts, take_any
 from seqflow.record.record import Tensor
 from seqflow.record.selection import list_like
-
-
-def has_run_ends(kind: pa.DataType) -> bool:
-    """Whether the type is run-end encoded, or holds one that is."""
-    kind = _storage(kind)
-    return types.is_run_end_encoded(kind) or any(
-        has_run_ends(kind.field(at).type) for at in range(kind.num_fields)
-    )
 
 
 def run_lengths(array: pa.Array) -> tuple[int, Tensor]:
@@ -32,31 +25,60 @@ def run_lengths(array: pa.Array) -> tuple[int, Tensor]:
     return first, lengths
 
 
-def decoded(array: pa.Array) -> pa.Array:
-    """The array without run ends: each row has a value of its own. Only rows of the array itself are copied."""
+def decoded(array: pa.Array, *, views: bool = False) -> pa.Array:
+    """The array without run ends: each row has a value of its own. Only rows of the array itself are copied.
+
+    With `views`, views of texts are large texts, too.
+    """
     kind = array.type
-    if not has_run_ends(kind):
+    if not _is_encoded(kind, views):
         return array
     if not len(array):
-        return pa.array([], decoded_type(kind))
+        return pa.array([], decoded_type(kind, views=views))
     if isinstance(kind, pa.BaseExtensionType):
-        return decoded(array.storage)
+        return decoded(array.storage, views=views)
+    if is_any(kind, TEXT_VIEWS):
+        return array.cast(decoded_type(kind, views=views))
     if types.is_run_end_encoded(kind):
         first, lengths = run_lengths(array)
-        values = decoded(array.values.slice(first, len(lengths)))
+        values = decoded(array.values.slice(first, len(lengths)), views=views)
         return take_any(values, np.repeat(np.arange(len(lengths)), lengths))
     nulls = nulls_of(array)
     if types.is_struct(kind):
-        children = [decoded(array.field(at)) for at in range(kind.num_fields)]
+        children = [decoded(array.field(at), views=views) for at in range(kind.num_fields)]
         return struct_array(kind, children, len(array), nulls)
     if types.is_fixed_size_list(kind):
         size = kind.list_size
-        values = decoded(array.values.slice(array.offset * size, len(array) * size))
+        values = decoded(array.values.slice(array.offset * size, len(array) * size), views=views)
         return fixed_size_lists(kind, len(array), values, nulls)
     lengths, rows = list_parts("a column", array, nulls)
     if types.is_map(kind):
-        return map_array(kind, lengths, decoded(rows.field(0)), decoded(rows.field(1)), nulls)
-    return list_array(kind, lengths, decoded(rows), nulls)
+        keys, items = (decoded(rows.field(at), views=views) for at in (0, 1))
+        return map_array(kind, lengths, keys, items, nulls)
+    return list_array(kind, lengths, decoded(rows, views=views), nulls)
+
+
+def _is_encoded(kind: pa.DataType, views: bool) -> bool:
+    kind = _storage(kind)
+    if types.is_run_end_encoded(kind) or (views and is_any(kind, TEXT_VIEWS)):
+        return True
+    return any(_is_encoded(kind.field(at).type, views) for at in range(kind.num_fields))
+
+
+def without_views_in_structs(table: pa.Table) -> pa.Table:
+    """The table as Arrow can write it to Parquet, which it can't with views of texts that are fields of structs."""
+    for at, field in enumerate(table.schema):
+        if _has_views_in_structs(field.type):
+            chunks = [decoded(chunk, views=True) for chunk in table.column(at).chunks]
+            column = pa.chunked_array(chunks, decoded_type(field.type, views=True))
+            table = table.set_column(at, field.with_type(column.type), column)
+    return table
+
+
+def _has_views_in_structs(kind: pa.DataType) -> bool:
+    if types.is_struct(kind):
+        return _is_encoded(kind, views=True)
+    return any(_has_views_in_structs(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def take_table(table: pa.RecordBatch | pa.Table, rows: Tensor) -> pa.Table:
@@ -82,22 +104,24 @@ def _field_of(field: pa.Field, column: pa.Array) -> pa.Field:
     return field.with_type(column.type)
 
 
-def decoded_type(kind: pa.DataType) -> pa.DataType:
+def decoded_type(kind: pa.DataType, *, views: bool = False) -> pa.DataType:
     """The type of `decoded` arrays of this type."""
-    if not has_run_ends(kind):
+    if not _is_encoded(kind, views):
         return kind
     kind = _storage(kind)
+    if is_any(kind, TEXT_VIEWS):
+        return pa.large_string() if holds_text(kind) else pa.large_binary()
     if types.is_run_end_encoded(kind):
-        return decoded_type(kind.value_type)
+        return decoded_type(kind.value_type, views=views)
+
+    def inner(field: pa.Field) -> pa.Field:
+        return field.with_type(decoded_type(field.type, views=views))
+
     if types.is_struct(kind):
-        return pa.struct([_decoded_field(child) for child in kind])
+        return pa.struct(list(map(inner, kind)))
     if types.is_map(kind):
-        return pa.map_(_decoded_field(kind.key_field), _decoded_field(kind.item_field), kind.keys_sorted)
-    return list_like(kind, _decoded_field(kind.value_field))
-
-
-def _decoded_field(field: pa.Field) -> pa.Field:
-    return field.with_type(decoded_type(field.type))
+        return pa.map_(inner(kind.key_field), inner(kind.item_field), kind.keys_sorted)
+    return list_like(kind, inner(kind.value_field))
 
 
 def _storage(kind: Any) -> Any:
