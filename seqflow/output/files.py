@@ -16,6 +16,7 @@ from seqflow.output.creating import NewFile, write_new
 from seqflow.output.durable import sync_file, sync_folder
 from seqflow.output.encodings import choose_encodings
 from seqflow.output.output_file import Batches, Checksums, OutputFile, checksum_of_ends
+from seqflow.record.run_ends import without_views_in_structs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,6 +67,8 @@ class FileWriter:
 
     def write(self, table: pa.Table, group: int) -> None:
         """Append row group number `group`. OSError, with the file's name, where it cannot be written."""
+        if self._form.kind == "parquet":
+            table = without_views_in_structs(table)
         try:
             if self._writer is None:
                 unfinished.add(self.temporary)

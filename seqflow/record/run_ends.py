@@ -7,8 +7,8 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError
-from seqflow.record.arrow_types import TEXT_VIEWS, holds_text, is_any
 from seqflow.record.arrays import fixed_size_lists, list_array, map_array, struct_array
+from seqflow.record.arrow_types import TEXT_VIEWS, holds_text, is_any
 from seqflow.record.buffers import nulls_of
 from seqflow.record.lists import list_parts, take_any
 from seqflow.record.record import Tensor

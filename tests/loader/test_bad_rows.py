@@ -261,3 +261,48 @@ def test_rows_that_are_refused_in_a_mix_are_counted(ids):
     found = np.concatenate([batch["id"] for batch in mix])
     assert set(found) == {0, 1, 2, 3, 4, 5, 6, 7, 8}
     assert mix.stats().bad_rows >= 6
+
+
+TEXTS = ["a", "b", "a text of more than twelve bytes"]
+LAYOUTS = {
+    "text view": pa.array(TEXTS, pa.string_view()),
+    "binary view": pa.array([text.encode() for text in TEXTS], pa.binary_view()),
+    "list view": pa.array([[text] for text in TEXTS], pa.list_view(pa.string_view())),
+    "large list view": pa.array([[text] for text in TEXTS], pa.large_list_view(pa.large_string())),
+    "struct": pa.array([{"t": text} for text in TEXTS], pa.struct({"t": pa.string_view()})),
+    "map": pa.array([[(text, 1)] for text in TEXTS], pa.map_(pa.string_view(), pa.int8())),
+    "dictionary": pa.array(TEXTS).dictionary_encode(),
+    "runs": pa.RunEndEncodedArray.from_arrays([1, 2, 3], pa.array(TEXTS)),
+    "runs in lists": pa.ListArray.from_arrays(
+        [0, 1, 2, 3], pa.RunEndEncodedArray.from_arrays([1, 2, 3], pa.array(TEXTS))
+    ),
+}
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_bad_rows_of_columns_of_any_layout_are_left_out_and_kept(tmp_path, layout, suffix):
+    column = LAYOUTS[layout]
+    table = pa.table({"x": pa.array([1, None, 3]), "s": column})
+    for policy in ("skip", sf.BadRows("quarantine", tmp_path / f"bad.{suffix}")):
+        (batch,) = sf.Loader(table, bad_rows=policy)
+        rows = column.to_pylist()
+        assert sf.to_arrow(batch).to_pydict() == {"x": [1, 3], "s": [rows[0], rows[2]]}
+    (bad,) = sf.open(tmp_path / f"bad.{suffix}").blocks()
+    found = sf.open(tmp_path / f"bad.{suffix}").read(bad).to_pylist()
+    assert [(one["x"], one["s"]) for one in found] == [(None, rows[1])]
+
+
+def test_a_null_of_any_type_is_a_bad_row_with_its_reason():
+    table = pa.table({"t": ["a", None, "b", "c"], "l": [[1], [1], None, [1]], "id": range(4)})
+    with pytest.raises(sf.ProviderError, match="row 1, column 't': null value in t"):
+        list(sf.Loader(table))
+    loader = sf.Loader(table, bad_rows="skip")
+    assert [batch["id"].tolist() for batch in loader] == [[0, 3]]
+    assert loader.stats().bad_rows == 2
+
+
+@pytest.mark.parametrize("option", [{"fill": {"tokns": 0}}, {"valid": ["tokns"]}, {"columns": ["tokns"]}])
+def test_columns_that_are_not_there_are_errors_with_the_nearest_name(option):
+    with pytest.raises(sf.errors.UnknownColumnError, match="did you mean 'tokens'"):
+        list(sf.Loader(pa.table({"tokens": [1]}), **option))
