@@ -90,10 +90,9 @@ def _visit_parts(name: str, value: Any, content: FunctionContent) -> None:
             _visit_class(name, value, content)
         case Mapping():
             _visit_all(name, dict(value), content)
-        case list() | tuple() | set() | frozenset():
-            members = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-            content.covered[name] = f"{type(value).__name__} of {len(members)}"
-            _visit_all(name, dict(enumerate(members)), content)
+        case list() | tuple():
+            content.covered[name] = f"{type(value).__name__} of {len(value)}"
+            _visit_all(name, dict(enumerate(value)), content)
         case _:
             _visit_object(name, value, content)
 
@@ -155,8 +154,8 @@ def _visit_object(name: str, value: Any, content: FunctionContent) -> None:
         owner = getattr(value, "__self__", None)
         if owner is not None and not isinstance(owner, types.ModuleType):
             _visit(_inside(name, "self"), owner, content)
-    elif callable(getattr(value, "__wrapped__", None)):
-        _visit(name, value.__wrapped__, content)
+    elif callable(wrapped := getattr(value, "__dict__", {}).get("__wrapped__")):
+        _visit(name, wrapped, content)
     elif isinstance(value, types.MemberDescriptorType | types.WrapperDescriptorType):
         content.covered[name] = "a slot"
     elif _is_installed(type(value)):
@@ -173,8 +172,13 @@ def _slots(kind: type) -> Iterable[str]:
 
 
 def _visit_all(name: str, values: Mapping[Any, Any], content: FunctionContent) -> None:
-    for key, value in values.items():
-        _visit(_inside(name, key if isinstance(key, str) else repr(key)), value, content)
+    for number, (key, value) in enumerate(values.items()):
+        text = key if isinstance(key, str) else _plain_text(key)
+        if text is None:  # its repr may be an address
+            text = f"key {number}"
+            _visit(_inside(name, text), key, content)
+            text = f"value {number}"
+        _visit(_inside(name, text), value, content)
 
 
 def _inside(name: str, part: str) -> str:
@@ -192,7 +196,7 @@ def _text(value: Any) -> str | None:
         return content_of(value)
     if kind.__module__.partition(".")[0] == "seqflow":
         return _text_of_ours(value)
-    if kind.__module__ == "torch" and kind.__qualname__ == "Tensor":
+    if any((base.__module__, base.__qualname__) == ("torch", "Tensor") for base in kind.__mro__):
         return content_of(value.detach().cpu().numpy())
     return None
 

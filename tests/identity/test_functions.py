@@ -165,3 +165,12 @@ def test_the_text_of_an_own_module_is_part_of_a_function_that_uses_it(tmp_path, 
 
     assert content("def times(x): return x * 1\n") != content("def times(x): return x * 77\n")
     sys.modules.pop("module_for_identity", None)
+
+
+class Key:
+    pass
+
+
+@pytest.mark.parametrize("make", [lambda: {Key(): 1}, lambda: {len: [Key()]}, lambda: {Key(), Key()}])
+def test_addresses_are_no_content(make):
+    assert function_content(closure(make())) == function_content(closure(make()))
