@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import os
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
@@ -52,7 +53,7 @@ def _file_sizes(source: TextSource) -> Iterator[BlockBounds]:
     path, content = (f"{field.name}.lengths" for field in source.selection.renamed)
     growth = _growth(source)
     for start, stop in pairwise(source.limits):
-        sums = {path: sum(len(name.encode()) for name in source.paths[start:stop])}
+        sums = {path: sum(len(os.fsencode(name)) for name in source.paths[start:stop])}
         if growth is not None:
             sums[content] = growth * sum(source.sizes[start:stop])
         yield BlockBounds(stop - start, sums)

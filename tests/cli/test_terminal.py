@@ -1,5 +1,6 @@
 """The command prints names and texts of others with their control characters escaped."""
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -61,3 +62,18 @@ def test_a_name_with_a_line_break_stays_in_its_row(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a\nseqflow: all is well": [1]}), tmp_path / "e.parquet")
     lines = seqflow("inspect", "e.parquet", folder=tmp_path).stdout.split("\n")
     assert not any(line.startswith("seqflow:") for line in lines)
+
+
+def test_a_job_reads_files_whose_names_are_not_utf_8(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    for name in (b"\xff.txt", b"b.txt"):
+        (tmp_path / "t" / os.fsdecode(name)).write_text("a")
+    job = '[source]\npaths = "t"\n[batch]\nkind = "rows"\nn = 1\n[output]\npath = "out"\n'
+    (tmp_path / "j.toml").write_text(job + '[bad_rows]\npolicy = "quarantine"\npath = "q.parquet"\n')
+    done = seqflow("run", "j.toml", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (bad,) = pq.read_table(tmp_path / "q.parquet")["bad"].to_pylist()
+    assert bad["reason"] == "t/\\udcff.txt: the name of the file is not UTF-8"
+    done = seqflow("run", "j.toml", "--set", 'source.columns=["bytes"]', "--overwrite", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert pq.read_table(tmp_path / "out").num_rows == 2
