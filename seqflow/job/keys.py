@@ -105,10 +105,11 @@ that folder cannot be written, they are read at each start; it may be removed at
   byte that of an undisturbed run.
 * What was committed is verified before it counts: progress file and manifest have the size and the SHA-256 of each
   part, and the batches that it holds. `--resume` reads each part once; those that are gone or have another content
-  are named, and made again, just these (sorted or partitioned output anew). Where an output is complete, a run reads
-  its parts, too: up to 2 GiB together all of them, of more the first and last 64 KiB of each. A damaged one is an
-  error that names it; `--resume` makes it again. A single file that was changed is only replaced by `--overwrite`.
-  The quarantine file of a complete output is not verified: it may be moved or removed.
+  are named, and made again, just these (output that is sorted, partitioned or has accepted changes: anew). Where
+  an output is complete, a run reads its parts, too: up to 2 GiB together all of them, of more the first and last
+  64 KiB of each. A damaged one is an error that names it; `--resume` makes it again. A single file that was
+  changed is only replaced by `--overwrite`. The quarantine file of a complete output is not verified: it may be
+  moved or removed.
 * What is written is a new file, never what a link leads to: a link, or a file of other content, in the place of the
   lock or of a partition's folder is an error. What the job reads (source, constants, nets, vocabularies) is never
   where it writes, by whatever names and links, nor has it a hidden name beside a single file that begins as its own.
