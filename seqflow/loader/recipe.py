@@ -26,10 +26,12 @@ from seqflow.loader.window_rows import WindowRows
 from seqflow.loader.windows import Part, Window, cut_windows, parts_of
 from seqflow.net import Net
 from seqflow.printable import printable
-from seqflow.providers import Provider
+from seqflow.providers import Block, Provider
 from seqflow.record import BadRow, Record, Valid, convert, slice_rows, take_rows, to_arrow
 from seqflow.record.gathering import RowSource
 from seqflow.record.rows import read_only_record
+from seqflow.record.run_ends import decoded_type
+from seqflow.record.selection import select_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -208,19 +210,28 @@ class Recipe:
                 number = None if of.numbers is None else int(of.numbers[inside[0].row])
                 raise bad_row_error(inside[0], number, of.block)
             if of.numbers is None:
-                rows = self._null_rows(len(inside))
-                yield Rejected(rows, tuple(inside), (None,) * len(inside), of.block, in_prepare=0)
+                new_rows = self._null_rows(len(inside))
+                yield Rejected(new_rows, tuple(inside), (None,) * len(inside), of.block, in_prepare=0)
             else:
-                table = self.source.read(of.block, self.columns, bad_rows=[])
-                in_block = [one._replace(row=int(of.numbers[one.row])) for one in inside]
-                yield Rejected.of(table, in_block, range(table.num_rows), of.block, in_prepare=0)
+                numbers = [int(of.numbers[one.row]) for one in inside]
+                rows = range(min(numbers), max(numbers) + 1) if self._slices(of.block) else None
+                start = 0 if rows is None else rows.start
+                table = self.source.read(of.block, self.columns, bad_rows=[], rows=rows)
+                in_table = [one._replace(row=row - start) for one, row in zip(inside, numbers, strict=True)]
+                in_block = range(start, start + table.num_rows)
+                yield Rejected.of(table, in_table, in_block, of.block, in_prepare=0)
+
+    def _slices(self, block: Block) -> bool:
+        """Whether a block is read in slices."""
+        sliced = self.source.slices_blocks and self.shuffle is None
+        return sliced and (block.nbytes or 0) > self.window_bytes
 
     def _null_rows(self, count: int) -> pa.Table:
         import pyarrow as pa
 
         schema = self.source.schema
-        names = schema.names if self.columns is None else self.columns
-        return pa.table({name: pa.nulls(count, schema.field(name).type) for name in names})
+        chosen = schema if self.columns is None else select_schema(schema, self.columns)
+        return pa.table({field.name: pa.nulls(count, decoded_type(field.type)) for field in chosen})
 
     def _seed(self, epoch: int, *parts: int) -> int:
         *places, seed = parts

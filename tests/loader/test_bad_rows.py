@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -306,3 +307,21 @@ def test_a_null_of_any_type_is_a_bad_row_with_its_reason():
 def test_columns_that_are_not_there_are_errors_with_the_nearest_name(option):
     with pytest.raises(sf.errors.UnknownColumnError, match="did you mean 'tokens'"):
         list(sf.Loader(pa.table({"tokens": [1]}), **option))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_rows_that_net_refuses_are_found_again_in_the_slices_of_a_block(tmp_path, suffix):
+    ids = np.arange(500) % 50
+    table = pa.table({"id": ids, "number": range(500)})
+    write = pq.write_table if suffix == "parquet" else feather.write_feather
+    write(table, tmp_path / f"x.{suffix}")
+    policy = sf.BadRows("quarantine", tmp_path / "bad.arrow")
+    net = "y = gather(table, id)\nreturn y, number"
+    constants = {"table": np.arange(49.0)}
+    loader = sf.Loader(
+        tmp_path / f"x.{suffix}", net=net, constants=constants, window="1 KiB", batch=7, bad_rows=policy
+    )
+    good = np.concatenate([batch["number"] for batch in loader])
+    assert good.tolist() == [number for number in range(500) if number % 50 != 49]
+    bad = feather.read_table(tmp_path / "bad.arrow").to_pylist()
+    assert [one["number"] for one in bad] == [one["bad"]["row"] for one in bad] == list(range(49, 500, 50))
