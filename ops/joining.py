@@ -23,7 +23,7 @@ def _infer_joined(ctx: "InferenceContext") -> None:
 @op(
     "{like(data) data[sum(lengths), *d], lengths[B]}+ -> values[sum(lengths'), *d], int64 lengths'[B]",
     shape=_infer_joined,
-    depends={"lengths": "lengths"},
+    defines={"lengths": "add(*lengths)"},
 )
 def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Join sequence i of every input into one sequence: a title, then its text.
@@ -46,7 +46,7 @@ def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Ar
 @op(
     "{like(data) data[sum(lengths), *d], lengths[B]}+ -> values[sum(lengths'), *d], int64 lengths'[B]",
     shape=_infer_joined,
-    depends={"lengths": "lengths"},
+    defines={"lengths": "add(*lengths)"},
 )
 def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Join sequence i of every input, taking rows in turn: first rows, second rows, and so on.

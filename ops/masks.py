@@ -67,10 +67,20 @@ def zero_after_length(x: Array, lengths: Array) -> Array:
 
 
 def _check_bounds_rows(ctx: "InferenceContext") -> None:
-    """Where each row of x has a bound, these are bounds of its rows, and lengths those it is padded for."""
+    """Bounds of rows of x are bounds of its rows, and lengths those it is padded for. Nothing moves.
+
+    What masks a row by its number makes other rows of it, unless the rows are matrices that are masked alike.
+    """
     each_row = ctx.attr("axis") == 1 and ctx.attr("batch") is None and ctx.attr("mode") not in TRIANGLES
     if each_row and ctx.num_inputs == 2 and ctx.attr("mode") == "sequence":
         ctx.check_steps("x", 1, "bounds")
+    axes = list(ctx.axes("x"))
+    stay = ctx.attr("batch") is not None or (
+        each_row and ctx.num_inputs == 2 and ctx.may_be_same_rows("x", "bounds")
+    )
+    if axes and axes[0] is not None and axes[0].is_rows and not stay:
+        axes[0] = ctx.made_rows()
+    ctx.set_output(0, ctx.input("x"), axes=axes)
 
 
 @op("x[R, *e], int bounds[K]? -> y[P=R, *e]", caffe2="SequenceMask", shape=_check_bounds_rows)

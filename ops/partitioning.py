@@ -20,9 +20,21 @@ def _infer_parts(ctx: "InferenceContext") -> None:
     from seqflow.shape import Dimension
 
     most = ctx.equalities.resolve(ctx.dim(ctx.input(0), 0)).max_length
+    rows = ctx.merge_rows(*range(ctx.num_inputs))
     for i, tensor in ctx.results.items():
         size = Dimension.axis_of(tensor, 0, 0, most)
-        ctx.set_output(i, ctx.replace_dim(ctx.output(i), 0, size), rows=ctx.made_rows(i))
+        part = ctx.part_of(rows, "keys", i)
+        ctx.set_output(i, ctx.replace_dim(ctx.output(i), 0, size), rows=part)
+
+
+def _infer_brought_together(ctx: "InferenceContext") -> None:
+    """The rows that were dealt out by these keys; LodError for shards of others."""
+    rows, count = ctx.rows("keys"), len(ctx.inputs("shards"))
+    if rows is None or any(ctx.rows(f"shards[{i}]") is None for i in range(count)):
+        return
+    for i in range(count):
+        ctx.meet_rows(f"shards[{i}]", ctx.part_of(rows, "keys", i, ("parts", count)), "keys")
+    ctx.set_output(0, ctx.output(0), axes=[rows, *ctx.axes("shards[0]")[1:]])
 
 
 @op("data[N, *d], int keys[N] -> {shards[_, *d]}*parts", caffe2="Partition", shape=_infer_parts)
@@ -49,6 +61,7 @@ def _bound_shards(ctx: "InferenceContext") -> None:
     " -> {values[sum(lengths'), *d], int64 lengths'[B]}*parts",
     caffe2="LengthsPartition",
     shape=_bound_shards,
+    depends={"lengths": "keys, lengths"},
 )
 def partition_sequences(
     data: Array, keys: Array, lengths: Array, *, parts: Positive
@@ -68,7 +81,11 @@ def partition_sequences(
     return np.split(kernels.gather(data, order), ends), kept
 
 
-@op("{like(shards) shards[_, *d]}+, int keys[N] -> data[P=N, *d]", caffe2="GatherByKey")
+@op(
+    "{like(shards) shards[_, *d]}+, int keys[N] -> data[P=N, *d]",
+    caffe2="GatherByKey",
+    shape=_infer_brought_together,
+)
 def gather_by_key(shards: list[Array], keys: Array) -> Array:
     """Bring together what `partition` dealt out by these keys: the rows of all shards in the order of the keys.
 

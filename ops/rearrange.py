@@ -103,6 +103,7 @@ def _bound_pieces(ctx: "InferenceContext") -> None:
     "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[sum(counts)], int64 counts[B]",
     shape=_bound_pieces,
     depends={"lengths": "lengths", "counts": "lengths"},
+    describes={"lengths": "sum(lengths) unless stride"},
 )
 def split_sequences(
     data: Array, lengths: Array, *, chunk: Positive, stride: Positive | None = None

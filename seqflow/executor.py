@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from seqflow import kernels
-from seqflow.errors import LodError, OpError, ShapeError
+from seqflow.errors import LodError, OpError, SeqflowError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.net import Net, Step
 from seqflow.net.step import compute, shown
@@ -81,7 +81,7 @@ def _execute(
 ) -> tuple[NetPlan, dict[str, Array]]:
     net.require(given)
     tensors = {**given, **net.constants}
-    plan = _plan(net, _structure(given, parents))
+    plan = _plan_for(net, given, parents)
     for step, guards, dead in zip(net.steps, plan.guards, plan.dead, strict=True):
         for guard in guards.before:
             _check(guard, step, tensors)
@@ -106,7 +106,7 @@ def _reseeded(step: Step, reseed: Reseed) -> Step:
 
 def keeps_rows(net: Net, record: Record) -> bool:
     """Whether row i of what the net makes of such a record is known to be row i of the record."""
-    return _plan(net, _structure(record, record.parents)).keeps_rows
+    return _plan_for(net, record, record.parents).keeps_rows
 
 
 class StepGuards(NamedTuple):
@@ -135,11 +135,27 @@ class NetPlan:
 Structure = tuple[tuple[str, np.dtype[Any], int, Any, tuple[int | None, ...]], ...]
 
 
-def _structure(tensors: Mapping[str, Array], parents: Mapping[str, Any]) -> Structure:
+def _plan_for(net: Net, tensors: Mapping[str, Array], parents: Mapping[str, Any]) -> NetPlan:
+    """The plan for such tensors; where it takes more to infer it, with the sizes of each row of all of them."""
+    plan = _plan_without_sizes(net, _structure(tensors, parents))
+    return _plan(net, _structure(tensors, parents, with_sizes=True)) if plan is None else plan
+
+
+@lru_cache(maxsize=128)
+def _plan_without_sizes(net: Net, structure: Structure) -> NetPlan | None:
+    try:
+        return _plan(net, structure)
+    except SeqflowError:
+        return None
+
+
+def _structure(
+    tensors: Mapping[str, Array], parents: Mapping[str, Any], with_sizes: bool = False
+) -> Structure:
     """Dtypes, ranks, parents and sizes: of rows with a parent those of each row, of others which are 1."""
     return tuple([
         (name, array.dtype, array.ndim, parents[name],
-         tuple([1 if size == 1 else None for size in array.shape])
+         tuple([1 if size == 1 else size if i and with_sizes else None for i, size in enumerate(array.shape)])
          if parents[name] is _UNKNOWN else (None, *array.shape[1:])[:array.ndim])
         for name, array in tensors.items()
     ])  # fmt: skip

@@ -138,7 +138,7 @@ def infer_rows(
     op: OpDef, names: Names, attributes: Mapping[str, Any], results: Sequence[str], rows: Mapping[str, Any]
 ) -> list[Any]:
     """Whose rows each output holds, for inputs that are called `names` and hold `rows`, without their shapes."""
-    equalities = Equalities()
+    equalities = Equalities(all_declared=False)
     terms = equalities.terms
     given = op.complete(attributes)
     named = name_outputs(op.signature, list(results))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from seqflow.shape import Equalities
+from seqflow.shape import Comparison, Dimension, Equalities
 from seqflow.shape.terms import Term, Terms, literal
 from seqflow.signature.claims import NONE, Definition, Each, Space
 from seqflow.signature.rows import NamedOutput
@@ -127,7 +127,7 @@ def _claim(
 ) -> None:
     terms, claims = equalities.terms, op.claims
     definition = claims.defines.get(output)
-    if definition is not None:
+    if definition is not None and (equalities.all_declared or not _is_of_one(definition, inputs)):
         equalities.unite(term, _defined(op, definition, inputs, attributes, equalities), op.name)
     masked = claims.masks.get(output)
     if masked is not None:
@@ -145,6 +145,12 @@ def _claim(
         given_back = _given_back(op, output, inputs, attributes, equalities)
         if given_back is not None:
             equalities.unite(term, given_back, op.name)
+
+
+def _is_of_one(definition: Definition, inputs: Inputs) -> bool:
+    """Whether it is said of a list of one, whose dtype the output need not have."""
+    each = definition[1] if isinstance(definition, tuple) else None
+    return isinstance(each, Each) and len(_flat([inputs[each.name]])) == 1
 
 
 def _defined(
@@ -228,8 +234,20 @@ def _given_back(
             isinstance(term, Term) and equalities.terms.equal(term, known)
         ):  # fmt: skip
             return None
+    if not all(_counts(attributes.get(one), originals.get("lengths"), equalities) for one in condition.given):
+        return None
     first = other.signature.input_arguments[0].name
     return originals.get(first if output in ("values", "data") else output)
+
+
+def _counts(number: Any, lengths: Term | None, equalities: Equalities) -> bool:
+    """Whether there are known to be as many lengths."""
+    spec = None if lengths is None else equalities.specs.get(equalities.terms.find(lengths))
+    return bool(
+        spec is not None
+        and spec.shape.dimensions
+        and equalities.compare(spec.shape.dimensions[0], Dimension.of(number)) is Comparison.EQUAL
+    )
 
 
 def _call_of(term: Term | list[Term], name: str, field: str, equalities: Equalities) -> Term | None:

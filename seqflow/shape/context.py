@@ -223,7 +223,7 @@ class InferenceContext:
         if axis is None:
             return None
         known = self.equalities.terms.find(axis)
-        if known.kind == "joined" and start is not None:
+        if known.kind == "joined" and start is not None and stop is not None:
             parts = self._whole_parts(known, size, start, stop)
             if parts is not None:
                 joined = self.equalities.terms.join(*parts)
@@ -231,7 +231,7 @@ class InferenceContext:
         return self.equalities.terms.make("sliced", by, axis)
 
     def _whole_parts(
-        self, joined: Term, size: Dimension, start: int, stop: int | None
+        self, joined: Term, size: Dimension, start: int, stop: int
     ) -> tuple[list[Term], list[Any]] | None:
         """The parts of a join between two positions; None where these are not where parts begin and end."""
         sizes = list(joined.data or [None] * len(joined.args))
@@ -244,10 +244,10 @@ class InferenceContext:
         total = static[-1]
         if total is not None:
             start, stop, _ = slice(start, stop).indices(total)
-        if start not in static or (stop is not None and stop < 2**63 - 1 and stop not in static):
+        if start not in static or (stop < 2**63 - 1 and stop not in static):
             return None
         first = static.index(start)
-        last = len(joined.args) if stop is None or stop >= 2**63 - 1 else static.index(stop)
+        last = len(joined.args) if stop >= 2**63 - 1 else static.index(stop)
         return (list(joined.args[first:last]), sizes[first:last]) if first < last else None
 
     def joined(self, keys: Sequence[Key], axis: int) -> Term | None:
@@ -275,6 +275,33 @@ class InferenceContext:
             return None
         terms = self.equalities.terms
         return terms.make("select", None, steps, terms.value(tensor))
+
+    def part_of(self, rows: Term | None, keys: Key, i: int, attributes: Hashable = None) -> Term:
+        """The rows of part i of those dealt out by keys, as these attributes say, or those of the op."""
+        terms = self.equalities.terms
+        given = (attributes,) if attributes is not None else self.facts.attributes if self.facts else ()
+        value = terms.value(self.tensors.get(str(keys), str(keys)))
+        return (
+            terms.make("new", ("part", i, given), value)
+            if rows is None
+            else terms.make("part", (i, given), rows, value)
+        )
+
+    def may_be_same_rows(self, one: Key, other: Key) -> bool:
+        """Whether two inputs hold the same rows; what nobody declared holds those it meets."""
+        left, right = self.rows(one), self.rows(other)
+        if left is None or right is None:
+            return False
+        terms = self.equalities.terms
+        if "variable" in (terms.find(left).kind, terms.find(right).kind):
+            return meet(self.equalities, left, right, self.guards, f"{one} and {other}")
+        return terms.equal(left, right)
+
+    def meet_rows(self, key: Key, rows: Term, other: Key) -> None:
+        """LodError where axis 0 of an input holds other rows than these, which another input tells."""
+        found = self.rows(key)
+        if found is not None and not meet(self.equalities, rows, found, self.guards, f"{key} and {other}"):
+            raise differing(str(key), found, str(other), rows).in_op(self.op_name)
 
     def flat_rows(self, key: Key, first: int, last: int) -> Term | None:
         """The rows of an input when its axes from `first` to before `last` are laid flat; plain where all are."""

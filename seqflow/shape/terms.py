@@ -271,35 +271,49 @@ def words(one: Term, other: Term) -> tuple[str, str]:
     if kinds == {"steps"} and one.data != other.data:
         return "padded on different sides", "write the same side= in all places"
     if kinds == {"steps"}:
-        return "padded for other lengths", f"if the lengths are the same: {_same('same_lengths', one, other)}"
-    if "steps" in kinds:
-        advice = "expand_dims or transpose one of them, or use unpad or unpack_by_time"
-        return "rows meet the steps of a padded axis", advice
+        return "padded for other lengths", _of_other_lengths(one.args[0], other.args[0])
+    if not (one.is_rows and other.is_rows):
+        if one.is_rows or other.is_rows:
+            advice = "expand_dims or transpose one of them, or use unpad or unpack_by_time"
+            return "rows meet the steps of a padded axis", advice
+        return (
+            "other steps of padded axes",
+            "take the same steps of both, or join the same ones in the same order",
+        )
     if kinds == {"described"}:
         left, right = (value_text(term.args[0]) for term in (one, other))
         level = left.split(".")[0] == right.split(".")[0] and "." in left and "." in right
         kind = "another level of the same column" if level else "values of one column, lengths of another"
-        return kind, f"if the lengths are the same: {_same('same_lengths', one, other)}"
-    if "described" in kinds and "select" in kinds:
-        return (
-            "a selection of rows meets other rows",
-            "select both by the same mask, or lengths with their rows",
-        )
+        return kind, _of_other_lengths(one.args[0], other.args[0])
+    if "joined" in kinds:
+        return "rows that were joined meet other rows", "join both alike, or cut them where they were joined"
+    if kinds & _SELECTED:
+        advice = "select both by the same mask, slice or order"
+        return "a selection of rows meets other rows", f"{advice}, or lengths with their rows"
     if "described" in kinds:
         described = one if one.kind == "described" else other
         return (
             "one has a row for each sequence, the other the rows of all sequences",
             f"expand(x, {value_text(described.args[0])}) gives each row of a sequence its value",
         )
-    if "select" in kinds or "sliced" in kinds:
-        return "a selection of rows meets other rows", "select both by the same mask, slice or order"
     if "new" in kinds:
         return "an op made new rows", "if row i of both belongs together, say so: same_rows(…, …)"
     return "rows of different places", "if row i of both belongs together, say so: same_rows(…, …)"
 
 
-def _same(op: str, one: Term, other: Term) -> str:
-    return f"{op}({value_text(one.args[0])}, {value_text(other.args[0])})"
+_SELECTED = {"select", "sliced", "part"}
+
+
+def _of_other_lengths(one: Term, other: Term) -> str:
+    """What to write for two lengths: `same_lengths` only where neither is made from the other, or both from one."""
+    if _sources(one) & _sources(other):
+        return "take the values with the lengths that were made with them"
+    return f"if the lengths are the same: same_lengths({value_text(one)}, {value_text(other)})"
+
+
+def _sources(value: Term) -> set[Term]:
+    """The inputs that a value is made from."""
+    return {one for one in parts(value) if one.kind in ("input", "made")}
 
 
 def parts(term: Term) -> Iterator[Term]:
@@ -373,6 +387,7 @@ _WORDS: dict[str, Callable[[Term, Words, Words], str]] = {
     "positions": lambda term, value, rows: f"positions inside the sequences of {value(term.args[0])}",
     "either": lambda term, value, rows: f"{' or '.join(map(rows, term.args))}",
     "select": lambda term, value, rows: f"a selection of {rows(term.args[0])} by {value(term.args[1])}",
+    "part": lambda term, value, rows: f"part {term.data[0]} of {rows(term.args[0])} by {value(term.args[1])}",
     "sliced": lambda term, value, rows: f"a slice of {rows(term.args[0])}",
     "groups": lambda term, value, rows: f"the groups of {value(term.args[0])}",
     "joined": lambda term, value, rows: _joined_text(term, rows),
@@ -392,7 +407,7 @@ def _of(values: Iterable[str]) -> str:
 _ON: dict[Any, str] = {"right": "", "left": "on the left "}
 
 _ROWS = frozenset({"rows", "variable", "described", "groups", "new"})
-_PARTS: dict[str, int | None] = {"select": 1, "sliced": 1, "joined": None, "flat": None}
+_PARTS: dict[str, int | None] = {"select": 1, "sliced": 1, "part": 1, "joined": None, "flat": None}
 """What is made from other axes holds rows where one of its first arguments, or of all, does."""
 
 

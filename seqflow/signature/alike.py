@@ -29,14 +29,32 @@ def check_alike(signature: Signature, dtypes: DTypes) -> None:
             if not same_dtype(dtype, expected):
                 raise OpTypeError(
                     f"{found} is {dtype} but {first} is {expected}, expected one dtype for both\n"
-                    f"  {_advice(found, dtype, expected)}"
+                    f"  {_advice(found, dtype, first, expected)}"
                 )
 
 
-def _advice(found: str, dtype: np.dtype[Any], expected: np.dtype[Any]) -> str:
+def _advice(found: str, dtype: np.dtype[Any], first: str, expected: np.dtype[Any]) -> str:
+    """A cast that loses nothing: of the narrower, or of both; where there is none, say what it would lose."""
     if {dtype.kind, expected.kind} <= {"U", "S"}:  # cast has no dtypes of text
         return f'convert both first: array.astype("{np.result_type(dtype, expected)}")'
-    return f'cast one of them first: cast({found}, dtype="{expected}")'
+    wide = np.result_type(dtype, expected)
+    if not (np.can_cast(dtype, wide, "safe") and np.can_cast(expected, wide, "safe")) or _is_inexact(
+        wide, dtype, expected
+    ):
+        return (
+            f"no dtype holds the values of both: say with cast which of {dtype} and {expected} may lose some"
+        )
+    casts = [
+        f'cast({name}, dtype="{wide}")' for name, one in ((found, dtype), (first, expected)) if one != wide
+    ]
+    return f"cast {'both' if len(casts) > 1 else 'it'} first: {' and '.join(casts)}"
+
+
+def _is_inexact(wide: np.dtype[Any], *given: np.dtype[Any]) -> bool:
+    """Whether floats of a width stand for integers they do not all hold: NumPy calls int64 to float64 safe."""
+    return wide.kind == "f" and any(
+        one.kind in "iu" and one.itemsize * 8 - (one.kind == "i") > np.finfo(wide).nmant + 1 for one in given
+    )
 
 
 def widen_texts(signature: Signature, bound: list[Any]) -> list[Any]:

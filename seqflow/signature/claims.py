@@ -14,7 +14,8 @@
     pure      False: two calls may differ; then nothing is known to be equal to an output
 
 A claim may end with a condition: `if num_sequences` where this attribute has to be given for it to hold, `unless
-empty` where it must not be; given is what differs from its default. That of an inverse may speak of either op.
+empty` where it must not be; given is what differs from its default. That of an inverse may speak of either op;
+the attribute it wants is the number of sequences that there were, and has to be known to be.
 Every claim is held against the op by the tests that walk over all ops.
 """
 

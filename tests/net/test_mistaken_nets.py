@@ -182,7 +182,7 @@ FIRST_TABLE = {
         OTHER_COLUMN,
     ),
     "pieces by the lengths of other pieces": (
-        "v, _, _ = split_sequences(doc.values, doc.lengths, chunk=2)\n"
+        "v, _, _ = split_sequences(doc.values, doc.lengths, chunk=2, stride=1)\n"
         "_, n, _ = split_sequences(doc.values, doc.lengths, chunk=1)\ny = lengths_sum(v, n)",
         "split_sequences",
     ),
@@ -317,10 +317,22 @@ FIRST_TABLE = {
         OTHER_COLUMN,
     ),
     "a table by the rows it was looked up with": ("y = gather(table, doc.values) * expand_dims(tag.values, axis=1)", OTHER_COLUMN),
+    "two columns dealt out by other keys": (
+        "a, b = partition(score, label, parts=2)\nc, d = partition(label, label + 1, parts=2)\ny = a * c",
+        SELECTION,
+    ),
+    "brought together by other keys": (
+        "a, b = partition(score, label, parts=2)\ny = gather_by_key([a, b], label + 1)",
+        SELECTION,
+    ),
+    "brought together in another order": (
+        "a, b = partition(score, label, parts=2)\ny = gather_by_key([b, a], label)",
+        SELECTION,
+    ),
     # Joined, then cut
     "two columns joined, and each half of them": (
         "a, b = split(concat([doc.values, tag.values]), parts=2)\ny = a * b",
-        SELECTION,
+        "a slice of",
     ),
     "a part of what was joined meets the first column": (
         "a, _ = split(concat([doc.values, tag.values]), parts=[6, 6])\ny = a * doc.values",
@@ -373,6 +385,15 @@ FIRST_TABLE = {
 }  # fmt: skip
 
 OF_ONE_SIZE = {
+    "segment ids counted to more segments than there are": (
+        "n = segment_ids_to_lengths(lengths_to_segment_ids(doc.lengths), num_segments=4)\ny = n * score",
+        PLACES,
+    ),
+    "unpacked to more sequences than there are": (
+        "p, _, _, sources, sizes, pieces = pack_rows(doc.values, doc.lengths, capacity=4)\n"
+        "_, n = unpack_rows(p, sources, sizes, pieces, num_sequences=4)\ny = n * score",
+        "new rows",
+    ),
     "constants for each row": ("w = reshape([1, 2, 3, 4], [4])\ny = score * w", PLAIN),
     "a constant chosen from, row by row": ("w = reshape([1, 2, 3, 4], [4])\ny = where(flag, w, label)", PLAIN),
     "constants as weights of rows": (

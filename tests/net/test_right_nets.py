@@ -338,6 +338,39 @@ FIRST_TABLE = {
         "same_rows(doc.values, tag.values)\ny = doc.values * tag.values",
         lambda r: [a * b for a, b in zip(flat(r.doc), flat(r.tag), strict=True)],
     ),
+    "scores of padded steps are masked, and unpadded": (
+        "x, _ = pad(doc.values, doc.lengths)\n"
+        "y = unpad(sequence_mask(x, doc.lengths, mode='sequence', fill=0), doc.lengths) * doc.values",
+        lambda r: [x * x for x in flat(r.doc)],
+    ),
+    "two columns dealt out by the same keys": (
+        "a, b = partition(score, label, parts=2)\nc, d = partition(label, label, parts=2)\ny = concat([a * c, b + d])",
+        lambda r: [
+            *(s * n for s, n in zip(r.score, r.label, strict=True) if n % 2 == 0),
+            *(s + n for s, n in zip(r.score, r.label, strict=True) if n % 2),
+        ],
+    ),
+    "rows dealt out, and brought together": (
+        "a, b = partition(score, label, parts=2)\ny = gather_by_key([a * 2, b * 2], label) + score",
+        lambda r: [3 * s for s in r.score],
+    ),
+    "sequences of two columns dealt out by the same keys": (
+        "same_lengths(doc.lengths, mate.lengths)\n"
+        "a, b, n, m = partition_sequences(doc.values, doc.values, doc.lengths, parts=2)\n"
+        "c, d, k, l = partition_sequences(mate.values, doc.values, doc.lengths, parts=2)\n"
+        "y = lengths_sum(a * c, k) + lengths_sum(b * d, m)",
+        lambda r: [dot(a, b) for a, b in zip(r.doc, r.mate, strict=True)],
+    ),
+    "lengths of joined sequences are sums": (
+        "v, _ = concat_sequences([doc.values, tag.values], [doc.lengths, tag.lengths])\n"
+        "w, _ = interleave([doc.values, tag.values], [doc.lengths, tag.lengths])\n"
+        "y = lengths_sum(v * w, doc.lengths + tag.lengths) * 0",
+        lambda r: [0 for _ in r.doc],
+    ),
+    "pieces without overlap are the column": (
+        "v, n, counts = split_sequences(doc.values, doc.lengths, chunk=2)\ny = lengths_sum(v * doc.values, doc.lengths)",
+        lambda r: [dot(row, row) for row in r.doc],
+    ),
     # Groups by ids
     "groups of the same ids meet": (
         "ids = doc.values % 3\n"
@@ -588,11 +621,13 @@ OF_FOUR_ROWS = {
     "packed in rows and unpacked, all sequences counted": (
         "p, _, _, sources, sizes, pieces = pack_rows(doc.values, doc.lengths, capacity=4)\n"
         "v, n = unpack_rows(p * 2, sources, sizes, pieces, num_sequences=4)\n"
+        "same_rows(n, doc.lengths)\nsame_lengths(n, doc.lengths)\n"
         "y = lengths_sum(v, doc.lengths) + lengths_sum(doc.values, n)",
         lambda r: [3 * sum(row) for row in r.doc],
     ),
     "segment ids of all sequences": (
         "n = segment_ids_to_lengths(lengths_to_segment_ids(doc.lengths), num_segments=4)\n"
+        "same_rows(n, doc.lengths)\nsame_lengths(n, doc.lengths)\n"
         "y = lengths_sum(doc.values, n) * score",
         lambda r: [sum(row) * s for row, s in zip(r.doc, r.score, strict=True)],
     ),

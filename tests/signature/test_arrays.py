@@ -57,10 +57,28 @@ def test_inputs_that_are_alike_have_one_dtype():
         bind(ALIKE, [x, weight, None], {})
     assert str(error.value) == (
         "weight is float64 but x is float32, expected one dtype for both\n"
-        '  cast one of them first: cast(weight, dtype="float32")'
+        '  cast it first: cast(x, dtype="float64")'
     )
     with pytest.raises(OpTypeError, match="bias is float64 but x is float32"):
         bind(ALIKE, [x, x, weight], {})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "advice"),
+    [
+        ("int64", "int32", r'cast it first: cast\(weight, dtype="int64"\)$'),
+        ("int32", "int64", r'cast it first: cast\(x, dtype="int64"\)$'),
+        ("uint8", "int8", r'cast both first: cast\(weight, dtype="int16"\) and cast\(x, dtype="int16"\)$'),
+        ("int32", "float32", r'cast\(weight, dtype="float64"\) and cast\(x, dtype="float64"\)$'),
+        ("int64", "float64", "no dtype holds the values of both"),
+        ("uint64", "int64", "no dtype holds the values of both"),
+        ("bool", "int8", r'cast\(x, dtype="int8"\)$'),
+    ],
+)
+def test_a_cast_that_is_advised_loses_nothing(one, other, advice):
+    signature = parse("x[N], like(x) weight[N] -> y[N]")
+    with pytest.raises(OpTypeError, match=advice):
+        bind(signature, [np.ones(3, one), np.ones(3, other)], {})
 
 
 def test_in_a_list_all_are_like_the_first():
