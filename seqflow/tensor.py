@@ -62,9 +62,9 @@ class TensorSpec:
 
     @property
     def byte_bound(self) -> int | None:
-        """The most bytes it can have; None where there is no bound."""
+        """The most bytes it can have; None where there is no bound, as for text of unknown width."""
         most = self.shape.num_elements.max_length
-        return None if most is None else most * self.dtype.itemsize
+        return None if most is None or self.dtype.itemsize == 0 else most * self.dtype.itemsize
 
     def __str__(self) -> str:
         return f"{self.dtype}{self.shape}"

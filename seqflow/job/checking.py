@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import NetError
@@ -17,7 +17,7 @@ from seqflow.net import Net, NetInference
 from seqflow.printable import printable_line
 from seqflow.record import Record, from_arrow
 from seqflow.shape import Dimension, DimensionLike
-from seqflow.signature import Described, OwnRows
+from seqflow.signature import Described, OwnRows, Positions
 from seqflow.tensor import TensorSpec
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def batch_specs(
         splits = isinstance(plan, TokenBudget) and plan.oversize == "split"  # one row makes several
         total, sums = (None, {}) if splits else (total, sums)
         own = Dimension.symbol("batch", 0, plan.n if isinstance(plan, Rows) else plan.max_rows or total)
-        specs = _specs(rows, parents, own)
+        specs = _specs(_cut(rows) if splits else rows, parents, own)
         limits |= {Dimension.sum_of(other): most for other, most in sums.items()}
         limits |= _planned(plan, own, name, sums)
     return dict(Net("").infer(specs, limits).specs), limits
@@ -152,9 +152,27 @@ def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Sp
             spec.dtype,
             [own if parent is None else Dimension.sum_of(parent), *_inner(name, spec)],
             space if parent is None else Described(parent),
+            points=_points(spec.points, rows),
         )
         for (name, spec), parent in zip(rows.items(), parents.values(), strict=True)
     }
+
+
+def _cut(rows: Specs) -> Specs:
+    """The specs of rows that a plan may cut into several: positions count from the start of what was cut."""
+    return {
+        name: TensorSpec(
+            spec.dtype, spec.shape, spec.rows, points=spec.points and OwnRows("rows that were cut")
+        )
+        for name, spec in rows.items()
+    }
+
+
+def _points(before: Any, rows: Specs) -> Any:
+    """What integers of a window point at in a batch, which has other rows: positions stay what they were."""
+    if before is None or (isinstance(before, Positions) and before.inside in rows):
+        return before
+    return OwnRows("a window before batches were made")
 
 
 def _inner(name: str, spec: TensorSpec) -> list[Dimension]:

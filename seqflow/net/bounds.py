@@ -61,7 +61,8 @@ def byte_bounds(specs: Mapping[str, TensorSpec], equalities: Equalities) -> dict
     found: dict[str, int | None] = {}
     for name, spec in specs.items():
         most = equalities.resolve(spec.shape.num_elements).max_length
-        found[name] = None if most is None else most * spec.dtype.itemsize
+        width = spec.dtype.itemsize or None  # of text that nobody said the width of
+        found[name] = None if most is None or width is None else most * width
     return found
 
 

@@ -70,6 +70,25 @@ def test_what_batches_and_nets_can_have_in_bytes_at_most(source, batch, prepare,
     assert {name: found.net.byte_bounds[name] for name in bounds} == bounds
 
 
+INDICES = "i = lengths_to_segment_ids(tokens.lengths)\nreturn tokens.values, tokens.lengths, i, id"
+PLACES = "b = lengths_argmax(tokens.values, tokens.lengths)\nreturn tokens.values, tokens.lengths, b, id"
+BEST = "y = gather(tokens.values, to_rows(b, tokens.lengths))"
+
+
+def test_indices_of_the_rows_of_a_window_are_none_of_a_batch(source):
+    job = {"source": source, "prepare": {"net": INDICES}, "net": {"net": "y = gather(id, i)"}}
+    with pytest.raises(LodError, match="points at the rows of a window before batches were made"):
+        check(Job.from_dict(job))
+
+
+def test_positions_of_a_window_are_positions_of_a_batch_unless_it_cuts_rows(source):
+    job = {"source": source, "prepare": {"net": PLACES}, "net": {"net": BEST}}
+    assert check(Job.from_dict(job)).net.specs["y"].points is None
+    budget = {"kind": "tokens", "max_tokens": 2, "lengths": "tokens", "oversize": "split"}
+    with pytest.raises(LodError, match="before batches were made"):
+        check(Job.from_dict({**job, "batch": budget}))
+
+
 def test_the_bounds_are_printed_for_people(source):
     found = check(Job.from_dict({"source": source, "prepare": {"net": CUT}, "net": {"net": PAD}}))
     assert str(found).endswith("""

@@ -34,7 +34,8 @@ def check(inferred, tensors, rows):
     held = {name: spec for name, spec in inferred.specs.items() if name in tensors}
     for name, spec in held.items():
         array = tensors[name]
-        assert array.dtype == spec.dtype, name
+        of_any_width = spec.dtype.itemsize == 0 and array.dtype.kind == spec.dtype.kind
+        assert array.dtype == spec.dtype or of_any_width, name
         assert spec.shape.dimensions is None or len(spec.shape.dimensions) == array.ndim, name
         for size, dim in zip(array.shape, spec.shape.dimensions or (), strict=False):
             known = dim.computed(lambda atom: size_of(atom, tensors, rows))
@@ -83,3 +84,18 @@ def check_terms(known, tensors):
                 sizes[known.terms.find(held)].append((name, axis, tensors[name].shape[axis]))
     for term, found in sizes.items():
         assert len({size for *_, size in found}) == 1, f"{term}: {found}"
+    counts = {term: found[0][-1] for term, found in sizes.items()}
+    for name, spec in known.specs.items():
+        if name in tensors and isinstance(spec.points, Term):
+            check_points(known.terms, name, tensors[name], spec.points, counts, tensors)
+
+
+def check_points(terms, name, array, points, counts, tensors):
+    """Integers are inside what they point at; -1 is none, and ranges and offsets may end where the rows do."""
+    if points.kind == "positions":
+        lengths = [one.tensor for one in terms.members(points.args[0]) if one.tensor in tensors]
+        most = int(tensors[lengths[0]].max(initial=0)) - 1 if lengths else None
+    else:
+        most = counts.get(terms.find(points))
+    if most is not None and array.size:
+        assert -1 <= array.min() <= array.max() <= max(most, 0), f"{name} is no index of {points}"

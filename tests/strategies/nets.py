@@ -13,7 +13,7 @@ from seqflow.net.step import compute
 from seqflow.record import Record
 from seqflow.registry import OpDef
 from seqflow.signature import Described, OwnRows, Repeated
-from seqflow.signature.language import DTYPE_WORDS, Sum
+from seqflow.signature.language import DTYPE_WORDS, POINTING, Sum
 
 ROWS = OwnRows("the record")
 COLUMNS = {
@@ -183,7 +183,7 @@ class Grown:
     def fits(self, argument: Any, spec: TensorSpec) -> bool:
         kinds = (
             "iu"
-            if argument.is_lengths or argument.dtype.word == "index"
+            if argument.is_lengths or argument.dtype.word in POINTING
             else DTYPE_WORDS.get(argument.dtype.word)
         )
         if kinds is not None and spec.dtype.kind not in kinds:
