@@ -62,7 +62,8 @@ def _is_encoded(kind: pa.DataType, views: bool) -> bool:
     kind = _storage(kind)
     if types.is_run_end_encoded(kind) or (views and is_any(kind, TEXT_VIEWS)):
         return True
-    return any(_is_encoded(kind.field(at).type, views) for at in range(kind.num_fields))
+    below = kind.num_fields
+    return bool(below) and any(_is_encoded(kind.field(at).type, views) for at in range(below))
 
 
 def without_views_in_structs(table: pa.Table) -> pa.Table:

@@ -115,18 +115,18 @@ def test_a_policy_that_makes_no_sense_is_refused(arguments, message):
 
 
 def test_files_that_are_not_text_are_bad_rows(tmp_path):
-    (tmp_path / "a.txt").write_bytes("é".encode())
-    (tmp_path / "b.txt").write_bytes(b"ab\xff")
-    (tmp_path / "c.txt").write_bytes(b"c")
+    texts, bad = tmp_path / "texts", tmp_path / "bad.arrow"
+    texts.mkdir()
+    (texts / "a.txt").write_bytes("é".encode())
+    (texts / "b.txt").write_bytes(b"ab\xff")
+    (texts / "c.txt").write_bytes(b"c")
     with pytest.raises(sf.ProviderError, match=r"b\.txt"):
-        list(sf.Loader(tmp_path, kind="text", encoding="utf-8"))
-    loader = sf.Loader(
-        tmp_path, kind="text", encoding="utf-8", bad_rows=sf.BadRows("quarantine", tmp_path / "bad.arrow")
-    )
+        list(sf.Loader(texts, kind="text", encoding="utf-8"))
+    loader = sf.Loader(texts, kind="text", encoding="utf-8", bad_rows=sf.BadRows("quarantine", bad))
     (batch,) = loader
     assert bytes(batch["text.values"]) == "éc".encode()
     assert loader.stats().bad_rows == 1
-    assert "b.txt" in str(pa.ipc.open_file(tmp_path / "bad.arrow").read_all().to_pylist())
+    assert "b.txt" in str(pa.ipc.open_file(bad).read_all().to_pylist())
 
 
 def test_a_quarantine_replaces_that_of_an_earlier_run_and_no_other_file(file, tmp_path):

@@ -30,7 +30,7 @@ from seqflow.record.record import Tensor, join_names
 Convert = Callable[[Any, pa.DataType], Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Level:
     """A column, or a level below it: the rows that `parent` describes, and where they are null."""
 
