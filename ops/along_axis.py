@@ -52,6 +52,9 @@ def _infer_concat(ctx: "InferenceContext") -> None:
     ctx.set_output(0, sizes, axes=axes)
     if len(tensors) == 1:
         ctx.same_value(0, 0)
+    dtype = ctx.dtype(0)
+    if len(sizes) == 1 and dtype is not None and dtype.kind in "iu":
+        ctx.join_sizes(0, "tensors")
 
 
 def _check_rank(i: int, rank: int, first: int, expected: int) -> None:

@@ -113,6 +113,8 @@ class _Inference:
         self.equalities = Equalities()
         self.terms = self.equalities.terms
         self.specs = {name: self.input(name, spec) for name, spec in specs.items()}
+        self.sizes: dict[str, PartialShape] = {}
+        """What is known of vectors of sizes."""
         self.values: dict[str, Any] = {name: np.asarray(value) for name, value in net.constants.items()}
         for name, value in self.values.items():
             self.specs[name] = TensorSpec.of(value)
@@ -147,6 +149,7 @@ class _Inference:
         for number, step in enumerate(self.net.steps):
             results = [f"_{number}.{i}" if name == "_" else name for i, name in enumerate(step.results)]
             inferred = self.step(step, results)
+            self.sizes.update(inferred.sizes)
             for name, rows in inferred.rows.items():
                 self.hold(name, rows)
             outputs = [
@@ -184,8 +187,9 @@ class _Inference:
                 inferred = step.op.infer_checked(
                     specs, step.attributes, values, names, results, self.equalities
                 )
-                folded = {name: self.fold(step.inputs[name]) for name in inferred.requested - set(values)}
-                more = {name: value for name, value in folded.items() if value is not None}
+                asked = inferred.requested - set(values)
+                folded = {name: each(step.inputs[name], self.fold_sizes) for name in asked}
+                more = {name: value for name, value in folded.items() if _is_known(value)}
                 if not more:
                     break
                 values |= more
@@ -225,6 +229,12 @@ class _Inference:
         """The value of a literal or a constant."""
         return np.asarray(operand.value) if isinstance(operand, Constant) else self.values.get(str(operand))
 
+    def fold_sizes(self, operand: Input) -> Any | None:
+        """The value of a tensor that is computed from constants, or the sizes that are known of it."""
+        value = self.known(operand)
+        value = self.fold(operand) if value is None and not isinstance(operand, Constant) else value
+        return self.sizes.get(str(operand)) if value is None else value
+
     def fold(self, operand: Input) -> Any | None:
         """The value of a tensor that is computed from constants alone; None for all others."""
         wanted = [str(operand)]
@@ -247,6 +257,10 @@ class _Inference:
 
 def _named(name: str, spec: TensorSpec) -> TensorSpec:
     return TensorSpec(spec.dtype, spec.shape.named(name), axes=spec.axes, points=spec.points)
+
+
+def _is_known(value: Any) -> bool:
+    return any(one is not None for one in value) if isinstance(value, list) else value is not None
 
 
 def _resolved(spec: TensorSpec, equalities: Equalities) -> TensorSpec:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqflow.registry.points import given_points, move_points
 from seqflow.registry.values import name_values
-from seqflow.shape import Dimension, Equalities, InferenceContext
+from seqflow.shape import Dimension, Equalities, InferenceContext, PartialShape
 from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term, Terms
 from seqflow.signature.declared import declare, declared, publish, published
@@ -28,6 +28,8 @@ class Inference(NamedTuple):
     """Sizes, and lengths, that were taken to be equal without proof."""
     requested: frozenset[str] = frozenset()
     """Inputs whose values, were they known, would say more of the outputs' shapes."""
+    sizes: Mapping[str, PartialShape] = {}
+    """Outputs that are vectors of sizes, as far as these are known."""
     rows: Mapping[str, Term] = {}
     """Tensors without rows that hold these from now on."""
 
@@ -81,7 +83,7 @@ def infer(
             found = move_points(op, specs, named, found, equalities.terms)
         requested = context.requested_tensors | context.requested_shapes
         guards += context.guards
-        return Inference(found, guards, frozenset(requested), context.given_rows)
+        return Inference(found, guards, frozenset(requested), context.output_values, context.given_rows)
 
 
 def _alone(

@@ -70,6 +70,8 @@ class InferenceContext:
         """The inputs whose values the shape function asked for."""
         self.requested_shapes: set[str] = set()
         """The inputs whose values it asked for as a shape; a part of the value is of use, too."""
+        self.output_values: dict[str, PartialShape] = {}
+        """Outputs that are vectors of sizes, as far as these are known."""
         self.given_rows: dict[str, Term] = {}
         """The tensors without rows that hold these from now on, as the op says."""
         self._inputs = InputShapes(op_name, inputs)
@@ -430,6 +432,30 @@ class InferenceContext:
         if shape.dimensions and shape[0].is_static:
             return PartialShape.dynamic(shape[0])
         return PartialShape.dynamic()
+
+    def join_sizes(self, i: int, name: str) -> None:
+        """Say that an output has the sizes of the vectors in a list, as far as they are known, one after another."""
+        keys, result = self._inputs.lists[name], self.results.get(i)
+        known = [self._inputs.shapes[key] for key in keys]
+        if result is None or not all(one.dimensions and one[0].is_static for one in known):
+            return
+        if sum(one[0].get_length() for one in known) > _MOST_PARTS:
+            return
+        self.requested_shapes.add(name)
+        parts = [self._sizes_in(key) for key in keys]
+        if any(
+            part.dimensions is not None and not all(one.is_dynamic and not one.is_named for one in part)
+            for part in parts
+        ):
+            self.output_values[result] = self.concatenate(*parts)
+
+    def _sizes_in(self, key: int) -> PartialShape:
+        value = self._values.get(key)
+        if isinstance(value, PartialShape):
+            return value
+        if value is not None and np.asarray(value).min(initial=0) >= -1:
+            return self._shape_of_value(np.asarray(value), self._inputs.names[key])
+        return PartialShape.dynamic(self._inputs.shapes[key][0])
 
     def make_shape_from_tensor(self, key: Key) -> PartialShape:
         """The same as `input_tensor_as_shape`, under TensorFlow's name."""

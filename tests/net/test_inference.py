@@ -86,3 +86,22 @@ def test_masks_of_other_widths_are_other_values():
     found = net.infer({"n": TensorSpec("int64", "{3}")})
     assert not found.guards
     assert run(net, {"n": np.array([1, 0, 3])})["w"].shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("z = reshape(v, shape=concat([lengths_to_shape(n), [4]]))", ",4}"),
+        ("z = reshape(v, shape=concat([[3], lengths_to_shape(n)]))", "{3,"),
+        ("s = concat([lengths_to_shape(n), [4]])\nz = reshape(v, shape=concat([s, [2]]))", ",4,2}"),
+    ],
+)
+def test_sizes_that_are_joined_are_known_as_far_as_their_parts_are(text, shape):
+    specs = {"n": TensorSpec("int64", "{?}"), "v": TensorSpec("float32", "{?}")}
+    found = str(Net(f"{text}\nreturn z").infer(specs).specs["z"].shape)
+    assert found.startswith(shape) or found.endswith(shape)
+
+
+def test_integers_that_are_no_sizes_are_joined_as_well():
+    found = Net("z = concat([n, m])\nreturn z").bind(m=[-7, 3]).infer({"n": TensorSpec("int64", "{2}")})
+    assert str(found.specs["z"]) == "int64{4}"
