@@ -153,7 +153,11 @@ def _progress_bar(*, show: bool) -> Iterator[Progress | None]:
         def update(stats: Stats, total: int | None) -> None:
             elapsed = bar.tasks[0].elapsed or 1e-9
             bar.update(
-                task, completed=stats.rows, total=total, tokens=stats.tokens, speed=stats.tokens / elapsed
+                task,
+                completed=stats.rows_done,
+                total=total,
+                tokens=stats.tokens,
+                speed=stats.tokens / elapsed,
             )
 
         yield update
@@ -174,6 +178,8 @@ def _print_report(report: Report) -> None:
         ("fill", "-" if report.fill is None else f"{report.fill:.2%}"),
         ("batches", f"{report.batches:,}"),
         *(() if report.outcome == "complete" else times),
+        *((("dropped", f"{report.dropped:,}"),) if report.dropped else ()),
+        *((("skipped", f"{report.skipped:,}"),) if report.skipped else ()),
         ("bad rows", f"{report.bad_rows:,}"),
     ]
     if report.files:

@@ -32,10 +32,14 @@ class Counts:
     cells: int = 0
     batches: int = 0
     bad_rows: int = 0
+    rows_read: int = 0
+    rows_left: int = 0
+    dropped: int = 0
+    skipped: int = 0
 
     @classmethod
     def of(cls, stats: Stats) -> Counts:
-        return cls(stats.rows, stats.tokens, stats.cells, stats.batches, stats.bad_rows)
+        return cls(*(getattr(stats, field.name) for field in fields(cls)))
 
     @classmethod
     def from_json(cls, entry: Mapping[str, int]) -> Counts:
@@ -46,7 +50,8 @@ class Counts:
         return Stats(**asdict(self))
 
 
-_COMPLETE = {"job": Mapping, "counts": {field.name: is_count for field in fields(Counts)}}
+_COUNTS = {field.name: is_count for field in fields(Counts)}
+_COMPLETE = {"job": Mapping, "counts": {**_COUNTS, "rows_left": int}}
 _CHANGES = [{"from_row": is_count, "differences": [str]}]
 _UNFINISHED = {
     **_COMPLETE,

@@ -39,7 +39,13 @@ class Report:
     """Counts, times and files of a run."""
 
     rows: int
-    """Rows of the source, without bad ones."""
+    """Rows in the batches, as `prepare` made them; one that is cut into pieces counts once."""
+    dropped: int
+    """Rows of short batches that `drop_last` left out."""
+    skipped: int
+    """Rows that the batch plan left out by their lengths."""
+    rows_read: int
+    """Rows of the source, without those that could not be read or prepared."""
     tokens: int
     fill: float | None
     """The part of the elements of all batches that are tokens; None without a list column to count."""
@@ -117,6 +123,9 @@ def run(
             damaged = task.damaged
     return Report(
         rows=counts.rows,
+        dropped=counts.dropped,
+        skipped=counts.skipped,
+        rows_read=counts.rows_read,
         tokens=counts.tokens,
         fill=counts.stats().fill,
         batches=counts.batches,

@@ -29,6 +29,10 @@ class Crossing:
             most = ends[-1] // plan.n if plan.drop_last else -(-ends[-1] // plan.n)
             begun = [min(-(-end // plan.n), most) for end in ends]
             self.counts.append([stop - start for start, stop in pairwise(begun)])
+        self._rows = rows
+        self._kept = [plan.n * sum(counts) if plan.drop_last else ends[-1]
+                      for counts, ends in zip(self.counts, self._ends, strict=True)]  # fmt: skip
+        """For each stream the rows that batches are made of; those behind them are dropped."""
         self._inside: dict[Spot, tuple[OpenWindow, WindowBatches]] = {}
 
     def following(self, place: Place) -> list[Spot]:
@@ -39,6 +43,17 @@ class Crossing:
         while ends[last + 1] < stop:
             last += 1
         return [(place.stream, position) for position in range(place.position + 1, last + 1)]
+
+    def dropped_of(self, spot: Spot) -> int:
+        """The rows of a window that no batch is made of."""
+        stream, position = spot
+        start, stop = self._ends[stream][position : position + 2]
+        return stop - max(start, min(stop, self._kept[stream]))
+
+    def rows_never_read(self, stream: int) -> int:
+        """The rows of windows that no batch takes rows from."""
+        pairs = zip(self._ends[stream], self._rows[stream], strict=False)
+        return sum(rows for start, rows in pairs if start >= self._kept[stream])
 
     def batches(self, place: Place, windows: Sequence[OpenWindow]) -> tuple[WindowBatches, int]:
         """Planned batches, and which of them is the one at a place."""

@@ -110,10 +110,18 @@ class Rotation:
             place = self.locate(batch)
             if not isinstance(place, Place):
                 continue
-            for stream, position in [(place.stream, place.position), *following(place)]:
+            empty = [
+                (place.stream, position) for position in self.streams[place.stream].without_batches(place)
+            ]
+            own = (place.stream, place.position)
+            for stream, position in sorted([*empty, own, *following(place)]):
                 if seen.get(stream, -1) < position:
                     seen[stream] = position
                     yield stream, position
+
+    def from_its_start(self) -> Rotation:
+        """The same streams, all windows of which were found, with nothing counted."""
+        return Rotation([stream.from_its_start() for stream in self.streams], None)
 
     def streams_of(self, deal: Deal, start: int) -> list[Stream]:
         """The streams from which a rank gets batches."""

@@ -51,9 +51,9 @@ from seqflow.loader.reading import Open, Read, Spot, WindowReader
 from seqflow.loader.recipe import Recipe, Stamp, check_blocks, stamp_of
 from seqflow.loader.run import Run, Turn
 from seqflow.loader.specs import specs_of
-from seqflow.loader.state import FORMAT, Position, check_prepared_place, check_state
+from seqflow.loader.state import FORMAT, Position, check_prepared_place, check_start, check_state
 from seqflow.loader.stats import Stats
-from seqflow.loader.streams import Stream
+from seqflow.loader.streams import Checkpoint, Stream
 from seqflow.loader.transforms import Transform, apply, transform_of
 from seqflow.loader.window_rows import WindowRows
 from seqflow.loader.windows import Part, Window, cut_windows, deal_windows
@@ -209,7 +209,7 @@ class Loader:
         vars(self).update(state, _stats=Stats(), _kept=KeptWindow())
 
     def __repr__(self) -> str:
-        where = self._place or Position(self.epoch, 0, {})
+        where = self._place or Position(self.epoch, 0, {}, self.world_size)
         rank = "" if self.world_size == 1 else f", rank {self.rank} of {self.world_size}"
         return f"Loader of {self.batch}, epoch {where.epoch}, batch {where.batch}{rank}, from {self.source!r}"
 
@@ -258,7 +258,7 @@ class Loader:
 
         Before the first batch it is the place at which the loader begins.
         """
-        place = self._place or self._start or Position(self.epoch, 0, {})
+        place = self._place or self._start or Position(self.epoch, 0, {}, self.world_size)
         return {
             "format": FORMAT, **place.to_json(), "by_rows": self.counts_rows(),
             "settings": self.settings(), "data": self.data(),
@@ -359,13 +359,16 @@ class Loader:
         Where `at_window_end` is true, both hold what belongs to the batches handed out, and nothing else.
         """
         self._look_at_functions()
-        start = self._start or Position(self.epoch, 0, {})
+        start = self._start or Position(self.epoch, 0, {}, self.world_size)
         self._start = None
         self._stats = stats
         workers = Workers(self.threads)
         self._place, self.at_window_end = start, False
         try:
-            yield from self.run(start, workers, handler)
+            run = self.run(start, workers, handler)
+            yield from run
+            if self._place is start:
+                check_start(start.batch, start.ranks, run.num_batches())
             if self._place.epoch == start.epoch:
                 self.epoch, self._place = start.epoch + 1, None
                 self._keep_measured()
@@ -424,12 +427,14 @@ class Loader:
 
     def _handed_out(self, run: Run, turn: Turn) -> None:
         rotation, place = run.rotation, turn.place
-        self.at_window_end = rotation.streams[place.stream].is_last(place)
-        windows = {}
+        self.at_window_end = not turn.repeated and rotation.streams[place.stream].is_last(place)
+        windows: Mapping[int, Checkpoint] = {}
         if not rotation.counted:
-            before = {} if self._place is None else self._place.windows
-            windows = {**before, place.stream: rotation.streams[place.stream].checkpoint(place.position)}
-        self._place = Position(run.epoch, run.next_round, windows)
+            windows = {} if self._place is None else self._place.windows
+            if not turn.repeated:
+                checkpoint = rotation.streams[place.stream].checkpoint(place.position)
+                windows = {**windows, place.stream: checkpoint}
+        self._place = Position(run.epoch, run.next_round, windows, self.world_size)
 
     def _parts(self) -> list[Part]:
         """The blocks of the source, listed once."""

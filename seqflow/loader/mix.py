@@ -32,6 +32,7 @@ from seqflow.loader.state import (
     check_form,
     check_same,
     check_same_source,
+    check_start,
     check_streams,
 )
 from seqflow.loader.stats import Stats
@@ -44,6 +45,7 @@ _PASS = 1 << 32
 """The second pass over a source in an epoch has the order of an epoch that far away."""
 _FORM = {
     "settings": Mapping, "sources": [{"settings": Mapping, "data": Mapping}], "epoch": is_count, "batch": is_count,
+    "ranks": is_count,
     "members": [{"passes": [is_count], "windows": numbered((is_count, is_count, is_count))}],
 }  # fmt: skip
 
@@ -182,7 +184,7 @@ class Mix:
                     "come next\n  begin the epoch anew: set_epoch(…)"
                 )
             check_streams(state["members"][number]["windows"], self.loaders[number].streams)
-        self._start = self._place = {name: state[name] for name in ("epoch", "batch", "members")}
+        self._start = self._place = {name: state[name] for name in ("epoch", "batch", "ranks", "members")}
         self.epoch = int(state["epoch"])
 
     def __iter__(self) -> Generator[Record, None, None]:
@@ -197,7 +199,10 @@ class Mix:
         self._place = start
         finished = False
         try:
-            yield from _MixRun(self, start, workers, handlers)
+            run = _MixRun(self, start, workers, handlers)
+            yield from run
+            if self._place is start and start["batch"]:
+                run.check_start(int(start["ranks"]))
             finished = True
             self.set_epoch(int(start["epoch"]) + 1)
         finally:
@@ -208,7 +213,7 @@ class Mix:
     def beginning(self, epoch: int) -> Mapping[str, Any]:
         """The place before the first batch of an epoch."""
         members: list[dict[str, Any]] = [{"passes": [], "windows": {}} for _ in self.loaders]
-        return {"epoch": epoch, "batch": 0, "members": members}
+        return {"epoch": epoch, "batch": 0, "ranks": self.world_size, "members": members}
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -235,6 +240,13 @@ class Mix:
                     )
         if expected is not None and self.column in expected:
             raise OpError(f"Mix: batches have a tensor {self.column!r} already\n  choose another column=")
+
+
+_SUMMED = (
+    "rows", "rows_read", "rows_left", "tokens", "cells", "bad_rows", "dropped", "skipped", "repeated",
+    "seconds_waiting", "bytes_in_flight",
+)  # fmt: skip
+"""Counts of a mix that are those of its sources together."""
 
 
 class _MixRun:
@@ -326,13 +338,19 @@ class _MixRun:
     def _hand_out(self, following: int, batch: Record) -> None:
         stats = self.mix._stats
         parts = [loader.stats() for loader in self.mix.loaders]
-        for name in ("rows", "tokens", "cells", "bad_rows", "dropped", "seconds_waiting", "bytes_in_flight"):
+        for name in _SUMMED:
             setattr(stats, name, sum(getattr(part, name) for part in parts))
         for name in ("reading", "preparing", "planning", "making"):
             setattr(stats, f"seconds_{name}", sum(getattr(part, f"seconds_{name}") for part in parts))
         stats.batches += 1
         members = [member.state() for member in self.members]
-        self.mix._place = {"epoch": self.epoch, "batch": following, "members": members}
+        ranks = self.deal.world_size
+        self.mix._place = {"epoch": self.epoch, "batch": following, "ranks": ranks, "members": members}
+
+    def check_start(self, ranks: int) -> None:
+        """OpError where a state of so many ranks lies behind the end of the epoch: members lack batches before it."""
+        for number, member in enumerate(self.members):
+            check_start(self.picks.before(number, self.first), ranks, member.num_batches())
 
 
 class Picks:
@@ -421,6 +439,10 @@ class _Member:
             if all(member._passes for member in self._of.members):
                 return False
 
+    def num_batches(self) -> int:
+        """The batches of the passes so far, of one that has not ended as far as they are known."""
+        return sum(self._passes) + (0 if self._run is None else self._run.num_batches())
+
     def take(self, batch: int) -> Record:
         self._begun()
         at = int(np.searchsorted(np.cumsum(self._passes), batch, side="right"))
@@ -438,7 +460,7 @@ class _Member:
         if self._run is None:
             done = sum(self._passes)
             before = self._of.picks.before(self._number, self._first)
-            start = Position(self._pass_epoch, max(0, before - done), self._windows)
+            start = Position(self._pass_epoch, max(0, before - done), self._windows, 1)
             self._loader.begin(start)
             picks, only = self._of.picks, self._of.only
             if only is None:

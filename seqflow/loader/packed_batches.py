@@ -56,7 +56,8 @@ class PackedBatches:
 
     @property
     def skipped(self) -> int:
-        return self.selection.skipped
+        """Rows that filters left out, and empty ones: there is nothing of them to pack."""
+        return self.selection.skipped + int(np.count_nonzero(self.selection.pieces.sizes == 0))
 
     def __len__(self) -> int:
         return len(self.spans)

@@ -15,6 +15,7 @@ from seqflow.loader.counts import at_least_one, check_lengths_between
 from seqflow.loader.cut_columns import checked_columns, cut_tensors, long_rows, unequal_rows, usable_sizes
 from seqflow.loader.order import permutation
 from seqflow.loader.packed_batches import MADE, PackedBatches, PackedColumn
+from seqflow.loader.pieces import Pieces
 from seqflow.loader.row_selection import Oversize, RowSelection, check_oversize
 from seqflow.loader.window_batches import SpanSizes, kept_spans
 from seqflow.loader.window_rows import WindowRows
@@ -89,12 +90,15 @@ class Packed:
         spans = Rows(self.rows).spans(len(order))
         used = kernels.segment_reduce("sum", layout.piece_lengths, layout.pieces)[order]
         counts = spans.stops - spans.starts
-        of_spans = SpanSizes(counts, kernels.segment_reduce("sum", used, counts), counts * self.capacity)
+        first = kernels.lengths_to_offsets(layout.pieces)
+        begun = Pieces(*layout[:3]).begun(first[:-1], first[1:])[order]
+        tokens, begun = (kernels.segment_reduce("sum", each, counts) for each in (used, begun))
+        of_spans = SpanSizes(counts, tokens, counts * self.capacity, begun)
         too_long = long_rows(rows, selection.too_long, sizes, lengths, f"capacity = {self.capacity}")
         bad = [*unequal_rows(rows, sizes, self.columns, "Packed"), *too_long]
         return PackedBatches(
             rows, columns, self.capacity, window, selection, bad, layout,
-            kernels.lengths_to_offsets(layout.pieces), order, *kept_spans(spans, of_spans, self.drop_last),
+            first, order, *kept_spans(spans, of_spans, self.drop_last),
         )  # fmt: skip
 
     def count(self, sizes: Array) -> int:

@@ -89,7 +89,8 @@ class FailedBatch:
             tokens = int(part["piece_lengths"].sum())
         else:
             tokens = 0 if lengths is None else int(row_sizes(WindowRows((part,)), lengths).sum())
-        return BatchSize(part.num_rows, tokens, planned.cells * part.num_rows // max(1, planned.rows))
+        cells = planned.cells * part.num_rows // max(1, planned.rows)
+        return BatchSize(part.num_rows, tokens, cells, planned.begun)
 
 
 class RefusedRows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seqflow.kernels.arrays import Array
 from seqflow.loader.pieces import Pieces
@@ -79,4 +79,6 @@ def row_batches(
     """Batches of these spans of a selection. `cut` are the lengths of what is cut where a row is not whole."""
     pieces = None if selection.whole else selection.pieces
     lengths = cut if selection.cut else ()
+    if selection.cut:
+        sizes = replace(sizes, begun=selection.pieces.begun(spans.starts, spans.stops))
     return RowBatches(rows, *kept_spans(spans, sizes, drop_last), selection.skipped, bad, pieces, lengths)

@@ -17,7 +17,8 @@ from seqflow.loader.reading import Spot, WindowReader
 from seqflow.loader.recipe import OpenWindow, Recipe
 from seqflow.loader.refused_rows import FailedBatch, RefusedRows
 from seqflow.loader.stats import Stats
-from seqflow.loader.streams import Place
+from seqflow.loader.streams import Place, Stream
+from seqflow.loader.window_batches import NO_ROWS
 from seqflow.loader.workers import Task, Workers
 from seqflow.net import Net
 from seqflow.printable import printable
@@ -41,7 +42,9 @@ class Turn(NamedTuple):
     number: int
     size: BatchSize
     empty: bool = False
-    """It only fills the last round of the ranks."""
+    """It only fills the last round of the ranks, without rows."""
+    repeated: bool = False
+    """It only fills the last round of the ranks, with one of the epoch's first batches."""
 
 
 class Made(NamedTuple):
@@ -97,6 +100,8 @@ class Run:
         self._refused = RefusedRows(recipe, handler)
         self._seen: set[Spot] = set()
         self._first = True
+        self._dropped_turn: Turn | None = None
+        """The batch of the last, incomplete round, which is dropped."""
         self._reuse = reuse
         self._free: list[BatchMemory] = []
         self._numbers = numbers
@@ -110,8 +115,7 @@ class Run:
             self._reader.fill()
             self._make_ahead(wait=True)
             if not self._ahead:
-                self.count_windows()
-                self._count_refused()
+                self._end()
                 return
             started = perf_counter()
             task = self._ahead.popleft()
@@ -135,6 +139,29 @@ class Run:
                 self._workers.check_process()
                 self._make_ahead(wait=False)
 
+    def _end(self) -> None:
+        """Count what no batch was made of."""
+        if self.rotation.counted and self._crossing is None:
+            for stream in self.rotation.streams:
+                if not stream.num_batches and self._is_read_here(stream):
+                    self._open_all(stream.number, stream.num_windows)
+        if self._crossing is not None:
+            for stream in filter(self._is_read_here, self.rotation.streams):
+                rows = self._crossing.rows_never_read(stream.number)
+                self._stats.rows_read += rows
+                self._stats.dropped += rows
+        self.count_windows()
+        self._count_refused()
+
+    def _is_read_here(self, stream: Stream) -> bool:
+        """Whether this rank counts what of a stream is in no batch."""
+        deal = self.deal
+        return self._numbers is None and stream.number % deal.stride == deal.first(0) + deal.rank
+
+    def _open_all(self, stream: int, windows: int) -> None:
+        for position in range(windows):
+            self._opened((stream, position), wait=True)
+
     def _finish(self, made: Made) -> Made:
         """The batch that is handed out: users' functions run in their own thread."""
         if self.recipe.net is None or isinstance(self.recipe.net, Net):
@@ -146,13 +173,25 @@ class Run:
         stats.batches += 1
         stats.tokens += turn.size.tokens
         stats.cells += turn.size.cells
+        if turn.repeated:
+            stats.repeated += turn.size.begun
+        elif not turn.empty:
+            stats.rows += turn.size.begun
+            stats.rows_left -= turn.size.begun
+            self._open_without_batches(turn.place)
         if self._uncounted:
             self.count_windows(turn.place)
         self._release(turn.place.stream, turn.place.position)
-        if made.refused or self._refused:
+        if (made.refused or self._refused) and not turn.repeated:
             self._keep_refused(made)
         self.next_round = turn.batch + self._to_next_round
         self._handed_out(self, turn)
+
+    def _open_without_batches(self, place: Place) -> None:
+        """Open the windows without batches, as a lengths index knows, that are read with this one."""
+        if self._crossing is None:
+            for position in self.rotation.streams[place.stream].without_batches(place):
+                self._opened((place.stream, position), wait=True)
 
     def _release(self, stream: int, position: int) -> None:
         """Let go of the windows of a stream before a position."""
@@ -224,6 +263,8 @@ class Run:
         last = first + self.deal.world_size - 1
         if self._locate(last, wait=wait) is not None:
             return turn
+        if self.deal.tail == "drop" and turn is not None:
+            self._drop(turn)
         if self.deal.tail == "drop" or self._locate(first, wait=wait) is None:
             if self.deal.tail == "drop" and first == 0:
                 raise BatchPlanError(
@@ -236,13 +277,41 @@ class Run:
         if self.deal.tail == "pad":
             of_first = self._turn(first, wait=wait)
             assert of_first is not None
-            return of_first._replace(batch=first + self.deal.rank, size=BatchSize(0, 0, 0), empty=True)
+            return of_first._replace(batch=first + self.deal.rank, size=NO_ROWS, empty=True)
         count = first
         while self._locate(count, wait=wait) is not None:
             count += 1
-        repeated = self._turn((first + self.deal.rank - count) % count, wait=wait)
-        assert repeated is not None
-        return repeated._replace(batch=first + self.deal.rank)
+        repeated = self._turn_again((first + self.deal.rank - count) % count, wait=wait)
+        return repeated._replace(batch=first + self.deal.rank, repeated=True)
+
+    def _drop(self, turn: Turn) -> None:
+        """Count the rows of a batch that is in no complete round."""
+        if self._dropped_turn is None:
+            self._dropped_turn = turn
+            self._stats.dropped += turn.size.begun
+            self._stats.rows_left -= turn.size.begun
+            self._open_without_batches(turn.place)
+
+    def _turn_again(self, batch: int, *, wait: bool) -> Turn:
+        """One of the epoch's first batches; where a resumed run has not counted them, they are planned again."""
+        if all(stream.begins_at_start for stream in self.rotation.streams):
+            turn = self._turn(batch, wait=wait)
+            assert turn is not None
+            return turn
+        rotation = self.rotation.from_its_start()
+        opened: dict[Spot, OpenWindow] = {}
+        while not isinstance(place := rotation.locate(batch), Place):
+            assert place is not None
+            stream, position = place
+            opened[place] = self._made_window(rotation, place)
+            rotation.streams[stream].count(position, len(opened[place].batches))
+        window = opened[place.stream, place.position]
+        return Turn(batch, place, (window,), window.batches, place.number, window.batches.size(place.number))
+
+    def _made_window(self, rotation: Rotation, spot: Spot) -> OpenWindow:
+        window = rotation.streams[spot[0]].window(spot[1])
+        assert window is not None
+        return self.recipe.make_window(window, self.epoch)
 
     def _locate(self, batch: int, *, wait: bool) -> Place | None:
         """The place of a batch; windows whose batches nobody has counted are planned first."""
@@ -305,16 +374,20 @@ class Run:
         """The rows of a window count, and its bad rows are kept."""
         stats = self._stats
         for part in self._reader.parts(spot):
-            stats.rows += part.num_rows
+            stats.rows_read += part.num_rows
             stats.seconds_reading += part.seconds_reading
             stats.seconds_preparing += part.seconds_preparing
             for rejected in part.rejected:
                 self._handler.add(rejected)
         for rejected in opened.rejected:
             self._handler.add(rejected)
-            stats.rows -= rejected.count
-        stats.dropped += opened.batches.dropped.rows
+        dropped = opened.batches.dropped.begun
+        if self._crossing is not None:
+            dropped = self._crossing.dropped_of(spot)
+        stats.dropped += dropped
         stats.skipped += opened.batches.skipped
+        bad = sum(rejected.count for rejected in opened.rejected)
+        stats.rows_left += opened.rows.num_rows - bad - dropped - opened.batches.skipped
         stats.seconds_planning += opened.seconds_planning
         stats.bad_rows = self._handler.count
 

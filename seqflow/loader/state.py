@@ -15,7 +15,8 @@ FORMAT = 2
 """The form of a state, and what a seed, a plan or a digest means: it rises when one of them changes."""
 _WINDOW = {"window": is_count, "first_batch": is_count, "batches": is_count}
 _FORM = {
-    "settings": Mapping, "data": Mapping, "epoch": is_count, "batch": is_count, "windows": numbered(_WINDOW),
+    "settings": Mapping, "data": Mapping, "epoch": is_count, "batch": is_count, "ranks": is_count,
+    "windows": numbered(_WINDOW),
     "by_rows": bool,
 }  # fmt: skip
 
@@ -29,13 +30,15 @@ class Position:
     """The first batch of the next round of all ranks."""
     windows: Mapping[int, Checkpoint]
     """For streams whose batches are counted while they are read, the window of the last batch."""
+    ranks: int
+    """How many ranks the rounds are of."""
 
     def to_json(self) -> dict[str, Any]:
         windows = {
             str(stream): {"window": at.position, "first_batch": at.first, "batches": at.batches}
             for stream, at in self.windows.items()
         }
-        return {"epoch": self.epoch, "batch": self.batch, "windows": windows}
+        return {"epoch": self.epoch, "batch": self.batch, "ranks": self.ranks, "windows": windows}
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> Position:
@@ -43,7 +46,7 @@ class Position:
             int(stream): Checkpoint(at["window"], at["first_batch"], at["batches"])
             for stream, at in state["windows"].items()
         }
-        return cls(int(state["epoch"]), int(state["batch"]), windows)
+        return cls(int(state["epoch"]), int(state["batch"]), windows, int(state["ranks"]))
 
 
 def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -57,7 +60,7 @@ def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for number, state in enumerate(states):
         check_form("a loader", state, _FORM)
         check_same_source("merge_states: ", state, first)
-        for name in ("epoch", "batch"):
+        for name in ("epoch", "batch", "ranks"):
             if state[name] != first[name]:
                 raise OpError(
                     f"merge_states: {name} is {state[name]} in state {number} and {first[name]} in state 0, expected "
@@ -89,6 +92,16 @@ def check_changes(changes: str) -> None:
     """OpError where `changes` is not a word for what is to happen with them."""
     if changes not in ("refuse", "accept"):
         raise OpError(f"load_state_dict: changes is {changes!r}, expected 'refuse' or 'accept'")
+
+
+def check_start(batch: int, ranks: int, batches: int) -> None:
+    """OpError where a state of so many ranks is at a batch behind the end of the epoch."""
+    if batch and batch >= batches + ranks:
+        of = f", taken on {ranks} ranks," if ranks > 1 else ""
+        raise OpError(
+            f"load_state_dict: the state{of} is behind batch {batch - 1}, but the epoch has {batches} batches: it is "
+            "damaged, or of other data"
+        )
 
 
 def check_form(of: str, state: Any, form: Mapping[str, Any]) -> None:

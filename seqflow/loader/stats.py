@@ -8,10 +8,18 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Stats:
-    """Counts of one iteration so far, and where its time went."""
+    """Counts of one iteration so far, and where its time went.
+
+    Where `prepare` keeps the number of rows, `rows + rows_left + dropped + skipped + bad_rows` are all rows of the
+    windows so far: after an epoch of one rank all rows of the source, with nothing left.
+    """
 
     rows: int = 0
-    """Rows of the source, without bad ones, in the windows so far."""
+    """Rows handed out; one that is cut into pieces counts with its first."""
+    rows_read: int = 0
+    """Rows of the source, without those that could not be read or prepared, in the windows so far."""
+    rows_left: int = 0
+    """Rows of these windows, as `prepare` made them, that are for later batches, or for those of other ranks."""
     tokens: int = 0
     """Elements of the planned column in the batches so far."""
     cells: int = 0
@@ -19,9 +27,11 @@ class Stats:
     batches: int = 0
     bad_rows: int = 0
     dropped: int = 0
-    """Rows of short batches that `drop_last` left out."""
+    """Rows of short batches that `drop_last` left out, and of the last round that `tail="drop"` left out."""
     skipped: int = 0
     """Rows that the batch plan left out by their lengths."""
+    repeated: int = 0
+    """Rows of the epoch's first batches that were handed out again, to fill the last round."""
     seconds_reading: float = 0.0
     """In all threads together, as are the next three."""
     seconds_preparing: float = 0.0
@@ -32,6 +42,13 @@ class Stats:
     bytes_in_flight: int = 0
     """Bytes of windows read ahead or in use, of at most `memory`."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @property
+    def rows_done(self) -> int:
+        """Rows of the source that need no more work: the progress of an epoch, also inside a large window."""
+        prepared = self.rows + self.rows_left + self.dropped + self.skipped
+        left = min(1.0, max(0, self.rows_left) / prepared) if prepared else 0.0
+        return self.rows_read - round(self.rows_read * left)
 
     @property
     def fill(self) -> float | None:

@@ -98,6 +98,32 @@ class Stream:
             return following
         return max(following, bisect_right(self._firsts, self._firsts[following]) - 1)
 
+    def without_batches(self, place: Place) -> list[int]:
+        """The windows that are known to have no batches, and are read with a batch: so each is read by one rank.
+
+        They are those behind the last batch of a window, and those before the first batch of the stream.
+        """
+        if not self.counted:
+            return []
+        is_first = self._firsts[place.position] + place.number == 0
+        behind = range(place.position + 1, self.next_window(place)) if self.is_last(place) else ()
+        return [*(range(place.position) if is_first else ()), *behind]
+
+    @property
+    def num_windows(self) -> int:
+        """The number of windows, all of which are looked for."""
+        self._windows += self._rest
+        return len(self._windows)
+
+    def from_its_start(self) -> Stream:
+        """The same windows, all of which were found, with nothing counted."""
+        return Stream(self.number, self._windows[: self.num_windows])
+
+    @property
+    def begins_at_start(self) -> bool:
+        """Whether its first windows are among those that are counted."""
+        return self._start == 0
+
     @property
     def first_open(self) -> int:
         """The position of the first window whose batches are not counted yet."""

@@ -23,6 +23,11 @@ class BatchSize(NamedTuple):
     """Elements of the planned column in it."""
     cells: int
     """Elements when dense: of packed rows, or of rows padded to the longest."""
+    begun: int
+    """Rows of the window that begin in it: one that is cut into pieces begins in the batch of its first."""
+
+
+NO_ROWS = BatchSize(0, 0, 0, 0)
 
 
 class WindowBatches(Protocol):
@@ -112,23 +117,24 @@ class SpanSizes:
     rows: Array
     tokens: Array
     cells: Array
+    begun: Array
 
     def __getitem__(self, number: int) -> BatchSize:
-        return BatchSize(int(self.rows[number]), int(self.tokens[number]), int(self.cells[number]))
+        sizes = (self.rows, self.tokens, self.cells, self.begun)
+        return BatchSize(*(int(each[number]) for each in sizes))
 
     def total(self, chosen: Array) -> BatchSize:
-        return BatchSize(
-            int(self.rows[chosen].sum()), int(self.tokens[chosen].sum()), int(self.cells[chosen].sum())
-        )
+        sizes = (self.rows, self.tokens, self.cells, self.begun)
+        return BatchSize(*(int(each[chosen].sum()) for each in sizes))
 
     def take(self, chosen: Array) -> SpanSizes:
-        return SpanSizes(self.rows[chosen], self.tokens[chosen], self.cells[chosen])
+        return SpanSizes(self.rows[chosen], self.tokens[chosen], self.cells[chosen], self.begun[chosen])
 
 
 def kept_spans(spans: Spans, sizes: SpanSizes, drop_last: bool) -> tuple[Spans, SpanSizes, BatchSize]:
     """The spans that make batches, their sizes, and the size of the short ones, which `drop_last` leaves out."""
     if not drop_last:
-        return spans, sizes, BatchSize(0, 0, 0)
+        return spans, sizes, NO_ROWS
     kept = np.flatnonzero(~spans.short)
     return spans.take(kept), sizes.take(kept), sizes.total(spans.short)
 
@@ -137,17 +143,17 @@ def padded_sizes(spans: Spans, lengths: Array | None, multiple_of: int = 1) -> S
     """The sizes of batches of rows with these lengths, padded to the longest, or the next multiple."""
     rows = spans.stops - spans.starts
     if lengths is None:
-        return SpanSizes(rows, np.zeros_like(rows), np.zeros_like(rows))
+        return SpanSizes(rows, np.zeros_like(rows), np.zeros_like(rows), rows)
     ends = kernels.lengths_to_offsets(lengths)
     longest = kernels.segment_reduce("max", lengths, rows) if len(rows) else rows
     width = -(-longest // multiple_of) * multiple_of
-    return SpanSizes(rows, ends[spans.stops] - ends[spans.starts], rows * width)
+    return SpanSizes(rows, ends[spans.stops] - ends[spans.starts], rows * width, rows)
 
 
 class NoBatches:
     """The batches of a window without rows."""
 
-    dropped = BatchSize(0, 0, 0)
+    dropped = NO_ROWS
     skipped = 0
     bad: Sequence[BadRow] = ()
 

@@ -18,6 +18,7 @@ from seqflow.output.pieces import committed_path, schema_of
 from seqflow.output.runs import merge_runs
 from seqflow.output.sizes import Sizes
 from seqflow.output.sorting import SortKey, check_keys
+from seqflow.output.threads import threads_to_be_had
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -161,7 +162,8 @@ class _Parts:
         group = pa.concat_tables(self._gathered).unify_dictionaries().combine_chunks()
         self._gathered, self._gathered_bytes = [], 0
         self._await()
-        self._writing = self._thread.submit(self._writer.write, group, self._num_groups)
+        with threads_to_be_had("output.threads"):
+            self._writing = self._thread.submit(self._writer.write, group, self._num_groups)
         self._num_groups += 1
 
     def _await(self) -> None:

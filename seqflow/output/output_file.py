@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from seqflow.json_form import has_form, is_count
+from seqflow.output.threads import threads_to_be_had
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -109,7 +110,8 @@ def damaged_files(files: Sequence[OutputFile], *, whole: bool) -> list[OutputFil
 
 def in_threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
     """A function of each item, a few at a time."""
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="seqflow-verify") as threads:
+    workers = ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="seqflow-verify")
+    with threads_to_be_had("output"), workers as threads:
         return list(threads.map(function, items))
 
 

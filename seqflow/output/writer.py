@@ -21,6 +21,7 @@ from seqflow.output.partitions import check_values, type_names
 from seqflow.output.pieces import check_sizes, committed_path, schema_of
 from seqflow.output.runs import RUN, RUN_BYTES, write_run
 from seqflow.output.sizes import DEFAULT_SIZES, Sizes
+from seqflow.output.threads import threads_to_be_had
 from seqflow.record import Record, to_arrow
 
 if TYPE_CHECKING:
@@ -303,7 +304,8 @@ class OutputWriter:
         while self._pending and (self._pending_bytes + size > most or self._pending[0][0].done()):
             self._await_oldest()
         turn = self._groups_open % len(self._threads)
-        task = self._threads[turn].submit(self._writing(turn), group, self._num_groups)
+        with threads_to_be_had("output.threads"):
+            task = self._threads[turn].submit(self._writing(turn), group, self._num_groups)
         self._pending.append((task, size))
         self._pending_bytes += size
         self._num_groups += 1
