@@ -45,7 +45,7 @@ _PASS = 1 << 32
 """The second pass over a source in an epoch has the order of an epoch that far away."""
 _FORM = {
     "settings": Mapping, "sources": [{"settings": Mapping, "data": Mapping}], "epoch": is_count, "batch": is_count,
-    "ranks": is_count,
+    "ranks": is_count, "ended": bool,
     "members": [{"passes": [is_count], "windows": numbered((is_count, is_count, is_count))}],
 }  # fmt: skip
 
@@ -184,7 +184,7 @@ class Mix:
                     "come next\n  begin the epoch anew: set_epoch(…)"
                 )
             check_streams(state["members"][number]["windows"], self.loaders[number].streams)
-        self._start = self._place = {name: state[name] for name in ("epoch", "batch", "ranks", "members")}
+        self._start = self._place = {name: state[name] for name in ("epoch", "batch", "ranks", "ended", "members")}
         self.epoch = int(state["epoch"])
 
     def __iter__(self) -> Generator[Record, None, None]:
@@ -200,7 +200,8 @@ class Mix:
         finished = False
         try:
             run = _MixRun(self, start, workers, handlers)
-            yield from run
+            if not start["ended"]:
+                yield from run
             if self._place is start and start["batch"]:
                 run.check_start(int(start["ranks"]))
             finished = True
@@ -213,7 +214,7 @@ class Mix:
     def beginning(self, epoch: int) -> Mapping[str, Any]:
         """The place before the first batch of an epoch."""
         members: list[dict[str, Any]] = [{"passes": [], "windows": {}} for _ in self.loaders]
-        return {"epoch": epoch, "batch": 0, "ranks": self.world_size, "members": members}
+        return {"epoch": epoch, "batch": 0, "ranks": self.world_size, "ended": False, "members": members}
 
     def _settings(self) -> dict[str, Any]:
         return {
@@ -279,7 +280,7 @@ class _MixRun:
             else:
                 batch = self._repeated((self.deal.rank - count) % (first + count))
             first += self.deal.stride
-            self._hand_out(first - self.deal.first(0), batch)
+            self._hand_out(first - self.deal.first(0), batch, is_last=count < self.deal.world_size)
             yield batch
             if count < self.deal.world_size:  # behind it only batches of sources that are not exhausted
                 return
@@ -335,7 +336,7 @@ class _MixRun:
             return batch
         return replace(batch, tensors={**batch.tensors, name: sources}, parents={**batch.parents, name: None})
 
-    def _hand_out(self, following: int, batch: Record) -> None:
+    def _hand_out(self, following: int, batch: Record, *, is_last: bool) -> None:
         stats = self.mix._stats
         parts = [loader.stats() for loader in self.mix.loaders]
         for name in _SUMMED:
@@ -344,13 +345,17 @@ class _MixRun:
             setattr(stats, f"seconds_{name}", sum(getattr(part, f"seconds_{name}") for part in parts))
         stats.batches += 1
         members = [member.state() for member in self.members]
-        ranks = self.deal.world_size
-        self.mix._place = {"epoch": self.epoch, "batch": following, "ranks": ranks, "members": members}
+        self.mix._place = {
+            "epoch": self.epoch, "batch": following, "ranks": self.deal.world_size, "ended": is_last,
+            "members": members,
+        }  # fmt: skip
 
     def check_start(self, ranks: int) -> None:
         """OpError where a state of so many ranks lies behind the end of the epoch: members lack batches before it."""
         for number, member in enumerate(self.members):
-            check_start(self.picks.before(number, self.first), ranks, member.num_batches())
+            batch = self.picks.before(number, self.first)
+            if member.has_ended(batch):
+                check_start(batch, ranks, member.num_batches())
 
 
 class Picks:
@@ -439,9 +444,14 @@ class _Member:
             if all(member._passes for member in self._of.members):
                 return False
 
+    def has_ended(self, batch: int) -> bool:
+        """Whether the pass that has begun is known to end before a batch."""
+        return self._run is not None and not self._run.has(batch - sum(self._passes))
+
     def num_batches(self) -> int:
-        """The batches of the passes so far, of one that has not ended as far as they are known."""
-        return sum(self._passes) + (0 if self._run is None else self._run.num_batches())
+        """The batches of all passes, the last of which has ended."""
+        assert self._run is not None
+        return sum(self._passes) + self._run.num_batches()
 
     def take(self, batch: int) -> Record:
         self._begun()

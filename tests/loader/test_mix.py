@@ -222,3 +222,31 @@ def test_each_source_has_a_quarantine_file(tmp_path):
     list(sf.Mix({tmp_path / "0.parquet": 1, tmp_path / "1.parquet": 1}, batch=2, bad_rows=bad_rows))
     for number in (0, 1):
         assert pa.ipc.open_file(tmp_path / f"bad.source{number}.arrow").read_all().num_rows == 1
+
+
+@pytest.mark.parametrize("tail", ["drop", "pad", "repeat"])
+@pytest.mark.parametrize("stop", ["first", "all"])
+@pytest.mark.parametrize("batch", [sf.Rows(3), sf.TokenBudget(8, lengths="tok.lengths")], ids=repr)
+def test_a_state_after_each_batch_goes_on_with_what_is_left(tmp_path, batch, stop, tail):
+    """Also after the last one, which may be in an incomplete round: then nothing is left."""
+    table = pa.table({"id": list(range(25)), "tok": [[i] * (i % 4) for i in range(25)]})
+    paths = [str(tmp_path / f"{name}.parquet") for name in "ab"]
+    for path in paths:
+        pq.write_table(table, path, row_group_size=3)
+
+    def mix(rank):
+        return sf.Mix(
+            dict(zip(paths, (0.7, 0.3), strict=True)), batch=batch, stop=stop, threads=0, rank=rank, world_size=2,
+            tail=tail, window=200,
+        )  # fmt: skip
+
+    for rank in range(2):
+        whole = [one["id"].tolist() for one in mix(rank)]
+        for steps in range(1, len(whole) + 1):
+            stopped = mix(rank)
+            batches = iter(stopped)
+            for _ in range(steps):
+                next(batches)
+            resumed = mix(rank)
+            resumed.load_state_dict(json.loads(json.dumps(stopped.state_dict())))
+            assert [one["id"].tolist() for one in resumed] == whole[steps:], (rank, steps)
