@@ -184,7 +184,9 @@ class Mix:
                     "come next\n  begin the epoch anew: set_epoch(…)"
                 )
             check_streams(state["members"][number]["windows"], self.loaders[number].streams)
-        self._start = self._place = {name: state[name] for name in ("epoch", "batch", "ranks", "ended", "members")}
+        self._start = self._place = {
+            name: state[name] for name in ("epoch", "batch", "ranks", "ended", "members")
+        }
         self.epoch = int(state["epoch"])
 
     def __iter__(self) -> Generator[Record, None, None]:
