@@ -150,8 +150,8 @@ class _Inference:
             results = [f"_{number}.{i}" if name == "_" else name for i, name in enumerate(step.results)]
             inferred = self.step(step, results)
             self.sizes.update(inferred.sizes)
-            for name, rows in inferred.rows.items():
-                self.hold(name, rows)
+            for name, held in inferred.rows.items():
+                self.hold(name, held)
             outputs = [
                 self.with_equal_values(*pair, inferred.guards)
                 for pair in zip(results, inferred.outputs, strict=True)

@@ -8,7 +8,7 @@ from seqflow.errors import LodError
 from seqflow.shape.arithmetic import Comparison
 from seqflow.shape.dimension import Dimension
 from seqflow.shape.guards import Guard, Guards, SameLengths
-from seqflow.shape.terms import Term, Terms, made_from, words
+from seqflow.shape.terms import Term, Terms, made_from, told_apart, words
 
 if TYPE_CHECKING:
     from seqflow.shape.equalities import Equalities
@@ -81,7 +81,8 @@ def _count(equalities: Equalities, rows: Term) -> Dimension | None:
 def differing(one: str, rows: Term, other: str, others: Term) -> LodError:
     """The error for inputs, or axes, that hold different rows."""
     kind, advice = words(rows, others)
-    return LodError(f"{one} holds {rows}, but {other} {others}: {kind}\n  {advice}")
+    mine, theirs = told_apart(rows, others)
+    return LodError(f"{one} holds {mine}, but {other} {theirs}: {kind}\n  {advice}")
 
 
 def holds_rows(terms: Terms, axis: Term) -> bool:

@@ -39,7 +39,9 @@ class Term:
         self.args = args
         self.number = number
         """Terms are numbered in the order they are made."""
-        self.is_rows = kind in _ROWS or (kind in _PARTS and any(one.is_rows for one in args[: _PARTS[kind]]))
+        self.is_rows: bool = kind in _ROWS or (
+            kind in _PARTS and any(one.is_rows for one in args[: _PARTS[kind]])
+        )
         """Whether it names rows; else it is a value, a plain size, or the steps of a padded axis."""
         self.same: Term | None = None
         """An equal term that stands for it."""
@@ -301,6 +303,31 @@ def words(one: Term, other: Term) -> tuple[str, str]:
     return "rows of different places", "if row i of both belongs together, say so: same_rows(…, …)"
 
 
+def told_apart(one: Term, other: Term) -> tuple[str, str]:
+    """Both as text in which the difference is seen: where that lies deep, what differs stands behind it."""
+    left, right = str(one), str(other)
+    if left != right and len(left) + len(right) < _LONG:
+        return left, right
+    mine, theirs = _difference(one, other)
+    if mine is one:
+        return left, right
+    return (
+        f"{_text(one, 2)}, made of {value_text(mine, 3)}",
+        f"{_text(other, 2)}, made of {value_text(theirs, 3)}",
+    )
+
+
+def _difference(one: Term, other: Term) -> tuple[Term, Term]:
+    """The innermost parts of two terms in which alone they differ."""
+    while (one.kind, one.data, len(one.args)) == (other.kind, other.data, len(other.args)):
+        differing = [pair for pair in zip(one.args, other.args, strict=True) if pair[0] is not pair[1]]
+        if len(differing) != 1 or differing[0][0].kind == "literal":
+            break
+        ((one, other),) = differing
+    return one, other
+
+
+_LONG = 300
 _SELECTED = {"select", "sliced", "part"}
 
 

@@ -539,3 +539,15 @@ def test_a_run_refuses_its_dtypes(text):
     net = net_of(text)
     with pytest.raises(OpTypeError, match=r"float|int|bool"):
         sf.run(net, TENSORS)
+
+
+def test_a_difference_that_lies_deep_is_shown():
+    steps = [f"m{i + 1} = m{i} * {i} + 1\nk{i + 1} = k{i} * {i} + 1" for i in range(12)]
+    text = "\n".join(["m0 = doc.values * 7", "k0 = doc.values * 5", *steps])
+    text = f"{text}\na, _ = boolean_mask(doc.values, m12 > 3)\nb, _ = boolean_mask(doc.values, k12 > 3)\ny = a + b"
+    names = {f"{name}{i}" for name in "mk" for i in range(13)}
+    for name in sorted(names, key=len, reverse=True):
+        line = next(one for one in text.split("\n") if one.startswith(f"{name} = "))
+        text = text.replace(f"{line}\n", "").replace(f"{name} ", f"({line.partition(' = ')[2]}) ")
+    with pytest.raises(LodError, match=r"doc.values, 5.*doc.values, 7|doc.values, 7.*doc.values, 5"):
+        sf.run(net_of(text), FIRST_RECORD)
