@@ -54,7 +54,7 @@ def infer(loader: Loader) -> Check:
     longest: Mapping[str, int] = {}
     if isinstance(loader.prepare, Net):
         prepared = loader.prepare.infer(source)
-        rows = {name: prepared.specs[name] for name in loader.prepare.outputs(tuple(source))}
+        rows = prepared.among(loader.prepare.outputs(tuple(source)))
         longest = prepared.longest
     batch, limits = batch_specs(rows, loader, longest, bounds)
     net = loader.net.infer(batch, limits) if isinstance(loader.net, Net) else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from seqflow.shape import Comparison, DimensionLike, Equalities, Guard, PartialS
 from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term, literal
 from seqflow.signature.declared import declare, publish
+from seqflow.signature.rows import Described, Positions
 from seqflow.tensor import TensorSpec
 
 if TYPE_CHECKING:
@@ -58,6 +59,17 @@ class NetInference:
     def parents(self, names: Iterable[str]) -> dict[str, str | None]:
         """For each tensor the lengths, among these tensors, that describe its rows; None where none do."""
         return self.rows.parents(tuple(names))
+
+    def among(self, names: Sequence[str]) -> dict[str, TensorSpec]:
+        """The specs of these tensors, which speak of lengths among them where these are known by other names, too."""
+        found = {}
+        inside = self.rows.insides(names)
+        for name, parent in self.rows.parents(names).items():
+            spec = self.specs[name]
+            axes = spec.axes if parent is None else (Described(parent), *spec.axes[1:])
+            points = Positions(inside[name]) if name in inside else spec.points
+            found[name] = TensorSpec(spec.dtype, spec.shape, axes=axes, points=points)
+        return found
 
     def explain(self, name: str) -> str:
         """Whose rows a tensor holds, and why.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,17 +44,27 @@ class NetRows:
 
     def parents(self, names: Sequence[str]) -> dict[str, str | None]:
         """For each tensor the lengths, among these tensors, that describe its rows; None where none do."""
-        described: dict[Term, str] = {}
-        for name in names:
-            spec = self.specs[name]
-            if spec.dtype.kind in "iu" and spec.shape.rank == 1:
-                of_lengths = self.terms.described(self.terms.value(name))
-                described.setdefault(self.terms.find(of_lengths), name)
+        described = self._by_lengths(names, self.terms.described)
         found: dict[str, str | None] = {}
         for name in names:
             rows = self.specs[name].rows
             by = described.get(self.terms.find(rows)) if isinstance(rows, Term) else None
             found[name] = None if by == name else by
+        return found
+
+    def insides(self, names: Sequence[str]) -> dict[str, str]:
+        """The tensors that hold positions inside sequences, and the lengths of these among the tensors."""
+        positions = self._by_lengths(names, self.terms.positions)
+        found = {name: self.terms.find(one) for name in names if (one := self.specs[name].points) is not None}
+        return {name: positions[one] for name, one in found.items() if one in positions}
+
+    def _by_lengths(self, names: Sequence[str], of_lengths: Callable[[Term], Term]) -> dict[Term, str]:
+        """What may be lengths among these tensors, by the term that is made of them."""
+        found: dict[Term, str] = {}
+        for name in names:
+            spec = self.specs[name]
+            if spec.dtype.kind in "iu" and spec.shape.rank == 1:
+                found.setdefault(self.terms.find(of_lengths(self.terms.value(name))), name)
         return found
 
     def apart(self, names: Sequence[str]) -> Apart | None:

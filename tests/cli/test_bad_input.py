@@ -83,8 +83,8 @@ CASES = {
         "same_lengths: ",
     ),
     "negative lengths": (
-        SOURCE + '[net]\nnet = "x, m = pad(pieces, sizes)\\npieces = gather(tokens.values, [0])\\nreturn x"\n' + OUTPUT, BAD_DATA,
-        "pad: lengths[1] = -1 is negative",
+        SOURCE + '[net]\nnet = "x = expand(sizes, sizes)\\nreturn x"\n' + OUTPUT, BAD_DATA,
+        "expand: lengths[1] = -1 is negative",
     ),
     "an index out of range": (
         SOURCE + '[constants]\ntable = "table.npy"\n'

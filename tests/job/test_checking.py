@@ -19,6 +19,7 @@ from seqflow.job.job_check import check
 from seqflow.job.running import open_loader
 from seqflow.job.source_bounds import SourceBounds
 from seqflow.shape import Dimension
+from seqflow.signature import Described, Positions
 
 
 @pytest.fixture
@@ -87,6 +88,23 @@ def test_positions_of_a_window_are_positions_of_a_batch_unless_it_cuts_rows(sour
     budget = {"kind": "tokens", "max_tokens": 2, "lengths": "tokens", "oversize": "split"}
     with pytest.raises(LodError, match="before batches were made"):
         check(Job.from_dict({**job, "batch": budget}))
+
+
+EQUAL = """
+m    = minimum(tokens.lengths, 3)
+v, n = truncate(tokens.values, tokens.lengths, max_length=3)
+p    = argsort_within(v, m)
+return v, n, p, id"""
+
+
+def test_rows_and_positions_are_those_of_the_lengths_that_are_handed_on(source):
+    job = {"source": source, "prepare": {"net": EQUAL}, "net": {"net": "y = gather_within(v, p, n, n)"}}
+    found = check(Job.from_dict(job))
+    assert [found.batch[name].rows for name in ("v", "p")] == [Described("n")] * 2
+    assert found.batch["p"].points == Positions("n")
+    wrong = {"net": "y = gather(id, p)"}
+    with pytest.raises(LodError, match="positions inside sequences are no indices of rows"):
+        check(Job.from_dict({**job, "net": wrong}))
 
 
 def test_the_bounds_are_printed_for_people(source):
@@ -326,7 +344,7 @@ def test_files_whose_column_types_disagree_fail_before_reading(folder):
         ({"path": "out", "columns": ["idd"]}, "the batches have no column 'idd' (did you mean 'id'?)"),
         ({"path": "out.csv"}, "ends in '.csv', expected .parquet or .arrow, or a folder"),
         ({"path": "x.parquet/out"}, "is a file, expected a folder"),
-        ({"path": "s3://bucket/out"}, "output: the path is 's3://bucket/out', expected one of this machine"),
+        ({"path": "s3://bucket/out"}, "is a URI, which can't be written, expected a path"),
         ({"path": "out.arrow", "compression": "gzip"}, "compression is 'gzip', Arrow files know"),
         ({"path": "out.arrow", "threads": 2}, "threads is 2, but one file is written by one thread"),
         (
