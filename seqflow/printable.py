@@ -2,7 +2,7 @@
 
 
 def printable(text: str) -> str:
-    r"""The text with each character that is not printable, line breaks excepted, as its escape sequence.
+    r"""The text with each character that is not printable, line breaks and tabs excepted, as its escape sequence.
 
     These are those that `repr` escapes: control characters, overrides of the direction of writing, bytes of file
     names that are not UTF-8.
@@ -10,11 +10,11 @@ def printable(text: str) -> str:
     >>> printable("a\x1b[31m\n\udcff")
     'a\\x1b[31m\n\\udcff'
     """
-    return "\n".join(map(printable_line, text.split("\n")))
+    return "\n".join("\t".join(map(printable_line, line.split("\t"))) for line in text.split("\n"))
 
 
 def printable_line(text: str) -> str:
-    r"""The same with line breaks escaped, too.
+    r"""The same with line breaks and tabs escaped, too.
 
     >>> printable_line("a\nb")
     'a\\nb'

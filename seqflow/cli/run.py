@@ -173,6 +173,7 @@ def _print_report(report: Report) -> None:
         ("peak memory", format_bytes(report.peak_memory)),
     ]
     lines = [
+        *((("rows read", f"{report.rows_read:,}"),) if report.rows_read != report.rows else ()),
         ("rows", f"{report.rows:,}"),
         ("tokens", f"{report.tokens:,}"),
         ("fill", "-" if report.fill is None else f"{report.fill:.2%}"),

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types
 
 from seqflow.errors import ProviderError
@@ -83,6 +82,8 @@ def tensor_array(name: str, tensor: Tensor, nulls: list[Tensor | None]) -> pa.Ar
         wide = tensor.nbytes > INT32_MAX
         text, binary = (pa.large_string(), pa.large_binary()) if wide else (pa.string(), pa.binary())
         texts = pa.array(tensor, text if tensor.dtype.kind == "U" else binary)
+        import pyarrow.compute as pc
+
         return texts if nulls[0] is None else pc.if_else(pa.array(~nulls[0]), texts, None)
     if tensor.dtype.kind not in "biufMm" or tensor.dtype.itemsize > 8:
         raise ProviderError(f"to_arrow: {name} has dtype {tensor.dtype}, which has no Arrow type")

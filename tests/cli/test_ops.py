@@ -27,7 +27,11 @@ def test_ops_shows_one_op_with_signature_attributes_example_and_origin() -> None
     ):
         assert part in shown
     described = json.loads(seqflow("ops", "pad", "--json").stdout)
-    assert described["attributes"]["value"] == {"takes": "a number", "required": False, "default": 0}
+    assert described["attributes"]["value"] == {
+        "takes": "a number or a text",
+        "required": False,
+        "default": 0,
+    }
     assert described["caffe2"] == "PackSegments"
     assert "An empty sequence is a row of padding." in " ".join(described["doc"].split())
     assert described["errors"][0]["kind"] == "LodError"

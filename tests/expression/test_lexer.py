@@ -2,6 +2,7 @@ import pytest
 
 from seqflow.errors import ExpressionError
 from seqflow.expression.lexer import tokenize
+from seqflow.printable import printable
 
 
 def texts(text):
@@ -65,5 +66,5 @@ def test_a_character_that_begins_no_token_is_pointed_at(text, column):
         tokenize(text)
     lines = str(error.value).split("\n")
     assert f"column {column}:" in lines[0]
-    assert lines[1] == "  " + text
+    assert lines[1] == "  " + printable(text)
     assert lines[2] == " " * (column + 1) + "^"

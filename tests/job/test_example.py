@@ -91,5 +91,5 @@ def test_the_example_packs_the_standard_library_nearly_without_padding(tmp_path:
     )
     assert report.fill is not None
     assert report.fill >= 0.9995
-    assert report.rows == len(expected)
+    assert report.rows_read == len(expected)
     assert files_of(tmp_path / "out") == [Path(path).read_bytes() for path in expected]

@@ -197,8 +197,8 @@ def test_a_tilde_stands_for_the_folder_of_the_user(folder: Path, monkeypatch: py
     )
     (folder / "net.txt").write_text("x = sparse_lengths_sum(table, tokens.values, tokens.lengths)\nreturn x")
     assert run(Job.read(path)).files == (folder / "out" / "part-00000.parquet",)
-    job = Job.read(path, {"output.path": "~/other.parquet", "source.paths": "~/*.parquet"})
-    assert run(job).files == (folder / "other.parquet",)
+    job = Job.read(path, {"output.path": "~/other/rows.parquet", "source.paths": "~/*.parquet"})
+    assert run(job).files == (folder / "other" / "rows.parquet",)
     with pytest.raises(JobError, match="is or holds"):
         run(Job(source=SourceSection(paths="~/docs.parquet"), output=OutputSection(path="~/docs.parquet")))
 

@@ -154,7 +154,8 @@ def test_random_lengths_cannot_be_indexed(folder, tmp_path):
         "t.values, t.lengths = dropout_sequences(tokens.values, tokens.lengths, ratio=0.5, seed=1)\n"
         "return t.values, t.lengths"
     )
-    loader = sf.Loader(folder, prepare=prepare, batch=sf.TokenBudget(40), index=tmp_path / "lengths.arrow")
+    options = {"index": tmp_path / "lengths.arrow", "exclude": "lengths.arrow"}
+    loader = sf.Loader(folder, prepare=prepare, batch=sf.TokenBudget(40), **options)
     with pytest.raises(sf.OpError, match="prepare draws random numbers"):
         len(loader)
 

@@ -67,7 +67,7 @@ def test_a_budget_takes_as_many_rows_as_fit_and_no_more(
     assert planned.skipped == 0
     for number, batch in enumerate(expected):
         assert cost(batch) <= budget
-        assert planned.size(number) == (len(batch), sum(map(len, batch)), cells(batch))
+        assert planned.size(number) == (len(batch), sum(map(len, batch)), cells(batch), len(batch))
 
 
 @given(
@@ -84,9 +84,12 @@ def test_every_element_is_packed_once(blocks, key, capacity, strategy, per_batch
     assert all(batch.num_rows == per_batch for batch in (batches if drop_last else batches[:-1]))
     expected = lists(window_of(blocks).take(slice(0, 99)))
     found = [[] for _ in expected]
+    begun = planned.skipped + planned.dropped.begun
     for number, batch in enumerate(batches):
         assert batch["window"].tolist() == [3] * batch.num_rows
-        assert planned.size(number) == (batch.num_rows, batch["piece_lengths"].sum(), batch["x"].size)
+        size = planned.size(number)
+        assert size[:3] == (batch.num_rows, batch["piece_lengths"].sum(), batch["x"].size)
+        begun += size.begun
         assert planned.numbers(number).tolist() == batch["sources"].tolist() == batch["label"].tolist()
         padding = batch["segment_ids"] == 0
         assert np.array_equal(batch["y"], np.where(padding, -2, batch["x"] * 10))
@@ -102,6 +105,7 @@ def test_every_element_is_packed_once(blocks, key, capacity, strategy, per_batch
                 piece, used = piece + 1, used + size
             assert (batch["x"][row, used:] == -1).all()
             assert padding[row, used:].all()
+    assert begun == len(expected)
     packed = sum(size.tokens for size in map(planned.size, range(len(planned)))) + planned.dropped.tokens
     assert packed == sum(map(len, expected))
     if not planned.dropped.rows:
@@ -134,7 +138,7 @@ def test_a_budget_counts_the_elements_of_any_level():
         3,
     )
     planned = TokenBudget(8).of_window(WindowRows([record]), "d.values.lengths", 0, False, 0)
-    assert [planned.size(i) for i in range(len(planned))] == [(2, 7, 14), (1, 5, 5)]
+    assert [planned.size(i) for i in range(len(planned))] == [(2, 7, 14, 2), (1, 5, 5, 1)]
     assert [batch["d.lengths"].tolist() for batch in made(planned)] == [[2, 0], [1]]
 
 
