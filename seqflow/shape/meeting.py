@@ -78,11 +78,11 @@ def _count(equalities: Equalities, rows: Term) -> Dimension | None:
     return found
 
 
-def differing(one: str, rows: Term, other: str, others: Term) -> LodError:
-    """The error for inputs, or axes, that hold different rows."""
+def differing(one: str, rows: Term, other: str, others: Term, better: str | None = None) -> LodError:
+    """The error for inputs, or axes, that hold different rows, with advice; `better` advice where the op knows it."""
     kind, advice = words(rows, others)
     mine, theirs = told_apart(rows, others)
-    return LodError(f"{one} holds {mine}, but {other} {theirs}: {kind}\n  {advice}")
+    return LodError(f"{one} holds {mine}, but {other} {theirs}: {kind}\n  {better or advice}")
 
 
 def holds_rows(terms: Terms, axis: Term) -> bool:

@@ -84,9 +84,11 @@ def wrong_indices(label: str, points: Term, owner: str, rows: Term) -> LodError:
     """The error for integers that are no indices of these rows."""
     if points.kind == "positions":
         lengths = value_text(points.args[0])
+        of = f"the rows that {lengths} describes"
+        how = f"makes indices of them, for {lengths}" if str(rows) == of else f"makes indices of {of}"
         return LodError(
             f"{label} holds {points}, but {owner} holds {rows}: positions inside sequences are no indices of rows\n"
-            f"  to_rows or to_rows_within makes indices of them, for {lengths}; gather_within takes them as they are"
+            f"  to_rows or to_rows_within {how}; gather_within takes them as they are"
         )
     if points.kind == "either":
         return LodError(

@@ -115,7 +115,17 @@ class Spaces:
         if known is not space and not meet(
             self.equalities, known, space, self.guards, f"{owner} and {label}"
         ):
-            raise differing(label, space, owner, known)
+            raise differing(
+                label, space, owner, known, self.picked(label, space) or self.picked(owner, known)
+            )
+
+    def picked(self, label: str, space: Term) -> str | None:
+        """The advice for positions of which there are several in each sequence, where an op takes one place each."""
+        argument = self.arguments.get(label)
+        if argument is None or argument.dtype.word != "position" or space.kind != "described":
+            return None
+        op = f"{self.op.removesuffix('_padded').removesuffix('_within')}_within"
+        return f"{op} takes several positions in a sequence: picked={value_text(space.args[0])}"
 
     def rest(self, name: str, axes: Axes, label: str, first: int) -> None:
         for i, space in enumerate(axes):

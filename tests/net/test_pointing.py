@@ -14,6 +14,7 @@ NO_INDICES = "positions inside sequences are no indices of rows.*\n  to_rows"
 OF_OTHERS = "indices of some rows, used on others"
 OF_COLUMN = "positions of one column, lengths of another.*\n  if the lengths are the same: same_lengths"
 OF_SEQUENCES = "one has a row for each sequence"
+SEVERAL = "one has a row for each sequence.*\n  {} takes several positions in a sequence: picked={}"
 JOINED = "indices of several rows were joined"
 NO_POSITIONS = "indices of rows are no positions inside sequences"
 
@@ -49,6 +50,23 @@ WRONG = {
     "the order of another column, as rows": (
         ORDER + "y = to_rows_within(o, tag.lengths, doc.lengths)",
         OF_COLUMN,
+    ),
+    "an order, as one place of each sequence": (
+        ORDER + "y = to_rows(o, doc.lengths)",
+        SEVERAL.format("to_rows_within", "doc.lengths"),
+    ),
+    "several of each sequence, as one place": (
+        TOP + "y = to_rows(p, doc.lengths)",
+        SEVERAL.format("to_rows_within", "n"),
+    ),
+    "several of each sequence, as a padded axis": (
+        "o = argsort_within(expand_dims(doc.values, axis=1), doc.lengths)\n"
+        "y = gather_within_padded(doc.values, o, doc.lengths)",
+        SEVERAL.format("gather_within", "doc.lengths"),
+    ),
+    "places in a column, of the records": (
+        BEST + "y = gather(label, b)",
+        "makes indices of the rows that doc.lengths describes",
     ),
     "starts found in another column": (
         BEST + "y, n = slice_sequences(tag.values, b, label, tag.lengths, clip=True)",
