@@ -7,6 +7,7 @@ import enum
 import functools
 import sys
 import types
+from collections import deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -18,6 +19,7 @@ from seqflow.identity.content import content_of, digest_of_bytes, digest_of_text
 from seqflow.identity.modules import is_installed, texts_of_module
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice)
+_TUPLE_GETTER = type(namedtuple("_Pair", "one").one)  # type: ignore[attr-defined]
 _LONGEST = 80
 """Characters from which on a value is known by its digest only."""
 _ROOT = "function"
@@ -59,9 +61,14 @@ def _visit(name: str, value: Any, content: FunctionContent) -> None:
         return
     if text is not None:
         content.covered[name] = text
+        if isinstance(value, enum.Enum):  # it has methods
+            _visit(_inside(name, "class"), type(value), content)
     elif id(value) not in content.seen:
         content.seen[id(value)] = value
-        _visit_parts(name, value, content)
+        try:
+            _visit_parts(name, value, content)
+        except Exception:
+            content.missing.append(f"{name}: {type(value).__module__}.{type(value).__qualname__}")
     elif name not in content.covered:
         content.covered[name] = "as above"
 
@@ -75,22 +82,27 @@ def _visit_parts(name: str, value: Any, content: FunctionContent) -> None:
         case types.MethodType():
             _visit(name, value.__func__, content)
             _visit(_inside(name, "self"), value.__self__, content)
+        case functools.cached_property():
+            _visit(name, value.func, content)
         case functools.partial():
             _visit(name, value.func, content)
             _visit_all(_inside(name, "argument"), {**dict(enumerate(value.args)), **value.keywords}, content)
         case staticmethod() | classmethod():
             _visit(name, value.__func__, content)
-        case functools.cached_property():
-            _visit(name, value.func, content)
         case property():
             _visit_all(name, {"get": value.fget, "set": value.fset}, content)
         case types.ModuleType():
-            content.covered.update({f"module {file}": text for file, text in texts_of_module(value).items()})
+            _visit_module(name, value, content)
         case type():
             _visit_class(name, value, content)
-        case Mapping():
+        case np.ma.MaskedArray():
+            _visit_all(name, {"data": value.data, "mask": value.mask, "fill": value.fill_value}, content)
+        case np.ndarray() if type(value) is np.ndarray:  # of objects
+            _visit_all(name, {"shape": value.shape, "values": value.tolist()}, content)
+        case Mapping() if _is_installed(type(value)):
+            content.covered[name] = f"{type(value).__name__} of {_joined_keys(value)}"
             _visit_all(name, dict(value), content)
-        case list() | tuple():
+        case list() | tuple() if _is_installed(type(value)):
             content.covered[name] = f"{type(value).__name__} of {len(value)}"
             _visit_all(name, dict(enumerate(value)), content)
         case _:
@@ -118,11 +130,26 @@ def _visit_function(name: str, function: types.FunctionType, content: FunctionCo
     given = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
     _visit_all(_inside(name, "default"), {**given, **(function.__kwdefaults__ or {})}, content)
     read = {one: function.__globals__[one] for one in _globals_of(function) if one in function.__globals__}
+    attributes = {key: value for key, value in vars(function).items() if key != "__wrapped__"}
+    _visit_all(_inside(name, "attribute"), attributes, content)
     for variable, value in {**closure, **read}.items():
         _visit(variable if name == _ROOT else _inside(name, variable), value, content)
     for module in _imported_by(function.__code__):
         if (found := sys.modules.get(module)) is not None:
             _visit(module, found, content)
+
+
+def _visit_module(name: str, module: types.ModuleType, content: FunctionContent) -> None:
+    """A module of the user's own by its text; what is installed or comes with Python needs none."""
+    content.covered.update({f"module {file}": text for file, text in texts_of_module(module).items()})
+    if getattr(module, "__file__", None) is None and not _comes_with_python(module):
+        content.missing.append(f"{name}: module {module.__name__}")
+
+
+def _comes_with_python(module: types.ModuleType) -> bool:
+    """Whether a module without a file is built in, or a package of folders alone, whose files are found."""
+    top = module.__name__.partition(".")[0]
+    return top in sys.stdlib_module_names or getattr(module, "__path__", None) is not None
 
 
 def _visit_class(name: str, kind: type, content: FunctionContent) -> None:
@@ -134,7 +161,7 @@ def _visit_class(name: str, kind: type, content: FunctionContent) -> None:
     for member, value in sorted(vars(kind).items()):
         if member not in _CLASS_RECORDS and not isinstance(value, types.GetSetDescriptorType):
             _visit(_inside(name, member), value, content)
-    for base in kind.__bases__:
+    for base in (*kind.__bases__, type(kind)):
         if not _is_installed(base):
             _visit(_inside(name, base.__name__), base, content)
 
@@ -142,7 +169,7 @@ def _visit_class(name: str, kind: type, content: FunctionContent) -> None:
 _CLASS_RECORDS = (
     "__dict__", "__weakref__", "__module__", "__qualname__", "__doc__", "__annotations__", "__slots__",
     "__dataclass_fields__", "__dataclass_params__", "__match_args__", "__abstractmethods__", "_abc_impl",
-    "__parameters__", "__orig_bases__", "__static_attributes__", "__firstlineno__", "__hash__",
+    "__parameters__", "__orig_bases__", "__static_attributes__", "__firstlineno__",
 )  # fmt: skip
 
 
@@ -154,16 +181,44 @@ def _visit_object(name: str, value: Any, content: FunctionContent) -> None:
         owner = getattr(value, "__self__", None)
         if owner is not None and not isinstance(owner, types.ModuleType):
             _visit(_inside(name, "self"), owner, content)
-    elif callable(wrapped := getattr(value, "__dict__", {}).get("__wrapped__")):
+    elif _is_installed(type(value)) and callable(
+        wrapped := getattr(value, "__dict__", {}).get("__wrapped__")
+    ):
         _visit(name, wrapped, content)
-    elif isinstance(value, types.MemberDescriptorType | types.WrapperDescriptorType):
+    elif isinstance(value, types.MemberDescriptorType | types.WrapperDescriptorType | _TUPLE_GETTER):
         content.covered[name] = "a slot"
+    elif _is_data(type(value)):
+        _, *parts = value.__reduce_ex__(4)
+        parts = [list(part) if isinstance(part, Iterator) else part for part in parts]
+        _visit(name, [type(value).__name__, *parts], content)
     elif _is_installed(type(value)):
         content.missing.append(f"{name}: {type(value).__module__}.{type(value).__qualname__}")
     else:
         _visit(_inside(name, "class"), type(value), content)
         slots = (slot for kind in type(value).__mro__ for slot in _slots(kind) if hasattr(value, slot))
         _visit_all(name, {**getattr(value, "__dict__", {}), **{s: getattr(value, s) for s in slots}}, content)
+        for base in (kind for kind in _HOLDERS if isinstance(value, kind)):
+            _visit(
+                _inside(name, "content"), np.asarray(value) if base is np.ndarray else base(value), content
+            )
+
+
+_HOLDERS: tuple[Any, ...] = (
+    int, float, complex, str, bytes, dict, list, tuple, set, frozenset, np.ndarray,
+)  # fmt: skip
+"""Types of Python that hold a value or others; a class of the user's own may be one of them, too."""
+_DATA_MODULES = ("array", "datetime", "decimal", "fractions", "ipaddress", "operator", "uuid", "zoneinfo")
+
+
+def _is_data(kind: type) -> bool:
+    """Whether a class of Python holds plain data that its pickle has."""
+    return kind.__module__ in _DATA_MODULES or kind in (bytearray, deque, types.SimpleNamespace)
+
+
+def _joined_keys(values: Mapping[Any, Any]) -> str:
+    """The keys in their order, which code may read."""
+    text = ", ".join(_plain_text(key) or type(key).__name__ for key in values)
+    return text if len(text) <= _LONGEST else digest_of_text(text)
 
 
 def _slots(kind: type) -> Iterable[str]:
@@ -190,14 +245,17 @@ def _text(value: Any) -> str | None:
     if (plain := _plain_text(value)) is not None:
         return plain if len(plain) <= _LONGEST else f"{type(value).__name__} {digest_of_text(plain)}"
     if isinstance(value, np.ndarray):
-        return None if value.dtype.hasobject else content_of(value)
+        is_plain = type(value) in (np.ndarray, np.memmap) and not value.dtype.hasobject
+        return content_of(value) if is_plain else None
     kind = type(value)
     if kind.__module__.partition(".")[0] == "tokenizers" and callable(getattr(value, "to_str", None)):
         return content_of(value)
     if kind.__module__.partition(".")[0] == "seqflow":
         return _text_of_ours(value)
     if any((base.__module__, base.__qualname__) == ("torch", "Tensor") for base in kind.__mro__):
-        return content_of(value.detach().cpu().numpy())
+        value = value.detach().cpu()
+        is_narrow = value.is_floating_point() and value.element_size() < 4  # NumPy has not all of these
+        return f"{value.dtype} {content_of((value.float() if is_narrow else value).numpy())}"
     return None
 
 
@@ -227,6 +285,8 @@ def _plain_text(value: Any, depth: int = 0) -> str | None:
     if kind is dict:
         keys, values = _joined(value, "keys", depth), _joined(value.values(), "values", depth)
         return None if keys is None or values is None else f"dict({keys}, {values})"
+    if type(value).__module__ == "torch" and type(value).__name__ in ("dtype", "device"):
+        return repr(value)
     if isinstance(value, np.generic | np.dtype | PurePath) or _is_pattern(value):
         return repr(value)
     if isinstance(value, enum.Enum):

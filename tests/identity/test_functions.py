@@ -1,9 +1,16 @@
 """What a Python function computes is known by its code, and by all that the code reads."""
 
 import dataclasses
+import datetime
+import decimal
+import enum
+import fractions
 import functools
 import importlib
+import operator
 import sys
+import types
+from collections import OrderedDict, deque, namedtuple
 
 import numpy as np
 import pyarrow as pa
@@ -83,7 +90,65 @@ def in_module(k, name="module_of_a_function"):
     return module.call
 
 
+class Decorator:
+    """An object that calls another function, with a value of its own."""
+
+    def __init__(self, k):
+        self.k = k
+        functools.update_wrapper(self, add)
+
+    def __call__(self, record):
+        return add(self.k, record)
+
+
+def with_attribute(k):
+    def call(record):
+        return record["x"] * call.k
+
+    call.k = k
+    return call
+
+
+def with_metaclass(k):
+    def go(kind, record):
+        return record["x"] * k
+
+    return calling(type("Meta", (type,), {"go": go})("Kind", (), {}))
+
+
+def enum_with_method(k):
+    kind = enum.Enum("Kind", {"A": 1, "of": lambda self, x: x * k})
+    return calling(kind.A)
+
+
+def subclass(kind):
+    """Closures of objects of the user's own class, which is also one of Python's."""
+    own = type("Own", (kind,), {})
+    return lambda k: closure(own(k))
+
+
 MAKERS = {
+    "decorator with a value": Decorator,
+    "attribute of a function": with_attribute,
+    "metaclass": with_metaclass,
+    "method of an enum": enum_with_method,
+    "order of a dict": lambda k: closure(OrderedDict.fromkeys([k, 3] if k < 3 else [3, 1])),
+    "masked array": lambda k: closure(np.ma.array([1, 2], mask=[k == 1, False])),
+    "array of objects": lambda k: closure(np.array([k, "a"], object)),
+    "an int of one's own": subclass(int),
+    "a text of one's own": lambda k: subclass(str)(str(k)),
+    "a set of one's own": lambda k: subclass(set)([k]),
+    "a dict of one's own": lambda k: subclass(dict)({"a": k}),
+    "an array of one's own": lambda k: closure(np.array([k]).view(type("Own", (np.ndarray,), {}))),
+    "a named tuple": lambda k: closure(namedtuple("Pair", "one two")(k, 2)),
+    "date": lambda k: closure(datetime.date(2020, 1, k)),
+    "duration": lambda k: closure(datetime.timedelta(k)),
+    "decimal": lambda k: closure(decimal.Decimal(k)),
+    "fraction": lambda k: closure(fractions.Fraction(1, k)),
+    "bytearray": lambda k: closure(bytearray([k])),
+    "deque": lambda k: closure(deque([k])),
+    "namespace": lambda k: closure(types.SimpleNamespace(k=k)),
+    "itemgetter": lambda k: calling(operator.itemgetter(k)),
     "closure": closure,
     "closure of an array": lambda k: closure(np.array([1, k])),
     "closure of a dict": lambda k: closure({"a": [1, (2, k)]}),
@@ -141,6 +206,19 @@ def test_what_cannot_be_looked_into_is_named(tmp_path):
         assert function_content(lambda record: stream)["not covered"] == ["stream: _io.TextIOWrapper"]
     finally:
         stream.close()
+
+
+def test_a_module_without_a_file_is_named():
+    assert function_content(closure(types.ModuleType("made")))["not covered"] == ["k: module made"]
+    assert "not covered" not in function_content(closure(sys))
+
+
+def test_an_object_that_fails_when_it_is_asked_is_named():
+    class Failing(str):
+        def __str__(self):
+            raise RuntimeError
+
+    assert any("Failing" in one for one in function_content(closure(Failing("a")))["not covered"])
 
 
 def test_circles_end():
