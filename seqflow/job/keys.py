@@ -39,6 +39,12 @@ SECTIONS: dict[str, tuple[type, ...]] = {
 
 
 TAIL = """
+## The columns of the output
+
+The outputs of a net are the columns of one table: where they hold other rows than each other, such as `x` beside the
+distinct values of `x`, a selection or a constant, `check` and `run` refuse them, whatever their sizes. Of what a
+Python function returns (`Loader(net=function)`) only the sizes can be compared.
+
 ## The order of the output
 
 Without `sort_by` and `partition_by` rows are written in the order of the batches, and a part holds whole windows.

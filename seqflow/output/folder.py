@@ -80,8 +80,10 @@ class Target:
             raise JobError(f"output: {str(there)!r} is a file, expected a folder")
         if not os.access(there, os.W_OK):
             raise JobError(f"output: the folder {str(there)!r} cannot be written to: permission denied")
-        if not self.is_file and self.folder.is_dir():
-            self._check_foreign()
+        if self.folder.is_dir():
+            self._check_folders()
+            if not self.is_file:
+                self._check_foreign()
 
     def prepare(self) -> None:
         """Make and lock the folder, and remove the temporary files that killed runs left in it.
@@ -270,10 +272,26 @@ class Target:
             self._created.append(folder)
             unfinished.add(folder)
 
+    def _check_folders(self) -> None:
+        """JobError where a folder has a name that a file of this output has, or will have."""
+        own = f"{re.escape(self.path.name)}|" if self.is_file else ""
+        records = "|".join(re.escape(path.name) for path in (self.manifest, self.progress))
+        names = re.compile(rf"{own}{records}|{self._part_names}|\.(?:{self._part_names})\.done")
+        for path in self._entries():
+            if names.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
+                raise JobError(
+                    f"output: {str(path)!r} is a folder, expected a file of this output\n"
+                    "  remove it, or choose another output"
+                )
+
+    def _entries(self) -> list[Path]:
+        """What is in the folder, and in the folders of partitions."""
+        return [*self.folder.iterdir(), *(() if self.is_file else self.folder.glob("*=*/**/*"))]
+
     def _check_foreign(self) -> None:
         """JobError where the folder holds data files that neither a manifest nor a progress file of ours names."""
         named = _names_in(self.read_manifest()) | _names_in(self.read_progress())
-        entries = [*self.path.iterdir(), *self.path.glob("*=*/**/*")]
+        entries = self._entries()
         for path in entries:
             if "=" in path.name and path.is_symlink() and path.is_dir():
                 raise JobError(

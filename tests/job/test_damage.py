@@ -204,6 +204,25 @@ def test_a_damaged_part_of_a_complete_output_is_named_and_made_again(
     assert run(job).outcome == "complete"
 
 
+@pytest.mark.parametrize("how", [(), ("resume",), ("overwrite",)])
+@pytest.mark.parametrize("output", ["parquet", "partitioned", "one file"])
+def test_a_folder_in_the_place_of_a_file_is_named_before_anything_is_changed(
+    folder: Path, output: str, how: tuple[str, ...]
+) -> None:
+    run(job_of(folder, output))
+    names = [path for path in (folder / "o").rglob("*") if path.is_file() and path.name != "out.parquet"]
+    before = content(folder)
+    for path in names:
+        kept = path.read_bytes()
+        path.unlink()
+        path.mkdir()
+        with pytest.raises(JobError, match=f"{path.name}' is a folder, expected a file"):
+            run(job_of(folder, output), **dict.fromkeys(how, True))
+        path.rmdir()
+        path.write_bytes(kept)
+        assert content(folder) == before
+
+
 @pytest.mark.parametrize("damage", ["emptied", "cut", "one bit"])
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_single_file_that_was_changed_is_not_taken_for_ours(
