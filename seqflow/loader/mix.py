@@ -246,8 +246,8 @@ class Mix:
 
 
 _SUMMED = (
-    "rows", "rows_read", "rows_left", "tokens", "cells", "bad_rows", "dropped", "skipped", "repeated",
-    "seconds_waiting", "bytes_in_flight",
+    "rows", "rows_read", "rows_left", "tokens", "cells", "bad_rows", "dropped", "skipped", "bytes_in_flight",
+    "seconds_reading", "seconds_preparing", "seconds_planning", "seconds_making", "seconds_waiting",
 )  # fmt: skip
 """Counts of a mix that are those of its sources together."""
 
@@ -285,7 +285,8 @@ class _MixRun:
             self._hand_out(first - self.deal.first(0), batch, is_last=count < self.deal.world_size)
             yield batch
             if count < self.deal.world_size:  # behind it only batches of sources that are not exhausted
-                return
+                break
+        self._sum_counts()
 
     def _round(self, first: int) -> int:
         """How many batches there are from `first` on, up to those of a round."""
@@ -303,7 +304,7 @@ class _MixRun:
         return self.deal.tail == "drop"
 
     def _repeated(self, number: int) -> Record:
-        """One of the epoch's first batches, made again. Neither counts nor places know of it."""
+        """One of the epoch's first batches, made again. Neither places nor other counts know of it."""
         loaders = self.mix.loaders
         before = [(loader.stats(), loader.place) for loader in loaders]
         handlers = [BadRowHandler(loader.bad_rows.uncounted()) for loader in loaders]
@@ -311,7 +312,9 @@ class _MixRun:
         try:
             for earlier in range(number + 1):  # passes end where their batches do
                 assert all(again.members[member].has(one) for member, one in self.picks.of(earlier))
-            return again._batch(number)
+            batch = again._batch(number)
+            self.mix._stats.repeated += sum(member.stats.rows for member in again.members)
+            return batch
         finally:
             for loader, (stats, place) in zip(loaders, before, strict=True):
                 loader.begin(place, stats)
@@ -338,14 +341,15 @@ class _MixRun:
             return batch
         return replace(batch, tensors={**batch.tensors, name: sources}, parents={**batch.parents, name: None})
 
-    def _hand_out(self, following: int, batch: Record, *, is_last: bool) -> None:
-        stats = self.mix._stats
-        parts = [loader.stats() for loader in self.mix.loaders]
+    def _sum_counts(self) -> None:
+        """The counts of the mix are those of its sources together."""
+        stats, parts = self.mix._stats, [member.stats for member in self.members]
         for name in _SUMMED:
             setattr(stats, name, sum(getattr(part, name) for part in parts))
-        for name in ("reading", "preparing", "planning", "making"):
-            setattr(stats, f"seconds_{name}", sum(getattr(part, f"seconds_{name}") for part in parts))
-        stats.batches += 1
+
+    def _hand_out(self, following: int, batch: Record, *, is_last: bool) -> None:
+        self._sum_counts()
+        self.mix._stats.batches += 1
         members = [member.state() for member in self.members]
         self.mix._place = {
             "epoch": self.epoch, "batch": following, "ranks": self.deal.world_size, "ended": is_last,
@@ -427,6 +431,8 @@ class _Member:
         self._passes: list[int] = list(saved["passes"])
         """The batches of each pass that has ended."""
         self._loader = mix.loaders[number]
+        self.stats = Stats()
+        """The counts of all passes."""
         self._windows = {int(stream): Checkpoint(*at) for stream, at in saved["windows"].items()}
         self._run: Run | None = None
         self._batches: list[Iterator[Record]] = [iter(())] * len(self._passes)
@@ -473,7 +479,7 @@ class _Member:
             done = sum(self._passes)
             before = self._of.picks.before(self._number, self._first)
             start = Position(self._pass_epoch, max(0, before - done), self._windows, 1)
-            self._loader.begin(start)
+            self._loader.begin(start, self.stats)
             picks, only = self._of.picks, self._of.only
             if only is None:
                 numbers = picks.from_batch(self._number, self._first, self._of.deal)

@@ -206,3 +206,22 @@ def test_a_state_of_a_mix_behind_the_end_is_refused(path):
     resumed.load_state_dict({**mix.state_dict(), "batch": 10**6})
     with pytest.raises(sf.OpError, match="the epoch has"):
         list(resumed)
+
+
+@pytest.mark.parametrize("stop", ["first", "all"])
+@pytest.mark.parametrize("tail", ["drop", "repeat"])
+@pytest.mark.parametrize("plan", ["rows", "rows, short ones dropped", "budget"])
+def test_a_mix_counts_what_its_sources_count_in_all_passes(path, plan, tail, stop):
+    net = {**NETS["rows are refused by net"], "constants": {"c": np.zeros(2)}, "bad_rows": "skip"}
+    for window, rank in product((1, 300), (0, 1)):
+        table = pq.read_table(path).slice(0, 17)
+        options = {"batch": PLANS[plan], "window": window, "rank": rank, "world_size": 2, "tail": tail, **net}
+        sources = [sf.Loader(one, **options) for one in (path, table)]
+        mix = sf.Mix(dict.fromkeys(sources, 1.0), stop=stop)
+        handed_out, before = 0, 0
+        for batch in mix:
+            handed_out += batch.num_rows
+            assert mix.stats().rows + mix.stats().repeated == handed_out
+            assert mix.stats().rows_read >= before
+            before = mix.stats().rows_read
+        assert total(mix.stats()) == mix.stats().rows_read
