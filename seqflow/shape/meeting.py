@@ -90,10 +90,19 @@ def holds_rows(terms: Terms, axis: Term) -> bool:
     return axis.is_rows and terms.find(axis).kind != "variable"
 
 
-def plain_meets(place: Place, size: Dimension, other: Place, rows: Term) -> LodError:
-    """The error for an axis without rows that stands where another input has rows."""
+def plain_meets(
+    place: Place, size: Dimension, other: Place, rows: Term, is_described: bool = False
+) -> LodError:
+    """The error for an axis without rows where another input has rows, or lengths that describe what is there."""
+    found = f"{place} is a plain size {size}, but {other} holds {rows}"
+    if is_described:
+        return LodError(
+            f"{found}: lengths of rows go with values that they describe\n"
+            f"  if {place.label} has one value for each row that {other.written} describes, say so: "
+            f"same_rows(values, {place.written}), where values has these rows"
+        )
     return LodError(
-        f"{place} is a plain size {size}, but {other} holds {rows}: rows meet the same rows, or a size of 1\n"
+        f"{found}: rows meet the same rows, or a size of 1\n"
         f"  if {place.label} has one value for each of these rows, say so: "
         f"same_rows({other.written}, {place.written})"
     )

@@ -163,6 +163,7 @@ class Spaces:
                         spec.shape.dimensions[axis],
                         Place(other, int(its_axis[:-1] or 0), tensors[other]),
                         held[0],
+                        is_described=axis == 0 and isinstance(argument.dims[0], Sum),
                     )
 
     def opposite(self, argument: Argument, rank: int) -> Iterator[tuple[int, tuple[Term, str]]]:

@@ -418,6 +418,10 @@ OF_ONE_SIZE = {
         "w = cast(reshape([1, 2, 3, 4], [4, 1]), dtype='float32')\ny = matmul(transpose(point), w)",
         PLAIN,
     ),
+    "a constant as the values of lengths": (
+        "w = reshape([1, 2, 3, 4, 5], [5])\ny = lengths_weighted_sum(doc.values, float32(w), doc.lengths)",
+        "is a plain size.*\n  if weights has one value for each row that doc.lengths describes",
+    ),
     "a sum over rows for each row": ("y = score * reduce_sum(point, axes=[0])", PLAIN),
     "vectors and their transpose": ("y = point * transpose(point)", PLAIN),
     "a constant for each group": (
