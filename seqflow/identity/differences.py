@@ -54,7 +54,8 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Dif
     for name in dict.fromkeys([*now, *then]):
         before: Any = then.get(name)
         after: Any = now.get(name)
-        if before == after:
+        source = f"source.{name}"  # what the loader says of it is the same
+        if before == after or then.get(source) != now.get(source):
             continue
         if name in _TRANSFORMS:
             texts = _of_transforms(before, after)

@@ -359,6 +359,15 @@ def test_a_complete_output_of_other_code_stays_refused(folder):
         run(job(folder, **times(7)), resume=True, accept_changes=True)
 
 
+@pytest.mark.parametrize("source", [{"columns": ["x"]}, {"fill": 0}, {"valid": True}])
+def test_a_setting_of_the_source_is_named_once(folder, source):
+    run(job(folder))
+    with pytest.raises(JobError) as error:
+        run(job(folder, source={"paths": "in.parquet", **source}))
+    assert f"source.{next(iter(source))} was" in str(error.value)
+    assert "also" not in str(error.value)
+
+
 def test_a_record_of_another_format_is_refused_and_says_so(folder):
     run(job(folder))
     manifest = folder / "out/_manifest.json"
