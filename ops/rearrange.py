@@ -48,6 +48,8 @@ def _bound_slices(ctx: "InferenceContext") -> None:
     never_longer(ctx)
     ctx.limit(ctx.max_of("lengths'"), ctx.max_of("sizes"))
     ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("sizes"))
+    if not ctx.attr("clip") and ctx.dtype("sizes") == np.int64:
+        ctx.same_value(1, "sizes")
 
 
 @op(

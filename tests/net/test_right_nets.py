@@ -171,6 +171,11 @@ FIRST_TABLE = {
         "_, n = slice_sequences(doc.values * 2, label, label, doc.lengths, clip=True)\ny = lengths_sum(v, n)",
         lambda r: [sum(row[n : n + n]) for row, n in zip(r.doc, r.label, strict=True)],
     ),
+    "slices that are not cut have the sizes that were asked for": (
+        "n = minimum(label, doc.lengths)\nv, _ = slice_sequences(doc.values, n - n, n, doc.lengths)\n"
+        "y = lengths_sum(v, n)",
+        lambda r: [sum(row[:n]) for row, n in zip(r.doc, r.label, strict=True)],
+    ),
     "parts of a split that are alike have the same rows": (
         "a, b = split(score, parts=2)\nc, d = split(label, parts=2)\ny = concat([a * c, b * d])",
         lambda r: [s * n for s, n in zip(r.score, r.label, strict=True)],
