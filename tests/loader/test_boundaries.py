@@ -1,5 +1,7 @@
 """Every row exactly once, with windows one byte below, at, and above every size that decides how they are cut."""
 
+from functools import partial
+
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet as pq
@@ -7,10 +9,16 @@ import pytest
 
 import seqflow as sf
 from seqflow.job import Job, run
+from seqflow.loader.windows import cut_windows, parts_of
+from seqflow.providers import Block
 
 ROWS = 24
 ALL = list(range(ROWS))
-TABLE = pa.table({"id": ALL, "s": [f"row {i} " + "x" * (i % 7) for i in ALL]})
+TABLE = pa.table(
+    {"id": ALL, "s": [f"row {i} " + "x" * (i % 7) for i in ALL], "list": [[i] * (i % 4) for i in ALL]}
+)
+FILTERED = sf.Rows(7, lengths="list.lengths", max_length=3)
+BUDGET = sf.TokenBudget(10, lengths="list.lengths")
 
 
 def chunks(size):
@@ -88,7 +96,7 @@ def as_it_is(record):
 
 OPTIONS = {
     "as it is": {},
-    "without threads": {"threads": 0},
+    "with threads": {"threads": 2},
     "with as much memory as a window": {"memory": "window"},
     "batches end with windows": {"bad_rows": "skip"},
     "shuffled": {"shuffle": True},
@@ -102,13 +110,22 @@ def test_every_row_comes_once_an_epoch(source, name):
     largest = max(block.nbytes for block in sf.open(source).blocks())
     for window in sizes_of(source):
         options = {key: window if value == "window" else value for key, value in OPTIONS[name].items()}
-        loader = sf.Loader(source, batch=7, window=window, **options)
+        loader = sf.Loader(source, **{"batch": 7, "window": window, "threads": 0, **options})
         if "shuffle" in options and window < largest:
             continue  # a block is shuffled as a whole
         epochs = [ids(loader) for _ in range(2)]
         if "shuffle" not in options:
             assert epochs == [ALL, ALL], window
         assert [sorted(epoch) for epoch in epochs] == [ALL, ALL], window
+
+
+@pytest.mark.parametrize("kind", ["table of chunks", "one row group", "row groups", "arrow file"])
+@pytest.mark.parametrize("batch", [FILTERED, BUDGET], ids=["filtered", "budget"])
+def test_every_row_comes_once_in_batches_planned_on_lengths(kind, batch, tmp_path):
+    source = SOURCES[kind](tmp_path)
+    for window in sizes_of(source):
+        loader = sf.Loader(source, batch=batch, window=window, threads=window % 2)
+        assert [ids(loader) for _ in range(2)] == [ALL, ALL], window
 
 
 def can_be_dealt(source, window, streams):
@@ -125,10 +142,19 @@ def can_be_dealt(source, window, streams):
 def test_every_row_comes_once_on_several_ranks(source, streams):
     def of(rank):
         return ids(
-            sf.Loader(source, batch=5, rank=rank, world_size=3, tail="pad", window=window, streams=streams)
+            sf.Loader(
+                source,
+                batch=5,
+                rank=rank,
+                world_size=3,
+                tail="pad",
+                window=window,
+                streams=streams,
+                threads=0,
+            )
         )
 
-    for window in sizes_of(source)[::2]:
+    for window in sizes_of(source)[::3]:
         if streams > 1 and not can_be_dealt(source, window, streams):
             continue
         found = [row for rank in range(3) for row in of(rank)]
@@ -137,13 +163,42 @@ def test_every_row_comes_once_on_several_ranks(source, streams):
 
 @pytest.mark.parametrize("steps", [1, 3])
 def test_every_row_comes_once_when_resumed(source, steps):
-    for window in sizes_of(source)[::2]:
-        loader = sf.Loader(source, batch=3, window=window)
+    for window in sizes_of(source)[::3]:
+        loader = sf.Loader(source, batch=3, window=window, threads=0)
         batches = iter(loader)
         first = ids(next(batches) for _ in range(steps))
-        resumed = sf.Loader(source, batch=3, window=window)
+        resumed = sf.Loader(source, batch=3, window=window, threads=0)
         resumed.load_state_dict(loader.state_dict())
         assert first + ids(resumed) == ALL, window
+
+
+def test_a_run_goes_on_at_every_batch_of_slices(tmp_path):
+    source = parquet(tmp_path, ROWS)
+    size = next(iter(sf.open(source).blocks())).nbytes
+    for window in (1, size // 2, size - 1):
+        make = partial(sf.Loader, source, batch=BUDGET, window=window, threads=0)
+        whole = [batch["id"].tolist() for batch in make()]
+        for done in range(len(whole)):
+            loader = make()
+            batches = iter(loader)
+            for _ in range(done):
+                next(batches)
+            again = make()
+            again.load_state_dict(loader.state_dict())
+            assert [batch["id"].tolist() for batch in again] == whole[done:], (window, done)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 8, 9, 24, 39])
+def test_slices_are_the_block_and_no_window_of_slices_holds_it(rows):
+    for nbytes in {1, rows - 1, rows, rows + 1, 8 * rows - 1, 8 * rows + 1, 14_887} - {0}:
+        block = Block("rows", 0, rows, nbytes)
+        sizes = {1, nbytes // 8, nbytes // 8 + 1, nbytes // 2, nbytes - 9, nbytes - 1, nbytes, nbytes + 1}
+        for window in (size for size in sizes if size > 0):
+            parts = parts_of(0, block, window, sliced=True)
+            numbers = [row for part in parts for row in range(part.start, part.stop or rows)]
+            assert numbers == [*range(rows)]
+            assert sum(part.nbytes for part in parts) >= nbytes
+            assert len([*cut_windows(parts, window)]) > 1 or window >= nbytes or rows == 1
 
 
 def test_every_row_is_written_once(source, tmp_path):

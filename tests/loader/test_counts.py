@@ -57,11 +57,19 @@ NETS = {
     "rows are refused by net": {"net": "z = gather(c, at)\nreturn z, id"},
 }
 WINDOWS = [1, 300, 600, 1 << 20]
+ORDERS = [(300, None), (1, None), (600, True), (1 << 20, None)]
+DIFFERENT = [
+    "rows of some lengths, short ones dropped", "budget, short ones dropped", "budget that splits rows",
+    "buckets, short ones dropped", "packed, short ones dropped",
+]  # fmt: skip
+"""Plans that lose or divide rows, each in its own way."""
 
 
 def loader_of(path, plan, net, **options):
     constants = {"constants": {"c": np.zeros(2)}} if NETS[net] else {}
-    return sf.Loader(path, batch=PLANS[plan], bad_rows="skip", **NETS[net], **constants, **options)
+    return sf.Loader(
+        path, batch=PLANS[plan], bad_rows="skip", **NETS[net], **constants, **{"threads": 0, **options}
+    )
 
 
 def total(stats):
@@ -71,9 +79,7 @@ def total(stats):
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("net", NETS)
 def test_all_rows_of_an_epoch_are_counted_once(path, plan, net, tmp_path):
-    for window, shuffle in product(WINDOWS, (None, True)):
-        if shuffle and window == 1:
-            continue
+    for window, shuffle in ORDERS if net == "as it is" else ORDERS[:1]:
         found = []
         for number in range(3):  # without an index, while it is made, and with it
             index = {} if number == 0 else {"index": tmp_path / f"{window}{shuffle}.arrow"}
@@ -90,7 +96,7 @@ def test_all_rows_of_an_epoch_are_counted_once(path, plan, net, tmp_path):
         assert found[0] == found[1] == found[2], (window, shuffle)
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("plan", DIFFERENT)
 @pytest.mark.parametrize("tail", ["drop", "pad", "repeat"])
 @pytest.mark.parametrize("indexed", [False, True])
 def test_each_of_several_ranks_counts_the_rows_of_all_windows_that_it_reads(
@@ -132,7 +138,7 @@ def test_counts_are_true_inside_an_epoch(path, plan):
         assert loader.stats().rows_done == ROWS
 
 
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize("plan", DIFFERENT)
 @pytest.mark.parametrize("net", NETS)
 def test_the_report_of_a_job_adds_up(path, plan, net, tmp_path):
     """Also where it goes on behind a part, and the same with an index."""
@@ -177,7 +183,7 @@ def test_each_rank_goes_on_from_the_state_of_any_rank(path, plan, tail):
 
     whole = [[plain(batch) for batch in make(rank, 3)] for rank in range(3)]
     for of in range(3):
-        for steps in range(1, len(whole[of]) + 1):
+        for steps in {1, len(whole[of]) // 2 + 1, len(whole[of])}:
             loader = make(of, 3)
             batches = iter(loader)
             for _ in range(steps):
