@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from itertools import permutations
 from pathlib import Path
 
@@ -42,7 +43,8 @@ def check_targets(job: Job, loader: Loader) -> None:
 def _check_place(setting: str, target: Path, job: Job, loader: Loader) -> None:
     """JobError where what is written would belong to the source the next time, or is a URI."""
     if "://" in str(target) or (":/" in str(target) and not target.is_absolute()):
-        raise JobError(f"{setting}: {str(target)!r} is a URI, which can't be written, expected a path")
+        uri = re.sub(":/+", "://", str(target), count=1)  # a Path has folded its slashes
+        raise JobError(f"{setting}: {uri!r} is a URI, which can't be written, expected a path")
     files = [target]
     if setting == "output.path" and not target.suffix:
         suffix = "arrow" if job.output.kind == "arrow" else "parquet"

@@ -8,7 +8,8 @@ PyTorch itself is imported by the functions that make tensors, when they are cal
 """
 
 from seqflow.torch.attention import block_diagonal_mask, cu_seqlens, flex_block_mask
-from seqflow.torch.datasets import collate, iterable
+from seqflow.torch.collation import collate
+from seqflow.torch.datasets import iterable
 from seqflow.torch.sequences import from_nested, from_packed_sequence, to_nested, to_packed_sequence
 from seqflow.torch.tensors import from_tensors, to_tensors
 from seqflow.torch.weights import (

@@ -1,0 +1,124 @@
+"""LoaderDataset: a loader's batches as PyTorch's IterableDataset. Imports PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data._utils.collate import default_collate_fn_map
+
+from seqflow.errors import OpError
+from seqflow.torch.collation import collate
+from seqflow.torch.passes import Passes
+from seqflow.torch.tensors import to_tensors
+from seqflow.torch.wrappers import is_sharded_again, refuse_dispatch, refuse_stacking
+
+
+class TensorBatch(dict[str, Any]):
+    """The tensors of a batch by name; PyTorch's `default_collate` takes lists of it to `collate`."""
+
+
+default_collate_fn_map[TensorBatch] = lambda batches, **_: collate(batches)
+
+
+class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
+    """The batches of a loader."""
+
+    def __init__(self, loader: Any, options: Mapping[str, Any]) -> None:
+        self.loader = loader
+        self.options = options
+        self._deal = loader.deal
+        self._passes = Passes()
+        self._times_set = 0
+        """How often the epoch had been set when this copy of the dataset last looked."""
+        self._state: Mapping[str, Any] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        refuse_dispatch()  # spawned workers do not know who started them
+        return LoaderDataset, (self.loader, self.options), vars(self)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin the next pass with the first batch of an epoch; where a state of it was loaded, behind that."""
+        if (self._state or self.loader.is_resuming) and not self._passes.has_begun:
+            resumed = self._state["loader"]["epoch"] if self._state else self.loader.epoch
+            if resumed != epoch:
+                raise OpError(
+                    f"set_epoch: epoch is {epoch}, but a state of epoch {resumed} was loaded, and would be lost\n"
+                    f"  go on with set_epoch({resumed}); Accelerate calls it with the DataLoader's `iteration`"
+                )
+            return
+        self._state = None
+        self.loader.set_epoch(epoch)
+        self._passes.set_epoch(epoch)
+        self._times_set = self._passes.times_set
+
+    def __len__(self) -> int:
+        """The number of batches of this rank; of all ranks for those who shard the dataset again."""
+        own, self.loader.deal = self.loader.deal, self._deal_of(0, 1, is_sharded_again(self))
+        try:
+            return len(self.loader)
+        finally:
+            self.loader.deal = own
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        refuse_dispatch()
+        refuse_stacking()
+        worker, workers = _worker()
+        self._begin(worker, workers)
+        yield from self._batches(worker, workers, is_sharded_again(self))
+
+    def _begin(self, worker: int, workers: int) -> None:
+        """Go to where the pass begins."""
+        loader, passes = self.loader, self._passes
+        if self._times_set != passes.times_set:
+            self._times_set, self._state = passes.times_set, None
+            loader.set_epoch(passes.epoch)
+        elif get_worker_info() is not None and passes.is_over(worker):
+            if loader.epochs_differ:
+                raise OpError(
+                    "seqflow.torch.iterable: a second pass over one epoch, in which all would come in the same "
+                    "order again\n  call set_epoch(n) on the dataset before each pass"
+                )
+            self._state = None
+            loader.set_epoch(loader.epoch)
+        if self._state is not None:
+            if self._state["workers"] != workers:
+                raise OpError(
+                    f"load_state_dict: the state is of {self._state['workers']} workers, and there are {workers} "
+                    "now\n  use as many, or the loader itself: it resumes with any number of threads and ranks"
+                )
+            loader.load_state_dict(self._state["loader"])
+            self._state = None
+
+    def _batches(self, worker: int, workers: int, is_sharded: bool) -> Iterator[dict[str, Any]]:
+        in_worker = get_worker_info() is not None
+        self.loader.deal = self._deal_of(worker, workers, is_sharded)
+        try:
+            if in_worker:
+                self._passes.begin()
+            for batch in self.loader:
+                yield TensorBatch(to_tensors(batch, **self.options))
+            if in_worker:
+                self._passes.end(worker)
+        finally:
+            self.loader.deal = self._deal
+
+    def _deal_of(self, worker: int, workers: int, is_sharded: bool) -> Any:
+        """The loader's deal, for a worker; those who shard again get the batches of all ranks."""
+        ranks = {"rank": 0, "world_size": 1} if is_sharded else {}
+        return replace(self._deal, worker=worker, workers=workers, **ranks)
+
+    def state_dict(self) -> Mapping[str, Any]:
+        _, workers = _worker()
+        return self._state or {"loader": self.loader.state_dict(), "workers": workers}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._state = state
+
+
+def _worker() -> tuple[int, int]:
+    """The number of this worker process, and how many there are."""
+    info = get_worker_info()
+    return (0, 1) if info is None else (info.id, info.num_workers)
