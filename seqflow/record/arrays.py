@@ -1,5 +1,7 @@
 """Arrow arrays over the memory of tensors."""
 
+import math
+
 import numpy as np
 import pyarrow as pa
 from pyarrow import types
@@ -73,26 +75,52 @@ def tensor_array(name: str, tensor: Tensor, nulls: list[Tensor | None]) -> pa.Ar
 
     NumPy's strings become text, its bytes binary.
     """
+    if tensor.dtype.kind not in "biufMmSU" or (tensor.dtype.itemsize > 8 and tensor.dtype.kind not in "SU"):
+        advice = "\n  astype(str) makes texts of it" if tensor.dtype.kind in "OT" else ""
+        raise ProviderError(f"to_arrow: {name} has dtype {tensor.dtype}, which has no Arrow type{advice}")
     tensor = tensor.astype(tensor.dtype.newbyteorder("="), copy=False)
-    if tensor.dtype.kind in "Mm" and np.datetime_data(tensor.dtype)[0] not in ("D", "s", "ms", "us", "ns"):
-        tensor = tensor.astype(f"{tensor.dtype.kind}8[s]")
-    if tensor.dtype == np.dtype("m8[D]"):
-        tensor = tensor.astype("m8[s]")
-    if tensor.dtype.kind in "SU" and tensor.ndim == 1:
-        wide = tensor.nbytes > INT32_MAX
-        text, binary = (pa.large_string(), pa.large_binary()) if wide else (pa.string(), pa.binary())
-        texts = pa.array(tensor, text if tensor.dtype.kind == "U" else binary)
-        import pyarrow.compute as pc
-
-        return texts if nulls[0] is None else pc.if_else(pa.array(~nulls[0]), texts, None)
-    if tensor.dtype.kind not in "biufMm" or tensor.dtype.itemsize > 8:
-        raise ProviderError(f"to_arrow: {name} has dtype {tensor.dtype}, which has no Arrow type")
+    if tensor.dtype.kind in "SU":
+        return _nested_texts(name, tensor, nulls)
+    if tensor.dtype.kind in "Mm":
+        tensor = _in_arrow_unit(name, tensor)
     kind = pa.from_numpy_dtype(tensor.dtype)
     if tensor.ndim == 1:
         return leaf_array(tensor, kind, nulls[0])
     for size in reversed(tensor.shape[1:]):
         kind = pa.list_(kind, size)
     return fixed_array(kind, tensor, nulls)
+
+
+def _nested_texts(name: str, tensor: Tensor, nulls: list[Tensor | None]) -> pa.Array:
+    wide = tensor.nbytes > INT32_MAX
+    text, binary = (pa.large_string(), pa.large_binary()) if wide else (pa.string(), pa.binary())
+    try:
+        array = pa.array(tensor.reshape(-1), text if tensor.dtype.kind == "U" else binary)
+    except UnicodeError:
+        raise ProviderError(f"to_arrow: {name} has a text that UTF-8 has no bytes for") from None
+    if nulls[-1] is not None:
+        import pyarrow.compute as pc
+
+        array = pc.if_else(pa.array(~nulls[-1].reshape(-1)), array, None)
+    for axis in range(tensor.ndim - 1, 0, -1):
+        above, rows = nulls[axis - 1], math.prod(tensor.shape[:axis])
+        of_rows = None if above is None else above.reshape(rows)
+        array = fixed_size_lists(pa.list_(array.type, tensor.shape[axis]), rows, array, of_rows)
+    return array
+
+
+def _in_arrow_unit(name: str, tensor: Tensor) -> Tensor:
+    """Times in a unit that Arrow has; ProviderError where their values would be others."""
+    kind, (unit, _) = tensor.dtype.kind, np.datetime_data(tensor.dtype)
+    if unit not in ("s", "ms", "us", "ns") and (kind, unit) != ("M", "D"):
+        exact = ("m", "h", "D", "W", "M", "Y") if kind == "M" else ("m", "h", "D", "W")
+        if unit not in exact:
+            raise ProviderError(f"to_arrow: {name} has dtype {tensor.dtype}, which has no Arrow type")
+        unit = "s"
+    times = tensor.astype(f"{kind}8[{unit}]", copy=False)
+    if times.dtype != tensor.dtype and not np.array_equal(times.astype(tensor.dtype), tensor, equal_nan=True):
+        raise ProviderError(f"to_arrow: {name} has {tensor.dtype} that {times.dtype} cannot hold")
+    return times
 
 
 def struct_array(kind: pa.DataType, children: list[pa.Array], rows: int, nulls: Tensor | None) -> pa.Array:

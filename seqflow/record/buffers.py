@@ -29,14 +29,26 @@ def leaf_values(array: pa.Array) -> Tensor:
 
 
 def leaf_array(values: Tensor, kind: pa.DataType, nulls: Tensor | None) -> pa.Array:
-    """The Arrow array of type `kind` over 1-D values of `leaf_dtype(kind)`: the inverse of leaf_values."""
+    """The Arrow array of type `kind` over 1-D values of `leaf_dtype(kind)`: the inverse of leaf_values.
+
+    ProviderError for a time that a type of 32 bits cannot hold, where it is not null.
+    """
     if types.is_boolean(kind):
         data = pa.py_buffer(np.packbits(values, bitorder="little"))
     elif kind.bit_width == 32 and values.dtype.kind in "Mm":
-        data = pa.py_buffer(values.view(np.int64).astype(np.int32))
+        data = pa.py_buffer(_with_32_bits(values, kind, nulls))
     else:
         data = buffer_of(values)
     return pa.Array.from_buffers(kind, len(values), [validity(nulls), data])
+
+
+def _with_32_bits(values: Tensor, kind: pa.DataType, nulls: Tensor | None) -> Tensor:
+    wide = values.view(np.int64)
+    narrow = wide.astype(np.int32)
+    lost = narrow != wide if nulls is None else (narrow != wide) & ~nulls
+    if lost.any():
+        raise ProviderError(f"to_arrow: {values[lost.argmax()]} is no value of {kind}, which has 32 bits")
+    return narrow
 
 
 def view(buffer: pa.Buffer | None, dtype: np.dtype[Any], start: int, count: int) -> Tensor:

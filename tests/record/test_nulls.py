@@ -1,6 +1,6 @@
 """Nulls of every type at every level: an error, a fill or a mask, and never something else."""
 
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -181,6 +181,44 @@ def test_a_fill_that_a_type_can_not_hold_is_an_error_for_its_nulls(array, fill):
         from_arrow(batch, fill=fill)
     with pytest.raises(ProviderOptionError, match="is not a value of c"):
         from_arrow(batch.slice(0, 0), fill={"c": fill})
+
+
+@pytest.mark.parametrize(
+    "fill",
+    ["", "NaT", np.datetime64("NaT"), np.datetime64(2**62, "s"), np.timedelta64("NaT"),
+     datetime(2020, 1, 1, 12, tzinfo=UTC), time(1, tzinfo=UTC)],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "kind", [pa.date32(), pa.date64(), pa.timestamp("us"), pa.time64("us"), pa.duration("us")]
+)
+def test_what_is_no_time_of_the_type_fills_nothing(kind, fill):
+    with pytest.raises(ProviderError, match="is not a value of c"):
+        from_arrow(pa.record_batch({"c": pa.array([None], kind)}), fill=fill)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fill"),
+    [
+        (pa.date32(), datetime(2020, 1, 1, 12)),
+        (pa.date32(), np.datetime64(2**40, "D")),
+        (pa.time64("us"), datetime(2020, 1, 1, 12)),
+        (pa.time64("us"), timedelta(hours=1)),
+        (pa.duration("us"), time(1)),
+        (pa.timestamp("s"), datetime(2020, 1, 1, 0, 0, 0, 5)),
+    ],
+    ids=str,
+)
+def test_a_time_is_not_cut_to_fill(kind, fill):
+    with pytest.raises(ProviderError, match="is not a value of c"):
+        from_arrow(pa.record_batch({"c": pa.array([None], kind)}), fill=fill)
+
+
+def test_a_time_of_a_zone_fills_times_of_any_zone():
+    fill = datetime(2020, 1, 1, 12, tzinfo=UTC)
+    filled = from_arrow(
+        pa.record_batch({"c": pa.array([None], pa.timestamp("s", "Europe/Berlin"))}), fill=fill
+    )
+    assert filled["c"][0] == np.datetime64("2020-01-01T12")
 
 
 def test_one_fill_serves_the_columns_whose_type_takes_it():

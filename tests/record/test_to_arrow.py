@@ -216,3 +216,52 @@ def test_strings_become_text_and_bytes_binary_with_nulls_where_a_mask_says():
     assert batch.to_pydict() == {"t": ["a", "語"], "b": [b"x", b"yy"], "n": [None, "z"], "e": [["q"], []]}
     assert batch.schema.types == [pa.string(), pa.binary(), pa.string(), pa.list_(pa.string())]
     assert to_arrow(record({"t": np.empty(0, "U1")}, num_rows=0)).schema.types == [pa.string()]
+
+
+def test_strings_with_further_axes_become_lists_of_a_fixed_size():
+    tensors = {
+        "t": [["a", "b"], ["é", ""]],
+        "t.valid": [True, False],
+        "t.values.valid": [[True, False], [True, True]],
+    }
+    batch = to_arrow(record(tensors | {"b": np.array([[[b"x"]], [[b"y"]]])}))
+    batch.validate(full=True)
+    assert batch.to_pydict() == {"t": [["a", None], None], "b": [[[b"x"]], [[b"y"]]]}
+    assert to_arrow(record({"t": np.empty((2, 0), "U1")})).to_pydict() == {"t": [[], []]}
+
+
+@pytest.mark.parametrize(
+    ("tensor", "found"),
+    [
+        (np.array(["a"], object), "dtype object"),
+        (np.array(["a"], np.dtypes.StringDType()), "StringDType"),
+        (np.array(["\ud800"]), "a text that UTF-8 has no bytes for"),
+        (np.array([1], "M8[ps]"), "datetime64.ps"),
+        (np.array([1], "m8[M]"), "timedelta64.M"),
+        (np.array([1], "m8"), "timedelta64"),
+    ],
+)
+def test_what_arrow_has_no_type_for_is_refused(tensor, found):
+    with pytest.raises(ProviderError, match=f"to_arrow: x has {found}|to_arrow: x has dtype {found}"):
+        to_arrow(record({"x": tensor}, num_rows=1))
+
+
+@pytest.mark.parametrize(
+    ("tensor", "kind"), [("M8[D]", None), ("M8[D]", pa.date32()), ("m8[s]", pa.time32("s"))]
+)
+@pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 2**40, -(2**63)])
+def test_times_are_not_cut_to_32_bits(tensor, kind, value):
+    schema = kind and pa.schema({"x": kind})
+    times = np.array([5, value]).view(tensor)
+    with pytest.raises(ProviderError, match=f"{times[1]} is no value of (date|time)32"):
+        to_arrow(Record({"x": times}, {"x": None}, 2, schema))
+    masked = Record({"x": times, "x.valid": np.array([True, False])}, {"x": None, "x.valid": None}, 2, schema)
+    assert to_arrow(masked).column(0).null_count == 1
+
+
+def test_times_in_units_that_arrow_does_not_have_keep_their_values():
+    for unit in ("m", "h", "W", "M8[M]", "M8[Y]", "25s", "7ms"):
+        times = np.array([1, 2]).view(unit if unit.startswith("M8") else f"M8[{unit}]")
+        assert np.array_equal(to_arrow(record({"x": times})).column(0), times)
+    with pytest.raises(ProviderError, match=r"x has datetime64.Y. that datetime64.s. cannot hold"):
+        to_arrow(record({"x": np.array([1, 2**40]).view("M8[Y]")}))

@@ -96,16 +96,28 @@ def number_of(fill: Any, kind: pa.DataType) -> Any:
 
 def _time_of(fill: Any, kind: pa.DataType, dtype: np.dtype[Any]) -> Any:
     if isinstance(fill, _TIMES):
-        fill = pa.scalar(fill).cast(kind)
-        return np.asarray(fill.value).astype(np.int64).view(dtype)
-    if isinstance(fill, str):
-        fill = np.datetime64(fill) if dtype.kind == "M" else fill
+        fill = _scalar_of(fill, kind)
+    elif isinstance(fill, str) and dtype.kind == "M":
+        fill = np.datetime64(fill)
     if not isinstance(fill, np.datetime64 | np.timedelta64) or fill.dtype.kind != dtype.kind:
         raise UnfitError
     value = fill.astype(dtype)
-    if not np.isnat(fill) and value != fill:
+    if np.isnat(fill) or value != fill or value.astype(fill.dtype) != fill:
+        raise UnfitError
+    if kind.bit_width == 32 and abs(value.astype(np.int64)) >= 2**31:
         raise UnfitError
     return np.asarray(value)
+
+
+def _scalar_of(time: Any, kind: pa.DataType) -> Any:
+    """A time of Python in its own unit; UnfitError where `kind` has no time zone, or is no time of day, as it is."""
+    given = pa.scalar(time)
+    zoned = types.is_timestamp(kind) and kind.tz is not None
+    if types.is_time(given.type) != types.is_time(kind) or (getattr(time, "tzinfo", None) and not zoned):
+        raise UnfitError
+    dtype = leaf_dtype(given.type)
+    assert dtype is not None
+    return np.asarray(given.value).astype(np.int64).view(dtype)[()]
 
 
 def bytes_of(fill: Any, kind: pa.DataType) -> Tensor:
