@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from seqflow.shape import Dimension, DimensionLike, Equalities
@@ -45,32 +46,43 @@ def may_bound_inputs(step: Step, guards: Sequence[object]) -> bool:
     )
 
 
-def longest_lengths(specs: Mapping[str, TensorSpec], equalities: Equalities) -> dict[str, int]:
-    """For each tensor whose values are known to be bounded, taken as lengths: their bound."""
-    found = {}
-    for name, spec in specs.items():
-        if spec.dtype.kind in "iu" and spec.shape.rank == 1:
-            most = equalities.resolve(Dimension.max_of(name)).max_length
-            if most is not None:
-                found[name] = most
-    return found
+class NetBounds:
+    """Upper bounds for the tensors of a net, computed when first asked for: `seqflow check` does, a run does not."""
 
+    def __init__(
+        self, specs: Mapping[str, TensorSpec], dropped: Mapping[str, TensorSpec], equalities: Equalities
+    ) -> None:
+        self._specs = specs
+        self._dropped = dropped
+        self._equalities = equalities
 
-def byte_bounds(specs: Mapping[str, TensorSpec], equalities: Equalities) -> dict[str, int | None]:
-    """The most bytes each tensor can have; None where there is no bound."""
-    found: dict[str, int | None] = {}
-    for name, spec in specs.items():
-        most = equalities.resolve(spec.shape.num_elements).max_length
-        width = spec.dtype.itemsize or None  # of text that nobody said the width of
-        found[name] = None if most is None or width is None else most * width
-    return found
+    @cached_property
+    def longest(self) -> dict[str, int]:
+        """For each tensor whose values are known to be bounded, taken as lengths: their bound."""
+        found = {}
+        for name, spec in self._specs.items():
+            if spec.dtype.kind in "iu" and spec.shape.rank == 1:
+                most = self._equalities.resolve(Dimension.max_of(name)).max_length
+                if most is not None:
+                    found[name] = most
+        return found
 
+    @cached_property
+    def of_bytes(self) -> dict[str, int | None]:
+        """The most bytes each tensor can have; None where there is no bound."""
+        return {name: self._most_bytes(spec) for name, spec in self._specs.items()}
 
-def total_bytes(bounds: Iterable[int | None]) -> int | None:
-    """The sum of bounds; None where one is missing."""
-    total = 0
-    for bound in bounds:
-        if bound is None:
-            return None
-        total += bound
-    return total
+    @cached_property
+    def total_bytes(self) -> int | None:
+        """The most bytes all tensors can have together, those thrown away with them; None where there is no bound."""
+        total = 0
+        for bound in (*self.of_bytes.values(), *map(self._most_bytes, self._dropped.values())):
+            if bound is None:
+                return None
+            total += bound
+        return total
+
+    def _most_bytes(self, spec: TensorSpec) -> int | None:
+        most = self._equalities.resolve(spec.shape.num_elements).max_length
+        width = spec.dtype.itemsize or None  # None: text whose width nobody said
+        return None if most is None or width is None else most * width

@@ -10,14 +10,7 @@ import numpy as np
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import SeqflowError
-from seqflow.net.bounds import (
-    byte_bounds,
-    longest_lengths,
-    may_bound_inputs,
-    note_bounds,
-    tighten,
-    total_bytes,
-)
+from seqflow.net.bounds import NetBounds, may_bound_inputs, note_bounds, tighten
 from seqflow.net.rows import NetRows
 from seqflow.net.step import compute, each, shown
 from seqflow.net.syntax import Constant, Listed
@@ -47,14 +40,24 @@ class NetInference:
     guards: Guards
     by_step: tuple[tuple[Guard | SameLengths, ...], ...]
     """The guards of each step."""
-    byte_bounds: Mapping[str, int | None]
-    """The most bytes each tensor can have; None where there is no bound."""
-    byte_bound: int | None
-    """The most bytes all tensors can have together, those thrown away with them; None where there is no bound."""
-    longest: Mapping[str, int]
-    """What the lengths in a tensor are known not to exceed."""
+    bounds: NetBounds
     rows: NetRows
     """Whose rows the axes of each tensor hold."""
+
+    @property
+    def byte_bounds(self) -> Mapping[str, int | None]:
+        """The most bytes each tensor can have; None where there is no bound."""
+        return self.bounds.of_bytes
+
+    @property
+    def byte_bound(self) -> int | None:
+        """The most bytes all tensors can have together, those thrown away with them; None where there is no bound."""
+        return self.bounds.total_bytes
+
+    @property
+    def longest(self) -> Mapping[str, int]:
+        """What the lengths in a tensor are known not to exceed."""
+        return self.bounds.longest
 
     def parents(self, names: Iterable[str]) -> dict[str, str | None]:
         """For each tensor the lengths, among these tensors, that describe its rows; None where none do."""
@@ -179,11 +182,9 @@ class _Inference:
         known = {
             name: publish(_resolved(spec, self.equalities), self.terms) for name, spec in self.specs.items()
         }
-        bounds = byte_bounds(known, self.equalities)
-        total = total_bytes([*bounds.values(), *byte_bounds(dropped, self.equalities).values()])
-        longest = longest_lengths(known, self.equalities)
+        bounds = NetBounds(known, dropped, self.equalities)
         rows = NetRows(self.net, self.terms, self.specs)
-        return NetInference(self.net, known, guards, tuple(by_step), bounds, total, longest, rows)
+        return NetInference(self.net, known, guards, tuple(by_step), bounds, rows)
 
     def step(self, step: Step, results: list[str]) -> Inference:
         """Infer one step; where its shape function wants values that can be computed now, once more with them."""

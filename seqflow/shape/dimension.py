@@ -491,7 +491,7 @@ def as_dimension(atom: Atom) -> Dimension:
 
 def operands_of(atom: Atom) -> tuple[Dimension, ...]:
     """The operands of the operation that made the atom; none for a named size."""
-    return atom.operands or tuple([as_dimension(factor) for factor in atom.factors])
+    return tuple([as_dimension(factor) for factor in atom.factors]) if atom.factors else atom.operands
 
 
 def _plainer(a: Dimension, b: Dimension) -> Dimension:

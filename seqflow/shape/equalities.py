@@ -41,17 +41,21 @@ class Equalities:
 
     def resolve(self, dimension: Dimension) -> Dimension:
         """The dimension with every name replaced by what it was taken to be equal to."""
-        if not dimension.terms or not any(
-            atom in self._values or atom.operands or atom.factors for atom, _ in dimension.terms
-        ):
+        terms, known = dimension.terms, self._values
+        if not terms:
             return dimension
-        values = [self._value(atom) for atom, _ in dimension.terms]
-        if all(value == as_dimension(atom) for value, (atom, _) in zip(values, dimension.terms, strict=True)):
-            return dimension
-        if _alone(dimension) is not None:
-            resolved = values[0]
+        for atom, _ in terms:
+            if atom in known or atom.operands or atom.factors:
+                break
         else:
-            parts = [(k, value) for value, (_, k) in zip(values, dimension.terms, strict=True)]
+            return dimension
+        if len(terms) == 1 and terms[0][1] == 1 and not dimension.constant:
+            resolved = self._value(terms[0][0])
+        else:
+            values = [self._value(atom) for atom, _ in terms]
+            if all(value is as_dimension(atom) for value, (atom, _) in zip(values, terms, strict=True)):
+                return dimension
+            parts = [(k, value) for value, (_, k) in zip(values, terms, strict=True)]
             resolved = linear(dimension.constant, parts, (dimension,))
         if dimension.relaxes(resolved):
             return resolved
@@ -147,9 +151,11 @@ class Equalities:
         self.equate(Dimension.max_of(one), Dimension.max_of(other), reason)
 
     def _value(self, atom: Atom) -> Dimension:
-        own = self._values[atom] if atom in self._values else as_dimension(atom)
-        if own.terms != ((atom, 1),) or not (operands := operands_of(atom)):
+        known = self._values.get(atom)
+        own = as_dimension(atom) if known is None else known
+        if not (atom.operands or atom.factors) or own.terms != ((atom, 1),):
             return own
+        operands = operands_of(atom)
         resolved = [self.resolve(operand) for operand in operands]
         if resolved == list(operands):
             return own
