@@ -17,8 +17,7 @@ import pyarrow.parquet as pq
 import seqflow as sf
 from fuzz.hunting import hunt
 from seqflow.errors import MissingSourceError
-from seqflow.providers.leaf_counts import leaf_counts
-from seqflow.providers.parquet import ParquetSource
+from seqflow.providers.block_bounds import block_bounds
 from seqflow.record import convert, to_arrow
 from seqflow.tensor import from_message, to_message
 
@@ -112,8 +111,7 @@ def _use(provider: sf.Provider, rng: random.Random) -> None:
     for block in provider.blocks():
         record, _ = convert(provider.read(block), valid=rng.random() < 0.5)
         to_arrow(record)
-    if isinstance(provider.source, ParquetSource):
-        list(leaf_counts(provider.source))
+    list(block_bounds(provider) or ())
 
 
 def _open_and_use(rng: random.Random, path: Path, content: bytes, **options: Any) -> None:

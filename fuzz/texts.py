@@ -207,7 +207,7 @@ kind = "none"
 def _job(rng: random.Random, folder: Path) -> None:
     from seqflow.job import Job
     from seqflow.job import run as run_job
-    from seqflow.job.job_check import check
+    from seqflow.job.checking import check
 
     text = mutated(rng, rng.choice((_JOB, _TEXT_JOB, _TOKENS)), [_JOB, _TEXT_JOB, _TOKENS])
     content = text.encode(errors="surrogatepass" if rng.random() < 0.1 else "replace")

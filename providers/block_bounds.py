@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from seqflow.providers.leaf_counts import LeafCounts, leaf_counts
-from seqflow.providers.parquet import ParquetSource
+from seqflow.providers.parquet import ParquetFile, ParquetSource
 from seqflow.providers.provider import Provider
 from seqflow.providers.text import TextSource
+from seqflow.record.selection import leaf_types
 
 
 class BlockBounds(NamedTuple):
@@ -29,7 +29,7 @@ def block_bounds(provider: Provider) -> Iterator[BlockBounds] | None:
     """
     source = provider.source
     if isinstance(source, ParquetSource):
-        return (BlockBounds(block.num_rows or 0, _sums(leaves)) for block, leaves in leaf_counts(source))
+        return (bounds for path, file in source.files.items() for bounds in _row_groups(path, file))
     if isinstance(source, TextSource):
         return _file_sizes(source)
     if source.num_rows is None:
@@ -37,16 +37,22 @@ def block_bounds(provider: Provider) -> Iterator[BlockBounds] | None:
     return (BlockBounds(block.num_rows or 0, {}) for block in provider.blocks())
 
 
-def _sums(leaves: list[LeafCounts]) -> dict[str, int]:
-    """The values of each list, and the bytes of each text. Each element of an outer list has an entry at least."""
-    found: dict[str, int] = {}
-    for leaf in leaves:
-        for end in range(1, len(leaf.path)):
-            name = ".".join((*leaf.path[:end], "lengths"))
-            found[name] = min(leaf.entries, found.get(name, leaf.entries))
-        if leaf.text_bytes is not None:
-            found[".".join((*leaf.path, "lengths"))] = leaf.text_bytes
-    return found
+def _row_groups(path: str, file: ParquetFile) -> Iterator[BlockBounds]:
+    """The bounds of each row group, from the footer.
+
+    A leaf column has an entry for each value, nulls included, and one for each empty list: an upper bound of the
+    number of values at every level of lists above it. The bytes of texts are there where the writer counted them.
+    """
+    leaves = [leaf for leaf, _ in leaf_types(file.selection.renamed)]
+    for group, chunks in enumerate(file.chunks(path)):
+        sums: dict[str, int] = {}
+        for leaf, chunk in zip(leaves, chunks, strict=True):
+            for end in range(1, len(leaf)):
+                name = ".".join((*leaf[:end], "lengths"))
+                sums[name] = min(chunk.num_values, sums.get(name, chunk.num_values))
+            if chunk.text_bytes is not None:
+                sums[".".join((*leaf, "lengths"))] = chunk.text_bytes
+        yield BlockBounds(file.metadata.row_group(group).num_rows, sums)
 
 
 def _file_sizes(source: TextSource) -> Iterator[BlockBounds]:

@@ -19,7 +19,7 @@ _TAIL = 8
 # Field numbers of the format's Thrift definition.
 _ROW_GROUPS, _COLUMNS, _COLUMN_METADATA = 4, 1, 3
 _ENCODINGS, _NUM_VALUES, _UNCOMPRESSED_BYTES, _SIZE_STATISTICS = 2, 5, 6, 16
-_TEXT_BYTES, _DEFINITION_LEVELS = 1, 3
+_TEXT_BYTES = 1
 
 
 DICTIONARY_ENCODINGS, PREFIX_ENCODING = frozenset({2, 8}), 7
@@ -37,8 +37,6 @@ class ColumnChunk:
     """The bytes of all texts; None for other types, and where the writer has not counted them."""
     encodings: frozenset[int]
     """How its pages are encoded, in the numbers of the format."""
-    definition_levels: tuple[int, ...] | None
-    """The number of values of each definition level; None where the writer has not counted them."""
 
     @property
     def tells_text_bytes(self) -> bool:
@@ -76,14 +74,12 @@ def _footer(path: str) -> bytes:
 
 
 def _chunk(metadata: dict[int, Any]) -> ColumnChunk:
-    sizes = metadata.get(_SIZE_STATISTICS, {})
-    text_bytes, levels = sizes.get(_TEXT_BYTES), sizes.get(_DEFINITION_LEVELS)
+    text_bytes = metadata.get(_SIZE_STATISTICS, {}).get(_TEXT_BYTES)
     return ColumnChunk(
         _count(metadata[_NUM_VALUES]),
         _count(metadata[_UNCOMPRESSED_BYTES]),
         None if text_bytes is None else _count(text_bytes),
         frozenset(map(int, metadata.get(_ENCODINGS, ()))),
-        None if levels is None else tuple(_count(count) for count in levels),
     )
 
 

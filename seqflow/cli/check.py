@@ -22,6 +22,6 @@ def check(
 ) -> None:
     """Check a job without reading data: the tensors of its source, nets and batches, from the schema alone."""
     from seqflow.job import Job
-    from seqflow.job.job_check import check as check_job
+    from seqflow.job.checking import check as check_job
 
     say(str(check_job(Job.read(job, overrides_of(set_, input, None)))))

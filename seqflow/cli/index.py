@@ -65,7 +65,7 @@ def _loader(
 
     if len(source) == 1 and source[0].endswith(".toml") and kind is None:
         from seqflow.job import Job
-        from seqflow.job.running import open_loader
+        from seqflow.job.opening import open_loader
 
         overrides = overrides_of(settings, input, None)
         if output is not None:

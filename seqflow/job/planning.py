@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.job.job import Job
-from seqflow.job.running import open_job_output, open_loader
+from seqflow.job.opening import open_job_output, open_loader
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader
 from seqflow.loader.recipe import OpenWindow, Recipe

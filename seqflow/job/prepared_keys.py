@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seqflow.errors import JobError, nearest
 from seqflow.job.job import Job
-from seqflow.job.running import open_loader
+from seqflow.job.opening import open_loader
 from seqflow.loader import BadRows
 from seqflow.output.overwriting import overwritten
 from seqflow.vocabulary.keys import as_keys, strings_of

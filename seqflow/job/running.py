@@ -6,31 +6,23 @@ import resource
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
-from seqflow.byte_sizes import parse_bytes
-from seqflow.errors import JobError, NetError, ProviderError
-from seqflow.job.checking import check_tables, infer
+from seqflow.errors import JobError
+from seqflow.job.checking import check_tables
+from seqflow.job.earlier_run import Counts, describe, earlier_run
+from seqflow.job.inference import infer
 from seqflow.job.job import Job
-from seqflow.job.modules import import_modules
-from seqflow.job.record import Counts, describe, earlier_run
+from seqflow.job.opening import open_job_output, open_loader
 from seqflow.job.remaking import can_be_made_again, check_complete, make_again
-from seqflow.job.sections import NetSection
 from seqflow.job.targets import check_targets
-from seqflow.loader import Loader, Shuffle, Stats
+from seqflow.loader import Loader, Stats
 from seqflow.loader.bad_rows import BadRowHandler
-from seqflow.net import Net
-from seqflow.output import Batches, OutputFile, OutputWriter, Sizes, open_output
-from seqflow.printable import printable
-from seqflow.vocabulary import Vocabulary
+from seqflow.output import Batches, OutputFile, OutputWriter
 
-BYTES_SUFFIXES = (".json", ".txt")
-"""Constants from files with these suffixes are the bytes of the file."""
 Outcome = Literal["new", "resumed", "complete"]
 
 
@@ -100,44 +92,55 @@ def run(
     check_targets(job, loader)
     check_tables(job, loader, infer(loader))
     with open_job_output(job) as output:
-        described = describe(job, loader)
-        earlier = None
-        if output.target is not None:
-            earlier = earlier_run(
-                output.target, described, resume=resume, overwrite=overwrite, accept_changes=accept_changes
-            )
-        damaged: list[OutputFile] = []
-        if earlier is not None and earlier.is_complete and output.target is not None:
-            damaged = check_complete(output.target, earlier.content, resume=resume)
-        if earlier is not None and earlier.is_complete and not damaged:
-            BadRowHandler(job.bad_rows, loader.source.files).leave()  # what a killed run has left is removed
-            files = output.found(earlier.content)
-            counts = Counts.from_json(earlier.content["counts"])
-            outcome: Outcome = "complete"
-        else:
-            record = (
-                None if earlier is None else output.reopen(earlier.content) if damaged else earlier.content
-            )
-            task = _Run(job, loader, output, described, record)
-            files, counts, outcome = task.run(progress), task.counts, task.outcome
-            damaged = task.damaged
+        found = _write_output(
+            job, loader, output, progress, resume=resume, overwrite=overwrite, accept_changes=accept_changes
+        )
+    counted = {
+        name: getattr(found.counts, name)
+        for name in ("rows", "dropped", "skipped", "rows_read", "tokens", "batches", "bad_rows")
+    }
     return Report(
-        rows=counts.rows,
-        dropped=counts.dropped,
-        skipped=counts.skipped,
-        rows_read=counts.rows_read,
-        tokens=counts.tokens,
-        fill=counts.stats().fill,
-        batches=counts.batches,
-        bad_rows=counts.bad_rows,
+        **counted,
+        fill=found.counts.stats().fill,
         seconds=perf_counter() - started,
-        peak_memory=peak_memory(),
-        files=tuple(file.path for file in files),
-        output_bytes=sum(file.nbytes for file in files),
-        outcome=outcome,
-        damaged=tuple(file.path for file in damaged),
-        changes=earlier.changes if earlier is not None and outcome == "resumed" else (),
+        peak_memory=_peak_memory(),
+        files=tuple(file.path for file in found.files),
+        output_bytes=sum(file.nbytes for file in found.files),
+        outcome=found.outcome,
+        damaged=tuple(file.path for file in found.damaged),
+        changes=found.changes,
     )
+
+
+class _Result(NamedTuple):
+    """Files and counts of a run, with those of the earlier run that it has completed."""
+
+    files: list[OutputFile]
+    counts: Counts
+    outcome: Outcome
+    damaged: list[OutputFile]
+    changes: tuple[str, ...]
+
+
+def _write_output(
+    job: Job, loader: Loader, output: OutputWriter, progress: Progress | None, **options: bool
+) -> _Result:
+    """Run the job behind what an earlier run has left; nothing to do where that is complete and intact."""
+    described = describe(job, loader)
+    target, record = output.target, None
+    earlier = None if target is None else earlier_run(target, described, **options)
+    if target is not None and earlier is not None:
+        record = earlier.content
+        if earlier.is_complete:
+            damaged = check_complete(target, record, resume=options["resume"])
+            if not damaged:
+                BadRowHandler(job.bad_rows, loader.source.files).leave()  # removes what a killed run has left
+                return _Result(output.found(record), Counts.from_json(record["counts"]), "complete", [], ())
+            record = output.reopen(record)
+    task = _Run(job, loader, output, described, record)
+    files = task.run(progress)
+    changes = earlier.changes if earlier is not None and task.outcome == "resumed" else ()
+    return _Result(files, task.counts, task.outcome, task.damaged, changes)
 
 
 class _Run:
@@ -236,85 +239,7 @@ def _place(state: Mapping[str, Any]) -> dict[str, Any]:
     return {key: state[key] for key in ("epoch", "batch", "windows")}
 
 
-def open_job_output(job: Job) -> OutputWriter:
-    """The writer that a job describes."""
-    settings = job.output
-    sizes = Sizes(
-        parse_bytes(settings.row_group_bytes), parse_bytes(settings.part_bytes), settings.rows_per_file
-    )
-    return open_output(
-        settings.path, settings.kind, settings.columns, settings.compression, settings.threads, sizes,
-        settings.sort_by, settings.partition_by,
-    )  # fmt: skip
-
-
-def open_loader(job: Job) -> Loader:
-    """The loader a job describes, its modules imported first."""
-    import_modules(job.imports, job.folder)
-    constants = {
-        name: _constant(name, file, job.source.memory_map is not False)
-        for name, file in job.constants.items()
-    }
-    source = {field.name: getattr(job.source, field.name) for field in fields(job.source)}
-    paths = source.pop("paths")
-    if job.source.batch_bytes is not None:
-        source["batch_bytes"] = parse_bytes(job.source.batch_bytes)
-    return Loader(
-        paths if isinstance(paths, str) else list(paths),
-        prepare=_net(job.prepare, "prepare", job.folder, constants),
-        net=_net(job.net, "net", job.folder, constants),
-        batch=job.batch,
-        constants=constants,
-        shuffle=Shuffle(job.order.seed or 0) if job.order.shuffle else None,
-        window=job.order.window,
-        memory=job.order.memory,
-        threads=job.order.threads,
-        index=job.order.index,
-        rank=0,
-        world_size=1,
-        bad_rows=job.bad_rows,
-        **source,
-    )
-
-
-def _net(transform: NetSection, section: str, folder: Path, constants: Mapping[str, Any]) -> Net | None:
-    text = transform.net
-    try:
-        if transform.file is not None:
-            text = Path(transform.file).read_text(encoding="utf-8")
-        if text is None:
-            return None
-        net = Net(text, folder=folder)
-        net.check_files(constants)
-        return net
-    except (OSError, UnicodeDecodeError) as error:
-        raise JobError(f"{section}.file: cannot read {transform.file!r}: {error}") from None
-    except NetError as error:
-        error.add_note(
-            printable(f"in [{section}] of the job" + (f", {transform.file}" if transform.file else ""))
-        )
-        raise
-
-
-def _constant(name: str, file: str, memory_map: bool) -> np.ndarray[Any, Any]:
-    """The array in a `.npy` file, a vocabulary, or the bytes of a file that ends as text does."""
-    if Path(file).suffix.lower() in BYTES_SUFFIXES:
-        try:
-            return np.fromfile(file, np.uint8)
-        except OSError as error:
-            raise JobError(f"constants.{name}: cannot read {file}: {error.strerror}") from None
-    if file.endswith(".arrow"):
-        try:
-            return Vocabulary.load(file).freeze().table
-        except ProviderError as error:
-            raise JobError(f"constants.{name}: {error}") from None
-    try:
-        return cast("np.ndarray[Any, Any]", np.load(file, mmap_mode="r" if memory_map else None))
-    except Exception as error:  # a damaged header is read as Python, and raises whatever that does
-        raise JobError(f"constants.{name}: {file} is not a .npy file of numbers: {error}") from None
-
-
-def peak_memory() -> int:
+def _peak_memory() -> int:
     """The most bytes that this process had in memory."""
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

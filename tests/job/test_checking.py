@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from seqflow import JobError, LodError, NetError, ops
 from seqflow.job import Job, run
-from seqflow.job.job_check import check
-from seqflow.job.running import open_loader
+from seqflow.job.checking import check
+from seqflow.job.opening import open_loader
 from seqflow.job.source_bounds import SourceBounds
 from seqflow.shape import Dimension
 from seqflow.signature import Described, Positions
@@ -245,78 +245,6 @@ def test_a_job_whose_columns_agree_is_checked_without_reading_them(folder):
     done = seqflow("check", "job.toml", folder=folder)
     assert (done.returncode, done.stderr) == (0, "")
     assert seqflow("run", "job.toml", folder=folder).returncode == 1
-
-
-def test_columns_declared_alike_whose_counts_disagree_fail_before_reading(folder):
-    write(folder / "wrong.parquet", [[1], [2], [3], [4, 5]], [[1], [2], [3], [4]])
-    without_data(folder / "wrong.parquet")
-    done = seqflow("check", "job.toml", folder=folder)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert done.stderr == (
-        "seqflow: wrong.parquet, row group 1: column 'tokens' has 3 values and 'labels' has 2\n"
-        "  line 1 of the net says that their lengths are the same: same_lengths(tokens.lengths, labels.lengths)\n"
-    )
-
-
-def test_a_list_without_values_counts_for_nothing_though_it_has_an_entry_in_the_file(folder):
-    write(folder / "wrong.parquet", [[1], [2]], [[1], []])
-    done = seqflow("check", "job.toml", folder=folder)
-    assert "row group 0: column 'tokens' has 2 values and 'labels' has 1\n" in done.stderr
-
-
-def test_the_footers_of_older_writers_prove_what_they_can(folder):
-    pl = pytest.importorskip("polars")  # writes no size statistics
-    pl.DataFrame({"tokens": [[1, 2], [3]], "labels": [[1], [2]]}).write_parquet(folder / "wrong.parquet")
-    (folder / "good.parquet").unlink()
-    done = seqflow("check", "job.toml", folder=folder)
-    assert "'tokens' has 3 values and 'labels' has 2, an empty list counted as one\n" in done.stderr
-    pl.DataFrame({"tokens": [[1], [3]], "labels": [[1], []]}).write_parquet(folder / "wrong.parquet")
-    assert seqflow("check", "job.toml", folder=folder).returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("left", "right", "kind", "found"),
-    [
-        ([[1, None], None], [[1], [2]], INTEGERS, (2, 2)),
-        ([[1, None], [2]], [[1], [2]], INTEGERS, (3, 2)),
-        (["ab", "c"], ["a", "b"], pa.string(), (3, 2)),
-        ([[(1, [1, 2])], []], [[], []], pa.map_(pa.int32(), pa.list_(pa.int32())), (1, 0)),
-        ([[{"a": 1}], []], [[], []], pa.list_(pa.struct({"a": pa.int32()})), (1, 0)),
-        ([[[1, 2]], []], [[[1, 2]], []], pa.list_(pa.list_(pa.int32(), 2)), None),
-    ],
-)
-def test_the_values_of_any_column_with_lengths_are_counted(folder, left, right, kind, found):
-    (folder / "good.parquet").unlink()
-    write(folder / "x.parquet", left, right, kind=kind)
-    overrides = (
-        "--set",
-        "source.valid=true",
-        "--set",
-        'net.net="same_lengths(tokens.lengths, labels.lengths)\\nreturn tokens.lengths"',
-    )
-    done = seqflow("check", "job.toml", *overrides, folder=folder)
-    if found is None or found[0] == found[1]:
-        assert (done.returncode, done.stderr) == (0, "")
-    else:
-        assert f"'tokens' has {found[0]} values and 'labels' has {found[1]}\n" in done.stderr
-
-
-def test_lengths_that_are_not_those_of_the_files_are_left_to_the_run(folder):
-    write(folder / "wrong.parquet", [[1], [2]], [[1], [2, 3]])
-    cut = (
-        'prepare.net="ids, n = truncate(labels.values, labels.lengths, max_length=1)\\n'
-        'return tokens.values, tokens.lengths, ids, n"'
-    )
-    net = 'net.net="same_lengths(tokens.lengths, n)"'
-    done = seqflow("check", "job.toml", "--set", cut, "--set", net, folder=folder)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_rows_that_are_left_out_may_be_the_ones_that_disagree(folder):
-    write(folder / "wrong.parquet", [[1], [2]], [[1], [2, None]])
-    assert seqflow("check", "job.toml", folder=folder).returncode == 1
-    assert seqflow("check", "job.toml", "--set", "bad_rows.policy=skip", folder=folder).returncode == 0
 
 
 def test_where_only_the_lengths_of_rows_differ_the_run_names_file_and_row(folder):

@@ -10,7 +10,7 @@ import pytest
 
 from seqflow.errors import SeqflowError
 from seqflow.job import Job, run
-from seqflow.job.job_check import check
+from seqflow.job.checking import check
 from seqflow.loader import Loader
 from seqflow.output import open_output
 

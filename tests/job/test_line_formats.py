@@ -7,7 +7,7 @@ import pytest
 
 from seqflow.errors import JobError
 from seqflow.job import Job, run
-from seqflow.job.job_check import check
+from seqflow.job.checking import check
 
 
 def rows(job: Job, folder: Path) -> list[dict[str, object]]:

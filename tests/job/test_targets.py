@@ -12,7 +12,7 @@ import seqflow as sf
 from seqflow import ops
 from seqflow.errors import JobError, ProviderError
 from seqflow.job import Job, run
-from seqflow.job.job_check import check
+from seqflow.job.checking import check
 
 
 @pytest.fixture

@@ -17,8 +17,7 @@ READ = """
 import sys
 import seqflow as sf
 from seqflow.errors import SeqflowError
-from seqflow.providers.leaf_counts import leaf_counts
-from seqflow.providers.parquet import ParquetSource
+from seqflow.providers.block_bounds import block_bounds
 from seqflow.record import convert
 content = bytearray(open(sys.argv[1], "rb").read())
 for at in eval(sys.argv[2]):
@@ -31,8 +30,7 @@ for at in eval(sys.argv[2]):
             provider = sf.open(sys.argv[4])
             for block in provider.blocks():
                 convert(provider.read(block), valid=True)
-            if isinstance(provider.source, ParquetSource):
-                list(leaf_counts(provider.source))
+            list(block_bounds(provider) or ())
         except SeqflowError:
             pass
 print("alive")
