@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import seqflow as sf
-from seqflow.loader.window_rows import WindowRows
+from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.record import from_arrow
 from seqflow.record.batch_memory import BatchMemory
 

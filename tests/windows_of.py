@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from seqflow.loader.order import permutation
-from seqflow.loader.window_rows import WindowRows
+from seqflow.loader.plans.permutation import permutation
+from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.record import Record
 
 

@@ -15,7 +15,7 @@ from seqflow.job.job import Job
 from seqflow.job.modules import module_identity
 from seqflow.json_form import has_form, is_count
 from seqflow.loader import Loader, Stats
-from seqflow.loader.state import FORMAT
+from seqflow.loader.schedule.state import FORMAT
 from seqflow.output.folder import Target
 from seqflow.output.output_file import FORM
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from seqflow.byte_sizes import format_bytes
 from seqflow.job.source_bounds import SourceBounds
 from seqflow.loader import Buckets, Loader, Packed, Rows, TokenBudget
-from seqflow.loader.packing import most_rows, packed_columns
-from seqflow.loader.window_rows import WindowRows
+from seqflow.loader.plans.packed import most_rows, packed_columns
+from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.net import Net, NetInference
 from seqflow.printable import printable_line
 from seqflow.record import Record, from_arrow

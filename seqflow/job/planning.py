@@ -10,8 +10,8 @@ from seqflow.job.job import Job
 from seqflow.job.opening import open_job_output, open_loader
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader
-from seqflow.loader.recipe import OpenWindow, Recipe
-from seqflow.loader.windows import Window, cut_windows
+from seqflow.loader.run.recipe import OpenWindow, Recipe
+from seqflow.loader.schedule.windows import Window, cut_windows
 from seqflow.record import to_arrow
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from seqflow.errors import JobError
 from seqflow.loader import Loader, Stats
-from seqflow.loader.bad_rows import BadRowHandler
+from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.output import Batches, OutputFile, OutputWriter
 from seqflow.output.folder import Target
 from seqflow.record import Record

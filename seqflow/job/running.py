@@ -20,7 +20,7 @@ from seqflow.job.opening import open_job_output, open_loader
 from seqflow.job.remaking import can_be_made_again, check_complete, make_again
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Stats
-from seqflow.loader.bad_rows import BadRowHandler
+from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.output import Batches, OutputFile, OutputWriter
 
 Outcome = Literal["new", "resumed", "complete"]

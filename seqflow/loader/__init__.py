@@ -1,17 +1,17 @@
 """Loaders: batches from a provider, planned on lengths, in an order that a seed decides."""
 
-from seqflow.loader.bad_rows import BadRows
-from seqflow.loader.batching import Rows
-from seqflow.loader.buckets import Buckets
 from seqflow.loader.loader import Loader
 from seqflow.loader.mix import Mix
-from seqflow.loader.order import Shuffle
-from seqflow.loader.packing import Packed
-from seqflow.loader.padding import Pad
-from seqflow.loader.plans import BatchPlan
-from seqflow.loader.state import merge_states
-from seqflow.loader.stats import Stats
-from seqflow.loader.token_budget import TokenBudget
+from seqflow.loader.plans.buckets import Buckets
+from seqflow.loader.plans.packed import Packed
+from seqflow.loader.plans.pad import Pad
+from seqflow.loader.plans.plan import BatchPlan
+from seqflow.loader.plans.rows import Rows
+from seqflow.loader.plans.token_budget import TokenBudget
+from seqflow.loader.run.bad_rows import BadRows
+from seqflow.loader.run.stats import Stats
+from seqflow.loader.schedule.order import Shuffle
+from seqflow.loader.schedule.state import merge_states
 
 __all__ = [
     "BadRows",

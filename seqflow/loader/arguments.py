@@ -9,10 +9,10 @@ from typing import Any
 
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import NetError, OpError, OpTypeError
-from seqflow.loader.bad_rows import BadRows
-from seqflow.loader.lengths_index import index_beside
-from seqflow.loader.order import Shuffle
-from seqflow.loader.transforms import Transform
+from seqflow.loader.run.bad_rows import BadRows
+from seqflow.loader.run.transforms import Transform
+from seqflow.loader.schedule.index import index_beside
+from seqflow.loader.schedule.order import Shuffle
 from seqflow.net import Net
 from seqflow.output import MAX_THREADS
 from seqflow.output.overwriting import overwritten

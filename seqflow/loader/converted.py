@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from seqflow.errors import OpError
-from seqflow.loader.stats import Stats
+from seqflow.loader.run.stats import Stats
 from seqflow.record import Record
 from seqflow.torch.tensors import to_tensors
 

@@ -26,14 +26,26 @@ from seqflow.loader.arguments import (
     thread_count,
     version_of,
 )
-from seqflow.loader.bad_rows import BadRowHandler, BadRows
-from seqflow.loader.batching import Rows
 from seqflow.loader.converted import Converted, converted
-from seqflow.loader.crossing import Crossing
-from seqflow.loader.dealing import Deal, Rotation
-from seqflow.loader.fingerprint import fingerprint
-from seqflow.loader.kept import KeptWindow
-from seqflow.loader.lengths_index import (
+from seqflow.loader.options import check_options
+from seqflow.loader.plans.pad import Pad, pads_of
+from seqflow.loader.plans.plan import BatchPlan, batch_plan
+from seqflow.loader.plans.rows import Rows
+from seqflow.loader.plans.specs import specs_of
+from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
+from seqflow.loader.run.batches import Run, Turn
+from seqflow.loader.run.kept import KeptWindow
+from seqflow.loader.run.provenance import NET_ERRORS, ROW_ERRORS
+from seqflow.loader.run.reading import Open, Read, Spot, WindowReader
+from seqflow.loader.run.recipe import Recipe, Stamp, check_blocks, stamp_of
+from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.transforms import Transform, apply, transform_of
+from seqflow.loader.run.workers import Task, Workers
+from seqflow.loader.schedule.crossing import Crossing
+from seqflow.loader.schedule.dealing import Deal, Rotation
+from seqflow.loader.schedule.fingerprint import fingerprint
+from seqflow.loader.schedule.index import (
     LengthsIndex,
     Measured,
     check_is_index,
@@ -41,23 +53,11 @@ from seqflow.loader.lengths_index import (
     read_index,
     write_index,
 )
-from seqflow.loader.options import check_options
-from seqflow.loader.order import Shuffle
-from seqflow.loader.padding import Pad, pads_of
-from seqflow.loader.plans import BatchPlan, batch_plan
-from seqflow.loader.provenance import NET_ERRORS, ROW_ERRORS
-from seqflow.loader.ranks import deal_of
-from seqflow.loader.reading import Open, Read, Spot, WindowReader
-from seqflow.loader.recipe import Recipe, Stamp, check_blocks, stamp_of
-from seqflow.loader.run import Run, Turn
-from seqflow.loader.specs import specs_of
-from seqflow.loader.state import FORMAT, Position, check_prepared_place, check_start, check_state
-from seqflow.loader.stats import Stats
-from seqflow.loader.streams import Checkpoint, Stream
-from seqflow.loader.transforms import Transform, apply, transform_of
-from seqflow.loader.window_rows import WindowRows
-from seqflow.loader.windows import Part, Window, cut_windows, deal_windows
-from seqflow.loader.workers import Task, Workers
+from seqflow.loader.schedule.order import Shuffle
+from seqflow.loader.schedule.ranks import deal_of
+from seqflow.loader.schedule.state import FORMAT, Position, check_prepared_place, check_start, check_state
+from seqflow.loader.schedule.streams import Checkpoint, Stream
+from seqflow.loader.schedule.windows import Part, Window, cut_windows, deal_windows
 from seqflow.net import Net
 from seqflow.providers import Provider
 from seqflow.providers.opening import option_names

@@ -17,15 +17,17 @@ from seqflow.json_form import is_count, numbered
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.error import KernelMemoryError
 from seqflow.kernels.memory import check_memory
-from seqflow.loader.bad_rows import BadRowHandler
-from seqflow.loader.batching import Rows
 from seqflow.loader.converted import Converted, converted
-from seqflow.loader.dealing import Deal
 from seqflow.loader.loader import Loader
-from seqflow.loader.order import key_of
-from seqflow.loader.plans import batch_plan
-from seqflow.loader.run import Run
-from seqflow.loader.state import (
+from seqflow.loader.plans.permutation import key_of
+from seqflow.loader.plans.plan import batch_plan
+from seqflow.loader.plans.rows import Rows
+from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.batches import Run
+from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.workers import Workers
+from seqflow.loader.schedule.dealing import Deal
+from seqflow.loader.schedule.state import (
     FORMAT,
     Position,
     check_changes,
@@ -35,9 +37,7 @@ from seqflow.loader.state import (
     check_start,
     check_streams,
 )
-from seqflow.loader.stats import Stats
-from seqflow.loader.streams import Checkpoint
-from seqflow.loader.workers import Workers
+from seqflow.loader.schedule.streams import Checkpoint
 from seqflow.ops.shared.random_bits import sequence_bits, uniform
 from seqflow.record import Record, concat_records, slice_rows
 

@@ -1,0 +1,80 @@
+"""Rows: batches of equally many rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.counts import at_least_one, check_lengths_between
+from seqflow.loader.plans.row_batches import RowBatches, row_batches
+from seqflow.loader.plans.row_sizes import row_sizes
+from seqflow.loader.plans.selection import RowSelection
+from seqflow.loader.plans.window_batches import Spans, padded_sizes
+from seqflow.loader.plans.window_rows import WindowRows
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Batches of `n` rows. A last short batch is kept unless `drop_last`."""
+
+    n: int
+    drop_last: bool = False
+    lengths: str | None = None
+    """The lengths tensor whose fill is reported; the only list column of numbers by default."""
+    min_length: int | None = None
+    """Shorter rows are left out, and counted."""
+    max_length: int | None = None
+    """Longer rows are left out, and counted."""
+
+    def __post_init__(self) -> None:
+        at_least_one("Rows", n=self.n)
+        check_lengths_between("Rows", self.min_length, self.max_length)
+
+    @property
+    def filters(self) -> bool:
+        """Whether rows may be left out by their lengths."""
+        return self.min_length is not None or self.max_length is not None
+
+    @property
+    def needs_lengths(self) -> bool:
+        """Whether the records must have lengths to plan on."""
+        return self.filters
+
+    @property
+    def columns(self) -> None:
+        """Rows are not cut."""
+        return None
+
+    def of_window(
+        self, rows: WindowRows, lengths: str | None, key: int, shuffled: bool, window: int
+    ) -> RowBatches:
+        """The batches of a window, in the order of its rows."""
+        if lengths is None:
+            assert not self.filters  # planned_lengths sees to that
+            everything, spans = RowSelection.of(np.zeros(0, np.int64)), self.spans(rows.num_rows)
+            return row_batches(rows, everything, spans, padded_sizes(spans, None), self.drop_last)
+        selection = self.select(row_sizes(rows, lengths))
+        spans = self.spans(len(selection.pieces.sizes))
+        return row_batches(
+            rows, selection, spans, padded_sizes(spans, selection.pieces.sizes), self.drop_last
+        )
+
+    def count(self, sizes: Array) -> int:
+        """The number of batches of a window whose rows have these sizes."""
+        return self.spans(len(self.select(sizes).pieces.sizes)).count(self.drop_last)
+
+    def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
+        """The sizes that batches are planned on."""
+        return row_sizes(rows, lengths)
+
+    def select(self, sizes: Array) -> RowSelection:
+        """The rows that batches are made of."""
+        return RowSelection.of(sizes).between(self.min_length, self.max_length)
+
+    def spans(self, num_rows: int, sizes: Array | None = None) -> Spans:
+        """Which of these consecutive rows make a batch."""
+        full = np.arange(self.n, num_rows + 1, self.n, dtype=np.int64)
+        left = num_rows % self.n
+        return Spans.until(np.append(full, num_rows) if left else full, left > 0)

@@ -1,0 +1,82 @@
+"""Which rows of a window, or pieces of them, batches are made of: filters by length, and rows above the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.pieces import Pieces
+
+Oversize = Literal["bad_rows", "truncate", "split", "skip"]
+"""What becomes of a row above the budget: "bad_rows" makes it a bad row, which is an error unless the loader's
+`bad_rows` say otherwise; "truncate" keeps its head; "split" makes several rows of it; "skip" leaves it out."""
+OVERSIZE = ("bad_rows", "truncate", "split", "skip")
+UNUSABLE = -1
+"""Stands for the size of a row that cannot be used whatever its size."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowSelection:
+    """The rows or pieces of rows that batches are made of, in order, and what was left out."""
+
+    pieces: Pieces
+    whole: bool = True
+    """Whether these are all rows of the window."""
+    cut: bool = False
+    """Whether some row is not whole."""
+    skipped: int = 0
+    """Rows that filters, or "skip", left out."""
+    too_long: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The rows that are left out because they are above the budget."""
+
+    @staticmethod
+    def of(sizes: Array) -> RowSelection:
+        """All rows that can be used, by their sizes."""
+        everything = Pieces(np.arange(len(sizes)), np.zeros(len(sizes), np.int64), sizes)
+        return RowSelection(everything)._keep(sizes != UNUSABLE)
+
+    def between(self, min_length: int | None, max_length: int | None) -> RowSelection:
+        """Without the rows that are shorter or longer than that."""
+        sizes = self.pieces.sizes
+        kept = np.ones(len(sizes), bool)
+        if min_length is not None:
+            kept &= sizes >= min_length
+        if max_length is not None:
+            kept &= sizes <= max_length
+        return self._skip(kept)
+
+    def at_most(self, limit: int, oversize: Oversize) -> RowSelection:
+        """With no piece above a limit."""
+        rows, starts, sizes = self.pieces.rows, self.pieces.starts, self.pieces.sizes
+        over = sizes > limit
+        if not over.any():
+            return self
+        if oversize == "skip":
+            return self._skip(~over)
+        if oversize == "bad_rows":
+            return replace(self._keep(~over), too_long=rows[over])
+        if oversize == "truncate":
+            return replace(self, pieces=Pieces(rows, starts, np.minimum(sizes, limit)), whole=False, cut=True)
+        counts = np.maximum(-(-sizes // limit), 1)
+        starts = kernels.lengths_to_positions(counts) * limit
+        left = np.repeat(sizes, counts) - starts
+        pieces = Pieces(np.repeat(rows, counts), starts, np.minimum(left, limit))
+        return replace(self, pieces=pieces, whole=False, cut=True)
+
+    def _skip(self, kept: Array) -> RowSelection:
+        return replace(self._keep(kept), skipped=self.skipped + len(kept) - int(np.count_nonzero(kept)))
+
+    def _keep(self, kept: Array) -> RowSelection:
+        if kept.all():
+            return self
+        return replace(self, pieces=self.pieces.take(kept), whole=False)
+
+
+def check_oversize(plan: str, oversize: str) -> None:
+    if oversize not in OVERSIZE:
+        raise OpError(f"{plan}: oversize is {oversize!r}, expected {', '.join(map(repr, OVERSIZE))}")

@@ -1,0 +1,271 @@
+"""The lengths index: how long the prepared rows of each block are, so that batches can be counted before reading."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seqflow.errors import OpError, ProviderError, SeqflowError
+from seqflow.json_form import LARGEST_COUNT
+from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.selection import UNUSABLE
+from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.run.reading import Read
+from seqflow.loader.run.recipe import PreparedPart, Recipe
+from seqflow.loader.schedule.state import FORMAT, check_same
+from seqflow.loader.schedule.windows import Part, Window
+from seqflow.output.files import FileWriter, Format
+from seqflow.record import from_arrow
+from seqflow.record.damage import reading
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SETTINGS, CHECKSUM = b"seqflow lengths index", b"seqflow checksum"
+"""What the metadata of the file have: the settings as JSON, and a CRC-32 of the columns of integers."""
+_ANEW = "\n  remove the file, or name another: it is made anew"
+
+Place = tuple[int, int]
+"""A block, and the first row of a slice of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LengthsIndex:
+    """The lengths of the rows of each part, after `prepare`, and what they depend on.
+
+    The file is an Arrow file with a row for each part: `file`, `block`, `start`, `rows`, and `lengths`, one a row of
+    the part. Its metadata says which data, columns and `prepare` it is of. Where nothing changes rows it has whole
+    blocks, and is good for windows of any size.
+    """
+
+    lengths: Mapping[Place, Array]
+    whole_blocks: bool
+
+    def counts(self, recipe: Recipe, windows: Iterable[Window], epoch: int) -> list[int]:
+        """The number of batches of each window."""
+        return [self._count(recipe, window, epoch) for window in windows]
+
+    def _count(self, recipe: Recipe, window: Window, epoch: int) -> int:
+        lengths = np.concatenate([self._of(part) for part in window.parts])
+        order = recipe.order(window, len(lengths), epoch)
+        return recipe.batch.count(lengths if order is None else lengths[order])
+
+    def has(self, part: Part) -> bool:
+        """Whether it knows the lengths of all rows of a part."""
+        if not self.whole_blocks:
+            return part.place in self.lengths
+        known = self.lengths.get((part.number, 0))
+        return known is not None and (part.stop is None or len(known) == part.block.num_rows)
+
+    def _of(self, part: Part) -> Array:
+        if self.whole_blocks and part.stop is not None:
+            return self.lengths[part.number, 0][part.start : part.stop]
+        return self.lengths[part.place]
+
+
+class Measured:
+    """The lengths of the parts that were read so far: an index once all were."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._missing = {part.place for part in parts}
+        self.lengths: dict[Place, Array] = {}
+
+    @property
+    def complete(self) -> bool:
+        return not self._missing
+
+    def reading(self, recipe: Recipe, read: Read) -> Read:
+        """Read parts, and measure each the first time. Threads may share it."""
+
+        def measured(part: Part, epoch: int) -> PreparedPart:
+            found = read(part, epoch)
+            place = part.place
+            if place in self._missing:
+                self.lengths[place] = lengths_of(recipe, found)
+                self._missing.discard(place)
+            return found
+
+        return measured
+
+
+def lengths_of(recipe: Recipe, part: PreparedPart) -> Array:
+    """The sizes that the rows of a part are planned on; 0 for each where no column is planned."""
+    found = []
+    for record in part.records:
+        name = recipe.planned_lengths(record)
+        found.append(
+            np.zeros(record.num_rows, np.int64)
+            if name is None
+            else recipe.batch.row_sizes(WindowRows((record,)), name)
+        )
+    return np.concatenate(found) if found else np.zeros(0, np.int64)
+
+
+def index_key(
+    recipe: Recipe, parts: Sequence[Part], prepare: Any, data: Mapping[str, Any], lengths: str | None
+) -> dict[str, Any]:
+    """What the lengths depend on: the data, and everything up to the planning of batches; `prepare` by its identity.
+
+    Without `prepare` and rows that are left out it is the column of the planned lengths alone.
+    """
+    as_read = recipe.prepare is None and not recipe.keeps_going and lengths is not None
+    columns = None if recipe.columns is None else list(recipe.columns)
+    if as_read:
+        assert lengths is not None
+        planned = [text for text in data["columns"] if lengths.startswith(f"{text.partition(': ')[0]}.")]
+        columns, data = None, {**data, "columns": planned}
+    sliced = any(part.stop is not None for part in parts)
+    return {
+        "format": FORMAT,
+        "columns": columns,
+        "prepare": prepare,
+        "lengths": lengths,
+        "cut together": list(recipe.batch.columns or ()),
+        "fill": repr(recipe.fill),
+        "valid": recipe.valid if isinstance(recipe.valid, bool) else sorted(recipe.valid),
+        "bad_rows": "left out" if recipe.keeps_going else "raise",
+        "window": recipe.window_bytes if sliced and not as_read else None,
+        "data": dict(data),
+    }
+
+
+def index_beside(files: Sequence[str]) -> Path:
+    """The name of the index of some files: hidden, in the folder of all of them."""
+    if not files:
+        raise OpError("Loader: index: the source has no files to keep it beside\n  name a file: index=…")
+    if len(files) == 1:
+        path = Path(files[0]).absolute()
+        return path.with_name(f".{path.name}.lengths.arrow")
+    folder = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in files])
+    return Path(folder) / ".lengths.arrow"
+
+
+def write_index(
+    path: Path, parts: Sequence[Part], lengths: Mapping[Place, Array], key: Mapping[str, Any]
+) -> None:
+    """Write an index; the file appears whole or not at all."""
+    import pyarrow as pa
+
+    rows = [(part.block.origin, part.number, part.start, lengths[part.place]) for part in parts]
+    if key["window"] is None:
+        blocks = [list(found) for _, found in groupby(rows, key=lambda row: row[1])]
+        rows = [(*found[0][:3], np.concatenate([one[3] for one in found])) for found in blocks]
+    files, blocks_of, starts, of_parts = zip(*rows, strict=True) if rows else ((), (), (), ())
+    columns = {
+        "file": [os.path.basename(file) for file in files],
+        "block": blocks_of,
+        "start": starts,
+        "rows": [len(one) for one in of_parts],
+        "lengths": of_parts,
+    }
+    table = pa.table(columns, _schema())
+    table = table.replace_schema_metadata({_SETTINGS: json.dumps(key), CHECKSUM: checksum(table)})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = FileWriter(path, Format("arrow"))
+    try:
+        writer.write(table, 0)
+        writer.close()
+        writer.temporary.replace(path)
+    finally:
+        writer.discard()
+
+
+def read_index(path: Path, parts: Iterable[Part], key: Mapping[str, Any]) -> LengthsIndex:
+    """Read an index of these parts; OpError where it is of other data or settings, with the difference.
+
+    ProviderError where it is damaged.
+    """
+    table, described = _read(path)
+    check_same(f"the lengths index {path} is stale: ", described, key, _ANEW)
+    record = from_arrow(table.select(["block", "start", "lengths"]).combine_chunks())
+    ends = np.cumsum(record["lengths.lengths"])[:-1]
+    lengths = np.split(record["lengths.values"], ends) if record.num_rows else []
+    places = zip(record["block"].tolist(), record["start"].tolist(), strict=True)
+    index = LengthsIndex(dict(zip(places, lengths, strict=True)), key["window"] is None)
+    for part in parts:
+        if not index.has(part):
+            raise _damaged(path, f"it lacks lengths of block {part.number}")
+    return index
+
+
+def check_is_index(path: Path) -> None:
+    """OpError where there is another file, which a new index would take the place of."""
+    if path.exists():
+        try:
+            _read(path)
+        except SeqflowError as error:
+            raise OpError(f"{error}\n  remove it, or name another file for the index") from None
+
+
+def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    """The table of an index, and what it was made of; ProviderError where it is damaged."""
+    import pyarrow as pa
+
+    with reading(f"{path} is no lengths index, or damaged"):
+        table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+        table.validate(full=True)
+    metadata = table.schema.metadata or {}
+    if _SETTINGS not in metadata:
+        raise OpError(f"{path} is an Arrow file, but no lengths index")
+    try:
+        described = json.loads(metadata[_SETTINGS])
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, f"its settings are no JSON: {error}") from None
+    if not isinstance(described, dict):
+        raise _damaged(path, "its settings are no JSON object")
+    _check_table(path, table, metadata.get(CHECKSUM))
+    return table, described
+
+
+def _check_table(path: Path, table: pa.Table, expected: bytes | None) -> None:
+    """ProviderError unless a table has the columns of an index, counts in them, and the expected checksum."""
+    import pyarrow.compute as pc
+
+    if not table.schema.equals(_schema()):
+        raise _damaged(path, "it has other columns")
+    flat = pc.list_flatten(table["lengths"])
+    if flat.null_count or any(column.null_count for column in table.columns):
+        raise _damaged(path, "it has nulls")
+    if not pc.list_value_length(table["lengths"]).equals(table["rows"]):
+        raise _damaged(path, "rows are not the numbers of lengths")
+    lengths = flat.to_numpy()
+    if lengths.min(initial=0) < UNUSABLE or lengths.sum(dtype=np.float64) >= LARGEST_COUNT:
+        raise _damaged(path, "it has negative lengths, or too large ones")
+    if expected != checksum(table):
+        raise _damaged(path, "its checksum is another")
+
+
+def checksum(table: pa.Table) -> bytes:
+    """A CRC-32 of the columns of integers of an index."""
+    import pyarrow.compute as pc
+
+    found = 0
+    for column in (table["block"], table["start"], table["rows"], pc.list_flatten(table["lengths"])):
+        found = zlib.crc32(column.to_numpy(), found)
+    return str(found).encode()
+
+
+def _damaged(path: Path, why: str) -> ProviderError:
+    return ProviderError(f"the lengths index {path} is damaged: {why}{_ANEW}")
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    return pa.schema(
+        {
+            "file": pa.string(),
+            "block": pa.int64(),
+            "start": pa.int64(),
+            "rows": pa.int64(),
+            "lengths": pa.large_list(pa.int64()),
+        }
+    )
