@@ -23,6 +23,13 @@ from seqflow.output import MAX_THREADS
 T = TypeVar("T")
 
 _PATHS = ("source.paths", "prepare.file", "net.file", "output.path", "bad_rows.path", "order.index")
+_SIZES = ("source.batch_bytes", "order.window", "order.memory", "output.row_group_bytes", "output.part_bytes")
+_RANGES: Mapping[str, tuple[int, int | None]] = {
+    "order.threads": (0, MAX_THREADS),
+    "output.threads": (1, MAX_THREADS),
+    "output.rows_per_file": (1, None),
+}
+"""The least and the most that a number may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,33 +125,21 @@ def _sections(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, Any]:
 def _source(tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
     if "source" not in tables:
         job_file.fail("source", "there is no [source]; its paths say what to read")
-    source = _section(SourceSection, tables, "source", job_file)
+    source = _section(SourceSection, "source", tables, job_file)
     if not source.paths:
         job_file.fail("source.paths", "paths is empty, expected at least one path")
-    _check_size(source.batch_bytes, "source.batch_bytes", job_file)
     return source
 
 
 def _order(tables: Mapping[str, Any], job_file: JobFile) -> OrderSection:
-    order = _section(OrderSection, tables, "order", job_file)
-    for name in ("window", "memory"):
-        _check_size(getattr(order, name), f"order.{name}", job_file)
+    order = _section(OrderSection, "order", tables, job_file)
     if order.seed is not None and not order.shuffle:
         job_file.fail("order.seed", "seed is given, but rows are not shuffled, expected shuffle = true")
-    if order.threads is not None and not 0 <= order.threads <= MAX_THREADS:
-        job_file.fail("order.threads", f"threads is {order.threads}, expected 0 to {MAX_THREADS}")
     return order
 
 
-def _check_size(size: int | str | None, name: str, job_file: JobFile) -> None:
-    try:
-        parse_bytes(1 if size is None else size)
-    except ValueError as error:
-        job_file.fail(name, f"{name.partition('.')[2]}: {error}")
-
-
 def _transform(name: str, tables: Mapping[str, Any], job_file: JobFile) -> NetSection:
-    transform = _section(NetSection, tables, name, job_file)
+    transform = _section(NetSection, name, tables, job_file)
     if transform.net is not None and transform.file is not None:
         job_file.fail(f"{name}.file", f"[{name}] has both net and file, expected one of them")
     if transform.file is not None and not os.path.isfile(transform.file):
@@ -167,7 +162,7 @@ def _batch(tables: Mapping[str, Any], job_file: JobFile) -> BatchPlan:
     if kind == "buckets":
         return _buckets(arguments, job_file, title)
     spec: Callable[..., BatchPlan] = BATCH_KINDS[kind]
-    return _section(spec, {"batch": arguments}, "batch", job_file, title)
+    return _section(spec, "batch", {"batch": arguments}, job_file, title)
 
 
 def _buckets(arguments: Mapping[str, Any], job_file: JobFile, title: str) -> Buckets:
@@ -180,7 +175,7 @@ def _buckets(arguments: Mapping[str, Any], job_file: JobFile, title: str) -> Buc
         job_file.fail("batch", f"{title} needs 'n' rows, or 'max_tokens'")
     rest = {key: value for key, value in arguments.items() if key != "boundaries"}
     plan: Rows | TokenBudget = _section(
-        inner, {"batch": rest}, "batch", job_file, title, further=("boundaries",)
+        inner, "batch", {"batch": rest}, job_file, title, further=("boundaries",)
     )
     try:
         return Buckets(boundaries, plan)
@@ -199,21 +194,6 @@ def _constants(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, str]:
     return files
 
 
-def _output(tables: Mapping[str, Any], job_file: JobFile) -> OutputSection:
-    output = _section(OutputSection, tables, "output", job_file)
-    if not 1 <= output.threads <= MAX_THREADS:
-        job_file.fail("output.threads", f"threads is {output.threads}, expected 1 to {MAX_THREADS}")
-    for name in ("row_group_bytes", "part_bytes"):
-        _check_size(getattr(output, name), f"output.{name}", job_file)
-    if output.rows_per_file is not None and output.rows_per_file < 1:
-        job_file.fail("output.rows_per_file", f"rows_per_file is {output.rows_per_file}, expected 1 or more")
-    return output
-
-
-def _bad_rows(tables: Mapping[str, Any], job_file: JobFile) -> BadRows:
-    return _section(BadRows, tables, "bad_rows", job_file)
-
-
 def _imports(tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
     imports: tuple[str, ...] = _checked(tables.get("imports", []), tuple[str, ...], "imports", job_file)
     return imports
@@ -221,8 +201,8 @@ def _imports(tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
 
 def _section(
     section: Callable[..., T],
-    tables: Mapping[str, Any],
     name: str,
+    tables: Mapping[str, Any],
     job_file: JobFile,
     title: str = "",
     further: tuple[str, ...] = (),
@@ -232,10 +212,7 @@ def _section(
     known = {field.name: field for field in fields(section)}  # type: ignore[arg-type]
     _check_known([*further, *known], table, name, job_file, title)
     hints = typing.get_type_hints(section)
-    values = {
-        key: _located(_checked(value, hints[key], f"{name}.{key}", job_file), f"{name}.{key}", job_file)
-        for key, value in table.items()
-    }
+    values = {key: _value(value, hints[key], f"{name}.{key}", job_file) for key, value in table.items()}
     for key, field in known.items():
         if key not in values and field.default is MISSING and field.default_factory is MISSING:
             job_file.fail(name, f"{title or f'[{name}]'} needs {key!r}")
@@ -268,13 +245,26 @@ def _check_known(
         job_file.fail(full, f"{what}{nearest(key, known)}\n  known are {', '.join(known)}")
 
 
-def _located(value: Any, name: str, job_file: JobFile) -> Any:
-    """The value; paths are resolved against the job's folder."""
-    if name not in _PATHS or value is None:
-        return value
-    if isinstance(value, tuple):
-        return tuple(job_file.locate(name, path) for path in value)
-    return job_file.locate(name, str(value))
+def _value(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
+    """A setting of the annotated type, its paths located; JobError for a size or number out of range."""
+    value, key = _checked(value, hint, name, job_file), name.rpartition(".")[2]
+    if value is None:
+        return None
+    if name in _PATHS:
+        if isinstance(value, tuple):
+            return tuple(job_file.locate(name, path) for path in value)
+        return job_file.locate(name, str(value))
+    if name in _SIZES:
+        try:
+            parse_bytes(value)
+        except ValueError as error:
+            job_file.fail(name, f"{key}: {error}")
+    least, most = _RANGES.get(name, (None, None))
+    if least is not None and not least <= value <= (value if most is None else most):
+        job_file.fail(
+            name, f"{key} is {value}, expected {least} {'or more' if most is None else f'to {most}'}"
+        )
+    return value
 
 
 def _checked(value: Any, hint: Any, name: str, job_file: JobFile) -> Any:
@@ -298,8 +288,8 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "batch": _batch,
     "net": partial(_transform, "net"),
     "constants": _constants,
-    "output": _output,
-    "bad_rows": _bad_rows,
+    "output": partial(_section, OutputSection, "output"),
+    "bad_rows": partial(_section, BadRows, "bad_rows"),
     "imports": _imports,
 }
 """The sections and keys of a job, and what reads each."""
