@@ -19,7 +19,7 @@ _TAIL = 8
 # Field numbers of the format's Thrift definition.
 _ROW_GROUPS, _COLUMNS, _COLUMN_METADATA = 4, 1, 3
 _ENCODINGS, _NUM_VALUES, _UNCOMPRESSED_BYTES, _SIZE_STATISTICS = 2, 5, 6, 16
-_TEXT_BYTES = 1
+_TEXT_BYTES, _DEFINITION_LEVELS = 1, 3
 
 
 DICTIONARY_ENCODINGS, PREFIX_ENCODING = frozenset({2, 8}), 7
@@ -74,7 +74,10 @@ def _footer(path: str) -> bytes:
 
 
 def _chunk(metadata: dict[int, Any]) -> ColumnChunk:
-    text_bytes = metadata.get(_SIZE_STATISTICS, {}).get(_TEXT_BYTES)
+    sizes = metadata.get(_SIZE_STATISTICS, {})
+    for count in sizes.get(_DEFINITION_LEVELS, ()):
+        _count(count)  # not used here, but one that is negative shows that the footer is damaged
+    text_bytes = sizes.get(_TEXT_BYTES)
     return ColumnChunk(
         _count(metadata[_NUM_VALUES]),
         _count(metadata[_UNCOMPRESSED_BYTES]),

@@ -3,14 +3,12 @@
 from collections.abc import Sequence
 
 import pyarrow as pa
-from pyarrow import types
 
 from seqflow.errors import ProviderError
-from seqflow.record.arrow_types import LISTS, is_any
+from seqflow.record.arrow_types import child_fields, with_child_fields
 from seqflow.record.selection import (
     Rename,
     Selection,
-    list_like,
     rename_schema,
     select_schema,
     selection,
@@ -67,24 +65,14 @@ def _nullable(field: pa.Field, other: pa.Field) -> pa.Field | None:
     """The field, nullable where it or the other is, at all levels; None where their types differ in more."""
     kind = field.type
     if kind != other.type:
-        if kind.id != other.type.id or kind.num_fields != other.type.num_fields:
+        ones, others = child_fields(kind), child_fields(other.type)
+        if kind.id != other.type.id or not ones or len(ones) != len(others):
             return None
-        pairs = [(kind.field(at), other.type.field(at)) for at in range(kind.num_fields)]
-        children = [_nullable(*pair) for pair in pairs]
-        if any(one is None for one in children) or any(one.name != two.name for one, two in pairs):
+        pairs = zip(ones, others, strict=True)
+        fields = [_nullable(one, two) if one.name == two.name else None for (_, one), (_, two) in pairs]
+        if any(one is None for one in fields):
             return None
-        changed = _with_children(kind, children)
-        if changed is None or changed != _with_children(other.type, children):
-            return None
-        kind = changed
+        kind = with_child_fields(kind, fields)
+        if kind != with_child_fields(other.type, fields):
+            return None  # such as lists of another fixed size
     return field.with_type(kind).with_nullable(field.nullable or other.nullable)
-
-
-def _with_children(kind: pa.DataType, children: Sequence[pa.Field | None]) -> pa.DataType | None:
-    """A struct, list or map type with these fields; None for other types."""
-    if types.is_struct(kind):
-        return pa.struct(children)
-    if types.is_map(kind):
-        entries = children[0].type  # type: ignore[union-attr]
-        return pa.map_(entries.field(0), entries.field(1), kind.keys_sorted)
-    return list_like(kind, children[0]) if is_any(kind, LISTS) else None

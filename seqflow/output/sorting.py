@@ -9,6 +9,14 @@ from functools import total_ordering
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqflow.errors import JobError, nearest
+from seqflow.record.arrow_types import (
+    LIST_VIEWS,
+    TEXT_VIEWS,
+    child_fields,
+    holds_text,
+    is_any,
+    with_child_fields,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,22 +98,13 @@ def _take(table: pa.Table, rows: Any) -> pa.Table:
 def _without_views(kind: pa.DataType) -> pa.DataType:
     """The type with large text and binary in place of views of them, at any depth."""
     import pyarrow as pa
-    import pyarrow.types as types
 
-    if types.is_string_view(kind):
-        return pa.large_string()
-    if types.is_binary_view(kind):
-        return pa.large_binary()
-    if types.is_struct(kind):
-        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
-    if types.is_map(kind):
-        return pa.map_(_without_views(kind.key_type), _without_views(kind.item_type))
-    if types.is_fixed_size_list(kind):
-        return pa.list_(kind.value_field.with_type(_without_views(kind.value_type)), kind.list_size)
-    if types.is_list(kind) or types.is_large_list(kind):
-        new = pa.list_ if types.is_list(kind) else pa.large_list
-        return new(kind.value_field.with_type(_without_views(kind.value_type)))
-    return kind  # of a view of lists nothing but the view is taken
+    if is_any(kind, TEXT_VIEWS):
+        return pa.large_string() if holds_text(kind) else pa.large_binary()
+    if is_any(kind, LIST_VIEWS):
+        return kind  # Arrow takes rows of list views without copying what is in them
+    fields = [child.with_type(_without_views(child.type)) for _, child in child_fields(kind)]
+    return with_child_fields(kind, fields) if fields else kind
 
 
 Rank = tuple[int, Any]

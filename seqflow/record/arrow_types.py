@@ -1,6 +1,6 @@
-"""Arrow types and the tensors they become: dtype, extra axes, and which types are lists or texts."""
+"""Arrow types: which are lists or texts, the types nested in them, and the dtype and axes of their tensors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,46 @@ def is_any(kind: pa.DataType, predicates: tuple[Predicate, ...]) -> bool:
 def holds_text(kind: pa.DataType) -> bool:
     """Whether the bytes of the type are UTF-8."""
     return is_any(kind, (types.is_string, types.is_large_string, types.is_string_view))
+
+
+def storage_type(kind: pa.DataType) -> pa.DataType:
+    """The type in which the values of an extension type are stored; any other type itself."""
+    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def is_any_level(kind: pa.DataType, predicate: Predicate) -> bool:
+    """Whether a predicate holds for a type or for one nested in it; extension types count as their storage."""
+    kind = storage_type(kind)
+    return predicate(kind) or any(
+        is_any_level(kind.field(at).type, predicate) for at in range(kind.num_fields)
+    )
+
+
+def child_fields(kind: pa.DataType) -> list[tuple[str, pa.Field]]:
+    """The fields of a struct, keys and values of a map, values of a list, by the names that tensors have for them.
+
+    Empty for all other types, and for extension types.
+    """
+    if types.is_struct(kind):
+        return [(child.name, child) for child in kind]
+    if types.is_map(kind):
+        return [("keys", kind.key_field), ("values", kind.item_field)]
+    return [("values", kind.value_field)] if is_any(kind, LISTS) else []
+
+
+def with_child_fields(kind: pa.DataType, fields: Sequence[pa.Field]) -> pa.DataType:
+    """A struct, map or list type with these in place of `child_fields(kind)`."""
+    if types.is_struct(kind):
+        return pa.struct(fields)
+    if types.is_map(kind):
+        return pa.map_(*fields, kind.keys_sorted)
+    if types.is_fixed_size_list(kind):
+        return pa.list_(fields[0], kind.list_size)
+    if types.is_large_list(kind):
+        return pa.large_list(fields[0])
+    if types.is_list_view(kind):
+        return pa.list_view(fields[0])
+    return pa.large_list_view(fields[0]) if types.is_large_list_view(kind) else pa.list_(fields[0])
 
 
 def leaf_dtype(kind: pa.DataType) -> np.dtype[Any] | None:

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from seqflow.record.arrow_types import LIST_VIEWS, LISTS, TEXT_VIEWS, TEXTS, is_any, leaf_dtype
+from seqflow.record.arrow_types import LIST_VIEWS, LISTS, TEXT_VIEWS, TEXTS, is_any, is_any_level, leaf_dtype
 from seqflow.record.buffers import nulls_of, view
 from seqflow.record.record import Tensor
 from seqflow.record.run_ends import run_lengths
@@ -27,10 +27,7 @@ def _column_nbytes(column: pa.Array | pa.ChunkedArray) -> int:
 
 def is_compact(kind: pa.DataType) -> bool:
     """Whether arrays of the type, or below it, may hold a value once for several rows, and tensors do not."""
-    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
-    return is_any(kind, (*TEXT_VIEWS, *LIST_VIEWS, types.is_run_end_encoded)) or any(
-        is_compact(kind.field(at).type) for at in range(kind.num_fields)
-    )
+    return is_any_level(kind, lambda one: is_any(one, (*TEXT_VIEWS, *LIST_VIEWS, types.is_run_end_encoded)))
 
 
 def row_bytes(array: pa.Array, *, with_dictionaries: bool = True) -> Tensor:

@@ -1,18 +1,23 @@
 """Run-end encoded arrays, at any depth, as arrays of one value a row."""
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError
 from seqflow.record.arrays import fixed_size_lists, list_array, map_array, struct_array
-from seqflow.record.arrow_types import TEXT_VIEWS, holds_text, is_any
+from seqflow.record.arrow_types import (
+    TEXT_VIEWS,
+    child_fields,
+    holds_text,
+    is_any,
+    is_any_level,
+    storage_type,
+    with_child_fields,
+)
 from seqflow.record.buffers import nulls_of
 from seqflow.record.lists import list_parts, take_any
 from seqflow.record.record import Tensor
-from seqflow.record.selection import list_like
 
 
 def run_lengths(array: pa.Array) -> tuple[int, Tensor]:
@@ -59,11 +64,9 @@ def decoded(array: pa.Array, *, views: bool = False) -> pa.Array:
 
 
 def _is_encoded(kind: pa.DataType, views: bool) -> bool:
-    kind = _storage(kind)
-    if types.is_run_end_encoded(kind) or (views and is_any(kind, TEXT_VIEWS)):
-        return True
-    below = kind.num_fields
-    return bool(below) and any(_is_encoded(kind.field(at).type, views) for at in range(below))
+    return is_any_level(
+        kind, lambda one: types.is_run_end_encoded(one) or (views and is_any(one, TEXT_VIEWS))
+    )
 
 
 def without_views_in_structs(table: pa.Table) -> pa.Table:
@@ -109,21 +112,10 @@ def decoded_type(kind: pa.DataType, *, views: bool = False) -> pa.DataType:
     """The type of `decoded` arrays of this type."""
     if not _is_encoded(kind, views):
         return kind
-    kind = _storage(kind)
+    kind = storage_type(kind)
     if is_any(kind, TEXT_VIEWS):
         return pa.large_string() if holds_text(kind) else pa.large_binary()
     if types.is_run_end_encoded(kind):
         return decoded_type(kind.value_type, views=views)
-
-    def inner(field: pa.Field) -> pa.Field:
-        return field.with_type(decoded_type(field.type, views=views))
-
-    if types.is_struct(kind):
-        return pa.struct(list(map(inner, kind)))
-    if types.is_map(kind):
-        return pa.map_(inner(kind.key_field), inner(kind.item_field), kind.keys_sorted)
-    return list_like(kind, inner(kind.value_field))
-
-
-def _storage(kind: Any) -> Any:
-    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    fields = [child.with_type(decoded_type(child.type, views=views)) for _, child in child_fields(kind)]
+    return with_child_fields(kind, fields)

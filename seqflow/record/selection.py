@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
-from seqflow.record.arrow_types import LISTS, is_any
+from seqflow.record.arrow_types import LISTS, child_fields, is_any, storage_type, with_child_fields
 from seqflow.record.nested_arrays import with_fields, with_values
 
 Table: TypeAlias = "pa.RecordBatch | pa.Table"
@@ -120,7 +120,7 @@ def check_depth(what: str, kind: pa.DataType) -> None:
 
 
 def _children(kind: pa.DataType) -> list[pa.Field]:
-    kind = kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    kind = storage_type(kind)
     children = [kind.field(at) for at in range(kind.num_fields)]
     for child in children:
         child.name  # noqa: B018  # reading it decodes it
@@ -139,7 +139,7 @@ def rename_schema(schema: pa.Schema, rename: Rename) -> pa.Schema:
         return pa.schema(
             [field.with_name(name) for field, name in zip(schema, rename, strict=True)], schema.metadata
         )
-    known = {path for field in schema for path in _paths(field, "")}
+    known = {path for field in schema for path in _paths(field)}
     for path in rename:
         if path not in known:
             raise UnknownColumnError(f"rename: there is no column {path!r}{nearest(path, known)}")
@@ -190,7 +190,7 @@ def _chosen(field: pa.Field, paths: list[list[str]], name: str) -> pa.Field:
     if is_any(kind, LISTS):
         inner = [path[1:] if path[0] == "values" else path for path in paths if path != ["lengths"]]
         if inner != [] and len(inner) == len(paths):
-            return field.with_type(list_like(kind, _chosen(kind.value_field, inner, name)))
+            return field.with_type(with_child_fields(kind, [_chosen(kind.value_field, inner, name)]))
         return field
     if paths in ([["values"]], [["lengths"]]):  # the tensors of a string
         return field
@@ -199,49 +199,47 @@ def _chosen(field: pa.Field, paths: list[list[str]], name: str) -> pa.Field:
 
 def _renamed(field: pa.Field, prefix: str, rename: Mapping[str, str]) -> pa.Field:
     path = prefix + field.name
-    kind = _with_children(field.type, lambda child, inner: _renamed(child, inner, rename), path)
-    return field.with_name(rename.get(path, field.name)).with_type(kind)
+    return field.with_name(rename.get(path, field.name)).with_type(_renamed_below(field.type, path, rename))
 
 
-def _with_children(kind: pa.DataType, change: Any, path: str) -> pa.DataType:
-    """The type with every struct field below it changed by `change(field, prefix)`; lists are passed through."""
+def _renamed_below(kind: pa.DataType, path: str, rename: Mapping[str, str]) -> pa.DataType:
+    """The type with new names for the struct fields below it, of which `path` is the parent."""
     if types.is_struct(kind):
-        return pa.struct([change(child, f"{path}.") for child in kind])
-    if types.is_map(kind):
-        keys = kind.key_field.with_type(_with_children(kind.key_type, change, f"{path}.keys"))
-        items = kind.item_field.with_type(_with_children(kind.item_type, change, f"{path}.values"))
-        return pa.map_(keys, items, kind.keys_sorted)
-    if is_any(kind, LISTS):
-        inner = _with_children(kind.value_type, change, path)
-        return list_like(kind, kind.value_field.with_type(inner))
-    return kind
+        return pa.struct([_renamed(child, f"{path}.", rename) for child in kind])
+    fields = [
+        child.with_type(_renamed_below(child.type, _path_below(kind, path, part), rename))
+        for part, child in child_fields(kind)
+    ]
+    return with_child_fields(kind, fields) if fields else kind
 
 
-def _paths(field: pa.Field, prefix: str) -> Iterator[str]:
-    """The path of a field and of all struct fields below it; lists add nothing to a path."""
-    found: list[str] = []
+def _path_below(kind: pa.DataType, path: str, part: str) -> str:
+    """The path of a child: structs and maps add a part to it, lists do not."""
+    return path if is_any(kind, LISTS) else f"{path}.{part}"
 
-    def visit(child: pa.Field, before: str) -> pa.Field:
-        found.append(before + child.name)
-        _with_children(child.type, visit, before + child.name)
-        return child
 
-    visit(field, prefix)
-    return iter(found)
+def _structs(kind: pa.DataType, path: str) -> Iterator[tuple[str, pa.StructType]]:
+    """A type and the types nested in it that are structs, by path."""
+    if types.is_struct(kind):
+        yield path, kind
+    for part, child in child_fields(kind):
+        yield from _structs(child.type, _path_below(kind, path, part))
+
+
+def _paths(field: pa.Field) -> Iterator[str]:
+    """The path of a field and of all struct fields below it."""
+    yield field.name
+    for path, kind in _structs(field.type, field.name):
+        yield from (f"{path}.{child.name}" for child in kind)
 
 
 def _check_fields(kind: pa.DataType, path: str) -> None:
-    def check(child: pa.Field, prefix: str) -> pa.Field:
-        inner = prefix + child.name
-        _check_name(child.name, inner, "field")
-        _check_fields(child.type, inner)
-        return child
-
-    if types.is_struct(kind) and len({child.name for child in kind}) < kind.num_fields:
-        raise ProviderError(
-            f"column {path!r} has two fields of one name: {', '.join(child.name for child in kind)}"
-        )
-    _with_children(kind, check, path)
+    for place, struct in _structs(kind, path):
+        names = [child.name for child in struct]
+        if len(set(names)) < len(names):
+            raise ProviderError(f"column {place!r} has two fields of one name: {', '.join(names)}")
+        for name in names:
+            _check_name(name, f"{place}.{name}", "field")
 
 
 def _check_name(name: str, path: str, what: str) -> None:
@@ -258,23 +256,17 @@ def _check_name(name: str, path: str, what: str) -> None:
     )
 
 
-def leaf_types(
-    schema: Iterable[pa.Field], prefix: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
+def leaf_types(schema: Iterable[pa.Field]) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
     """Path and type of every leaf column, depth first."""
     for field in schema:
-        yield from _leaves_of(field.type, (*prefix, field.name))
+        yield from _leaves_of(field.type, (field.name,))
 
 
 def _leaves_of(kind: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], pa.DataType]]:
-    if types.is_struct(kind):
-        yield from leaf_types(kind, path)
-    elif types.is_map(kind):
-        yield from _leaves_of(kind.key_type, (*path, "keys"))
-        yield from _leaves_of(kind.item_type, (*path, "values"))
-    elif is_any(kind, LISTS):
-        yield from _leaves_of(kind.value_type, (*path, "values"))
-    else:
+    children = child_fields(kind)
+    for part, child in children:
+        yield from _leaves_of(child.type, (*path, part))
+    if not children and not types.is_struct(kind):  # a struct without fields has no leaf
         yield path, kind
 
 
@@ -309,19 +301,6 @@ def _prune(array: pa.Array, requested: pa.DataType) -> pa.Array:
     if types.is_map(kind):
         return with_values(array, requested, _prune(array.values, requested.field(0).type))
     return with_values(array, requested, _prune(array.values, requested.value_type))
-
-
-def list_like(kind: pa.DataType, child: pa.Field) -> pa.DataType:
-    """The type of lists of the same layout with another child."""
-    if types.is_fixed_size_list(kind):
-        return pa.list_(child, kind.list_size)
-    if types.is_large_list(kind):
-        return pa.large_list(child)
-    if types.is_list_view(kind):
-        return pa.list_view(child)
-    if types.is_large_list_view(kind):
-        return pa.large_list_view(child)
-    return pa.list_(child)
 
 
 def _table_like(table: Table, columns: list[Any], schema: pa.Schema) -> Table:

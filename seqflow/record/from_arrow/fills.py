@@ -13,11 +13,13 @@ from seqflow.errors import ProviderOptionError, UnknownColumnError, nearest
 from seqflow.record.arrow_types import (
     LISTS,
     TEXTS,
+    child_fields,
     fixed_shape,
     holds_text,
     innermost,
     is_any,
     leaf_dtype,
+    storage_type,
     tensor_order,
 )
 from seqflow.record.record import Tensor, join_names
@@ -37,7 +39,7 @@ def check_fill(fill: Fill, schema: pa.Schema) -> None:
     """Raise for names that `schema` does not have, and for values that nothing under their name can hold."""
     if isinstance(fill, Mapping):
         nodes = {
-            name: kind for field in schema for name, kind in _nodes(field.name, decoded_type(field.type))
+            name: kind for field in schema for name, kind in _levels(field.name, decoded_type(field.type))
         }
         for name, value in _entries(fill, "", nodes):
             _check_entry(name, value, nodes)
@@ -183,22 +185,11 @@ def _entries_of(array: pa.MapArray) -> pa.StructArray:
     return pa.StructArray.from_arrays([array.keys, array.items], fields=fields)
 
 
-def _nodes(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+def _levels(name: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
     """Every level of a column that may have nulls, with its type: the column, fields of structs, values of lists."""
     yield name, kind
-    kind = _storage(kind)
-    if types.is_struct(kind):
-        for child in kind:
-            yield from _nodes(join_names(name, child.name), child.type)
-    elif types.is_map(kind):
-        yield from _nodes(join_names(name, "keys"), kind.key_type)
-        yield from _nodes(join_names(name, "values"), kind.item_type)
-    elif is_any(kind, LISTS):
-        yield from _nodes(join_names(name, "values"), kind.value_type)
-
-
-def _storage(kind: pa.DataType) -> pa.DataType:
-    return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+    for part, child in child_fields(storage_type(kind)):
+        yield from _levels(join_names(name, part), child.type)
 
 
 def _entries(
@@ -234,7 +225,7 @@ def holds(kind: pa.DataType, value: Any) -> bool:
         if leaf_dtype(kind) is not None:
             number_of(value, kind)
         elif (shape := _row_shape(kind)) is not None:
-            fixed_of(value, innermost(_storage(kind)), shape)
+            fixed_of(value, innermost(storage_type(kind)), shape)
         elif is_any(kind, TEXTS):
             bytes_of(value, kind)
         elif types.is_dictionary(kind):
