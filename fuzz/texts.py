@@ -121,7 +121,7 @@ _SHAPES = [
 
 
 def _signature(rng: random.Random, folder: Path) -> None:
-    from seqflow.signature.language import parse
+    from seqflow.signature.parser import parse
 
     parse(mutated(rng, rng.choice(_signatures()), _signatures()))
 

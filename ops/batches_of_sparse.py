@@ -1,20 +1,14 @@
 """A sparse vector for each example, as indices and values with lengths, and the matrix of all of them."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.memory import check_memory
-from seqflow.ops.shared.bounds import indices_below as bound_indices
 from seqflow.ops.shared.indices import indices_below
 from seqflow.ops.shared.scalars import with_fill
 from seqflow.registry import op
 from seqflow.signature import Fill, Positive
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 
 @op(
@@ -64,18 +58,9 @@ def _places(lengths: Array, width: int) -> Array:
     return kernels.lengths_to_segment_ids(lengths) * width
 
 
-def _bound_ids(ctx: "InferenceContext") -> None:
-    dense = ctx.input("dense")
-    rows, width = ctx.dim(dense, 0), ctx.dim(dense, 1)
-    ctx.limit(ctx.max_of("lengths"), width)
-    ctx.limit(ctx.sum_of("lengths"), rows * width)
-    bound_indices(ctx, "values", width)
-
-
 @op(
-    "number dense[B, W] -> int64 values[sum(lengths)], int64 lengths[B]",
+    "number dense[B, W] -> int64 values[sum(lengths)] <= W-1, int64 lengths[B] <= W",
     caffe2="DenseVectorToIdList",
-    shape=_bound_ids,
 )
 def dense_to_id_list(dense: Array) -> tuple[Array, Array]:
     """The columns of each row that hold something above 0: a vector of flags or counts as a list of ids.

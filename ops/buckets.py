@@ -1,6 +1,6 @@
 """Numbers to buckets between boundaries; a boundary belongs to the bucket below it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,15 +13,8 @@ from seqflow.ops.shared.slices import int64
 from seqflow.registry import op
 from seqflow.signature import NonNegative
 
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
-
-def _at_most_all(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.max_of("buckets"), ctx.dim(ctx.input("boundaries"), 0).maximum(ctx.attr("nan") or 0))
-
-
-@op("number x[N, *i], number boundaries[K] -> int64 buckets[N, *i]", caffe2="Bucketize", shape=_at_most_all)
+@op("number x[N, *i], number boundaries[K] -> int64 buckets[N, *i] <= maximum(K, nan|0)", caffe2="Bucketize")
 def bucketize(x: Array, boundaries: Array, *, nan: NonNegative | None = None) -> Array:
     """The bucket of each number, 0 to K: how many of the ascending `boundaries` are below it.
 
@@ -69,14 +62,10 @@ def check_boundaries(boundaries: Array, lengths: Array | None = None) -> None:
         )
 
 
-def _at_most_longest(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.max_of("buckets"), ctx.max_of("lengths").maximum(ctx.attr("nan") or 0))
-
-
 @op(
-    "number x[B, D], number boundaries[sum(lengths)], index(D) columns[M], lengths[M] -> int64 buckets[B, M]",
+    "number x[B, D], number boundaries[sum(lengths)], index(D) columns[M], lengths[M]"
+    " -> int64 buckets[B, M] <= maximum(max(lengths), nan|0)",
     caffe2="BatchBucketize",
-    shape=_at_most_longest,
 )
 def batch_bucketize(
     x: Array, boundaries: Array, columns: Array, lengths: Array, *, nan: NonNegative | None = None

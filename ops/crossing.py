@@ -1,7 +1,5 @@
 """Crosses of features: one id for each combination of ids."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from seqflow import kernels
@@ -13,25 +11,10 @@ from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive
 
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
-
-
-def _infer_crosses(ctx: "InferenceContext") -> None:
-    """The lengths are multiplied."""
-    names = [f"lengths[{i}]" for i in range(len(ctx.inputs("lengths")))]
-    longest = ctx.max_of(names[0])
-    for name in names[1:]:
-        longest = longest * ctx.max_of(name)
-    ctx.limit(ctx.max_of("lengths'"), longest)
-    ctx.limit(ctx.sum_of("lengths'"), longest * ctx.dim(ctx.inputs("lengths")[0], 0))
-    ctx.limit(ctx.max_of("values"), ctx.attr("num_buckets") - 1)
-
 
 @op(
-    "{int data[sum(lengths)], lengths[B]}+ -> int64 values[sum(lengths')], int64 lengths'[B]",
-    shape=_infer_crosses,
-    depends={"lengths": "lengths"},
+    "{int data[sum(lengths)], lengths[B]}+"
+    " -> int64 values[sum(lengths')] <= num_buckets-1, int64 lengths'[B] := mul(*lengths)",
 )
 def cross_features(
     data: list[Array], lengths: list[Array], *, num_buckets: Positive, seed: NonNegative = 0

@@ -1,33 +1,22 @@
 """Leaving rows and sequences out, and putting them back."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.bounds import indices_below, never_empty, never_longer
 from seqflow.ops.shared.random_bits import random_bits, sequence_bits, uniform
 from seqflow.ops.shared.scalars import cast_scalar, with_fill
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.registry import op
 from seqflow.signature import Fill, NonNegative, Scalar
 
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
-
-
-def _bound_masked(ctx: "InferenceContext") -> None:
-    rows = ctx.dim(ctx.input("mask"), 0)
-    ctx.limit(ctx.dim(ctx.output(1), 0), rows)
-    indices_below(ctx, "positions", rows)
-
 
 @op(
-    "data[N, *d], bool mask[N] -> rows[K, *d], index(N) positions[K]",
+    "data[N, *d], bool mask[N] -> rows[K, *d], index(N) positions[K], K <= N",
     caffe2="BooleanMask",
-    shape=_bound_masked,
     rows={"K": "select(N, mask)"},
     depends={"positions": "mask"},
 )
@@ -78,9 +67,8 @@ def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Fill | None 
 
 
 @op(
-    "bool mask[sum(lengths)], lengths[B] -> int64 lengths'[B]",
+    "bool mask[sum(lengths)], lengths[B] -> int64 lengths'[B] <= lengths",
     caffe2="BooleanMaskLengths",
-    shape=never_longer,
     describes={"lengths": "select(sum(lengths), mask)"},
 )
 def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
@@ -95,9 +83,8 @@ def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
 
 
 @op(
-    "data[sum(lengths), *d], bool mask[sum(lengths)], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
-    shape=never_longer,
-    defines={"lengths": "boolean_mask_lengths(mask, lengths)"},
+    "data[sum(lengths), *d], bool mask[sum(lengths)], lengths[B]"
+    " -> values[sum(lengths'), *d], int64 lengths'[B] := boolean_mask_lengths(mask, lengths)",
 )
 def mask_sequences(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
     """Select the rows of each sequence where `mask` is true; a sequence may become empty, but stays.
@@ -114,7 +101,7 @@ def _masked(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
     return kernels.gather(data, np.flatnonzero(mask)), kept
 
 
-@op("int data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B]", shape=never_longer)
+@op("int data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B] <= lengths")
 def erase_tokens(data: Array, lengths: Array, *, tokens: Any) -> tuple[Array, Array]:
     """Drop every id that is one of `tokens`, an id or a list of ids; a sequence may become empty, but stays.
 
@@ -135,16 +122,11 @@ def _ids(tokens: Any, dtype: np.dtype[Any]) -> Array:
     return np.array([i for i in ids if limits.min <= i <= limits.max], dtype)
 
 
-def _bound_filtered(ctx: "InferenceContext") -> None:
-    never_longer(ctx)
-    ctx.limit(ctx.dim(ctx.output(1), 0), ctx.dim(ctx.input("lengths"), 0))
-
-
 @op(
-    "data[sum(lengths), *d], bool keep[B], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[K]",
-    shape=_bound_filtered,
+    "data[sum(lengths), *d], bool keep[B], lengths[B]"
+    " -> values[sum(lengths'), *d], int64 lengths'[K] := boolean_mask(lengths, keep), K <= B,"
+    " sum(lengths') <= sum(lengths)",
     rows={"K": "select(B, keep)"},
-    defines={"lengths": "boolean_mask(lengths, keep)"},
 )
 def filter_sequences(data: Array, keep: Array, lengths: Array) -> tuple[Array, Array]:
     """Select the sequences where `keep` is true, empty ones included.
@@ -181,9 +163,8 @@ def dropout_ids(
 
 
 @op(
-    "int data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B]",
+    "int data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B] <= maximum(lengths, 1)",
     caffe2="SparseDropoutWithReplacement",
-    shape=never_empty,
     random="seed",
 )
 def dropout_sequences(

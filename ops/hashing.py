@@ -1,6 +1,6 @@
 """Ids and strings hashed into buckets: the rows of a table that is smaller than all ids there may be."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -11,15 +11,8 @@ from seqflow.ops.shared.random_bits import output
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive
 
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
-
-def _below_num_buckets(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.max_of("ids"), ctx.attr("num_buckets") - 1)
-
-
-@op("int x[N, *i] -> int64 ids[N, *i]", caffe2="IndexHash", shape=_below_num_buckets)
+@op("int x[N, *i] -> int64 ids[N, *i] <= num_buckets-1", caffe2="IndexHash")
 def hash_indices(
     x: Array,
     *,
@@ -65,7 +58,7 @@ def _as_caffe2(x: Array, num_buckets: int, seed: int) -> Array:
     return hashed.view(signed).astype(np.int64) % num_buckets
 
 
-@op("uint8 data[sum(lengths)], lengths[B] -> int64 ids[B]", shape=_below_num_buckets)
+@op("uint8 data[sum(lengths)], lengths[B] -> int64 ids[B] <= num_buckets-1")
 def hash_strings(data: Array, lengths: Array, *, num_buckets: Positive, seed: NonNegative = 0) -> Array:
     """Hash each string, a sequence of bytes, into a bucket from 0 to `num_buckets - 1`; the same on every machine.
 

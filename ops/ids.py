@@ -1,33 +1,18 @@
 """Which values are the same: distinct ones, duplicates, where a value is found, and lists of ids merged."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
 from seqflow.ops.joining import concat_sequences
 from seqflow.ops.ordering import unique_within
-from seqflow.ops.shared.bounds import indices_below as bound_indices
 from seqflow.ops.shared.indices import indices_below
 from seqflow.registry import op
 
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
-
-
-def _bound_distinct(ctx: "InferenceContext") -> None:
-    count = ctx.dim(ctx.input("x"), 0)
-    for i in (0, 2):
-        ctx.limit(ctx.dim(ctx.output(i), 0), count)
-    ctx.limit(ctx.sum_of("counts"), count)
-    bound_indices(ctx, "inverse", count)
-
 
 @op(
-    "ordered x[N] -> unique[U], index(U) inverse[N], int64 counts[U]",
+    "ordered x[N] -> unique[U], index(U) inverse[N], int64 counts[U], U <= N, sum(counts) <= N",
     caffe2="Unique",
-    shape=_bound_distinct,
 )
 def unique(x: Array) -> tuple[Array, Array, Array]:
     """The distinct values in ascending order, which of them each element is, and how often each occurs.
@@ -41,17 +26,7 @@ def unique(x: Array) -> tuple[Array, Array, Array]:
     return kernels.gather(x, first), inverse, counts
 
 
-def _bound_positions(ctx: "InferenceContext") -> None:
-    count = ctx.dim(ctx.input("x"), 0)
-    ctx.limit(ctx.dim(ctx.output(0), 0), count)
-    bound_indices(ctx, "positions", count)
-
-
-@op(
-    "ordered x[N] -> index(N) positions[D]",
-    caffe2="FindDuplicateElements",
-    shape=_bound_positions,
-)
+@op("ordered x[N] -> index(N) positions[D], D <= N", caffe2="FindDuplicateElements")
 def find_duplicates(x: Array) -> Array:
     """Where a value occurs that has occurred before, in ascending order. NaN is the same as NaN.
 
@@ -63,16 +38,9 @@ def find_duplicates(x: Array) -> Array:
     return np.flatnonzero(repeated)
 
 
-def _bound_found(ctx: "InferenceContext") -> None:
-    most = ctx.equalities.resolve(ctx.dim(ctx.input("x"), 0)).max_length
-    if most is not None:
-        ctx.limit(ctx.max_of("positions"), max(most - 1, ctx.attr("missing"), 0))
-
-
 @op(
-    "ordered x[N], like(x) queries[M, *i] -> index(N) positions[M, *i]",
+    "ordered x[N], like(x) queries[M, *i] -> index(N) positions[M, *i] <= maximum(N-1, missing)",
     caffe2="Find",
-    shape=_bound_found,
 )
 def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
     """Where each of `queries` stands in `x`: of equal elements the last one; `missing` where there is none.
@@ -93,15 +61,7 @@ def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
     return positions.reshape(queries.shape)
 
 
-def _bound_left(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.dim(ctx.output(0), 0), ctx.dim(ctx.input("data"), 0))
-
-
-@op(
-    "data[N, *d], index(N) indices[K] -> rows[M, *d]",
-    caffe2="RemoveDataBlocks",
-    shape=_bound_left,
-)
+@op("data[N, *d], index(N) indices[K] -> rows[M, *d], M <= N", caffe2="RemoveDataBlocks")
 def remove_rows(data: Array, indices: Array) -> Array:
     """All rows but those at `indices`, in the order they have; an index may repeat.
 
@@ -113,16 +73,10 @@ def remove_rows(data: Array, indices: Array) -> Array:
     return kernels.gather(data, np.flatnonzero(kept))
 
 
-def _infer_merged(ctx: "InferenceContext") -> None:
-    parts = range(len(ctx.inputs("lengths")))
-    ctx.limit(ctx.max_of("lengths'"), sum(ctx.max_of(f"lengths[{i}]") for i in parts))
-    ctx.limit(ctx.sum_of("lengths'"), sum(ctx.sum_of(f"lengths[{i}]") for i in parts))
-
-
 @op(
-    "{like(data) data[sum(lengths)], lengths[B]}+ -> values[sum(lengths')], int64 lengths'[B]",
+    "{like(data) data[sum(lengths)], lengths[B]}+"
+    " -> values[sum(lengths')], int64 lengths'[B] <= add(*lengths)",
     caffe2="MergeIdLists",
-    shape=_infer_merged,
 )
 def merge_id_lists(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Merge list i of every input into one: its distinct ids, in ascending order.

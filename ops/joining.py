@@ -1,7 +1,5 @@
 """Joining several columns of sequences into one, sequence by sequence or row by row."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from seqflow import kernels
@@ -9,21 +7,10 @@ from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import int64, slice_positions, starts_of
 from seqflow.registry import op
 
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
-
-
-def _infer_joined(ctx: "InferenceContext") -> None:
-    """The lengths add up."""
-    parts = range(len(ctx.inputs("lengths")))
-    ctx.limit(ctx.max_of("lengths'"), sum(ctx.max_of(f"lengths[{i}]") for i in parts))
-    ctx.limit(ctx.sum_of("lengths'"), sum(ctx.sum_of(f"lengths[{i}]") for i in parts))
-
 
 @op(
-    "{like(data) data[sum(lengths), *d], lengths[B]}+ -> values[sum(lengths'), *d], int64 lengths'[B]",
-    shape=_infer_joined,
-    defines={"lengths": "add(*lengths)"},
+    "{like(data) data[sum(lengths), *d], lengths[B]}+"
+    " -> values[sum(lengths'), *d], int64 lengths'[B] := add(*lengths)",
 )
 def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Join sequence i of every input into one sequence: a title, then its text.
@@ -44,9 +31,8 @@ def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Ar
 
 
 @op(
-    "{like(data) data[sum(lengths), *d], lengths[B]}+ -> values[sum(lengths'), *d], int64 lengths'[B]",
-    shape=_infer_joined,
-    defines={"lengths": "add(*lengths)"},
+    "{like(data) data[sum(lengths), *d], lengths[B]}+"
+    " -> values[sum(lengths'), *d], int64 lengths'[B] := add(*lengths)",
 )
 def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Join sequence i of every input, taking rows in turn: first rows, second rows, and so on.

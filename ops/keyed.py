@@ -15,7 +15,6 @@ from seqflow import kernels
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.keys import checked_keys, places_of, refuse_duplicates
-from seqflow.ops.shared.map_bounds import bound_divided, bound_joined, bound_picked
 from seqflow.ops.shared.maps import join_maps
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.ops.shared.strings import join
@@ -56,8 +55,8 @@ def _names_table(names: tuple[str, ...]) -> tuple[Array, Array, Array]:
 
 @op(
     "data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]"
-    " -> values[sum(lengths'), *d], int64 lengths'[sum(counts')], int64 keys'[sum(counts')], int64 counts'[B]",
-    shape=bound_picked,
+    " -> values[sum(lengths'), *d], int64 lengths'[sum(counts')] <= max(lengths),"
+    " int64 keys'[sum(counts')], int64 counts'[B] <= counts, sum(lengths') <= sum(lengths)",
     depends={"lengths": "keys, lengths, counts", "keys": "keys, counts", "counts": "keys, counts"},
 )
 def keyed_select(
@@ -80,8 +79,8 @@ def keyed_select(
 
 @op(
     "data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]"
-    " -> values[sum(lengths'), *d], int64 lengths'[sum(counts)], int64 keys'[sum(counts)]",
-    shape=bound_picked,
+    " -> values[sum(lengths'), *d], int64 lengths'[sum(counts)] <= max(lengths), int64 keys'[sum(counts)],"
+    " sum(lengths') <= sum(lengths)",
     depends={"lengths": "keys, lengths, counts", "keys": "keys, counts"},
 )
 def keyed_permute(
@@ -108,8 +107,8 @@ def keyed_permute(
 
 @op(
     "data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]"
-    " -> {values[sum(lengths'), *d], int64 lengths'[B]}*names",
-    shape=bound_divided,
+    " -> {values[sum(lengths'), *d], int64 lengths'[B] <= sum(lengths)}*names,"
+    " sum(lengths') <= sum(lengths)",
     depends={"lengths": "keys, lengths, counts"},
 )
 def keyed_split(
@@ -131,8 +130,8 @@ def keyed_split(
 
 @op(
     "data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]"
-    " -> {values[sum(lengths'), *d], int64 lengths'[B]}*groups",
-    shape=bound_divided,
+    " -> {values[sum(lengths'), *d], int64 lengths'[B] <= sum(lengths)}*groups,"
+    " sum(lengths') <= sum(lengths)",
     depends={"lengths": "keys, lengths, counts"},
 )
 def regroup(
@@ -190,8 +189,8 @@ def _grouped(
 
 @op(
     "{like(data) data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]}+"
-    " -> values[sum(lengths'), *d], int64 lengths'[sum(counts')], int64 keys'[sum(counts')], int64 counts'[B]",
-    shape=bound_joined,
+    " -> values[sum(lengths'), *d], int64 lengths'[sum(counts')] <= max(lengths),"
+    " int64 keys'[sum(counts')], int64 counts'[B] <= add(*counts), sum(lengths') <= sum(lengths)",
     depends={"lengths": "lengths, counts", "keys": "keys, counts", "counts": "counts"},
 )
 def keyed_concat(

@@ -8,7 +8,6 @@ from seqflow import kernels
 from seqflow.errors import LodError, ShapeError
 from seqflow.kernels.arrays import Array, integers
 from seqflow.kernels.memory import check_memory
-from seqflow.ops.shared.bounds import indices_below, largest_id
 from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Positive
@@ -19,12 +18,7 @@ if TYPE_CHECKING:
 MAX_INT32 = np.iinfo(np.int32).max
 
 
-def _bound_offsets(ctx: "InferenceContext") -> None:
-    ctx.set_points("offsets", ctx.described_rows("lengths"))
-    ctx.limit(ctx.max_of("offsets"), ctx.sum_of("lengths"))
-
-
-@op("lengths[B] -> int64 offsets[B+1]", caffe2="LengthsToOffsets", shape=_bound_offsets)
+@op("lengths[B] -> offset(sum(lengths)) offsets[B+1]", caffe2="LengthsToOffsets")
 def lengths_to_offsets(lengths: Array) -> Array:
     """Where each sequence starts, with the total at the end (Arrow's offsets, `cu_seqlens`).
 
@@ -36,16 +30,7 @@ def lengths_to_offsets(lengths: Array) -> Array:
     return kernels.lengths_to_offsets(lengths)
 
 
-def _bound_differences(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.dim(ctx.output(0), 0), ctx.dim(ctx.input("offsets"), 0) - 1)
-    ctx.limit(ctx.sum_of("lengths"), ctx.max_of("offsets"))
-
-
-@op(
-    "int offsets[B+1] -> int64 lengths[B]",
-    shape=_bound_differences,
-    inverse="lengths_to_offsets",
-)
+@op("int offsets[B+1] -> int64 lengths[B], sum(lengths) <= max(offsets)", inverse="lengths_to_offsets")
 def offsets_to_lengths(offsets: Array) -> Array:
     """The length of each sequence: the differences of neighbouring offsets.
 
@@ -66,16 +51,7 @@ def offsets_to_lengths(offsets: Array) -> Array:
     return np.diff(offsets).astype(np.int64, copy=False)
 
 
-def _bound_cu_seqlens(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.max_of("cu_seqlens"), ctx.sum_of("lengths"))
-    ctx.set_points("cu_seqlens", ctx.described_rows("lengths"))
-
-
-@op(
-    "lengths[B] -> int32 cu_seqlens[B+1]",
-    shape=_bound_cu_seqlens,
-    defines={"cu_seqlens": "lengths_to_offsets(lengths)"},
-)
+@op("lengths[B] -> int32 cu_seqlens[B+1] := lengths_to_offsets(lengths)")
 def lengths_to_cu_seqlens(lengths: Array) -> Array:
     """Offsets in int32, as kernels for variable-length attention take them.
 
@@ -91,15 +67,7 @@ def lengths_to_cu_seqlens(lengths: Array) -> Array:
     return offsets.astype(np.int32)
 
 
-def _bound_ids(ctx: "InferenceContext") -> None:
-    indices_below(ctx, "ids", ctx.dim(ctx.input("lengths"), 0))
-
-
-@op(
-    "lengths[B] -> index(B) ids[sum(lengths)]",
-    caffe2="LengthsToSegmentIds",
-    shape=_bound_ids,
-)
+@op("lengths[B] -> index(B) ids[sum(lengths)]", caffe2="LengthsToSegmentIds")
 def lengths_to_segment_ids(lengths: Array) -> Array:
     """The sequence each row belongs to; an empty sequence does not appear.
 
@@ -109,15 +77,9 @@ def lengths_to_segment_ids(lengths: Array) -> Array:
     return kernels.lengths_to_segment_ids(lengths)
 
 
-def _bound_counts(ctx: "InferenceContext") -> None:
-    largest_id(ctx)
-    ctx.limit(ctx.sum_of("lengths"), ctx.dim(ctx.input("ids"), 0))
-
-
 @op(
-    "int ids[N] -> int64 lengths[num_segments|S]",
+    "int ids[N] -> int64 lengths[num_segments|S], S <= max(ids)+1, sum(lengths) <= N",
     caffe2="SegmentIdsToLengths",
-    shape=_bound_counts,
     inverse="lengths_to_segment_ids if num_segments",
     rows={"S": "groups(ids, num_segments)"},
     describes={"lengths": "N"},
@@ -134,15 +96,7 @@ def segment_ids_to_lengths(ids: Array, *, num_segments: NonNegative | None = Non
     return kernels.segment_ids_to_lengths(ids, num_segments)
 
 
-def _infer_ranges(ctx: "InferenceContext") -> None:
-    ctx.set_points("ranges", ctx.described_rows("lengths"))
-
-
-@op(
-    "lengths[B] -> int64 ranges[B, 2]",
-    caffe2="LengthsToRanges",
-    shape=_infer_ranges,
-)
+@op("lengths[B] -> offset(sum(lengths)) ranges[B, 2]", caffe2="LengthsToRanges")
 def lengths_to_ranges(lengths: Array) -> Array:
     """The first row and the length of each sequence; an empty one starts where the next one does.
 
@@ -154,15 +108,9 @@ def lengths_to_ranges(lengths: Array) -> Array:
     return np.stack([starts_of(lengths), lengths.astype(np.int64)], axis=1)
 
 
-def _infer_ranges_of_ids(ctx: "InferenceContext") -> None:
-    largest_id(ctx)
-    ctx.set_points("ranges", ctx.rows("ids"))
-
-
 @op(
-    "int ids[N] -> int64 ranges[num_segments|S, 2]",
+    "int ids[N] -> offset(N) ranges[num_segments|S, 2], S <= max(ids)+1",
     caffe2="SegmentIdsToRanges",
-    shape=_infer_ranges_of_ids,
     rows={"S": "groups(ids, num_segments)"},
 )
 def segment_ids_to_ranges(ids: Array, *, num_segments: NonNegative | None = None) -> Array:
@@ -179,15 +127,7 @@ def segment_ids_to_ranges(ids: Array, *, num_segments: NonNegative | None = None
     return np.stack([starts_of(lengths), lengths], axis=1)
 
 
-def _bound_positions(ctx: "InferenceContext") -> None:
-    indices_below(ctx, "positions", ctx.max_of("lengths"))
-
-
-@op(
-    "lengths[B] -> position(lengths) positions[sum(lengths)]",
-    caffe2="LengthsRangeFill",
-    shape=_bound_positions,
-)
+@op("lengths[B] -> position(lengths) positions[sum(lengths)]", caffe2="LengthsRangeFill")
 def lengths_to_positions(lengths: Array) -> Array:
     """The position of each row inside its sequence, from 0; an empty sequence does not appear.
 
@@ -225,13 +165,10 @@ def lengths_to_shape(lengths: Array) -> Array:
     return np.array([len(lengths), lengths[0] if len(lengths) else 0], np.int64)
 
 
-def _bound_parts(ctx: "InferenceContext") -> None:
-    n = ctx.attr("n")
-    ctx.limit(ctx.max_of("parts"), (ctx.max_of("lengths") + (n - 1)) // n)
-    ctx.limit(ctx.sum_of("parts"), ctx.sum_of("lengths"))
-
-
-@op("lengths[B] -> int64 parts[n*B]", caffe2="LengthsSplit", shape=_bound_parts)
+@op(
+    "lengths[B] -> int64 parts[n*B] <= (max(lengths) + n-1)//n, sum(parts) <= sum(lengths)",
+    caffe2="LengthsSplit",
+)
 def lengths_split(lengths: Array, *, n: Positive) -> Array:
     """Split each length into `n` lengths that add up to it: nearly equal, the larger ones first, zeros last.
 
@@ -246,15 +183,9 @@ def lengths_split(lengths: Array, *, n: Positive) -> Array:
     return parts
 
 
-def _bound_collapsed(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.max_of("lengths"), ctx.max_of("inner") * ctx.max_of("outer"))
-    ctx.limit(ctx.sum_of("lengths"), ctx.sum_of("inner"))
-
-
 @op(
-    "lens inner[sum(outer)], outer[B] -> int64 lengths[B]",
-    shape=_bound_collapsed,
-    defines={"lengths": "lengths_sum(inner, outer)"},
+    "lens inner[sum(outer)], outer[B]"
+    " -> int64 lengths[B] := lengths_sum(inner, outer) <= max(inner)*outer, sum(lengths) <= sum(inner)",
 )
 def collapse_lengths(inner: Array, outer: Array) -> Array:
     """The number of rows of each outer sequence: two levels become one. An empty outer sequence has 0.

@@ -1,20 +1,14 @@
 """Rows at positions inside their sequence: in an order, the best k, or wherever an op found something."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpIndexError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.bounds import indices_below
 from seqflow.ops.shared.scalars import with_fill
 from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.registry import op
 from seqflow.signature import Fill, Positive
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 
 @op(
@@ -75,11 +69,7 @@ def _rows_of(positions: Array, lengths: Array, sequences: Array, may_be_missing:
     return np.where(missing, -1, positions + starts_of(lengths)[sequences])
 
 
-def _bound_rows(ctx: "InferenceContext") -> None:
-    indices_below(ctx, "rows", ctx.sum_of("lengths"))
-
-
-@op("position(lengths) positions[B, *k], lengths[B] -> index(sum(lengths)) rows[B, *k]", shape=_bound_rows)
+@op("position(lengths) positions[B, *k], lengths[B] -> index(sum(lengths)) rows[B, *k]")
 def to_rows(positions: Array, lengths: Array, *, keep_missing: bool = False) -> Array:
     """Turn positions inside sequences into indices of all rows that the lengths describe.
 
@@ -99,7 +89,6 @@ def to_rows(positions: Array, lengths: Array, *, keep_missing: bool = False) -> 
 @op(
     "position(lengths) positions[sum(picked), *d], lengths[B], lens picked[B]"
     " -> index(sum(lengths)) rows[sum(picked), *d]",
-    shape=_bound_rows,
 )
 def to_rows_within(positions: Array, lengths: Array, picked: Array, *, keep_missing: bool = False) -> Array:
     """Turn positions inside sequences, `picked[i]` of sequence i, into indices of all rows that the lengths describe.
@@ -117,18 +106,11 @@ def to_rows_within(positions: Array, lengths: Array, picked: Array, *, keep_miss
     return _rows_of(int64(positions), int64(lengths), sequences, keep_missing)
 
 
-def _bound_best(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.max_of("lengths'"), ctx.max_of("lengths").minimum(ctx.attr("k")))
-    ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("lengths"))
-    ctx.limit(ctx.max_of("positions"), ctx.max_of("lengths"))
-
-
 @op(
     "data[sum(lengths), *d], ordered scores[sum(lengths)], lengths[B]"
-    " -> values[sum(lengths'), *d], int64 lengths'[B], position(lengths) positions[sum(lengths')]",
-    shape=_bound_best,
+    " -> values[sum(lengths'), *d], int64 lengths'[B] := minimum(lengths, k),"
+    " position(lengths) positions[sum(lengths')]",
     depends={"positions": "scores, lengths"},
-    defines={"lengths": "minimum(lengths, k)"},
 )
 def topk_within(data: Array, scores: Array, lengths: Array, *, k: Positive) -> tuple[Array, Array, Array]:
     """Keep the `k` rows of each sequence that have the largest scores, best first; also their positions in it.

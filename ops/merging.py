@@ -9,7 +9,6 @@ import numpy as np
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.keys import checked_keys
-from seqflow.ops.shared.map_bounds import bound_by_features, bound_by_tensors, bound_joined
 from seqflow.ops.shared.maps import in_turn, join_maps, row_sizes
 from seqflow.ops.shared.slices import int64
 from seqflow.registry import op
@@ -17,9 +16,9 @@ from seqflow.signature import Ints
 
 
 @op(
-    "data[B, F], bool presence[B, F] -> values[sum(lengths)], int64 lengths[B], int64 keys[sum(lengths)]",
+    "data[B, F], bool presence[B, F]"
+    " -> values[sum(lengths)], int64 lengths[B] <= F, int64 keys[sum(lengths)]",
     caffe2="MergeDenseFeatureTensors",
-    shape=bound_by_features,
     depends={"lengths": "presence", "keys": "presence"},
 )
 def merge_dense_features(data: Array, presence: Array, *, feature_ids: Ints) -> tuple[Array, Array, Array]:
@@ -38,9 +37,8 @@ def merge_dense_features(data: Array, presence: Array, *, feature_ids: Ints) -> 
 
 @op(
     "{like(data) data[B, *d], bool presence[B]}+"
-    " -> values[sum(lengths), *d], int64 lengths[B], int64 keys[sum(lengths)]",
+    " -> values[sum(lengths), *d], int64 lengths[B] <= add(*presence), int64 keys[sum(lengths)]",
     caffe2="MergeSingleScalarFeatureTensors",
-    shape=bound_by_tensors,
     depends={"lengths": "presence", "keys": "presence"},
 )
 def merge_scalar_features(
@@ -63,9 +61,9 @@ def merge_scalar_features(
 
 @op(
     "{like(data) data[sum(lengths), *d], bool presence[B], lengths[B]}+"
-    " -> values[sum(lengths'), *d], int64 lengths'[sum(counts)], int64 keys[sum(counts)], int64 counts[B]",
+    " -> values[sum(lengths'), *d], int64 lengths'[sum(counts)] <= max(lengths), int64 keys[sum(counts)],"
+    " int64 counts[B] <= add(*presence), sum(lengths') <= sum(lengths)",
     caffe2="MergeSingleListFeatureTensors",
-    shape=bound_by_tensors,
     depends={"lengths": "presence, lengths", "counts": "presence", "keys": "presence"},
 )
 def merge_list_features(
@@ -91,10 +89,10 @@ def merge_list_features(
 
 @op(
     "{like(data) data[sum(lengths), *d], int value_keys[sum(lengths)], bool presence[B], lengths[B]}+"
-    " -> values[sum(lengths'), *d], int64 lengths'[sum(counts)], int64 value_keys'[sum(lengths')],"
-    " int64 keys[sum(counts)], int64 counts[B]",
+    " -> values[sum(lengths'), *d], int64 lengths'[sum(counts)] <= max(lengths),"
+    " int64 value_keys'[sum(lengths')], int64 keys[sum(counts)], int64 counts[B] <= add(*presence),"
+    " sum(lengths') <= sum(lengths)",
     caffe2="MergeSingleMapFeatureTensors",
-    shape=bound_by_tensors,
     depends={
         "lengths": "presence, lengths",
         "counts": "presence",
@@ -129,9 +127,8 @@ def merge_map_features(
 
 @op(
     "{like(data) data[sum(lengths), *d], int keys[sum(lengths)], lengths[B]}+"
-    " -> values[sum(lengths'), *d], int64 lengths'[B], int64 keys'[sum(lengths')]",
+    " -> values[sum(lengths'), *d], int64 lengths'[B] <= add(*lengths), int64 keys'[sum(lengths')]",
     caffe2="MergeMultiScalarFeatureTensors",
-    shape=bound_joined,
     depends={"lengths": "lengths", "keys": "keys, lengths"},
 )
 def merge_multi_scalar_features(
@@ -151,9 +148,9 @@ def merge_multi_scalar_features(
 
 @op(
     "{like(data) data[sum(lengths), *d], int keys[sum(counts)], lengths[sum(counts)], counts[B]}+"
-    " -> values[sum(lengths'), *d], int64 lengths'[sum(counts')], int64 keys'[sum(counts')], int64 counts'[B]",
+    " -> values[sum(lengths'), *d], int64 lengths'[sum(counts')] <= max(lengths),"
+    " int64 keys'[sum(counts')], int64 counts'[B] <= add(*counts), sum(lengths') <= sum(lengths)",
     caffe2="MergeMultiListFeatureTensors",
-    shape=bound_joined,
     depends={"lengths": "lengths, counts", "keys": "keys, counts", "counts": "counts"},
 )
 def merge_multi_list_features(
@@ -172,11 +169,12 @@ def merge_multi_list_features(
 
 
 @op(
-    "{like(data) data[sum(lengths), *d], int value_keys[sum(lengths)], int keys[sum(counts)], lengths[sum(counts)],"
-    " counts[B]}+ -> values[sum(lengths'), *d], int64 lengths'[sum(counts')], int64 value_keys'[sum(lengths')],"
-    " int64 keys'[sum(counts')], int64 counts'[B]",
+    "{like(data) data[sum(lengths), *d], int value_keys[sum(lengths)], int keys[sum(counts)],"
+    " lengths[sum(counts)], counts[B]}+"
+    " -> values[sum(lengths'), *d], int64 lengths'[sum(counts')] <= max(lengths),"
+    " int64 value_keys'[sum(lengths')], int64 keys'[sum(counts')], int64 counts'[B] <= add(*counts),"
+    " sum(lengths') <= sum(lengths)",
     caffe2="MergeMultiMapFeatureTensors",
-    shape=bound_joined,
     depends={
         "lengths": "lengths, counts",
         "value_keys": "value_keys, lengths, counts",

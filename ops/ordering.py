@@ -1,20 +1,16 @@
 """The rows of each sequence in another order: sorted, distinct, shuffled."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.bounds import never_longer
 from seqflow.ops.shared.portions import portions
 from seqflow.ops.shared.random_bits import random_bits
 from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
 from seqflow.signature import NonNegative
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 
 @op("ordered data[sum(lengths), *d], lengths[B] -> sorted[sum(lengths), *d]")
@@ -42,14 +38,9 @@ def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> 
     return kernels.argsort_within(data, lengths, descending)
 
 
-def _bound_unique(ctx: "InferenceContext") -> None:
-    never_longer(ctx)
-    ctx.limit(ctx.max_of("counts"), ctx.max_of("lengths"))
-
-
 @op(
-    "ordered data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B], int64 counts[sum(lengths')]",
-    shape=_bound_unique,
+    "ordered data[sum(lengths)], lengths[B]"
+    " -> values[sum(lengths')], int64 lengths'[B] <= lengths, int64 counts[sum(lengths')] <= max(lengths)",
 )
 def unique_within(
     data: Array, lengths: Array, *, order: Literal["sorted", "first"] = "sorted"

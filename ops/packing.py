@@ -8,7 +8,6 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError
 from seqflow.kernels.arrays import Array, integers
 from seqflow.kernels.memory import check_memory
-from seqflow.ops.shared.bounds import indices_below
 from seqflow.ops.shared.scalars import with_fill
 from seqflow.ops.shared.slices import int64, starts_of
 from seqflow.registry import op
@@ -20,23 +19,18 @@ if TYPE_CHECKING:
 MAX_INT32 = np.iinfo(np.int32).max
 
 
-def _bound_packed(ctx: "InferenceContext") -> None:
-    """All rows but one are more than half full, counted in pairs; each piece holds something."""
-    capacity, total = ctx.attr("capacity"), ctx.sum_of("lengths")
-    ctx.limit(ctx.dim(ctx.output(0), 0), (2 * total // capacity + 1).minimum(total))
-    ctx.limit(ctx.max_of("pieces"), capacity)
-    ctx.limit(ctx.sum_of("pieces"), total)
-    ctx.limit(ctx.max_of("piece_lengths"), ctx.max_of("lengths").minimum(capacity))
-    ctx.limit(ctx.sum_of("piece_lengths"), total)
-    indices_below(ctx, "sources", ctx.dim(ctx.input("lengths"), 0))
+def _infer_packed(ctx: "InferenceContext") -> None:
+    """Positions in int32, which the signature does not express."""
     ctx.set_points("position_ids", ctx.positions_in("piece_lengths"))
 
 
 @op(
     "data[sum(lengths), *d], lengths[B]"
     " -> packed[R, capacity, *d], int32 segment_ids[R, capacity], int32 position_ids[R, capacity],"
-    " index(B) sources[sum(pieces)], lens piece_lengths[sum(pieces)], int64 pieces[R]",
-    shape=_bound_packed,
+    " index(B) sources[sum(pieces)], lens piece_lengths[sum(pieces)] <= minimum(max(lengths), capacity),"
+    " int64 pieces[R] <= capacity, R <= minimum(2*sum(lengths)//capacity + 1, sum(lengths)),"
+    " sum(pieces) <= sum(lengths), sum(piece_lengths) <= sum(lengths)",
+    shape=_infer_packed,
     depends=dict.fromkeys(
         ("segment_ids", "position_ids", "sources", "piece_lengths", "pieces", "R"), "lengths"
     ),
@@ -74,17 +68,10 @@ def pack_rows(
     return packed, segment_ids, position_ids, sources, piece_lengths, pieces
 
 
-def _bound_unpacked(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.dim(ctx.output(1), 0), ctx.max_of("sources") + 1)
-    ctx.limit(ctx.sum_of("lengths"), ctx.sum_of("piece_lengths"))
-    packed = ctx.input("packed")
-    ctx.limit(ctx.sum_of("lengths"), ctx.dim(packed, 0) * ctx.dim(packed, 1))
-
-
 @op(
     "packed[R, C, *d], int sources[sum(pieces)], lens piece_lengths[sum(pieces)], pieces[R]"
-    " -> values[sum(lengths), *d], int64 lengths[num_sequences|B]",
-    shape=_bound_unpacked,
+    " -> values[sum(lengths), *d], int64 lengths[num_sequences|B], B <= max(sources)+1,"
+    " sum(lengths) <= minimum(sum(piece_lengths), R*C)",
     depends={"lengths": "sources, piece_lengths"},
     inverse="pack_rows if num_sequences",
 )
@@ -116,14 +103,10 @@ def unpack_rows(
     return data, lengths
 
 
-def _bound_offsets(ctx: "InferenceContext") -> None:
-    """A segment for each piece, and one for the padding of each row."""
-    rows = ctx.dim(ctx.input("pieces"), 0)
-    ctx.limit(ctx.dim(ctx.output(0), 0), ctx.sum_of("pieces") + rows + 1)
-    ctx.limit(ctx.max_of("cu_seqlens"), rows * ctx.attr("capacity"))
-
-
-@op("lens piece_lengths[sum(pieces)], pieces[R] -> int32 cu_seqlens[S]", shape=_bound_offsets)
+@op(
+    "lens piece_lengths[sum(pieces)], pieces[R]"
+    " -> int32 cu_seqlens[S] <= R*capacity, S <= sum(pieces) + R + 1",
+)
 def packed_cu_seqlens(piece_lengths: Array, pieces: Array, *, capacity: Positive) -> Array:
     """The offsets of the pieces of packed rows, for variable-length attention over all rows laid end to end.
 

@@ -8,7 +8,6 @@ from seqflow import kernels
 from seqflow.errors import LodError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.memory import check_memory
-from seqflow.ops.shared.bounds import longer_by, never_empty, never_longer
 from seqflow.ops.shared.scalars import cast_rows, with_fill
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.registry import op
@@ -105,10 +104,9 @@ def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, valu
 
 
 @op(
-    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
+    "data[sum(lengths), *d], lengths[B]"
+    " -> values[sum(lengths'), *d], int64 lengths'[B] := maximum(lengths, 1)",
     caffe2="PadEmptySamples",
-    shape=never_empty,
-    defines={"lengths": "maximum(lengths, 1)"},
 )
 def pad_empty(data: Array, lengths: Array, *, value: Fill = 0) -> tuple[Array, Array]:
     """Give each empty sequence one row of `value`; all others stay as they are.
@@ -125,16 +123,10 @@ def pad_empty(data: Array, lengths: Array, *, value: Fill = 0) -> tuple[Array, A
     return rows, filled
 
 
-def _bound_padded(ctx: "InferenceContext") -> None:
-    before, after = ctx.attr("before"), ctx.attr("after")
-    longer_by(ctx, before + (before if after is None else after))
-
-
 @op(
-    "data[sum(lengths), *d], lengths[B], start[*d]?, end[*d]? -> values[sum(lengths'), *d], int64 lengths'[B]",
+    "data[sum(lengths), *d], lengths[B], start[*d]?, end[*d]?"
+    " -> values[sum(lengths'), *d], int64 lengths'[B] := lengths + (before + (after|before))",
     caffe2="AddPadding",
-    shape=_bound_padded,
-    depends={"lengths": "lengths"},
     moves="data, start, end",
 )
 def add_padding(
@@ -168,9 +160,8 @@ def add_padding(
 
 
 @op(
-    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
+    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B] <= lengths",
     caffe2="RemovePadding",
-    shape=never_longer,
     depends={"lengths": "lengths"},
     inverse="add_padding",
 )

@@ -50,17 +50,10 @@ def partition(data: Array, keys: Array, *, parts: Positive) -> list[Array]:
     return np.split(kernels.gather(data, order), np.cumsum(sizes)[:-1])
 
 
-def _bound_shards(ctx: "InferenceContext") -> None:
-    for i in range(ctx.num_outputs // 2):
-        ctx.limit(ctx.max_of(f"lengths'.{i}"), ctx.max_of("lengths"))
-        ctx.limit(ctx.sum_of(f"lengths'.{i}"), ctx.sum_of("lengths"))
-
-
 @op(
     "data[sum(lengths), *d], int keys[sum(lengths)], lengths[B]"
-    " -> {values[sum(lengths'), *d], int64 lengths'[B]}*parts",
+    " -> {values[sum(lengths'), *d], int64 lengths'[B] <= lengths}*parts",
     caffe2="LengthsPartition",
-    shape=_bound_shards,
     depends={"lengths": "keys, lengths"},
 )
 def partition_sequences(

@@ -15,7 +15,6 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpIndexError
 from seqflow.kernels.arrays import Array, int64_counts
-from seqflow.ops.shared.bounds import never_longer
 from seqflow.ops.shared.quantized_rows import RowLayout, Scale, dequantized, quantized, row_layout
 from seqflow.ops.shared.slices import int64
 from seqflow.registry import op
@@ -199,8 +198,8 @@ def sparse_lengths_weighted_sum_quantized(
 
 
 @op(
-    "index(M) indices[sum(lengths)], int mapping[M], lengths[B] -> int64 values[sum(lengths')], int64 lengths'[B]",
-    shape=never_longer,
+    "index(M) indices[sum(lengths)], int mapping[M], lengths[B]"
+    " -> int64 values[sum(lengths')], int64 lengths'[B] <= lengths",
     caffe2="SparseLengthsSumSparseLookup",
 )
 def sparse_lookup(indices: Array, mapping: Array, lengths: Array) -> tuple[Array, Array]:

@@ -15,18 +15,9 @@ if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
 
-def _bound_ranges(ctx: "InferenceContext") -> None:
-    ctx.check_indices("ranges", ctx.rows("data"), "data")
-    ranges = ctx.input("ranges")
-    most = ctx.dim(ctx.input("data"), 0) * ctx.dim(ranges, 1)
-    ctx.limit(ctx.max_of("lengths"), most)
-    ctx.limit(ctx.sum_of("lengths"), most * ctx.dim(ranges, 0))
-
-
 @op(
-    "data[N, *d], int ranges[B, M, 2] -> values[sum(lengths), *d], int64 lengths[B]",
+    "data[N, *d], offset(N) ranges[B, M, 2] -> values[sum(lengths), *d], int64 lengths[B] <= N*M",
     caffe2="GatherRanges",
-    shape=_bound_ranges,
     depends={"lengths": "ranges"},
 )
 def gather_ranges(data: Array, ranges: Array) -> tuple[Array, Array]:

@@ -7,7 +7,6 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.bounds import never_longer, one_longer
 from seqflow.ops.shared.scalars import cast_rows, with_fill
 from seqflow.ops.shared.slices import int64, move_sequences, slice_positions, starts_of
 from seqflow.registry import op
@@ -17,15 +16,9 @@ if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
 
-def _bound_kept(ctx: "InferenceContext") -> None:
-    never_longer(ctx)
-    ctx.limit(ctx.max_of("lengths'"), ctx.attr("max_length"))
-
-
 @op(
-    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
-    shape=_bound_kept,
-    defines={"lengths": "minimum(lengths, max_length)"},
+    "data[sum(lengths), *d], lengths[B]"
+    " -> values[sum(lengths'), *d], int64 lengths'[B] := minimum(lengths, max_length)",
 )
 def truncate(
     data: Array, lengths: Array, *, max_length: NonNegative, keep: Literal["head", "tail"] = "head"
@@ -43,18 +36,17 @@ def truncate(
     return move_sequences(data, starts, kept), kept
 
 
-def _bound_slices(ctx: "InferenceContext") -> None:
+def _infer_slices(ctx: "InferenceContext") -> None:
+    """Lengths that are not clipped are the sizes asked for."""
     ctx.check_positions("starts", "lengths")
-    never_longer(ctx)
-    ctx.limit(ctx.max_of("lengths'"), ctx.max_of("sizes"))
-    ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("sizes"))
     if not ctx.attr("clip") and ctx.dtype("sizes") == np.int64:
         ctx.same_value(1, "sizes")
 
 
 @op(
-    "data[sum(lengths), *d], int starts[B], int sizes[B], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
-    shape=_bound_slices,
+    "data[sum(lengths), *d], int starts[B], int sizes[B], lengths[B]"
+    " -> values[sum(lengths'), *d], int64 lengths'[B] <= minimum(lengths, sizes)",
+    shape=_infer_slices,
     depends={"lengths": "starts, sizes, lengths"},
 )
 def slice_sequences(
@@ -91,19 +83,11 @@ def _check_range(name: str, values: Array, limits: Array | None) -> None:
         raise OpError(f"{name}[{i}] is {values[i]}, expected 0{most or ' or more'}")
 
 
-def _bound_pieces(ctx: "InferenceContext") -> None:
-    """Each piece begins `stride` rows after the last and ends with a row that no piece before it has."""
-    chunk, stride = ctx.attr("chunk"), ctx.attr("stride") or ctx.attr("chunk")
-    total, sequences = ctx.sum_of("lengths"), ctx.dim(ctx.input("lengths"), 0)
-    ctx.limit(ctx.max_of("lengths'"), ctx.max_of("lengths").minimum(chunk))
-    ctx.limit(ctx.sum_of("lengths'"), total * -(-chunk // stride))
-    ctx.limit(ctx.max_of("counts"), (ctx.max_of("lengths") // stride + 1).minimum(ctx.max_of("lengths")))
-    ctx.limit(ctx.sum_of("counts"), (total // stride + sequences).minimum(total))
-
-
 @op(
-    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[sum(counts)], int64 counts[B]",
-    shape=_bound_pieces,
+    "data[sum(lengths), *d], lengths[B]"
+    " -> values[sum(lengths'), *d], int64 lengths'[sum(counts)] <= minimum(max(lengths), chunk),"
+    " int64 counts[B] <= minimum(lengths//(stride|chunk) + 1, lengths),"
+    " sum(lengths') <= sum(lengths) * ((chunk + (stride|chunk) - 1)//(stride|chunk))",
     depends={"lengths": "lengths", "counts": "lengths"},
     describes={"lengths": "sum(lengths) unless stride"},
 )
@@ -189,11 +173,7 @@ def shift(data: Array, lengths: Array, *, by: int, fill: Fill = 0) -> Array:
     return shifted
 
 
-@op(
-    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
-    shape=one_longer,
-    defines={"lengths": "lengths + 1"},
-)
+@op("data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B] := lengths + 1")
 def append_token(data: Array, lengths: Array, *, token: Fill) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the end of each sequence, empty ones included.
 
@@ -203,11 +183,7 @@ def append_token(data: Array, lengths: Array, *, token: Fill) -> tuple[Array, Ar
     return _add_row(*with_fill("token", token, data), lengths, at_end=True)
 
 
-@op(
-    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B]",
-    shape=one_longer,
-    defines={"lengths": "lengths + 1"},
-)
+@op("data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B] := lengths + 1")
 def prepend_token(data: Array, lengths: Array, *, token: Fill) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the start of each sequence, empty ones included.
 
@@ -239,16 +215,10 @@ def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
     return kernels.expand(x, lengths, out=out)
 
 
-def _bound_repeated(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.max_of("lengths'"), ctx.max_of("lengths"))
-    ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("lengths") * ctx.max_of("repeats"))
-    ctx.limit(ctx.sum_of("lengths'"), ctx.max_of("lengths") * ctx.sum_of("repeats"))
-
-
 @op(
-    "data[sum(lengths), *d], int repeats[B], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[sum(repeats)]",
-    shape=_bound_repeated,
-    defines={"lengths": "expand(lengths, repeats)"},
+    "data[sum(lengths), *d], int repeats[B], lengths[B]"
+    " -> values[sum(lengths'), *d], int64 lengths'[sum(repeats)] := expand(lengths, repeats),"
+    " sum(lengths') <= sum(lengths)*max(repeats)",
 )
 def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array, Array]:
     """Repeat each whole sequence `repeats` times in a row.
@@ -328,19 +298,11 @@ def _check_updates(x: Array, updates: Array, indices: Array) -> None:
         raise OpIndexError(f"indices[{i}] = {indices[i]} is outside [0, {x.shape[1]})")
 
 
-def _whole_multiple(ctx: "InferenceContext") -> None:
-    """The number of sequences that are left, which the signature does not express."""
-    lengths, multiple = ctx.input("lengths"), ctx.attr("multiple_of")
-    if lengths.rank.is_static:
-        kept = lengths[0] // multiple * multiple
-        ctx.set_shape(1, ctx.make_shape([kept]))
-    never_longer(ctx)
-
-
 @op(
-    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[K]",
+    "data[sum(lengths), *d], lengths[B]"
+    " -> values[sum(lengths'), *d], int64 lengths'[K=B//multiple_of*multiple_of] <= max(lengths),"
+    " sum(lengths') <= sum(lengths)",
     caffe2="TrimDataset",
-    shape=_whole_multiple,
     rows={"K": "sliced(B, multiple_of)"},
     depends={"lengths": "lengths"},
 )

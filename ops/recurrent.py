@@ -12,7 +12,6 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.bounds import never_longer
 from seqflow.registry import op
 from seqflow.signature import NonNegative
 
@@ -232,9 +231,8 @@ def bidirectional_lstm(
 
 
 @op(
-    "number scores[sum(lengths), K], lengths[B] -> int64 values[sum(lengths')], int64 lengths'[B]",
+    "number scores[sum(lengths), K], lengths[B] -> int64 values[sum(lengths')], int64 lengths'[B] <= lengths",
     caffe2="CTCGreedyDecoder",
-    shape=never_longer,
 )
 def ctc_greedy_decode(
     scores: Array, lengths: Array, *, blank: NonNegative = 0, merge_repeated: bool = True

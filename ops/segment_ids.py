@@ -10,18 +10,16 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.kernels.arrays import Array, int64_counts
-from seqflow.ops.shared.bounds import largest_id
 from seqflow.ops.shared.scalars import cast_scalar
-from seqflow.ops.shared.segment_ids import bound_sorted, sorted_lengths
+from seqflow.ops.shared.segment_ids import sorted_lengths
 from seqflow.ops.shared.weights import expand_trailing, weighted
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
 
 @op(
-    "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d]",
+    "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentSum, SortedSegmentRangeSum",
-    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_sum(data: Array, ids: Array) -> Array:
@@ -36,9 +34,8 @@ def sorted_segment_sum(data: Array, ids: Array) -> Array:
 
 
 @op(
-    "number data[N, *d], int ids[N] -> mean_of(data) means[S, *d]",
+    "number data[N, *d], int ids[N] -> mean_of(data) means[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentMean, SortedSegmentRangeMean",
-    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_mean(data: Array, ids: Array) -> Array:
@@ -53,9 +50,9 @@ def sorted_segment_mean(data: Array, ids: Array) -> Array:
 
 
 @op(
-    "number data[N, *d], float weights[N], int ids[N] -> sum_of(data, weights) sums[S, *d]",
+    "number data[N, *d], float weights[N], int ids[N]"
+    " -> sum_of(data, weights) sums[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentWeightedSum",
-    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Array:
@@ -70,9 +67,8 @@ def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Arra
 
 
 @op(
-    "ordered data[N, *d], int ids[N] -> largest[S, *d]",
+    "ordered data[N, *d], int ids[N] -> largest[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentRangeMax",
-    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_max(data: Array, ids: Array) -> Array:
@@ -85,8 +81,7 @@ def sorted_segment_max(data: Array, ids: Array) -> Array:
 
 
 @op(
-    "ordered data[N, *d], int ids[N] -> smallest[S, *d]",
-    shape=bound_sorted,
+    "ordered data[N, *d], int ids[N] -> smallest[S, *d], S <= minimum(N, max(ids)+1)",
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_min(data: Array, ids: Array) -> Array:
@@ -99,8 +94,7 @@ def sorted_segment_min(data: Array, ids: Array) -> Array:
 
 
 @op(
-    "number data[N, *d], int ids[N] -> sum_of(data) products[S, *d]",
-    shape=bound_sorted,
+    "number data[N, *d], int ids[N] -> sum_of(data) products[S, *d], S <= minimum(N, max(ids)+1)",
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_prod(data: Array, ids: Array) -> Array:
@@ -115,9 +109,8 @@ def sorted_segment_prod(data: Array, ids: Array) -> Array:
 
 
 @op(
-    "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d]",
+    "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentRangeLogSumExp",
-    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
@@ -132,9 +125,8 @@ def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
 
 
 @op(
-    "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d]",
+    "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentRangeLogMeanExp",
-    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
@@ -152,9 +144,8 @@ def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
 
 
 @op(
-    "number data[N, *d], int ids[N] -> sum_of(data) sums[num_segments|S, *d]",
+    "number data[N, *d], int ids[N] -> sum_of(data) sums[num_segments|S, *d], S <= max(ids)+1",
     caffe2="UnsortedSegmentSum",
-    shape=largest_id,
     rows={"S": "groups(ids, num_segments)"},
 )
 def unsorted_segment_sum(
@@ -171,9 +162,8 @@ def unsorted_segment_sum(
 
 
 @op(
-    "number data[N, *d], int ids[N] -> mean_of(data) means[num_segments|S, *d]",
+    "number data[N, *d], int ids[N] -> mean_of(data) means[num_segments|S, *d], S <= max(ids)+1",
     caffe2="UnsortedSegmentMean",
-    shape=largest_id,
     rows={"S": "groups(ids, num_segments)"},
 )
 def unsorted_segment_mean(
@@ -190,8 +180,7 @@ def unsorted_segment_mean(
 
 
 @op(
-    "ordered data[N, *d], int ids[N] -> largest[num_segments|S, *d]",
-    shape=largest_id,
+    "ordered data[N, *d], int ids[N] -> largest[num_segments|S, *d], S <= max(ids)+1",
     rows={"S": "groups(ids, num_segments)"},
 )
 def unsorted_segment_max(
@@ -208,8 +197,7 @@ def unsorted_segment_max(
 
 
 @op(
-    "ordered data[N, *d], int ids[N] -> smallest[num_segments|S, *d]",
-    shape=largest_id,
+    "ordered data[N, *d], int ids[N] -> smallest[num_segments|S, *d], S <= max(ids)+1",
     rows={"S": "groups(ids, num_segments)"},
 )
 def unsorted_segment_min(
@@ -226,9 +214,9 @@ def unsorted_segment_min(
 
 
 @op(
-    "number data[N, *d], float weights[N], int ids[N] -> sum_of(data, weights) sums[num_segments|S, *d]",
+    "number data[N, *d], float weights[N], int ids[N]"
+    " -> sum_of(data, weights) sums[num_segments|S, *d], S <= max(ids)+1",
     caffe2="UnsortedSegmentWeightedSum",
-    shape=largest_id,
     rows={"S": "groups(ids, num_segments)"},
 )
 def unsorted_segment_weighted_sum(

@@ -1,14 +1,9 @@
 """Gathering rows and sequences by index."""
 
-from typing import TYPE_CHECKING
-
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.registry import op
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 
 @op("data[R, *d], index(R) indices[N, *i] -> rows[N, *i, *d]", caffe2="Gather")
@@ -32,15 +27,10 @@ def gather(
     return kernels.gather(data, indices, wrap=wrap, ignore_index=ignore_index, out=out)
 
 
-def _bound_picked(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.max_of("lengths'"), ctx.max_of("lengths"))
-
-
 @op(
-    "data[sum(lengths), *d], index(B) indices[K], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[K]",
+    "data[sum(lengths), *d], index(B) indices[K], lengths[B]"
+    " -> values[sum(lengths'), *d], int64 lengths'[K] := gather(lengths, indices)",
     caffe2="LengthsGather",
-    shape=_bound_picked,
-    defines={"lengths": "gather(lengths, indices)"},
 )
 def gather_sequences(
     data: Array, indices: Array, lengths: Array, *, out: Array | None = None

@@ -1,6 +1,6 @@
 """Sparse to dense and back: values with the rows or columns they stand in."""
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -8,23 +8,14 @@ from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.memory import check_memory
-from seqflow.ops.shared.bounds import indices_below as bound_indices
 from seqflow.ops.shared.indices import indices_below
 from seqflow.registry import op
 from seqflow.signature import Ints, NonNegative
 
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
-
-
-def _largest_index(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.dim(ctx.output(0), 0), ctx.max_of("indices") + 1)
-
 
 @op(
-    "number values[N, *d], int indices[N] -> dense[num_rows|R, *d]",
+    "number values[N, *d], int indices[N] -> dense[num_rows|R, *d], R <= max(indices)+1",
     caffe2="SparseToDense",
-    shape=_largest_index,
     depends={"R": "indices"},
 )
 def sparse_to_dense(
@@ -70,16 +61,7 @@ def _refuse_duplicates(rows: Array, order: Array, counts: Array) -> None:
         )
 
 
-def _bound_sparse(ctx: "InferenceContext") -> None:
-    rows = ctx.dim(ctx.input("dense"), 0)
-    ctx.limit(ctx.dim(ctx.output(0), 0), rows)
-    bound_indices(ctx, "indices", rows)
-
-
-@op(
-    "number dense[R, *d] -> values[K, *d], index(R) indices[K]",
-    shape=_bound_sparse,
-)
+@op("number dense[R, *d] -> values[K, *d], index(R) indices[K], K <= R")
 def dense_to_sparse(dense: Array) -> tuple[Array, Array]:
     """The rows that are not all 0, and where they stand; `sparse_to_dense` puts them back. NaN is not 0.
 
@@ -91,17 +73,10 @@ def dense_to_sparse(dense: Array) -> tuple[Array, Array]:
     return kernels.gather(dense, indices), indices
 
 
-def _infer_masked(ctx: "InferenceContext") -> None:
-    count = len(ctx.attr("mask"))
-    for i in range(2):
-        ctx.set_shape(i, ctx.replace_dim(ctx.output(i), 1, count))
-
-
 @op(
     "values[sum(lengths), *d], like(values) default[*d], int indices[sum(lengths)], lengths[B]"
-    " -> dense[B, K, *d], bool presence[B, K]",
+    " -> dense[B, len(mask), *d], bool presence[B, len(mask)]",
     caffe2="SparseToDenseMask",
-    shape=_infer_masked,
 )
 def sparse_to_dense_mask(
     values: Array, default: Array, indices: Array, lengths: Array, *, mask: Ints

@@ -9,18 +9,17 @@ import numpy as np
 from seqflow import kernels
 from seqflow.kernels.arrays import Array, int64_counts
 from seqflow.kernels.checks import checked_indices
-from seqflow.ops.shared.bounds import largest_id
 from seqflow.ops.shared.scalars import cast_scalar
-from seqflow.ops.shared.segment_ids import bound_sorted, sorted_lengths
+from seqflow.ops.shared.segment_ids import sorted_lengths
 from seqflow.ops.shared.weights import weighted_dtype
 from seqflow.registry import op
 from seqflow.signature import NonNegative, Scalar
 
 
 @op(
-    "number table[R, *d], index(R) indices[N], int ids[N] -> sum_of(table) sums[S, *d]",
+    "number table[R, *d], index(R) indices[N], int ids[N]"
+    " -> sum_of(table) sums[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SparseSortedSegmentSum",
-    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sparse_sorted_segment_sum(table: Array, indices: Array, ids: Array) -> Array:
@@ -33,9 +32,9 @@ def sparse_sorted_segment_sum(table: Array, indices: Array, ids: Array) -> Array
 
 
 @op(
-    "number table[R, *d], index(R) indices[N], int ids[N] -> mean_of(table) means[S, *d]",
+    "number table[R, *d], index(R) indices[N], int ids[N]"
+    " -> mean_of(table) means[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SparseSortedSegmentMean",
-    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sparse_sorted_segment_mean(table: Array, indices: Array, ids: Array) -> Array:
@@ -49,9 +48,8 @@ def sparse_sorted_segment_mean(table: Array, indices: Array, ids: Array) -> Arra
 
 @op(
     "number table[R, *d], float weights[N], index(R) indices[N], int ids[N]"
-    " -> sum_of(table, weights) sums[S, *d]",
+    " -> sum_of(table, weights) sums[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SparseSortedSegmentWeightedSum",
-    shape=bound_sorted,
     rows={"S": "groups(ids)"},
 )
 def sparse_sorted_segment_weighted_sum(table: Array, weights: Array, indices: Array, ids: Array) -> Array:
@@ -68,9 +66,9 @@ def sparse_sorted_segment_weighted_sum(table: Array, weights: Array, indices: Ar
 
 
 @op(
-    "number table[R, *d], index(R) indices[N], int ids[N] -> sum_of(table) sums[num_segments|S, *d]",
+    "number table[R, *d], index(R) indices[N], int ids[N]"
+    " -> sum_of(table) sums[num_segments|S, *d], S <= max(ids)+1",
     caffe2="SparseUnsortedSegmentSum",
-    shape=largest_id,
     rows={"S": "groups(ids, num_segments)"},
 )
 def sparse_unsorted_segment_sum(
@@ -89,9 +87,9 @@ def sparse_unsorted_segment_sum(
 
 
 @op(
-    "number table[R, *d], index(R) indices[N], int ids[N] -> mean_of(table) means[num_segments|S, *d]",
+    "number table[R, *d], index(R) indices[N], int ids[N]"
+    " -> mean_of(table) means[num_segments|S, *d], S <= max(ids)+1",
     caffe2="SparseUnsortedSegmentMean",
-    shape=largest_id,
     rows={"S": "groups(ids, num_segments)"},
 )
 def sparse_unsorted_segment_mean(
@@ -111,9 +109,8 @@ def sparse_unsorted_segment_mean(
 
 @op(
     "number table[R, *d], float weights[N], index(R) indices[N], int ids[N]"
-    " -> sum_of(table, weights) sums[num_segments|S, *d]",
+    " -> sum_of(table, weights) sums[num_segments|S, *d], S <= max(ids)+1",
     caffe2="SparseUnsortedSegmentWeightedSum",
-    shape=largest_id,
     rows={"S": "groups(ids, num_segments)"},
 )
 def sparse_unsorted_segment_weighted_sum(

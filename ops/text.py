@@ -8,7 +8,6 @@ from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.memory import check_memory
-from seqflow.ops.shared.bounds import longer_by, never_longer
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.slices import int64
 from seqflow.ops.shared.special_tokens import surround
@@ -20,17 +19,7 @@ if TYPE_CHECKING:
     from seqflow.shape import InferenceContext
 
 
-def _bound_sizes(ctx: "InferenceContext") -> None:
-    longer_by(ctx, sum(ctx.attr(token) is not None for token in ("begin", "end")))
-
-
-def _infer_text(ctx: "InferenceContext") -> None:
-    """The width is that of the longest text."""
-    (output,) = ctx.outputs
-    ctx.set_output(0, output.shape, axes=output.axes, dtype=np.dtype(np.str_))
-
-
-@op("uint8 data[sum(lengths)], lengths[B] -> text[B]", shape=_infer_text)
+@op("uint8 data[sum(lengths)], lengths[B] -> str text[B]")
 def as_text(data: Array, lengths: Array, *, errors: Errors = "strict") -> Array:
     """UTF-8 bytes as NumPy strings, one for each sequence: as output of a job they are a column of text again.
 
@@ -52,9 +41,8 @@ def as_text(data: Array, lengths: Array, *, errors: Errors = "strict") -> Array:
 
 
 @op(
-    "uint8 data[sum(lengths)], lengths[B] -> int32 values[sum(lengths')], int64 lengths'[B]",
-    shape=_bound_sizes,
-    depends={"lengths": "lengths"},
+    "uint8 data[sum(lengths)], lengths[B]"
+    " -> int32 values[sum(lengths')], int64 lengths'[B] := lengths + (len(begin) + len(end))",
 )
 def bytes_to_tokens(
     data: Array,
@@ -90,8 +78,7 @@ def _check_offset(offset: int) -> None:
 
 
 @op(
-    "int tokens[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B]",
-    shape=never_longer,
+    "int tokens[sum(lengths)], lengths[B] -> uint8 values[sum(lengths')], int64 lengths'[B] <= lengths",
     inverse="bytes_to_tokens unless begin, end",
 )
 def tokens_to_bytes(tokens: Array, lengths: Array, *, offset: NonNegative = 0) -> tuple[Array, Array]:

@@ -1,21 +1,15 @@
 """Time as the first axis: sequences side by side, padded, or packed without padding."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import LodError, OpError, OpIndexError
 from seqflow.kernels.arrays import Array, integers
 from seqflow.kernels.memory import check_memory
-from seqflow.ops.shared.bounds import indices_below
 from seqflow.ops.shared.scalars import with_fill
 from seqflow.ops.shared.slices import int64
 from seqflow.registry import op
 from seqflow.signature import Fill, NonNegative
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
 
 
 @op(
@@ -60,17 +54,10 @@ def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -
     return kernels.unpack_by_time(packed, lengths, out=out)
 
 
-def _bound_steps(ctx: "InferenceContext") -> None:
-    sequences = ctx.dim(ctx.input("lengths"), 0)
-    ctx.limit(ctx.max_of("lengths'"), sequences)
-    ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("lengths"))
-    indices_below(ctx, "order", sequences)
-
-
 @op(
     "data[sum(lengths), *d], lengths[B]"
-    " -> values[sum(lengths'), *d], int64 lengths'[max(lengths)], index(B) order[P=B]",
-    shape=_bound_steps,
+    " -> values[sum(lengths'), *d], int64 lengths'[max(lengths)] <= B, index(B) order[P=B],"
+    " sum(lengths') <= sum(lengths)",
     depends={"lengths": "lengths", "order": "lengths"},
 )
 def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
@@ -92,14 +79,9 @@ def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
     return kernels.gather(data, starts[rank] + step), batch_sizes, order
 
 
-def _bound_sequences(ctx: "InferenceContext") -> None:
-    ctx.limit(ctx.max_of("lengths'"), ctx.dim(ctx.input("lengths"), 0))
-    ctx.limit(ctx.sum_of("lengths'"), ctx.sum_of("lengths"))
-
-
 @op(
-    "data[sum(lengths), *d], int order[B], lengths[T] -> values[sum(lengths'), *d], int64 lengths'[P=B]",
-    shape=_bound_sequences,
+    "data[sum(lengths), *d], int order[B], lengths[T]"
+    " -> values[sum(lengths'), *d], int64 lengths'[P=B] <= T, sum(lengths') <= sum(lengths)",
     depends={"lengths": "order, lengths"},
     inverse="pack_sequence",
 )

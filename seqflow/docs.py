@@ -32,8 +32,9 @@ _HEAD = """\
 
 Every op is a pure function of arrays: `import seqflow as sf`, then `sf.ops.NAME(…)`, or a line of a net. Its
 signature says what goes in and what comes out: a name is a size, the same name the same size; `sum(lengths)` is what
-the lengths add up to; `*d` is any number of dimensions; a word before a tensor is its dtype. Inputs are positional,
-attributes are given by name. `seqflow ops NAME` shows one op with the errors it raises.
+the lengths add up to; `*d` is any number of dimensions; a word before a tensor is its dtype. `:=` says what an output
+is, `<=` what its elements, or a size, are not above. Inputs are positional, attributes are given by name.
+`seqflow ops NAME` shows one op with the errors it raises.
 
 Wrong input is an `OpError`, `LodError` or `ShapeError` (all are `SeqflowError`s and `ValueError`s) that names the op,
 the argument, what was found and what was expected.

@@ -7,13 +7,14 @@ from seqflow.signature.language import AtLeast, Fresh, Given, Name, Rest, Sum
 
 def rows_of(space, names):
     """The rows of a claimed space, or the value that a name stands for, for the inputs, attributes and bases `names`."""
-    if not space.args:
-        return names[space.head]
-    args = [rows_of(one, names) for one in space.args]
-    match space.head:
-        case "sum":
-            (lengths,) = args
+    match space:
+        case Name(name=name):
+            return names[name]
+        case Sum(of=name):
+            lengths = names[name]
             return [spread(one) for one in lengths] if isinstance(lengths, list) else spread(lengths)
+    args = [rows_of(one, names) for one in space.arguments]
+    match space.op:
         case "select":
             rows, by = args
             return rows[by]
@@ -27,8 +28,6 @@ def rows_of(space, names):
             (parts,) = args
             starts = np.cumsum([0, *map(len, parts)])
             return np.concatenate([part + start for part, start in zip(parts, starts, strict=False)])
-        case "ranges":
-            return args[0]
     raise AssertionError(space)
 
 

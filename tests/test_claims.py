@@ -1,7 +1,6 @@
 """A walk over the registry: what ops claim of their outputs, inference believes, so every claim is held against the op."""
 
 import re
-from functools import reduce
 
 import numpy as np
 import pytest
@@ -14,9 +13,10 @@ from test_every_op import OPS, results
 import seqflow as sf
 from seqflow import registry
 from seqflow.net import Net
+from seqflow.registry.computed import compute
 from seqflow.registry.values import given_attributes
 from seqflow.signature import Described
-from seqflow.signature.language import Given, Max, Sum
+from seqflow.signature.language import Call, Given, Max, Name, Sum, parts
 from seqflow.signature.rows import name_outputs
 
 EXAMPLES = settings.default.max_examples // 4
@@ -93,34 +93,14 @@ def check_depends(op, inputs, attributes, by=1):
             assert all(old.shape[axis] == new.shape[axis] for axis in axes), f"size {what} depends on more"
 
 
-def evaluated(text, inputs, attributes):
-    """The value of a definition: a net of it, with the attributes as literals."""
-    for name, value in attributes.items():
-        text = re.sub(rf"\b{name}\b(?!=)", repr(value), text)
-    inputs = dict(inputs)
-    if each := re.fullmatch(r"(\w+)\(\*(\w+)\)", text):  # of a list, its elements two by two
-        elements = {f"{each[2]}_{i}": one for i, one in enumerate(inputs.pop(each[2]))}
-        inputs |= elements
-        text = reduce(lambda left, right: f"{each[1]}({left}, {right})", elements)
-        if len(elements) == 1:
-            return next(iter(elements.values()))
-    call = re.match(r"(\w+)\(", text)
-    rest = ", _" * (len(registry.get(call[1]).output_names) - 1) if call else ""
-    net = Net(f"result{rest} = {text}\nreturn result")
-    return sf.run(net, {name: inputs[name] for name in net.inputs})["result"]
-
-
-def check_defines(op, inputs, attributes):
-    for argument, array in outputs_of(op, inputs, attributes):
-        text = op.claims.texts.get(argument.field)
-        if text is not None:
-            np.testing.assert_array_equal(array, evaluated(text, inputs, op.complete(attributes)))
+def is_groups(space):
+    return isinstance(space, Call) and space.op == "groups"
 
 
 def base_of(space, op, inputs):
     """The name of the rows that are put in another order: those of the ids, for groups, else the first."""
-    if space.head == "groups":
-        ids = next(a for a, _ in tensors_of(op, inputs) if a.name == space.args[0].head)
+    if is_groups(space):
+        ids = next(a for a, _ in tensors_of(op, inputs) if a.name == str(space.arguments[0]))
         return size_name(ids.dims[0])
     return next(iter(bases_of(op, inputs)))
 
@@ -139,7 +119,7 @@ def check_rows(op, inputs, attributes, order=lambda size: np.arange(size)[::-1])
                     assert array.shape[axis] == len(old_rows), f"{axis_name} is not {space}"
         base = base_of(space, op, inputs)
         new_order = order(len(names[base]))
-        if space.head == "groups":  # some ops want sorted ids
+        if is_groups(space):  # some ops want sorted ids
             new_order = new_order[np.argsort(inputs["ids"][new_order], kind="stable")]
         new_inputs = permuted(op, inputs, base, new_order)
         new_rows = rows_of(space, {**names_of(op, new_inputs, attributes), base: new_order})
@@ -153,7 +133,7 @@ def check_rows(op, inputs, attributes, order=lambda size: np.arange(size)[::-1])
                         rtol=1e-5,
                         err_msg=f"{axis_name} is not {space}",
                     )
-        if space.head != "groups" or "ids" in inputs:
+        if not is_groups(space) or "ids" in inputs:
             check_what_rows_are_made_from(op, inputs, attributes, axis_name, space, base, old_rows, before)
 
 
@@ -166,7 +146,7 @@ def check_what_rows_are_made_from(op, inputs, attributes, axis_name, space, base
         for row in range(len(array)):
             changed = array.copy()
             changed[row] = moved(array[row], 1)
-            its = rows == (inputs["ids"][row] if space.head == "groups" else row)
+            its = rows == (inputs["ids"][row] if is_groups(space) else row)
             after = outputs_of(op, {**inputs, argument.name: changed}, attributes)
             for (output, old), (_, new) in zip(before, after, strict=True):
                 if output.dims and size_name(output.dims[0]) == axis_name:
@@ -178,14 +158,6 @@ def mask_of(lengths, width, side):
     return steps < np.asarray(lengths).astype(np.int64)[:, None]
 
 
-def text_of(definition):
-    """A definition as a net writes it."""
-    if not isinstance(definition, tuple):
-        return str(definition)
-    name, arguments, keywords = definition
-    return f"{name}({', '.join([*map(text_of, arguments), *(f'{k}={text_of(v)}' for k, v in keywords)])})"
-
-
 def check_steps(op, inputs, attributes):
     """What is padded for lengths changes where these lengths have rows, and nowhere else."""
     side = op.complete(attributes).get("side", "right")
@@ -193,7 +165,7 @@ def check_steps(op, inputs, attributes):
     for name, (definition, condition) in op.claims.steps.items():
         if not condition.holds(given_attributes(op, attributes)):
             continue
-        lengths = evaluated(text_of(definition), inputs, op.complete(attributes))
+        lengths = compute(definition, {**op.complete(attributes), **inputs})
         changed = {n: moved(v, 1) for n, v in inputs.items() if n != name}
         after = outputs_of(op, {**inputs, **changed}, attributes)
         for (argument, old), (_, new) in zip(before, after, strict=True):
@@ -237,22 +209,21 @@ def is_lengths(array):
 
 def described(op, space, inputs):
     """The tensors that a claim takes as lengths."""
-    if space.head == "sum":
-        value = inputs[space.args[0].head]
-        yield from value if isinstance(value, list) else [value]
-    for one in space.args:
-        yield from described(op, one, inputs)
+    for part in parts(space):
+        if isinstance(part, Sum):
+            value = inputs[part.of]
+            yield from value if isinstance(value, list) else [value]
 
 
 def owner_of_each_row(op, space, inputs):
     """The sequence of each row of a claimed space; None where the claim joins all rows there are."""
     lengths = next((array for argument, array in tensors_of(op, inputs) if argument.name == "lengths"), None)
-    match space.head, [arg.head for arg in space.args]:
-        case "select", ["sum", mask]:
+    match space:
+        case Call(op="select", arguments=(Sum(), Name(name=mask))):
             return owners(lengths)[inputs[mask]]
-        case "sum", ["data"]:
+        case Sum(of="data"):
             return np.repeat(owners(lengths), inputs["data"].astype(np.int64))
-        case _, []:
+        case Name():
             return inputs["ids"]
     return None
 
@@ -286,7 +257,6 @@ def check_inverse(op, data):
 
 CHECKS = {
     "depends": check_depends,
-    "defines": check_defines,
     "rows": check_rows,
     "steps": check_steps,
     "masks": check_masks,
@@ -497,7 +467,6 @@ def doubled(data, lengths):
 SEQUENCES = "data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B]"
 LIES = [
     ("depends", SEQUENCES, lying_lengths, {"depends": {"lengths": "lengths"}}, DATA),
-    ("defines", SEQUENCES, lying_lengths, {"defines": {"lengths": "lengths + 1"}}, DATA),
     ("describes", SEQUENCES, lying_lengths, {"describes": {"lengths": "sum(lengths)"}}, DATA),
     ("rows", "data[N], bool mask[N] -> rows[K]", lying_rows, {"rows": {"K": "select(N, mask)"}}, MASK),
     ("rows", "data[N], bool mask[N] -> rows[K]", shuffling_rows, {"rows": {"K": "select(N, mask)"}}, MASK),

@@ -1,21 +1,9 @@
 """Ids of segments that count up from 0 without gaps."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.ops.shared.bounds import largest_id
-
-if TYPE_CHECKING:
-    from seqflow.shape import InferenceContext
-
-
-def bound_sorted(ctx: "InferenceContext") -> None:
-    """For an op whose first output has a row for each id: an id has a row at least."""
-    ctx.limit(ctx.dim(ctx.output(0), 0), ctx.dim(ctx.input("ids"), 0))
-    largest_id(ctx)
 
 
 def sorted_lengths(ids: Array) -> Array:

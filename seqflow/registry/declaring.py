@@ -10,8 +10,9 @@ from seqflow.registry.calling import compile_call
 from seqflow.registry.definition import FileCheck, OpDef, ShapeFunction, family_of
 from seqflow.registry.description import help_text
 from seqflow.registry.lookup import get, register
-from seqflow.signature import Signature, parse, read_attributes
+from seqflow.signature import Attribute, Signature, parse, read_attributes
 from seqflow.signature.claims import read_claims
+from seqflow.signature.language import AtLeast, Count, Fresh, Given, Name, parts
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -33,7 +34,7 @@ def op(
     to be equal; `shape` is a shape function for what the signature cannot say; `files` takes the attributes, reads
     the files among them, and raises what every call with them would raise; `random` is the attribute that seeds
     its random numbers, into which a run may mix a number of its own. All other keywords are its claims:
-    `depends`, `defines`, `rows`, `steps`, `describes`, `inverse`, `moves`, `pure` (see `seqflow.signature.claims`).
+    `depends`, `rows`, `steps`, `describes`, `inverse`, `moves`, `pure` (see `seqflow.signature.claims`).
 
     After each call the results are held against the signature, and against the shape function: OpError where the
     function returns something else than it declares.
@@ -60,6 +61,7 @@ def _define(function: Callable[..., Any], signature: Signature, **facts: Any) ->
     name = function.__name__
     _check_parameters(name, function, signature)
     attributes = read_attributes(function)
+    _check_values(name, signature, attributes)
     outputs = [argument.field for argument in signature.output_arguments]
     title = name.title().replace("_", "") + "Result"
     result = namedtuple(title, outputs, module="seqflow.ops") if len(outputs) > 1 else None
@@ -72,6 +74,28 @@ def _define(function: Callable[..., Any], signature: Signature, **facts: Any) ->
     doc = inspect.cleandoc(function.__doc__ or "")
     definition = OpDef(name, signature, attributes, function, call, result, doc, **facts)
     return definition
+
+
+def _check_values(name: str, signature: Signature, attributes: tuple[Attribute, ...]) -> None:
+    """What definitions and bounds speak of is an input, a size or an attribute."""
+    arguments = (*signature.input_arguments, *signature.output_arguments)
+    known = {argument.name for argument in signature.input_arguments} | {one.name for one in attributes}
+    known |= {
+        part.name
+        for one in arguments
+        for dim in one.dims
+        for part in parts(dim)
+        if isinstance(part, (Name, AtLeast, Fresh))
+    }
+    for place, value in signature.values():
+        for part in parts(value):
+            spoken_of = (
+                part.attribute if isinstance(part, Given) else part.of if isinstance(part, Count) else part
+            )
+            if str(spoken_of) not in known and isinstance(part, (Name, Given, Count)):
+                raise OpError(
+                    f"{name}: {place} speaks of {spoken_of}, expected an input, a size or an attribute\n  {signature}"
+                )
 
 
 def _check_parameters(name: str, function: Callable[..., Any], signature: Signature) -> None:

@@ -21,9 +21,10 @@ def check_pointing(
     `sizes` are those of the names of the signature, `tensors` the inputs and outputs by their names.
     """
     points = argument.dtype.points
-    if argument.dtype.word == "index":
+    if argument.dtype.word in ("index", "offset"):
         count = sizes.get(points if isinstance(points, Sum) else str(points))
         if count is not None:
+            count += argument.dtype.word == "offset"
             _refuse(argument, result, np.full(result.shape, count), f"which {points} says")
     elif argument.dtype.word == "position" and str(points) in tensors:
         lengths = tensors[str(points)].astype(np.int64)

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from seqflow.errors import OpError, SeqflowError
+from seqflow.registry.computed import check_limit, check_values
 from seqflow.registry.definition import OpDef
 from seqflow.registry.pointing import check_pointing
 from seqflow.shape import PartialShape
 from seqflow.signature import Argument, Repeated
 from seqflow.signature.alike import same_dtype
 from seqflow.signature.arrays import bind_results, bind_sizes
-from seqflow.signature.language import Anything, Dim, Fresh, Literal, Rest, Sum
+from seqflow.signature.language import Anything, Dim, Fresh, Literal, Max, Name, Rest, Sum
 from seqflow.signature.specs import output_dtype
 from seqflow.tensor import TensorSpec
 
@@ -58,6 +59,7 @@ class DeclaredResults:
             outputs = [self._with_known_sizes(item) for item in self.op.signature.outputs]
             bind_results(outputs, items, self.sizes)
             self._check_pointing(items)
+            self._check_values(items)
         except SeqflowError as error:
             raise OpError(
                 f"the result is not what the signature declares: {error}\n  {self.op.signature}"
@@ -128,6 +130,28 @@ class DeclaredResults:
         for argument, column in columns:
             for result in column:
                 check_pointing(argument, result, self.sizes, {**tensors, **self.inputs})
+
+    def _check_values(self, items: list[list[list[Any]]]) -> None:
+        """The definitions and bounds."""
+        signature = self.op.signature
+        known: dict[Any, Any] = {**self.sizes, **self.attributes, **self.inputs}
+        columns = [column for item in items for column in item]
+        results = dict(zip(signature.output_arguments, columns, strict=True))
+        for argument, column in results.items():
+            for result in column:
+                check_values(argument, result, known)
+        for limit in signature.limits:
+            match limit.size:
+                case Name(name=name):
+                    sizes = [known[name]] if name in known else []
+                case Sum(of=of) | Max(of=of):
+                    found = [
+                        one for argument, column in results.items() if argument.name == of for one in column
+                    ]
+                    largest = isinstance(limit.size, Max)
+                    sizes = [int(one.max(initial=0) if largest else one.sum()) for one in found]
+            for size in sizes:
+                check_limit(limit, size, known)
 
     def _with_known_sizes(self, output: Argument | Repeated) -> Argument | Repeated:
         """The output with the sizes of the inputs in the place of `*d`, which may stand there more than once.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from seqflow.shape import Comparison, Dimension, Equalities
 from seqflow.shape.terms import Term, Terms, literal
-from seqflow.signature.claims import NONE, Definition, Each, Space
+from seqflow.signature.claims import NONE
+from seqflow.signature.language import Arithmetic, Call, Each, Name, Sum, Value, evaluate
 from seqflow.signature.rows import NamedOutput
 from seqflow.signature.spaces import Facts, frozen
 
@@ -126,7 +128,7 @@ def _claim(
     op: OpDef, output: str, term: Term, inputs: Inputs, attributes: Mapping[str, Any], equalities: Equalities
 ) -> None:
     terms, claims = equalities.terms, op.claims
-    definition = claims.defines.get(output)
+    definition = op.signature.definitions.get(output)
     if definition is not None and (equalities.all_declared or not _is_of_one(definition, inputs)):
         equalities.unite(term, _defined(op, definition, inputs, attributes, equalities), op.name)
     masked = claims.masks.get(output)
@@ -147,58 +149,72 @@ def _claim(
             equalities.unite(term, given_back, op.name)
 
 
-def _is_of_one(definition: Definition, inputs: Inputs) -> bool:
+def _is_of_one(definition: Value, inputs: Inputs) -> bool:
     """Whether it is said of a list of one, whose dtype the output need not have."""
-    each = definition[1] if isinstance(definition, tuple) else None
-    return isinstance(each, Each) and len(_flat([inputs[each.name]])) == 1
+    match definition:
+        case Call(arguments=(Each(name=name),)):
+            return len(_flat([inputs[name]])) == 1
+    return False
+
+
+_FUNCTIONS = {"+": "add", "-": "sub", "*": "mul", "//": "floor_divide"}
 
 
 def _defined(
-    op: OpDef, definition: Definition, inputs: Inputs, attributes: Mapping[str, Any], equalities: Equalities
+    op: OpDef, value: Value, inputs: Inputs, attributes: Mapping[str, Any], equalities: Equalities
 ) -> Term:
-    """The value that a definition says."""
-    if isinstance(definition, str):
-        found = inputs.get(definition)
+    """What a definition says, as a term."""
+    if isinstance(value, Name):
+        found = inputs.get(value.name)
         if isinstance(found, Term):
             return found
-        return equalities.terms.make("literal", literal(attributes[definition]))
-    if not isinstance(definition, tuple):
-        return equalities.terms.make("literal", literal(definition))
-    name, arguments, keywords = definition
+        return equalities.terms.make("literal", literal(attributes[value.name]))
+    number = evaluate(value, attributes)
+    if number is not None:
+        return equalities.terms.make("literal", literal(number))
+    name, arguments, keywords = _call(value, attributes)
     other = op.claims.look_up(name)
-    names = [argument.name for argument in other.signature.input_arguments]
-    if isinstance(arguments, Each):
-        elements = _flat([inputs[arguments.name]])
-        first = elements[0]
-        for one in elements[1:]:
-            pair = dict(zip(names, (first, one), strict=True))
-            first = output_value(other, other.output_names[0], 0, pair, other.complete({}), equalities)
-        return first
-    values = [_defined(op, one, inputs, attributes, equalities) for one in arguments]
-    given = other.complete(
-        {keyword: attributes[value] if isinstance(value, str) else value for keyword, value in keywords}
-    )
-    return output_value(
-        other, other.output_names[0], 0, dict(zip(names, values, strict=False)), given, equalities
-    )
+
+    def call(given: Sequence[Term]) -> Term:
+        names = [argument.name for argument in other.signature.input_arguments]
+        return output_value(
+            other, other.output_names[0], 0, dict(zip(names, given, strict=False)), completed, equalities
+        )
+
+    completed = other.complete({keyword: evaluate(one, attributes) for keyword, one in keywords})
+    if isinstance(arguments[0], Each):
+        return reduce(lambda one, two: call((one, two)), _flat([inputs[arguments[0].name]]))
+    return call([_defined(op, one, inputs, attributes, equalities) for one in arguments])
+
+
+def _call(
+    value: Value, attributes: Mapping[str, Any]
+) -> tuple[str, tuple[Value, ...], tuple[tuple[str, Value], ...]]:
+    """The op that is called, its arguments and its attributes."""
+    match value:
+        case Call(op=name, arguments=arguments, keywords=keywords):
+            return name, arguments, keywords
+        case Arithmetic(operator=operator, left=left, right=right):
+            return _FUNCTIONS[operator], (left, right), ()
+    raise TypeError(value)
 
 
 def _may_be_lengths(inputs: Inputs, terms: Terms) -> bool:
     return any(terms.find(term).vector is not None for term in _flat(inputs.values()))
 
 
-def _spaces(space: Space, inputs: Inputs, equalities: Equalities) -> list[Term]:
+def _spaces(space: Value, inputs: Inputs, equalities: Equalities) -> list[Term]:
     """The rows, or the value, that a claim speaks of; of a list, all of them; nothing of rows that a call names."""
     terms = equalities.terms
-    if not space.args:
-        found = inputs.get(space.head, [])
-        return [found] if isinstance(found, Term) else list(found)
-    parts = [one for arg in space.args for one in _spaces(arg, inputs, equalities)]
-    if not parts:
-        return parts
-    if space.head == "sum":
-        return [terms.described(one) for one in parts]
-    return [terms.make(space.head, None, *parts)]
+    match space:
+        case Sum(of=name):
+            return [terms.described(one) for one in _flat([inputs[name]])]
+        case Call(op=kind, arguments=arguments):
+            parts = [one for argument in arguments for one in _spaces(argument, inputs, equalities)]
+            return [terms.make(kind, None, *parts)] if parts else []
+        case Name(name=name):
+            return _flat([inputs[name]]) if name in inputs else []
+    raise TypeError(space)
 
 
 def _given_back(

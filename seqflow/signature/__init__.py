@@ -15,7 +15,8 @@ from seqflow.signature.attributes import (
     Texts,
     read_attributes,
 )
-from seqflow.signature.language import Argument, Repeated, Signature, parse
+from seqflow.signature.language import Argument, Repeated, Signature
+from seqflow.signature.parser import parse
 from seqflow.signature.rows import Described, OwnRows, Positions, RowSpace
 
 __all__ = [

@@ -33,6 +33,7 @@ from seqflow.signature.language import (
     Signature,
     Size,
     Sum,
+    Value,
     evaluate,
     parts,
 )
@@ -185,7 +186,7 @@ def as_array(name: str, value: Any) -> Array:
 def expected_dtype(argument: Argument) -> str:
     """The dtype that an input must have, in words."""
     return {
-        "index": "integers", "position": "integers", "int": "integers", "float": "floats",
+        **dict.fromkeys(POINTING, "integers"), "str": "texts", "int": "integers", "float": "floats",
         "number": "numbers", "bool": "bool", "ordered": "numbers or times", "any": "an array of one plain dtype",
         LIKE: f"the dtype of {''.join(argument.dtype.of)}",
     }.get(argument.dtype.word, argument.dtype.word)  # fmt: skip
@@ -315,7 +316,7 @@ def _solve(place: str, dim: Dim, size: int, known: Known, origins: dict[object, 
         return
     name = unknown[0]
     at_0, at_1 = (evaluate(dim, {**known, name: n}) for n in (0, 1))  # type: ignore[arg-type]
-    if at_0 is None or at_1 is None:
+    if at_0 is None or at_1 is None or at_0 == at_1:
         return
     quotient, remainder = divmod(size - at_0, at_1 - at_0)
     if remainder or quotient < 0:
@@ -418,7 +419,7 @@ class _ConditionWriter:
         else:
             self.bound[key] = place
 
-    def _size(self, size: Size) -> str:
+    def _size(self, size: Value) -> str:
         match size:
             case Literal(value=value):
                 return str(value)
@@ -432,3 +433,4 @@ class _ConditionWriter:
                 return f"({self._size(otherwise)} if {attribute} is None else {attribute})"
             case Arithmetic(operator=operator, left=left, right=right):
                 return f"({self._size(left)} {operator} {self._size(right)})"
+        raise KeyError(size)

@@ -1,7 +1,7 @@
 """What an op claims of its outputs beyond its signature, so that inference can tell equal values and equal rows.
 
-    depends   {"positions": "mask"}: the inputs that an output depends on, all where nothing is said
-    defines   {"lengths": "minimum(lengths, max_length)"}: an output in the language of nets
+    depends   {"positions": "mask"}: the inputs that an output depends on; where nothing is said, those of its
+              definition, or all
     rows      {"K": "select(N, mask)"}: the rows of an axis that no input has
     steps     {"lengths": "minimum(lengths, max_length) if truncate"}: what an output is really padded for
     masks     {"mask": "lengths"}: an output that is true where these lengths have rows
@@ -19,31 +19,13 @@ the attribute it wants is the number of sequences that there were, and has to be
 Every claim is held against the op by the tests that walk over all ops.
 """
 
-import ast
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from seqflow.errors import OpError
-from seqflow.signature.language import Fresh, Name, Signature, parts
-
-
-@dataclass(frozen=True, slots=True)
-class Space:
-    """Rows made from others: `select(N, mask)`; a name alone is a dimension, an input or an attribute."""
-
-    head: str
-    args: "tuple[Space, ...]" = ()
-
-    def __str__(self) -> str:
-        return f"{self.head}({', '.join(map(str, self.args))})" if self.args else self.head
-
-
-@dataclass(frozen=True, slots=True)
-class Each:
-    """The elements of an input that is a list, taken together two by two: `add(*lengths)`."""
-
-    name: str
+from seqflow.signature.language import Call, Each, Fresh, Literal, Name, Signature, Sum, Value, parts
+from seqflow.signature.parser import parse_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,22 +40,16 @@ class Condition:
         return all(name in given for name in self.given) and not any(name in given for name in self.not_given)
 
 
-Definition = Any
-"""A definition as data: a name, a literal that is no text, or (op, arguments, keywords)."""
-
-
 @dataclass(frozen=True, slots=True)
 class Claims:
     """What an op claims of its outputs, read once when it is declared."""
 
     depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    defines: Mapping[str, Definition] = field(default_factory=dict)
-    texts: Mapping[str, str] = field(default_factory=dict)
-    """The definitions as they were written."""
-    rows: Mapping[str, Space] = field(default_factory=dict)
-    steps: Mapping[str, tuple[Definition, Condition]] = field(default_factory=dict)
+    rows: Mapping[str, Value] = field(default_factory=dict)
+    """Rows made from others, `select(N, mask)`; a name alone is a dimension, an input or an attribute."""
+    steps: Mapping[str, tuple[Value, Condition]] = field(default_factory=dict)
     masks: Mapping[str, str] = field(default_factory=dict)
-    describes: Mapping[str, tuple[Space, Condition]] = field(default_factory=dict)
+    describes: Mapping[str, tuple[Value, Condition]] = field(default_factory=dict)
     inverse: tuple[str, Condition] | None = None
     moves: tuple[str, ...] = ()
     packed: Mapping[str, str] = field(default_factory=dict)
@@ -95,7 +71,6 @@ def read_claims(
     signature: Signature,
     *,
     depends: Mapping[str, str] | None = None,
-    defines: Mapping[str, str] | None = None,
     rows: Mapping[str, str] | None = None,
     steps: Mapping[str, str] | None = None,
     masks: Mapping[str, str] | None = None,
@@ -113,7 +88,6 @@ def read_claims(
     fresh = {size.name for size in sizes if isinstance(size, (Name, Fresh))}
     for what, claimed, known in (
         ("depends", depends, outputs | fresh),
-        ("defines", defines, outputs),
         ("rows", rows, fresh),
         ("steps", steps, inputs),
         ("masks", masks, outputs),
@@ -131,15 +105,13 @@ def read_claims(
     unknown = next((pair for pair in spoken_of if pair[1] not in inputs), None)
     if unknown is not None:
         raise OpError(f"{name}: {unknown[0]} names {unknown[1]!r}, expected inputs\n  {signature}")
+    for output, value in signature.definitions.items():
+        names = {part.name for part in parts(value) if isinstance(part, (Name, Each))}
+        read.setdefault(output, tuple(sorted(names & inputs)))
     return Claims(
         read,
-        {output: _definition(name, text) for output, text in (defines or {}).items()},
-        dict(defines or {}),
         {axis: _space(name, text) for axis, text in (rows or {}).items()},
-        {
-            one: (_definition(name, claim), condition)
-            for one, (claim, condition) in _conditional(steps).items()
-        },
+        {one: (parse_value(claim), condition) for one, (claim, condition) in _conditional(steps).items()},
         dict(masks or {}),
         {
             output: (_space(name, claim), condition)
@@ -157,30 +129,17 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _space(op: str, text: str) -> Space:
+def _space(op: str, text: str) -> Value:
     try:
-        return _read(ast.parse(text, mode="eval").body)
-    except (SyntaxError, ValueError):
-        raise OpError(f"{op}: rows are {text!r}, expected one of {sorted(_HEADS)} of names") from None
-
-
-def _read(node: ast.AST) -> Space:
-    match node:
-        case ast.Name(id=name):
-            return Space(name)
-        case ast.Call(func=ast.Name(id=head), args=args, keywords=[]) if head in _HEADS:
-            return Space(head, tuple(map(_read, args)))
-    raise ValueError
-
-
-_FUNCTIONS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
-
-
-def _definition(op: str, text: str) -> Definition:
-    try:
-        return _tree(ast.parse(text, mode="eval").body)
-    except (SyntaxError, ValueError):
-        raise OpError(f"{op}: the definition is {text!r}, expected a call or +, - and * of names") from None
+        space = parse_value(text)
+    except OpError:
+        space = Literal(0)
+    if all(
+        isinstance(part, (Name, Sum)) or (isinstance(part, Call) and part.op in _HEADS)
+        for part in parts(space)
+    ):
+        return space
+    raise OpError(f"{op}: rows are {text!r}, expected one of {sorted(_HEADS)} of names")
 
 
 def _conditional(claims: Mapping[str, str] | None) -> dict[str, tuple[str, Condition]]:
@@ -192,18 +151,3 @@ def _split(text: str) -> tuple[str, Condition]:
     claim, _, given = text.partition(" if ")
     claim, _, not_given = claim.partition(" unless ")
     return claim.strip(), Condition(_names(given), _names(not_given))
-
-
-def _tree(node: ast.AST) -> Definition:
-    match node:
-        case ast.Name(id=name):
-            return name
-        case ast.Constant(value=value) if not isinstance(value, str):
-            return value
-        case ast.Call(func=ast.Name(id=name), args=[ast.Starred(value=ast.Name(id=elements))]):
-            return name, Each(elements), ()
-        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
-            return name, tuple(map(_tree, args)), tuple((one.arg, _tree(one.value)) for one in keywords)
-        case ast.BinOp(left=left, op=operator, right=right) if type(operator) in _FUNCTIONS:
-            return _FUNCTIONS[type(operator)], (_tree(left), _tree(right)), ()
-    raise ValueError

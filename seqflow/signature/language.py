@@ -9,19 +9,22 @@ signature speaks of the output; in results and nets the prime is dropped.
 A word before a name says the dtype: `float x[N, K], like(x) weight[M, K]` are floats of one dtype, and
 `{like(values) values[_, *d]}+` a list of tensors that all have the dtype of the first.
 
+What an output holds may be said as well, in the language of nets, over inputs, attributes and sizes:
+`int64 lengths'[B] := minimum(lengths, k)` defines it, `int64 lengths'[B] <= lengths` bounds it element by element.
+Bounds of sizes and sums stand at the end: `-> unique[U], int64 counts[U], U <= N, sum(counts) <= N`. Inference, the
+checks of results and the documentation read what is said there.
+
 Integers may point at something: `index(R)` at the rows that R names, `index(sum(lengths))` at those that the lengths
 describe, `position(lengths)` at places inside the sequences of these lengths, with -1 for none where an op says so.
+`offset(R)` are indices that may also stand behind the last row, as those do that say where sequences start and end.
 Outputs of these words are int64.
 """
 
-import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple, NoReturn
-
-from seqflow.errors import OpError
+from typing import Any
 
 DTYPE_WORDS = {
     "any": "biufcmMSUV",
@@ -30,6 +33,7 @@ DTYPE_WORDS = {
     "int": "iu",
     "float": "f",
     "bool": "b",
+    "str": "U",
 }
 """Words that stand for several dtypes, and the NumPy kinds they allow (kind `b` is bool)."""
 
@@ -39,7 +43,7 @@ CONCRETE_DTYPES = (
 OUTPUT_DTYPE_RULES = ("sum_of", "mean_of")
 LIKE = "like"
 """The word for an input that has the dtype of another: `like(x)`. In a list `like(x)` is like the first of them."""
-POINTING = ("index", "position")
+POINTING = ("index", "offset", "position")
 """The words for integers that point at something."""
 GIVEN_DTYPE = "dtype"
 """The word for an output that has the dtype of the attribute `dtype`."""
@@ -86,15 +90,28 @@ class Max:
 
 
 @dataclass(frozen=True, slots=True)
-class Arithmetic:
-    """A sum, difference or product of two sizes."""
+class Count:
+    """`len(mask)`: how many elements an attribute has; a number is one, None is none."""
 
-    operator: str
-    left: "Size"
-    right: "Size"
+    of: str
 
     def __str__(self) -> str:
-        return f"{self.left}{self.operator}{self.right}"
+        return f"len({self.of})"
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """A sum, difference, product or whole quotient of two sizes."""
+
+    operator: str
+    left: "Value"
+    right: "Value"
+
+    def __str__(self) -> str:
+        is_sum = self.operator in "+-"
+        left = f"({self.left})" if not is_sum and _is_open(self.left, "+-") else f"{self.left}"
+        right = f"({self.right})" if _is_open(self.right, "+-" if is_sum else "+-*//") else f"{self.right}"
+        return f"{left}{self.operator}{right}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +119,43 @@ class Given:
     """`attribute|size`: the attribute where it was given, else the size."""
 
     attribute: str
-    otherwise: "Size"
+    otherwise: "Value"
 
     def __str__(self) -> str:
         return f"{self.attribute}|{self.otherwise}"
 
 
-Size = Literal | Name | Sum | Max | Arithmetic | Given
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`minimum(lengths, k)`: what an op gives, its first output where it has several."""
+
+    op: str
+    arguments: "tuple[Value, ...]"
+    keywords: "tuple[tuple[str, Value], ...]" = ()
+
+    def __str__(self) -> str:
+        named = [f"{name}={value}" for name, value in self.keywords]
+        return f"{self.op}({', '.join([*map(str, self.arguments), *named])})"
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """`*lengths`: the elements of an input that is a list, as in `add(*lengths)`, which takes them two by two."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"*{self.name}"
+
+
+Size = Literal | Name | Sum | Max | Count | Arithmetic | Given
+Value = Size | Call | Each
+"""What a tensor holds: a size, an attribute, an input, or what the net language makes of these."""
+
+
+def _is_open(value: Value, operators: str) -> bool:
+    """Whether a value has to stand in brackets, beside an operator that binds more tightly."""
+    return isinstance(value, Given) or (isinstance(value, Arithmetic) and value.operator in operators)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +208,7 @@ class DtypeRule:
     word: str
     of: tuple[str, ...] = ()
     points: Name | Sum | None = None
-    """What integers point at: with `index(R)` and `index(sum(lengths))` rows, with `position(lengths)` lengths."""
+    """What integers point at: `index(R)`, `index(sum(n))` and `offset(R)` at rows, `position(n)` at lengths."""
 
     def __str__(self) -> str:
         inside = ", ".join(self.of) if self.points is None else str(self.points)
@@ -177,6 +224,10 @@ class Argument:
     dims: tuple[Dim, ...]
     is_lengths: bool = False
     optional: bool = False
+    definition: Value | None = None
+    """What an output is, `:= value`."""
+    most: Value | None = None
+    """What the elements of an output are not above, `<= value`."""
     rank: int = field(init=False, repr=False, compare=False)
     """The number of dimensions without `*d`."""
     rest: int | None = field(init=False, repr=False, compare=False)
@@ -196,8 +247,7 @@ class Argument:
         rests = [i for i, dim in enumerate(self.dims) if isinstance(dim, Rest)]
         plain = sum(isinstance(dim, (Name, Rest, Anything)) for dim in self.dims)
         words = {
-            "index": "int",
-            "position": "int",
+            **dict.fromkeys(POINTING, "int"),
             LIKE: "any",
         }  # the input that it is like has the kinds it may have
         kinds = DTYPE_WORDS.get(words.get(self.dtype.word, self.dtype.word))
@@ -248,6 +298,17 @@ class Repeated:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """`U <= N`: what a size of the outputs, or the sum or largest of their values, is not above."""
+
+    size: Name | Sum | Max
+    most: Value
+
+    def __str__(self) -> str:
+        return f"{self.size} <= {self.most}"
+
+
+@dataclass(frozen=True, slots=True)
 class Signature:
     """The inputs and outputs of an op."""
 
@@ -256,16 +317,24 @@ class Signature:
     """The part of the text before the arrow."""
     inputs: tuple[Argument | Repeated, ...]
     outputs: tuple[Argument | Repeated, ...]
+    limits: tuple[Limit, ...] = ()
+    """Bounds of the outputs' sizes and sums."""
     input_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
     output_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
     takes_lists: bool = field(init=False, repr=False, compare=False)
     gives_lists: bool = field(init=False, repr=False, compare=False)
     bound: frozenset[str] = field(init=False, repr=False, compare=False)
     """The dimension variables that inputs have."""
+    solved: frozenset[str] = field(init=False, repr=False, compare=False)
+    """Those that they have only inside of sizes, as in `B+1`."""
     alike: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
     """The inputs that are `like(…)` another, and that other."""
     pointing: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
     """The inputs of integers that point at something."""
+    is_bounded: bool = field(init=False, repr=False, compare=False)
+    """Whether it says how large a size or a value of the outputs can be."""
+    definitions: Mapping[str, Value] = field(init=False, repr=False, compare=False)
+    """What outputs are, by the names of results."""
     moved: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """The inputs whose values an output without a dtype word has: the first, and those like it."""
 
@@ -277,13 +346,29 @@ class Signature:
         dims = [dim for argument in self.input_arguments for dim in argument.dims]
         sizes = [part for dim in dims for part in parts(dim) if isinstance(part, (Name, AtLeast))]
         object.__setattr__(self, "bound", frozenset(size.name for size in sizes))
+        alone = {dim.name for dim in dims if isinstance(dim, (Name, AtLeast))}
+        object.__setattr__(self, "solved", self.bound - alone)
         alike = ((a.name, a.dtype.of[0]) for a in self.input_arguments if a.dtype.word == LIKE)
         object.__setattr__(self, "alike", tuple(alike))
         pointing = (a for a in self.input_arguments if a.dtype.points is not None)
         object.__setattr__(self, "pointing", tuple(pointing))
+        defined = {a.field: a.definition for a in self.output_arguments if a.definition is not None}
+        object.__setattr__(self, "definitions", defined)
+        bounded = any(a.most is not None or a.dtype.points is not None for a in self.output_arguments)
+        object.__setattr__(self, "is_bounded", bool(self.limits or defined or bounded))
         first = self.input_arguments[0] if self.inputs else None
         like_it = (name for name, of in self.alike if first is not None and of == first.name != name)
         object.__setattr__(self, "moved", (first.name, *like_it) if first is not None and first.moves else ())
+
+    def values(self) -> Iterator[tuple[str, Value]]:
+        """All definitions and bounds, and what they are of."""
+        for argument in self.output_arguments:
+            if argument.definition is not None:
+                yield argument.name, argument.definition
+            if argument.most is not None:
+                yield argument.name, argument.most
+        for limit in self.limits:
+            yield str(limit.size), limit.most
 
     def tensor_names(self, attributes: Mapping[str, Any]) -> list[str]:
         """The names of all output tensors, which no input has: those of lists are numbered, `parts.0`, `parts.1`."""
@@ -319,8 +404,8 @@ def flatten(arguments: tuple[Argument | Repeated, ...]) -> Iterator[Argument]:
             yield argument
 
 
-def parts(dim: Dim) -> Iterator[Dim]:
-    """A dimension and every size inside it, leaves last."""
+def parts(dim: Dim | Value) -> Iterator[Dim | Value]:
+    """A dimension, or a value, and all that is inside it, leaves last."""
     yield dim
     match dim:
         case Arithmetic(left=left, right=right):
@@ -328,12 +413,16 @@ def parts(dim: Dim) -> Iterator[Dim]:
             yield from parts(right)
         case Given(otherwise=size) | Fresh(size=size) | AtLeast(bound=size):
             yield from parts(size)
+        case Call(arguments=arguments, keywords=keywords):
+            for value in (*arguments, *(value for _, value in keywords)):
+                yield from parts(value)
 
 
-def evaluate(size: Size, known: Mapping[object, int]) -> int | None:
+def evaluate(size: Value, known: Mapping[Any, Any]) -> int | None:
     """The value of a size, or None where something it needs is not in `known`.
 
-    `known` maps names of variables and attributes, and `Sum`/`Max` nodes, to integers.
+    `known` maps names of variables and attributes, and `Sum`/`Max` nodes, to integers; attributes that are lists, to
+    these.
     """
     match size:
         case Literal(value=value):
@@ -345,279 +434,23 @@ def evaluate(size: Size, known: Mapping[object, int]) -> int | None:
         case Given(attribute=attribute, otherwise=otherwise):
             given = known.get(attribute)
             return evaluate(otherwise, known) if given is None else given
-        case Arithmetic(operator=operator, left=left, right=right):
+        case Arithmetic(operator=symbol, left=left, right=right):
             a, b = evaluate(left, known), evaluate(right, known)
-            if a is None or b is None:
-                return None
-            return a + b if operator == "+" else a - b if operator == "-" else a * b
+            return None if a is None or b is None else OPERATORS[symbol](a, b)
+        case Count(of=of):
+            return count_of(known[of]) if of in known else None
+    return None
 
 
-class _Token(NamedTuple):
-    text: str
-    position: int
+def count_of(attribute: Any) -> int:
+    """How many elements an attribute has."""
+    return len(attribute) if isinstance(attribute, (list, tuple)) else int(attribute is not None)
 
 
-_TOKEN = re.compile(r"\s*(?:(->|>=|[A-Za-z_]\w*'?|\d+|[\[\](){},+*|=?-])|(\S))")
-
-
-class _Reader:
-    """A cursor over the tokens of one signature."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens: list[_Token] = []
-        for match in _TOKEN.finditer(text):
-            if match[2]:
-                self.fail("a name, a number or punctuation", _Token(match[2], match.start(2)))
-            self.tokens.append(_Token(match[1], match.start(1)))
-        self.next = 0
-
-    def peek(self, ahead: int = 0) -> str:
-        index = self.next + ahead
-        return self.tokens[index].text if index < len(self.tokens) else ""
-
-    def take(self, *expected: str) -> str:
-        token = self.peek()
-        if not token or (expected and token not in expected):
-            self.fail(" or ".join(map(repr, expected)) or "more text")
-        self.next += 1
-        return token
-
-    def accept(self, text: str) -> bool:
-        if self.peek() == text:
-            self.next += 1
-            return True
-        return False
-
-    def name(self) -> str:
-        if self.peek().endswith("'"):
-            self.fail("a name without a prime: it marks outputs, as in lengths'")
-        return self.tensor()
-
-    def tensor(self) -> str:
-        """A name that may have a prime."""
-        if not re.match(r"[A-Za-z_]", self.peek()):
-            self.fail("a name")
-        return self.take()
-
-    def text_before(self) -> str:
-        """The text up to the next token."""
-        end = self.tokens[self.next].position if self.next < len(self.tokens) else len(self.text)
-        return self.text[:end].rstrip()
-
-    def fail(self, expected: str, token: _Token | None = None) -> NoReturn:
-        if token is None:
-            end = _Token("the end", len(self.text))
-            token = self.tokens[self.next] if self.next < len(self.tokens) else end
-        raise OpError(
-            f"signature: found {token.text!r} at column {token.position + 1}, expected {expected}\n"
-            f"  {self.text}\n  {' ' * token.position}^"
-        )
-
-
-@cache
-def parse(text: str) -> Signature:
-    """Read a signature; OpError with a caret where it is malformed."""
-    reader = _Reader(" ".join(text.split()))
-    inputs = _arguments(reader, end="->")
-    inputs_text = reader.text_before()
-    reader.take("->")
-    outputs = _arguments(reader, end="")
-    signature = Signature(reader.text, inputs_text, inputs, outputs)
-    _check_names(signature)
-    _check_alike(signature)
-    _check_pointing(signature)
-    return _mark_lengths(signature)
-
-
-def _check_names(signature: Signature) -> None:
-    """One name for each tensor; of the outputs also without primes, which results drop."""
-    primed = next((a.name for a in signature.input_arguments if a.name != a.field), None)
-    if primed is not None:
-        raise OpError(f"signature: the input {primed} has a prime, which marks outputs\n  {signature.text}")
-    names = [a.name for a in (*signature.input_arguments, *signature.output_arguments)]
-    for group in (names, [a.field for a in signature.output_arguments]):
-        repeated = next((name for name in group if group.count(name) > 1), None)
-        if repeated is not None:
-            raise OpError(f"signature: the name {repeated!r} stands for two tensors\n  {signature.text}")
-
-
-def _check_alike(signature: Signature) -> None:
-    """An input that is `like(x)` needs an x that is always given; one in a list may be like the first of them."""
-    required = {a.name for a in signature.inputs if isinstance(a, Argument) and not a.optional}
-    for item in signature.inputs:
-        group = {a.name for a in item.arguments} if isinstance(item, Repeated) else set()
-        for argument in flatten((item,)):
-            of = argument.dtype.of
-            if argument.dtype.word == LIKE and not (
-                len(of) == 1 and {*of} <= (required - {argument.name}) | group
-            ):
-                raise OpError(
-                    f"signature: {argument.name} is {argument.dtype}, expected one other input, which is required\n"
-                    f"  {signature.text}"
-                )
-    wrong = next((a for a in signature.output_arguments if a.dtype.word == LIKE), None)
-    if wrong is not None:
-        raise OpError(
-            f"signature: the output {wrong.name} is {wrong.dtype}, which is for inputs\n  {signature.text}"
-        )
-
-
-def _check_pointing(signature: Signature) -> None:
-    """An `index(R)` needs an axis R: of an input, or of an output; or it is a size that an attribute gives."""
-    arguments = (*signature.input_arguments, *signature.output_arguments)
-    sizes = {
-        part.name
-        for argument in arguments
-        for dim in argument.dims
-        for part in parts(dim)
-        if isinstance(part, (Name, AtLeast, Fresh))
-    }
-    for argument in arguments:
-        points = argument.dtype.points
-        if argument.dtype.word == "index" and isinstance(points, Name) and points.name not in sizes:
-            raise OpError(
-                f"signature: {argument.name} is {argument.dtype}, expected the name of an axis\n  {signature.text}"
-            )
-
-
-def _arguments(reader: _Reader, end: str) -> tuple[Argument | Repeated, ...]:
-    found: list[Argument | Repeated] = []
-    while reader.peek() != end:
-        if found:
-            reader.take(",")
-        found.append(_repeated(reader) if reader.peek() == "{" else _argument(reader))
-    return tuple(found)
-
-
-def _repeated(reader: _Reader) -> Repeated:
-    reader.take("{")
-    arguments = [_argument(reader)]
-    while reader.accept(","):
-        arguments.append(_argument(reader))
-    reader.take("}")
-    if reader.accept("+"):
-        return Repeated(tuple(arguments))
-    reader.take("*")
-    return Repeated(tuple(arguments), count=reader.name())
-
-
-def _argument(reader: _Reader) -> Argument:
-    word = reader.tensor()
-    dtype, is_lengths = DtypeRule("any"), False
-    if reader.peek() != "[":
-        is_lengths = word == "lens"
-        dtype = DtypeRule("int") if is_lengths else _dtype(reader, word)
-        word = reader.tensor()
-    reader.take("[")
-    dims: list[Dim] = []
-    while not reader.accept("]"):
-        if dims:
-            reader.take(",")
-        dims.append(_dim(reader))
-    return Argument(word, dtype, tuple(dims), is_lengths, optional=reader.accept("?"))
-
-
-_PLAIN_WORDS = {*DTYPE_WORDS, *CONCRETE_DTYPES, GIVEN_DTYPE}
-
-
-def _dtype(reader: _Reader, word: str) -> DtypeRule:
-    if word in POINTING and reader.accept("("):
-        points = _factor(reader) if word == "index" else Name(reader.tensor())
-        if not isinstance(points, (Name, Sum)):
-            reader.fail("a name or sum(…)")
-        reader.take(")")
-        return DtypeRule(word, points=points)
-    names: list[str] = []
-    if reader.accept("("):
-        names.append(reader.name())
-        while reader.accept(","):
-            names.append(reader.name())
-        reader.take(")")
-    takes_names = word in (LIKE, *OUTPUT_DTYPE_RULES)
-    if takes_names != bool(names) or not (takes_names or word in _PLAIN_WORDS):
-        reader.next -= 1
-        reader.fail("a dtype word before the name")
-    return DtypeRule(word, tuple(names))
-
-
-def _dim(reader: _Reader) -> Dim:
-    if reader.accept("*"):
-        return Rest(reader.name())
-    if reader.peek() == "_":
-        reader.take()
-        return Anything()
-    if reader.peek(1) == ">=":
-        name = reader.name()
-        reader.take(">=")
-        return AtLeast(name, _size(reader))
-    if reader.peek(1) == "=":
-        name = reader.name()
-        reader.take("=")
-        return Fresh(name, _size(reader))
-    if reader.peek(1) == "|":
-        attribute = reader.name()
-        reader.take("|")
-        return Given(attribute, _size(reader))
-    return _size(reader)
-
-
-def _size(reader: _Reader) -> Size:
-    left = _product(reader)
-    while reader.peek() in ("+", "-"):
-        left = Arithmetic(reader.take(), left, _product(reader))
-    return left
-
-
-def _product(reader: _Reader) -> Size:
-    left = _factor(reader)
-    while reader.peek() == "*":
-        left = Arithmetic(reader.take(), left, _factor(reader))
-    return left
-
-
-def _factor(reader: _Reader) -> Size:
-    if reader.peek().isdecimal():
-        if len(reader.peek()) > 18:
-            reader.fail("a size below 10**18")
-        return Literal(int(reader.take()))
-    name = reader.name()
-    if name in ("sum", "max") and reader.accept("("):
-        of = reader.tensor()
-        reader.take(")")
-        return Sum(of) if name == "sum" else Max(of)
-    return Name(name)
-
-
-def _mark_lengths(signature: Signature) -> Signature:
-    """Mark as lengths all tensors named `lengths` or `lengths'`, and those used in a `sum(…)` or `max(…)`."""
-    arguments = [*flatten(signature.inputs), *flatten(signature.outputs)]
-    spoken_of = {
-        part.of for argument in arguments for dim in argument.dims for part in parts(dim)
-        if isinstance(part, (Sum, Max))
-    }  # fmt: skip
-    for argument in arguments:
-        match argument.dtype:
-            case DtypeRule("index", points=Sum(of=of)) | DtypeRule("position", points=Name(name=of)):
-                spoken_of.add(of)
-    unknown = spoken_of - {argument.name for argument in arguments}
-    if unknown:
-        raise OpError(
-            f"signature: sum or max of {unknown.pop()!r}, which it does not name\n  {signature.text}"
-        )
-
-    def mark(argument: Argument) -> Argument:
-        if not (argument.is_lengths or argument.field == "lengths" or argument.name in spoken_of):
-            return argument
-        dtype = DtypeRule("int") if argument.dtype.word == "any" else argument.dtype
-        return replace(argument, is_lengths=True, dtype=dtype)
-
-    def mark_all(group: tuple[Argument | Repeated, ...]) -> tuple[Argument | Repeated, ...]:
-        return tuple(
-            Repeated(tuple(map(mark, item.arguments)), item.count)
-            if isinstance(item, Repeated)
-            else mark(item)
-            for item in group
-        )
-
-    return replace(signature, inputs=mark_all(signature.inputs), outputs=mark_all(signature.outputs))
+OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+}
+"""The arithmetic of sizes and values."""

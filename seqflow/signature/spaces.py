@@ -16,8 +16,21 @@ from seqflow.shape.guards import Guards
 from seqflow.shape.meeting import Place, differing, holds_rows, meet, plain_meets
 from seqflow.shape.pointing import are_indices, are_positions, wrong_indices, wrong_positions
 from seqflow.shape.terms import Term, value_text, words
-from seqflow.signature.claims import Claims, Space
-from seqflow.signature.language import Argument, AtLeast, Dim, Fresh, Given, Max, Name, Rest, Signature, Sum
+from seqflow.signature.claims import Claims
+from seqflow.signature.language import (
+    Argument,
+    AtLeast,
+    Call,
+    Dim,
+    Fresh,
+    Given,
+    Max,
+    Name,
+    Rest,
+    Signature,
+    Sum,
+    Value,
+)
 from seqflow.tensor import TensorSpec
 
 Axes = tuple[Term | None, ...]
@@ -257,44 +270,43 @@ class Spaces:
         """The rows of a name that no input has: as the op claims, or the op's own."""
         claim = self.claims.rows.get(name)
         made = None if claim is None else self.claimed(claim, tensors)
-        if isinstance(made, Term):
+        if made is not None:
             return made
         values, depends = self.facts.depends, self.claims.depends.get(name)
         if depends is not None:
             values = [self.terms.value(tensors[one]) for one in depends if one in tensors]
         return self.terms.make("new", (self.op, name, self.facts.attributes), *values)
 
-    def claimed(self, space: Space, tensors: Mapping[str, str]) -> Any:
+    def claimed(self, space: Value, tensors: Mapping[str, str]) -> Term | None:
         """What a claim says: rows, a value, or None where rows are plain."""
-        if not space.args:
-            if space.head in self.named:
-                return self.named[space.head][0]
-            if space.head in tensors:
-                return self.terms.value(tensors[space.head])
-            return None
-        if space.head == "sum":
-            (lengths,) = space.args
-            return self.terms.described(self.terms.value(tensors[lengths.head]))
-        if space.head == "groups":
-            ids, *count = space.args
-            data = tuple(self.attributes.get(one.head) for one in count)
-            return self.terms.make("groups", data, self.terms.value(tensors[ids.head]))
-        given = tuple(frozen(self.attributes[one.head]) for one in space.args if one.head in self.attributes)
-        parts = [self.claimed(one, tensors) for one in space.args if one.head not in self.attributes]
-        if None in parts:
-            return None
-        return (
-            self.terms.select(*parts)
-            if space.head == "select"
-            else self.terms.make(space.head, given or None, *parts)
-        )
+        match space:
+            case Name(name=name):
+                if name in self.named:
+                    return self.named[name][0]
+                return self.terms.value(tensors[name]) if name in tensors else None
+            case Sum(of=of):
+                return self.terms.described(self.terms.value(tensors[of]))
+            case Call(op="groups", arguments=(ids, *count)):
+                data = tuple(self.attributes.get(str(one)) for one in count)
+                return self.terms.make("groups", data, self.terms.value(tensors[str(ids)]))
+            case Call(op=kind, arguments=arguments):
+                names = [str(one) for one in arguments if str(one) in self.attributes]
+                given = tuple(frozen(self.attributes[name]) for name in names)
+                parts = [self.claimed(one, tensors) for one in arguments if str(one) not in self.attributes]
+                known = [part for part in parts if part is not None]
+                if len(known) < len(parts):
+                    return None
+                if kind == "select":
+                    return self.terms.select(*known)
+                return self.terms.make(kind, given or None, *known)
+        raise TypeError(space)
 
     def describe(self, output: str, tensor: str) -> None:
         """Make known which rows of the inputs an output describes, where the op claims it by their name."""
         claim, _ = self.claims.describes.get(output, (None, None))
-        if claim is not None and not claim.args and claim.head in self.named:
+        if isinstance(claim, Name) and claim.name in self.named:
             lengths = self.terms.described(self.terms.value(tensor))
-            self.equalities.unite(lengths, self.named[claim.head][0], self.op)
+            self.equalities.unite(lengths, self.named[claim.name][0], self.op)
 
 
 def frozen(value: Any) -> Any:

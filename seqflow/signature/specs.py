@@ -17,11 +17,13 @@ from seqflow.signature.arrays import expected_dtype
 from seqflow.signature.claims import Claims
 from seqflow.signature.language import (
     GIVEN_DTYPE,
+    OPERATORS,
     POINTING,
     Anything,
     Argument,
     Arithmetic,
     AtLeast,
+    Count,
     Dim,
     Fresh,
     Given,
@@ -32,7 +34,12 @@ from seqflow.signature.language import (
     Signature,
     Size,
     Sum,
+    Value,
+    count_of,
+    evaluate,
+    parts,
 )
+from seqflow.signature.limits import note_limits, scope_of
 from seqflow.signature.rows import NamedOutput
 from seqflow.signature.spaces import BoundInput, Facts, Spaces
 from seqflow.tensor import TensorSpec
@@ -67,6 +74,9 @@ def bind_specs(
     binder = _Binder(attributes, equalities, spaces, guards)
     for one in sorted(inputs, key=_computed):
         binder.input(one)
+    if signature.solved:
+        for one in inputs:
+            binder.solve(one)
     if signature.pointing:
         spaces.check_pointing(inputs)
     if (spaces.named or spaces.rests) and equalities.all_declared:
@@ -86,6 +96,9 @@ def bind_specs(
         target = None if points is None else spaces.target(output.argument, points, binder.names)
         counted = binder.counted(shape, axes, output.tensor)
         outputs.append(TensorSpec(dtype, counted, axes=axes, points=target))
+    if signature.is_bounded:
+        scope = scope_of(specs, names, binder.sizes, attributes, claims.look_up, equalities)
+        note_limits(op, signature, results, outputs, scope, binder.sizes, equalities)
     return outputs, guards
 
 
@@ -221,6 +234,20 @@ class _Binder:
         else:
             self.sizes[name], self.places[name] = size, place
 
+    def solve(self, one: BoundInput) -> None:
+        """The one unknown name of a size, as in `B+1`."""
+        for axis, dim in enumerate(one.argument.dims if one.argument.rest is None else ()):
+            names = {part.name for part in parts(dim) if isinstance(part, Name)} - set(self.attributes)
+            unknown = names - set(self.sizes)
+            if len(unknown) != 1 or not isinstance(dim, Arithmetic) or one.spec.shape.dimensions is None:
+                continue
+            (name,) = unknown
+            at_0, at_1 = (evaluate(dim, {**self.attributes, name: n}) for n in (0, 1))
+            if at_0 is not None and at_1 is not None and at_1 > at_0:
+                place = one.label, axis
+                rows = one.spec.shape.dimensions[axis] - at_0
+                self.sizes[name], self.places[name] = rows.divide_exactly(at_1 - at_0), place
+
     def rest(self, place: _Place, name: str, sizes: tuple[Dimension, ...]) -> None:
         if name == "_":
             return
@@ -255,7 +282,7 @@ class _Binder:
         self.guards.append(Guard(known, size, origin))
         return self.equalities.equate(known, size, origin)
 
-    def size(self, size: Size) -> Dimension | None:
+    def size(self, size: Value) -> Dimension | None:
         """The value of a size; None where something it needs is not known."""
         match size:
             case Literal(value=value):
@@ -272,11 +299,12 @@ class _Binder:
             case Given(attribute=attribute, otherwise=otherwise):
                 given = self.attributes.get(attribute)
                 return self.size(otherwise) if given is None else Dimension(given)
+            case Count(of=of):
+                return Dimension(count_of(self.attributes[of]))
             case Arithmetic(operator=operator, left=left, right=right):
                 one, other = self.size(left), self.size(right)
-                if one is None or other is None:
-                    return None
-                return one + other if operator == "+" else one - other if operator == "-" else one * other
+                return None if one is None or other is None else OPERATORS[operator](one, other)
+        return None
 
     def shape(self, argument: Argument, result: str) -> PartialShape:
         """The shape of an output. A name that no input binds is a new size, the same in all outputs."""
@@ -291,8 +319,9 @@ class _Binder:
             size = None if isinstance(wanted, (Anything, AtLeast)) else self.size(wanted)
             if size is None:
                 size = Dimension.axis_of(result, axis)
-                if isinstance(wanted, Name):
-                    self.sizes[wanted.name] = size
+                name = wanted.otherwise if isinstance(wanted, Given) else wanted
+                if isinstance(name, Name):
+                    self.sizes[name.name] = size
             sizes.append(self.equalities.resolve(size) if size.terms else size)
         return PartialShape(sizes)
 

@@ -239,3 +239,11 @@ def test_inference_refuses_what_a_call_refuses(name, specs, attributes, message)
     with pytest.raises(sf.OpError) as error:
         registry.get(name).infer(specs, attributes)
     assert message in str(error.value)
+
+
+def test_a_bound_of_what_the_op_does_not_have_is_refused():
+    def mine(x, *, k=1):
+        return x
+
+    with pytest.raises(sf.OpError, match="mine: y speaks of j, expected an input, a size or an attribute"):
+        sf.op("int x[N] -> int64 y[N] <= x + k*j")(mine)

@@ -6,6 +6,8 @@ from seqflow.errors import OpError
 from seqflow.signature.language import (
     Arithmetic,
     AtLeast,
+    Call,
+    Each,
     Fresh,
     Given,
     Literal,
@@ -15,8 +17,8 @@ from seqflow.signature.language import (
     Rest,
     Sum,
     evaluate,
-    parse,
 )
+from seqflow.signature.parser import parse, parse_value
 
 SIGNATURES = [
     "data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[B, *d]",
@@ -35,6 +37,12 @@ SIGNATURES = [
     "lengths[B] -> int64 parts[n*B]",
     "float x[N, K], like(x) weight[M, K], like(x) bias[M]? -> y[N, M]",
     "{like(values) values[_, *d], bool mask[N]}+ -> data[N, *d]",
+    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B] := minimum(lengths, k)",
+    "{data[sum(lengths)], lengths[B]}+ -> values[sum(lengths')], int64 lengths'[B] := add(*lengths)",
+    "data[sum(lengths)], lengths[B] -> {values[sum(lengths')], int64 lengths'[B] <= lengths}*parts",
+    "x[N] -> unique[U], index(U) inverse[N], int64 counts[U], U <= N, sum(counts) <= N",
+    "lengths[B] -> offset(sum(lengths)) offsets[B+1]",
+    "x[N] -> str text[N//2*2], bool presence[N, len(mask)]",
 ]
 
 
@@ -55,6 +63,30 @@ def test_dimensions_become_small_syntax_trees():
     )
     assert parse("x[N] -> y[P=N], z[width|N]").outputs[0].dims == (Fresh("P", Name("N")),)
     assert parse("x[N] -> y[P=N], z[width|N]").outputs[1].dims == (Given("width", Name("N")),)
+
+
+def test_definitions_and_bounds_are_syntax_trees_too():
+    _, lengths = parse(
+        "data[sum(lengths)], lengths[B] -> values[sum(lengths')], int64 lengths'[B] := minimum(lengths, k) <= k|B"
+    ).outputs
+    assert lengths.definition == Call("minimum", (Name("lengths"), Name("k")))
+    assert lengths.most == Given("k", Name("B"))
+    assert str(lengths) == "int64 lengths'[B]"
+    signature = parse("x[N] -> unique[U], int64 counts[U], U <= N, sum(counts) <= 2*(N+1)//k")
+    assert [str(limit) for limit in signature.limits] == ["U <= N", "sum(counts) <= 2*(N+1)//k"]
+    assert parse("{lengths[B]}+ -> int64 lengths'[B] := add(*lengths)").outputs[0].definition == Call(
+        "add", (Each("lengths"),)
+    )
+
+
+def test_a_bound_that_speaks_of_a_sum_makes_no_lengths_of_it():
+    (ids,) = parse("int ids[N] -> sums[S], S <= max(ids)+1").inputs
+    assert not ids.is_lengths
+
+
+def test_values_print_with_the_brackets_they_need():
+    for text in ("(a+1)//2", "a-(b-1)", "2*(k|n)+1", "a*b//c", "minimum(a+1, b, k=2)", "k|a+1"):
+        assert str(parse_value(text)) == text
 
 
 def test_an_integer_input_that_a_sum_speaks_of_is_lengths():
@@ -159,6 +191,12 @@ def test_sizes_are_evaluated_against_what_is_known():
         ("lengths[B] -> y[sum(lengths')]", '"lengths\'", which it does not name'),
         ("x[N]; -> y[N]", "found ';' at column 5"),
         ("x[*] ->", "expected a name"),
+        ("x[N] -> y[minimum(N, k)]", "found 'minimum' at column 11, expected a size"),
+        ("x[N] := N -> y[N]", "found ':=' at column 6, expected ','"),
+        ("x[N] -> y[N] <= max(z)", "y speaks of max(z), expected inputs"),
+        ("x[N] -> y[N] := y + 1", "y speaks of y, expected inputs"),
+        ("x[N] -> y[N], sum(z) <= N", "sum(z) is of no tensor that it names"),
+        ("x[N] -> y[N], 2 <= N", "expected the name of a size, sum(…) or max(…)"),
         ("{x[N] -> y[N]", "expected '}'"),
         ("", "found 'the end' at column 1, expected a name"),
     ],

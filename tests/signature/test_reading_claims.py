@@ -5,7 +5,8 @@ import pytest
 from seqflow import OpError
 from seqflow.registry import get
 from seqflow.signature import parse
-from seqflow.signature.claims import Space, read_claims
+from seqflow.signature.claims import read_claims
+from seqflow.signature.language import Call, Name
 
 SIGNATURE = parse("data[N, *d], bool mask[N] -> rows[K, *d], int64 positions[K]")
 
@@ -16,15 +17,9 @@ def claims(**given):
 
 def test_claims_are_kept_as_data():
     read = claims(rows={"K": "select(N, mask)"}, depends={"positions": "mask"})
-    assert read.rows == {"K": Space("select", (Space("N"), Space("mask")))}
+    assert read.rows == {"K": Call("select", (Name("N"), Name("mask")))}
     assert read.depends == {"positions": ("mask",)}
     assert str(read.rows["K"]) == "select(N, mask)"
-
-
-def test_a_definition_is_a_tree_of_calls():
-    read = claims(defines={"positions": "minimum(mask, 2) + 1"})
-    assert read.defines["positions"] == ("add", (("minimum", ("mask", 2), ()), 1), ())
-    assert read.texts["positions"] == "minimum(mask, 2) + 1"
 
 
 @pytest.mark.parametrize(
@@ -35,7 +30,6 @@ def test_a_definition_is_a_tree_of_calls():
         ({"moves": "nope"}, "mine: moves names 'nope', expected inputs"),
         ({"rows": {"K": "shuffled(N)"}}, "mine: rows are 'shuffled.N.', expected one of"),
         ({"rows": {"Q": "select(N, mask)"}}, "mine: rows speaks of 'Q'"),
-        ({"defines": {"positions": "mask +"}}, "mine: the definition is 'mask \\+', expected a call"),
         ({"describes": {"data": "N"}}, "mine: describes speaks of 'data'"),
     ],
 )

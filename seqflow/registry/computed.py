@@ -1,0 +1,82 @@
+"""What the definitions and bounds of a signature are for the arrays of one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
+from seqflow.registry.lookup import get
+from seqflow.signature.language import (
+    OPERATORS,
+    Argument,
+    Arithmetic,
+    Call,
+    Each,
+    Given,
+    Limit,
+    Literal,
+    Max,
+    Name,
+    Sum,
+    Value,
+    evaluate,
+)
+
+
+def compute(value: Value, known: Mapping[Any, Any]) -> Any:
+    """The value, for inputs, sizes and attributes by their names; integers of any width are taken as int64."""
+    match value:
+        case Literal(value=number):
+            return number
+        case Name(name=name):
+            return _as_int64(known[name])
+        case Sum(of=of):
+            return sum(int(one.sum(dtype=np.int64)) for one in _tensors(known[of]))
+        case Max(of=of):
+            return max(int(one.max(initial=0)) for one in _tensors(known[of]))
+        case Given(attribute=attribute, otherwise=otherwise):
+            return compute(otherwise, known) if known[attribute] is None else known[attribute]
+        case Arithmetic(operator=operator, left=left, right=right):
+            return OPERATORS[operator](compute(left, known), compute(right, known))
+        case Call(op=op, arguments=(Each(name=name),)):
+            return reduce(get(op).call, map(_as_int64, known[name]))
+        case Call(op=op, arguments=arguments, keywords=keywords):
+            given = {name: compute(one, known) for name, one in keywords}
+            result = get(op).call(*(compute(one, known) for one in arguments), **given)
+            return result[0] if isinstance(result, tuple) else result
+    return evaluate(value, known)
+
+
+def _tensors(value: Any) -> list[Array]:
+    return value if isinstance(value, list) else [value]
+
+
+def _as_int64(value: Any) -> Any:
+    is_integers = isinstance(value, np.ndarray) and value.dtype.kind in "iu"
+    return value.astype(np.int64, copy=False) if is_integers else value
+
+
+def check_values(argument: Argument, result: Array, known: Mapping[Any, Any]) -> None:
+    """OpError where an output is not what the signature defines it to be, or is above its bound."""
+    if argument.definition is not None:
+        expected = compute(argument.definition, known)
+        if result.shape != np.shape(expected) or not np.array_equal(result, expected):
+            raise OpError(
+                f"{argument.name} is {result}, defined as {argument.definition}, which is {expected}"
+            )
+    if argument.most is not None:
+        most = compute(argument.most, known)
+        if not (result <= most).all():
+            raise OpError(f"{argument.name} is {result}, expected at most {argument.most}, which is {most}")
+
+
+def check_limit(limit: Limit, size: int, known: Mapping[Any, Any]) -> None:
+    """OpError where a size or a sum of the outputs is above its bound."""
+    most = compute(limit.most, known)
+    if size > most:
+        raise OpError(f"{limit.size} is {size}, expected at most {limit.most}, which is {most}")

@@ -1,0 +1,413 @@
+"""Reading signatures: text becomes the plain data of `seqflow.signature.language`."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import NamedTuple, NoReturn
+
+from seqflow.errors import OpError
+from seqflow.signature.language import (
+    CONCRETE_DTYPES,
+    DTYPE_WORDS,
+    GIVEN_DTYPE,
+    LIKE,
+    OUTPUT_DTYPE_RULES,
+    POINTING,
+    Anything,
+    Argument,
+    Arithmetic,
+    AtLeast,
+    Call,
+    Count,
+    Dim,
+    DtypeRule,
+    Each,
+    Fresh,
+    Given,
+    Limit,
+    Literal,
+    Max,
+    Name,
+    Repeated,
+    Rest,
+    Signature,
+    Size,
+    Sum,
+    Value,
+    flatten,
+    parts,
+)
+
+
+class _Token(NamedTuple):
+    text: str
+    position: int
+
+
+_TOKEN = re.compile(r"\s*(?:(->|>=|<=|:=|//|[A-Za-z_]\w*'?|\d+|[\[\](){},+*|=?-])|(\S))")
+
+
+class _Reader:
+    """A cursor over the tokens of one signature."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[_Token] = []
+        for match in _TOKEN.finditer(text):
+            if match[2]:
+                self.fail("a name, a number or punctuation", _Token(match[2], match.start(2)))
+            self.tokens.append(_Token(match[1], match.start(1)))
+        self.next = 0
+
+    def peek(self, ahead: int = 0) -> str:
+        index = self.next + ahead
+        return self.tokens[index].text if index < len(self.tokens) else ""
+
+    def take(self, *expected: str) -> str:
+        token = self.peek()
+        if not token or (expected and token not in expected):
+            self.fail(" or ".join(map(repr, expected)) or "more text")
+        self.next += 1
+        return token
+
+    def accept(self, text: str) -> bool:
+        if self.peek() == text:
+            self.next += 1
+            return True
+        return False
+
+    def name(self) -> str:
+        if self.peek().endswith("'"):
+            self.fail("a name without a prime: it marks outputs, as in lengths'")
+        return self.tensor()
+
+    def tensor(self) -> str:
+        """A name that may have a prime."""
+        if not re.match(r"[A-Za-z_]", self.peek()):
+            self.fail("a name")
+        return self.take()
+
+    def text_before(self) -> str:
+        """The text up to the next token."""
+        end = self.tokens[self.next].position if self.next < len(self.tokens) else len(self.text)
+        return self.text[:end].rstrip()
+
+    def fail(self, expected: str, token: _Token | None = None) -> NoReturn:
+        if token is None:
+            end = _Token("the end", len(self.text))
+            token = self.tokens[self.next] if self.next < len(self.tokens) else end
+        raise OpError(
+            f"signature: found {token.text!r} at column {token.position + 1}, expected {expected}\n"
+            f"  {self.text}\n  {' ' * token.position}^"
+        )
+
+
+@cache
+def parse(text: str) -> Signature:
+    """Read a signature; OpError with a caret where it is malformed."""
+    reader = _Reader(" ".join(text.split()))
+    inputs = _inputs(reader)
+    inputs_text = reader.text_before()
+    reader.take("->")
+    outputs, limits = _outputs(reader)
+    signature = Signature(reader.text, inputs_text, inputs, outputs, limits)
+    _check_names(signature)
+    _check_alike(signature)
+    _check_pointing(signature)
+    _check_values(signature)
+    return _mark_lengths(signature)
+
+
+@cache
+def parse_value(text: str) -> Value:
+    """Read a value, such as `minimum(lengths, k)`; OpError with a caret where it is malformed."""
+    reader = _Reader(" ".join(text.split()))
+    value = _value(reader)
+    if reader.peek():
+        reader.fail("an operator")
+    return value
+
+
+def _check_names(signature: Signature) -> None:
+    """One name for each tensor; of the outputs also without primes, which results drop."""
+    primed = next((a.name for a in signature.input_arguments if a.name != a.field), None)
+    if primed is not None:
+        raise OpError(f"signature: the input {primed} has a prime, which marks outputs\n  {signature.text}")
+    names = [a.name for a in (*signature.input_arguments, *signature.output_arguments)]
+    for group in (names, [a.field for a in signature.output_arguments]):
+        repeated = next((name for name in group if group.count(name) > 1), None)
+        if repeated is not None:
+            raise OpError(f"signature: the name {repeated!r} stands for two tensors\n  {signature.text}")
+
+
+def _check_alike(signature: Signature) -> None:
+    """An input that is `like(x)` needs an x that is always given; one in a list may be like the first of them."""
+    required = {a.name for a in signature.inputs if isinstance(a, Argument) and not a.optional}
+    for item in signature.inputs:
+        group = {a.name for a in item.arguments} if isinstance(item, Repeated) else set()
+        for argument in flatten((item,)):
+            of = argument.dtype.of
+            if argument.dtype.word == LIKE and not (
+                len(of) == 1 and {*of} <= (required - {argument.name}) | group
+            ):
+                raise OpError(
+                    f"signature: {argument.name} is {argument.dtype}, expected one other input, which is required\n"
+                    f"  {signature.text}"
+                )
+    wrong = next((a for a in signature.output_arguments if a.dtype.word == LIKE), None)
+    if wrong is not None:
+        raise OpError(
+            f"signature: the output {wrong.name} is {wrong.dtype}, which is for inputs\n  {signature.text}"
+        )
+
+
+def _check_pointing(signature: Signature) -> None:
+    """An `index(R)` needs an axis R: of an input, or of an output; or it is a size that an attribute gives."""
+    arguments = (*signature.input_arguments, *signature.output_arguments)
+    sizes = {
+        part.name
+        for argument in arguments
+        for dim in argument.dims
+        for part in parts(dim)
+        if isinstance(part, (Name, AtLeast, Fresh))
+    }
+    for argument in arguments:
+        points = argument.dtype.points
+        if argument.dtype.word != "position" and isinstance(points, Name) and points.name not in sizes:
+            raise OpError(
+                f"signature: {argument.name} is {argument.dtype}, expected the name of an axis\n  {signature.text}"
+            )
+
+
+def _check_values(signature: Signature) -> None:
+    """Definitions and bounds speak of inputs and sizes; what is neither is an attribute, which `@op` knows."""
+    inputs = {argument.name for argument in signature.input_arguments}
+    outputs = {argument.name for argument in signature.output_arguments} - inputs
+    for place, value in signature.values():
+        for part in parts(value):
+            wrong = (
+                (isinstance(part, (Sum, Max)) and part.of not in inputs)
+                or (isinstance(part, Each) and part.name not in inputs)
+                or (isinstance(part, Name) and part.name in outputs)
+            )  # fmt: skip
+            if wrong:
+                raise OpError(f"signature: {place} speaks of {part}, expected inputs\n  {signature.text}")
+    tensors = outputs | inputs
+    for limit in signature.limits:
+        if isinstance(limit.size, (Sum, Max)) and limit.size.of not in tensors:
+            raise OpError(f"signature: {limit.size} is of no tensor that it names\n  {signature.text}")
+
+
+def _inputs(reader: _Reader) -> tuple[Argument | Repeated, ...]:
+    found: list[Argument | Repeated] = []
+    while reader.peek() != "->":
+        if found:
+            reader.take(",")
+        found.append(_repeated(reader, _argument) if reader.peek() == "{" else _argument(reader))
+    return tuple(found)
+
+
+def _outputs(reader: _Reader) -> tuple[tuple[Argument | Repeated, ...], tuple[Limit, ...]]:
+    """The outputs, and the bounds that may follow them."""
+    found: list[Argument | Repeated] = []
+    limits: list[Limit] = []
+    while reader.peek():
+        if found or limits:
+            reader.take(",")
+        is_sum = reader.peek() in ("sum", "max") and reader.peek(1) == "("
+        if limits or is_sum or reader.peek(1) == "<=":
+            limits.append(_limit(reader))
+        else:
+            found.append(_repeated(reader, _output) if reader.peek() == "{" else _output(reader))
+    return tuple(found), tuple(limits)
+
+
+def _limit(reader: _Reader) -> Limit:
+    size = _factor(reader)
+    if not isinstance(size, (Name, Sum, Max)):
+        reader.fail("the name of a size, sum(…) or max(…)")
+    reader.take("<=")
+    return Limit(size, _value(reader))
+
+
+def _repeated(reader: _Reader, read: Callable[[_Reader], Argument]) -> Repeated:
+    reader.take("{")
+    arguments = [read(reader)]
+    while reader.accept(","):
+        arguments.append(read(reader))
+    reader.take("}")
+    if reader.accept("+"):
+        return Repeated(tuple(arguments))
+    reader.take("*")
+    return Repeated(tuple(arguments), count=reader.name())
+
+
+def _output(reader: _Reader) -> Argument:
+    """An output, with its definition and its bound where it has them."""
+    argument = _argument(reader)
+    definition = _value(reader) if reader.accept(":=") else None
+    most = _value(reader) if reader.accept("<=") else None
+    if definition is None and most is None:
+        return argument
+    return replace(argument, definition=definition, most=most)
+
+
+def _argument(reader: _Reader) -> Argument:
+    word = reader.tensor()
+    dtype, is_lengths = DtypeRule("any"), False
+    if reader.peek() != "[":
+        is_lengths = word == "lens"
+        dtype = DtypeRule("int") if is_lengths else _dtype(reader, word)
+        word = reader.tensor()
+    reader.take("[")
+    dims: list[Dim] = []
+    while not reader.accept("]"):
+        if dims:
+            reader.take(",")
+        dims.append(_dim(reader))
+    return Argument(word, dtype, tuple(dims), is_lengths, optional=reader.accept("?"))
+
+
+_PLAIN_WORDS = {*DTYPE_WORDS, *CONCRETE_DTYPES, GIVEN_DTYPE}
+
+
+def _dtype(reader: _Reader, word: str) -> DtypeRule:
+    if word in POINTING and reader.accept("("):
+        points: Value = Name(reader.tensor()) if word == "position" else _factor(reader)
+        if not isinstance(points, (Name, Sum)):
+            reader.fail("a name or sum(…)")
+        reader.take(")")
+        return DtypeRule(word, points=points)
+    names: list[str] = []
+    if reader.accept("("):
+        names.append(reader.name())
+        while reader.accept(","):
+            names.append(reader.name())
+        reader.take(")")
+    takes_names = word in (LIKE, *OUTPUT_DTYPE_RULES)
+    if takes_names != bool(names) or not (takes_names or word in _PLAIN_WORDS):
+        reader.next -= 1
+        reader.fail("a dtype word before the name")
+    return DtypeRule(word, tuple(names))
+
+
+def _dim(reader: _Reader) -> Dim:
+    if reader.accept("*"):
+        return Rest(reader.name())
+    if reader.peek() == "_":
+        reader.take()
+        return Anything()
+    if reader.peek(1) == ">=":
+        name = reader.name()
+        reader.take(">=")
+        return AtLeast(name, _size(reader))
+    if reader.peek(1) == "=":
+        name = reader.name()
+        reader.take("=")
+        return Fresh(name, _size(reader))
+    return _size(reader)
+
+
+def _size(reader: _Reader) -> Size:
+    start = reader.next
+    value = _value(reader)
+    if any(isinstance(part, (Call, Each)) for part in parts(value)):
+        reader.next = start
+        reader.fail("a size")
+    return value  # type: ignore[return-value]
+
+
+def _value(reader: _Reader) -> Value:
+    if reader.peek(1) == "|":
+        attribute = reader.name()
+        reader.take("|")
+        return Given(attribute, _value(reader))
+    left = _product(reader)
+    while reader.peek() in ("+", "-"):
+        left = Arithmetic(reader.take(), left, _product(reader))
+    return left
+
+
+def _product(reader: _Reader) -> Value:
+    left = _factor(reader)
+    while reader.peek() in ("*", "//"):
+        left = Arithmetic(reader.take(), left, _factor(reader))
+    return left
+
+
+def _factor(reader: _Reader) -> Value:
+    if reader.accept("("):
+        value = _value(reader)
+        reader.take(")")
+        return value
+    if reader.peek().isdecimal():
+        if len(reader.peek()) > 18:
+            reader.fail("a size below 10**18")
+        return Literal(int(reader.take()))
+    name = reader.name()
+    if not reader.accept("("):
+        return Name(name)
+    if name in ("sum", "max"):
+        of = reader.tensor()
+        reader.take(")")
+        return Sum(of) if name == "sum" else Max(of)
+    if name == "len":
+        of = reader.name()
+        reader.take(")")
+        return Count(of)
+    return _call(reader, name)
+
+
+def _call(reader: _Reader, name: str) -> Call:
+    """The arguments of a call, whose first bracket is read."""
+    arguments: list[Value] = []
+    keywords: list[tuple[str, Value]] = []
+    while not reader.accept(")"):
+        if arguments or keywords:
+            reader.take(",")
+        if reader.peek(1) == "=":
+            keyword = reader.name()
+            reader.take("=")
+            keywords.append((keyword, _value(reader)))
+        elif reader.accept("*"):
+            arguments.append(Each(reader.name()))
+        else:
+            arguments.append(_value(reader))
+    return Call(name, tuple(arguments), tuple(keywords))
+
+
+def _mark_lengths(signature: Signature) -> Signature:
+    """Mark as lengths all tensors named `lengths` or `lengths'`, and those used in a `sum(…)` or `max(…)`."""
+    arguments = [*flatten(signature.inputs), *flatten(signature.outputs)]
+    spoken_of = {
+        part.of for argument in arguments for dim in argument.dims for part in parts(dim)
+        if isinstance(part, (Sum, Max))
+    }  # fmt: skip
+    for argument in arguments:
+        match argument.dtype:
+            case DtypeRule("index" | "offset", points=Sum(of=of)) | DtypeRule(
+                "position", points=Name(name=of)
+            ):
+                spoken_of.add(of)
+    unknown = spoken_of - {argument.name for argument in arguments}
+    if unknown:
+        raise OpError(
+            f"signature: sum or max of {unknown.pop()!r}, which it does not name\n  {signature.text}"
+        )
+
+    def mark(argument: Argument) -> Argument:
+        if not (argument.is_lengths or argument.field == "lengths" or argument.name in spoken_of):
+            return argument
+        dtype = DtypeRule("int") if argument.dtype.word == "any" else argument.dtype
+        return replace(argument, is_lengths=True, dtype=dtype)
+
+    def mark_all(group: tuple[Argument | Repeated, ...]) -> tuple[Argument | Repeated, ...]:
+        return tuple(
+            Repeated(tuple(map(mark, item.arguments)), item.count)
+            if isinstance(item, Repeated)
+            else mark(item)
+            for item in group
+        )
+
+    return replace(signature, inputs=mark_all(signature.inputs), outputs=mark_all(signature.outputs))
