@@ -81,8 +81,8 @@ def _judge(name: str, arguments: dict[str, Any], log: Log | None = None) -> set[
     wrong = {kind for kind, _ in outcomes if kind}
     if wrong or any(isinstance(result, MemoryError) for _, result in outcomes):
         return wrong
-    agree = all(_agree(outcomes[0][1], result) for _, result in outcomes[1:])
-    return set() if agree else {"disagreements"}
+    same = all(agree(outcomes[0][1], result) for _, result in outcomes[1:])
+    return set() if same else {"disagreements"}
 
 
 def _outcome(name: str, arguments: dict[str, Any], implementation: str) -> tuple[str, Any]:
@@ -102,7 +102,7 @@ def _outcome(name: str, arguments: dict[str, Any], implementation: str) -> tuple
     )
 
 
-def _agree(left: Any, right: Any) -> bool:
+def agree(left: Any, right: Any) -> bool:
     if isinstance(left, KernelError) and isinstance(right, KernelError):
         return str(left) == str(right)
     if isinstance(left, Exception) or isinstance(
@@ -110,7 +110,7 @@ def _agree(left: Any, right: Any) -> bool:
     ):  # which of two faults is found first is open
         return isinstance(left, Exception) and isinstance(right, Exception)
     if isinstance(left, tuple | list):
-        return len(left) == len(right) and all(map(_agree, left, right))
+        return len(left) == len(right) and all(map(agree, left, right))
     if not isinstance(left, np.ndarray):
         return bool(left == right)
     if left.dtype != right.dtype or left.shape != right.shape:

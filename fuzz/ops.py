@@ -99,7 +99,7 @@ def judge(op: Any, inputs: Inputs, attributes: Attributes) -> list[str]:
     given = [each for value in inputs.values() for each in (value if isinstance(value, list) else [value])]
     scale = max(map(_scale, filter(_is_whole, given)), default=1.0)
     wrong += [
-        f"disagreements: {each}" for each, found in outcomes.items() if not _agree(reference, found, scale)
+        f"disagreements: {each}" for each, found in outcomes.items() if not agree(reference, found, scale)
     ]
     return wrong
 
@@ -108,7 +108,7 @@ def _is_finite(outcome: Any) -> bool:
     return isinstance(outcome, Exception) or all(np.isfinite(array).all() for array in outcome)
 
 
-def _agree(left: Any, right: Any, scale: float = 1.0) -> bool:
+def agree(left: Any, right: Any, scale: float = 1.0) -> bool:
     if isinstance(left, Exception) or isinstance(right, Exception):
         return type(left) is type(right) and str(left) == str(right)
     return len(left) == len(right) and all(_same(*both, scale) for both in zip(left, right, strict=True))

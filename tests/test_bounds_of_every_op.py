@@ -1,20 +1,18 @@
 """Upper bounds of every op: what is inferred from bounds of the inputs holds for the results, and is not lost."""
 
 import numpy as np
-import pytest
+from every_op import EXAMPLES, each, every_op, flat, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies.calls import calls
-from test_every_op import EXAMPLES, OPS, each, flat, results
 
-from seqflow import TensorSpec, registry
+from seqflow import TensorSpec
 from seqflow.net.bounds import note_bounds, tighten
 from seqflow.shape import Dimension, Equalities
 
 UNBOUNDED = {"decode", "squeeze", "tokenize", "tokenize_chat", "train_tokenizer"}
 """Ops whose results may have no bound: what a token stands for is up to the tokenizer, and sizes decide on the
 rank that `squeeze` leaves."""
-every_op = pytest.mark.parametrize("op", OPS, ids=registry.names())
 
 
 def is_count(array):

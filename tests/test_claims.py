@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 from claimed import bases_of, name_axes, owners, permuted, rows_of, size_name, tensors_of
+from every_op import EXAMPLES, OPS, results
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from strategies.calls import calls
-from test_every_op import OPS, results
 
 import seqflow as sf
 from seqflow import registry
@@ -18,8 +18,6 @@ from seqflow.registry.values import given_attributes
 from seqflow.signature import Described
 from seqflow.signature.language import Call, Given, Max, Name, Sum, parts
 from seqflow.signature.rows import name_outputs
-
-EXAMPLES = settings.default.max_examples // 4
 
 
 def ops_that_claim(what):

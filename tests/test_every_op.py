@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from every_op import EXAMPLES, OPS, each, every_op, flat, results, returned
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies.calls import STRATEGIES, calls
@@ -16,11 +17,7 @@ from seqflow.registry.description import describe
 from seqflow.registry.results import DeclaredResults
 from seqflow.signature.language import LIKE, Rest, Sum
 
-EXAMPLES = settings.default.max_examples // 4
-"""For each op and claim: there are many of both."""
-OPS = [registry.get(name) for name in registry.names()]
 IMPLEMENTATIONS = ["reference", "native"] if kernels.info()["kernels"] == "native" else ["reference"]
-every_op = pytest.mark.parametrize("op", OPS, ids=registry.names())
 NAN = float("nan")
 BAD_LENGTHS = [
     [-1], [2, -1], [[1]], [1.0], [NAN], [True], ["a"], [None], 1, [2**62, 2**62, 2**62],
@@ -44,37 +41,6 @@ BAD_ATTRIBUTES = {
 
 def test_every_strategy_is_one_for_an_op():
     assert STRATEGIES.keys() <= set(registry.names())
-
-
-def returned(op, inputs, attributes):
-    """What a call of the op returns."""
-    given = next(iter(inputs.values())) if op.variadic else []
-    return op.call(*given, **attributes) if op.variadic else op.call(**inputs, **attributes)
-
-
-def results(op, inputs, attributes):
-    """All tensors of the results, those of lists one after another."""
-    result = returned(op, inputs, attributes)
-    found = tuple(result) if op.result else (result,) if op.output_names else ()
-    return [array for one in found for array in (one if isinstance(one, list) else [one])]
-
-
-def each(inputs, function):
-    """The function of every input, those in lists too."""
-    return {
-        name: [function(one) for one in value] if isinstance(value, list) else function(value)
-        for name, value in inputs.items()
-    }
-
-
-def flat(inputs):
-    """All input tensors by the names inference gives them: `data`, `data[1]`."""
-    for name, value in inputs.items():
-        yield from (
-            ((f"{name}[{i}]", one) for i, one in enumerate(value))
-            if isinstance(value, list)
-            else [(name, value)]
-        )
 
 
 @every_op

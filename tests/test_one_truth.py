@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from every_op import OPS, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from row_spaces import Space, call, with_lods
 from strategies.calls import calls
-from test_every_op import OPS, results
-from test_row_spaces import Space, call, with_lods
 
 import seqflow as sf
 from seqflow import LodError, Sequence, TensorSpec, auto

@@ -72,11 +72,11 @@ def test_without_a_compiler_the_main_job_runs_on_the_reference_kernels(tmp_path)
     )
     assert not list(target.glob("seqflow/kernels/_native*.so"))
     plain = {"PYTHONPATH": f"{target}{os.pathsep}{sysconfig.get_paths()['purelib']}"}
-    base = sys._base_executable  # the virtual environment would find the tree this test runs in
-    info = json.loads(call(base, "-m", "seqflow", "info", "--json", folder=target, **plain))
+    base = (sys.executable, "-S")  # the virtual environment's site would find the tree this test runs in
+    info = json.loads(call(*base, "-m", "seqflow", "info", "--json", folder=target, **plain))
     assert info["kernels"] == "reference"
     report = call(
-        base, "-m", "seqflow", "run", ROOT / "examples" / "pack_source.toml",
+        *base, "-m", "seqflow", "run", ROOT / "examples" / "pack_source.toml",
         "--output", tmp_path / "packed", "--json", folder=target, **plain,
     )  # fmt: skip
     assert json.loads(report)["fill"] >= 0.999

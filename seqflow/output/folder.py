@@ -145,14 +145,14 @@ class Target:
             join(parts, self.path, self.form, lambda file: self.note("joined", file.to_json(self.folder)))
             parts = [self._joined()]
         else:
-            self._give_names(parts)
-        self._remove_parts(set(content["stale"]) - {self._name(part) for part in parts})
+            self.give_names(parts)
+        self.remove_parts(set(content["stale"]) - {self._name(part) for part in parts})
         if not self.is_file or "job" in content:
             self._write_manifest(parts, content)
         self.progress.unlink(missing_ok=True)
         return parts
 
-    def _give_names(self, parts: Sequence[OutputFile]) -> None:
+    def give_names(self, parts: Sequence[OutputFile]) -> None:
         """Put committed parts where they belong."""
         hidden = [committed_path(self.folder / part.path.name) for part in parts]
         check_sizes(
@@ -166,7 +166,7 @@ class Target:
         for folder in {self.folder, *(above for part in parts for above in self._folders_of(part.path))}:
             sync_folder(folder)
 
-    def _remove_parts(self, names: Collection[str]) -> None:
+    def remove_parts(self, names: Collection[str]) -> None:
         """Remove parts that have their own names, and the folders of the folder that are empty then."""
         for name in names:
             path = self.folder / name
@@ -190,7 +190,7 @@ class Target:
         content = self.read_progress()
         if content is not None and content["sealed"] and not self.is_file:
             self.manifest.unlink(missing_ok=True)
-            self._remove_parts({*content["stale"], *(entry["name"] for entry in content["files"])})
+            self.remove_parts({*content["stale"], *(entry["name"] for entry in content["files"])})
         self.progress.unlink(missing_ok=True)
 
     def files(self, record: Mapping[str, Any]) -> list[OutputFile]:

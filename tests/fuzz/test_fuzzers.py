@@ -60,10 +60,10 @@ def test_what_waits_hangs_and_what_shares_a_busy_processor_does_not(monkeypatch)
 
 
 def test_answers_that_differ_are_seen():
-    assert not ops._agree([np.array([1.0])], [np.array([2.0])])
-    assert not ops._agree([np.array([1])], [np.array([1], np.int32)])
-    assert not ops._agree(ValueError("a"), ValueError("b"))
-    assert ops._agree([np.array([np.nan])], [np.array([np.nan])])
+    assert not ops.agree([np.array([1.0])], [np.array([2.0])])
+    assert not ops.agree([np.array([1])], [np.array([1], np.int32)])
+    assert not ops.agree(ValueError("a"), ValueError("b"))
+    assert ops.agree([np.array([np.nan])], [np.array([np.nan])])
 
 
 def test_means_of_integers_that_cancel_are_as_exact_as_the_largest():

@@ -1,7 +1,9 @@
 """The page of all keys of a job file is current."""
 
-from seqflow.job import keys
-from seqflow.job.reading import _READERS
+import pytest
+
+from seqflow import JobError
+from seqflow.job import Job, keys
 
 
 def test_the_page_is_current():
@@ -10,6 +12,9 @@ def test_the_page_is_current():
 
 def test_every_section_is_on_it():
     text = keys.page()
+    with pytest.raises(JobError, match="known are ") as raised:
+        Job.from_dict({"no section": {}}, "")
+    known = str(raised.value).partition("known are ")[2].split(", ")
     for name in keys.SECTIONS:
         assert f"## [{name}]" in text
-    assert set(keys.SECTIONS) | {"constants", "imports"} == set(_READERS)
+    assert set(keys.SECTIONS) | {"constants", "imports"} == set(known)

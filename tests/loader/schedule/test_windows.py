@@ -72,8 +72,9 @@ def source(request, tmp_path):
 
 def sizes_of(source):
     """Bytes of slices, of blocks, of some together and of all; one less and one more."""
-    parts = [part.nbytes for part in sf.Loader(source, window=1)._parts()]
-    blocks = [block.nbytes or 0 for block in sf.open(source).blocks()]
+    opened = list(sf.open(source).blocks())
+    parts = [part.nbytes for block in opened for part in parts_of(0, block, 1, sliced=True)]
+    blocks = [block.nbytes or 0 for block in opened]
     found = {1, *parts[:2], min(blocks), max(blocks), sum(blocks[:2]), sum(blocks) // 2, sum(blocks)}
     return sorted({size + more for size in found for more in (-1, 0, 1) if size + more > 0})
 

@@ -1,0 +1,74 @@
+"""How tests are written: no test module imports another, and none reaches for a private name."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent
+FILES = sorted(TESTS.rglob("*.py"))
+PRIVATE = re.compile(r"(?:^|\.)(_(?!_)\w*[a-zA-Z]\w*)")
+PATCHING = {"setattr", "getattr", "delattr", "hasattr", "patch", "object"}
+PUBLIC = {"_asdict", "_exit", "_repr_html_"}
+"""Names that Python and IPython publish with an underscore."""
+ALLOWED = {
+    "identity/test_content.py": {"_LARGE", "_PIECE", "_SETTLED"},
+    "job/test_identity.py": {"_LARGE", "_SETTLED"},
+    "ops/test_tokenizing.py": {"_BYTES_AT_ONCE"},
+}
+"""Limits of time and memory, lowered because no test can have files as large or wait as long."""
+
+
+def parse(file):
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def modules_of(tree):
+    """What a file imports, by full name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module or ''}.{alias.name}" for alias in node.names)
+
+
+def private_names(tree):
+    """Private names of others: imported, read as attributes, or patched by their name in a string."""
+    for name in modules_of(tree):
+        yield from PRIVATE.findall(name)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and PRIVATE.match(node.attr):
+            if not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")):
+                yield node.attr
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in PATCHING:
+            texts = [one.value for one in node.args if isinstance(one, ast.Constant)]
+            yield from (name for text in texts if isinstance(text, str) for name in PRIVATE.findall(text))
+
+
+def test_no_test_module_is_imported():
+    imported = {(file.name, name) for file in FILES for name in modules_of(parse(file))}
+    assert {pair for pair in imported if re.search(r"(^|\.)test_\w+(\.|$)", pair[1])} == set()
+
+
+def test_private_names_are_left_alone():
+    found = {str(file.relative_to(TESTS)): set(private_names(parse(file))) - PUBLIC for file in FILES}
+    assert {file: names for file, names in found.items() if names} == ALLOWED
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("from seqflow.net import _parse", ["_parse"]),
+        ("from seqflow._net import parse as p", ["_net"]),
+        ("import seqflow._net", ["_net"]),
+        ("loader._parts()", ["_parts"]),
+        ("self._parts", []),
+        ("Loader.__init__", []),
+        ("patch.setattr('seqflow.net._parse', None)", ["_parse"]),
+        ("patch.setattr(net, '_parse', None)", ["_parse"]),
+        ("a, _ = b", []),
+    ],
+)
+def test_no_way_to_a_private_name_is_overlooked(text, names):
+    assert list(private_names(ast.parse(text))) == names
