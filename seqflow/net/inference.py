@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -269,7 +270,10 @@ class _Inference:
 
 
 def _named(name: str, spec: TensorSpec) -> TensorSpec:
-    return TensorSpec(spec.dtype, spec.shape.named(name), axes=spec.axes, points=spec.points)
+    shape = spec.shape.named(name)
+    if shape is spec.shape:
+        return spec
+    return TensorSpec(spec.dtype, shape, axes=spec.axes, points=spec.points)
 
 
 def _is_known(value: Any) -> bool:
@@ -280,4 +284,6 @@ def _resolved(spec: TensorSpec, equalities: Equalities) -> TensorSpec:
     if spec.shape.dimensions is None:
         return spec
     sizes = [equalities.resolve(size) for size in spec.shape.dimensions]
+    if all(map(is_, sizes, spec.shape.dimensions)):
+        return spec
     return TensorSpec(spec.dtype, PartialShape(sizes), axes=spec.axes, points=spec.points)

@@ -119,7 +119,7 @@ class PartialShape:
         >>> print(PartialShape.parse("{3,?,2..5}").named("x"))
         {3,x.shape[1],x.shape[2]:2..5}
         """
-        if self.dimensions is None:
+        if self.dimensions is None or all(dimension.terms is not None for dimension in self.dimensions):
             return self
         return _shape(
             tuple(
