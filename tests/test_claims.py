@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 from claimed import bases_of, name_axes, owners, permuted, rows_of, size_name, tensors_of
-from every_op import EXAMPLES, OPS, results
+from every_op import EXAMPLES, OPS, results, returned
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from strategies.calls import calls
@@ -14,6 +14,7 @@ import seqflow as sf
 from seqflow import registry
 from seqflow.net import Net
 from seqflow.registry.computed import compute
+from seqflow.registry.results import DeclaredResults
 from seqflow.registry.values import given_attributes
 from seqflow.signature import Described
 from seqflow.signature.language import Call, Given, Max, Name, Sum, parts
@@ -285,6 +286,29 @@ def test_a_claim_holds(what, op, data):
         CHECKS[what](op, inputs, attributes)
 
 
+def check_values(op, inputs, attributes):
+    """Outputs are what the signature defines them to be, and within its bounds."""
+    declared = DeclaredResults(op, list(inputs.values()), op.complete(attributes))
+    try:
+        found = returned(op, inputs, attributes)
+    except sf.SeqflowError as error:
+        assume("the result is not what the signature declares" in str(error))
+        raise
+    declared.check(found)
+
+
+SAYING = [op for op in OPS if any(op.signature.values())]
+
+
+@pytest.mark.parametrize("op", SAYING, ids=lambda op: op.name)
+@given(data=st.data())
+@settings(max_examples=EXAMPLES)
+def test_definitions_and_bounds_hold(op, data):
+    inputs, attributes = data.draw(any_call(op))
+    attributes.pop("missing", None)  # it need not be an index
+    check_values(op, inputs, attributes)
+
+
 @ops_that_claim("inverse")
 @given(data=st.data())
 @settings(max_examples=EXAMPLES)
@@ -458,6 +482,11 @@ def lying_pad(data, lengths):
     return mask[:, ::-1] | (np.arange(mask.shape[1]) >= mask.shape[1] - lengths[:, None])
 
 
+def one_longer(data, lengths):
+    """One row more in each sequence."""
+    return np.zeros(len(data) + len(lengths), data.dtype), lengths + np.int64(1)
+
+
 def doubled(data, lengths):
     return data * 2
 
@@ -471,6 +500,28 @@ LIES = [
     ("masks", "data[sum(lengths)], lengths[B] -> bool mask[B, max(lengths)]", lying_pad,
      {"masks": {"mask": "lengths"}}, DATA),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ("int64 lengths'[B] := minimum(lengths, 2)", "lengths' is .*, defined as minimum.lengths, 2."),
+        ("int64 lengths'[B] <= lengths", "lengths' is .*, expected at most lengths"),
+        ("int64 lengths'[B], sum(lengths') <= sum(lengths)", "sum.lengths'. is .*, expected at most sum"),
+        ("int64 lengths'[K], K <= 2", "K is .*, expected at most 2"),
+    ],
+)
+def test_a_definition_or_a_bound_that_does_not_hold_is_found(said, wrong, declare):
+    """By what walks over all ops: it draws the inputs from the signature."""
+    op = declare(f"data[sum(lengths)], lengths[B] -> values[sum(lengths')], {said}", one_longer)
+
+    @given(data=st.data())
+    @settings(max_examples=100, database=None)
+    def walk(data):
+        check_values(op, *data.draw(any_call(op)))
+
+    with pytest.raises(sf.OpError, match=wrong):
+        walk()
 
 
 def test_a_change_of_what_is_said_to_move_is_found(declare):
