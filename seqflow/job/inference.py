@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.job.source_bounds import SourceBounds
@@ -17,9 +19,6 @@ from seqflow.record import Record, from_arrow
 from seqflow.shape import Dimension, DimensionLike
 from seqflow.signature import Described, OwnRows, Positions
 from seqflow.tensor import TensorSpec
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Specs = dict[str, TensorSpec]
 Limits = dict[DimensionLike, int]

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from seqflow.errors import JobError, nearest
 from seqflow.job.job import Job
 from seqflow.job.opening import open_loader
@@ -15,8 +17,6 @@ from seqflow.output.overwriting import overwritten
 from seqflow.vocabulary.keys import as_keys, strings_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from seqflow.record import Record
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from seqflow.errors import JobError
 from seqflow.output.durable import sync_folder
@@ -19,9 +20,6 @@ from seqflow.output.runs import merge_runs
 from seqflow.output.sizes import Sizes
 from seqflow.output.sorting import SortKey, check_keys
 from seqflow.output.threads import threads_to_be_had
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +151,6 @@ class _Parts:
         return not self._target.is_file and self._sizes.are_reached(self._rows, self._bytes)
 
     def _write_group(self) -> None:
-        import pyarrow as pa
-
         if self._writer is None:
             piece = self._target.file(len(self._files))
             named = self._target.path if self._target.is_file else piece

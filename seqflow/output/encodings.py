@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+import pyarrow as pa
+from pyarrow import types
 
 SAMPLE = 1 << 16
 _RUN = 8
@@ -32,8 +31,6 @@ def choose_encodings(table: pa.Table) -> dict[str, str]:
 
 
 def _suits_delta(leaf: pa.Array) -> bool:
-    import pyarrow.types as types
-
     if not types.is_integer(leaf.type):
         return False
     sample = np.asarray(leaf.slice(0, SAMPLE).drop_null())
@@ -74,8 +71,6 @@ def dictionary_bits(values: Integers, count: int) -> float:
 
 def _leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
     """The primitive arrays inside an array, by their Parquet paths."""
-    import pyarrow.types as types
-
     kind = array.type
     if types.is_struct(kind):
         for i, child in enumerate(array.flatten()):

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import pyarrow as pa
 
 from seqflow.errors import JobError
 from seqflow.output import unfinished
@@ -17,9 +19,6 @@ from seqflow.output.durable import sync_file, sync_folder
 from seqflow.output.encodings import choose_encodings
 from seqflow.output.output_file import Batches, Checksums, OutputFile, checksum_of_ends
 from seqflow.record.run_ends import without_views_in_structs
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Kind = Literal["parquet", "arrow"]
 FileKind = Kind | Literal["run"]
@@ -119,8 +118,6 @@ class FileWriter:
 
     def discard(self) -> None:
         """Remove what was written."""
-        import pyarrow as pa
-
         with suppress(OSError, pa.ArrowException):  # of the end of a file that is removed anyway
             if self._writer is not None:
                 self._writer.close()
@@ -164,8 +161,6 @@ def _is_folder(path: Path) -> bool:
 
 
 def _open_writer(file: NewFile, table: pa.Table, form: Format) -> Any:
-    import pyarrow as pa
-
     if form.kind in ("arrow", "run"):
         codec = None if form.compression in (None, "none") else form.compression
         new = pa.ipc.new_file if form.kind == "arrow" else pa.ipc.new_stream

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types
 
 from seqflow.errors import JobError
 from seqflow.output.sorting import check_keys
 from seqflow.record.folder_names import NULL, folder_name
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _MOST_BYTES = 255
 """A file system takes no longer name."""
@@ -18,8 +18,6 @@ _MOST_BYTES = 255
 
 def check_partitions(columns: Sequence[str], schema: pa.Schema) -> None:
     """JobError unless folders can be named after the values of these columns, and others are left for the files."""
-    import pyarrow.types as types
-
     check_keys("partition_by", columns, schema)
     for name in columns:
         kind = schema.field(name).type
@@ -47,8 +45,6 @@ def check_values(table: pa.Table, columns: Sequence[str]) -> None:
 
 def type_names(schema: pa.Schema, columns: Sequence[str]) -> dict[str, str]:
     """The types of the values of these columns, by which a reader restores them from the names of folders."""
-    import pyarrow.types as types
-
     found = {}
     for name in columns:
         kind = schema.field(name).type
@@ -87,9 +83,7 @@ def _folder(column: str, value: Any) -> str:
 
 def _run_ends(column: pa.ChunkedArray) -> list[int]:
     """The row after each run of equal values."""
-    import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.types as types
 
     array = column.combine_chunks()
     if types.is_dictionary(array.type):

@@ -6,15 +6,13 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from seqflow.errors import JobError
 from seqflow.output.durable import sync_folder
 from seqflow.output.files import FileKind, FileWriter, Format
 from seqflow.output.output_file import OutputFile, in_threads
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def piece_path(path: Path, number: int) -> Path:
@@ -90,7 +88,6 @@ def locate(parts: Sequence[OutputFile], folder: Path) -> list[Path | None]:
 
 def schema_of(path: Path, kind: FileKind) -> pa.Schema:
     """The schema of a file, whatever its name."""
-    import pyarrow as pa
     from pyarrow import parquet
 
     if kind == "parquet":
@@ -101,7 +98,6 @@ def schema_of(path: Path, kind: FileKind) -> pa.Schema:
 
 def _groups(pieces: Sequence[Path], form: Format) -> Iterator[pa.Table]:
     """The row groups of all pieces, one after another."""
-    import pyarrow as pa
     from pyarrow import parquet
 
     for piece in pieces:

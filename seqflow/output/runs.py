@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from seqflow.output.files import FileWriter, Format
 from seqflow.output.sorting import SortedRows, SortKey, sort_table
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 RUN_BYTES = 32 << 20
 """Arrow bytes that are sorted together, about."""
@@ -55,8 +53,6 @@ def _merged(runs: Sequence[Path], keys: Sequence[SortKey]) -> Generator[pa.Table
 
     In each step the batch whose last row comes first is used up: all rows before that one are in memory.
     """
-    import pyarrow as pa
-
     with ExitStack() as files:
         readers = [_open(run, files) for run in runs]
         heads = {run: head for run, reader in enumerate(readers) if (head := _next(reader, keys)) is not None}
@@ -78,8 +74,6 @@ def _merged(runs: Sequence[Path], keys: Sequence[SortKey]) -> Generator[pa.Table
 
 
 def _open(run: Path, files: ExitStack) -> pa.RecordBatchStreamReader:
-    import pyarrow as pa
-
     return files.enter_context(pa.ipc.open_stream(files.enter_context(pa.OSFile(str(run)))))
 
 

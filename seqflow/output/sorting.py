@@ -6,7 +6,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import total_ordering
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyarrow import types
 
 from seqflow.errors import JobError, nearest
 from seqflow.record.arrow_types import (
@@ -17,9 +20,6 @@ from seqflow.record.arrow_types import (
     is_any,
     with_child_fields,
 )
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class SortKey(NamedTuple):
@@ -42,9 +42,6 @@ class SortKey(NamedTuple):
 
 def check_keys(setting: str, columns: Sequence[str], schema: pa.Schema) -> None:
     """JobError unless these columns are in the schema, and each has one value a row that can be compared."""
-    import pyarrow as pa
-    import pyarrow.types as types
-
     for name in columns:
         if name not in schema.names:
             raise JobError(
@@ -61,7 +58,6 @@ def check_keys(setting: str, columns: Sequence[str], schema: pa.Schema) -> None:
 
 def sort_table(table: pa.Table, keys: Sequence[SortKey]) -> pa.Table:
     """The rows in order; equal ones stay in theirs. NaN comes after all numbers, null after everything."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     columns = {str(at): comparable(table.column(key.column)) for at, key in enumerate(keys)}
@@ -72,9 +68,6 @@ def sort_table(table: pa.Table, keys: Sequence[SortKey]) -> pa.Table:
 
 def comparable(column: Any) -> Any:
     """A column whose values compare as those of another do, and are numbers or text."""
-    import pyarrow as pa
-    import pyarrow.types as types
-
     kind = column.type
     if types.is_dictionary(kind):
         return comparable(column.cast(kind.value_type))
@@ -87,8 +80,6 @@ def comparable(column: Any) -> Any:
 
 def _take(table: pa.Table, rows: Any) -> pa.Table:
     """Rows by number; Arrow cannot take views of text, which are copied for it."""
-    import pyarrow as pa
-
     plain = pa.schema([field.with_type(_without_views(field.type)) for field in table.schema])
     if plain.equals(table.schema):
         return table.take(rows)
@@ -97,8 +88,6 @@ def _take(table: pa.Table, rows: Any) -> pa.Table:
 
 def _without_views(kind: pa.DataType) -> pa.DataType:
     """The type with large text and binary in place of views of them, at any depth."""
-    import pyarrow as pa
-
     if is_any(kind, TEXT_VIEWS):
         return pa.large_string() if holds_text(kind) else pa.large_binary()
     if is_any(kind, LIST_VIEWS):

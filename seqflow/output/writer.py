@@ -9,7 +9,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import pyarrow as pa
 
 from seqflow.errors import JobError, ProviderError, nearest
 from seqflow.output.arranging import UNARRANGED, Arrangement, arrange
@@ -23,9 +25,6 @@ from seqflow.output.runs import RUN, RUN_BYTES, write_run
 from seqflow.output.sizes import DEFAULT_SIZES, Sizes
 from seqflow.output.threads import threads_to_be_had
 from seqflow.record import Record, to_arrow
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 PENDING_BYTES = 24 << 20
 """Arrow bytes that may wait for the writing threads; one row group is always let through."""
@@ -162,8 +161,6 @@ class OutputWriter:
 
     def _chosen(self, schema: pa.Schema) -> list[str]:
         """The columns that are written of batches of this schema."""
-        import pyarrow as pa
-
         names = schema.names if self._columns is None else list(self._columns)
         missing = next((name for name in names if name not in schema.names), None)
         if missing is not None:
@@ -294,8 +291,6 @@ class OutputWriter:
         return batch
 
     def _write_group(self) -> None:
-        import pyarrow as pa
-
         group = pa.Table.from_batches(self._gathered, self._schema)
         check_values(group, self.arrangement.partition_by)
         size = self._gathered_bytes
