@@ -12,7 +12,8 @@ from seqflow.record.from_arrow import (
     from_arrow,
 )
 from seqflow.record.record import Record
-from seqflow.record.rows import concat_records, nbytes, slice_rows, split_rows, take_rows
+from seqflow.record.row_source import take_rows
+from seqflow.record.rows import concat_records, nbytes, slice_rows, split_rows
 from seqflow.record.to_arrow import to_arrow
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Slices, selections and concatenations of a record's rows, with all levels below them."""
+"""Slices and concatenations of records, with all levels below their rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from seqflow import kernels
 from seqflow.errors import OpIndexError, ProviderError
 from seqflow.kernels.arrays import read_only
 from seqflow.record.record import Record, Tensor
-
-Span = tuple[Tensor, Tensor]
 
 
 def nbytes(record: Record) -> int:
@@ -59,34 +56,6 @@ def _cuts(record: Record, name: str, cuts: dict[str | None, list[int]]) -> list[
         assert lengths is not None
         cuts[lengths] = _cuts_below(record.tensors[lengths], _cuts(record, lengths, cuts))
     return cuts[lengths]
-
-
-def take_rows(record: Record, indices: Any) -> Record:
-    """The rows `indices[K]`, in this order, repeats allowed, with everything below them, in new arrays.
-
-    Raises OpIndexError for an index outside 0 ≤ i < num_rows.
-    """
-    rows = row_indices(indices, record.num_rows, "take_rows")
-    spans: dict[str, Span] = {}
-    tensors = {}
-    for name, tensor in record.tensors.items():
-        parent = record.parents[name]
-        if parent is None:
-            tensors[name] = kernels.gather(tensor, rows)
-        else:
-            tensors[name] = _take_slices(tensor, *_span(record, parent, rows, spans))
-    return Record(tensors, record.parents, len(rows), record.schema, record.dictionaries)
-
-
-def _span(record: Record, lengths: str, rows: Tensor, spans: dict[str, Span]) -> Span:
-    """Start and size of the children of each of `rows` under a lengths tensor."""
-    if lengths not in spans:
-        offsets = kernels.lengths_to_offsets(record.tensors[lengths])
-        parent = record.parents[lengths]
-        first, count = (rows, 1) if parent is None else _span(record, parent, rows, spans)
-        starts = offsets[first]
-        spans[lengths] = starts, offsets[first + count] - starts
-    return spans[lengths]
 
 
 def concat_records(records: Sequence[Record]) -> Record:
@@ -168,13 +137,6 @@ def row_indices(indices: Any, num_rows: int, caller: str) -> Tensor:
         at = int(np.argmax((rows < 0) | (rows >= num_rows)))
         raise OpIndexError(f"{caller}: indices[{at}] = {rows[at]} is outside [0, {num_rows})")
     return rows.astype(np.int64, copy=False)
-
-
-def _take_slices(tensor: Tensor, starts: Tensor, sizes: Tensor) -> Tensor:
-    offsets = kernels.lengths_to_offsets(sizes)
-    target = np.empty((int(offsets[-1]), *tensor.shape[1:]), tensor.dtype)
-    kernels.move_slices(tensor, starts, sizes, target, offsets[:-1])
-    return target
 
 
 def check_alike(first: Record, other: Record) -> None:

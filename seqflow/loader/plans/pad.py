@@ -17,7 +17,7 @@ from seqflow.loader.plans.planned_lengths import planned_lengths
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
-from seqflow.record.gathering import RowSource, Spans
+from seqflow.record.row_source import ChildRanges, RowSource
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class TakenRows(NamedTuple):
     """The rows of a batch, as in `RowSource.take_known`."""
 
     rows: Array
-    spans: dict[str, Spans]
+    spans: dict[str, ChildRanges]
     memory: BatchMemory | None
 
 
@@ -134,10 +134,10 @@ class Padding:
         memory: BatchMemory | None = None,
         *,
         without: Collection[str] = (),
-        spans: Mapping[str, Spans] | None = None,
+        ranges: Mapping[str, ChildRanges] | None = None,
     ) -> Record:
         """The batch of `rows`; arguments are as in `RowSource.take_known`."""
-        return self.take_all([TakenRows(rows, dict(spans or {}), memory)], without=without)[0]
+        return self.take_all([TakenRows(rows, dict(ranges or {}), memory)], without=without)[0]
 
     def take_all(self, batches: Sequence[TakenRows], *, without: Collection[str] = ()) -> list[Record]:
         """Several batches; all of a column is padded in one call, during which other threads run."""
@@ -147,7 +147,7 @@ class Padding:
         parents = [{name: source.parents[name] for name in of} for of in tensors]
         for column in self.columns:
             padded = [
-                self._room(column, source.spans(column.lengths, rows, spans), memory)
+                self._room(column, source.child_ranges(column.lengths, rows, spans), memory)
                 for rows, spans, memory in batches
             ]
             self._fill(column, padded)
@@ -167,7 +167,9 @@ class Padding:
             for of, parents_of, batch in zip(tensors, parents, batches, strict=True)
         ]
 
-    def _room(self, column: PaddedColumn, spans: Spans, memory: BatchMemory | None) -> kernels.PaddedBatch:
+    def _room(
+        self, column: PaddedColumn, spans: ChildRanges, memory: BatchMemory | None
+    ) -> kernels.PaddedBatch:
         """Where the data of a column are, and arrays for it and its mask."""
         shape = len(spans.sizes), column.pad.width(spans.sizes)
         full = shape + self.source.chunks[column.values].row_shape

@@ -14,7 +14,7 @@ from seqflow.loader.plans.pad import Pad, Padding, TakenRows
 from seqflow.loader.plans.pieces import Pieces
 from seqflow.record import Record, nbytes, slice_rows
 from seqflow.record.batch_memory import BatchMemory
-from seqflow.record.gathering import RowSource, Spans
+from seqflow.record.row_source import ChildRanges, RowSource
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +29,7 @@ class WindowRows:
     order: Array | None = None
     pads: Mapping[str, Pad] = field(default_factory=dict)
     _source: RowSource | None = field(default=None, repr=False)
-    _spans: Mapping[str, Spans] | None = field(default=None, repr=False)
+    _spans: Mapping[str, ChildRanges] | None = field(default=None, repr=False)
     """For each lengths of the rows, where what they describe lies below each row, in order."""
     _padding: Padding | None = field(init=False, repr=False, default=None)
 
@@ -112,27 +112,29 @@ class WindowRows:
         memory: BatchMemory | None,
         *,
         without: Collection[str] = (),
-        spans: Mapping[str, Spans] = MappingProxyType({}),
+        spans: Mapping[str, ChildRanges] = MappingProxyType({}),
     ) -> Record:
         source = self._padding or self.source
         found = {**self._spans_of(rows), **spans}
-        return source.take_known(self.numbers(rows), memory, without=without, spans=found)
+        return source.take_known(self.numbers(rows), memory, without=without, ranges=found)
 
-    def _spans_of(self, rows: Array | slice) -> dict[str, Spans]:
-        return {name: Spans(of.starts[rows], of.sizes[rows]) for name, of in (self._spans or {}).items()}
+    def _spans_of(self, rows: Array | slice) -> dict[str, ChildRanges]:
+        return {
+            name: ChildRanges(of.starts[rows], of.sizes[rows]) for name, of in (self._spans or {}).items()
+        }
 
     def sizes(self, lengths: str) -> Array | None:
         """int64[num_rows]: lengths of the rows in order, where they are already there."""
         found = (self._spans or {}).get(lengths)
         return None if found is None else found.sizes
 
-    def spans(self, lengths: str, pieces: Pieces) -> Spans:
+    def spans(self, lengths: str, pieces: Pieces) -> ChildRanges:
         """Where the elements of pieces are, under lengths of the rows."""
         if self._spans is not None:
             starts = self._spans[lengths].starts[pieces.rows]
         else:
             starts = kernels.gather(self.source.offsets[lengths], self.numbers(pieces.rows))
-        return Spans(starts + pieces.starts, pieces.sizes)
+        return ChildRanges(starts + pieces.starts, pieces.sizes)
 
     def part(self, start: int, stop: int) -> WindowRows:
         """The rows start … stop - 1 of the order."""
@@ -161,7 +163,7 @@ class WindowRows:
         return replace(self, records=records, order=order, _source=None, _spans=None)
 
 
-def _spans_in(order: Array | None, source: RowSource) -> dict[str, Spans]:
+def _spans_in(order: Array | None, source: RowSource) -> dict[str, ChildRanges]:
     """For each lengths of the rows, in an order, where what they describe lies."""
     found = {}
     for name, offsets in source.offsets.items():
@@ -169,5 +171,5 @@ def _spans_in(order: Array | None, source: RowSource) -> dict[str, Spans]:
             starts, sizes = offsets[:-1], np.diff(offsets)
             if order is not None:
                 starts, sizes = kernels.gather(starts, order), kernels.gather(sizes, order)
-            found[name] = Spans(starts, sizes)
+            found[name] = ChildRanges(starts, sizes)
     return found

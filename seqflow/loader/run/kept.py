@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from seqflow.loader.run.recipe import PreparedPart, Recipe
 from seqflow.loader.schedule.windows import Part
 from seqflow.record import Record
-from seqflow.record.gathering import RowSource
+from seqflow.record.row_source import RowSource
 
 
 class KeptWindow:

@@ -29,7 +29,7 @@ from seqflow.net import Net
 from seqflow.printable import printable
 from seqflow.providers import Block, Provider
 from seqflow.record import BadRow, Record, Valid, convert, slice_rows, take_rows, to_arrow
-from seqflow.record.gathering import RowSource
+from seqflow.record.row_source import RowSource
 from seqflow.record.rows import read_only_record
 from seqflow.record.run_ends import decoded_type
 from seqflow.record.selection import select_schema

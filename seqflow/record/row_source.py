@@ -1,4 +1,4 @@
-"""RowSource: batches of rows from several records, which are not joined for that."""
+"""RowSource: gathers rows, with everything below them, from several records without joining these."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -15,8 +15,8 @@ from seqflow.record.record import Record, Tensor
 from seqflow.record.rows import check_alike, concat_records, one_dictionary, row_indices, slice_rows
 
 
-class Spans(NamedTuple):
-    """The first of the rows below each of some rows, counted over all records, and how many there are."""
+class ChildRanges(NamedTuple):
+    """Start and size of each row's children under a lengths tensor, counted over all records."""
 
     starts: Tensor
     sizes: Tensor
@@ -56,15 +56,17 @@ class RowSource:
         memory: BatchMemory | None = None,
         *,
         without: Collection[str] = (),
-        spans: Mapping[str, Spans] | None = None,
+        ranges: Mapping[str, ChildRanges] | None = None,
     ) -> Record:
         """The rows `rows[K]`, in this order, repeats allowed, with everything below them, in arrays of their own.
 
         These are in `memory` where it is given, until it is used again. The tensors `without` are left out. For
-        lengths of the record's rows, `spans` may have what to take of each row instead of everything below it.
+        lengths of the record's rows, `ranges` may have what to take of each row instead of everything below it.
         Raises OpIndexError for a row outside 0 ≤ row < num_rows.
         """
-        return self.take_known(row_indices(rows, self.num_rows, "take"), memory, without=without, spans=spans)
+        return self.take_known(
+            row_indices(rows, self.num_rows, "take"), memory, without=without, ranges=ranges
+        )
 
     def take_known(
         self,
@@ -72,10 +74,10 @@ class RowSource:
         memory: BatchMemory | None = None,
         *,
         without: Collection[str] = (),
-        spans: Mapping[str, Spans] | None = None,
+        ranges: Mapping[str, ChildRanges] | None = None,
     ) -> Record:
         """The same as `take`, of int64 numbers that are those of rows: kernels raise a KernelError for others."""
-        tensors = self.gather(rows, dict(spans or {}), memory, without=without)
+        tensors = self.gather(rows, dict(ranges or {}), memory, without=without)
         parents, dictionaries = self.parents, self.dictionaries
         if without:
             parents = {name: parents[name] for name in tensors}
@@ -85,13 +87,13 @@ class RowSource:
     def gather(
         self,
         rows: Tensor,
-        spans: dict[str, Spans],
+        ranges: dict[str, ChildRanges],
         memory: BatchMemory | None = None,
         *,
         without: Collection[str] = (),
     ) -> dict[str, Tensor]:
-        """The tensors of rows as in `take_known`, but for some. `spans` are as in `take`; those found are added."""
-        cut = dict(spans)
+        """The tensors of rows as in `take_known`, but for some. `ranges` are as in `take`; those found are added."""
+        cut = dict(ranges)
         tensors = {}
         for name, chunks in self.chunks.items():
             if name in without:
@@ -100,7 +102,12 @@ class RowSource:
                 tensors[name] = cut[name].sizes.astype(chunks.dtype)
                 continue
             parent = self.parents[name]
-            starts, sizes = (rows, np.ones_like(rows)) if parent is None else self.spans(parent, rows, spans)
+            if parent is None and memory is None and len(chunks.arrays) == 1:
+                tensors[name] = kernels.gather(chunks.arrays[0], rows)  # faster than slices of one row
+                continue
+            starts, sizes = (
+                (rows, np.ones_like(rows)) if parent is None else self.child_ranges(parent, rows, ranges)
+            )
             out = None
             if memory is not None:
                 out = memory.empty(name, (int(sizes.sum()), *chunks.row_shape), chunks.dtype)
@@ -120,22 +127,22 @@ class RowSource:
         ]
         return concat_records(parts or [slice_rows(self.records[0], 0, 0)])
 
-    def spans(self, lengths: str, rows: Tensor, found: dict[str, Spans]) -> Spans:
-        """The rows of the tensors that `lengths` describes, below each of `rows`; `found` has those known."""
+    def child_ranges(self, lengths: str, rows: Tensor, found: dict[str, ChildRanges]) -> ChildRanges:
+        """Start and size of the children of each of `rows` under `lengths`; `found` keeps those of other calls."""
         if lengths not in found:
             offsets, parent = self.offsets[lengths], self.parents[lengths]
-            first, count = (rows, 1) if parent is None else self.spans(parent, rows, found)
+            first, count = (rows, 1) if parent is None else self.child_ranges(parent, rows, found)
             starts = kernels.gather(offsets, first)
-            found[lengths] = Spans(starts, kernels.gather(offsets, first + count) - starts)
+            found[lengths] = ChildRanges(starts, kernels.gather(offsets, first + count) - starts)
         return found[lengths]
 
 
-def gather_rows(records: Sequence[Record], rows: Any) -> Record:
-    """The rows `rows[K]`, counted over the records one after another, with everything below them, in new arrays.
+def take_rows(record: Record, indices: Any) -> Record:
+    """The rows `indices[K]`, in this order, repeats allowed, with everything below them, in new arrays.
 
-    The same as `take_rows(concat_records(records), rows)`. For more than one batch, use a RowSource.
+    Raises OpIndexError for an index outside 0 ≤ i < num_rows.
     """
-    return RowSource(records).take(rows)
+    return RowSource([record]).take_known(row_indices(indices, record.num_rows, "take_rows"))
 
 
 def _with_one_dictionary(records: Sequence[Record]) -> list[Record]:

@@ -10,8 +10,8 @@ from strategies.batches import batches
 from seqflow.errors import OpIndexError, ProviderError
 from seqflow.record import Record, concat_records, from_arrow, slice_rows, take_rows, to_arrow
 from seqflow.record.batch_memory import BatchMemory
-from seqflow.record.gathering import RowSource, gather_rows
 from seqflow.record.record import parents_by_name
+from seqflow.record.row_source import RowSource
 
 
 def records_of(*columns):
@@ -91,7 +91,7 @@ def test_memory_is_written_anew_by_the_next_batch():
 def test_lengths_keep_their_dtype():
     tensors = {"c.lengths": np.array([2, 0], np.int32), "c.values": np.array([[1, 2], [3, 4]])}
     record = Record(tensors, parents_by_name(tensors), 2)
-    assert same(gather_rows([record, record], [2, 1, 0]), take_rows(record, [0, 1, 0]))
+    assert same(RowSource([record, record]).take([2, 1, 0]), take_rows(record, [0, 1, 0]))
 
 
 @given(batches(min_rows=1), st.lists(st.integers(0, 6), max_size=3), st.data())
