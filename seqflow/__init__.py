@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seqflow.map_features import features, pool_features
     from seqflow.net import Net
     from seqflow.providers import open
-    from seqflow.record.from_arrow import from_arrow
+    from seqflow.record.from_arrow.columns import from_arrow
     from seqflow.record.to_arrow import to_arrow
     from seqflow.sequence import Sequence
     from seqflow.shape import Dimension, PartialShape

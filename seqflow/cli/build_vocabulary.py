@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqflow.cli.options import JobInput, JobSettings, Kind
+from seqflow.cli.job_options import AsJson, JobInput, JobSettings, Kind, is_job, overrides_of
 from seqflow.cli.printing import print_json, print_table
-from seqflow.cli.run import overrides_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,14 +28,18 @@ def build_vocabulary(
     kind: Kind = None,
     input: JobInput = None,
     set_: JobSettings = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Write the keys of a column, the most frequent first, as a vocabulary: ids for encode and encode_strings."""
     from seqflow.vocabulary import Vocabulary
     from seqflow.vocabulary.counting import count, most_frequent
 
     _check_output(output)
-    counts = count(_keys(source, column, kind, overrides_of(set_, input, None), output))
+    counts = count(
+        _keys_of_job(source, column, output, input, set_)
+        if is_job([source], kind, input, set_)
+        else _keys_of_files(source, column, output, kind)
+    )
     kept = most_frequent(counts, min_count, None if max_size is None else max_size - 1)
     vocabulary = Vocabulary(kept, max_size=max_size).freeze()
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -55,28 +58,22 @@ def build_vocabulary(
         print_table(lines)
 
 
-def _keys(
-    source: str, column: str, kind: str | None, overrides: dict[str, Any], output: Path
+def _keys_of_job(
+    job: str, tensor: str, output: Path, input: list[str] | None, settings: list[str] | None
 ) -> Iterator[pa.Array]:
+    from seqflow.job import Job
+    from seqflow.job.prepared_keys import prepared_keys
+
+    return prepared_keys(Job.read_until_prepare(job, overrides_of(settings, input)), tensor, output)
+
+
+def _keys_of_files(source: str, column: str, output: Path, kind: str | None) -> Iterator[pa.Array]:
     from seqflow import providers
-    from seqflow.errors import JobError
-    from seqflow.output.overwriting import overwritten
+    from seqflow.output.overwriting import check_new_file
     from seqflow.vocabulary.counting import keys_of_column
 
-    if source.endswith(".toml") and kind is None:
-        from seqflow.job import Job
-        from seqflow.job.prepared_keys import prepared_keys
-
-        return prepared_keys(Job.read_until_prepare(source, overrides), column, output)
-    if overrides:
-        raise JobError(f"{source} is no job (a TOML file), so --input and --set have nothing to change")
     provider = providers.open(source, kind=kind)
-    if (found := overwritten(output, provider.files)) is not None:
-        raise JobError(f"output: {str(output)!r} is {found!r}, a file that is read\n  choose a new name")
-    if provider.finds(output):
-        raise JobError(
-            f"output: {str(output)!r} would be a file of the source: its paths find it\n  choose another folder"
-        )
+    check_new_file("output", output, provider)
     return keys_of_column(provider, column)
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqflow.cli.options import JobInput, JobSettings, Kind
+from seqflow.cli.job_options import AsJson, JobInput, JobSettings, Kind, is_job, overrides_of
 from seqflow.cli.printing import print_json, print_table
-from seqflow.cli.run import overrides_of
 
 if TYPE_CHECKING:
     from seqflow.loader import Loader
@@ -32,7 +31,7 @@ def index(
     threads: Annotated[int | None, typer.Option(min=0, help="Threads that read.")] = None,
     input: JobInput = None,
     set_: JobSettings = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Write the lengths index of a source or a job, so that loaders count batches before they read."""
     loader = _loader(source, output, lengths, kind, threads, input, set_)
@@ -63,11 +62,11 @@ def _loader(
     from seqflow.errors import JobError
     from seqflow.loader import Loader, TokenBudget
 
-    if len(source) == 1 and source[0].endswith(".toml") and kind is None:
+    if is_job(source, kind, input, settings):
         from seqflow.job import Job
         from seqflow.job.opening import open_loader
 
-        overrides = overrides_of(settings, input, None)
+        overrides = overrides_of(settings, input)
         if output is not None:
             overrides["order.index"] = str(output.absolute())
         if lengths is not None:
@@ -76,8 +75,6 @@ def _loader(
         if loader.index is None:
             raise JobError("order.index: the job has no index, expected a file\n  set it, or give --output")
         return loader
-    if input or settings:
-        raise JobError(f"{source[0]} is no job (a TOML file), so --input and --set have nothing to change")
     paths = source[0] if len(source) == 1 else source
     plan = TokenBudget(_ANY_PLAN, lengths=lengths)
     return Loader(paths, kind=kind, batch=plan, index=output or True, threads=threads, rank=0, world_size=1)

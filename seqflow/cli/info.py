@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import platform
-from typing import Annotated
 
-import typer
-
+from seqflow.cli.job_options import AsJson
 from seqflow.cli.printing import print_json, print_table
 from seqflow.version import __version__
 
 
-def info(json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
+def info(json: AsJson = False) -> None:
     """Show versions, and which kernels are in use."""
     import numpy as np
     import pyarrow as pa

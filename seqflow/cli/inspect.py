@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
+from seqflow.cli.job_options import AsJson, Kind
 from seqflow.cli.printing import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -18,14 +19,11 @@ if TYPE_CHECKING:
 def inspect(
     path: Annotated[str, typer.Argument(help="A file, folder or glob.")],
     batch: Annotated[int, typer.Option(min=1, help="Rows of the batches whose padding is reported.")] = 256,
-    kind: Annotated[
-        str | None,
-        typer.Option(help="parquet, arrow, text, libsvm or criteo, where the name does not say."),
-    ] = None,
+    kind: Kind = None,
     untrusted: Annotated[
         bool, typer.Option("--untrusted", help="Read Parquet and Arrow metadata in a child process first.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Show what is in a source: its tensors, how long its sequences are, how much padding would waste."""
     from seqflow import providers

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seqflow.cli.job_options import AsJson
 from seqflow.cli.printing import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def ops(
     name: Annotated[str | None, typer.Argument(help="Show everything about this op.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: AsJson = False,
 ) -> None:
     """List the ops, or show one: signature, docs, attributes, errors, example, origin."""
     from seqflow import registry

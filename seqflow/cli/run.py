@@ -6,11 +6,11 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of
 from seqflow.cli.printing import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -21,15 +21,11 @@ Progress = Callable[["Stats", "int | None"], None]
 
 
 def run(
-    job: Annotated[Path, typer.Argument(metavar="JOB", help="The job: a TOML file.")],
-    input: Annotated[
-        list[str] | None, typer.Option(help="Read this file, folder or glob instead; may be repeated.")
-    ] = None,
+    job: JobPath,
+    input: JobInput = None,
     output: Annotated[str | None, typer.Option(help="Write to this folder or file instead.")] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override: batch.capacity=4096")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
+    set_: JobSettings = None,
+    json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar and no closing table.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where a run was killed.")] = False,
     overwrite: Annotated[
@@ -107,29 +103,6 @@ def _return_freed_memory() -> None:
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(mmap_threshold, 4 << 20)
-
-
-def overrides_of(settings: list[str] | None, input: list[str] | None, output: str | None) -> dict[str, Any]:
-    """The settings of a job that the options replace, by dotted name."""
-    overrides = _overrides(settings or [])
-    if input:
-        overrides["source.paths"] = input
-    if output is not None:
-        overrides["output.path"] = output
-    return overrides
-
-
-def _overrides(settings: list[str]) -> dict[str, Any]:
-    from seqflow.errors import JobError
-    from seqflow.job.toml import parse_value
-
-    overrides = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or not name.strip():
-            raise JobError(f"--set {setting}: expected KEY=VALUE, such as batch.capacity=4096")
-        overrides[name.strip()] = parse_value(value.strip())
-    return overrides
 
 
 @contextmanager

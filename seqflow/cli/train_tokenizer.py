@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from seqflow.cli.job_options import AsJson
 from seqflow.cli.printing import print_json, print_table
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def train_tokenizer(
     exclude: Annotated[
         list[str] | None, typer.Option(help="Leave out files that match; may be repeated.")
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the report as one JSON object.")] = False,
+    json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print no report.")] = False,
 ) -> None:
     """Learn a byte-level BPE tokenizer from text files, or from a column of text.
@@ -155,18 +156,14 @@ def _check_size(vocab_size: int, specials: Sequence[str]) -> None:
 def _check_target(output: Path, source: Provider) -> None:
     """JobError where the tokenizer could not be written, or would be written over a file that is read."""
     from seqflow.errors import JobError
-    from seqflow.output.overwriting import overwritten
+    from seqflow.output.overwriting import check_new_file
 
     if output.is_dir() or not output.parent.is_dir():
         found = "is a folder" if output.is_dir() else "lies in no folder that exists"
         raise JobError(f"--output: {str(output)!r} {found}, expected the name of a file")
     if not os.access(output.parent, os.W_OK):
         raise JobError(f"--output: cannot write to the folder {str(output.parent)!r}")
-    same = overwritten(output, source.files)
-    if same is not None:
-        raise JobError(f"--output: {str(output)!r} is {same!r}, a file that is read")
-    if source.finds(output):
-        raise JobError(f"--output: {str(output)!r} would be a file of the source\n  choose another folder")
+    check_new_file("--output", output, source)
 
 
 def _vocabulary_size(learned: bytes) -> int:

@@ -3,8 +3,30 @@
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Protocol
+
+from seqflow.errors import JobError
 
 Identity = tuple[int, int]
+
+
+class FileSource(Protocol):
+    """A source of files: those that it reads, and whether it would find another one the next time."""
+
+    @property
+    def files(self) -> Iterable[str]: ...
+
+    def finds(self, path: Path, /) -> bool: ...
+
+
+def check_new_file(setting: str, path: Path, source: FileSource) -> None:
+    """JobError where a file that will be written is a file of the source, or would be the next time."""
+    if (found := overwritten(path, source.files)) is not None:
+        raise JobError(f"{setting}: {str(path)!r} is {found!r}, a file that is read\n  choose a new name")
+    if source.finds(path):
+        raise JobError(
+            f"{setting}: {str(path)!r} would be a file of the source: its paths find it\n  choose another folder"
+        )
 
 
 def overwritten(target: Path, files: Iterable[str]) -> str | None:

@@ -1,16 +1,8 @@
 """Records: one batch of named tensors, to and from Arrow without copying."""
 
-from seqflow.record.from_arrow import (
-    BadRow,
-    Fill,
-    Valid,
-    as_table,
-    check_fill,
-    check_valid,
-    convert,
-    find_bad_rows,
-    from_arrow,
-)
+from seqflow.record.from_arrow.columns import BadRow, convert, find_bad_rows, from_arrow
+from seqflow.record.from_arrow.fills import Fill, Valid, check_fill, check_valid
+from seqflow.record.from_arrow.importing import as_table
 from seqflow.record.record import Record
 from seqflow.record.row_source import take_rows
 from seqflow.record.rows import concat_records, nbytes, slice_rows, split_rows

@@ -46,22 +46,19 @@ class Selection:
 
     def apply(self, table: Table, present: Sequence[int] | None = None) -> Table:
         """Rename and pick from a table of the source schema, or of the columns `present` in it."""
-        at = range(len(self.source)) if present is None else present
-        picked = [
-            _each_chunk(table.column(at.index(position)), self.renamed.field(position).type, field.type)
-            for position, field in zip(self.positions, self.schema, strict=True)
-        ]
-        return _table_like(table, picked, self.schema)
+        return self._picked(table, range(len(self.source)) if present is None else present, self.renamed)
 
     def label(self, table: Table) -> Table:
         """Rename a table that has the chosen columns and fields only, in the source's order."""
-        positions = self.positions
-        order = sorted(positions)
-        picked = [
-            _each_chunk(table.column(order.index(position)), field.type, field.type)
-            for position, field in zip(positions, self.schema, strict=True)
-        ]
-        return _table_like(table, picked, self.schema)
+        return self._picked(table, sorted(self.positions), None)
+
+    def _picked(self, table: Table, present: Sequence[int], renamed: pa.Schema | None) -> Table:
+        """The chosen columns of those `present`; under the types of `renamed` before fields are picked."""
+        columns = []
+        for position, field in zip(self.positions, self.schema, strict=True):
+            labelled = field.type if renamed is None else renamed.field(position).type
+            columns.append(_each_chunk(table.column(present.index(position)), labelled, field.type))
+        return _table_like(table, columns, self.schema)
 
 
 def selection(
@@ -272,12 +269,9 @@ def _leaves_of(kind: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple
 
 def _each_chunk(column: pa.Array | pa.ChunkedArray, labelled: pa.DataType, requested: pa.DataType) -> Any:
     if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([_conform(chunk, labelled, requested) for chunk in column.chunks], requested)
-    return _conform(column, labelled, requested)
-
-
-def _conform(array: pa.Array, labelled: pa.DataType, requested: pa.DataType) -> pa.Array:
-    return _prune(_labelled(array, labelled), requested)
+        chunks = [_prune(_labelled(chunk, labelled), requested) for chunk in column.chunks]
+        return pa.chunked_array(chunks, requested)
+    return _prune(_labelled(column, labelled), requested)
 
 
 def _labelled(array: pa.Array, kind: pa.DataType) -> pa.Array:

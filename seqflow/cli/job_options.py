@@ -1,0 +1,52 @@
+"""Arguments and options that several commands take, and the settings of a job that they replace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+JobPath = Annotated[Path, typer.Argument(metavar="JOB", help="The job: a TOML file.")]
+JobInput = Annotated[
+    list[str] | None, typer.Option(help="Of a job: read this file, folder or glob instead; may be repeated.")
+]
+JobSettings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Of a job: override a setting: batch.capacity=4096"),
+]
+Kind = Annotated[
+    str | None, typer.Option(help="parquet, arrow, text, libsvm or criteo, where the name does not say.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def overrides_of(
+    settings: list[str] | None, input: list[str] | None, output: str | None = None
+) -> dict[str, Any]:
+    """The settings of a job that the options replace, by dotted name."""
+    from seqflow.errors import JobError
+    from seqflow.job.toml import parse_value
+
+    overrides: dict[str, Any] = {}
+    for setting in settings or []:
+        name, equals, value = setting.partition("=")
+        if not equals or not name.strip():
+            raise JobError(f"--set {setting}: expected KEY=VALUE, such as batch.capacity=4096")
+        overrides[name.strip()] = parse_value(value.strip())
+    if input:
+        overrides["source.paths"] = input
+    if output is not None:
+        overrides["output.path"] = output
+    return overrides
+
+
+def is_job(sources: list[str], kind: str | None, input: list[str] | None, settings: list[str] | None) -> bool:
+    """Whether the source is a job file; JobError for options of a job where it is none."""
+    from seqflow.errors import JobError
+
+    if len(sources) == 1 and sources[0].endswith(".toml") and kind is None:
+        return True
+    if input or settings:
+        raise JobError(f"{sources[0]} is no job (a TOML file), so --input and --set have nothing to change")
+    return False
