@@ -54,7 +54,7 @@ def train_tokenizer(
     """
     from seqflow import providers
     from seqflow.ops.shared.tokenizers import learn
-    from seqflow.output.files import write_bytes
+    from seqflow.output.durable_files import write_bytes
 
     specials = special or []
     _check_size(vocab_size, specials)

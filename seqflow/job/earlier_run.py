@@ -16,8 +16,8 @@ from seqflow.job.modules import module_identity
 from seqflow.json_form import has_form, is_count
 from seqflow.loader import Loader, Stats
 from seqflow.loader.schedule.state import FORMAT
-from seqflow.output.folder import Target
 from seqflow.output.output_file import FORM
+from seqflow.output.target import Target
 
 _ACCESS = ("paths", "memory_map", "untrusted")
 """Keys of [source] that say how files are found and read, not what is read."""

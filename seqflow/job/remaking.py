@@ -10,7 +10,7 @@ from seqflow.errors import JobError
 from seqflow.loader import Loader, Stats
 from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.output import Batches, OutputFile, OutputWriter
-from seqflow.output.folder import Target
+from seqflow.output.target import Target
 from seqflow.record import Record
 
 

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from seqflow.errors import JobError
-from seqflow.output.durable import sync_folder
-from seqflow.output.files import FileWriter
-from seqflow.output.folder import Target
+from seqflow.output.committed_files import committed_path, schema_of
+from seqflow.output.durable_files import sync_folder
+from seqflow.output.file_writer import FileWriter, Sizes
 from seqflow.output.output_file import OutputFile
 from seqflow.output.partitions import check_partitions, partitions_of
-from seqflow.output.pieces import committed_path, schema_of
-from seqflow.output.runs import merge_runs
-from seqflow.output.sizes import Sizes
+from seqflow.output.sorted_runs import merge_runs
 from seqflow.output.sorting import SortKey, check_keys
-from seqflow.output.threads import threads_to_be_had
+from seqflow.output.target import Target
+from seqflow.output.threads import naming_thread_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ class _Parts:
         group = pa.concat_tables(self._gathered).unify_dictionaries().combine_chunks()
         self._gathered, self._gathered_bytes = [], 0
         self._await()
-        with threads_to_be_had("output.threads"):
+        with naming_thread_limit("output.threads"):
             self._writing = self._thread.submit(self._writer.write, group, self._num_groups)
         self._num_groups += 1
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from seqflow.json_form import has_form, is_count
-from seqflow.output.threads import threads_to_be_had
-
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
+from seqflow.output.threads import in_threads
 
 _END = 64 << 10
 """Bytes at each end of a file that the quick checksum covers."""
@@ -106,13 +102,6 @@ def damaged_files(files: Sequence[OutputFile], *, whole: bool) -> list[OutputFil
     whole = whole or sum(file.nbytes for file in files) <= WHOLE_BYTES
     intact = in_threads(lambda file: file.is_at(file.path, whole=whole), files)
     return [file for file, is_intact in zip(files, intact, strict=True) if not is_intact]
-
-
-def in_threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """A function of each item, a few at a time."""
-    workers = ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="seqflow-verify")
-    with threads_to_be_had("output"), workers as threads:
-        return list(threads.map(function, items))
 
 
 def checksum_of(path: Path) -> str:

@@ -1,13 +1,19 @@
-"""Threads: how many there may be, and what happens where the system has none."""
+"""Threads of the output, and the error of a system that refuses to start another one."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import TypeVar
 
 from seqflow.errors import OpError
 
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
 
 @contextmanager
-def threads_to_be_had(option: str) -> Iterator[None]:
+def naming_thread_limit(option: str) -> Iterator[None]:
     """Inside, threads are started; OpError, which names the option of their number, where the system refuses one."""
     try:
         yield
@@ -18,3 +24,10 @@ def threads_to_be_had(option: str) -> Iterator[None]:
             f"{option}: the system refuses to start another thread\n"
             "  ask for fewer, or raise the limits of processes and memory (ulimit -u, ulimit -v)"
         ) from None
+
+
+def in_threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
+    """A function of each item, a few at a time."""
+    workers = ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="seqflow-verify")
+    with naming_thread_limit("output"), workers as threads:
+        return list(threads.map(function, items))

@@ -15,15 +15,22 @@ import pyarrow as pa
 
 from seqflow.errors import JobError, ProviderError, nearest
 from seqflow.output.arranging import UNARRANGED, Arrangement, arrange
-from seqflow.output.durable import sync_folder
-from seqflow.output.files import KIND_OF_SUFFIX, Compression, FileWriter, Format, Kind
-from seqflow.output.folder import Target
+from seqflow.output.committed_files import check_sizes, committed_path, schema_of
+from seqflow.output.durable_files import sync_folder
+from seqflow.output.file_writer import (
+    DEFAULT_SIZES,
+    KIND_OF_SUFFIX,
+    Compression,
+    FileWriter,
+    Format,
+    Kind,
+    Sizes,
+)
 from seqflow.output.output_file import Batches, OutputFile
 from seqflow.output.partitions import check_values, type_names
-from seqflow.output.pieces import check_sizes, committed_path, schema_of
-from seqflow.output.runs import RUN, RUN_BYTES, write_run
-from seqflow.output.sizes import DEFAULT_SIZES, Sizes
-from seqflow.output.threads import threads_to_be_had
+from seqflow.output.sorted_runs import RUN, RUN_BYTES, write_run
+from seqflow.output.target import Target
+from seqflow.output.threads import naming_thread_limit
 from seqflow.record import Record, to_arrow
 
 PENDING_BYTES = 24 << 20
@@ -299,7 +306,7 @@ class OutputWriter:
         while self._pending and (self._pending_bytes + size > most or self._pending[0][0].done()):
             self._await_oldest()
         turn = self._groups_open % len(self._threads)
-        with threads_to_be_had("output.threads"):
+        with naming_thread_limit("output.threads"):
             task = self._threads[turn].submit(self._writing(turn), group, self._num_groups)
         self._pending.append((task, size))
         self._pending_bytes += size

@@ -11,8 +11,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from seqflow.errors import OpError, ProviderError
-from seqflow.output.creating import NewFile
-from seqflow.output.files import temporary_path
+from seqflow.output.durable_files import NewFile, temporary_path
 from seqflow.record.damage import reading, validated
 from seqflow.vocabulary.keys import STRINGS, as_keys
 

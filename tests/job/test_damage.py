@@ -13,7 +13,7 @@ import pytest
 import seqflow as sf
 from seqflow.errors import JobError
 from seqflow.job import Job, run
-from seqflow.output.folder import Target
+from seqflow.output.target import Target
 
 THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 ROWS = 120

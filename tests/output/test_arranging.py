@@ -16,9 +16,9 @@ from outputs import names, write
 
 import seqflow as sf
 from seqflow.errors import JobError
-from seqflow.output import Sizes, runs
-from seqflow.output.files import FileWriter
-from seqflow.output.runs import merge_runs, write_run
+from seqflow.output import Sizes, sorted_runs
+from seqflow.output.file_writer import FileWriter
+from seqflow.output.sorted_runs import merge_runs, write_run
 from seqflow.output.sorting import SortKey, sort_table
 from seqflow.record import from_arrow, to_arrow
 
@@ -235,11 +235,11 @@ def test_merged_runs_are_what_a_sort_of_all_rows_gives(
         columns = [[row[k] for row in rows] for k in range(3)] + [list(range(count, count + len(rows)))]
         tables.append(pa.table(columns, schema=schema))
         count += len(rows)
-        writer = FileWriter(folder / f"run-{number}", runs.RUN)
+        writer = FileWriter(folder / f"run-{number}", sorted_runs.RUN)
         write_run(writer, keys, tables[-1], 0)
         paths.append(writer.temporary)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runs, "FAN_IN", 2)
+        patch.setattr(sorted_runs, "FAN_IN", 2)
         merged = pa.concat_tables(merge_runs(paths, keys, folder / "run-x"))
     expected = sort_table(pa.concat_tables(tables), keys)
     assert merged["row"].to_pylist() == expected["row"].to_pylist()
@@ -252,7 +252,7 @@ def test_what_is_sorted_is_never_all_in_memory(tmp_path: Path, monkeypatch: pyte
     """Forty runs of 64 KiB, in batches of 4 KiB, become parts of one order."""
     for name, size in {
         "seqflow.output.writer.RUN_BYTES": 64 << 10,
-        "seqflow.output.files.RUN_BATCH_BYTES": 4 << 10,
+        "seqflow.output.file_writer.RUN_BATCH_BYTES": 4 << 10,
     }.items():
         monkeypatch.setattr(name, size)
     values = np.random.default_rng(0).integers(0, 1000, 300_000)

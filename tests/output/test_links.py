@@ -15,7 +15,8 @@ from outputs import names, record, write
 import seqflow as sf
 from seqflow.errors import JobError, OpError
 from seqflow.job import Job, run
-from seqflow.output.files import FileWriter, Format, temporary_path, write_bytes
+from seqflow.output.durable_files import temporary_path, write_bytes
+from seqflow.output.file_writer import FileWriter, Format
 from seqflow.output.lock import Lock
 from seqflow.vocabulary import Vocabulary
 

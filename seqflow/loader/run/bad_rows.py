@@ -14,12 +14,12 @@ from seqflow import providers
 from seqflow.errors import JobError, OpError, ProviderError, SeqflowError
 from seqflow.json_form import has_form
 from seqflow.kernels.arrays import Array
-from seqflow.output.durable import sync_folder
-from seqflow.output.files import KIND_OF_SUFFIX, FileWriter, Format, remove_temporaries
+from seqflow.output.committed_files import committed_path, join, locate, piece_path, remove_committed
+from seqflow.output.durable_files import remove_temporaries, sync_folder
+from seqflow.output.file_writer import KIND_OF_SUFFIX, FileWriter, Format
 from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, Batches, OutputFile
 from seqflow.output.overwriting import overwritten
-from seqflow.output.pieces import committed_path, join, locate, piece_path, remove_committed
 from seqflow.printable import printable_line
 from seqflow.record import BadRow
 from seqflow.record.run_ends import take_table

@@ -22,7 +22,7 @@ from seqflow.loader.run.reading import Read
 from seqflow.loader.run.recipe import PreparedPart, Recipe
 from seqflow.loader.schedule.state import FORMAT, check_same
 from seqflow.loader.schedule.windows import Part, Window
-from seqflow.output.files import FileWriter, Format
+from seqflow.output.file_writer import FileWriter, Format
 from seqflow.record import from_arrow
 from seqflow.record.damage import reading
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from seqflow.output.files import FileWriter, Format
+from seqflow.output.file_writer import FileWriter, Format
 from seqflow.output.sorting import SortedRows, SortKey, sort_table
 
 RUN_BYTES = 32 << 20

@@ -10,9 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from seqflow.errors import JobError
-from seqflow.output.durable import sync_folder
-from seqflow.output.files import FileKind, FileWriter, Format
-from seqflow.output.output_file import OutputFile, in_threads
+from seqflow.output.durable_files import sync_folder
+from seqflow.output.file_writer import FileKind, FileWriter, Format
+from seqflow.output.output_file import OutputFile
+from seqflow.output.threads import in_threads
 
 
 def piece_path(path: Path, number: int) -> Path:

@@ -1,9 +1,7 @@
-"""FileWriter: write one Parquet or Arrow file under a temporary name."""
+"""FileWriter writes one Parquet or Arrow file under a temporary name; Format and Sizes say how."""
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,8 +12,7 @@ import pyarrow as pa
 
 from seqflow.errors import JobError
 from seqflow.output import unfinished
-from seqflow.output.creating import NewFile, write_new
-from seqflow.output.durable import sync_file, sync_folder
+from seqflow.output.durable_files import NewFile, naming, sync_file, temporary_path
 from seqflow.output.encodings import choose_encodings
 from seqflow.output.output_file import Batches, Checksums, OutputFile, checksum_of_ends
 from seqflow.record.run_ends import without_views_in_structs
@@ -45,6 +42,27 @@ class Format:
             raise JobError(
                 f"output: compression is {self.compression!r}, Arrow files know {', '.join(_ARROW_CODECS)}"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How large row groups and files become, about."""
+
+    row_group_bytes: int = 16 << 20
+    """Arrow bytes of a row group."""
+    part_bytes: int = 512 << 20
+    """Arrow bytes of a part from which on it is closed."""
+    rows_per_file: int | None = None
+    """Rows of a part from which on it is closed."""
+
+    def are_reached(self, rows: int, nbytes: int, parts: int = 1) -> bool:
+        """Whether so many parts are as large as they should be together."""
+        return nbytes >= self.part_bytes * parts or (
+            self.rows_per_file is not None and rows >= self.rows_per_file * parts
+        )
+
+
+DEFAULT_SIZES = Sizes()
 
 
 class FileWriter:
@@ -77,7 +95,7 @@ class FileWriter:
                 return  # a file of its schema alone
             self._writer.write_table(table, self._group_rows(table))
         except OSError as error:
-            raise _naming(error, self.path) from error
+            raise naming(error, self.path) from error
         self.num_rows += table.num_rows
         self.groups.append(group)
         self.arrow_bytes += table.nbytes
@@ -96,7 +114,7 @@ class FileWriter:
             if self._file is not None:
                 self._file.close()
         except OSError as error:
-            raise _naming(error, self.path) from error
+            raise naming(error, self.path) from error
 
     def output_file(self, path: Path, batches: Batches | None = None) -> OutputFile:
         """What a finished file is, which will have this path, and was made of these batches."""
@@ -113,7 +131,7 @@ class FileWriter:
             sync_file(self.temporary)
             self.temporary.replace(name)
         except OSError as error:
-            raise _naming(error, self.path) from error
+            raise naming(error, self.path) from error
         unfinished.discard(self.temporary)
 
     def discard(self) -> None:
@@ -126,38 +144,6 @@ class FileWriter:
                 self._file.close()
             self.temporary.unlink(missing_ok=True)
         unfinished.discard(self.temporary)
-
-
-def temporary_path(path: Path) -> Path:
-    """The hidden name under which this process writes a file."""
-    return path.with_name(f".{path.name}.tmp-{os.getpid()}")
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a small file, which has its old content or all of the new one at any moment, power failures included."""
-    temporary = temporary_path(path)
-    unfinished.add(temporary)
-    try:
-        write_new(temporary, content)
-        temporary.replace(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise _naming(error, path) from error
-    finally:
-        unfinished.discard(temporary)
-
-
-def remove_temporaries(folder: Path, name: str) -> None:
-    """Remove what killed processes left of files whose name matches a regular expression."""
-    left = re.compile(rf"\.{name}\.tmp-\d+")
-    for path in folder.iterdir():
-        if left.fullmatch(path.name) and not _is_folder(path):
-            path.unlink(missing_ok=True)
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
 
 
 def _open_writer(file: NewFile, table: pa.Table, form: Format) -> Any:
@@ -177,9 +163,3 @@ def _open_writer(file: NewFile, table: pa.Table, form: Format) -> Any:
         column_encoding=delta or None,
         write_batch_size=1 << 16,
     )
-
-
-def _naming(error: OSError, path: Path) -> OSError:
-    """The same error, its message naming the file."""
-    message = f"cannot write {str(path)!r}: {error.strerror or error}"
-    return type(error)(error.errno, message) if error.errno is not None else type(error)(message)

@@ -13,11 +13,18 @@ from typing import Any
 from seqflow.errors import JobError
 from seqflow.json_form import has_form
 from seqflow.output import unfinished
-from seqflow.output.durable import sync_folder
-from seqflow.output.files import FileKind, Format, remove_temporaries, write_bytes
+from seqflow.output.committed_files import (
+    check_sizes,
+    committed_path,
+    join,
+    locate,
+    piece_path,
+    remove_committed,
+)
+from seqflow.output.durable_files import remove_temporaries, sync_folder, write_bytes
+from seqflow.output.file_writer import FileKind, Format
 from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, OutputFile, damaged_files
-from seqflow.output.pieces import check_sizes, committed_path, join, locate, piece_path, remove_committed
 from seqflow.version import __version__
 
 MANIFEST, PROGRESS = "_manifest.json", ".progress.json"

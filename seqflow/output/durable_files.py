@@ -1,0 +1,122 @@
+"""Files that survive a power failure: created new, synchronised, and renamed when they are complete.
+
+The order is always the same: the content of a file is synchronised (fsync) before it is renamed, and its folder after
+that. A rename without the first may leave an empty file under the final name; without the second the name itself may
+be lost, since it is data of the folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from seqflow.output import unfinished
+
+BUFFER_BYTES = 1 << 20
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+def create(path: Path) -> int:
+    """A descriptor of a new file. A file or a link that has the name loses it; what a link leads to stays."""
+    path.unlink(missing_ok=True)
+    return os.open(path, _FLAGS, 0o666)
+
+
+def write_new(path: Path, content: bytes) -> None:
+    """Write a new file, which is on the disk then."""
+    with os.fdopen(create(path), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+class NewFile:
+    """A new file, open for writing, that counts and hashes what is written to it."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.fdopen(create(path), "wb", BUFFER_BYTES)
+        self._digest = hashlib.sha256()
+        self.num_bytes = 0
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of what is written so far, in hexadecimal digits."""
+        return self._digest.hexdigest()
+
+    def write(self, data: Any) -> int:
+        self._digest.update(data)
+        size = self._file.write(data)
+        self.num_bytes += size
+        return size
+
+    def tell(self) -> int:
+        return self.num_bytes
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+
+def sync_file(path: Path) -> None:
+    """Wait until the content of a file is on the disk."""
+    _sync(path, os.O_RDONLY)
+
+
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk: files that were made, renamed or removed."""
+    _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    opened = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def temporary_path(path: Path) -> Path:
+    """The hidden name under which this process writes a file."""
+    return path.with_name(f".{path.name}.tmp-{os.getpid()}")
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a small file, which has its old content or all of the new one at any moment, power failures included."""
+    temporary = temporary_path(path)
+    unfinished.add(temporary)
+    try:
+        write_new(temporary, content)
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise naming(error, path) from error
+    finally:
+        unfinished.discard(temporary)
+
+
+def remove_temporaries(folder: Path, name: str) -> None:
+    """Remove what killed processes left of files whose name matches a regular expression."""
+    left = re.compile(rf"\.{name}\.tmp-\d+")
+    for path in folder.iterdir():
+        if left.fullmatch(path.name) and not _is_folder(path):
+            path.unlink(missing_ok=True)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def naming(error: OSError, path: Path) -> OSError:
+    """The same error, its message naming the file."""
+    message = f"cannot write {str(path)!r}: {error.strerror or error}"
+    return type(error)(error.errno, message) if error.errno is not None else type(error)(message)
