@@ -20,7 +20,7 @@ from seqflow.record import Record
 from seqflow.record.record import parents_by_name
 from seqflow.shape import Atom, Dimension, Guard, PartialShape, SameLengths
 from seqflow.signature import Described, OwnRows
-from seqflow.signature.arrays import as_array
+from seqflow.signature.bind_arrays import as_array
 from seqflow.tensor import TensorSpec
 
 if TYPE_CHECKING:

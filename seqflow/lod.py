@@ -6,7 +6,7 @@ from typing import Any, overload
 import numpy as np
 
 from seqflow.errors import LodError
-from seqflow.signature.arrays import as_array, total_of
+from seqflow.signature.bind_arrays import as_array, total_of
 
 Lengths = np.ndarray[Any, np.dtype[np.integer[Any]]]
 

@@ -16,7 +16,7 @@ from seqflow.errors import LodError
 from seqflow.kernels.arrays import Array
 from seqflow.lod import Lengths, LoD
 from seqflow.registry import OpDef
-from seqflow.signature.arrays import as_array
+from seqflow.signature.bind_arrays import as_array
 
 
 class Sequence(Carrier):

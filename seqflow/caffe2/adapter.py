@@ -13,7 +13,7 @@ from seqflow.errors import OpError, OpTypeError, SeqflowError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef
 from seqflow.signature import Attribute, read_attributes
-from seqflow.signature.arrays import as_array
+from seqflow.signature.bind_arrays import as_array
 
 
 class Adapter(NamedTuple):

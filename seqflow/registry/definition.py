@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from seqflow.errors import OpTypeError, SeqflowError, nearest
@@ -14,7 +15,7 @@ from seqflow.signature.claims import NONE, Claims
 if TYPE_CHECKING:  # inference is imported when it is asked for: calling ops does without
     from seqflow.registry.inference import Inference
     from seqflow.shape import Equalities, InferenceContext
-    from seqflow.signature.specs import Names, Specs
+    from seqflow.signature.bind_specs import Names, SpecReader, Specs
 
 ShapeFunction = Callable[["InferenceContext"], None]
 FileCheck = Callable[[Mapping[str, Any]], None]
@@ -26,7 +27,7 @@ def family_of(function: Callable[..., Any]) -> str | None:
     return module if package == "seqflow.ops" else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class OpDef:
     """What is known of an op: all that is declared, and the functions that run it."""
 
@@ -55,6 +56,13 @@ class OpDef:
     """The attribute that seeds its random numbers."""
     claims: Claims = NONE
     """What it claims of its outputs beyond the signature."""
+
+    @cached_property
+    def spec_reader(self) -> SpecReader:
+        """What inference reads off the signature."""
+        from seqflow.signature.bind_specs import SpecReader
+
+        return SpecReader(self.signature, self.claims, [attribute.name for attribute in self.attributes])
 
     @property
     def family(self) -> str | None:

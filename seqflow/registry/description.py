@@ -7,7 +7,7 @@ from textwrap import indent
 
 from seqflow.registry.definition import OpDef
 from seqflow.signature import Argument, Repeated
-from seqflow.signature.arrays import expected_dtype
+from seqflow.signature.bind_arrays import expected_dtype
 from seqflow.signature.language import AtLeast, Sum
 
 

@@ -10,10 +10,10 @@ from seqflow.registry.values import name_values
 from seqflow.shape import Dimension, Equalities, InferenceContext, PartialShape
 from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term, Terms
+from seqflow.signature.bind_rows import Facts, Spaces
+from seqflow.signature.bind_specs import Names, Specs, bind_specs
 from seqflow.signature.declared import declare, declared, publish, published
 from seqflow.signature.rows import name_outputs
-from seqflow.signature.spaces import Facts, Spaces
-from seqflow.signature.specs import Names, Specs, bind_specs
 from seqflow.tensor import TensorSpec
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def infer(
         inputs = _input_values(op, specs, called, equalities) if rows_matter else {}
         facts = name_values(op, inputs, given, named, equalities) if rows_matter else Facts(())
         outputs, guards = bind_specs(
-            op.name, op.signature, op.claims, specs, attributes=given, names=called, results=named,
+            op.name, op.spec_reader, specs, attributes=given, names=called, results=named,
             facts=facts, equalities=equalities,
         )  # fmt: skip
         points = given_points(specs)

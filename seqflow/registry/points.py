@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqflow.shape.pointing import either, moved
 from seqflow.shape.terms import Term, Terms
+from seqflow.signature.bind_specs import Specs
 from seqflow.signature.language import GIVEN_DTYPE, Argument, Fresh, Sum
 from seqflow.signature.rows import NamedOutput
-from seqflow.signature.specs import Specs
 from seqflow.tensor import TensorSpec
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from seqflow.registry.pointing import check_pointing
 from seqflow.shape import PartialShape
 from seqflow.signature import Argument, Repeated
 from seqflow.signature.alike import same_dtype
-from seqflow.signature.arrays import bind_results, bind_sizes
+from seqflow.signature.bind_arrays import bind_results, bind_sizes
+from seqflow.signature.bind_specs import output_dtype
 from seqflow.signature.language import Anything, Dim, Fresh, Literal, Max, Name, Rest, Sum
-from seqflow.signature.specs import output_dtype
 from seqflow.tensor import TensorSpec
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from seqflow.shape import Comparison, Dimension, Equalities
 from seqflow.shape.terms import Term, Terms, literal
+from seqflow.signature.bind_rows import Facts, frozen
 from seqflow.signature.claims import NONE
 from seqflow.signature.language import Arithmetic, Call, Each, Name, Sum, Value, evaluate
 from seqflow.signature.rows import NamedOutput
-from seqflow.signature.spaces import Facts, frozen
 
 if TYPE_CHECKING:
     from seqflow.registry.definition import OpDef

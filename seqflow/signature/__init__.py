@@ -1,6 +1,5 @@
 """The signature language: parsed once, then bound to arrays on every call and to row spaces in every net."""
 
-from seqflow.signature.arrays import bind, fast_condition
 from seqflow.signature.attributes import (
     Attribute,
     CountOrSizes,
@@ -15,6 +14,7 @@ from seqflow.signature.attributes import (
     Texts,
     read_attributes,
 )
+from seqflow.signature.bind_arrays import bind, fast_condition
 from seqflow.signature.language import Argument, Repeated, Signature
 from seqflow.signature.parser import parse
 from seqflow.signature.rows import Described, OwnRows, Positions, RowSpace

@@ -24,7 +24,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 DTYPE_WORDS = {
     "any": "biufcmMSUV",
@@ -201,6 +201,18 @@ class Anything:
 Dim = Size | AtLeast | Fresh | Rest | Anything
 
 
+class Axis(NamedTuple):
+    """One dimension of an argument, and where its size stands in a shape."""
+
+    dim: Dim
+    key: int | slice
+    """For `shape[key]`: behind `*d` it counts from the end; of `*d` itself it is a slice."""
+    first: int
+    """The axis, or the first of them; behind `*d` from the end."""
+    lengths: str | None
+    """The tensor whose rows, or steps, the axis holds: of `sum(…)` and `max(…)`."""
+
+
 @dataclass(frozen=True, slots=True)
 class DtypeRule:
     """A dtype word and, for `like(x)`, `sum_of(x)` and `mean_of(x)`, the names in its brackets."""
@@ -232,6 +244,8 @@ class Argument:
     """The number of dimensions without `*d`."""
     rest: int | None = field(init=False, repr=False, compare=False)
     """The position of `*d` among the dimensions; None without one."""
+    axes: tuple[Axis, ...] = field(init=False, repr=False, compare=False)
+    """The dimensions that have to be of some size: all but `_` and `*_`."""
     kinds: str | None = field(init=False, repr=False, compare=False)
     """The NumPy dtype kinds an input takes, or None where it takes one dtype only."""
     row_name: str | None = field(init=False, repr=False, compare=False)
@@ -260,7 +274,9 @@ class Argument:
         )
         object.__setattr__(self, "may_be_lengths", integers and len(self.dims) == 1)
         object.__setattr__(self, "rank", len(self.dims) - len(rests))
-        object.__setattr__(self, "rest", rests[0] if rests else None)
+        rest = rests[0] if rests else None
+        object.__setattr__(self, "rest", rest)
+        object.__setattr__(self, "axes", tuple(_axes(self.dims, rest)))
         object.__setattr__(self, "computed", len(self.dims) - plain)
         object.__setattr__(self, "moves", self.dtype.word in ("any", "int", "ordered", LIKE))
 
@@ -274,6 +290,24 @@ class Argument:
         lens = self.is_lengths and is_plain and self.field != "lengths"
         prefix = "lens " if lens else "" if is_plain else f"{self.dtype} "
         return f"{prefix}{self.name}[{', '.join(map(str, self.dims))}]{'?' if self.optional else ''}"
+
+
+def _axes(dims: tuple[Dim, ...], rest: int | None) -> Iterator[Axis]:
+    for i, dim in enumerate(dims):
+        if isinstance(dim, Rest):
+            stop = i + 1 - len(dims)
+            if dim.name != "_":
+                yield Axis(dim, slice(i, stop or None), i, None)
+        elif not isinstance(dim, Anything):
+            place = i if rest is None or i < rest else i - len(dims)
+            yield Axis(dim, place, place, _lengths_of(dim))
+
+
+def _lengths_of(dim: Dim) -> str | None:
+    match dim:
+        case Sum(of=of) | Max(of=of) | Given(otherwise=Max(of=of)) | AtLeast(bound=Max(of=of)):
+            return of
+    return None
 
 
 @dataclass(frozen=True, slots=True)

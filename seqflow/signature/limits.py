@@ -6,9 +6,9 @@ stands for no bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial, reduce
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple, Protocol
 
 from seqflow.shape import Dimension, Equalities
 from seqflow.shape.bounds import LARGEST, larger_bound, smaller_bound
@@ -20,7 +20,6 @@ from seqflow.signature.language import (
     Count,
     Each,
     Given,
-    Limit,
     Literal,
     Max,
     Name,
@@ -33,6 +32,8 @@ from seqflow.signature.rows import NamedOutput
 from seqflow.tensor import TensorSpec
 
 Bound = int | None
+LookUp = Callable[[str], Any]
+"""The registry's, for the ops that definitions call."""
 
 
 class Most(NamedTuple):
@@ -47,58 +48,93 @@ class Most(NamedTuple):
 NO_BOUND = Most(None, None)
 
 
-class Scope(NamedTuple):
+class Scope(Protocol):
     """What the names in a definition or a bound stand for."""
 
-    inputs: Callable[[str], Sequence[Most]]
-    """The bounds of the input of this name, of each of its tensors where it is a list; empty where there is none."""
-    size: Callable[[str], Bound]
-    """The bound of the size of this name."""
-    attributes: Mapping[str, Any]
-    look_up: Callable[[str], Any]
-    """The registry's, for the ops that are called."""
+    @property
+    def attributes(self) -> Mapping[str, Any]: ...
+
+    def inputs(self, name: str) -> Sequence[Most]:
+        """The bounds of the input of this name, of each tensor of a list; empty where there is none."""
+        ...
+
+    def size(self, name: str) -> Bound:
+        """The bound of the size of this name."""
+        ...
+
+
+MostOf = Callable[[Scope, Bound], Most]
+"""The bounds of a value, in a scope, of which there are at most so many elements."""
 
 
 # One call of an op
 
 
-def note_limits(
-    op: str,
-    signature: Signature,
-    results: Sequence[NamedOutput],
-    specs: Sequence[TensorSpec],
-    scope: Scope,
-    sizes: Mapping[str, Dimension],
-    equalities: Equalities,
-) -> None:
-    """Tell inference how large the sizes, the elements and the sums of the outputs can be.
+class CallScope(NamedTuple):
+    """The inputs, sizes and attributes of one call."""
 
-    `specs` are those of the outputs, `sizes` those of the dimension variables.
-    """
+    specs: Mapping[str, TensorSpec | Sequence[TensorSpec]]
+    names: Mapping[str, str | Sequence[str]]
+    """The tensors that the inputs are."""
+    sizes: Mapping[str, Dimension]
+    attributes: Mapping[str, Any]
+    equalities: Equalities
 
-    def note(size: Dimension, most: Bound) -> None:
-        if most is not None and most <= LARGEST:
-            equalities.limit(size, max(most, 0), op)
+    def inputs(self, name: str) -> Sequence[Most]:
+        spec, tensor = self.specs.get(name, ()), self.names.get(name, ())
+        if isinstance(spec, TensorSpec):
+            return (self._most(spec, str(tensor)),)
+        return [self._most(*pair) for pair in zip(spec, tensor, strict=True)]
 
-    for output, spec in zip(results, specs, strict=True):
-        for value in bounds_of(output.argument):
-            is_vector = spec.shape.dimensions is not None and len(spec.shape.dimensions) == 1
-            count = equalities.resolve(spec.shape[0]).max_length if is_vector else None
-            most = most_of(value, scope, count)
-            note(Dimension.max_of(output.tensor), most.each)
-            if output.argument.is_lengths:
-                note(Dimension.sum_of(output.tensor), most.total)
-    for limit in signature.limits:
-        for size in _sizes_of(limit, results, sizes):
-            note(size, most_of(limit.most, scope, None).each)
+    def size(self, name: str) -> Bound:
+        return self.highest(self.sizes[name]) if name in self.sizes else None
+
+    def highest(self, size: Dimension) -> Bound:
+        return self.equalities.resolve(size).max_length
+
+    def _most(self, spec: TensorSpec, tensor: str) -> Most:
+        if spec.dtype.kind == "b":
+            return Most(1, self.highest(spec.shape.num_elements))
+        return Most(self.highest(Dimension.max_of(tensor)), self.highest(Dimension.sum_of(tensor)))
+
+
+class Limits:
+    """The bounds of the outputs of an op, read once from its signature."""
+
+    def __init__(self, signature: Signature, attributes: Collection[str], look_up: LookUp) -> None:
+        self.elements = {
+            argument.name: [read_most(value, attributes, look_up) for value in bounds_of(argument)]
+            for argument in signature.output_arguments
+        }
+        self.sizes = [(limit.size, read_most(limit.most, attributes, look_up)) for limit in signature.limits]
+
+    def note(
+        self, op: str, results: Sequence[NamedOutput], specs: Sequence[TensorSpec], scope: CallScope
+    ) -> None:
+        """Tell inference how large sizes, elements and sums can be; `specs` are those of the outputs."""
+        limit = scope.equalities.limit
+        for bounded, most_of in self.sizes:
+            most = most_of(scope, None).each
+            if most is not None and most <= LARGEST:
+                for size in _sizes_of(bounded, results, scope.sizes):
+                    limit(size, max(most, 0), op)
+        for output, spec in zip(results, specs, strict=True):
+            for most_of in self.elements[output.argument.name]:
+                dimensions = spec.shape.dimensions
+                is_vector = dimensions is not None and len(dimensions) == 1
+                each, total = most_of(scope, scope.highest(dimensions[0]) if is_vector else None)  # type: ignore[index]
+                if each is not None and each <= LARGEST:
+                    limit(Dimension.max_of(output.tensor), max(each, 0), op)
+                if output.argument.is_lengths and total is not None and total <= LARGEST:
+                    limit(Dimension.sum_of(output.tensor), max(total, 0), op)
 
 
 def bounds_of(argument: Argument) -> Sequence[Value]:
     """What bounds the elements of an output: what is written, else what its integers point at."""
     written = tuple(value for value in (argument.definition, argument.most) if value is not None)
-    if written or argument.dtype.points is None:
-        return written
     of = argument.dtype.points
+    if written or of is None:
+        return written
     if argument.dtype.word == "offset":
         return (of,)
     count = Max(of.name) if argument.dtype.word == "position" and isinstance(of, Name) else of
@@ -106,96 +142,129 @@ def bounds_of(argument: Argument) -> Sequence[Value]:
 
 
 def _sizes_of(
-    limit: Limit, results: Sequence[NamedOutput], sizes: Mapping[str, Dimension]
+    size: Name | Sum | Max, results: Sequence[NamedOutput], sizes: Mapping[str, Dimension]
 ) -> list[Dimension]:
     """The sizes that are bounded: a sum is that of each output of the name."""
-    if isinstance(limit.size, Name):
-        return [sizes[limit.size.name]] if limit.size.name in sizes else []
-    of = Dimension.sum_of if isinstance(limit.size, Sum) else Dimension.max_of
-    return [of(output.tensor) for output in results if output.argument.name == limit.size.of]
-
-
-def scope_of(
-    specs: Mapping[str, TensorSpec | Sequence[TensorSpec]],
-    names: Mapping[str, str | Sequence[str]],
-    sizes: Mapping[str, Dimension],
-    attributes: Mapping[str, Any],
-    look_up: Callable[[str], Any],
-    equalities: Equalities,
-) -> Scope:
-    """What names stand for in one call: its inputs, the tensors that these are, its sizes and attributes."""
-
-    def highest(size: Dimension | None) -> Bound:
-        return None if size is None else equalities.resolve(size).max_length
-
-    def most(spec: TensorSpec, tensor: str) -> Most:
-        if spec.dtype.kind == "b":
-            return Most(1, highest(spec.shape.num_elements))
-        return Most(highest(Dimension.max_of(tensor)), highest(Dimension.sum_of(tensor)))
-
-    def inputs(name: str) -> Sequence[Most]:
-        spec, tensor = specs.get(name, ()), names.get(name, ())
-        if isinstance(spec, TensorSpec):
-            return (most(spec, str(tensor)),)
-        return [most(*pair) for pair in zip(spec, tensor, strict=True)]
-
-    return Scope(inputs, lambda name: highest(sizes.get(name)), attributes, look_up)
+    if isinstance(size, Name):
+        return [sizes[size.name]] if size.name in sizes else []
+    of = Dimension.sum_of if isinstance(size, Sum) else Dimension.max_of
+    return [of(output.tensor) for output in results if output.argument.name == size.of]
 
 
 # Bounds of values
 
 
-def most_of(value: Value, scope: Scope, count: Bound) -> Most:
-    """The bounds of a value, whose elements are `count` at most."""
-    found = _most_of(value, scope, count)
-    return Most(found.each, smaller_bound(found.total, _times(found.each, count)))
+def read_most(value: Value, attributes: Collection[str], look_up: LookUp) -> MostOf:
+    """A function that gives the bounds of a value."""
+    read = _read(value, attributes, look_up)
+
+    def most_of(scope: Scope, count: Bound) -> Most:
+        each, total = read(scope, count)
+        return Most(each, smaller_bound(total, _times(each, count)))
+
+    return most_of
 
 
-def _most_of(value: Value, scope: Scope, count: Bound) -> Most:
-    inside = partial(most_of, scope=scope, count=count)
+def _read(value: Value, attributes: Collection[str], look_up: LookUp) -> MostOf:
     match value:
         case Literal(value=number):
-            return Most(number, None)
-        case Name(name=name) if name in scope.attributes:
-            return Most(_number(scope.attributes[name]), None)
+            return lambda scope, count: Most(number, None)
+        case Name(name=name) if name in attributes:
+            return lambda scope, count: Most(_number(scope.attributes[name]), None)
         case Name(name=name):
-            return next(iter(scope.inputs(name)), Most(scope.size(name), None))
+            return lambda scope, count: next(iter(scope.inputs(name)), Most(scope.size(name), None))
         case Sum(of=of):
-            return Most(reduce(_plus, [one.total for one in scope.inputs(of)]), None)
+            return lambda scope, count: Most(reduce(_plus, [one.total for one in scope.inputs(of)]), None)
         case Max(of=of):
-            return Most(reduce(larger_bound, [one.each for one in scope.inputs(of)]), None)
-        case Count(of=of):
-            return Most(evaluate(value, scope.attributes), None)
-        case Given(attribute=attribute, otherwise=otherwise):
-            given = scope.attributes.get(attribute)
-            return inside(otherwise) if given is None else Most(_number(given), None)
-        case Arithmetic(operator="-" | "//" as operator, left=left, right=right):
-            by = evaluate(right, scope.attributes)
-            return (
-                inside(left) if by is None else Most(*(_lowered(most, operator, by) for most in inside(left)))
+            return lambda scope, count: Most(
+                reduce(larger_bound, [one.each for one in scope.inputs(of)]), None
             )
-        case Arithmetic(operator=operator, left=left, right=right):
-            return _ARITHMETIC[operator](inside(left), inside(right))
-        case Call(op=function, arguments=(Each(name=name),)) if function in _ARITHMETIC:
-            return reduce(_ARITHMETIC[function], scope.inputs(name))
-        case Call(op=function, arguments=arguments) if function in _ARITHMETIC:
-            return reduce(_ARITHMETIC[function], map(inside, arguments))
+        case Count():
+            return lambda scope, count: Most(evaluate(value, scope.attributes), None)
+        case Given(attribute=name, otherwise=otherwise):
+            other = read_most(otherwise, attributes, look_up)
+            return lambda scope, count: (
+                other(scope, count)
+                if scope.attributes[name] is None
+                else Most(_number(scope.attributes[name]), None)
+            )
+        case Arithmetic(operator="-" | "//" as operator, left=left, right=right):
+            return _lowered(operator, read_most(left, attributes, look_up), right)
+        case Arithmetic(operator=function, left=left, right=right):
+            return _combined(function, (left, right), attributes, look_up)
+        case Call(op=function, arguments=(Each(name=name),)) if function in _RULES:
+            return lambda scope, count: reduce(_RULES[function], scope.inputs(name))
+        case Call(op=function, arguments=arguments) if function in _RULES:
+            return _combined(function, arguments, attributes, look_up)
         case Call():
-            return _most_of_call(value, scope, count)
-    return NO_BOUND
+            return _called(value, attributes, look_up)
+    return lambda scope, count: NO_BOUND
 
 
-def _most_of_call(call: Call, scope: Scope, count: Bound) -> Most:
+def _combined(
+    function: str, arguments: Sequence[Value], attributes: Collection[str], look_up: LookUp
+) -> MostOf:
+    rule = _RULES[function]
+    first, *others = [read_most(one, attributes, look_up) for one in arguments]
+
+    def most_of(scope: Scope, count: Bound) -> Most:
+        found = first(scope, count)
+        for other in others:
+            found = rule(found, other(scope, count))
+        return found
+
+    return most_of
+
+
+def _lowered(operator: str, most_of: MostOf, by: Value) -> MostOf:
+    """The bounds of a difference or a quotient; where `by` is no number or attribute those of the first operand."""
+
+    def lowered(scope: Scope, count: Bound) -> Most:
+        found, number = most_of(scope, count), evaluate(by, scope.attributes)
+        if number is None:
+            return found
+        return Most(*(None if one is None else max(OPERATORS[operator](one, number), 0) for one in found))
+
+    return lowered
+
+
+class ArgumentScope(NamedTuple):
+    """The arguments of a call inside a definition."""
+
+    given: Mapping[str, Most]
+    attributes: Mapping[str, Any]
+
+    def inputs(self, name: str) -> Sequence[Most]:
+        return (self.given[name],) if name in self.given else ()
+
+    def size(self, name: str) -> Bound:
+        return None
+
+
+def _called(call: Call, attributes: Collection[str], look_up: LookUp) -> MostOf:
     """The bounds of an op's first output: as its signature says them, or those of what it moves."""
-    op = scope.look_up(call.op)
+    op = look_up(call.op)
     names = [argument.name for argument in op.signature.input_arguments]
-    given = {name: (most_of(value, scope, None),) for name, value in zip(names, call.arguments, strict=False)}
-    inner = Scope(lambda name: given.get(name, ()), lambda name: None, op.complete({}), scope.look_up)
+    given = {
+        name: read_most(value, attributes, look_up)
+        for name, value in zip(names, call.arguments, strict=False)
+    }
+    defaults = op.complete({})
     output = op.signature.output_arguments[0]
-    found = [most_of(value, inner, count) for value in bounds_of(output)]
-    if output.dtype.word == "any":
-        found += [Most(most.each, None) for name in op.claims.moves for most in inner.inputs(name)]
-    return found[0] if len(found) == 1 else NO_BOUND
+    bounds = [read_most(value, defaults, look_up) for value in bounds_of(output)]
+    moved = [name for name in op.claims.moves if name in given] if output.dtype.word == "any" else []
+
+    def most_of(scope: Scope, count: Bound) -> Most:
+        inner = ArgumentScope({name: read(scope, None) for name, read in given.items()}, defaults)
+        if bounds:
+            return bounds[0](inner, count)
+        return (
+            Most(reduce(larger_bound, [inner.given[name].each for name in moved]), None)
+            if moved
+            else NO_BOUND
+        )
+
+    return most_of
 
 
 def _number(value: Any) -> Bound:
@@ -212,18 +281,20 @@ def _times(a: Bound, b: Bound) -> Bound:
     return None if a is None or b is None else a * b
 
 
-def _lowered(most: Bound, operator: str, by: int) -> Bound:
-    """A bound less a number, or divided by it; a sum of at least one element is as much less."""
-    return None if most is None else max(OPERATORS[operator](most, by), 0)
+def _sum(a: Most, b: Most) -> Most:
+    return Most(_plus(a.each, b.each), _plus(a.total, b.total))
 
 
-_ARITHMETIC: dict[str, Callable[[Most, Most], Most]] = {
-    "+": lambda a, b: Most(_plus(a.each, b.each), _plus(a.total, b.total)),
-    "*": lambda a, b: Most(
-        _times(a.each, b.each), smaller_bound(_times(a.total, b.each), _times(a.each, b.total))
-    ),
+def _product(a: Most, b: Most) -> Most:
+    return Most(_times(a.each, b.each), smaller_bound(_times(a.total, b.each), _times(a.each, b.total)))
+
+
+_RULES: dict[str, Callable[[Most, Most], Most]] = {
+    "+": _sum,
+    "add": _sum,
+    "*": _product,
+    "mul": _product,
     "minimum": lambda a, b: Most(smaller_bound(a.each, b.each), smaller_bound(a.total, b.total)),
     "maximum": lambda a, b: Most(larger_bound(a.each, b.each), _plus(a.total, b.total)),
 }
-_ARITHMETIC |= {"add": _ARITHMETIC["+"], "mul": _ARITHMETIC["*"]}
 """The bounds of sums, products and the like, from those of the operands."""

@@ -91,37 +91,34 @@ class Spaces:
     def input(
         self, argument: Argument, axes: Axes, rank: int | None, label: str, tensors: Mapping[str, str]
     ) -> None:
-        """Take in whose rows the axes of one input hold; LodError where other rows meet."""
-        extra = 0 if rank is None else rank - len(argument.dims)
-        for i, dim in enumerate(argument.dims):
-            if argument.rest is not None and i >= argument.rest:
-                if isinstance(dim, Rest):
-                    if dim.name != "_":
-                        self.rest(dim.name, axes[i : i + extra + 1], label, i)
-                    continue
-                if rank is None:
-                    return
-                axis = i + extra
-            else:
-                axis = i
-            if axis < len(axes) and (space := axes[axis]) is not None:
-                self.axis(dim, space, f"{label}.shape[{axis}]" if axis else label, tensors)
+        """Take in whose rows the axes of one input hold; LodError where other rows meet.
 
-    def axis(self, dim: Dim, space: Term, label: str, tensors: Mapping[str, str]) -> None:
-        match dim:
-            case Name(name=name):
-                self.name(name, space, label)
-            case AtLeast(name=name, bound=bound):
-                self.name(name, space, label)
-                if isinstance(bound, Max) and bound.of in tensors:
-                    self.padded(bound.of, space, label, tensors)
-            case Sum(of=of) if of in tensors:
-                lengths = self.terms.value(tensors[of])
-                expected = self.terms.described(lengths)
-                if not meet(self.equalities, expected, space, self.guards, f"{label} and {of}"):
-                    raise self.wrong_lengths(space, expected, label, of)
-            case Max(of=of) | Given(otherwise=Max(of=of)) if of in tensors:
-                self.padded(of, space, label, tensors)
+        Of an unknown rank only the axes that are counted from the front are known.
+        """
+        if rank is not None:
+            axes = (*axes, *[None] * (rank - len(axes)))
+        for dim, key, first, lengths in argument.axes:
+            if isinstance(key, slice):
+                self.rest(dim.name, axes[key] if rank is not None else axes[first : first + 1], label, first)  # type: ignore[union-attr]
+            elif rank is not None or 0 <= key < len(axes):
+                space = axes[key]
+                if space is not None:
+                    axis = first if first >= 0 else first + len(axes)
+                    self.axis(dim, lengths, space, f"{label}.shape[{axis}]" if axis else label, tensors)
+
+    def axis(
+        self, dim: Dim, lengths: str | None, space: Term, label: str, tensors: Mapping[str, str]
+    ) -> None:
+        if isinstance(dim, (Name, AtLeast)):
+            self.name(dim.name, space, label)
+        if lengths is None or lengths not in tensors:
+            return
+        if isinstance(dim, Sum):
+            expected = self.terms.described(self.terms.value(tensors[lengths]))
+            if not meet(self.equalities, expected, space, self.guards, f"{label} and {lengths}"):
+                raise self.wrong_lengths(space, expected, label, lengths)
+        else:
+            self.padded(lengths, space, label, tensors)
 
     def name(self, name: str, space: Term, label: str) -> None:
         known, owner = self.named.setdefault(name, (space, label))
@@ -181,13 +178,13 @@ class Spaces:
 
     def opposite(self, argument: Argument, rank: int) -> Iterator[tuple[int, tuple[Term, str]]]:
         """The axes of an input where others have rows: which rows, and the input that says so."""
-        extra, rest = rank - len(argument.dims), argument.rest
-        for i, dim in enumerate(argument.dims):
+        for dim, _, first, _ in argument.axes:
             if isinstance(dim, Rest):
-                axes = [(i + j, self.rests.get((dim.name, j))) for j in range(extra + 1)]
+                count = rank - len(argument.dims) + 1
+                found = [(first + i, self.rests.get((dim.name, i))) for i in range(count)]
             else:
-                axes = [(i if rest is None or i < rest else i + extra, self.held(dim))]
-            yield from ((axis, held) for axis, held in axes if held is not None)
+                found = [(first if first >= 0 else rank + first, self.held(dim))]
+            yield from ((axis, held) for axis, held in found if held is not None)
 
     def held(self, dim: Dim) -> tuple[Term, str] | None:
         """The rows that other inputs have where this dimension stands, and the input that says so."""
@@ -240,8 +237,11 @@ class Spaces:
             if isinstance(dim, Rest):
                 if rank is None:
                     break
-                known = (self.rests.get((dim.name, j)) for j in range(rank - len(argument.dims) + 1))
-                found += [one[0] if one else None for one in known]
+                if self.rests:
+                    known = [self.rests.get((dim.name, j)) for j in range(rank - len(argument.dims) + 1)]
+                    found += [one[0] if one else None for one in known]
+                else:
+                    found += [None] * (rank - len(argument.dims) + 1)
             else:
                 found.append(self.space(dim, i == 0, tensors))
         while found and found[-1] is None:
@@ -249,21 +249,24 @@ class Spaces:
         return tuple(found)
 
     def space(self, dim: Dim, is_rows: bool, tensors: Mapping[str, str]) -> Term | None:
-        match dim:
-            case Sum(of=of) if of in tensors:
-                return self.terms.described(self.terms.value(tensors[of]))
-            case Max(of=of) | Given(otherwise=Max(of=of)) if of in tensors:
-                lengths = self.facts.padded.get(of) or self.terms.value(tensors[of])
-                return self.terms.steps(lengths, self.side)
-            case Name(name=name) | Given(otherwise=Name(name=name)):
-                if name in self.named:
-                    return self.named[name][0]
-                bound = name in self.signature.bound or name in self.attributes
-                return self.new(name, tensors) if is_rows and not bound else None
-            case Fresh(name=name, size=size) if is_rows:
-                known = self.named.get(size.name) if isinstance(size, Name) else None
-                is_padded = known is not None and known[0].kind == "steps"  # other steps of the same lengths
-                return known[0] if known and is_padded else self.new(name, tensors)
+        """Whose rows an axis of an output holds."""
+        if isinstance(dim, Given):
+            other = dim.otherwise
+            return self.space(other, is_rows, tensors) if isinstance(other, (Max, Name)) else None
+        if isinstance(dim, Name):
+            if dim.name in self.named:
+                return self.named[dim.name][0]
+            is_new = is_rows and dim.name not in self.signature.bound and dim.name not in self.attributes
+            return self.new(dim.name, tensors) if is_new else None
+        if isinstance(dim, Sum) and dim.of in tensors:
+            return self.terms.described(self.terms.value(tensors[dim.of]))
+        if isinstance(dim, Max) and dim.of in tensors:
+            lengths = self.facts.padded.get(dim.of) or self.terms.value(tensors[dim.of])
+            return self.terms.steps(lengths, self.side)
+        if isinstance(dim, Fresh) and is_rows:
+            known = self.named.get(dim.size.name) if isinstance(dim.size, Name) else None
+            is_padded = known is not None and known[0].kind == "steps"  # other steps of the same lengths
+            return known[0] if known and is_padded else self.new(dim.name, tensors)
         return None
 
     def new(self, name: str, tensors: Mapping[str, str]) -> Term:

@@ -217,10 +217,10 @@ def _bind_scope(arguments: list[tuple[Argument, Array]], known: Known) -> None:
     origins: dict[object, str] = {}
     later: list[tuple[Argument, int, Dim, int]] = []
     for argument, array in arguments:
-        for axis, dim, size in _aligned(argument, array):
+        for dim, key, first, _ in argument.axes:
+            size: Any = array.shape[key]
+            axis = first if first >= 0 else first + array.ndim
             match dim:
-                case Anything() | Rest(name="_"):
-                    pass
                 case Name(name=name) | AtLeast(name=name) if name not in known:
                     known[name], origins[name] = size, f"{argument.name}.shape[{axis}]"
                     if isinstance(dim, AtLeast):
@@ -251,19 +251,6 @@ def _renamed(error: kernels.KernelError, name: str) -> kernels.KernelError:
         case kernels.KernelError(position=int(at), value=int(value), low=int(low), high=int(high)):
             return overflow(name, at, value, low, high)
     return error
-
-
-def _aligned(argument: Argument, array: Array) -> Iterator[tuple[int, Dim, Any]]:
-    """Each dimension of the signature with its axis and its size (for `*d`: a tuple of sizes)."""
-    rest = argument.rest
-    extra = array.ndim - len(argument.dims)
-    for i, dim in enumerate(argument.dims):
-        if rest is None or i < rest:
-            yield i, dim, array.shape[i]
-        elif i == rest:
-            yield i, dim, array.shape[i : i + extra + 1]
-        else:
-            yield i + extra, dim, array.shape[i + extra]
 
 
 def _bind_rest(
@@ -388,10 +375,9 @@ class _ConditionWriter:
         """Names first, because sizes are computed from them."""
         later: list[tuple[str, Size]] = []
         for argument in arguments:
-            for place, dim in self._places(argument):
+            for dim, key, _, _ in argument.axes:
+                place = f"{argument.name}.shape[{_key_text(key)}]"
                 match dim:
-                    case Anything() | Rest(name="_"):
-                        pass
                     case Rest():
                         self._equal(dim, place)
                     case Name(name=name) if name not in self.attributes:
@@ -400,18 +386,9 @@ class _ConditionWriter:
                         self._equal(name, place)
                         later.append((f"{place} >=", bound))
                     case _:
-                        assert not isinstance(dim, Fresh)
+                        assert not isinstance(dim, (Anything, Fresh))
                         later.append((f"{place} ==", dim))
         self.conditions += [f"{comparison} {self._size(size)}" for comparison, size in later]
-
-    def _places(self, argument: Argument) -> Iterator[tuple[str, Dim]]:
-        """Each dimension and the place of its size."""
-        rest, count = argument.rest, len(argument.dims)
-        for i, dim in enumerate(argument.dims):
-            axis = i if rest is None or i < rest else i - count
-            stop = "" if i == count - 1 else str(i + 1 - count)
-            where = f"{i}:{stop}" if isinstance(dim, Rest) else axis
-            yield f"{argument.name}.shape[{where}]", dim
 
     def _equal(self, key: object, place: str) -> None:
         if key in self.bound:
@@ -434,3 +411,7 @@ class _ConditionWriter:
             case Arithmetic(operator=operator, left=left, right=right):
                 return f"({self._size(left)} {operator} {self._size(right)})"
         raise KeyError(size)
+
+
+def _key_text(key: int | slice) -> str:
+    return str(key) if isinstance(key, int) else f"{key.start}:{'' if key.stop is None else key.stop}"

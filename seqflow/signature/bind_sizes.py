@@ -1,0 +1,236 @@
+"""Binding a signature to sizes that are known before there is data.
+
+Each dimension of a signature is read once, into a function that compares the size of an axis with it, or says the
+size that an output has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from seqflow.errors import LodError, ShapeError
+from seqflow.shape import Comparison, Dimension, Equalities, Guard, PartialShape
+from seqflow.shape.guards import Guards
+from seqflow.signature.language import (
+    OPERATORS,
+    Anything,
+    Argument,
+    Arithmetic,
+    AtLeast,
+    Axis,
+    Count,
+    Dim,
+    Fresh,
+    Given,
+    Literal,
+    Max,
+    Name,
+    Rest,
+    Sum,
+    Value,
+    count_of,
+    evaluate,
+    parts,
+)
+
+InputAxis = tuple[str, int]
+"""An input and one of its axes, for messages."""
+
+
+class Sizes:
+    """The sizes found so far while the inputs of one call are bound."""
+
+    __slots__ = ("attributes", "axes", "equalities", "guards", "known", "rest_axes", "rests", "tensors")
+
+    def __init__(self, attributes: Mapping[str, Any], equalities: Equalities, guards: Guards) -> None:
+        self.attributes = attributes
+        self.equalities = equalities
+        self.guards = guards
+        self.tensors: Mapping[str, str] = {}
+        """The tensors whose sums sizes may use, by the signature's names."""
+        self.known: dict[str, Dimension] = {}
+        self.axes: dict[str, InputAxis] = {}
+        """The first axis of each name."""
+        self.rests: dict[str, tuple[Dimension, ...]] = {}
+        self.rest_axes: dict[str, InputAxis] = {}
+
+    def name(self, name: str, size: Dimension, axis: InputAxis) -> None:
+        known = self.known.get(name)
+        if known is None:
+            self.known[name], self.axes[name] = size, axis
+        else:
+            self.known[name] = self.merge(known, size, self.axes[name], axis)
+
+    def rest(self, name: str, sizes: tuple[Dimension, ...], axis: InputAxis) -> None:
+        known = self.rests.get(name)
+        if known is None:
+            self.rests[name], self.rest_axes[name] = sizes, axis
+            return
+        first = self.rest_axes[name]
+        if len(known) != len(sizes):
+            raise ShapeError(
+                f"{words(axis)} is {PartialShape(sizes)}, expected {PartialShape(known)} as in {words(first)}"
+            )
+        self.rests[name] = tuple([self.merge(*pair, first, axis) for pair in zip(known, sizes, strict=True)])
+
+    def at_least(self, least: Dimension | None, bound: Value, size: Dimension, axis: InputAxis) -> None:
+        if least is not None and size.max_length is not None:
+            if size.max_length < least.min_length:
+                raise ShapeError(f"{words(axis)} is {size}, expected {bound} = {least} or more")
+            self.equalities.limit(least, size, words(axis))
+
+    def merge(
+        self, known: Dimension, size: Dimension, known_axis: InputAxis | Value, axis: InputAxis
+    ) -> Dimension:
+        """One size for both: proved, refused, or assumed and recorded as a guard."""
+        if known is size and known.is_named:
+            return known
+        answer = self.equalities.compare(known, size)
+        if answer is Comparison.EQUAL:
+            return known
+        if answer is Comparison.UNEQUAL:
+            why = "".join(f"\n  {line}" for line in self.equalities.explain(known, size))
+            kind = LodError if isinstance(known_axis, Sum) else ShapeError
+            raise kind(f"{words(axis)} is {size}, but {words(known_axis)} is {known}{why}")
+        origin = f"{words(known_axis)} and {words(axis)}"
+        self.guards.append(Guard(known, size, origin))
+        return self.equalities.equate(known, size, origin)
+
+    def solve(self, argument: Argument, shape: PartialShape, label: str) -> None:
+        """Find the one unknown name of a size, as in `B+1`."""
+        for dim, key, first, _ in argument.axes if shape.dimensions is not None else ():
+            if not isinstance(dim, Arithmetic):
+                continue
+            names = {part.name for part in parts(dim) if isinstance(part, Name)}
+            unknown = names.difference(self.attributes, self.known)
+            if len(unknown) == 1:
+                (name,) = unknown
+                at_0, at_1 = (evaluate(dim, {**self.attributes, name: n}) for n in (0, 1))
+                if at_0 is not None and at_1 is not None and at_1 > at_0:
+                    size: Any = shape[key]
+                    self.known[name] = (size - at_0).divide_exactly(at_1 - at_0)
+                    self.axes[name] = label, first
+
+
+def words(axis: InputAxis | Value) -> str:
+    """An axis of an input, or a size, in messages."""
+    return f"{axis[0]}.shape[{axis[1]}]" if isinstance(axis, tuple) else str(axis)
+
+
+SizeOf = Callable[[Sizes], Dimension | None]
+CheckSize = Callable[[Sizes, Any, InputAxis], None]
+
+
+def size_of(value: Dim | Value, attributes: Collection[str]) -> SizeOf:
+    """A function that gives the size; None where something it needs is not known."""
+    match value:
+        case Literal(value=number):
+            known = Dimension(number)
+            return lambda sizes: known
+        case Name(name=name) if name in attributes:
+            return lambda sizes: _given(sizes.attributes[name])
+        case Name(name=name):
+            return lambda sizes: sizes.known.get(name)
+        case Sum(of=of):
+            return lambda sizes: _of_lengths(sizes, Dimension.sum_of, of)
+        case Max(of=of):
+            return lambda sizes: _of_lengths(sizes, Dimension.max_of, of)
+        case Count(of=of):
+            return lambda sizes: Dimension(count_of(sizes.attributes[of]))
+        case Fresh(size=size):
+            return size_of(size, attributes)
+        case Given(attribute=attribute, otherwise=otherwise):
+            other = size_of(otherwise, attributes)
+
+            def given_or_other(sizes: Sizes) -> Dimension | None:
+                given = sizes.attributes.get(attribute)
+                return other(sizes) if given is None else Dimension(given)
+
+            return given_or_other
+        case Arithmetic(operator=operator, left=left, right=right):
+            one, two, apply = size_of(left, attributes), size_of(right, attributes), OPERATORS[operator]
+            return lambda sizes: _apply(apply, one(sizes), two(sizes))
+    return lambda sizes: None
+
+
+def _given(value: Any) -> Dimension | None:
+    return None if value is None else Dimension(value)
+
+
+def _of_lengths(sizes: Sizes, of: Callable[[str], Dimension], name: str) -> Dimension | None:
+    tensor = sizes.tensors.get(name)
+    return None if tensor is None else sizes.equalities.resolve(of(tensor))
+
+
+def _apply(
+    operator: Callable[[Any, Any], Any], left: Dimension | None, right: Dimension | None
+) -> Dimension | None:
+    return None if left is None or right is None else operator(left, right)
+
+
+def check_size(axis: Axis, attributes: Collection[str]) -> CheckSize:
+    """A function that compares the size of an axis, or the sizes of `*d`, with what the signature says."""
+    match axis.dim:
+        case Rest(name=name):
+            return lambda sizes, found, place: sizes.rest(name, found, place)
+        case Name(name=name) if name not in attributes:
+            return lambda sizes, found, place: sizes.name(name, found, place)
+        case AtLeast(name=name, bound=bound):
+            least = size_of(bound, attributes)
+
+            def check_least(sizes: Sizes, found: Dimension, place: InputAxis) -> None:
+                sizes.name(name, found, place)
+                sizes.at_least(least(sizes), bound, found, place)
+
+            return check_least
+    dim = axis.dim
+    assert not isinstance(dim, (Fresh, Anything, AtLeast))
+    expected = size_of(dim, attributes)
+
+    def check(sizes: Sizes, found: Dimension, place: InputAxis) -> None:
+        size = expected(sizes)
+        if size is not None:
+            sizes.merge(size, found, dim, place)
+
+    return check
+
+
+class OutputShape:
+    """The shape of an output: the names of `*d`, and functions that give the other sizes."""
+
+    __slots__ = ("dims",)
+
+    def __init__(self, dims: tuple[Dim, ...], attributes: Collection[str]) -> None:
+        self.dims = [
+            (dim.name, None) if isinstance(dim, Rest) else (_name_of(dim), size_of(dim, attributes))
+            for dim in dims
+        ]
+
+    def of(self, sizes: Sizes, result: str) -> PartialShape:
+        """The shape; a name that no input binds is a new size, the same in all outputs."""
+        found: list[Dimension] = []
+        for axis, (name, size_of) in enumerate(self.dims):
+            if size_of is None:
+                rest = sizes.rests.get(str(name))
+                if rest is None:
+                    return PartialShape.dynamic()
+                found += rest
+                continue
+            size = size_of(sizes)
+            if size is None:
+                size = Dimension.axis_of(result, axis)
+                if name is not None:
+                    sizes.known[name] = size
+            found.append(sizes.equalities.resolve(size) if size.terms else size)
+        return PartialShape(found)
+
+
+def _name_of(dim: Dim) -> str | None:
+    """The name of a size that no input may have."""
+    match dim:
+        case Name(name=name) | Given(otherwise=Name(name=name)):
+            return name
+        case Fresh(size=size):
+            return _name_of(size)
+    return None

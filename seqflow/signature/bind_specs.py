@@ -1,0 +1,211 @@
+"""Binding a signature to specs: shapes, dtypes and row spaces of the outputs, before there is any data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError, OpTypeError, ShapeError
+from seqflow.shape import Equalities, PartialShape
+from seqflow.shape.guards import Guards
+from seqflow.shape.terms import Term
+from seqflow.signature.alike import TEXT, check_alike
+from seqflow.signature.bind_arrays import expected_dtype
+from seqflow.signature.bind_rows import BoundInput, Facts, Spaces
+from seqflow.signature.bind_sizes import CheckSize, OutputShape, Sizes, check_size
+from seqflow.signature.claims import Claims
+from seqflow.signature.language import GIVEN_DTYPE, POINTING, Argument, Axis, Signature
+from seqflow.signature.limits import CallScope, Limits
+from seqflow.signature.rows import NamedOutput
+from seqflow.tensor import TensorSpec
+
+Specs = Mapping[str, TensorSpec | Sequence[TensorSpec]]
+Names = Mapping[str, str | Sequence[str]]
+
+
+class SpecReader:
+    """What inference reads off the signature of an op, once."""
+
+    def __init__(self, signature: Signature, claims: Claims, attributes: Collection[str]) -> None:
+        self.signature = signature
+        self.claims = claims
+        self.checks: dict[str, list[tuple[Axis, CheckSize]]] = {
+            argument.name: [(axis, check_size(axis, attributes)) for axis in argument.axes]
+            for argument in signature.input_arguments
+        }
+        self.shapes = {
+            argument.name: OutputShape(argument.dims, attributes) for argument in signature.output_arguments
+        }
+        self.limits = Limits(signature, attributes, claims.look_up) if signature.is_bounded else None
+        counts = [argument.computed for argument in signature.input_arguments]
+        self.is_in_order = counts == sorted(counts) and not signature.takes_lists
+
+
+def bind_specs(
+    op: str,
+    reader: SpecReader,
+    specs: Specs,
+    *,
+    attributes: Mapping[str, Any],
+    names: Names,
+    results: Sequence[NamedOutput],
+    facts: Facts,
+    equalities: Equalities,
+) -> tuple[list[TensorSpec], Guards]:
+    """The outputs' specs, and what was taken to be equal without proof.
+
+    `specs` maps the signature's names to the specs of the given inputs and `names` to the tensors passed; `results`
+    are the outputs and their tensors, whose values `equalities` knows. `facts` say what new
+    rows are made from. Where the op takes or gives a list, there is a list. Raises OpTypeError, ShapeError, and
+    LodError where values meet lengths that describe other rows; the caller takes back what `equalities` learned.
+    """
+    signature = reader.signature
+    single = {name: tensor for name, tensor in names.items() if type(tensor) is str and name in specs}
+    inputs = _inputs(signature, specs, names, single)
+    guards: Guards = []
+    sizes = Sizes(attributes, equalities, guards)
+    spaces = Spaces(op, signature, reader.claims, attributes, equalities, guards, facts)
+    for one in inputs if reader.is_in_order else sorted(inputs, key=_computed):
+        _bind_input(one, reader.checks[one.argument.name], sizes, spaces)
+    if signature.solved:
+        for one in inputs:
+            sizes.solve(one.argument, one.spec.shape, one.label)
+    if signature.pointing:
+        spaces.check_pointing(inputs)
+    if (spaces.named or spaces.rests) and equalities.all_declared:
+        spaces.refuse_plain(inputs)
+    if signature.alike:
+        check_alike(signature, {name: _dtypes_given(spec) for name, spec in specs.items()})
+    if reader.claims.describes:
+        for output in results:
+            spaces.describe(output.argument.field, output.tensor)
+    outputs = _outputs(reader, specs, single, results, sizes, spaces)
+    if reader.limits is not None:
+        scope = CallScope(specs, names, sizes.known, attributes, equalities)
+        reader.limits.note(op, results, outputs, scope)
+    return outputs, guards
+
+
+def _bind_input(
+    one: BoundInput, checks: Sequence[tuple[Axis, CheckSize]], sizes: Sizes, spaces: Spaces
+) -> None:
+    argument, spec, label, _, sizes.tensors = one
+    kinds = argument.kinds
+    fits = spec.dtype == argument.dtype.word if kinds is None else spec.dtype.kind in kinds
+    if not fits:
+        raise OpTypeError(f"{label} is {spec.dtype}, expected {expected_dtype(argument)}")
+    dimensions = spec.shape.dimensions
+    if dimensions is None:
+        if spec.axes:
+            spaces.input(argument, spec.axes, None, label, sizes.tensors)
+        return
+    rank = len(dimensions)
+    if rank != argument.rank and not (rank > argument.rank and argument.rest is not None):
+        wanted = f"{argument.rank} or more" if argument.rest is not None else str(argument.rank)
+        raise ShapeError(f"{label} has shape {spec.shape}, expected {wanted} dimensions ({argument})")
+    if spec.axes:
+        spaces.input(argument, spec.axes, rank, label, sizes.tensors)
+    for (_, key, first, _), check in checks:
+        check(sizes, dimensions[key], (label, first if first >= 0 else first + rank))
+
+
+def _outputs(
+    reader: SpecReader,
+    specs: Specs,
+    single: Mapping[str, str],
+    results: Sequence[NamedOutput],
+    sizes: Sizes,
+    spaces: Spaces,
+) -> list[TensorSpec]:
+    found: list[TensorSpec] = []
+    tensors: Mapping[str, str] = {}
+    before: Mapping[str, str] | None = None
+    for argument, _, tensor, own in results:
+        if own is not before:
+            before, tensors = own, {**single, **own}
+        sizes.tensors = tensors
+        shape = reader.shapes[argument.name].of(sizes, tensor)
+        rank = None if shape.dimensions is None else len(shape.dimensions)
+        axes = spaces.output(argument, rank, tensors)
+        dtype = output_dtype(reader.signature, argument, specs, sizes.attributes)
+        points = argument.dtype.points
+        target = None if points is None else spaces.target(argument, points, tensors)
+        found.append(TensorSpec(dtype, _counted(shape, axes, tensor, sizes), axes=axes, points=target))
+    return found
+
+
+def _counted(shape: PartialShape, axes: Sequence[Term | None], result: str, sizes: Sizes) -> PartialShape:
+    """The shape, its number of rows that of all tensors with the same rows."""
+    if not axes or axes[0] is None or not shape.dimensions or not axes[0].is_rows:
+        return shape
+    known = shape.dimensions[0]
+    count = sizes.equalities.count_rows(axes[0], known, f"{result} has the same rows")
+    return shape if count is known else PartialShape([count, *shape.dimensions[1:]])
+
+
+def _computed(one: BoundInput) -> int:
+    return one.argument.computed
+
+
+def _inputs(signature: Signature, specs: Specs, names: Names, single: Mapping[str, str]) -> list[BoundInput]:
+    """The given inputs, those in lists one by one; `single` maps the inputs that are not lists to their tensors."""
+    found: list[BoundInput] = []
+    for item in signature.inputs:
+        if isinstance(item, Argument):
+            spec = specs.get(item.name)
+            if isinstance(spec, TensorSpec):
+                found.append(BoundInput(item, spec, item.name, single[item.name], single))
+            continue
+        columns = [(a, _listed(specs, a.name), list(names[a.name])) for a in item.arguments]
+        counts = {a.name: len(column) for a, column, _ in columns}
+        if len(set(counts.values())) != 1 or 0 in counts.values():
+            lists = ", ".join(f"{name} has {count}" for name, count in counts.items())
+            raise OpError(f"{lists}, expected lists of one or more, all equally long")
+        for i in range(len(columns[0][1])):
+            own = dict(single) | {a.name: tensors[i] for a, _, tensors in columns}
+            found += [
+                BoundInput(a, given[i], f"{a.name}[{i}]", tensors[i], own) for a, given, tensors in columns
+            ]
+    return found
+
+
+def output_dtype(
+    signature: Signature, argument: Argument, specs: Specs, attributes: Mapping[str, Any]
+) -> np.dtype[Any]:
+    """The dtype an output has for inputs of these dtypes."""
+    word, of = argument.dtype.word, argument.dtype.of
+    if word == "any":
+        for first in signature.input_arguments:
+            if first.name in specs:
+                dtype = _dtypes(specs, first.name)[0]
+                return _widest_text(signature, first.name, specs) if dtype.kind in TEXT else dtype
+    if word in ("sum_of", "mean_of"):
+        rule = kernels.sum_dtype if word == "sum_of" else kernels.mean_dtype
+        found = [rule(dtype) for name in of if name in specs for dtype in _dtypes(specs, name)]
+        return found[0] if len(found) == 1 else np.result_type(*found)
+    if word == GIVEN_DTYPE:
+        given: np.dtype[Any] = np.dtype(attributes[word])
+        return given
+    return np.dtype(np.int64 if word == "int" or word in POINTING else word)
+
+
+def _widest_text(signature: Signature, name: str, specs: Specs) -> np.dtype[Any]:
+    """The dtype of an input of texts and of those that are like it."""
+    alike = [one for one, of in signature.alike if of == name and one in specs]
+    return np.result_type(*(dtype for one in [name, *alike] for dtype in _dtypes(specs, one)))
+
+
+def _dtypes(specs: Specs, name: str) -> list[np.dtype[Any]]:
+    return [spec.dtype for spec in _listed(specs, name)]
+
+
+def _dtypes_given(spec: TensorSpec | Sequence[TensorSpec]) -> np.dtype[Any] | list[np.dtype[Any]]:
+    return spec.dtype if isinstance(spec, TensorSpec) else [one.dtype for one in spec]
+
+
+def _listed(specs: Specs, name: str) -> list[TensorSpec]:
+    given = specs[name]
+    return [given] if isinstance(given, TensorSpec) else list(given)
