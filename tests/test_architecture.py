@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import defaultdict
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
@@ -74,6 +75,7 @@ def imported_by(tree, module):
             yield from re.findall(r"^f?'(seqflow\.[a-z_.]*\w)", ast.unparse(node.args[0]))
 
 
+@cache
 def find_imports():
     """For each module, the other modules of ours that it imports."""
     imports = defaultdict(set)
@@ -84,11 +86,8 @@ def find_imports():
     return imports
 
 
-IMPORTS = find_imports()
-
-
 def imports_of_room(name):
-    inside = [names for module, names in IMPORTS.items() if room_of(module) == name]
+    inside = [names for module, names in find_imports().items() if room_of(module) == name]
     return {room_of(imported) for names in inside for imported in names} - {name}
 
 
@@ -115,7 +114,7 @@ def test_rooms_with_files_that_know_each_other_are_named():
     known = set(re.findall(r"^\* `(.+?)`: ", PAGE.partition("## Circles")[2], re.MULTILINE))
     found = set()
     for room in ROOMS:
-        inside = {module: names for module, names in IMPORTS.items() if room_of(module) == room}
+        inside = {module: names for module, names in find_imports().items() if room_of(module) == room}
         try:
             TopologicalSorter(inside).prepare()
         except CycleError:

@@ -13,6 +13,13 @@ def test_the_version() -> None:
     assert (done.returncode, done.stdout) == (0, f"seqflow {sf.__version__}\n")
 
 
+def test_a_process_that_is_started_is_the_same_as_one_that_is_forked() -> None:
+    command = [sys.executable, "-m", "seqflow", "run", "nowhere.toml"]
+    started = subprocess.run(command, capture_output=True, text=True, check=False)
+    forked = seqflow("run", "nowhere.toml")
+    assert (started.returncode, started.stdout, started.stderr) == (forked.returncode, "", forked.stderr)
+
+
 def test_starting_the_command_imports_nothing_heavy() -> None:
     program = "import sys, seqflow.cli; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

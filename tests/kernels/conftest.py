@@ -1,20 +1,19 @@
-"""Every test of a kernel runs on every kind of it there is here: NumPy and each instruction set."""
+"""Every test of a kernel runs on every kind of it there is here."""
 
+import kernel_sets
 import pytest
 
 from seqflow import kernels
 
-NATIVE = kernels.isas()
 
-
-@pytest.fixture(params=["reference", *NATIVE])
+@pytest.fixture(params=kernel_sets.ALL)
 def any_kernels(request):
     with kernels.use(request.param):
         yield request.param
 
 
 @pytest.fixture(
-    params=NATIVE or [pytest.param(None, marks=pytest.mark.skip("native kernels were not built"))]
+    params=kernel_sets.NATIVE or [pytest.param(None, marks=pytest.mark.skip("native kernels were not built"))]
 )
 def native(request):
     """The native kernels, with one of the instruction sets of this machine."""

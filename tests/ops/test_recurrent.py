@@ -1,5 +1,6 @@
 """Recurrent cells agree with a loop over sequences and steps, and with PyTorch's."""
 
+import kernel_sets
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,6 @@ from seqflow.errors import OpTypeError
 
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
 TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
-KERNELS = ["reference", *(kernels.isas())]
 
 
 def sigmoid(x):
@@ -94,7 +94,7 @@ ATTRIBUTES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", kernel_sets.ALL)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("op", "attributes"), ATTRIBUTES, ids=lambda value: str(value))
 @given(data=st.data(), reverse=st.booleans())
@@ -116,7 +116,7 @@ def test_every_cell_gives_what_a_loop_over_sequences_and_steps_gives(
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", kernel_sets.ALL)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", GATES)
 @given(data=st.data(), bidirectional=st.booleans())
@@ -264,7 +264,7 @@ def test_float16_is_computed_in_float32(op):
         np.testing.assert_array_equal(ours, theirs.astype("float16"))
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", kernel_sets.ALL)
 @pytest.mark.parametrize("op", GATES)
 def test_nan_stays_in_its_sequence_and_behind_its_step(name, op):
     plain = problem(op, lengths=(4, 5, 3))
@@ -275,7 +275,7 @@ def test_nan_stays_in_its_sequence_and_behind_its_step(name, op):
     assert np.isnan(found).any(axis=1).sum() == 4
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", kernel_sets.ALL)
 @pytest.mark.parametrize("op", GATES)
 def test_infinite_inputs_saturate_the_gates(name, op):
     plain = problem(op, lengths=(1, 1), hidden=5, inputs=1)
@@ -285,7 +285,7 @@ def test_infinite_inputs_saturate_the_gates(name, op):
         np.testing.assert_allclose(getattr(ops, op)(**plain).h, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", kernel_sets.ALL)
 @pytest.mark.parametrize("op", GATES)
 def test_sequences_do_not_depend_on_the_others_they_are_run_with(name, op):
     plain = problem(op, hidden=33, inputs=17, lengths=range(20), dtype="float64")
