@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from seqflow.errors import OpTypeError, SeqflowError, nearest
 from seqflow.registry.errors import name_op
 from seqflow.signature import Attribute, Signature
-from seqflow.signature.claims import NONE, Claims
+from seqflow.signature.claims import NONE, Claims, Condition
 
 if TYPE_CHECKING:  # inference is imported when it is asked for: calling ops does without
     from seqflow.registry.inference import Inference
+    from seqflow.registry.values import TermOf
     from seqflow.shape import Equalities, InferenceContext
     from seqflow.signature.bind_specs import Names, SpecReader, Specs
 
@@ -58,11 +59,40 @@ class OpDef:
     """What it claims of its outputs beyond the signature."""
 
     @cached_property
+    def input_names(self) -> frozenset[str]:
+        return frozenset(argument.name for argument in self.signature.input_arguments)
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Any]:
+        """The defaults of the attributes, whether required or not."""
+        return {attribute.name: attribute.default for attribute in self.attributes}
+
+    @cached_property
+    def required(self) -> tuple[Attribute, ...]:
+        """The attributes that have to be given."""
+        return tuple(attribute for attribute in self.attributes if attribute.required)
+
+    @cached_property
     def spec_reader(self) -> SpecReader:
         """What inference reads off the signature."""
         from seqflow.signature.bind_specs import SpecReader
 
         return SpecReader(self.signature, self.claims, [attribute.name for attribute in self.attributes])
+
+    @cached_property
+    def definitions(self) -> Mapping[str, TermOf]:
+        """What inference takes the outputs to be that the signature defines, by the names of results."""
+        from seqflow.registry.values import read_term
+
+        return {name: read_term(self, value) for name, value in self.signature.definitions.items()}
+
+    @cached_property
+    def padded(self) -> tuple[tuple[str, TermOf, Condition], ...]:
+        """What an output is padded for, as the op claims it of its lengths."""
+        from seqflow.registry.values import read_term
+
+        steps = self.claims.steps.items()
+        return tuple((name, read_term(self, value), condition) for name, (value, condition) in steps)
 
     @property
     def family(self) -> str | None:
@@ -84,7 +114,7 @@ class OpDef:
 
     def complete(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """The attributes with their defaults."""
-        return {attribute.name: attribute.default for attribute in self.attributes} | dict(attributes)
+        return {**self.defaults, **attributes}
 
     def check_attributes(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The given attributes as the body of the op gets them: numbers as tuples, names as dtypes.
@@ -92,10 +122,12 @@ class OpDef:
         Raises OpTypeError for an attribute that the op does not have and for one that is missing, OpError and
         OpTypeError for values that an attribute does not take.
         """
+        if not given and not self.required:
+            return {}
         known = {attribute.name: attribute for attribute in self.attributes}
         self._refuse_unknown("attribute", given, known)
         try:
-            missing = next((one for one in self.attributes if one.required and one.name not in given), None)
+            missing = next((one for one in self.required if one.name not in given), None)
             if missing is not None:
                 raise OpTypeError(f"{missing.name} is missing, expected {missing.expected}")
             return {name: known[name].check(value) for name, value in given.items()}
@@ -135,7 +167,8 @@ class OpDef:
         >>> print(*registry.get("lengths_sum").infer({"data": data, "lengths": lengths}).outputs)
         float32{3,4}
         """
-        self._refuse_unknown("input", specs, [argument.name for argument in self.signature.input_arguments])
+        if not self.input_names.issuperset(specs):
+            self._refuse_unknown("input", specs, [one.name for one in self.signature.input_arguments])
         completed = self.complete(self.check_attributes(attributes or {}))
         return self.infer_checked(specs, completed, values or {}, names, results, equalities, all_declared)
 

@@ -53,8 +53,12 @@ def infer(
         return _alone(op, specs, attributes, values, names, results, Equalities(all_declared))
     given = attributes
     called = names if names is not None else _own_names(specs)
-    specs = _with_terms(specs, equalities.terms)
-    tensors = [f"{op.name}.{name}" for name in op.result_names(given)] if results is None else list(results)
+    holds = _held(specs)
+    if holds.undeclared:
+        specs = _declared(specs, equalities.terms)
+    tensors = (
+        [f"{op.name}.{name}" for name in op.signature.result_names(given)] if results is None else results
+    )
     with equalities.staged():
         named = name_outputs(op.signature, tensors)
         if op.same is not None:
@@ -65,7 +69,7 @@ def infer(
             op.name, op.spec_reader, specs, attributes=given, names=called, results=named,
             facts=facts, equalities=equalities,
         )  # fmt: skip
-        points = given_points(specs)
+        points = given_points(specs) if holds.points else None
         if op.shape is None:
             if points is not None:
                 outputs = move_points(op, specs, named, outputs, equalities.terms)
@@ -96,27 +100,38 @@ def _alone(
     known: Equalities,
 ) -> Inference:
     """The inference of one op, for which rows are declared, and said, by the names of tensors."""
-    rows_matter = any(
-        one.axes or one.points
-        for spec in specs.values()
-        for one in ((spec,) if isinstance(spec, TensorSpec) else spec)
-    )
+    holds = _held(specs)
+    rows_matter = holds.rows or holds.points
     found = infer(op, specs, attributes, values, names, results, known, rows_matter)
-    if not any(spec.axes or spec.points for spec in found.outputs):
+    for spec in found.outputs:
+        if spec.axes or spec.points is not None:
+            break
+    else:
         return found
     return found._replace(outputs=[publish(spec, known.terms) for spec in found.outputs])
 
 
-def _with_terms(specs: Specs, terms: Terms) -> Specs:
-    """The specs, rows that are declared as terms."""
+class _Held(NamedTuple):
+    """What is said of the rows of inputs."""
+
+    rows: bool
+    """Whether an axis holds some."""
+    points: bool
+    """Whether integers point at some."""
+    undeclared: bool
+    """Whether some are not terms yet."""
+
+
+def _held(specs: Specs) -> _Held:
+    rows = points = undeclared = False
     for spec in specs.values():
         for one in (spec,) if isinstance(spec, TensorSpec) else spec:
-            if one.points is not None and type(one.points) is not Term:
-                return _declared(specs, terms)
+            if one.points is not None:
+                points, undeclared = True, undeclared or type(one.points) is not Term
             for axis in one.axes:
-                if axis is not None and type(axis) is not Term:
-                    return _declared(specs, terms)
-    return specs
+                if axis is not None:
+                    rows, undeclared = True, undeclared or type(axis) is not Term
+    return _Held(rows, points, undeclared)
 
 
 def _declared(specs: Specs, terms: Terms) -> Specs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from seqflow.shape import Comparison, Dimension, Equalities
 from seqflow.shape.terms import Term, Terms, literal
 from seqflow.signature.bind_rows import Facts, frozen
 from seqflow.signature.claims import NONE
-from seqflow.signature.language import Arithmetic, Call, Each, Name, Sum, Value, evaluate
+from seqflow.signature.language import Arithmetic, Call, Each, Name, Sum, Value, evaluate, parts
 from seqflow.signature.rows import NamedOutput
 
 if TYPE_CHECKING:
@@ -38,10 +38,11 @@ def name_values(
         equalities.set_value(output.tensor, term, argument.may_be_lengths)
     if not op.claims.steps:
         return Facts(depends, key)
+    given = {name for name, _ in key}
     padded = {
-        name: _defined(op, definition, inputs, attributes, equalities)
-        for name, (definition, condition) in op.claims.steps.items()
-        if condition.holds(given_attributes(op, attributes))
+        name: definition(inputs, attributes, equalities)
+        for name, definition, condition in op.padded
+        if condition.holds(given)
     }
     return Facts(depends, key, padded)
 
@@ -128,9 +129,11 @@ def _claim(
     op: OpDef, output: str, term: Term, inputs: Inputs, attributes: Mapping[str, Any], equalities: Equalities
 ) -> None:
     terms, claims = equalities.terms, op.claims
-    definition = op.signature.definitions.get(output)
-    if definition is not None and (equalities.all_declared or not _is_of_one(definition, inputs)):
-        equalities.unite(term, _defined(op, definition, inputs, attributes, equalities), op.name)
+    definition = op.definitions.get(output)
+    if definition is not None and (
+        equalities.all_declared or not _is_of_one(op.signature.definitions[output], inputs)
+    ):
+        equalities.unite(term, definition(inputs, attributes, equalities), op.name)
     masked = claims.masks.get(output)
     if masked is not None:
         width = attributes.get("max_length")
@@ -157,46 +160,54 @@ def _is_of_one(definition: Value, inputs: Inputs) -> bool:
     return False
 
 
+TermOf = Callable[[Inputs, Mapping[str, Any], Equalities], Term]
+"""What a definition says for the inputs and attributes of one call, as a term."""
 _FUNCTIONS = {"+": "add", "-": "sub", "*": "mul", "//": "floor_divide"}
 
 
-def _defined(
-    op: OpDef, value: Value, inputs: Inputs, attributes: Mapping[str, Any], equalities: Equalities
-) -> Term:
-    """What a definition says, as a term."""
+def read_term(op: OpDef, value: Value) -> TermOf:
+    """A function that gives the term of a definition of an op."""
+    names = {part.name for part in parts(value) if isinstance(part, (Name, Each))}
     if isinstance(value, Name):
-        found = inputs.get(value.name)
-        if isinstance(found, Term):
-            return found
-        return equalities.terms.make("literal", literal(attributes[value.name]))
-    number = evaluate(value, attributes)
-    if number is not None:
-        return equalities.terms.make("literal", literal(number))
-    name, arguments, keywords = _call(value, attributes)
-    other = op.claims.look_up(name)
+        name = value.name
+        if name in op.input_names:
+            return lambda inputs, attributes, equalities: inputs[name]  # type: ignore[return-value]
+        return lambda inputs, attributes, equalities: _literal(attributes[name], equalities)
+    if names.isdisjoint(op.input_names):
+        return lambda inputs, attributes, equalities: _literal(evaluate(value, attributes), equalities)
+    match value:
+        case Call(op=function, arguments=arguments, keywords=keywords):
+            return _read_call(op, op.claims.look_up(function), arguments, keywords)
+        case Arithmetic(operator=operator, left=left, right=right):
+            return _read_call(op, op.claims.look_up(_FUNCTIONS[operator]), (left, right), ())
+    raise TypeError(value)
 
-    def call(given: Sequence[Term]) -> Term:
-        names = [argument.name for argument in other.signature.input_arguments]
+
+def _read_call(
+    op: OpDef, other: OpDef, arguments: Sequence[Value], keywords: Sequence[tuple[str, Value]]
+) -> TermOf:
+    names = [argument.name for argument in other.signature.input_arguments]
+    output = other.output_names[0]
+
+    def call(given: Sequence[Term], attributes: Mapping[str, Any], equalities: Equalities) -> Term:
+        own = {keyword: evaluate(one, attributes) for keyword, one in keywords}
         return output_value(
-            other, other.output_names[0], 0, dict(zip(names, given, strict=False)), completed, equalities
+            other, output, 0, dict(zip(names, given, strict=False)), other.complete(own), equalities
         )
 
-    completed = other.complete({keyword: evaluate(one, attributes) for keyword, one in keywords})
     if isinstance(arguments[0], Each):
-        return reduce(lambda one, two: call((one, two)), _flat([inputs[arguments[0].name]]))
-    return call([_defined(op, one, inputs, attributes, equalities) for one in arguments])
+        each = arguments[0].name
+        return lambda inputs, attributes, equalities: reduce(
+            lambda one, two: call((one, two), attributes, equalities), _flat([inputs[each]])
+        )
+    readers = [read_term(op, one) for one in arguments]
+    return lambda inputs, attributes, equalities: call(
+        [read(inputs, attributes, equalities) for read in readers], attributes, equalities
+    )
 
 
-def _call(
-    value: Value, attributes: Mapping[str, Any]
-) -> tuple[str, tuple[Value, ...], tuple[tuple[str, Value], ...]]:
-    """The op that is called, its arguments and its attributes."""
-    match value:
-        case Call(op=name, arguments=arguments, keywords=keywords):
-            return name, arguments, keywords
-        case Arithmetic(operator=operator, left=left, right=right):
-            return _FUNCTIONS[operator], (left, right), ()
-    raise TypeError(value)
+def _literal(value: Any, equalities: Equalities) -> Term:
+    return equalities.terms.make("literal", literal(value))
 
 
 def _may_be_lengths(inputs: Inputs, terms: Terms) -> bool:

@@ -89,9 +89,12 @@ class Equalities:
         >>> print(known.resolve(Dimension.parse("2*max(kept)")))
         2*max(kept):0..1024
         """
-        high, known = self.resolve(Dimension.of(most)).max_length, self.resolve(size)
+        high = most if type(most) is int else self.resolve(Dimension.of(most)).max_length
+        known = self.resolve(size)
         if high is None or known.is_static or known.min_length > high:
             return
+        if size.max_length is None and known.max_length is not None and known.max_length <= high:
+            return  # it was noted before
         if known.min_length == high:
             self.equate(known, Dimension(high), reason)
         else:

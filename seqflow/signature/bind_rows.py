@@ -83,7 +83,7 @@ class Spaces:
         self.named: dict[str, tuple[Term, str]] = {}
         """What each dimension variable names, and the input that says so."""
         self.rests: dict[tuple[str, int], tuple[Term, str]] = {}
-        self.arguments = {argument.name: argument for argument in signature.input_arguments}
+        self.arguments = signature.arguments
         self.side = str(attributes.get("side") or "right")
 
     # Inputs

@@ -355,6 +355,8 @@ class Signature:
     """Bounds of the outputs' sizes and sums."""
     input_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
     output_arguments: tuple[Argument, ...] = field(init=False, repr=False, compare=False)
+    arguments: Mapping[str, Argument] = field(init=False, repr=False, compare=False)
+    """The inputs by name."""
     takes_lists: bool = field(init=False, repr=False, compare=False)
     gives_lists: bool = field(init=False, repr=False, compare=False)
     bound: frozenset[str] = field(init=False, repr=False, compare=False)
@@ -375,6 +377,7 @@ class Signature:
     def __post_init__(self) -> None:
         object.__setattr__(self, "input_arguments", tuple(flatten(self.inputs)))
         object.__setattr__(self, "output_arguments", tuple(flatten(self.outputs)))
+        object.__setattr__(self, "arguments", {argument.name: argument for argument in self.input_arguments})
         object.__setattr__(self, "takes_lists", any(isinstance(item, Repeated) for item in self.inputs))
         object.__setattr__(self, "gives_lists", any(isinstance(item, Repeated) for item in self.outputs))
         dims = [dim for argument in self.input_arguments for dim in argument.dims]
