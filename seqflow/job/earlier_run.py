@@ -1,11 +1,11 @@
-"""What a job says of itself in progress files and manifests, and whether an earlier run's record is its own."""
+"""The identity of a job in progress files and manifests, and what an earlier run of the same job has left."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from seqflow.identity.differences import ACCEPTABLE, differences, listed
 from seqflow.job.job import Job
 from seqflow.job.modules import module_identity
 from seqflow.json_form import has_form, is_count
-from seqflow.loader import Loader, Stats
+from seqflow.loader import Loader
 from seqflow.loader.schedule.state import FORMAT
 from seqflow.output.output_file import FORM
 from seqflow.output.target import Target
@@ -23,34 +23,11 @@ _ACCESS = ("paths", "memory_map", "untrusted")
 """Keys of [source] that say how files are found and read, not what is read."""
 
 
-@dataclass(slots=True)
-class Counts:
-    """What a run has counted when its progress was noted."""
-
-    rows: int = 0
-    tokens: int = 0
-    cells: int = 0
-    batches: int = 0
-    bad_rows: int = 0
-    rows_read: int = 0
-    rows_left: int = 0
-    dropped: int = 0
-    skipped: int = 0
-
-    @classmethod
-    def of(cls, stats: Stats) -> Counts:
-        return cls(*(getattr(stats, field.name) for field in fields(cls)))
-
-    @classmethod
-    def from_json(cls, entry: Mapping[str, int]) -> Counts:
-        return cls(*(entry[field.name] for field in fields(cls)))
-
-    def stats(self) -> Stats:
-        """Stats that count on."""
-        return Stats(**asdict(self))
-
-
-_COUNTS = {field.name: is_count for field in fields(Counts)}
+COUNTED = (
+    "rows", "tokens", "cells", "batches", "bad_rows", "rows_read", "rows_left", "dropped", "skipped",
+)  # fmt: skip
+"""The fields of the loader's Stats that a run notes with its progress."""
+_COUNTS = dict.fromkeys(COUNTED, is_count)
 _COMPLETE = {"job": Mapping, "counts": {**_COUNTS, "rows_left": int}}
 _CHANGES = [{"from_row": is_count, "differences": [str]}]
 _UNFINISHED = {

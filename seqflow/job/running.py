@@ -6,14 +6,14 @@ import resource
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Literal, NamedTuple
 
 from seqflow.errors import JobError
 from seqflow.job.checking import check_tables
-from seqflow.job.earlier_run import Counts, describe, earlier_run
+from seqflow.job.earlier_run import COUNTED, describe, earlier_run
 from seqflow.job.inference import infer
 from seqflow.job.job import Job
 from seqflow.job.opening import open_job_output, open_loader
@@ -95,13 +95,10 @@ def run(
         found = _write_output(
             job, loader, output, progress, resume=resume, overwrite=overwrite, accept_changes=accept_changes
         )
-    counted = {
-        name: getattr(found.counts, name)
-        for name in ("rows", "dropped", "skipped", "rows_read", "tokens", "batches", "bad_rows")
-    }
+    counted = ("rows", "dropped", "skipped", "rows_read", "tokens", "batches", "bad_rows")
     return Report(
-        **counted,
-        fill=found.counts.stats().fill,
+        **{name: found.counts[name] for name in counted},
+        fill=Stats(**found.counts).fill,
         seconds=perf_counter() - started,
         peak_memory=_peak_memory(),
         files=tuple(file.path for file in found.files),
@@ -116,7 +113,7 @@ class _Result(NamedTuple):
     """Files and counts of a run, with those of the earlier run that it has completed."""
 
     files: list[OutputFile]
-    counts: Counts
+    counts: dict[str, Any]
     outcome: Outcome
     damaged: list[OutputFile]
     changes: tuple[str, ...]
@@ -135,7 +132,13 @@ def _write_output(
             damaged = check_complete(target, record, resume=options["resume"])
             if not damaged:
                 BadRowHandler(job.bad_rows, loader.source.files).leave()  # removes what a killed run has left
-                return _Result(output.found(record), Counts.from_json(record["counts"]), "complete", [], ())
+                return _Result(
+                    output.found(record),
+                    _counts_in(record),
+                    "complete",
+                    [],
+                    (),
+                )
             record = output.reopen(record)
     task = _Run(job, loader, output, described, record)
     files = task.run(progress)
@@ -164,18 +167,18 @@ class _Run:
 
     def _begin(self) -> None:
         """Begin anew."""
-        self.counts, self._is_sealed, self._keeps_bad_rows = Counts(), False, True
+        self.counts, self._is_sealed, self._keeps_bad_rows = _counts_of(Stats()), False, True
         self._bad_rows = BadRowHandler(self._job.bad_rows, self._loader.source.files)
         self._output.begin()
 
     def _resume(self, record: Mapping[str, Any]) -> None:
         """Go on behind what a progress file notes; begin anew where a part is damaged that can't be made alone."""
-        self.counts, self._is_sealed = Counts.from_json(record["counts"]), record["sealed"]
+        self.counts, self._is_sealed = _counts_in(record), record["sealed"]
         pieces = record["bad_rows"]
         self._keeps_bad_rows = pieces is not None  # else their file is complete
         policy = self._job.bad_rows if self._keeps_bad_rows else self._job.bad_rows.uncounted()
         self._bad_rows = BadRowHandler(
-            policy, self._loader.source.files, count=self.counts.bad_rows, pieces=pieces or ()
+            policy, self._loader.source.files, count=self.counts["bad_rows"], pieces=pieces or ()
         )
         self.damaged = self._output.resume(record)
         self._damaged_pieces = self._bad_rows.damaged(record.get("bad_rows_file"))
@@ -210,7 +213,7 @@ class _Run:
 
     def _write(self, progress: Progress | None) -> Batches:
         """Write all batches, and commit some of them; the batches that are not committed yet."""
-        loader, output, stats = self._loader, self._output, self.counts.stats()
+        loader, output, stats = self._loader, self._output, Stats(**self.counts)
         start = _place(loader.state_dict())
         with closing(loader.batches(self._bad_rows, stats)) as found:
             for batch in found:
@@ -219,19 +222,26 @@ class _Run:
                 if progress is not None:
                     progress(stats, loader.num_rows)
                 if loader.at_window_end and output.is_full:
-                    self.counts, state = Counts.of(stats), loader.state_dict()
+                    self.counts, state = _counts_of(stats), loader.state_dict()
                     batches = Batches(start, state["batch"])
                     output.commit({**self._note(batches), "loader": state}, batches)
                     start = _place(state)
         if not stats.batches and (empty := loader.empty_batch()) is not None:
             output.write(empty)
-        self.counts = Counts.of(stats)
+        self.counts = _counts_of(stats)
         return Batches(start, None)
 
     def _note(self, batches: Batches | None) -> dict[str, Any]:
         bad_rows = self._bad_rows.commit(batches) if self._keeps_bad_rows else None
-        counts = asdict(self.counts)
-        return {"job": self._described, "changes": self._changes, "counts": counts, "bad_rows": bad_rows}
+        return {"job": self._described, "changes": self._changes, "counts": self.counts, "bad_rows": bad_rows}
+
+
+def _counts_in(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: record["counts"][name] for name in COUNTED}
+
+
+def _counts_of(stats: Stats) -> dict[str, Any]:
+    return {name: getattr(stats, name) for name in COUNTED}
 
 
 def _place(state: Mapping[str, Any]) -> dict[str, Any]:

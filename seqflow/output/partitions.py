@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import JobError
-from seqflow.output.sorting import check_keys
+from seqflow.output.sorting import check_keys, comparable
 from seqflow.record.folder_names import NULL, folder_name
 
 _MOST_BYTES = 255
@@ -85,10 +85,6 @@ def _run_ends(column: pa.ChunkedArray) -> list[int]:
     """The row after each run of equal values."""
     import pyarrow.compute as pc
 
-    array = column.combine_chunks()
-    if types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    if types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
+    array = comparable(column.combine_chunks())
     ends: list[int] = pc.run_end_encode(array, run_end_type=pa.int64()).run_ends.to_pylist()
     return ends
