@@ -9,6 +9,7 @@ from pyarrow import types
 
 from seqflow.errors import ProviderError
 from seqflow.providers.fork_locks import ForkLock
+from seqflow.record.buffers import chunks_of
 from seqflow.record.nested_arrays import with_fields, with_values
 from seqflow.record.run_ends import decoded, decoded_type
 from seqflow.record.selection import Table
@@ -52,7 +53,7 @@ class SharedDictionaries:
         names = {path[0] for path in self.merged}
         for position, column in enumerate(table.schema):
             if column.name in names:
-                chunks = map(decoded, _chunks(table.column(position)))
+                chunks = map(decoded, chunks_of(table.column(position)))
                 arrays = [self._recoded(chunk, (column.name,)) for chunk in chunks]
                 recoded = pa.chunked_array(arrays, decoded_type(column.type))
                 table = _set_column(table, position, column.with_type(recoded.type), recoded)
@@ -79,7 +80,7 @@ def has_dictionaries(kind: pa.DataType) -> bool:
 
 def _dictionaries(table: Table) -> Iterator[tuple[Path, pa.Array]]:
     for position, name in enumerate(table.schema.names):
-        for chunk in _chunks(table.column(position)):
+        for chunk in chunks_of(table.column(position)):
             yield from _below(chunk, (name,))
 
 
@@ -115,10 +116,6 @@ def _with_dictionary(array: pa.Array, shared: pa.Array, path: Path) -> pa.Array:
             f"type {array.type.index_type}"
         ) from error
     return pa.DictionaryArray.from_arrays(codes, shared, ordered=array.type.ordered)
-
-
-def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
-    return list(column.chunks) if isinstance(column, pa.ChunkedArray) else [column]
 
 
 def _set_column(table: Table, position: int, column: pa.Field, recoded: pa.ChunkedArray) -> Table:

@@ -12,6 +12,7 @@ from seqflow.printable import printable_line
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
 from seqflow.providers.paths import Search
 from seqflow.record import BadRow, Record, from_arrow
+from seqflow.record.buffers import chunks_of
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Table, select_schema
 from seqflow.sequence import Sequence
@@ -158,8 +159,7 @@ class Provider:
         name = schema.names[0]
         chunks: list[pa.Array] = []
         for block in self.source.blocks(schema):
-            found = self._read(block, schema, None).column(name)
-            chunks += found.chunks if isinstance(found, pa.ChunkedArray) else [found]
+            chunks += chunks_of(self._read(block, schema, None).column(name))
         read: Sequence | Tensor | Record = from_arrow(pa.chunked_array(chunks, schema.field(name).type))
         return read
 

@@ -51,6 +51,11 @@ def _with_32_bits(values: Tensor, kind: pa.DataType, nulls: Tensor | None) -> Te
     return narrow
 
 
+def chunks_of(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    """The arrays of a column: its chunks, or the array itself."""
+    return list(column.chunks) if isinstance(column, pa.ChunkedArray) else [column]
+
+
 def view(buffer: pa.Buffer | None, dtype: np.dtype[Any], start: int, count: int) -> Tensor:
     """`count` values from position `start`: a read-only array that keeps the buffer alive."""
     if count == 0 or buffer is None:

@@ -5,7 +5,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from seqflow.record.arrow_types import LIST_VIEWS, LISTS, TEXT_VIEWS, TEXTS, is_any, is_any_level, leaf_dtype
-from seqflow.record.buffers import nulls_of, view
+from seqflow.record.buffers import chunks_of, nulls_of, view
 from seqflow.record.record import Tensor
 from seqflow.record.run_ends import run_lengths
 
@@ -21,8 +21,7 @@ def decoded_nbytes(table: pa.RecordBatch | pa.Table) -> int:
 def _column_nbytes(column: pa.Array | pa.ChunkedArray) -> int:
     if not is_compact(column.type):
         return int(column.nbytes)
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return sum(int(row_bytes(chunk).sum()) for chunk in chunks)
+    return sum(int(row_bytes(chunk).sum()) for chunk in chunks_of(column))
 
 
 def is_compact(kind: pa.DataType) -> bool:

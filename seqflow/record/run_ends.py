@@ -15,7 +15,7 @@ from seqflow.record.arrow_types import (
     storage_type,
     with_child_fields,
 )
-from seqflow.record.buffers import nulls_of
+from seqflow.record.buffers import chunks_of, nulls_of
 from seqflow.record.lists import list_parts, take_any
 from seqflow.record.record import Tensor
 
@@ -90,11 +90,12 @@ def take_table(table: pa.RecordBatch | pa.Table, rows: Tensor) -> pa.Table:
     columns = [_taken(table.column(at), rows) for at in range(table.num_columns)]
     if not columns:
         return pa.table({"": pa.nulls(len(rows))}).select([])
-    return pa.table(columns, schema=pa.schema(map(_field_of, table.schema, columns), table.schema.metadata))
+    fields = [field.with_type(column.type) for field, column in zip(table.schema, columns, strict=True)]
+    return pa.table(columns, schema=pa.schema(fields, table.schema.metadata))
 
 
 def _taken(column: pa.Array | pa.ChunkedArray, rows: Tensor) -> pa.Array:
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    chunks = chunks_of(column)
     if len(chunks) == 1:
         return decoded(take_any(chunks[0], rows))
     ends = np.cumsum([len(chunk) for chunk in chunks])
@@ -102,10 +103,6 @@ def _taken(column: pa.Array | pa.ChunkedArray, rows: Tensor) -> pa.Array:
     starts = ends - [len(chunk) for chunk in chunks]
     pieces = [chunks[at].slice(int(row - starts[at]), 1) for row, at in zip(rows, places, strict=True)]
     return decoded(pa.concat_arrays(pieces) if pieces else pa.array([], decoded_type(column.type)))
-
-
-def _field_of(field: pa.Field, column: pa.Array) -> pa.Field:
-    return field.with_type(column.type)
 
 
 def decoded_type(kind: pa.DataType, *, views: bool = False) -> pa.DataType:

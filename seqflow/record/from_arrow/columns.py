@@ -146,6 +146,7 @@ def _read_column(
 
 
 def _chunks(array: pa.Array | pa.ChunkedArray) -> abc.Sequence[pa.Array]:
-    if isinstance(array, pa.ChunkedArray):
-        return [chunk for chunk in array.chunks if len(chunk)] or [pa.array([], decoded_type(array.type))]
-    return [array]
+    """The chunks that have rows; an empty one, without run ends, where none has."""
+    if not isinstance(array, pa.ChunkedArray):
+        return [array]
+    return [chunk for chunk in array.chunks if len(chunk)] or [pa.array([], decoded_type(array.type))]

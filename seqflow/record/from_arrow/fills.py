@@ -124,23 +124,15 @@ def _scalar_of(time: Any, kind: pa.DataType) -> Any:
 
 def bytes_of(fill: Any, kind: pa.DataType) -> Tensor:
     """`fill` as the bytes of a text; UnfitError for what is no text, and for bytes that are no UTF-8."""
-    data = fill.encode() if isinstance(fill, str) and _is_utf8(fill) else fill
+    try:
+        data = fill.encode() if isinstance(fill, str) else fill
+        if isinstance(data, bytes) and holds_text(kind):
+            data.decode()
+    except UnicodeError:
+        raise UnfitError from None
     if not isinstance(data, bytes):
         raise UnfitError
-    if holds_text(kind):
-        try:
-            data.decode()
-        except UnicodeError:
-            raise UnfitError from None
     return np.frombuffer(data, np.uint8)
-
-
-def _is_utf8(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeError:
-        return False
-    return True
 
 
 def fixed_of(fill: Any, element: pa.DataType, shape: tuple[int, ...]) -> Any:
@@ -165,13 +157,18 @@ def _with_integers(fill: Any) -> Any:
 def rows_of(fill: Any, kind: pa.DataType) -> pa.Array:
     """`fill` as the elements of one list, or the entries of one map; UnfitError for anything else."""
     fill = _listed(fill, kind)
-    if not holds(kind, fill):
+    array = _one(fill, kind)
+    return _entries_of(array) if types.is_map(kind) else array.values
+
+
+def _one(value: Any, kind: pa.DataType) -> pa.Array:
+    """An array of one value, which is one of the type; UnfitError for others."""
+    if not holds(kind, value):
         raise UnfitError
     try:
-        array = pa.array([fill], kind)
+        return pa.array([value], kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise UnfitError from None
-    return _entries_of(array) if types.is_map(kind) else array.values
 
 
 def _listed(fill: Any, kind: pa.DataType) -> Any:
@@ -276,12 +273,7 @@ def code_of(fill: Any, dictionary: pa.Array, kind: pa.DictionaryType) -> tuple[i
     """The code of a value, and the dictionary, with the value behind all others where it was not there."""
     if is_no_code(fill, kind):
         return -1, dictionary
-    if not holds(kind.value_type, fill):
-        raise UnfitError
-    try:
-        value = pa.array([fill], kind.value_type)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        raise UnfitError from None
+    value = _one(fill, kind.value_type)
     import pyarrow.compute as pc
 
     code = pc.index_in(value, dictionary)[0].as_py()
