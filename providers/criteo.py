@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from seqflow import kernels
 from seqflow.errors import ProviderOptionError
-from seqflow.providers.lines import Malformed, excerpt, first_lines, open_lines
+from seqflow.providers.line_faults import Faults, Malformed, excerpt
+from seqflow.providers.lines import first_lines, open_lines
 from seqflow.providers.numerals import parse_integers
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, leaf_array, validity
@@ -82,8 +83,7 @@ class _Fields:
     stops: Tensor
     bad: Tensor
     """Whether a line has another number of fields."""
-    faults: list[tuple[Tensor, Tensor, Tensor, str, str]]
-    """Where something else was found: rows, starts, stops, column and what is expected; first whole lines."""
+    faults: Faults
 
     @classmethod
     def of(cls, data: Tensor, num_fields: int) -> "_Fields":
@@ -105,8 +105,11 @@ class _Fields:
         starts[good, 1:] = stops[good, :-1] + 1
         stops[good, -1] = line_stops[good]
         bad = counts != num_fields
-        wrong = (np.flatnonzero(bad), line_starts[bad], line_stops[bad], "categories", f"{num_fields} fields")
-        return cls(data, starts, stops, bad, [wrong])
+        faults = Faults()
+        faults.add(
+            np.flatnonzero(bad), line_starts[bad], line_stops[bad], "categories", f"{num_fields} fields"
+        )
+        return cls(data, starts, stops, bad, faults)
 
     def labels(self) -> pa.Array:
         """The first field of each line, an integer."""
@@ -139,25 +142,17 @@ class _Fields:
 
     def malformed(self) -> Iterator[Malformed]:
         """The first fault of each row that has any."""
-        rows = np.concatenate([rows for rows, *_ in self.faults])
-        starts = np.concatenate([starts for _, starts, *_ in self.faults])
-        stops = np.concatenate([stops for _, _, stops, *_ in self.faults])
-        kinds = np.repeat(np.arange(len(self.faults)), [len(rows) for rows, *_ in self.faults])
-        order = np.lexsort((starts, rows))
-        _, first = np.unique(rows[order], return_index=True)
-        for at in order[first].tolist():
-            start, stop = int(starts[at]), int(stops[at])
-            *_, column, expected = self.faults[kinds[at]]
+        for row, start, stop, column, expected in self.faults.first():
             found = excerpt(self.data, start, stop)
-            if kinds[at] == 0:
+            if self.bad[row]:
                 found = f"{1 + np.count_nonzero(self.data[start:stop] == _TAB)} fields"
-            yield Malformed(int(rows[at]), start, column, f"found {found}, expected {expected}")
+            yield Malformed(row, start, column, f"found {found}, expected {expected}")
 
     def _parse(
         self, rows: Tensor, starts: Tensor, stops: Tensor, base: int, column: str, expected: str
     ) -> Tensor:
         numbers, wrong = parse_integers(self.data, starts, stops, base)
-        self.faults.append((rows[wrong], starts[wrong], stops[wrong], column, expected))
+        self.faults.add(rows[wrong], starts[wrong], stops[wrong], column, expected)
         return numbers
 
     def _nulls(self, present: Tensor) -> Tensor:

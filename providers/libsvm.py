@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.providers.libsvm_tokens import Tokens
-from seqflow.providers.lines import Malformed, first_lines, open_lines
+from seqflow.providers.line_faults import Malformed
+from seqflow.providers.lines import first_lines, open_lines
 from seqflow.providers.numerals import parse_floats, parse_integers
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, offsets_of, validity
@@ -58,7 +59,7 @@ class LibsvmFormat:
         ids, values = self._pairs(tokens, keys)
 
         bad = np.zeros(tokens.num_rows, np.bool_)
-        bad[tokens.faulty_rows()] = True
+        bad[tokens.faults.rows()] = True
         rows = tokens.rows[keys]
         kept = slice(None) if not bad.any() else ~bad[rows]
         lengths = np.bincount(rows[kept], minlength=tokens.num_rows)

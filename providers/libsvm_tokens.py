@@ -1,11 +1,11 @@
-"""The words of libsvm's lines: where they start and stop, which row each is in, and what is wrong with them."""
+"""Tokens of libsvm lines: start, stop and row of each, and the faults among them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from seqflow.providers.lines import Malformed, excerpt
+from seqflow.providers.line_faults import Faults, Malformed, excerpt
 from seqflow.record.record import Tensor
 
 _BLANK, _COLON, _HASH, _NEWLINE = 1, 2, 3, 4
@@ -37,9 +37,7 @@ class Tokens:
     """The row of each token; lines without tokens are no rows."""
     first: Tensor
     """The first token of each row."""
-    _faults: Tensor
-    """For each token the number of its fault in `_expected`, or 0."""
-    _expected: list[tuple[str, str]] = field(default_factory=list)
+    faults: Faults = field(default_factory=Faults)
 
     @classmethod
     def of(cls, data: Tensor) -> "Tokens":
@@ -60,10 +58,7 @@ class Tokens:
         )
         opens_row = np.ones(len(lines), np.bool_)
         opens_row[1:] = lines[1:] != lines[:-1]
-        found = cls(
-            data, starts, stops, is_key, np.cumsum(opens_row) - 1, np.flatnonzero(opens_row),
-            np.zeros(len(starts), np.uint8),
-        )  # fmt: skip
+        found = cls(data, starts, stops, is_key, np.cumsum(opens_row) - 1, np.flatnonzero(opens_row))
         found.fault(np.flatnonzero(opens_row & is_key), "label", "a label, which is a number")
         alone = ~(is_key | is_value | opens_row)
         incomplete = (is_key | is_value) & (starts == stops)
@@ -88,21 +83,13 @@ class Tokens:
 
     def fault(self, tokens: Tensor, column: str, expected: str) -> None:
         """Note what should be there in place of these tokens, of which some may have a fault already."""
-        self._expected.append((column, expected))
-        self._faults[tokens[self._faults[tokens] == 0]] = len(self._expected)
-
-    def faulty_rows(self) -> Tensor:
-        """The row of each token with a fault."""
-        return self.rows[np.flatnonzero(self._faults)]
+        self.faults.add(self.rows[tokens], self.starts[tokens], self.stops[tokens], column, expected)
 
     def malformed(self) -> Iterator[Malformed]:
         """The first fault of each row that has any."""
-        tokens = np.flatnonzero(self._faults)
-        rows, at = np.unique(self.rows[tokens], return_index=True)
-        for row, token in zip(rows.tolist(), tokens[at].tolist(), strict=True):
-            column, expected = self._expected[self._faults[token] - 1]
-            found = excerpt(self.data, *self._word(token))
-            yield Malformed(row, int(self.starts[token]), column, f"found {found}, expected {expected}")
+        for row, start, _, column, expected in self.faults.first():
+            found = excerpt(self.data, *self._word(int(np.searchsorted(self.starts, start))))
+            yield Malformed(row, start, column, f"found {found}, expected {expected}")
 
     def _word(self, token: int) -> tuple[int, int]:
         """Where the whole word with this token starts and stops: all that colons join."""

@@ -3,13 +3,14 @@
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import ProviderError, ProviderOptionError
 from seqflow.providers.kinds import COMPRESSIONS
+from seqflow.providers.line_faults import Malformed
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.record import BadRow
 from seqflow.record.buffers import INT32_MAX
@@ -20,15 +21,6 @@ BLOCK_BYTES = 4 << 20
 SAMPLE_BYTES = 64 << 10
 _CHUNK = 64 << 10
 _NEWLINE = b"\n"
-
-
-class Malformed(NamedTuple):
-    """A line that is no row: the row in its place, the position of the fault in the block's bytes, and why."""
-
-    row: int
-    position: int
-    column: str
-    reason: str
 
 
 class LineFormat(Protocol):
@@ -115,12 +107,6 @@ def first_lines(paths: Sequence[str]) -> list[bytes]:
             lines = sample.split(_NEWLINE)
             return lines if len(sample) < SAMPLE_BYTES else lines[:-1]
     return []
-
-
-def excerpt(data: Tensor, start: int, stop: int) -> str:
-    """Some bytes of a line for a message, in quotes, cut where they are many."""
-    text = data[start : min(stop, start + 40)].tobytes().decode(errors="replace")
-    return repr(text + "…" * (stop - start > 40))
 
 
 def _read_lines(path: str, start: int, stop: int) -> tuple[bytes, int]:

@@ -105,19 +105,8 @@ class ParquetSource:
 
     def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
         columns, finish = self._columns(block, schema)
-
-        def batches() -> Iterator[pa.RecordBatch]:
-            with self._open_buffered(block) as opened:
-                yield from opened.iter_batches(
-                    len(rows), [block.index], columns, use_threads=self.use_threads
-                )
-
-        assert block.num_rows is not None
         with reading(f"{block.origin}, row group {block.index} can't be read"):
-            key = (block.origin, block.index, *(columns or ()))
-            found = self.slices.read(key, batches, rows, block.num_rows)
-        if sum(batch.num_rows for batch in found) != len(rows):
-            raise _wrong_count(block, rows.start + sum(batch.num_rows for batch in found))
+            found = self._read_slice(block, columns, rows)
         return finish(pa.Table.from_batches(found))
 
     def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
@@ -135,18 +124,11 @@ class ParquetSource:
         """Read a few rows at a time, texts as codes where that can be, until they are too large."""
         columns, _ = self._columns(block, schema)
 
-        def batches() -> Iterator[pa.RecordBatch]:
-            with self._open_buffered(block, doubtful.coded) as opened:
-                yield from opened.iter_batches(
-                    doubtful.rows, [block.index], columns, use_threads=self.use_threads
-                )
-
         found: list[pa.RecordBatch] = []
         size = 0
-        key = (block.origin, block.index, doubtful, *(columns or ()))
         for start in range(rows.start, rows.stop, doubtful.rows):
             part = range(start, min(start + doubtful.rows, rows.stop))
-            found += (read := self.slices.read(key, batches, part, block.num_rows or 0))
+            found += (read := self._read_slice(block, columns, part, doubtful))
             size += sum(int(row_bytes(one, with_dictionaries=False).sum()) for batch in read for one in batch)
             if size > max_bytes:
                 raise ProviderError(
@@ -154,8 +136,26 @@ class ParquetSource:
                     f"{format_bytes(size)} in memory, expected {format_bytes(max_bytes)} at most\n"
                     "its footer does not say so: raise memory, or write the file with smaller row groups"
                 )
-        if sum(batch.num_rows for batch in found) != len(rows):
-            raise _wrong_count(block, rows.start + sum(batch.num_rows for batch in found))
+        return found
+
+    def _read_slice(
+        self, block: Block, columns: list[str] | None, rows: range, doubtful: Doubtful | None = None
+    ) -> list[pa.RecordBatch]:
+        """Some rows of a row group; the next slice goes on where this one ends."""
+        coded, rows_at_once = (doubtful.coded, doubtful.rows) if doubtful else ((), len(rows))
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            with self._open_buffered(block, coded) as opened:
+                yield from opened.iter_batches(
+                    rows_at_once, [block.index], columns, use_threads=self.use_threads
+                )
+
+        assert block.num_rows is not None
+        key = (block.origin, block.index, doubtful, *(columns or ()))
+        found = self.slices.read(key, batches, rows, block.num_rows)
+        count = sum(batch.num_rows for batch in found)
+        if count != len(rows):
+            raise _wrong_count(block, rows.start + count)
         return found
 
     def _doubtful(self, block: Block, schema: pa.Schema, max_bytes: int) -> Doubtful | None:

@@ -1,0 +1,59 @@
+"""Faults in lines of text: what was found where something else was expected."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from seqflow.record.record import Tensor
+
+
+class Malformed(NamedTuple):
+    """A line that is no row: the row in its place, the position of the fault in the block's bytes, and why."""
+
+    row: int
+    position: int
+    column: str
+    reason: str
+
+
+class Fault(NamedTuple):
+    """The first fault of a row: `data[start:stop]` of the block's bytes is not what is expected."""
+
+    row: int
+    start: int
+    stop: int
+    column: str
+    expected: str
+
+
+class Faults:
+    """The faults of a block, collected column by column; each row is reported once, with the first in its line."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[Tensor, Tensor, Tensor]] = []
+        self._expected: list[tuple[str, str]] = []
+
+    def add(self, rows: Tensor, starts: Tensor, stops: Tensor, column: str, expected: str) -> None:
+        """Note places with their rows, and what the column expects there."""
+        self._found.append((rows, starts, stops))
+        self._expected.append((column, expected))
+
+    def rows(self) -> Tensor:
+        """The row of each fault."""
+        return np.concatenate([rows for rows, *_ in self._found])
+
+    def first(self) -> Iterator[Fault]:
+        """The first fault of each row that has any; of several at one place, the one that was noted first."""
+        rows, starts, stops = (np.concatenate(parts) for parts in zip(*self._found, strict=True))
+        kinds = np.repeat(np.arange(len(self._found)), [len(rows) for rows, *_ in self._found])
+        order = np.lexsort((starts, rows))  # stable, so that faults at one place stay in order
+        _, first = np.unique(rows[order], return_index=True)
+        for at in order[first].tolist():
+            yield Fault(int(rows[at]), int(starts[at]), int(stops[at]), *self._expected[kinds[at]])
+
+
+def excerpt(data: Tensor, start: int, stop: int) -> str:
+    """Some bytes of a line for a message, in quotes, cut where they are many."""
+    text = data[start : min(stop, start + 40)].tobytes().decode(errors="replace")
+    return repr(text + "…" * (stop - start > 40))
