@@ -68,7 +68,7 @@ def _declare(row: Function) -> OpDef:
         OpDef(
             row.name, signature, attributes, call, call, None, _docs(row),
             caffe2=_ORIGINS.get(row.name), shape=_shape_of(row),
-            claims=_claims_of(row.name),
+            claimed=_claims_of(row.name),
         )
     )  # fmt: skip
 
@@ -279,7 +279,7 @@ register(
         OpDef(
             "expression", parse("{operands[*_]}+ -> result[*_]"), (_EXPR, _OUT), _expression, _expression, None,
             cleandoc(_expression.__doc__ or ""), shape=_shape_of_expression, variadic=True,
-            claims=Claims(value=_value_of_expression),
+            claimed=Claims(value=_value_of_expression),
         )
     )
 )  # fmt: skip

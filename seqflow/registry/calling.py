@@ -1,7 +1,8 @@
-"""The op as users call it: a Python function, generated once, that checks its inputs and runs the body."""
+"""The op as users call it: a Python function that checks its inputs and runs the body."""
 
 import linecache
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -35,29 +36,40 @@ def {name}({parameters}):
 """
 
 
-def compile_call(
+def make_call(
     function: Callable[..., Any], signature: Signature, attributes: tuple[Attribute, ...], result: type | None
 ) -> Callable[..., Any]:
-    """The checked op: the common case costs one expression, everything else goes to `bind`."""
+    """The checked op. Its code is generated when it is first called: a program calls few of all ops."""
+    name = function.__name__
+    scope: dict[str, Any] = {}
+    call = FunctionType(_first_call.__code__, scope, name)
+
+    def generate() -> Callable[..., Any]:
+        made = _generate(function, signature, attributes, result)
+        scope.update(made.__globals__)
+        call.__defaults__, call.__kwdefaults__ = made.__defaults__, made.__kwdefaults__
+        call.__code__ = made.__code__  # last: another thread may call it meanwhile
+        return call
+
+    scope["generate"] = generate
+    call.__module__ = function.__module__
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    call.__signature__ = python_signature(signature, attributes, result)  # type: ignore[attr-defined]
+    return call
+
+
+def _first_call(*args: Any, **named: Any) -> Any:
+    return generate()(*args, **named)  # type: ignore[name-defined]  # noqa: F821  # in the scope of each op
+
+
+def _generate(
+    function: Callable[..., Any], signature: Signature, attributes: tuple[Attribute, ...], result: type | None
+) -> FunctionType:
+    """The common case costs one expression, everything else goes to `bind`."""
     name = function.__name__
     inputs = [argument.name for argument in signature.input_arguments]
     named = [attribute.name for attribute in attributes]
-    conditions = [fast_condition(signature, {a.name: a.optional for a in attributes}) or "False"]
-    conditions += filter(None, (attribute.condition() for attribute in attributes))
-    call = f"function({', '.join(inputs + [f'{n}={n}' for n in named])})"
-    source = _TEMPLATE.format(
-        name=name,
-        parameters=", ".join(
-            [f"{a.name}=None" if a.optional else a.name for a in signature.input_arguments]
-            + (["*"] if attributes else [])
-            + [a.name if a.required else f"{a.name}=default_{a.name}" for a in attributes]
-        ),
-        condition=" and ".join(conditions),
-        names=_tuple(inputs + named),
-        inputs=_tuple(inputs),
-        attributes=_tuple(named),
-        call=f"result(*{call})" if result else call,
-    )
+    source = _source(name, signature, attributes, result)
     scope = {f"default_{a.name}": a.default for a in attributes} | {
         **{word: np.dtype(word) for word in CONCRETE_DTYPES},
         "ndarray": np.ndarray,
@@ -79,11 +91,29 @@ def compile_call(
     file = f"<op {name}>"
     exec(compile(source, file, "exec"), scope)
     linecache.cache[file] = len(source), None, source.splitlines(keepends=True), file
-    call_checked: Callable[..., Any] = scope[name]
-    call_checked.__module__ = function.__module__
-    call_checked.__wrapped__ = function  # type: ignore[attr-defined]
-    call_checked.__signature__ = python_signature(signature, attributes, result)  # type: ignore[attr-defined]
-    return call_checked
+    made: FunctionType = scope[name]
+    return made
+
+
+def _source(name: str, signature: Signature, attributes: tuple[Attribute, ...], result: type | None) -> str:
+    inputs = [argument.name for argument in signature.input_arguments]
+    named = [attribute.name for attribute in attributes]
+    conditions = [fast_condition(signature, {a.name: a.optional for a in attributes}) or "False"]
+    conditions += filter(None, (attribute.condition() for attribute in attributes))
+    call = f"function({', '.join(inputs + [f'{n}={n}' for n in named])})"
+    return _TEMPLATE.format(
+        name=name,
+        parameters=", ".join(
+            [f"{a.name}=None" if a.optional else a.name for a in signature.input_arguments]
+            + (["*"] if attributes else [])
+            + [a.name if a.required else f"{a.name}=default_{a.name}" for a in attributes]
+        ),
+        condition=" and ".join(conditions),
+        names=_tuple(inputs + named),
+        inputs=_tuple(inputs),
+        attributes=_tuple(named),
+        call=f"result(*{call})" if result else call,
+    )
 
 
 def _tuple(names: list[str]) -> str:

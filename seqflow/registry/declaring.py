@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from seqflow.errors import OpError
-from seqflow.registry.calling import compile_call
+from seqflow.registry.calling import make_call
 from seqflow.registry.definition import FileCheck, OpDef, ShapeFunction, family_of
 from seqflow.registry.description import help_text
-from seqflow.registry.lookup import get, register
+from seqflow.registry.lookup import register
 from seqflow.signature import Attribute, Signature, parse, read_attributes
-from seqflow.signature.claims import read_claims
 from seqflow.signature.language import AtLeast, Count, Fresh, Given, Name, parts
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,15 +38,18 @@ def op(
     After each call the results are held against the signature, and against the shape function: OpError where the
     function returns something else than it declares.
     """
+    if "defines" in claims:
+        raise OpError(f"defines= is said in the signature, `name[…] := value` after an output\n  {signature}")
 
     def declare(function: F) -> F:
         read = parse(signature)
         if family_of(function) is not None:
             claims.setdefault("moves", ", ".join(read.moved))
-        claimed = read_claims(function.__name__, read, look_up=get, **claims)
         definition = _define(
-            function, read, caffe2=caffe2, same=same, shape=shape, files=files, random=random, claims=claimed
+            function, read, caffe2=caffe2, same=same, shape=shape, files=files, random=random, claimed=claims
         )
+        if definition.family is None:  # a user's own: what is wrong with its claims is said at once
+            _ = definition.claims
         if random is not None and random not in {attribute.name for attribute in definition.attributes}:
             raise OpError(f"{definition.name}: random = {random!r} is none of its attributes")
         definition.call.__doc__ = help_text(definition)
@@ -70,7 +72,7 @@ def _define(function: Callable[..., Any], signature: Signature, **facts: Any) ->
         from seqflow.registry.results import with_checked_results
 
         body = with_checked_results(function, lambda: definition)
-    call = compile_call(body, signature, attributes, result)
+    call = make_call(body, signature, attributes, result)
     doc = inspect.cleandoc(function.__doc__ or "")
     definition = OpDef(name, signature, attributes, function, call, result, doc, **facts)
     return definition

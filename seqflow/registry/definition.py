@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from seqflow.errors import OpTypeError, SeqflowError, nearest
 from seqflow.registry.errors import name_op
 from seqflow.signature import Attribute, Signature
-from seqflow.signature.claims import NONE, Claims, Condition
+from seqflow.signature.claims import NONE, Claims, Condition, read_claims
 
 if TYPE_CHECKING:  # inference is imported when it is asked for: calling ops does without
     from seqflow.registry.inference import Inference
@@ -55,8 +55,17 @@ class OpDef:
     """It takes its one list of inputs as `*args`."""
     random: str | None = None
     """The attribute that seeds its random numbers."""
-    claims: Claims = NONE
-    """What it claims of its outputs beyond the signature."""
+    claimed: Mapping[str, Any] | Claims = NONE
+    """What it claims of its outputs beyond the signature, as it was written."""
+
+    @cached_property
+    def claims(self) -> Claims:
+        """What it claims of its outputs beyond the signature; OpError for what it does not have."""
+        from seqflow.registry.lookup import get
+
+        if isinstance(self.claimed, Claims):
+            return self.claimed
+        return read_claims(self.name, self.signature, look_up=get, **self.claimed)
 
     @cached_property
     def input_names(self) -> frozenset[str]:
