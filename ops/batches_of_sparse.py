@@ -14,13 +14,14 @@ from seqflow.signature import Fill, Positive
 @op(
     "values[sum(lengths)], index(width) indices[sum(lengths)], lengths[B] -> dense[B, width]",
     caffe2="BatchSparseToDense",
+    renamed={"default": "fill"},
 )
 def batch_sparse_to_dense(
-    values: Array, indices: Array, lengths: Array, *, width: Positive, default: Fill = 0
+    values: Array, indices: Array, lengths: Array, *, width: Positive, fill: Fill = 0
 ) -> Array:
-    """A dense row for each example: its values stand in the columns that `indices` say, all others are `default`.
+    """A dense row for each example: its values stand in the columns that `indices` say, all others are `fill`.
 
-    Of an index that occurs twice in an example the last value counts. An empty example is a row of `default`.
+    Of an index that occurs twice in an example the last value counts. An empty example is a row of `fill`.
 
     >>> batch_sparse_to_dense(np.array([6, 7, 8]), np.array([0, 2, 1]), np.array([2, 0, 1]), width=3)
     array([[6, 0, 7],
@@ -28,9 +29,9 @@ def batch_sparse_to_dense(
            [0, 8, 0]])
     """
     columns = indices_below("indices", indices, width)
-    values, value = with_fill("default", default, values)
+    values, fill = with_fill("fill", fill, values)
     check_memory((len(lengths), width), values.dtype)
-    dense = np.full((len(lengths), width), value, values.dtype)
+    dense = np.full((len(lengths), width), fill, values.dtype)
     dense.reshape(-1)[_places(lengths, width) + columns] = values
     return dense
 

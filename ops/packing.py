@@ -34,6 +34,7 @@ def _infer_packed(ctx: "InferenceContext") -> None:
     depends=dict.fromkeys(
         ("segment_ids", "position_ids", "sources", "piece_lengths", "pieces", "R"), "lengths"
     ),
+    renamed={"value": "fill"},
 )
 def pack_rows(
     data: Array,
@@ -41,7 +42,7 @@ def pack_rows(
     *,
     capacity: Positive,
     strategy: Literal["best_fit", "first_fit", "concat"] = "best_fit",
-    value: Fill = 0,
+    fill: Fill = 0,
 ) -> tuple[Array, ...]:
     """Pack several sequences into each row of `capacity`, for training without padding waste.
 
@@ -50,7 +51,7 @@ def pack_rows(
     sequence longer than `capacity` is cut into pieces; nothing is lost. An empty sequence has no piece.
 
     `segment_ids` count from 1 in each row and `position_ids` from 0 in each piece; padding is 0 in both, and
-    `value` in `packed`. `sources` is the input sequence of each piece, row by row, `piece_lengths` its length,
+    `fill` in `packed`. `sources` is the input sequence of each piece, row by row, `piece_lengths` its length,
     `pieces` the number of pieces of each row.
 
     >>> packed = pack_rows(np.array([1, 2, 3, 4, 5, 6]), np.array([2, 3, 1]), capacity=3)
@@ -61,7 +62,7 @@ def pack_rows(
     array([[1, 1, 1],
            [1, 1, 2]], dtype=int32)
     """
-    data, fill = with_fill("value", value, data)
+    data, fill = with_fill("fill", fill, data)
     plan = kernels.plan_packing(lengths, capacity, strategy)
     packed, segment_ids, position_ids = kernels.fill_packed(data, lengths, plan, capacity, fill)
     sources, _, piece_lengths, pieces = plan

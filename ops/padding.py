@@ -39,19 +39,20 @@ def _round_width_up(ctx: "InferenceContext") -> None:
     steps={"lengths": "minimum(lengths, max_length) if truncate, max_length"},
     depends={"mask": "lengths"},
     masks={"mask": "lengths"},
+    renamed={"value": "fill"},
 )
 def pad(
     data: Array,
     lengths: Array,
     *,
     max_length: NonNegative | None = None,
-    value: Fill = 0,
+    fill: Fill = 0,
     side: Side = "right",
     truncate: bool = False,
     multiple_of: Positive = 1,
     out: Array | tuple[Array, Array] | None = None,
 ) -> tuple[Array, Array]:
-    """Lay out each sequence as one row of `max_length`, filled up with `value`; and a mask, true where data are.
+    """Lay out each sequence as one row of `max_length`, filled up with `fill`; and a mask, true where data are.
 
     Without `max_length` the width is the longest length, rounded up to a `multiple_of`. `side` is where the padding
     goes. A longer sequence is an error, unless `truncate` cuts it (at its end; with `side="left"` at its start).
@@ -65,7 +66,7 @@ def pad(
     width = max_length
     if width is None:
         width = -(-kernels.max_length(lengths) // multiple_of) * multiple_of
-    data, fill = with_fill("value", value, data)
+    data, fill = with_fill("fill", fill, data)
     padded, mask = out if isinstance(out, tuple) and len(out) == 2 else (out, None)
     return kernels.pad(data, lengths, width, fill, side, truncate=truncate, out=padded, mask=mask)
 
@@ -89,16 +90,17 @@ def unpad(padded: Array, lengths: Array, *, side: Side = "right", out: Array | N
 @op(
     "data[sum(lengths), *d], lengths[B] -> padded[target_length*B, *d]",
     caffe2="LengthsPad",
+    renamed={"value": "fill"},
 )
-def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, value: Fill = 0) -> Array:
-    """Extend each sequence to `target_length` by rows of `value`; the result is flat.
+def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, fill: Fill = 0) -> Array:
+    """Extend each sequence to `target_length` by rows of `fill`; the result is flat.
 
     A longer sequence is an error; an empty one is `target_length` rows of padding.
 
     >>> pad_lengths(np.array([1, 2, 3]), np.array([2, 0, 1]), target_length=2)
     array([1, 2, 0, 0, 3, 0])
     """
-    data, fill = with_fill("value", value, data)
+    data, fill = with_fill("fill", fill, data)
     padded, _ = kernels.pad(data, lengths, target_length, fill)
     return padded.reshape(len(lengths) * target_length, *data.shape[1:])
 
@@ -107,14 +109,15 @@ def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, valu
     "data[sum(lengths), *d], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := maximum(lengths, 1)",
     caffe2="PadEmptySamples",
+    renamed={"value": "fill"},
 )
-def pad_empty(data: Array, lengths: Array, *, value: Fill = 0) -> tuple[Array, Array]:
-    """Give each empty sequence one row of `value`; all others stay as they are.
+def pad_empty(data: Array, lengths: Array, *, fill: Fill = 0) -> tuple[Array, Array]:
+    """Give each empty sequence one row of `fill`; all others stay as they are.
 
-    >>> pad_empty(np.array([1, 2, 3]), np.array([2, 0, 1]), value=9)
+    >>> pad_empty(np.array([1, 2, 3]), np.array([2, 0, 1]), fill=9)
     PadEmptyResult(values=array([1, 2, 9, 3]), lengths=array([2, 1, 1]))
     """
-    data, fill = with_fill("value", value, data)
+    data, fill = with_fill("fill", fill, data)
     sizes = int64(lengths)
     filled = np.maximum(sizes, 1)
     starts = starts_of(filled)

@@ -15,16 +15,17 @@ from seqflow.signature import Fill, NonNegative
 @op(
     "data[sum(lengths), *d], lengths[B] -> packed[max_length|max(lengths), B, *d]",
     caffe2="PackRNNSequence",
+    renamed={"value": "fill"},
 )
 def pack_by_time(
     data: Array,
     lengths: Array,
     *,
     max_length: NonNegative | None = None,
-    value: Fill = 0,
+    fill: Fill = 0,
     out: Array | None = None,
 ) -> Array:
-    """Pad with time as the first axis: step t of all sequences side by side, `value` behind their ends.
+    """Pad with time as the first axis: step t of all sequences side by side, `fill` behind their ends.
 
     Without `max_length` the longest sequence decides; a longer one is an error. An empty sequence is a column of
     padding. `out` is an array for the result.
@@ -34,7 +35,7 @@ def pack_by_time(
            [2, 0, 0]])
     """
     steps = kernels.max_length(lengths) if max_length is None else max_length
-    data, fill = with_fill("value", value, data)
+    data, fill = with_fill("fill", fill, data)
     return kernels.pack_by_time(data, lengths, steps, fill, out=out)
 
 

@@ -68,7 +68,7 @@ def batch_sparse_to_dense(
         width = like
     if width is None:
         raise OpError("dense_last_dim is missing, expected it as an argument or by the last input")
-    return ops.batch_sparse_to_dense(values, indices, lengths, width=width, default=default_value)
+    return ops.batch_sparse_to_dense(values, indices, lengths, width=width, fill=default_value)
 
 
 def dense_vector_to_id_list(dense: Array) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ def pack_segments(
 ) -> tuple[Array, ...]:
     """Longer segments are cut without a word. `pad_minf` fills floats with -inf, but integers with 0."""
     fill = -np.inf if pad_minf and data.dtype.kind == "f" else 0
-    packed, mask = ops.pad(data, lengths, max_length=chosen(max_length), value=fill, truncate=True)
+    packed, mask = ops.pad(data, lengths, max_length=chosen(max_length), fill=fill, truncate=True)
     return (packed, mask) if return_presence_mask else (packed,)
 
 
@@ -89,8 +89,8 @@ def _row_of(data: Array, row: Array) -> Array:
 
 def lengths_pad(data: Array, lengths: Array, *, target_length: Positive, padding_value: float = -1) -> Array:
     """The padding is -1 unless asked otherwise; for integers it loses its fraction."""
-    value = int(padding_value) if data.dtype.kind in "iu" else padding_value
-    return ops.pad_lengths(data, lengths, target_length=target_length, value=value)
+    fill = int(padding_value) if data.dtype.kind in "iu" else padding_value
+    return ops.pad_lengths(data, lengths, target_length=target_length, fill=fill)
 
 
 def pad_empty_samples(lengths: Array, *features: Array) -> list[Array]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from seqflow.identity.transforms import same_transform
 from seqflow.json_form import has_form
+from seqflow.renamed import with_new_names
 
 _AROUND = 60
 """Characters that are shown on each side of where two long texts differ."""
@@ -52,7 +53,7 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Dif
         )
         return
     for name in dict.fromkeys([*now, *then]):
-        before: Any = then.get(name)
+        before: Any = _with_new_names(name, then.get(name))
         after: Any = now.get(name)
         source = f"source.{name}"  # what the loader says of it is the same
         if before == after or then.get(source) != now.get(source):
@@ -66,6 +67,17 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Dif
         else:
             texts = iter([f"{name} was {{}} and is {{}} now".format(*shown(before, after))])
         yield from (Difference(name, f"[{name}] {text}" if name in _TRANSFORMS else text) for text in texts)
+
+
+def _with_new_names(name: str, before: Any) -> Any:
+    """What a record says of a plan or a net, where it may have old names of arguments."""
+    if name == "batch" and isinstance(before, str):
+        return with_new_names(before)
+    if name == "pad" and _is_texts(before):
+        return {column: with_new_names(text) for column, text in before.items()}
+    if name in _TRANSFORMS and has_form(before, _NET):
+        return {**before, "net": [with_new_names(text) for text in before["net"]]}
+    return before
 
 
 def listed(texts: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from seqflow.job.toml import line_of
 from seqflow.job.values import choices, described, fits
 from seqflow.loader import BadRows, BatchPlan, Buckets, Rows, TokenBudget
 from seqflow.output import MAX_THREADS
+from seqflow.renamed import renamed_arguments
 
 T = TypeVar("T")
 
@@ -209,6 +210,10 @@ def _section(
 ) -> T:
     """One section, every value checked against the type of its field. `further` keys are known and read elsewhere."""
     table = _table(tables, name, job_file)
+    try:
+        table = renamed_arguments(getattr(section, "__name__", name), table)
+    except TypeError as error:
+        job_file.fail(name, f"[{name}] {str(error).partition(': ')[2]}")
     known = {field.name: field for field in fields(section)}  # type: ignore[arg-type]
     _check_known([*further, *known], table, name, job_file, title)
     hints = typing.get_type_hints(section)

@@ -24,7 +24,7 @@ class Net:
     """A net, from its text.
 
         ids, n = truncate(doc.values, doc.lengths, max_length=512)
-        x, mask = pad(ids, n, value=0)
+        x, mask = pad(ids, n, fill=0)
         return x, mask
 
     Each statement calls an op, or computes an expression: `score = sqrt(x) * lengths_sum(y, n)`. Operands are

@@ -25,6 +25,7 @@ from seqflow.net.syntax import (
     Statement,
 )
 from seqflow.registry import OpDef
+from seqflow.renamed import old_names, renamed_arguments
 from seqflow.signature import Attribute, Repeated
 
 
@@ -203,7 +204,7 @@ class _Lowering:
         known = {attribute.name: attribute for attribute in op.attributes}
         names = [argument.name for argument in op.signature.input_arguments]
         found: dict[str, Any] = {}
-        for name, operand in call.keywords:
+        for name, operand in self.keywords(call):
             if name in names:
                 continue
             if name not in known:
@@ -220,6 +221,15 @@ class _Lowering:
                 self.fail(operand.place, f"{op.name}: {error}")
         self.check_complete(call, op, (name for name, one in known.items() if one.required), found)
         return op.complete(found)
+
+    def keywords(self, call: Call) -> Iterable[tuple[str, Operand]]:
+        """The keyword arguments of a call, by their new names."""
+        if not old_names(call.op):
+            return call.keywords
+        try:
+            return renamed_arguments(call.op, dict(call.keywords)).items()
+        except TypeError as error:
+            self.fail(call.place, str(error))
 
     def located(self, attribute: Attribute, value: Any) -> Any:
         """The value; a path as seen from the current folder."""
@@ -266,7 +276,7 @@ class _Lowering:
         first = next((i for i, name in enumerate(names) if name not in inputs), len(names))
         arguments = tuple(self.written(inputs[name]) for name in names[:first])
         keywords = [(name, self.written(inputs[name])) for name in names[first:] if name in inputs]
-        keywords += [(name, operand) for name, operand in call.keywords if name not in names]
+        keywords += [(name, operand) for name, operand in self.keywords(call) if name not in names]
         return Call(op.name, arguments, tuple(keywords), call.place)
 
     # Results

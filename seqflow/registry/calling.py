@@ -11,12 +11,14 @@ from seqflow import kernels
 from seqflow.errors import OpError, SeqflowError
 from seqflow.registry.errors import explain, explain_memory, name_op
 from seqflow.registry.python_signature import python_signature
+from seqflow.renamed import old_names, renamed_arguments
 from seqflow.signature import Attribute, Repeated, Signature, bind, fast_condition
 from seqflow.signature.language import CONCRETE_DTYPES
 
+_UNSET = object()
 _TEMPLATE = """\
 def {name}({parameters}):
-    try:
+{renamed}    try:
         fits = {condition}
     except (KernelError, TypeError, ValueError):
         fits = False
@@ -33,6 +35,12 @@ def {name}({parameters}):
         raise
     except (ValueError, OverflowError, IndexError) as error:
         raise OpError(f"{name}: {{error}}") from error
+"""
+
+
+_RENAMED = """\
+    if {given}:
+        return call_renamed({inputs}, dict({arguments}))
 """
 
 
@@ -87,6 +95,8 @@ def _generate(
             name, signature, error, dict(zip(inputs + named, values, strict=True))
         ),
         "name_op": lambda error: name_op(name, signature, error),
+        "unset": _UNSET,
+        "call_renamed": _renamed_call(name, attributes, lambda: made),
     }
     file = f"<op {name}>"
     exec(compile(source, file, "exec"), scope)
@@ -101,12 +111,17 @@ def _source(name: str, signature: Signature, attributes: tuple[Attribute, ...], 
     conditions = [fast_condition(signature, {a.name: a.optional for a in attributes}) or "False"]
     conditions += filter(None, (attribute.condition() for attribute in attributes))
     call = f"function({', '.join(inputs + [f'{n}={n}' for n in named])})"
+    renamed = old_names(name)
+    given = " or ".join(f"{old} is not unset" for old in renamed)
+    arguments = ", ".join(f"{n}={n}" for n in [*named, *renamed])
     return _TEMPLATE.format(
         name=name,
+        renamed=_RENAMED.format(given=given, inputs=_tuple(inputs), arguments=arguments) if renamed else "",
         parameters=", ".join(
             [f"{a.name}=None" if a.optional else a.name for a in signature.input_arguments]
             + (["*"] if attributes else [])
             + [a.name if a.required else f"{a.name}=default_{a.name}" for a in attributes]
+            + [f"{old}=unset" for old in renamed]
         ),
         condition=" and ".join(conditions),
         names=_tuple(inputs + named),
@@ -118,6 +133,19 @@ def _source(name: str, signature: Signature, attributes: tuple[Attribute, ...], 
 
 def _tuple(names: list[str]) -> str:
     return f"({', '.join(names)}{',' if len(names) == 1 else ''})"
+
+
+def _renamed_call(
+    name: str, attributes: tuple[Attribute, ...], call: Callable[[], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """The op for a call that has old names of its attributes, among all attributes, those with defaults too."""
+    absent = {attribute.name: attribute.default for attribute in attributes if not attribute.required}
+
+    def call_renamed(inputs: tuple[Any, ...], given: dict[str, Any]) -> Any:
+        chosen = {key: value for key, value in given.items() if value is not absent.get(key, _UNSET)}
+        return call()(*inputs, **renamed_arguments(name, chosen))
+
+    return call_renamed
 
 
 def _checker(name: str, signature: Signature, attributes: tuple[Attribute, ...]) -> Callable[..., Any]:

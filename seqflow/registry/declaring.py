@@ -2,7 +2,7 @@
 
 import inspect
 from collections import namedtuple
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from seqflow.errors import OpError
@@ -10,6 +10,7 @@ from seqflow.registry.calling import make_call
 from seqflow.registry.definition import FileCheck, OpDef, ShapeFunction, family_of
 from seqflow.registry.description import help_text
 from seqflow.registry.lookup import register
+from seqflow.renamed import old_names, rename
 from seqflow.signature import Attribute, Signature, parse, read_attributes
 from seqflow.signature.language import AtLeast, Count, Fresh, Given, Name, parts
 
@@ -24,6 +25,7 @@ def op(
     shape: ShapeFunction | None = None,
     files: FileCheck | None = None,
     random: str | None = None,
+    renamed: Mapping[str, str] | None = None,
     **claims: Any,
 ) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
@@ -32,7 +34,8 @@ def op(
     names the operator it comes from, or several, separated by commas; `same` two lengths inputs that it declares
     to be equal; `shape` is a shape function for what the signature cannot say; `files` takes the attributes, reads
     the files among them, and raises what every call with them would raise; `random` is the attribute that seeds
-    its random numbers, into which a run may mix a number of its own. All other keywords are its claims:
+    its random numbers, into which a run may mix a number of its own; `renamed` maps old names of
+    attributes, which earlier nets, jobs and calls use, to the new ones. All other keywords are its claims:
     `depends`, `rows`, `steps`, `describes`, `inverse`, `moves`, `pure` (see `seqflow.signature.claims`).
 
     After each call the results are held against the signature, and against the shape function: OpError where the
@@ -45,6 +48,7 @@ def op(
         read = parse(signature)
         if family_of(function) is not None:
             claims.setdefault("moves", ", ".join(read.moved))
+        rename(function.__name__, renamed or {})
         definition = _define(
             function, read, caffe2=caffe2, same=same, shape=shape, files=files, random=random, claimed=claims
         )
@@ -64,6 +68,7 @@ def _define(function: Callable[..., Any], signature: Signature, **facts: Any) ->
     _check_parameters(name, function, signature)
     attributes = read_attributes(function)
     _check_values(name, signature, attributes)
+    _check_renamed(name, attributes)
     outputs = [argument.field for argument in signature.output_arguments]
     title = name.title().replace("_", "") + "Result"
     result = namedtuple(title, outputs, module="seqflow.ops") if len(outputs) > 1 else None
@@ -98,6 +103,15 @@ def _check_values(name: str, signature: Signature, attributes: tuple[Attribute, 
                 raise OpError(
                     f"{name}: {place} speaks of {spoken_of}, expected an input, a size or an attribute\n  {signature}"
                 )
+
+
+def _check_renamed(name: str, attributes: tuple[Attribute, ...]) -> None:
+    optional = {attribute.name for attribute in attributes if not attribute.required}
+    for old, new in old_names(name).items():
+        if new not in optional:
+            raise OpError(
+                f"{name}: renamed says that {old} is {new} now, expected an attribute with a default"
+            )
 
 
 def _check_parameters(name: str, function: Callable[..., Any], signature: Signature) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqflow.errors import OpTypeError, SeqflowError, nearest
 from seqflow.registry.errors import name_op
+from seqflow.renamed import old_names, renamed_arguments
 from seqflow.signature import Attribute, Signature
 from seqflow.signature.claims import NONE, Claims, Condition, read_claims
 
@@ -134,6 +135,8 @@ class OpDef:
         if not given and not self.required:
             return {}
         known = {attribute.name: attribute for attribute in self.attributes}
+        if old_names(self.name):
+            given = renamed_arguments(self.name, given)
         self._refuse_unknown("attribute", given, known)
         try:
             missing = next((one for one in self.required if one.name not in given), None)

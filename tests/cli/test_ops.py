@@ -27,7 +27,7 @@ def test_ops_shows_one_op_with_signature_attributes_example_and_origin() -> None
     ):
         assert part in shown
     described = json.loads(seqflow("ops", "pad", "--json").stdout)
-    assert described["attributes"]["value"] == {
+    assert described["attributes"]["fill"] == {
         "takes": "a number or a text",
         "required": False,
         "default": 0,

@@ -45,7 +45,7 @@ def test_every_section_is_read(folder: Path) -> None:
         capacity = 8
         strategy = "first_fit"
         rows = 2
-        value = -1
+        fill = -1
         [net]
         net = "return tokens"
         [constants]
@@ -63,7 +63,7 @@ def test_every_section_is_read(folder: Path) -> None:
     )
     job = Job.read(path)
     assert job.source.rename == {"tokens": "ids"}
-    assert job.batch == Packed(8, strategy="first_fit", rows=2, value=-1)
+    assert job.batch == Packed(8, strategy="first_fit", rows=2, fill=-1)
     assert job.prepare.file == str(folder / "net.txt")
     assert job.constants == {"table": str(folder / "table.npy")}
     assert job.output.path == str(folder / "out")
@@ -76,7 +76,7 @@ def test_the_arguments_of_a_batch_are_those_of_its_python_class(tmp_path: Path) 
     job = Job.from_dict({**source, "batch": tokens})
     assert job.batch == TokenBudget(9, padded=True, max_rows=3, lengths="x.lengths")
     assert Job.from_dict({**source, "batch": {"n": 4, "drop_last": True}}).batch == Rows(4, drop_last=True)
-    packed = {"kind": "packed", "capacity": 8, "columns": ["x", "y"], "values": {"y": -100}}
+    packed = {"kind": "packed", "capacity": 8, "columns": ["x", "y"], "fills": {"y": -100}}
     assert Job.from_dict({**source, "batch": packed}).batch == Packed(8, ("x", "y"), {"y": -100})
 
 

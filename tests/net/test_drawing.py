@@ -76,7 +76,7 @@ def test_a_step_lies_below_what_it_needs():
     "literal", ["</text><script>alert(1)</script>", "]]>", "&amp;", "a\\x00b\\x1b", "\\ud800", "\"'<"]
 )
 def test_hostile_text_is_only_ever_text(literal):
-    net = Net(f'y = pad(x, n, side="right", value=0)\nz = gather(x, [{literal!r}])')
+    net = Net(f'y = pad(x, n, side="right", fill=0)\nz = gather(x, [{literal!r}])')
     html = net._repr_html_()
     elements = {element.tag.removeprefix(SVG) for element in picture(net).iter()}
     assert elements == {"div", "svg", "title", "g", "path", "rect", "text"}

@@ -9,7 +9,7 @@ from seqflow.expression.functions import table
 
 TEXT = """
 ids, n = truncate(doc.values, doc.lengths, max_length=512)
-x, mask = pad(ids, n, value=0)
+x, mask = pad(ids, n, fill=0)
 return x, mask
 """
 

@@ -231,7 +231,7 @@ FIRST_TABLE = {
         lambda r: [sum(row) for row, n in zip(r.doc, r.label, strict=True) for _ in range(n)],
     ),
     "empty sequences padded, and the maximum by hand": (
-        "v, _ = pad_empty(doc.values, doc.lengths, value=5)\ny = lengths_sum(v, maximum(doc.lengths, 1))",
+        "v, _ = pad_empty(doc.values, doc.lengths, fill=5)\ny = lengths_sum(v, maximum(doc.lengths, 1))",
         lambda r: [sum(row or [5]) for row in r.doc],
     ),
     "lengths in another integer dtype": (
@@ -451,16 +451,16 @@ FIRST_TABLE = {
     ),
     # Padded
     "padding is masked out": (
-        "x, mask = pad(doc.values, doc.lengths, value=7)\ny = reduce_sum(where(mask, x, 0), axes=[1])",
+        "x, mask = pad(doc.values, doc.lengths, fill=7)\ny = reduce_sum(where(mask, x, 0), axes=[1])",
         lambda r: sums(r.doc),
     ),
     "a mask made of the lengths is that of pad": (
-        "x, _ = pad(doc.values, doc.lengths, value=7)\n"
+        "x, _ = pad(doc.values, doc.lengths, fill=7)\n"
         "y = reduce_sum(x * lengths_to_mask(doc.lengths), axes=[1]) * label",
         lambda r: [sum(row) * n for row, n in zip(r.doc, r.label, strict=True)],
     ),
     "padded on the left, in all places": (
-        "x, _ = pad(doc.values, doc.lengths, side='left', value=7)\nmask = lengths_to_mask(doc.lengths, side='left')\n"
+        "x, _ = pad(doc.values, doc.lengths, side='left', fill=7)\nmask = lengths_to_mask(doc.lengths, side='left')\n"
         "y = unpad(where(mask, x, 0), doc.lengths, side='left') * doc.values",
         lambda r: [x * x for x in flat(r.doc)],
     ),
@@ -470,12 +470,12 @@ FIRST_TABLE = {
         lambda r: [2 * x for x in flat(r.doc)],
     ),
     "time first is masked by the transposed mask": (
-        "x = pack_by_time(doc.values, doc.lengths, value=7)\n"
+        "x = pack_by_time(doc.values, doc.lengths, fill=7)\n"
         "y = reduce_sum(where(transpose(lengths_to_mask(doc.lengths)), x, 0), axes=[0]) * score",
         lambda r: [sum(row) * s for row, s in zip(r.doc, r.score, strict=True)],
     ),
     "steps behind the end are zero": (
-        "x = zero_after_length(pack_by_time(doc.values, doc.lengths, value=7), doc.lengths)\n"
+        "x = zero_after_length(pack_by_time(doc.values, doc.lengths, fill=7), doc.lengths)\n"
         "y = unpad(transpose(x), doc.lengths) + doc.values",
         lambda r: [2 * x for x in flat(r.doc)],
     ),
@@ -501,7 +501,7 @@ FIRST_TABLE = {
         lambda r: [[*row, 0, 0][:2] for row in r.doc],
     ),
     "one column padded to two widths, each with its mask": (
-        "x, _ = pad(doc.values, doc.lengths, max_length=8)\nz, _ = pad(doc.values, doc.lengths, value=7)\n"
+        "x, _ = pad(doc.values, doc.lengths, max_length=8)\nz, _ = pad(doc.values, doc.lengths, fill=7)\n"
         "wide = where(lengths_to_mask(doc.lengths, max_length=8), x, 0)\n"
         "y = reduce_sum(wide, axes=[1]) + reduce_sum(where(lengths_to_mask(doc.lengths), z, 0), axes=[1])",
         lambda r: [2 * sum(row) for row in r.doc],
@@ -512,7 +512,7 @@ FIRST_TABLE = {
         lambda r: [len(row) * sum(row) for row in r.doc],
     ),
     "scores beyond the lengths are masked": (
-        "x, _ = pad(doc.values, doc.lengths, value=7)\n"
+        "x, _ = pad(doc.values, doc.lengths, fill=7)\n"
         "y = reduce_sum(sequence_mask(x, doc.lengths, mode='sequence', fill=0), axes=[1])",
         lambda r: sums(r.doc),
     ),

@@ -16,7 +16,7 @@ STRATEGIES = st.sampled_from(["best_fit", "first_fit", "concat"])
 @given(LENGTHS, st.integers(1, 8), STRATEGIES, st.integers(0, 1))
 def test_unpack_rows_is_the_inverse_of_pack_rows(lengths, capacity, strategy, extra):
     data = np.arange(1, lengths.sum() * 2**extra + 1).reshape(-1, *[2] * extra)
-    packed = ops.pack_rows(data, lengths, capacity=capacity, strategy=strategy, value=-1)
+    packed = ops.pack_rows(data, lengths, capacity=capacity, strategy=strategy, fill=-1)
     found = ops.unpack_rows(
         packed.packed, packed.sources, packed.piece_lengths, packed.pieces, num_sequences=len(lengths)
     )
@@ -26,7 +26,7 @@ def test_unpack_rows_is_the_inverse_of_pack_rows(lengths, capacity, strategy, ex
 
 @given(LENGTHS, st.integers(1, 8), STRATEGIES)
 def test_segment_and_position_ids_describe_the_pieces(lengths, capacity, strategy):
-    packed = ops.pack_rows(np.arange(lengths.sum()), lengths, capacity=capacity, strategy=strategy, value=-1)
+    packed = ops.pack_rows(np.arange(lengths.sum()), lengths, capacity=capacity, strategy=strategy, fill=-1)
     pieces = iter(packed.piece_lengths.tolist())
     for r, count in enumerate(packed.pieces):
         sizes = [next(pieces) for _ in range(count)]

@@ -32,7 +32,7 @@ def test_pad_is_one_row_a_sequence(sequences, side, more):
 @given(ragged(["int64"]), SIDES, st.integers(1, 4))
 def test_unpad_takes_away_what_pad_adds(sequences, side, multiple):
     data, lengths = sequences
-    result = ops.pad(data, lengths, side=side, multiple_of=multiple, value=-1)
+    result = ops.pad(data, lengths, side=side, multiple_of=multiple, fill=-1)
     assert result.padded.shape[1] % multiple == 0
     np.testing.assert_array_equal(result.mask.sum(axis=1), lengths)
     np.testing.assert_array_equal(result.padded[~result.mask], -1)
@@ -138,7 +138,7 @@ def test_without_rows_of_their_own_padding_is_0_and_the_end_is_as_the_start():
         (lambda: ops.unpad([[1, 2]], [1, 1]), ShapeError, r"unpad: .*is 1.*2|unpad: .*is 2.*1"),
         (lambda: ops.pad_lengths([1, 2], [2], target_length=1), LodError, r"pad_lengths: lengths\[0\] = 2 is longer than 1"),
         (lambda: ops.pad_lengths([1], [1], target_length=-1), OpError, "target_length is -1, expected an integer, 0 or more"),
-        (lambda: ops.pad_empty(np.array([1], np.int8), [1], value=300), OpError, "value is 300, which int8 cannot hold"),
+        (lambda: ops.pad_empty(np.array([1], np.int8), [1], fill=300), OpError, "fill is 300, which int8 cannot hold"),
         (lambda: ops.add_padding([1, 2], [2], 0.5), OpTypeError, "start is float64, expected int64 as in data"),
         (lambda: ops.add_padding([1, 2], [2], 1, "x"), OpTypeError, "end is <U1, expected int64 as in data"),
         (lambda: ops.add_padding([[1, 2]], [1], [1, 2, 3]), ShapeError, r"start.shape\[0:1\] is \(3,\), expected \(2,\)"),
@@ -174,8 +174,8 @@ def test_max_length_is_the_width_whatever_the_multiple(multiple_of):
 )  # fmt: skip
 def test_a_value_that_the_data_cannot_hold_is_an_error(dtype, value):
     data = np.zeros(2, dtype)
-    with pytest.raises(OpError, match=r"value is .*, (which .* cannot hold|expected a value of)"):
-        ops.pad(data, [2], max_length=3, value=value)
+    with pytest.raises(OpError, match=r"fill is .*, (which .* cannot hold|expected a value of)"):
+        ops.pad(data, [2], max_length=3, fill=value)
 
 
 @pytest.mark.parametrize(
@@ -189,6 +189,6 @@ def test_a_row_of_padding_that_the_data_cannot_hold_is_an_error(dtype, row):
 
 
 def test_infinity_and_nat_are_values():
-    assert ops.pad(np.zeros(1, np.float16), [1], max_length=2, value=np.inf).padded[0, 1] == np.inf
-    assert np.isnat(ops.pad(np.zeros(1, "M8[s]"), [1], max_length=2, value=np.datetime64("NaT")).padded[0, 1])
-    assert np.isnan(ops.pad(np.zeros(1, np.float32), [1], max_length=2, value=np.nan).padded[0, 1])
+    assert ops.pad(np.zeros(1, np.float16), [1], max_length=2, fill=np.inf).padded[0, 1] == np.inf
+    assert np.isnat(ops.pad(np.zeros(1, "M8[s]"), [1], max_length=2, fill=np.datetime64("NaT")).padded[0, 1])
+    assert np.isnan(ops.pad(np.zeros(1, np.float32), [1], max_length=2, fill=np.nan).padded[0, 1])

@@ -27,8 +27,8 @@ def test_packed_by_time_is_pad_with_time_first(sequences, more):
 
 
 def test_what_is_behind_the_end_is_the_value():
-    assert ops.pack_by_time([1, 2, 3], [2, 1], value=-1).tolist() == [[1, 3], [2, -1]]
-    assert np.isnan(ops.pack_by_time(np.array([1.0]), [1, 0], value=np.nan)[0, 1])
+    assert ops.pack_by_time([1, 2, 3], [2, 1], fill=-1).tolist() == [[1, 3], [2, -1]]
+    assert np.isnan(ops.pack_by_time(np.array([1.0]), [1, 0], fill=np.nan)[0, 1])
 
 
 def test_packing_by_time_writes_into_out():
@@ -71,7 +71,7 @@ def test_sequences_of_equal_length_may_have_been_packed_in_any_order():
     [
         (lambda: ops.pack_by_time([1, 2], [2], max_length=1), LodError, r"pack_by_time: lengths\[0\] = 2 is longer than 1"),
         (lambda: ops.pack_by_time([1, 2], [1]), LodError, r"sum\(lengths\) is 1 but data has 2 rows"),
-        (lambda: ops.pack_by_time([1], [1], value=0.5), OpError, "value is 0.5, which int64 cannot hold"),
+        (lambda: ops.pack_by_time([1], [1], fill=0.5), OpError, "fill is 0.5, which int64 cannot hold"),
         (lambda: ops.unpack_by_time([[1]], [2]), ShapeError, r"packed.shape\[0\] is 1, expected 2 or more"),
         (lambda: ops.unpack_by_time([[1, 2]], [1]), ShapeError, r"unpack_by_time: .*shape"),
         (lambda: ops.unpack_by_time([1], [1]), ShapeError, "packed has 1 dimensions"),

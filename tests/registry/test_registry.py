@@ -160,7 +160,7 @@ def test_help_has_the_sections_of_numpys():
     places = [text.index(title) for title in titles]
     assert places == sorted(places)
     assert "data : array, [sum(lengths), *d]" in text
-    assert "value : a number or a text, default 0" in text
+    assert "fill : a number or a text, default 0" in text
     assert "LodError\n    lengths that are negative" in text
     assert text.startswith(registry.get("pad").doc.splitlines()[0])
 

@@ -26,15 +26,17 @@ from seqflow.loader.plans.selection import Oversize, RowSelection, check_oversiz
 from seqflow.loader.plans.window_batches import SpanSizes, kept_spans
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.renamed import renamed_fields
 
 
+@renamed_fields(value="fill", values="fills")
 @dataclass(frozen=True, slots=True)
 class Packed:
     """Rows of `capacity` elements, packed full; see `ops.pack_rows` for the strategies.
 
     `columns` are cut and packed alike: each row has equally many elements in all of them. By default they are all
-    values under the planned lengths. What is left of a packed row is filled with `value`, or that of the column in
-    `values`. The rows of a window are packed together, and their packed rows, in a random order, make batches of
+    values under the planned lengths. What is left of a packed row is filled with `fill`, or that of the column in
+    `fills`. The rows of a window are packed together, and their packed rows, in a random order, make batches of
     `rows`. Nothing is lost unless asked: a sequence longer than `capacity` is cut into pieces, where `oversize`
     doesn't say to "truncate" it, to "skip" it, or that it is one of the loader's "bad_rows".
 
@@ -47,11 +49,11 @@ class Packed:
 
     capacity: int
     columns: tuple[str, ...] | None = None
-    values: dict[str, float] = field(default_factory=dict)
+    fills: dict[str, float] = field(default_factory=dict)
     strategy: Literal["best_fit", "first_fit", "concat"] = "best_fit"
     rows: int = 64
     """Packed rows of a batch."""
-    value: int | float = 0
+    fill: int | float = 0
     drop_last: bool = False
     lengths: str | None = None
     """The lengths tensor to plan on; by default of the first of `columns`, or the only list column of numbers."""
@@ -75,9 +77,9 @@ class Packed:
         object.__setattr__(self, "columns", columns)
         if columns is not None and self.lengths is None:
             object.__setattr__(self, "lengths", columns[0])
-        unknown = [name for name in self.values if self.columns is not None and name not in self.columns]
+        unknown = [name for name in self.fills if self.columns is not None and name not in self.columns]
         if unknown:
-            raise OpError(f"Packed: values has {unknown[0]!r}, which is not one of columns")
+            raise OpError(f"Packed: fills has {unknown[0]!r}, which is not one of columns")
 
     @property
     def needs_lengths(self) -> bool:
@@ -132,15 +134,15 @@ def packed_columns(plan: Packed, rows: WindowRows, lengths: str) -> list[PackedC
     record = rows.records[0]
     tensors = cut_tensors(record, lengths, plan.columns, "Packed", left_whole=rows.pads)
     names = {tensor: tensor.removesuffix(".values") for tensor in tensors}
-    unknown = [name for name in plan.values if name not in names.values()]
+    unknown = [name for name in plan.fills if name not in names.values()]
     if unknown:
         raise BatchPlanError(
-            f"Packed: values has {unknown[0]!r}, which is not packed\n  packed are {', '.join(names.values())}"
+            f"Packed: fills has {unknown[0]!r}, which is not packed\n  packed are {', '.join(names.values())}"
         )
     padded = [name for name in rows.pads if name in names.values()]
     if padded:
         raise BatchPlanError(
-            f"Packed: pad has {padded[0]!r}, which is packed\n  values= says what fills its rows"
+            f"Packed: pad has {padded[0]!r}, which is packed\n  fills= says what fills its rows"
         )
     packed = [
         PackedColumn(name, tensor, tensors[tensor], _fill(plan, name, record[tensor].dtype))
@@ -157,6 +159,6 @@ def packed_columns(plan: Packed, rows: WindowRows, lengths: str) -> list[PackedC
 
 
 def _fill(plan: Packed, name: str, dtype: np.dtype[Any]) -> Any:
-    if name in plan.values:
-        return cast_scalar(f"values of Packed has {name!r}, which", plan.values[name], dtype)
-    return cast_scalar("value", plan.value, dtype)
+    if name in plan.fills:
+        return cast_scalar(f"fills of Packed has {name!r}, which", plan.fills[name], dtype)
+    return cast_scalar("fill", plan.fill, dtype)

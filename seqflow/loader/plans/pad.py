@@ -18,15 +18,17 @@ from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
 from seqflow.record.row_source import ChildRanges, RowSource
+from seqflow.renamed import renamed_fields
 
 
+@renamed_fields(value="fill")
 @dataclass(frozen=True, slots=True)
 class Pad:
     """How a list column of numbers becomes an array [B, T] in each batch, with a mask bool[B, T] and lengths [B].
 
         sf.Loader(path, pad={"tokens": sf.Pad(0, dtype="int64", multiple_of=8)})
 
-    `value` fills the room beside the data, on the `side` "right" or "left". T is `max_length`, or else the length of
+    `fill` fills the room beside the data, on the `side` "right" or "left". T is `max_length`, or else the length of
     the batch's longest row, rounded up to a `multiple_of`. A row above `max_length` is an error, unless
     `truncate` cuts it (at its end; with side="left" at its start): lengths and mask are of what is left.
 
@@ -34,7 +36,7 @@ class Pad:
     integer that does not fit is an error. Without `mask` there is none.
     """
 
-    value: float = 0
+    fill: float = 0
     dtype: Any = None
     """A NumPy dtype or its name; None keeps that of the data."""
     side: str = "right"
@@ -49,11 +51,11 @@ class Pad:
         at_least_one("Pad", multiple_of=self.multiple_of, max_length=self.max_length)
         if self.truncate and self.max_length is None:
             raise OpError("Pad: truncate=True needs max_length, the length to cut rows to")
-        if not isinstance(self.value, int | float | np.number | np.bool_):
-            raise OpTypeError(f"Pad: value is {self.value!r}, expected a number")
+        if not isinstance(self.fill, int | float | np.number | np.bool_):
+            raise OpTypeError(f"Pad: fill is {self.fill!r}, expected a number")
         if self.dtype is not None:
             object.__setattr__(self, "dtype", _number_dtype(self.dtype))
-            cast_scalar("Pad: value", self.value, self.dtype)
+            cast_scalar("Pad: fill", self.fill, self.dtype)
 
     def width(self, sizes: Array) -> int:
         """T for rows of these lengths; LodError for a row above `max_length` that is not to be cut."""
@@ -81,7 +83,7 @@ class PaddedColumn:
     name: str
     pad: Pad
     dtype: DType
-    value: Any
+    fill: Any
     mask: str = field(init=False)
     sizes: str = field(init=False)
     """The names of what comes with it."""
@@ -189,7 +191,7 @@ class Padding:
         chunks, pad = self.source.chunks[column.values], column.pad
         try:
             kernels.pad_batches(
-                chunks, batches, column.value, pad.side, truncate=pad.truncate, dtype=column.dtype
+                chunks, batches, column.fill, pad.side, truncate=pad.truncate, dtype=column.dtype
             )
         except kernels.KernelError as error:
             if error.kind != "overflow":
@@ -246,7 +248,7 @@ def _column(source: RowSource, name: str, pad: Pad) -> PaddedColumn:
         raise BatchPlanError(
             f"pad: {name} holds {dtype}, which does not become {target}, expected {expected}\n  cast it in prepare"
         )
-    return PaddedColumn(values, lengths, name, pad, target, cast_scalar("Pad: value", pad.value, target))
+    return PaddedColumn(values, lengths, name, pad, target, cast_scalar("Pad: fill", pad.fill, target))
 
 
 def _columns(parents: Mapping[str, str | None]) -> list[str]:

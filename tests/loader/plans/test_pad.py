@@ -132,7 +132,7 @@ def test_numbers_that_do_not_fit_are_errors():
     large = window(tokens=pa.array([[1], [2**40]]))
     with pytest.raises(OpError, match="tokens has the value 1099511627776, which int32 cannot hold"):
         take_padded(large, np.array([0, 1]), {"tokens": Pad(dtype="int32")})
-    with pytest.raises(OpError, match="value is 300, which uint8 cannot hold"):
+    with pytest.raises(OpError, match="fill is 300, which uint8 cannot hold"):
         take_padded(window(tokens=pa.array([[1]], pa.list_(pa.uint8()))), np.array([0]), {"tokens": Pad(300)})
 
 
@@ -164,10 +164,10 @@ def test_max_length_is_the_width_whatever_the_multiple(multiple_of, side):
         ({"multiple_of": 0}, "multiple_of is 0, expected an integer, 1 or more"),
         ({"max_length": 2.5}, "max_length is 2.5, expected an integer"),
         ({"truncate": True}, "truncate=True needs max_length"),
-        ({"value": "0"}, "value is '0', expected a number"),
+        ({"fill": "0"}, "fill is '0', expected a number"),
         ({"dtype": "int65"}, "dtype is 'int65', expected a dtype of numbers"),
         ({"dtype": "M8[s]"}, r"dtype is datetime64\[s\], expected one of numbers"),
-        ({"value": -1, "dtype": "uint8"}, "value is -1, which uint8 cannot hold"),
+        ({"fill": -1, "dtype": "uint8"}, "fill is -1, which uint8 cannot hold"),
     ],
 )
 def test_a_wrong_option_says_what_is_expected(options, message):
@@ -199,7 +199,7 @@ def test_it_is_taking_rows_and_padding_them(lists, source, target, side, data):
     dtype = None if floats and target is not None and np.dtype(target).kind != "f" else target
     found = take_padded(window(c=column), rows, {"c": Pad(1, dtype, side)})
     taken = window(c=column).take(rows)
-    padded, mask = sf.ops.pad(taken["c.values"], taken["c.lengths"], value=1, side=side)
+    padded, mask = sf.ops.pad(taken["c.values"], taken["c.lengths"], fill=1, side=side)
     np.testing.assert_array_equal(found["c"], padded)
     assert found["c"].dtype == np.dtype(dtype or source)
     np.testing.assert_array_equal(found["c.mask"], mask)

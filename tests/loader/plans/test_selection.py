@@ -102,7 +102,7 @@ def test_rows_whose_columns_have_different_lengths_are_bad_rows(plan):
         (TokenBudget(4, oversize="split"), "TokenBudget: the list column 'y' is neither cut nor left out"),
         (Packed(4, ("x", "z")), "Packed: columns has 'z', which is no list column\n  there are x, y"),
         (Packed(4, ("x", "y"), {"x": 0.5}), "has 'x', which is 0.5, which int64 cannot hold"),
-        (Packed(4, values={"z": 1}), "the list column 'y'"),
+        (Packed(4, fills={"z": 1}), "the list column 'y'"),
         (
             Packed(4, ("y",), lengths="x"),
             "lengths are x.lengths, expected those of a column that is cut, y.lengths",
@@ -170,7 +170,7 @@ def test_names_that_packing_makes_are_refused():
         ),
         (lambda: Packed(4, rows=0), "Packed: rows is 0"),
         (lambda: Packed(4, ()), r"Packed: columns is \(\), expected the names of one list column or more"),
-        (lambda: Packed(4, ("x",), {"y": 1}), "Packed: values has 'y', which is not one of columns"),
+        (lambda: Packed(4, ("x",), {"y": 1}), "Packed: fills has 'y', which is not one of columns"),
         (lambda: Packed(4, "x"), "Packed: columns is 'x', expected the names of"),
     ],
 )

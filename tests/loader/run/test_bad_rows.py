@@ -202,7 +202,7 @@ def test_a_refused_row_goes_to_quarantine_with_its_place_and_the_statement(ids, 
 
 def test_of_a_packed_row_only_the_piece_that_is_refused_is_left_out(ids):
     net = "y = gather(table, tokens)\nreturn tokens, segment_ids, piece_lengths, id, pieces"
-    options = {"batch": sf.Packed(8, rows=2, value=0), "constants": TABLE}
+    options = {"batch": sf.Packed(8, rows=2, fill=0), "constants": TABLE}
     loader = sf.Loader(ids, net=net, bad_rows="skip", **options)
     batches = list(loader)
     assert sorted(np.concatenate([batch["id"] for batch in batches])) == [0, 1, 2, 3, 4, 5, 6, 7, 8]

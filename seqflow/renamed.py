@@ -1,0 +1,101 @@
+"""Renamed arguments: the old name is accepted with a DeprecationWarning, and equals the new one in old records.
+
+`rename` declares the old names of a callable; calls, nets, jobs and comparisons of records look them up here.
+"""
+
+import ast
+import functools
+import operator
+import os
+import sys
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+C = TypeVar("C", bound=type)
+
+_FOLDER = os.path.dirname(__file__) + os.sep
+_RENAMED: dict[str, Mapping[str, str]] = {}
+"""For each op or class by name: old names of its arguments, and what they are called now."""
+
+
+def rename(function: str, names: Mapping[str, str]) -> None:
+    """Declare that arguments of a callable were renamed; with no names, forget what was declared."""
+    if names:
+        _RENAMED[function] = dict(names)
+    else:
+        _RENAMED.pop(function, None)
+
+
+def old_names(function: str) -> Mapping[str, str]:
+    """The old names of a callable's arguments, with the new ones."""
+    return _RENAMED.get(function, {})
+
+
+def renamed_arguments(function: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments by their new names; TypeError for one that is given by both.
+
+    The DeprecationWarning for an old name points at the line outside of seqflow that gave it.
+    """
+    names = old_names(function)
+    found = {name: value for name, value in given.items() if name not in names}
+    for old, new in names.items():
+        if old not in given:
+            continue
+        if new in found:
+            raise TypeError(f"{function}: {new} is given twice, also by its old name {old!r}")
+        message = f"{function}: {old!r} is called {new!r} now"
+        warnings.warn(message, DeprecationWarning, stacklevel=_frames_inside())
+        found[new] = given[old]
+    return found
+
+
+def _frames_inside() -> int:
+    """The stack level, from the caller of this function, of the first frame outside of seqflow."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((_FOLDER, "<op ")):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def renamed_fields(**names: str) -> Callable[[C], C]:
+    """A decorator for dataclasses: old names of fields are taken as arguments and read as attributes."""
+
+    def decorate(cls: C) -> C:
+        rename(cls.__name__, names)
+        create = cls.__init__  # type: ignore[misc]
+
+        @functools.wraps(create)
+        def init(self: Any, *args: Any, **given: Any) -> None:
+            create(self, *args, **renamed_arguments(cls.__name__, given))
+
+        cls.__init__ = init  # type: ignore[misc]
+        for old, new in names.items():
+            setattr(cls, old, property(operator.attrgetter(new)))
+        return cls
+
+    return decorate
+
+
+def with_new_names(text: str) -> str:
+    """The repr of a plan, or a statement of a net, with the names that its arguments have now; else as it was.
+
+    Records of earlier versions hold such texts, and are compared with what would be written today.
+    """
+    if not any(f"{old}=" in text for names in _RENAMED.values() for old in names):
+        return text
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    lines = text.encode().splitlines(keepends=True)  # the parser counts bytes
+    found = [
+        (keyword.lineno - 1, keyword.col_offset, keyword.arg, old_names(node.func.id)[keyword.arg])
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        for keyword in node.keywords
+        if keyword.arg is not None and keyword.arg in old_names(node.func.id)
+    ]
+    for line, column, old, new in sorted(found, reverse=True):
+        lines[line] = lines[line][:column] + new.encode() + lines[line][column + len(old.encode()) :]
+    return b"".join(lines).decode()
