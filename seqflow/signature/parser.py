@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple, NoReturn
 
+from seqflow.cursor import Cursor
 from seqflow.errors import OpError
 from seqflow.signature.language import (
     CONCRETE_DTYPES,
@@ -39,43 +39,15 @@ from seqflow.signature.language import (
     parts,
 )
 
-
-class _Token(NamedTuple):
-    text: str
-    position: int
-
-
 _TOKEN = re.compile(r"\s*(?:(->|>=|<=|:=|//|[A-Za-z_]\w*'?|\d+|[\[\](){},+*|=?-])|(\S))")
 
 
-class _Reader:
-    """A cursor over the tokens of one signature."""
+class _Reader(Cursor):
+    """A cursor over one signature."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens: list[_Token] = []
-        for match in _TOKEN.finditer(text):
-            if match[2]:
-                self.fail("a name, a number or punctuation", _Token(match[2], match.start(2)))
-            self.tokens.append(_Token(match[1], match.start(1)))
-        self.next = 0
-
-    def peek(self, ahead: int = 0) -> str:
-        index = self.next + ahead
-        return self.tokens[index].text if index < len(self.tokens) else ""
-
-    def take(self, *expected: str) -> str:
-        token = self.peek()
-        if not token or (expected and token not in expected):
-            self.fail(" or ".join(map(repr, expected)) or "more text")
-        self.next += 1
-        return token
-
-    def accept(self, text: str) -> bool:
-        if self.peek() == text:
-            self.next += 1
-            return True
-        return False
+        wanted = "a name, a number or punctuation"
+        super().__init__(" ".join(text.split()), _TOKEN, wanted=wanted, what="signature", error=OpError)
 
     def name(self) -> str:
         if self.peek().endswith("'"):
@@ -90,23 +62,13 @@ class _Reader:
 
     def text_before(self) -> str:
         """The text up to the next token."""
-        end = self.tokens[self.next].position if self.next < len(self.tokens) else len(self.text)
-        return self.text[:end].rstrip()
-
-    def fail(self, expected: str, token: _Token | None = None) -> NoReturn:
-        if token is None:
-            end = _Token("the end", len(self.text))
-            token = self.tokens[self.next] if self.next < len(self.tokens) else end
-        raise OpError(
-            f"signature: found {token.text!r} at column {token.position + 1}, expected {expected}\n"
-            f"  {self.text}\n  {' ' * token.position}^"
-        )
+        return self.text[: self.token(self.next).position].rstrip()
 
 
 @cache
 def parse(text: str) -> Signature:
     """Read a signature; OpError with a caret where it is malformed."""
-    reader = _Reader(" ".join(text.split()))
+    reader = _Reader(text)
     inputs = _inputs(reader)
     inputs_text = reader.text_before()
     reader.take("->")
@@ -122,7 +84,7 @@ def parse(text: str) -> Signature:
 @cache
 def parse_value(text: str) -> Value:
     """Read a value, such as `minimum(lengths, k)`; OpError with a caret where it is malformed."""
-    reader = _Reader(" ".join(text.split()))
+    reader = _Reader(text)
     value = _value(reader)
     if reader.peek():
         reader.fail("an operator")
@@ -338,8 +300,10 @@ def _product(reader: _Reader) -> Value:
 
 def _factor(reader: _Reader) -> Value:
     if reader.accept("("):
+        reader.deeper()
         value = _value(reader)
         reader.take(")")
+        reader.depth -= 1
         return value
     if reader.peek().isdecimal():
         if len(reader.peek()) > 18:
@@ -361,6 +325,7 @@ def _factor(reader: _Reader) -> Value:
 
 def _call(reader: _Reader, name: str) -> Call:
     """The arguments of a call, whose first bracket is read."""
+    reader.deeper()
     arguments: list[Value] = []
     keywords: list[tuple[str, Value]] = []
     while not reader.accept(")"):
@@ -374,6 +339,7 @@ def _call(reader: _Reader, name: str) -> Call:
             arguments.append(Each(reader.name()))
         else:
             arguments.append(_value(reader))
+    reader.depth -= 1
     return Call(name, tuple(arguments), tuple(keywords))
 
 

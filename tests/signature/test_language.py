@@ -196,9 +196,10 @@ def test_sizes_are_evaluated_against_what_is_known():
         ("x[N] -> y[N] <= max(z)", "y speaks of max(z), expected inputs"),
         ("x[N] -> y[N] := y + 1", "y speaks of y, expected inputs"),
         ("x[N] -> y[N], sum(z) <= N", "sum(z) is of no tensor that it names"),
+        ("x[N] -> y[N] <= " + "(" * 99 + "N", "expected brackets nested in at most 64 levels"),
         ("x[N] -> y[N], 2 <= N", "expected the name of a size, sum(…) or max(…)"),
         ("{x[N] -> y[N]", "expected '}'"),
-        ("", "found 'the end' at column 1, expected a name"),
+        ("", "found the end at column 1, expected a name"),
     ],
 )
 def test_a_malformed_signature_says_where_and_what_was_expected(text, expected):
