@@ -5,6 +5,8 @@
 
 import os
 import signal
+from collections import defaultdict
+from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
@@ -29,10 +31,26 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A hypothesis test is quick on few examples and slow on many."""
-    for item in items if config.getoption("markexpr") == "slow" else []:
-        if is_hypothesis_test(getattr(item, "obj", None)):
+    """Mark as slow what is quick in part: hypothesis tests on many examples, and most cases of `each_choice`."""
+    tables = defaultdict(list)
+    for item in items:
+        if config.getoption("markexpr") == "slow" and is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker("slow")
+        if item.get_closest_marker("each_choice"):
+            tables[item.nodeid.partition("[")[0]].append(item)
+    for cases in tables.values():
+        for case in cases_left_out(cases):
+            case.add_marker("slow")
+
+
+def cases_left_out(cases: list[Any]) -> list[Any]:
+    """The cases that are not needed for each value of each parameter to occur in one."""
+    values = {case: {(name, id(value)) for name, value in case.callspec.params.items()} for case in cases}
+    missing = set().union(*values.values())
+    while missing:
+        most = max(values, key=lambda case: len(missing & values[case]))
+        missing -= values.pop(most)
+    return list(values)
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = {"seqflow": ROOT / "seqflow", "seqflow/ops": ROOT / "ops", "seqflow/providers": ROOT / "providers"}
 SUFFIXES = {".py", ".pyi", ".typed"}

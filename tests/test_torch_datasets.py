@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from marks import slow
 
 import seqflow as sf
 import seqflow.torch as st_torch
@@ -38,6 +39,7 @@ def ids(batches):
     return [batch["id"].tolist() for batch in batches]
 
 
+@pytest.mark.each_choice
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 3 worker")
 @pytest.mark.parametrize("workers", [0, 2, 3])
 def test_any_number_of_workers_gives_the_one_sequence(path, workers):
@@ -143,6 +145,7 @@ def test_an_epoch_that_would_forget_a_loaded_state_is_refused(path):
     assert ids(data) == ids(loader_of(path))
 
 
+@pytest.mark.each_choice
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 3 worker")
 @pytest.mark.parametrize("workers", [0, 2, 3])
 @pytest.mark.parametrize("world_size", [1, 2])
@@ -161,6 +164,7 @@ def test_a_loader_is_dealt_as_before_when_a_pass_has_ended(path):
     assert (loader.rank, loader.world_size, loader.deal.workers) == (1, 2, 1)
 
 
+@pytest.mark.slow
 def test_spawned_workers_give_it_too(path):
     data = DataLoader(
         iterable(loader_of(path)), batch_size=None, num_workers=2, multiprocessing_context="spawn"
@@ -229,7 +233,7 @@ def train(model, optimizer, batches, losses):
         yield
 
 
-@pytest.mark.parametrize("workers", [None, 2])
+@pytest.mark.parametrize("workers", [None, *slow(2)])
 def test_training_that_is_resumed_has_the_same_losses_to_the_bit(path, workers):
     def data_of(loader):
         if workers is None:
@@ -294,6 +298,7 @@ os._exit(0)  # gloo's own threads may end a process that leaves the usual way
 """
 
 
+@pytest.mark.slow
 def test_two_ranks_that_are_resumed_have_the_same_losses_to_the_bit(path, tmp_path):
     def run(out, start):
         store = tmp_path / f"{out}-store"

@@ -7,6 +7,7 @@ import sys
 
 import pyarrow as pa
 import pytest
+from marks import slow
 
 import seqflow as sf
 from seqflow.torch import collate, iterable
@@ -50,7 +51,7 @@ def test_accelerate_shards_once(workers, options):
 
 
 @pytest.mark.parametrize("workers", [0, 1])
-@pytest.mark.parametrize("context", ["fork", "spawn"])
+@pytest.mark.parametrize("context", ["fork", *slow("spawn")])
 def test_batches_that_are_dispatched_are_refused(workers, context):
     data = DataLoader(
         numbers(),
@@ -103,6 +104,7 @@ os._exit(0)  # gloo's own threads may end a process that leaves the usual way
 """
 
 
+@pytest.mark.slow
 def test_two_processes_of_a_trainer_see_each_row_once_an_epoch(tmp_path, unused_port):
     pytest.importorskip("transformers")
     address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(unused_port), "WORLD_SIZE": "2"}

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import seqflow
+from marks import slow
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, *slow(signal.SIGINT, signal.SIGHUP)])
 def test_a_signal_stops_the_run_and_leaves_nothing_behind(folder: Path, number: signal.Signals) -> None:
     source = folder / "a.parquet"
     noise = np.random.default_rng(0).integers(0, 2**31, 20_000_000)

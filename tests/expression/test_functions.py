@@ -82,6 +82,7 @@ OURS = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize(
     "row", [row for row in table if "f" in row.kinds and not row.strong], ids=lambda row: row.name
 )

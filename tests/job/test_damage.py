@@ -137,6 +137,7 @@ def hidden(folder: Path) -> list[Path]:
     return sorted(folder.rglob(".*.done"))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize(("output", "damage"), _pairs(list(OUTPUTS), list(DAMAGES)))
 def test_resuming_makes_damaged_parts_again(
     folder: Path, output: str, damage: str, monkeypatch: pytest.MonkeyPatch
@@ -165,6 +166,7 @@ def test_resuming_makes_damaged_pieces_of_the_quarantine_again(
     assert content(folder) == want
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize(("output", "damage"), _pairs(list(OUTPUTS), ["cut", "removed", "swapped"]))
 @pytest.mark.parametrize("where", ["stale_parts", "give_names", "remove_parts"])
 def test_a_run_that_ended_among_its_last_steps_is_verified_too(
@@ -183,6 +185,7 @@ def test_a_run_that_ended_among_its_last_steps_is_verified_too(
     assert content(folder) == want
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize(
     ("output", "damage"), _pairs(["parquet", "arrow", "threads", "sorted", "partitioned"], list(DAMAGES))
 )

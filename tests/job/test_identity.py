@@ -1,14 +1,13 @@
 """A job is everything that decides its output: an edit of any of it is noticed, and named."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command import seqflow
 
 import seqflow as sf
 from seqflow.errors import JobError
@@ -172,13 +171,7 @@ def {name}(x):
 def in_a_process(folder: Path, module: str) -> str:
     text = f'imports = ["{module}"]\n[source]\npaths = "in.parquet"\n[net]\nnet = "y = times(x)\\nreturn x, y"\n[output]\npath = "out"\n'
     (folder / "job.toml").write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-m", "seqflow", "run", "job.toml", "--quiet"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
-    return done.stderr
+    return seqflow("run", "job.toml", "--quiet", folder=folder).stderr
 
 
 @pytest.mark.parametrize(
@@ -220,6 +213,7 @@ def times(factor: int) -> dict[str, object]:
     return {"net": {"net": f"y = x * {factor}\nreturn x, y"}}
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("path", ["out", "out.parquet"])
 @pytest.mark.parametrize("plan", [{"n": 10}, {"n": 7}, {"kind": "tokens", "max_tokens": 30}])
 def test_accepted_changes_go_on_and_the_manifest_says_from_where(folder, path, plan):

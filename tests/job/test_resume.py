@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from command import seqflow
 from outputs import names
 
 from seqflow.errors import JobError
@@ -112,6 +113,10 @@ def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen
     )  # fmt: skip
 
 
+def run_command(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return seqflow("run", "job.toml", "--quiet", *arguments, folder=folder, **environment)
+
+
 def files(folder: Path) -> dict[str, bytes]:
     """Everything that a run leaves."""
     found = [
@@ -133,11 +138,11 @@ def remove_files(folder: Path) -> dict[str, bytes]:
 @pytest.fixture
 def expected(folder: Path) -> dict[str, bytes]:
     """What an undisturbed run leaves; it is removed again."""
-    process = start(folder)
-    assert process.communicate()[1] == ""
+    assert run_command(folder).stderr == ""
     return remove_files(folder)
 
 
+@pytest.mark.slow
 def test_runs_killed_at_random_moments_leave_what_an_undisturbed_one_does(
     folder: Path, expected: dict[str, bytes]
 ) -> None:
@@ -179,13 +184,12 @@ def test_a_run_killed_before_a_renaming_or_removal_leaves_nothing_wrong(
     arranged = "partition_by" in (folder / "job.toml").read_text()
     step, first = (1, 0) if THOROUGH else (29, 11) if arranged else (9, 4)
     for moment in range(first, 1000, step):
-        process = start(folder, "--overwrite", KILL_AT=str(moment))
-        process.communicate()
-        if process.returncode == 0:
+        killed = run_command(folder, "--overwrite", KILL_AT=str(moment))
+        if killed.returncode == 0:
             break
-        assert process.returncode == -signal.SIGKILL
-        done = start(folder, "--resume")
-        assert done.communicate()[1].replace("seqflow: there was no run to go on with; this one began anew\n", "") in (
+        assert killed.returncode == -signal.SIGKILL
+        done = run_command(folder, "--resume")
+        assert done.stderr.replace("seqflow: there was no run to go on with; this one began anew\n", "") in (
             "", "seqflow: the output is complete, nothing was done; --overwrite makes it anew\n",
         ), moment  # fmt: skip
         assert done.returncode == 0
@@ -195,12 +199,11 @@ def test_a_run_killed_before_a_renaming_or_removal_leaves_nothing_wrong(
 
 @pytest.mark.parametrize("folder", ["out"], indirect=True)
 def test_after_a_full_disk_the_progress_is_true(folder: Path, expected: dict[str, bytes]) -> None:
-    process = start(folder, KILL_AT="10", FULL_DISK="")
-    message = process.communicate()[1]
-    assert process.returncode == 1
-    assert "No space left on device" in message
-    assert "what is finished is kept: --resume goes on behind it" in message
-    assert start(folder, "--resume").communicate()[1] == ""
+    done = run_command(folder, KILL_AT="10", FULL_DISK="")
+    assert done.returncode == 1
+    assert "No space left on device" in done.stderr
+    assert "what is finished is kept: --resume goes on behind it" in done.stderr
+    assert run_command(folder, "--resume").stderr == ""
     assert files(folder) == expected
 
 
@@ -271,6 +274,7 @@ def test_a_complete_output_is_left_alone_unless_it_is_to_be_overwritten(folder: 
     assert run(job(folder), overwrite=True).outcome == "new"
 
 
+@pytest.mark.each_choice
 @in_one_folder
 @pytest.mark.parametrize("flags", [{}, {"resume": True}])
 @pytest.mark.parametrize(

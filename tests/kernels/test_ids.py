@@ -84,6 +84,7 @@ def test_ids_are_told_apart(any_kernels, ids):
     check_distinct(ids)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("different", [1, 1000, 300_000])
 @pytest.mark.parametrize("spread", [1, 2**40])
 def test_many_ids_are_told_apart(any_kernels, different, spread):

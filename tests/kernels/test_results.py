@@ -97,6 +97,7 @@ def test_out_may_be_the_data_themselves(any_kernels):
     assert data.tolist() == [3, 2, 1, 0]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("dtype", ["u1", "i2", "i8", "f4", "c16", "S3", "i4,f8"])
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_a_large_padded_array_is_like_a_small_one(any_kernels, dtype, side):

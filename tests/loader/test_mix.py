@@ -61,6 +61,7 @@ def test_batches_come_in_their_proportions(paths, plan):
     assert picked[:4].tolist() != other[:4].tolist() or picked[0] == other[0]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("world_size", [1, 2, 3])
 @pytest.mark.parametrize("stop", ["first", "all"])
@@ -174,6 +175,7 @@ def test_a_state_beyond_all_memory_says_so(paths):
         next(iter(mix))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("plan", ["rows", "tokens"])
 @pytest.mark.parametrize("stop", ["first", "all"])
 @pytest.mark.parametrize(("world_size", "tail"), [(3, "pad"), (2, "repeat"), (7, "repeat")])
@@ -224,6 +226,7 @@ def test_each_source_has_a_quarantine_file(tmp_path):
         assert pa.ipc.open_file(tmp_path / f"bad.source{number}.arrow").read_all().num_rows == 1
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("tail", ["drop", "pad", "repeat"])
 @pytest.mark.parametrize("stop", ["first", "all"])
 @pytest.mark.parametrize("batch", [sf.Rows(3), sf.TokenBudget(8, lengths="tok.lengths")], ids=repr)

@@ -2,14 +2,15 @@
 
 import nbformat
 import pytest
+from marks import slow
 from notebook_runs import FOLDER, VARIES, executed, pictures, texts
 
-NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+SHORTEST, *OTHERS = NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"), key=lambda path: path.stat().st_size)
 LARGEST = 300_000
 """Bytes of a notebook with its outputs."""
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", [SHORTEST, *slow(*OTHERS)], ids=lambda path: path.stem)
 def test_a_notebook_says_what_it_said(path):
     stored = nbformat.read(path, as_version=4)
     if any("import torch" in cell.source for cell in stored.cells):

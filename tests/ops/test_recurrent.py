@@ -94,6 +94,7 @@ ATTRIBUTES = [
 ]  # fmt: skip
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", kernel_sets.ALL)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("op", "attributes"), ATTRIBUTES, ids=lambda value: str(value))
@@ -116,6 +117,7 @@ def test_every_cell_gives_what_a_loop_over_sequences_and_steps_gives(
         np.testing.assert_allclose(ours, theirs, rtol=0, atol=TOLERANCE[dtype])
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", kernel_sets.ALL)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", GATES)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from marks import slow
 
 import seqflow as sf
 from seqflow.errors import ProviderError
@@ -47,7 +48,8 @@ def survives(folder: Path, content: bytes, name: str, positions: str, values: st
     assert done.stdout == "alive\n", done.stderr[-2000:]
 
 
-def test_no_byte_of_a_parquet_footer_ends_the_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [5, *slow(1)])
+def test_no_byte_of_a_parquet_footer_ends_the_process(tmp_path: Path, step: int) -> None:
     table = pa.table({"x": [[1, 2], [3]], "y": ["a", "bc"]})
     pq.write_table(table, tmp_path / "x.parquet", store_schema=False)
     content = (tmp_path / "x.parquet").read_bytes()
@@ -56,7 +58,7 @@ def test_no_byte_of_a_parquet_footer_ends_the_process(tmp_path: Path) -> None:
         tmp_path,
         content,
         "y.parquet",
-        f"range({start}, len(content))",
+        f"range({start}, len(content), {step})",
         "(0, content[at] ^ 4, content[at] + 1 & 255, 255)",
     )
 
@@ -68,7 +70,8 @@ def test_no_byte_of_a_parquet_footer_ends_the_process(tmp_path: Path) -> None:
     pa.array([[[1]], None, [[2, 3], []]]),
     pa.array(["a", "bc"]),
 ])  # fmt: skip
-def test_no_byte_of_an_arrow_file_ends_the_process(tmp_path: Path, column: pa.Array) -> None:
+@pytest.mark.parametrize("step", [13, *slow(1)])
+def test_no_byte_of_an_arrow_file_ends_the_process(tmp_path: Path, column: pa.Array, step: int) -> None:
     table = pa.table({"x": column})
     for name, opener in (("x.arrow", pa.ipc.new_file), ("x.arrows", pa.ipc.new_stream)):
         with opener(tmp_path / name, table.schema) as writer:
@@ -77,7 +80,7 @@ def test_no_byte_of_an_arrow_file_ends_the_process(tmp_path: Path, column: pa.Ar
             tmp_path,
             (tmp_path / name).read_bytes(),
             f"y{name}",
-            "range(0, len(content))",
+            f"range(0, len(content), {step})",
             "(content[at] ^ 64, 255)",
         )
 

@@ -74,6 +74,7 @@ def test_eight_ranks_together_read_little_more_than_one_alone(
     assert together <= 1.2 * alone
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("batch", [sf.Rows(100), sf.TokenBudget(6600)])
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_a_resumed_loader_reads_two_windows_at_most(folder, batch, shuffle):

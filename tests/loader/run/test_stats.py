@@ -76,6 +76,7 @@ def total(stats):
     return stats.rows + stats.rows_left + stats.dropped + stats.skipped + stats.bad_rows
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("net", NETS)
 def test_all_rows_of_an_epoch_are_counted_once(path, plan, net, tmp_path):
@@ -96,6 +97,7 @@ def test_all_rows_of_an_epoch_are_counted_once(path, plan, net, tmp_path):
         assert found[0] == found[1] == found[2], (window, shuffle)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("plan", DIFFERENT)
 @pytest.mark.parametrize("tail", ["drop", "pad", "repeat"])
 @pytest.mark.parametrize("indexed", [False, True])
@@ -138,6 +140,7 @@ def test_counts_are_true_inside_an_epoch(path, plan):
         assert loader.stats().rows_done == ROWS
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("plan", DIFFERENT)
 @pytest.mark.parametrize("net", NETS)
 def test_the_report_of_a_job_adds_up(path, plan, net, tmp_path):
@@ -172,6 +175,7 @@ def test_rows_that_are_done_are_a_part_of_those_that_are_read():
     assert Stats().rows_done == 0
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("tail", ["pad", "repeat", "drop"])
 @pytest.mark.parametrize("plan", ["rows", "budget", "packed"])
 def test_each_rank_goes_on_from_the_state_of_any_rank(path, plan, tail):
@@ -214,6 +218,7 @@ def test_a_state_of_a_mix_behind_the_end_is_refused(path):
         list(resumed)
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("stop", ["first", "all"])
 @pytest.mark.parametrize("tail", ["drop", "repeat"])
 @pytest.mark.parametrize("plan", ["rows", "rows, short ones dropped", "budget"])

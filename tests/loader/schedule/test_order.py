@@ -76,6 +76,7 @@ def test_a_permutation_is_sorted_by_splitmix_numbers_and_so_the_same_on_every_ma
     assert sorted(permutation(1000, key_of(7, 1)).tolist()) == list(range(1000))
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("window", WINDOWS)
 def test_every_row_comes_once_an_epoch_in_an_order_of_its_own(folder, plan, window):
@@ -123,6 +124,7 @@ def test_prepare_that_makes_other_rows_ends_batches_with_its_windows(folder):
     assert len([size for size in sizes if size < 7]) > 1
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize(("window", "streams"), [(300, 1), (700, 1), (300, 4), ("64 MiB", 1)])
 @pytest.mark.parametrize("world_size", [2, 3, 8])
@@ -162,6 +164,7 @@ def test_a_tail_is_filled(folder, tail):
         assert content(last) == alone[0]
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("window", [300, "64 MiB"])
 @pytest.mark.parametrize(("before", "after"), [(1, 1), (2, 3), (3, 1), (1, 4)])

@@ -106,6 +106,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("name", OPTIONS)
 def test_every_row_comes_once_an_epoch(source, name):
     largest = max(block.nbytes for block in sf.open(source).blocks())
@@ -120,6 +121,7 @@ def test_every_row_comes_once_an_epoch(source, name):
         assert [sorted(epoch) for epoch in epochs] == [ALL, ALL], window
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("kind", ["table of chunks", "one row group", "row groups", "arrow file"])
 @pytest.mark.parametrize("batch", [FILTERED, BUDGET], ids=["filtered", "budget"])
 def test_every_row_comes_once_in_batches_planned_on_lengths(kind, batch, tmp_path):
@@ -139,6 +141,7 @@ def can_be_dealt(source, window, streams):
     return True
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("streams", [1, 2])
 def test_every_row_comes_once_on_several_ranks(source, streams):
     def of(rank):
@@ -162,6 +165,7 @@ def test_every_row_comes_once_on_several_ranks(source, streams):
         assert sorted(found) == ALL, window
 
 
+@pytest.mark.each_choice
 @pytest.mark.parametrize("steps", [1, 3])
 def test_every_row_comes_once_when_resumed(source, steps):
     for window in sizes_of(source)[::3]:
