@@ -25,6 +25,7 @@ def sources():
         for file in folder.rglob("*")
         if file.suffix in SUFFIXES and not (folder.name == "seqflow" and file.is_relative_to(folder / "ops"))
         and not (folder.name == "seqflow" and file.is_relative_to(folder / "providers"))
+        and "cpp" not in file.parts
     }  # fmt: skip
 
 

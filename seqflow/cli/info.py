@@ -27,4 +27,13 @@ def info(json: AsJson = False) -> None:
     if json:
         print_json(facts)
     else:
-        print_table((name, str(value)) for name, value in facts.items() if value is not None)
+        print_table((name, _shown(value)) for name, value in facts.items() if value is not None)
+
+
+def _shown(value: object) -> str:
+    match value:
+        case dict():
+            return "; ".join(f"{name}: {why}" for name, why in value.items()) or "none"
+        case list():
+            return ", ".join(map(str, value)) or "none"
+    return str(value)

@@ -6,12 +6,13 @@ fresh C-contiguous arrays, unless `out` is given: a writable C-contiguous array 
 and dtype. What does not fit raises KernelError and says at which position; after an error `out` may be partly
 written.
 
-Native kernels are used where they were built. The environment variable SEQFLOW_KERNELS changes that:
-`reference` takes NumPy, `baseline`, `avx2` or `avx512` the native ones with that instruction set.
+Native kernels are used where they were built, with the best instruction set that was compiled and that the
+processor has. The environment variable SEQFLOW_KERNELS changes that: `reference` takes NumPy, `baseline`, `avx2`
+or `avx512` the native ones with that instruction set. SEQFLOW_ISAS says which are compiled, at installation.
 
 To add a kernel: write it in NumPy in the file of its family, under `@kernel`, and into `__all__`; its loop into
-cpp/<family>.h, and a function of the same name and parameters into cpp/bind_<family>.cpp. Build, and run
-`python -m seqflow.kernels.stub`. `.ci/add_kernel.patch` is an example.
+cpp/<family>.h, and a function of the same name and parameters into cpp/bind_<family>.cpp. Then build.
+`.ci/add_kernel.patch` is an example.
 """
 
 # ruff: noqa: F403

@@ -15,13 +15,15 @@ from typing import Any, TypeVar
 
 from seqflow.kernels.forms import Form
 
-_native: Any
 _why_not_native: str | None = None
 try:
     import seqflow.kernels._native as _native
 except ImportError as error:
     _native = None
     _why_not_native = str(error)
+
+INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
+"""Those that kernels can be compiled for, in ascending order."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Forms = Mapping[str, "Form | Mapping[str, Form]"]
@@ -118,6 +120,21 @@ def isas() -> list[str]:
     return [] if _native is None else list(_native.isas())
 
 
+def isas_not_used() -> dict[str, str]:
+    """Why native kernels do not run with each of the other instruction sets; empty without native kernels."""
+    if _native is None:
+        return {}
+    used, compiled, available = _native.isa(), _native.compiled_isas(), isas()
+    return {
+        name: "not compiled" if name not in compiled
+        else "not on this processor" if name not in available
+        else f"{used} is better" if used == available[-1]
+        else f"pinned to {used}"
+        for name in INSTRUCTION_SETS
+        if name != used
+    }  # fmt: skip
+
+
 @contextmanager
 def use(name: str) -> Iterator[None]:
     """Inside, all threads use the "native" or the "reference" kernels; or native ones with the instruction
@@ -133,28 +150,51 @@ def use(name: str) -> Iterator[None]:
 
 
 def info() -> dict[str, Any]:
-    """Which kernels are in use: `kernels`, `isa`, `isas` (all this machine can run), `threads`, and `why`
-    native ones are missing (None where they are not)."""
+    """Which kernels are in use: `kernels`, `isa`, `isas` (all this machine can run), `isas_not_used` (why, by
+    name), `threads`, and `why` native ones are missing (None where they are not)."""
+    reference: dict[str, Any] = {
+        "isa": None,
+        "isas": [],
+        "isas_not_used": {},
+        "threads": 1,
+        "why": _why_not_native,
+    }
     if chosen == "reference":
-        return {"kernels": "reference", "isa": None, "isas": [], "threads": 1, "why": _why_not_native}
-    return {"kernels": "native", "isa": _native.isa(), "isas": isas(), "threads": num_threads(), "why": None}
+        return {"kernels": "reference", **reference}
+    native = {
+        "isa": _native.isa(),
+        "isas": isas(),
+        "isas_not_used": isas_not_used(),
+        "threads": num_threads(),
+    }
+    return {"kernels": "native", **native, "why": None}
 
 
 def _choose(name: str) -> None:
     global chosen
-    if name not in ("reference", "native", "baseline", "avx2", "avx512"):
+    if name not in ("reference", "native", *INSTRUCTION_SETS):
         raise ValueError(
             f"kernels are {name!r}, expected 'reference', 'native', 'baseline', 'avx2' or 'avx512'"
         )
-    if name != "reference":
-        if _native is None:
-            raise RuntimeError(f"there are no native kernels: {_why_not_native}")
-        if name != "native":
-            _native.set_isa(name)
-        name = "native"
-    chosen = name
+    if name != "reference" and _native is None:
+        raise RuntimeError(f"there are no native kernels: {_why_not_native}")
+    if name in INSTRUCTION_SETS:
+        _select_isa(name)
+    chosen = "reference" if name == "reference" else "native"
     for each in KERNELS.values():
         each.select(chosen == "native")
+
+
+def _select_isa(name: str) -> None:
+    if name not in isas():
+        compiled = _native.compiled_isas()
+        raise RuntimeError(
+            f"there are no kernels with instruction set {name}: this processor does not have it"
+            if name in compiled
+            else f"there are no kernels with instruction set {name}: they were compiled for {', '.join(compiled)} "
+            f"(SEQFLOW_ISAS=all when installing compiles every set)"
+        )
+    _native.set_isa(name)
 
 
 def _brought(value: Any, name: str, form: "Form | Mapping[str, Form]") -> Any:

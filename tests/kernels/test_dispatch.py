@@ -1,6 +1,7 @@
 """Which kernels are used, and how to say so."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from seqflow import kernels
+from seqflow.kernels import dispatch
 
 
 def test_info_says_which_kernels_are_in_use(any_kernels):
@@ -53,9 +55,25 @@ def test_the_environment_forces_an_instruction_set(native):
     assert run(isa).stdout.split() == ["native", isa]
 
 
-def test_an_instruction_set_that_is_missing_is_an_error(native):
-    missing = {"baseline", "avx2", "avx512"} - set(native.isas())
-    for isa in missing:
-        assert f"no instruction set {isa}" in run(isa).stderr
-        with pytest.raises(RuntimeError, match=f"no instruction set {isa}"), kernels.use(isa):
-            pass
+@pytest.mark.parametrize("isa", [name for name in dispatch.INSTRUCTION_SETS if name not in kernels.isas()])
+def test_an_instruction_set_that_is_missing_is_an_error_that_says_why(native, isa):
+    why = "they were compiled for baseline|this processor does not have it"
+    assert re.search(f"no kernels with instruction set {isa}: ({why})", run(isa).stderr)
+    with (
+        pytest.raises(RuntimeError, match=f"no kernels with instruction set {isa}: ({why})"),
+        kernels.use(isa),
+    ):
+        pass
+
+
+def test_info_says_why_each_other_instruction_set_is_not_used(native):
+    info = kernels.info()
+    assert sorted([info["isa"], *info["isas_not_used"]]) == sorted(dispatch.INSTRUCTION_SETS)
+    for name, why in info["isas_not_used"].items():
+        usable = {f"pinned to {info['isa']}", f"{info['isa']} is better"}
+        assert why in (usable if name in info["isas"] else {"not compiled", "not on this processor"})
+
+
+def test_with_the_reference_no_instruction_set_is_used():
+    with kernels.use("reference"):
+        assert kernels.info()["isas_not_used"] == {}

@@ -6,7 +6,7 @@
 namespace seqflow {
 namespace {
 
-constexpr int64_t WORK_PER_BYTE = 2;
+constexpr int64_t BUCKETING_WORK = 2;
 
 nb::object bucketize(nb::handle values, nb::handle boundaries) {
   const Buffer rows(values), bounds(boundaries);
@@ -21,7 +21,7 @@ nb::object bucketize(nb::handle values, nb::handle boundaries) {
   job.out = reinterpret_cast<int64_t *>(result.data());
   const Unlocked unlocked(result.bytes());
   const auto run = SEQFLOW_SELECTED(bucketing_kernels).bucketize[type];
-  parallel_ranges(rows.size(), product(result.bytes(), WORK_PER_BYTE),
+  parallel_ranges(rows.size(), product(result.bytes(), BUCKETING_WORK),
                   [&](int64_t begin, int64_t end) { run(job, begin, end); });
   return buckets;
 }

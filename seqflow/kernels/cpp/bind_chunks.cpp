@@ -120,8 +120,8 @@ Cast cast_to(const HeldRows &held, nb::handle dtype) {
 }
 
 // How slices are padded.
-struct Padding {
-  Padding(const HeldRows &held, nb::handle value, const char *side, bool truncate, nb::handle dtype)
+struct PaddingOptions {
+  PaddingOptions(const HeldRows &held, nb::handle value, const char *side, bool truncate, nb::handle dtype)
       : held(held),
         cast(cast_to(held, dtype)),
         target(cast ? nb::borrow(dtype) : held.dtype),
@@ -141,7 +141,7 @@ struct Padding {
 // One row for each of some slices, in an array [B, width, *d], and in a mask [B, width] where that is not None.
 class PaddedSlices {
  public:
-  PaddedSlices(const Padding &how, nb::handle starts, nb::handle sizes, int64_t width, nb::handle padded, nb::handle mask)
+  PaddedSlices(const PaddingOptions &how, nb::handle starts, nb::handle sizes, int64_t width, nb::handle padded, nb::handle mask)
       : how(how), at(starts), counts(sizes), num_slices(counts.counts().size), to(padded, ANY, true) {
     const Buffer &like = how.held.like();
     if (at.counts().size != num_slices || width < 0) decline();
@@ -182,7 +182,7 @@ class PaddedSlices {
   }
 
  private:
-  const Padding &how;
+  const PaddingOptions &how;
   const Buffer at, counts;
   const int64_t num_slices;
   Buffer to;
@@ -193,7 +193,7 @@ class PaddedSlices {
 nb::object pad_slices(nb::handle chunks, nb::handle starts, nb::handle sizes, Index width, nb::handle value,
                       const char *side, bool truncate, nb::handle dtype, nb::handle out, nb::handle mask) {
   const Chunks held(chunks);
-  const Padding how(*held, value, side, truncate, dtype);
+  const PaddingOptions how(*held, value, side, truncate, dtype);
   if (width < 0) decline();
   const nb::object padded =
       output(out, {Buffer(sizes).counts().size, width}, held->like(), 1, how.target);
@@ -207,7 +207,7 @@ nb::object pad_batches(nb::handle chunks, nb::handle batches, nb::handle value, 
                        nb::handle dtype) {
   if (!nb::isinstance<nb::list>(batches)) decline();
   const Chunks held(chunks);
-  const Padding how(*held, value, side, truncate, dtype);
+  const PaddingOptions how(*held, value, side, truncate, dtype);
   std::vector<std::unique_ptr<PaddedSlices>> all;
   int64_t bytes = 0;
   for (nb::handle batch : nb::borrow<nb::list>(batches)) {

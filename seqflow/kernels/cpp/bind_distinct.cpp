@@ -14,20 +14,22 @@
 namespace seqflow {
 namespace {
 
-// Memory that nothing has been written to, in large pages where it is large.
+// Memory that nothing has been written to; on Linux in large pages where it is large.
 template <class T>
 class Room {
  public:
   explicit Room(int64_t size) {
-    constexpr size_t PAGE = 1 << 21;
     const size_t bytes = std::max<size_t>(static_cast<size_t>(size) * sizeof(T), 1);
+#if defined(__linux__)
+    constexpr size_t PAGE = 1 << 21;
     void *const found =
         bytes < PAGE ? std::malloc(bytes) : std::aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
+    if (found != nullptr && bytes >= PAGE) madvise(found, bytes, MADV_HUGEPAGE);
+#else
+    void *const found = std::malloc(bytes);
+#endif
     if (found == nullptr) throw std::bad_alloc();
     memory = static_cast<T *>(found);
-#if defined(__linux__)
-    if (bytes >= PAGE) madvise(memory, bytes, MADV_HUGEPAGE);
-#endif
   }
   ~Room() { std::free(memory); }
   Room(const Room &) = delete;

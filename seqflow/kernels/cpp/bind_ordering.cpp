@@ -11,7 +11,7 @@
 namespace seqflow {
 namespace {
 
-constexpr int64_t WORK_PER_BYTE = 4;
+constexpr int64_t ORDERING_WORK = 4;
 
 using Kernel = void (*)(const Ordering &, int64_t begin, int64_t end, void *scratch);
 
@@ -32,7 +32,7 @@ nb::object run(const Kernel (&kernels)[NUM_TYPES], const Buffer &rows, nb::handl
   job.num_segments = offsets.size - 1;
   check_sum(offsets[job.num_segments], rows.extent(0), "lengths", "data");
   const Kernel kernel = kernels[type];
-  parallel_segments(offsets, job.columns, product(rows.bytes(), WORK_PER_BYTE), [&](int64_t begin, int64_t end) {
+  parallel_segments(offsets, job.columns, product(rows.bytes(), ORDERING_WORK), [&](int64_t begin, int64_t end) {
     int64_t longest = 0;
     for (int64_t k = begin; k < end; ++k) longest = std::max(longest, offsets[k + 1] - offsets[k]);
     std::unique_ptr<int64_t[]> scratch;

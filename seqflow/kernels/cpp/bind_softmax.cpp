@@ -6,7 +6,7 @@
 namespace seqflow {
 namespace {
 
-constexpr int64_t WORK_PER_BYTE = 4;  // exp takes longer than a copy
+constexpr int64_t SOFTMAX_WORK = 4;  // exp takes longer than a copy
 
 nb::object run(SoftmaxForm form, nb::handle data, nb::handle lengths, nb::handle empty) {
   const Buffer rows(data), counts(lengths);
@@ -30,7 +30,7 @@ nb::object run(SoftmaxForm form, nb::handle data, nb::handle lengths, nb::handle
   job.num_segments = offsets.size - 1;
   check_sum(offsets[job.num_segments], rows.extent(0), "lengths", "data");
   const auto kernel = SEQFLOW_SELECTED(softmax_kernels).run[form][type == FLOAT64];
-  parallel_segments(offsets, job.columns, product(rows.bytes(), WORK_PER_BYTE),
+  parallel_segments(offsets, job.columns, product(rows.bytes(), SOFTMAX_WORK),
                     [&](int64_t begin, int64_t end) { kernel(job, begin, end); });
   return result;
 }

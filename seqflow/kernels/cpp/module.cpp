@@ -1,3 +1,4 @@
+// The extension: settings, and the bindings of each family of kernels.
 #include "processor.h"
 #include "python.h"
 #include "threads.h"
@@ -7,16 +8,16 @@ namespace {
 
 void set_isa(const char *name) {
   if (!select_instruction_set(name)) {
-    PyErr_Format(PyExc_RuntimeError, "this processor, or this build, has no instruction set %s", name);
+    PyErr_Format(PyExc_RuntimeError, "there are no kernels with instruction set %s", name);
     throw nb::python_error();
   }
 }
 
-nb::typed<nb::list, nb::str> isas() {
-  nb::typed<nb::list, nb::str> names;
+nb::list names(bool (*is_in)(int)) {
+  nb::list found;
   for (int i = 0; i < NUM_INSTRUCTION_SETS; ++i)
-    if (is_available(i)) names.append(INSTRUCTION_SETS[i]);
-  return names;
+    if (is_in(i)) found.append(INSTRUCTION_SETS[i]);
+  return found;
 }
 
 }  // namespace
@@ -26,7 +27,8 @@ NB_MODULE(_native, module) {
   using namespace seqflow;
   translate_faults();
   module.def("isa", selected_instruction_set);
-  module.def("isas", isas);
+  module.def("isas", [] { return names(is_available); });
+  module.def("compiled_isas", [] { return names(is_compiled); });
   module.def("set_isa", set_isa);
   module.def("set_num_threads", set_num_threads);
   module.def("num_threads", num_threads);

@@ -1,30 +1,57 @@
+// Asks the processor which instruction sets it has.
 #include "processor.h"
 
 #include <atomic>
 #include <cstring>
 
-#if defined(SEQFLOW_X86_LEVELS)
+#if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
 namespace seqflow {
 namespace {
 
-#if defined(SEQFLOW_X86_LEVELS)
-// Whether that bit of ECX is set for that leaf of CPUID: for what not every compiler's __builtin_cpu_supports knows.
-bool has_bit(unsigned leaf, int bit) {
+#if defined(__x86_64__)
+struct Registers {
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __get_cpuid(leaf, &eax, &ebx, &ecx, &edx) != 0 && (ecx >> bit & 1) != 0;
+};
+
+Registers cpuid(unsigned leaf) {
+  Registers found;
+  __get_cpuid_count(leaf, 0, &found.eax, &found.ebx, &found.ecx, &found.edx);
+  return found;
 }
 
-bool has_lzcnt() { return has_bit(0x80000001, 5); }
-bool has_movbe() { return has_bit(1, 22); }
-bool has_f16c() { return has_bit(1, 29); }
+bool has(unsigned word, unsigned bits) { return (word & bits) == bits; }
+
+// Which registers the operating system saves. Its bits: 1 and 2 for 32-byte registers, 5 to 7 for those of AVX-512.
+unsigned saved_registers() {
+  if (!has(cpuid(1).ecx, bit_OSXSAVE)) return 0;
+  unsigned low, high;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return low;
+}
+
+// All that the levels x86-64-v3 and x86-64-v4 may use, asked of CPUID itself: __builtin_cpu_supports knows LZCNT and
+// F16C in some compilers only, and needs a library of the compiler's that is not linked on Windows.
+bool has_avx2() {
+  return has(saved_registers(), 0x6) &&
+         has(cpuid(1).ecx, bit_FMA | bit_MOVBE | bit_POPCNT | bit_AVX | bit_F16C) &&
+         has(cpuid(7).ebx, bit_BMI | bit_AVX2 | bit_BMI2) && has(cpuid(0x80000001).ecx, bit_LZCNT);
+}
+
+bool has_avx512() {
+  return has_avx2() && has(saved_registers(), 0xe6) &&
+         has(cpuid(7).ebx, bit_AVX512F | bit_AVX512DQ | bit_AVX512CD | bit_AVX512BW | bit_AVX512VL);
+}
+#else
+bool has_avx2() { return false; }
+bool has_avx512() { return false; }
 #endif
 
 int best() {
-  int found = 0;
-  for (int i = 1; i < NUM_INSTRUCTION_SETS; ++i)
+  int found = BASELINE;
+  for (int i = 0; i < NUM_INSTRUCTION_SETS; ++i)
     if (is_available(i)) found = i;
   return found;
 }
@@ -35,20 +62,19 @@ std::atomic<int> selected{best()};
 
 const char *const INSTRUCTION_SETS[NUM_INSTRUCTION_SETS] = {"baseline", "avx2", "avx512"};
 
-bool is_available(int instruction_set) {
-  if (instruction_set == 0) return true;
-#if defined(SEQFLOW_X86_LEVELS)
-  __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-                    __builtin_cpu_supports("popcnt") && has_lzcnt() && has_movbe() && has_f16c();
-  if (instruction_set == 1) return avx2;
-  return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
-#else
-  return false;
+bool is_compiled(int instruction_set) {
+#if defined(SEQFLOW_HAS_AVX2)
+  if (instruction_set == AVX2) return true;
 #endif
+#if defined(SEQFLOW_HAS_AVX512)
+  if (instruction_set == AVX512) return true;
+#endif
+  return instruction_set == BASELINE;
+}
+
+bool is_available(int instruction_set) {
+  if (!is_compiled(instruction_set)) return false;
+  return instruction_set == BASELINE || (instruction_set == AVX2 ? has_avx2() : has_avx512());
 }
 
 bool select_instruction_set(const char *name) {

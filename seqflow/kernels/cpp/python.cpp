@@ -2,9 +2,9 @@
 
 #include <nanobind/stl/string.h>
 
-#include <unistd.h>
-
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace seqflow {
 namespace {
@@ -227,7 +227,7 @@ void Unlocked::lock_again(PyThreadState *state) noexcept {
   try {
     PyEval_RestoreThread(state);
   } catch (...) {
-    while (true) pause();
+    while (true) std::this_thread::sleep_for(std::chrono::hours(1));
   }
 }
 

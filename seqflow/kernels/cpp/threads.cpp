@@ -10,7 +10,9 @@
 #if defined(__linux__)
 #include <sched.h>
 #endif
+#if !defined(_WIN32)
 #include <unistd.h>
+#endif
 
 namespace seqflow {
 namespace {
@@ -34,6 +36,15 @@ int available_cores() {
   return count == 0 ? 1 : static_cast<int>(count);
 }
 
+// Which process this is, for those that fork; Windows does not.
+int64_t this_process() {
+#if defined(_WIN32)
+  return 0;
+#else
+  return getpid();
+#endif
+}
+
 int default_threads() {
   const int cores = available_cores();
   return cores < MAX_DEFAULT_THREADS ? cores : MAX_DEFAULT_THREADS;
@@ -53,9 +64,9 @@ struct Job {
 
 class Pool {
  public:
-  explicit Pool(pid_t process) : process(process) {}
+  explicit Pool(int64_t process) : process(process) {}
 
-  const pid_t process;
+  const int64_t process;
   std::mutex busy;  // held by the one call that uses the pool
 
   void run(Job &job, int helpers) {
@@ -124,7 +135,7 @@ thread_local int single_thread_depth = 0;
 // The pool of this process. After a fork the child makes its own: the threads of the old one are gone, and so it
 // is left as it is. Pools are never destroyed, since their threads may outlive everything else.
 Pool &pool() {
-  const pid_t process = getpid();
+  const int64_t process = this_process();
   Pool *found = shared_pool.load(std::memory_order_acquire);
   while (found == nullptr || found->process != process) {
     Pool *fresh = new Pool(process);

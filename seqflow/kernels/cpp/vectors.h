@@ -4,7 +4,11 @@
 #include <stdint.h>
 #include <string.h>
 #if defined(__SSE2__)
+// GCC 12 takes the undefined lanes that its own header passes on for variables that were forgotten.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #include <immintrin.h>
+#pragma GCC diagnostic pop
 #endif
 
 namespace seqflow {
