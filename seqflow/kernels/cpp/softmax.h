@@ -174,7 +174,7 @@ struct SegmentSoftmax {
       else
         store_some<T, LANES>(row + k * LANES, lanes, count);
     };
-    V shift[WIDTH], last[WIDTH];
+    V shift[WIDTH], last[WIDTH] = {};
     double totals[WIDTH * LANES] = {};
     for (int k = 0; k < WIDTH; ++k) shift[k] = spread(LOWEST);
     for (int64_t i = 0; i < size; ++i)
