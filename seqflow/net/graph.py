@@ -189,7 +189,7 @@ class Net:
         return "\n".join(lines + ([f"return {', '.join(self.returned)}"] if self.returned else []))
 
     def _repr_html_(self) -> str:
-        from seqflow.net.drawing import html
+        from seqflow.net.table import html
 
         return html(self)
 

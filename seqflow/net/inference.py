@@ -89,7 +89,7 @@ class NetInference:
         return f"{self.specs[name]} ≤ {format_bytes(self.byte_bounds[name])}"
 
     def _repr_html_(self) -> str:
-        from seqflow.net.drawing import html
+        from seqflow.net.table import html
 
         notes = [f"guard: {guard}" for guard in self.guards]
         specs = {name: self.described(name) for name in self.specs}

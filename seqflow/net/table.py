@@ -1,0 +1,70 @@
+"""Nets as HTML tables for notebooks: a row for each tensor, in the order in which the steps run; no scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from seqflow.net.graph import Net
+
+_LONGEST = 100
+"""Characters of a statement that are shown; the whole text is in the tooltip."""
+_FONT = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:12px;color:inherit"
+_CELL = "padding:2px 10px;text-align:left;vertical-align:top;white-space:pre"
+_RESULT, _CONSTANT = "#3fa66a", "#c08a2e"
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def html(net: Net, specs: Mapping[str, str] | None = None, notes: Sequence[str] = ()) -> str:
+    """A net as a table: inputs and constants, then each step with the tensors that it makes.
+
+    `specs` has a line of text for each tensor; `notes` are printed below the table. Results have a green edge,
+    constants an amber one. The text takes the colour of the page, so that it can be read on light and dark ones.
+    """
+    specs = specs or {}
+    edges = dict.fromkeys(net.constants, _CONSTANT) | dict.fromkeys(net.outputs(), _RESULT)
+    count = len(net.steps)
+    parts = [
+        f'<div style="overflow:auto;max-height:90vh;{_FONT}"><table style="border-collapse:collapse">',
+        f'<caption style="text-align:left">a net of {count} step{"s" * (count != 1)}</caption>',
+        *_given(net, specs, edges),
+        *_steps(net, specs, edges),
+        "</table>",
+        *(f"<div>{_escaped(note)}</div>" for note in notes),
+        "</div>",
+    ]
+    return "\n".join(parts)
+
+
+def _given(net: Net, specs: Mapping[str, str], edges: Mapping[str, str]) -> Iterator[str]:
+    for name in (*net.inputs, *net.constants):
+        kind = "constant" if name in net.constants else "input"
+        yield f"<tr>{_tensor(name, specs, edges)}<td style='{_CELL};opacity:.6'>{kind}</td></tr>"
+
+
+def _steps(net: Net, specs: Mapping[str, str], edges: Mapping[str, str]) -> Iterator[str]:
+    """The rows of each step: its results one below the other, and what computes them beside all of these."""
+    for step in net.steps:
+        tensors = [_tensor(name, specs, edges) for name in step.results if name != "_"]
+        first, *others = tensors or [f"<td style='{_CELL}' colspan='2'></td>"]
+        value = str(step.value)
+        shown = value if len(value) <= _LONGEST else f"{value[: _LONGEST - 1]}…"
+        title = _escaped(f"line {step.line}: {step.statement}")
+        span = f" rowspan='{len(tensors)}'" if others else ""
+        yield f"<tr>{first}<td style='{_CELL}' title='{title}'{span}>{_escaped(shown)}</td></tr>"
+        yield from (f"<tr>{other}</tr>" for other in others)
+
+
+def _tensor(name: str, specs: Mapping[str, str], edges: Mapping[str, str]) -> str:
+    """The cells of a tensor; a part of an expression has no name in the net's text."""
+    label = "" if name.startswith("%") else name
+    style = f"{_CELL};border-left:4px solid {edges.get(name, 'transparent')}"
+    spec = _escaped(specs.get(name, ""))
+    return f"<td style='{style}'>{_escaped(label)}</td><td style='{_CELL};opacity:.75'>{spec}</td>"
+
+
+def _escaped(text: str) -> str:
+    return escape(_NOT_XML.sub("\ufffd", text))
