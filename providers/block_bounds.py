@@ -1,4 +1,4 @@
-"""Upper bounds of the rows and values in each block of a source, from footers and sizes of files alone."""
+"""Upper bounds of the rows and values of each block, from footers and file sizes alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seqflow.record.selection import leaf_types
 
 
 class BlockBounds(NamedTuple):
-    """What one block holds at most."""
+    """Upper bounds of the rows and lengths of one block."""
 
     rows: int
     sums: dict[str, int]

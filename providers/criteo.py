@@ -1,4 +1,4 @@
-"""Files of Criteo's click logs: a label, 13 integers and 26 categories in each line, with tabs between them."""
+"""Files of Criteo's click logs: in each line a label, 13 integers and 26 categories, separated by tabs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ def open_criteo(
 
 @dataclass(frozen=True, slots=True)
 class CriteoFormat:
-    """How such a line is read."""
+    """Parses lines of Criteo's click logs; see LineFormat."""
 
     has_label: bool
     categories: Categories
@@ -119,7 +119,7 @@ class _Fields:
         return pa.array(labels)
 
     def numbers(self, columns: slice, base: int, name: str, expected: str) -> pa.Array:
-        """Some of the fields as a list of numbers, in which an empty field is null."""
+        """A fixed-size list of numbers; empty fields are null."""
         starts, stops = self.starts[:, columns], self.stops[:, columns]
         present = stops > starts
         numbers = np.zeros(present.shape, np.int64)
@@ -129,7 +129,7 @@ class _Fields:
         return pa.FixedSizeListArray.from_arrays(values, present.shape[1])
 
     def texts(self, columns: slice) -> pa.Array:
-        """Some of the fields as a list of bytes, in which an empty field is null."""
+        """A list of bytes; empty fields are null."""
         starts, stops = self.starts[:, columns], self.stops[:, columns]
         sizes = (stops - starts).reshape(-1)
         offsets = kernels.lengths_to_offsets(sizes)

@@ -1,4 +1,4 @@
-"""One dictionary for all blocks of a column, so that a code means the same in each."""
+"""Unify the dictionaries of a column over all blocks, so that a code means the same in each."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ class SharedDictionaries:
             self.merged[path] = dictionary if before is None else _joined(before, dictionary)
 
     def apply(self, table: Table) -> Table:
-        """The table with codes of the shared dictionaries; unchanged where it has these already."""
+        """Renumber the codes of a table to the shared dictionaries."""
         names = {path[0] for path in self.merged}
         for position, column in enumerate(table.schema):
             if column.name in names:

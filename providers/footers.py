@@ -50,7 +50,7 @@ class ColumnChunk:
 
 
 def read_column_chunks(path: str, num_row_groups: int, num_leaves: int) -> list[list[ColumnChunk]]:
-    """The column chunks of each row group; ProviderError for a footer that is damaged, or has not as many of them."""
+    """The column chunks of each row group; ProviderError for a damaged footer, or another number of them."""
     try:
         groups = [
             [_chunk(column[_COLUMN_METADATA]) for column in group[_COLUMNS]]

@@ -1,4 +1,4 @@
-"""Locks of objects that a forked child gets anew: the threads that held them are not in the child."""
+"""Locks that are free again in a forked child, since the threads that held them do not exist there."""
 
 import os
 import weakref
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ForkLock:
-    """A lock. In a forked child it is free, and `forked` was called, which drops what its holder left half done."""
+    """A lock that a forked child finds free; `forked` is called there first, to drop a half-done change."""
 
     def __init__(self, forked: Callable[[], None] | None = None) -> None:
         self._lock = Lock()

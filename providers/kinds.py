@@ -1,4 +1,4 @@
-"""What kind of file a name says it is, and which files of a source are read."""
+"""Kinds of files by their suffixes, and the choice of the files of a source that are read."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -57,7 +57,7 @@ _SHOWN = 3
 
 
 class Chosen(NamedTuple):
-    """The kind of a source's files, the files of that kind, and what is said of those that are not read."""
+    """The kind of a source, its files of that kind, and a message that counts those left out."""
 
     kind: str
     paths: list[str]
@@ -101,7 +101,7 @@ def choose_kind(paths: Sequence[str], kind: str, named: Iterable[str]) -> Chosen
 
 
 def kind_of(path: str) -> str | None:
-    """What the suffix says, or the one before that of a compression: `a.svm.gz` holds lines of libsvm."""
+    """The kind of a file by its suffix, or by the one before a compression's: `a.svm.gz` is libsvm."""
     suffix = _suffix(path)
     if suffix in COMPRESSIONS:
         before = _suffix(path[: -len(suffix)])
@@ -114,7 +114,7 @@ def _suffix(path: str) -> str:
 
 
 def _unknown(path: str) -> str:
-    """Why a file is not read, and what is."""
+    """A message: why a file is not read, and which suffixes are."""
     suffix = _suffix(path)
     what = suffix
     if suffix in COMPRESSIONS and (before := _suffix(path[: -len(suffix)])):
@@ -135,7 +135,7 @@ def _unknown(path: str) -> str:
 
 
 def _left_out(paths: Sequence[str]) -> str:
-    """How many files are not read, and of which suffixes."""
+    """A message that counts the files left out, with their suffixes."""
     if not paths:
         return ""
     suffixes = list(dict.fromkeys(_suffix(path) or "no suffix" for path in paths))

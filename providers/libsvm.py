@@ -41,7 +41,7 @@ def open_libsvm(
 
 @dataclass(frozen=True, slots=True)
 class LibsvmFormat:
-    """How such a line is read."""
+    """Parses lines of libsvm; see LineFormat."""
 
     has_qid: bool
     one_based: bool

@@ -23,7 +23,7 @@ _KIND_OF_BYTE = _kinds()
 
 @dataclass(slots=True)
 class Tokens:
-    """What lies between blanks, colons and newlines, without comments.
+    """The tokens of libsvm lines: what lies between blanks, colons and newlines, without comments.
 
     Token t is `data[starts[t]:stops[t]]`. It is empty only beside a colon. A key has a colon after it, and the token
     after a key is its value.
@@ -74,7 +74,7 @@ class Tokens:
         return self.data, self.starts[tokens], self.stops[tokens]
 
     def equal(self, tokens: Tensor, word: bytes) -> Tensor:
-        """Which of these tokens are a word."""
+        """bool[K]: which of these tokens equal a word."""
         starts = self.starts[tokens]
         same: Tensor = self.stops[tokens] - starts == len(word)
         for at, letter in enumerate(word):
@@ -82,7 +82,7 @@ class Tokens:
         return same
 
     def fault(self, tokens: Tensor, column: str, expected: str) -> None:
-        """Note what should be there in place of these tokens, of which some may have a fault already."""
+        """Note that these tokens are not what is expected there."""
         self.faults.add(self.rows[tokens], self.starts[tokens], self.stops[tokens], column, expected)
 
     def malformed(self) -> Iterator[Malformed]:
@@ -92,7 +92,7 @@ class Tokens:
             yield Malformed(row, start, column, f"found {found}, expected {expected}")
 
     def _word(self, token: int) -> tuple[int, int]:
-        """Where the whole word with this token starts and stops: all that colons join."""
+        """Start and stop of the word around a token: all tokens that colons join with it."""
         first = last = token
         while first and self.is_key[first - 1] and self.starts[first] == self.stops[first - 1] + 1:
             first -= 1

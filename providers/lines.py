@@ -1,4 +1,4 @@
-"""Text files with a row a line, read in blocks of bytes that end where lines end."""
+"""Text files with one row a line, read in blocks of whole lines."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ _NEWLINE = b"\n"
 
 
 class LineFormat(Protocol):
-    """How the lines of a file are read. A blank line is no row."""
+    """The parser of a kind of line. Blank lines are no rows."""
 
     @property
     def kind(self) -> str: ...
@@ -33,7 +33,7 @@ class LineFormat(Protocol):
     def schema(self) -> pa.Schema: ...
 
     def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
-        """The rows of whole lines, `data` uint8, which end with a newline; and the malformed ones, in order.
+        """Parse whole lines, uint8 data that ends with a newline: the rows, and the malformed lines in order.
 
         A malformed line has a row, too: its lists are null or empty, its numbers 0.
         """
@@ -117,6 +117,7 @@ def _read_lines(path: str, start: int, stop: int) -> tuple[bytes, int]:
     if _compression(path):
         content, first = _read(path, 0, INT32_MAX + 1), 0
     else:
+        # one byte more at the start tells whether a line begins there, or has begun in the block before
         content, first = _read(path, max(start - 1, 0), stop), 0
         if start:
             first = content.find(_NEWLINE, 0, stop - start) + 1
@@ -134,7 +135,7 @@ def _read_lines(path: str, start: int, stop: int) -> tuple[bytes, int]:
 
 
 def _rest_of_line(path: str, content: bytes, position: int) -> bytes:
-    """What belongs to the last line of the content, which ends at a position of the file."""
+    """Read on to the end of the last line of `content`, which ends at `position` of the file."""
     pieces: list[bytes] = []
     last, size = content, len(content)
     while last and not last.endswith(_NEWLINE) and size <= INT32_MAX:

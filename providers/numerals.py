@@ -1,4 +1,4 @@
-"""Numbers written in text as arrays of numbers, and which of them are none."""
+"""Parse many numbers of a text at once; malformed ones are marked, not raised."""
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +45,8 @@ def parse_integers(data: Tensor, starts: Tensor, stops: Tensor, base: int = 10) 
 
 
 def _from_digits(data: Tensor, stops: Tensor, sizes: Tensor, base: int) -> tuple[Tensor, Tensor]:
-    """The numbers that end before `stops` and have `sizes` digits, and which of them have other letters."""
+    """The numbers of `sizes` digits that end before `stops`, and which of them have other characters."""
+    # Digit by digit over all numbers that have one there: with the longest first, these are a prefix.
     longest_first = np.argsort(sizes.astype(np.uint8), kind="stable")[::-1]
     last = stops[longest_first] - 1
     numbers, wrong = np.zeros(len(sizes), np.uint64), np.zeros(len(sizes), np.bool_)

@@ -1,4 +1,4 @@
-"""Parquet files: a block is a row group, and the footers know all about it."""
+"""Parquet files: a block is a row group, whose sizes come from the footer."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ _COUNTED_ROWS, _FEW_ROWS = 1 << 16, 64
 
 @dataclass(frozen=True, slots=True)
 class Doubtful:
-    """How to read texts that may be much larger than the footer tells."""
+    """How to read columns of text whose size the footer does not bound."""
 
     coded: tuple[str, ...]
     """The columns that are read as codes of a dictionary, so that they can be counted before they are texts."""
@@ -57,7 +57,7 @@ class ParquetFile:
         return read_column_chunks(path, self.metadata.num_row_groups, self.metadata.num_columns)
 
     def uncounted(self, chunks: Sequence[Sequence[ColumnChunk]]) -> Uncounted:
-        """The chunks of texts whose bytes the footer does not tell."""
+        """The column chunks of text whose size the footer does not bound, by row group."""
         texts = [at for at, (_, kind) in enumerate(leaf_types(self.selection.source)) if is_any(kind, TEXTS)]
         found = {
             group: tuple((leaf, of_group[leaf]) for leaf in texts if not of_group[leaf].tells_text_bytes)
@@ -159,7 +159,7 @@ class ParquetSource:
         return found
 
     def _doubtful(self, block: Block, schema: pa.Schema, max_bytes: int) -> Doubtful | None:
-        """How to read texts that may be larger than `max_bytes`, as far as the footer tells; None where it tells."""
+        """How to read texts that may exceed `max_bytes`; None where the footer shows that they do not."""
         file = self.files[block.origin]
         if block.origin not in self.uncounted:
             self.uncounted[block.origin] = file.uncounted(file.chunks(block.origin))
@@ -181,7 +181,7 @@ class ParquetSource:
         return ParquetFile(block.origin, metadata=metadata, memory_map=self.memory_map)
 
     def _open_buffered(self, block: Block, coded: Sequence[str] = ()) -> Any:
-        """The file, to be read a little at a time: the pages of a map would stay in memory while it is open."""
+        """Open a file for buffered reading: pages of a memory map would stay in memory while it is open."""
         from pyarrow.parquet import ParquetFile
 
         metadata = self.files[block.origin].metadata

@@ -1,4 +1,4 @@
-"""Files in folders such as `lang=python/year=2024`, whose names are columns: partitions, as Hive writes them."""
+"""Hive partitions: files in folders such as `lang=python/year=2024`, whose names are further columns."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class PartitionedSource:
 
 
 class SlicedPartitionedSource(PartitionedSource):
-    """The same of files that can be read in slices."""
+    """A PartitionedSource of files that can be read in slices."""
 
     def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
         if isinstance(self.files, BoundedSource):

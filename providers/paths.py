@@ -1,4 +1,4 @@
-"""Paths, globs, folders and lists of them as a list of files."""
+"""Find the files of a source: of paths, globs, folders and lists of them."""
 
 import fnmatch
 import glob
@@ -27,7 +27,7 @@ def is_path(source: object) -> bool:
 
 
 class Found(NamedTuple):
-    """The files of a source, and those of them that it names itself, not by a folder or glob."""
+    """The files of a source, and those that it names by their own path rather than by a folder or glob."""
 
     paths: list[str]
     named: list[str]
@@ -73,7 +73,7 @@ def find_files(source: object, exclude: Sequence[str] | str = ()) -> Found:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a source was looked for with: it tells whether a new file would be found, too."""
+    """The paths, patterns and kind a source was opened with; tells whether it would find a new file."""
 
     places: tuple[str, ...]
     """Absolute paths, folders and globs."""
@@ -100,7 +100,7 @@ class Search:
 
 
 def _real(place: str) -> str:
-    """The path or glob with what stands before the first wildcard resolved."""
+    """Resolve the links of a path, or of the part of a glob before its first wildcard."""
     if os.path.exists(place) or not glob.has_magic(place):
         return os.path.realpath(place)
     parts = place.split("/")
@@ -132,7 +132,7 @@ def _is_match(parts: list[str], names: list[str]) -> bool:
 
 
 def doubled(paths: Sequence[str]) -> tuple[str, str] | None:
-    """Two of these paths that lead to one file; None where there are none."""
+    """The first two paths that lead to the same file; None if there are none."""
     seen: dict[tuple[int, int], str] = {}
     for path in paths:
         try:
@@ -206,7 +206,7 @@ def _files_of(path: str) -> Iterator[str]:
 
 
 def matches(pattern: str) -> Iterator[str]:
-    """What a glob matches. `**` goes through each folder once, however many symbolic links lead to it."""
+    """Expand a glob. `**` visits each folder once, however many symbolic links lead to it."""
     parts = pattern.split("/")
     if "**" not in parts:
         yield from glob.iglob(pattern)
@@ -264,7 +264,7 @@ def _similar(path: str) -> str:
 
 
 def _matched(paths: list[str], patterns: list[str]) -> list[bool]:
-    """Whether any of the patterns is found in each path: by RE2, which no pattern keeps busy for long."""
+    """bool for each path: whether a pattern matches. By RE2, whose time is linear for every pattern."""
     if not patterns:
         return [False] * len(paths)
     import pyarrow as pa
@@ -276,7 +276,7 @@ def _matched(paths: list[str], patterns: list[str]) -> list[bool]:
 
 
 def _as_unicode(name: str) -> str:
-    """The name with a question mark for each byte that is not UTF-8."""
+    """Replace each byte of a name that is not UTF-8 by a question mark."""
     return name.encode("utf-8", "replace").decode()
 
 
@@ -300,5 +300,5 @@ def _pattern(glob: str) -> str:
 
 
 def _set(piece: str) -> str:
-    """`[!a-z]` as a set of a regular expression."""
+    """Convert a set such as `[!a-z]` of a glob to one of a regular expression."""
     return "[" + re.sub(r"([\[&|~\\])", r"\\\1", piece[1:-1].replace("!", "^", piece[1] == "!")) + "]"

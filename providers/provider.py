@@ -1,4 +1,4 @@
-"""Provider: the schema and the blocks of a source of rows, and reading them."""
+"""Provider: the schema and the blocks of a source of rows; Source: what each kind of source implements."""
 
 import os
 from collections import abc
@@ -67,7 +67,7 @@ class SlicedSource(Protocol):
 
 @runtime_checkable
 class BoundedSource(Protocol):
-    """A source of files that may become much larger than they say, and stops reading before they do."""
+    """A source whose rows may be larger than its files say, and which stops reading at a limit of bytes."""
 
     def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
         """All rows of the block, or some; ProviderError where they take more than `max_bytes` in memory.

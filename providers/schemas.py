@@ -1,4 +1,4 @@
-"""The common schema of several files, and what to read from each."""
+"""The common schema of several files, and the selection to read from each."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ from seqflow.record.selection import (
 def agreeing(
     paths: Sequence[str], schemas: Sequence[pa.Schema], columns: Sequence[str] | None, rename: Rename | None
 ) -> list[Selection]:
-    """What to read from each file so that all come out with the first one's schema.
+    """The selection to read from each file, so that all give the schema of the first.
 
     Columns may be in another order, and columns that are not asked for may differ. What may be null in one file may
     be null in that schema. ProviderError, with both files, the column and its types, for any other difference.

@@ -1,4 +1,4 @@
-"""Slices of a block that can only be read from its start: consecutive slices go on where the last one ended."""
+"""Read a block in consecutive slices, each of which continues where the last one ended."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(slots=True)
 class SliceReader:
-    """The batches of one block, and how far they were read."""
+    """The batches of one block, and the position up to which they were read."""
 
     batches: Batches | None = None
     row: int = 0

@@ -1,4 +1,4 @@
-"""Folders whose files are a table only together with a log or an index: their files alone are not its rows."""
+"""Recognise table formats (Delta Lake, Iceberg, …), whose data files alone are not their rows."""
 
 import glob
 import os
@@ -64,7 +64,7 @@ def _is_found(folder: str, pattern: str) -> bool:
 
 
 def _lists(folder: str) -> bool:
-    """Whether the index of the folder lists shards."""
+    """Whether `index.json` of the folder lists shards."""
     try:
         with open(os.path.join(folder, _INDEX), "rb") as file:
             start = file.read(1 << 16)

@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, in which the footers of Parquet files are written."""
+"""A reader of Thrift's compact protocol, the encoding of Parquet footers."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Read files in a child process first, so that one which crashes its reader crashes the child."""
+"""Read untrusted files in a child process first, so that a crash of the reader ends the child alone."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Numbers of bytes as text that people read and write: `"32 MiB"`."""
+"""Parse and format numbers of bytes with units: `"32 MiB"`."""
 
 import math
 import re

@@ -17,7 +17,7 @@ _ROWS = 8
 
 
 class Displayed(Protocol):
-    """A Sequence, as far as it is displayed: an element is a shorter one, or an array of rows."""
+    """The interface of a Sequence that display uses; an element is a Sequence, or an array of rows."""
 
     @property
     def values(self) -> Array: ...

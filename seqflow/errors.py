@@ -1,4 +1,4 @@
-"""Every error seqflow raises on purpose.
+"""The errors that seqflow raises.
 
 The first line of a message names the op or place, the argument, what was found, what was expected and where
 it came from; a second line says what to do, where that helps. Names in it are shown with their control characters
@@ -13,7 +13,7 @@ from seqflow.printable import printable
 
 
 class SeqflowError(Exception):
-    """The root of all errors raised by seqflow."""
+    """Base class of all errors of seqflow."""
 
     ops: tuple[str, ...] = ()
     """The ops it comes from, outermost first; the message starts with their names."""
@@ -23,7 +23,7 @@ class SeqflowError(Exception):
     """The statement of a net that failed."""
 
     def in_op(self, name: str, inputs: str = "") -> Self:
-        """This error, which says from now on that it comes from this op, and what that takes."""
+        """Add the op that the error comes from, and the inputs that it takes, to the message."""
         if self.ops[:1] != (name,):
             self.ops = (name, *self.ops)
         self.inputs = self.inputs or inputs

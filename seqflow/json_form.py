@@ -1,4 +1,4 @@
-"""The form of JSON that was saved: checked when it is read again, by which time it may be damaged."""
+"""Check the form of JSON that is read back from a file, which may have been damaged or edited."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

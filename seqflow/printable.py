@@ -1,4 +1,4 @@
-"""Text as it may be printed: without characters that a terminal would obey."""
+"""Escape control characters in text that is printed, so that a terminal does not obey them."""
 
 
 def printable(text: str) -> str:
@@ -14,7 +14,7 @@ def printable(text: str) -> str:
 
 
 def printable_line(text: str) -> str:
-    r"""The same with line breaks and tabs escaped, too.
+    r"""Escape line breaks and tabs, too.
 
     >>> printable_line("a\nb")
     'a\\nb'

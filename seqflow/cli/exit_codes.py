@@ -67,7 +67,7 @@ def exit_cleanly() -> Iterator[None]:
 
 
 class Printed(logging.Handler):
-    """Prints what is logged on stderr, each message once."""
+    """Prints log messages on stderr, each once."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -136,7 +136,7 @@ def _exit(error: BaseException, code: int) -> NoReturn:
 
 
 def _exit_usage(error: Any) -> NoReturn:
-    """Exit for an error of click, which knows the command that was meant."""
+    """Exit for a usage error of click, naming the command."""
     context = getattr(error, "ctx", None)
     command = "seqflow" if context is None else context.command_path
     if type(error).__name__ == "NoArgsIsHelpError":  # rich has printed the help, then the message is empty

@@ -40,7 +40,7 @@ def inspect(
 
 @dataclass(slots=True)
 class LengthStatistics:
-    """Statistics of one lengths tensor, updated block by block."""
+    """Statistics of one lengths tensor, accumulated block by block."""
 
     batch: int
     rows: int = 0

@@ -68,7 +68,7 @@ def run(
 
 
 def _say_outcome(report: Report, *, resume: bool) -> None:
-    """Tell on stderr where the run did not do what its user may think."""
+    """Print on stderr what the user may not expect: nothing done, files made again, changes accepted."""
     if report.outcome == "complete":
         say("seqflow: the output is complete, nothing was done; --overwrite makes it anew", err=True)
     elif report.damaged:

@@ -83,7 +83,7 @@ def train_tokenizer(
 
 @dataclass(slots=True)
 class Texts:
-    """The texts of a column, portion by portion, and how much was read so far."""
+    """Iterates over the texts of a column in portions, and counts what was read."""
 
     source: Provider
     column: str
@@ -125,7 +125,7 @@ def _column(source: Provider, asked: str | None) -> str:
 
 
 def _texts(source: Provider, column: str) -> list[str]:
-    """The columns of text in a column: itself, or fields of it; none where it cannot be read at all."""
+    """The names of the texts in a column: itself, or fields of it; empty if it cannot be read."""
     from seqflow.errors import ProviderError
     from seqflow.record import from_arrow
 

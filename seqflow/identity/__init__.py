@@ -1,1 +1,1 @@
-"""Identity: what decides an output, as plain data that is kept beside it and compared later."""
+"""Identity: everything that decides an output, as JSON that is stored beside it and compared later."""

@@ -11,26 +11,28 @@ import numpy as np
 
 from seqflow.identity.kept_digests import kept_digest
 
+_DIGEST_BYTES = 16
+"""128 bits: no two contents of one user collide by chance. Nothing here withstands an attacker who makes files."""
 _PIECE = 16 << 20
 """Bytes of an array that are hashed, and where it is not contiguous copied, at once."""
 
 
 def digest_of_bytes(content: Any) -> str:
     """32 hexadecimal digits for bytes, or anything with their interface."""
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
+    return hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def digest_of_text(text: str) -> str:
-    """The same of a text, whatever it has."""
+    """The digest of a text, also of one with lone surrogates."""
     return digest_of_bytes(text.encode("utf-8", "surrogatepass"))
 
 
 def digest_of_file(path: str) -> str:
-    """The digest of a file's bytes; those of large files are kept."""
+    """The digest of a file's bytes; digests of large files are cached."""
 
     def read() -> str:
         with open(path, "rb") as file:
-            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+            return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)).hexdigest()
 
     return kept_digest(path, "file", os.path.getsize(path), read)
 
@@ -58,14 +60,15 @@ def _digest_of_array(array: np.ndarray[Any, Any]) -> str:
 
 
 def _is_mapped_file(array: np.ndarray[Any, Any]) -> bool:
-    """Whether an array is the map of a file, which nobody writes through and which is still there."""
+    """Whether an array is a read-only memory map of a file that still has this content."""
     if not isinstance(array, np.memmap) or array.mode != "r" or array.filename is None:
         return False
+    # A slice of a map keeps `filename` and `offset` of the whole map, so only the map itself is known by them.
     return not isinstance(array.base, np.memmap) and _holds(str(array.filename), array)
 
 
 def _holds(path: str, array: np.ndarray[Any, Any]) -> bool:
-    """Whether the file at a path is the one that is mapped: another may have taken its place."""
+    """Whether the file at a path has the mapped content, by 16 samples: it may have been replaced since."""
     if not (array.flags.c_contiguous or array.flags.f_contiguous) or not array.nbytes:
         return False
     flat = np.asarray(array).reshape(-1, order="A").view(np.uint8)
@@ -82,14 +85,14 @@ def _holds(path: str, array: np.ndarray[Any, Any]) -> bool:
 
 def _digest_of_pieces(array: np.ndarray[Any, Any]) -> str:
     """The digest of an array's bytes in C order."""
-    digest = hashlib.blake2b(digest_size=16)
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for piece in _pieces(np.asarray(array)):
         digest.update(piece.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
     return digest.hexdigest()
 
 
 def _pieces(array: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
-    """The content of an array in C order, in contiguous arrays of limited size."""
+    """The content of an array in C order, as contiguous pieces of limited size."""
     if not array.nbytes:
         return
     if array.flags.c_contiguous:

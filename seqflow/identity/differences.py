@@ -1,4 +1,4 @@
-"""Differences between two identities, in words."""
+"""Describe the differences between two identities."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _FUNCTION = {"names": Mapping}
 
 
 class Difference(NamedTuple):
-    """One difference: the section or setting that it is in, and a sentence without its end."""
+    """One difference: its section or setting, and a sentence without the final period."""
 
     section: str
     text: str
@@ -81,14 +81,14 @@ def _with_new_names(name: str, before: Any) -> Any:
 
 
 def listed(texts: Sequence[str]) -> str:
-    """The first of some differences, and the others in lines of their own."""
+    """Join differences for a message: the first, then others on lines of their own."""
     others = "".join(f"\n  also {text}" for text in texts[1:_LISTED])
     more = len(texts) - _LISTED
     return texts[0] + others + (f"\n  and {more} more" if more > 0 else "")
 
 
 def shown(before: Any, after: Any) -> tuple[str, str]:
-    """Two values as text, cut around where they differ if they are long."""
+    """Two values as text; long ones are cut to the place where they differ."""
     one, other = repr(before), repr(after)
     if max(len(one), len(other)) <= 3 * _AROUND:
         return one, other
@@ -96,7 +96,7 @@ def shown(before: Any, after: Any) -> tuple[str, str]:
 
 
 def cut_around(one: str, other: str) -> tuple[str, str]:
-    """Two texts from shortly before to shortly behind where they begin to differ."""
+    """Cut two texts to the surroundings of the first character that differs."""
     shared = next((at for at, pair in enumerate(zip(one, other, strict=False)) if len({*pair}) > 1), None)
     at = min(len(one), len(other)) if shared is None else shared
     start, stop = max(0, at - _AROUND), at + _AROUND
@@ -108,7 +108,7 @@ def _cut(text: str, start: int, stop: int) -> str:
 
 
 def _of_transforms(then: Any, now: Any) -> Iterator[str]:
-    """Differences of two nets or functions; none where they differ in what does not count."""
+    """Differences of two nets or functions; names and line numbers are ignored."""
     if same_transform(then, now):
         return
     kinds = [_kind(one) for one in (then, now)]
@@ -224,7 +224,7 @@ def _has_digest(content: str) -> bool:
 
 
 def _described(content: str) -> str:
-    """What stands before a digest: dtype and shape of an array."""
+    """The text before the digest: dtype and shape of an array."""
     return content.rpartition(" ")[0] if _has_digest(content) else content
 
 

@@ -1,4 +1,4 @@
-"""What a Python function computes, as data: its code, and the values that the code reads."""
+"""The identity of a Python function: digests of its code and of the values that it reads."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DEEPEST = 8
 
 @dataclass(slots=True)
 class FunctionContent:
-    """What is known of a function: texts by what they are of, and what could not be covered."""
+    """The content of a function: texts and digests by name, and names of what could not be covered."""
 
     covered: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
@@ -110,7 +110,7 @@ def _visit_parts(name: str, value: Any, content: FunctionContent) -> None:
 
 
 def _is_made(function: types.FunctionType) -> bool:
-    """Whether it is text that was made of another function: the checked call of an op."""
+    """Whether a function was generated around another one, such as the checked call of an op."""
     return hasattr(function, "__wrapped__") and function.__code__.co_filename.startswith("<")
 
 
@@ -211,7 +211,7 @@ _DATA_MODULES = ("array", "datetime", "decimal", "fractions", "ipaddress", "oper
 
 
 def _is_data(kind: type) -> bool:
-    """Whether a class of Python holds plain data that its pickle has."""
+    """Whether a class of the standard library holds plain data, all of which its pickle contains."""
     return kind.__module__ in _DATA_MODULES or kind in (bytearray, deque, types.SimpleNamespace)
 
 
@@ -241,7 +241,7 @@ def _inside(name: str, part: str) -> str:
 
 
 def _text(value: Any) -> str | None:
-    """A text for the content of plain data and arrays; None for what has to be looked into."""
+    """A text for the content of plain data and arrays; None for objects whose parts have to be visited."""
     if (plain := _plain_text(value)) is not None:
         return plain if len(plain) <= _LONGEST else f"{type(value).__name__} {digest_of_text(plain)}"
     if isinstance(value, np.ndarray):

@@ -1,4 +1,4 @@
-"""Digests of large files, kept in the user's cache folder, so that a file is read for its digest only once.
+"""A cache of the digests of large files, in the user's cache folder, so that each is read only once.
 
 A digest is kept for a path together with the size, the time of the last change and the inode of the file, and is
 good as long as these are what they were. Nothing depends on the folder: where it cannot be read or written, files are
@@ -27,7 +27,7 @@ _FORM = {"file": str, "part": str, "state": [int], "digest": str}
 
 
 def kept_digest(path: str, part: str, nbytes: int, read: Callable[[], str]) -> str:
-    """What `read` gives, the digest of `part` of a file, which has so many bytes; it is called where none is kept."""
+    """The cached digest of `part` of a file; where there is none, `read` computes it. Small files are not cached."""
     if nbytes < _LARGE:
         return read()
     path = os.path.abspath(path)

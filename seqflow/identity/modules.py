@@ -1,4 +1,4 @@
-"""The source text of modules: those that are named, and the user's own that they import."""
+"""Digests of the source of modules: those named, and the user's own modules that they import."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def module_texts(names: Sequence[str]) -> dict[str, str]:
 
 
 def texts_of_module(module: ModuleType) -> dict[str, str]:
-    """The same of one module that is imported; none of one that is installed, or comes with Python."""
+    """The digests for one imported module; empty for a module that is installed or comes with Python."""
     path = getattr(module, "__file__", None)
     if path is None or is_installed(path):
         return {}
@@ -84,7 +84,7 @@ def _location(name: str) -> tuple[str | None, list[str]]:
 
 
 def _top(name: str, path: str) -> str:
-    """The folder in which the outermost package of a module is searched."""
+    """The folder that contains the outermost package of a module."""
     depth = name.count(".") + (os.path.basename(path) == "__init__.py")
     _, folders = _location(name.partition(".")[0])
     if folders:

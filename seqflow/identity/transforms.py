@@ -1,4 +1,4 @@
-"""The identity of `prepare` and `net`: a net by all that it is made of, a Python function by its code or version."""
+"""The identity of `prepare` and `net`: of a net its statements and constants, of a function its code or version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN = ("lines", "names")
 
 
 def transform_identity(transform: Any, version: str | None) -> dict[str, Any] | None:
-    """What decides what a net or a function computes, as JSON; None for none.
+    """The identity of a net or function: everything that decides what it computes, as JSON; None for none.
 
     A function, and an op of the user's own, is known by its `version` where there is one, and else by its code.
     """
@@ -31,7 +31,7 @@ def transform_identity(transform: Any, version: str | None) -> dict[str, Any] | 
 
 
 def same_transform(then: Any, now: Any) -> bool:
-    """Whether two identities are the same but for what is there for messages."""
+    """Whether two identities are the same, apart from what is only there for messages."""
     return bool(_counted(then) == _counted(now))
 
 
@@ -54,7 +54,7 @@ def _function_identity(function: Any, version: str | None) -> dict[str, Any]:
 
 
 def _net_identity(net: Net, version: str | None) -> dict[str, Any]:
-    """Its statements in an order of their own, and what they name: constants, files, ops of the user's own."""
+    """Statements in a canonical order, with the constants, files and user's own ops that they name."""
     statements = [step.statement for step in net.steps if not step.is_part]
     if net.returned is not None:  # else the order is that of the outputs
         statements.sort(key=lambda statement: _text(statement, _Files(net)))
@@ -101,7 +101,7 @@ class _Files:
 
 
 def _text(statement: Statement, files: _Files) -> str:
-    """A statement as it is printed, with the numbers of files for their paths."""
+    """A statement as text, with paths of files replaced by their numbers."""
     value = _numbered(statement.value, files)
     assert isinstance(value, Call | Formula)
     return str(replace(statement, value=value))

@@ -1,4 +1,4 @@
-"""Jobs: a source, what is done to it and where it goes, in one TOML file."""
+"""Jobs: source, nets, batches and output in one TOML file."""
 
 from seqflow.job.job import Job
 from seqflow.job.running import Report, run

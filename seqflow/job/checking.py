@@ -40,7 +40,7 @@ def _check_output(job: Job, loader: Loader) -> None:
 
 
 def check_tables(job: Job, loader: Loader, found: JobSpecs) -> None:
-    """NetError where what `prepare` makes of rows, or what is written of batches, is no columns of one table."""
+    """NetError where the outputs of `prepare`, or the written outputs of `net`, are not columns of one table."""
     if isinstance(loader.prepare, Net) and found.prepare is not None:
         _check_columns("prepare", found.prepare, loader.prepare.outputs(tuple(found.source)))
     is_written = job.output.path is not None and job.output.kind != "none"
@@ -49,7 +49,7 @@ def check_tables(job: Job, loader: Loader, found: JobSpecs) -> None:
 
 
 def _check_columns(section: str, inferred: NetInference, outputs: Iterable[str]) -> None:
-    """NetError where outputs hold other rows than each other: row i of one would stand beside row i of another."""
+    """NetError where two outputs have different row spaces: row i of one does not belong to row i of the other."""
     found = inferred.rows.apart(tuple(outputs))
     if found is not None:
         raise NetError(

@@ -39,7 +39,7 @@ _UNFINISHED = {
 
 
 def describe(job: Job, loader: Loader) -> dict[str, Any]:
-    """Everything that decides what the output is, as JSON."""
+    """The identity of a job: everything that decides its output, as JSON."""
     folder = Path(job.output.path or "").expanduser().absolute().parent
     bad = job.bad_rows.path
     settings = {
@@ -73,7 +73,7 @@ class Earlier:
 def earlier_run(
     target: Target, described: Mapping[str, Any], *, resume: bool, overwrite: bool, accept_changes: bool
 ) -> Earlier | None:
-    """What an earlier run of this job has left; None where the run is to begin anew.
+    """The record of an earlier run of this job; None where the run begins anew.
 
     JobError where the output is not complete and `resume` doesn't ask to go on, or where it is of another job or of
     other data.
@@ -120,12 +120,12 @@ def earlier_run(
 
 
 def _is_fixed(content: Mapping[str, Any]) -> bool:
-    """Whether an unfinished output can only be completed by the code that has begun it."""
+    """Whether an unfinished output can only be completed without changes: sealed, or made of sorted runs."""
     return bool(content["sealed"] or content["are_runs"])
 
 
 def _accepted(name: str, content: Mapping[str, Any], described: Mapping[str, Any]) -> tuple[str, ...]:
-    """The differences of an unfinished output that a run may go on with; JobError where there are others."""
+    """The accepted differences from an unfinished run; JobError where there are others that cannot be accepted."""
     found = list(differences(content["job"], described))
     refused = [one.text for one in found if one.section not in ACCEPTABLE]
     if refused:
@@ -147,7 +147,7 @@ def _accepted(name: str, content: Mapping[str, Any], described: Mapping[str, Any
 
 
 def _noted(target: Target, content: Mapping[str, Any], changes: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The accepted changes of an output, each with the first part, and the first row, that were made with it."""
+    """The changes to note in the manifest, each with the first part and row that were made with it."""
     earlier: list[dict[str, Any]] = content["changes"]
     if not changes:
         return earlier

@@ -102,7 +102,7 @@ def batch_specs(
 def _totals(
     rows: Specs, parents: Mapping[str, str | None], bounds: SourceBounds
 ) -> tuple[int | None, dict[str, int]]:
-    """The most rows that all blocks have, and the sum of the lengths in each lengths tensor."""
+    """Upper bounds of the rows of all blocks together, and of the sum of each lengths tensor."""
     own: int | None = None
     sums: dict[str, int] = {}
     for name, parent in parents.items():
@@ -123,7 +123,7 @@ def _planned(plan: Rows | TokenBudget, own: Dimension, name: str | None, sums: M
 
 
 def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Specs:
-    """The specs of a record of any number of such rows."""
+    """The specs of a record of `own` such rows."""
     space = OwnRows("the record")
     return {
         name: TensorSpec(
@@ -147,7 +147,7 @@ def _cut(rows: Specs) -> Specs:
 
 
 def _points(before: Any, rows: Specs) -> Any:
-    """What integers of a window point at in a batch, which has other rows: positions stay what they were."""
+    """The target of the indices of a window in a batch, whose rows are others; positions keep theirs."""
     if before is None or (isinstance(before, Positions) and before.inside in rows):
         return before
     return OwnRows("a window before batches were made")
@@ -162,7 +162,7 @@ def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
 
 
 def _empty(rows: Specs, parents: Mapping[str, str | None], schema: pa.Schema) -> Record:
-    """A record without rows that has these tensors; unknown sizes become their least."""
+    """A record of these tensors without rows; unknown sizes become their lower bound."""
     import numpy as np
 
     tensors = {

@@ -1,4 +1,4 @@
-"""The modules that a job imports: its user's own ops."""
+"""Import the modules of a job, such as those with the user's own ops."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _net(transform: NetSection, section: str, folder: Path, constants: Mapping[s
 
 
 def _constant(name: str, file: str, memory_map: bool) -> np.ndarray[Any, Any]:
-    """The array in a `.npy` file, a vocabulary, or the bytes of a file that ends as text does."""
+    """Load a constant: the array of a `.npy` file, a vocabulary, or the bytes of a text file."""
     if Path(file).suffix.lower() in _BYTES_SUFFIXES:
         try:
             return np.fromfile(file, np.uint8)

@@ -1,4 +1,4 @@
-"""Plan: what a run would read and write, counted before it where that is possible, else estimated from one window."""
+"""Plan: the sizes of a run before it, counted from footers and indexes, or estimated from one window."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Plan:
 
 
 def plan(job: Job) -> Plan:
-    """What a run of the job would do. Reads one window at most, and writes nothing.
+    """Plan a run of the job. Reads one window at most, and writes nothing.
 
     Raises the errors that the run would raise up to there.
     """

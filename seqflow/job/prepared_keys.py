@@ -1,4 +1,4 @@
-"""The keys that a job's prepare makes, for a vocabulary."""
+"""Keys for a vocabulary from a tensor that the `prepare` net of a job makes."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class JobFile:
 
 
 def _without_parents(path: str) -> str:
-    """`jobs/../out` as `out`; the path itself where a symbolic link makes these two places.
+    """Shorten `jobs/../out` to `out`, unless a symbolic link makes these two different places.
 
     A separator at the end, which says that it is a folder, stays.
     """

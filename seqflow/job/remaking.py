@@ -1,4 +1,4 @@
-"""Make parts of an output again that were damaged: each from the batches that it held, and no others."""
+"""Repair a damaged output: make its damaged parts again, each from the batches that it held."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seqflow.record import Record
 
 
 def check_complete(target: Target, manifest: Mapping[str, Any], *, resume: bool) -> list[OutputFile]:
-    """The files of a complete output that are damaged; JobError where they can't, or shall not, be made again."""
+    """The damaged files of a complete output; JobError where they cannot be made again, or `resume` is not given."""
     damaged = target.damaged_files(manifest)
     if damaged and target.is_file:
         raise JobError(
@@ -36,7 +36,7 @@ def _listed(files: Sequence[OutputFile], target: Target) -> str:
 
 
 def can_be_made_again(files: Sequence[OutputFile], record: Mapping[str, Any]) -> bool:
-    """Whether each of these files holds batches one after another, which the job of now would make alike."""
+    """Whether each file holds consecutive batches, which this job would make with the same content."""
     return not files or (all(file.batches is not None for file in files) and not record.get("changes"))
 
 

@@ -110,7 +110,7 @@ def run(
 
 
 class _Result(NamedTuple):
-    """Files and counts of a run, with those of the earlier run that it has completed."""
+    """Files and counts of a run, including the earlier run that it resumed."""
 
     files: list[OutputFile]
     counts: dict[str, Any]
@@ -122,7 +122,7 @@ class _Result(NamedTuple):
 def _write_output(
     job: Job, loader: Loader, output: OutputWriter, progress: Progress | None, **options: bool
 ) -> _Result:
-    """Run the job behind what an earlier run has left; nothing to do where that is complete and intact."""
+    """Run the job, resuming an earlier run; does nothing where its output is complete and intact."""
     described = describe(job, loader)
     target, record = output.target, None
     earlier = None if target is None else earlier_run(target, described, **options)
@@ -147,7 +147,7 @@ def _write_output(
 
 
 class _Run:
-    """One run of a job, from its beginning or behind what a progress file notes."""
+    """One run of a job, from its beginning or resumed from a progress file."""
 
     def __init__(
         self, job: Job, loader: Loader, output: OutputWriter, described: dict[str, Any], record: Any
@@ -166,13 +166,13 @@ class _Run:
             self._resume(record)
 
     def _begin(self) -> None:
-        """Begin anew."""
+        """Discard what an earlier run has committed."""
         self.counts, self._is_sealed, self._keeps_bad_rows = _counts_of(Stats()), False, True
         self._bad_rows = BadRowHandler(self._job.bad_rows, self._loader.source.files)
         self._output.begin()
 
     def _resume(self, record: Mapping[str, Any]) -> None:
-        """Go on behind what a progress file notes; begin anew where a part is damaged that can't be made alone."""
+        """Resume from a progress file; begin anew if a damaged part cannot be made again by itself."""
         self.counts, self._is_sealed = _counts_in(record), record["sealed"]
         pieces = record["bad_rows"]
         self._keeps_bad_rows = pieces is not None  # else their file is complete
@@ -191,7 +191,7 @@ class _Run:
             self._loader.load_state_dict(record["loader"], changes="accept" if self._changes else "refuse")
 
     def run(self, progress: Progress | None) -> list[OutputFile]:
-        """The files of the output; what is committed stays, whatever happens."""
+        """Write the output and return its files; committed parts survive any error."""
         try:
             is_sealed = self._is_sealed
             if self.outcome == "resumed" and (self.damaged or self._damaged_pieces):
@@ -212,7 +212,7 @@ class _Run:
             self._bad_rows.leave()
 
     def _write(self, progress: Progress | None) -> Batches:
-        """Write all batches, and commit some of them; the batches that are not committed yet."""
+        """Write all batches, committing at ends of windows; returns the range of batches not committed yet."""
         loader, output, stats = self._loader, self._output, Stats(**self.counts)
         start = _place(loader.state_dict())
         with closing(loader.batches(self._bad_rows, stats)) as found:
@@ -245,7 +245,7 @@ def _counts_of(stats: Stats) -> dict[str, Any]:
 
 
 def _place(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The place in the order of batches that a loader's state has."""
+    """The position of a loader's state in the sequence of batches."""
     return {key: state[key] for key in ("epoch", "batch", "windows")}
 
 

@@ -1,4 +1,4 @@
-"""Upper bounds of the sizes in a job's source, and what they say of sizes added up over all its blocks."""
+"""Upper bounds of the sizes in a job's source: of one block, and of all blocks together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from seqflow.shape import Dimension, DimensionLike
 
 @dataclass(frozen=True, slots=True)
 class SourceBounds:
-    """What a source holds at most: each of its blocks, and all of them."""
+    """Upper bounds of the sizes of a source: of each block, and of all of them."""
 
     blocks: int | None = None
     """The number of blocks; None where it is not known before reading."""
@@ -41,7 +41,7 @@ class SourceBounds:
         return {size: self.block[str(size)] for size in sums if str(size) in self.block}
 
     def over_all_blocks(self, size: Dimension) -> int | None:
-        """The most that a size of a block, prepared or not, adds up to over all blocks."""
+        """Upper bound of the sum of a size over all blocks, prepared or not; None for none."""
         if self.blocks is None:
             return None
         bounds = [] if size.max_length is None else [self.blocks * size.max_length]

@@ -1,4 +1,4 @@
-"""Arranged outputs: sorted by columns, and in folders by others; made of sorted runs at the end of a job."""
+"""Sorted and partitioned outputs, merged from sorted runs at the end of a job."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from seqflow.output.threads import naming_thread_limit
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """The columns by which rows are sorted, and those whose values become folders."""
+    """The columns to sort by, and those to partition into folders by."""
 
     sort_by: tuple[SortKey, ...] = ()
     partition_by: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Arrangement:
         return (*(SortKey(name) for name in self.partition_by), *self.sort_by)
 
     def check(self, schema: pa.Schema) -> None:
-        """JobError where rows of this schema cannot be arranged so."""
+        """JobError where rows of this schema cannot be sorted or partitioned by these columns."""
         check_keys("sort_by", [key.column for key in self.sort_by], schema)
         if self.partition_by:
             check_partitions(self.partition_by, schema)
@@ -75,7 +75,7 @@ def _listed(columns: Sequence[str] | str | None) -> tuple[str, ...]:
 def arrange(
     runs: Sequence[OutputFile], target: Target, arrangement: Arrangement, sizes: Sizes
 ) -> list[OutputFile]:
-    """Merge committed runs to the parts of an output, under hidden names. May be begun again."""
+    """Merge committed sorted runs into the parts of an output, under hidden names. May be repeated after a crash."""
     target.keep_committed(runs)
     paths = [committed_path(run.path) for run in runs]
     parts = _Parts(target, sizes)
@@ -90,7 +90,7 @@ def arrange(
 
 
 class _Parts:
-    """Writes rows that come in order to parts: one after another, of which each is in one folder.
+    """Writes sorted rows to parts, one after another; each part lies in one partition folder.
 
     A thread writes a row group while the rows of the next are merged.
     """

@@ -1,4 +1,4 @@
-"""Pieces of a file: each is finished under a hidden name, and at the end they are joined to the one file."""
+"""Committed files: finished under hidden names, and renamed or joined at the end of the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seqflow.output.threads import in_threads
 
 
 def piece_path(path: Path, number: int) -> Path:
-    """Piece `number` of a file."""
+    """The name of piece `number` of a single output file."""
     return path.with_name(f"{path.name}.part-{number:05}")
 
 
@@ -36,7 +36,7 @@ def remove_committed(folder: Path, name: str, keep: Collection[str]) -> None:
 
 
 def check_sizes(parts: Sequence[OutputFile], paths: Iterable[Path]) -> None:
-    """JobError where one of these paths has not the size of its part: something else has changed it meanwhile."""
+    """JobError where a file does not have the size of its part: something else has changed it meanwhile."""
     for part, path in zip(parts, paths, strict=True):
         if not path.is_file() or path.stat().st_size != part.nbytes:
             raise JobError(
@@ -46,7 +46,7 @@ def check_sizes(parts: Sequence[OutputFile], paths: Iterable[Path]) -> None:
 
 
 def join(pieces: Sequence[OutputFile], path: Path, form: Format, note: Callable[[OutputFile], None]) -> None:
-    """Make a file of its committed pieces, and remove them. Where that was done before, nothing happens.
+    """Join the committed pieces of a file, and remove them. May be repeated after a crash at any step.
 
     What the file will be is told to `note` before it has its name. The first piece is removed then, and before the
     others: where it is missing, the file is complete. Each of these steps is on the disk before the next.
@@ -69,6 +69,7 @@ def join(pieces: Sequence[OutputFile], path: Path, form: Format, note: Callable[
             writer.rename(path)
         finally:
             writer.discard()
+    # The first piece alone is the mark that joining is not done: it goes only when the joined file is on the disk.
     for some in (committed[:1], committed[1:]):
         sync_folder(path.parent)
         for piece in some:
@@ -76,7 +77,7 @@ def join(pieces: Sequence[OutputFile], path: Path, form: Format, note: Callable[
 
 
 def locate(parts: Sequence[OutputFile], folder: Path) -> list[Path | None]:
-    """Where each committed part is: under its hidden name in a folder, or its own; None where neither is intact."""
+    """The path of each committed part, its hidden or its final one; None where neither is intact."""
 
     def find(part: OutputFile) -> Path | None:
         hidden = committed_path(folder / part.path.name)

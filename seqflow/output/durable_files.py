@@ -20,13 +20,13 @@ _FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 def create(path: Path) -> int:
-    """A descriptor of a new file. A file or a link that has the name loses it; what a link leads to stays."""
+    """Create a new file and return its descriptor. A link of this name is removed, never followed."""
     path.unlink(missing_ok=True)
     return os.open(path, _FLAGS, 0o666)
 
 
 def write_new(path: Path, content: bytes) -> None:
-    """Write a new file, which is on the disk then."""
+    """Write a new file and synchronise it to the disk."""
     with os.fdopen(create(path), "wb") as file:
         file.write(content)
         file.flush()
@@ -67,12 +67,12 @@ class NewFile:
 
 
 def sync_file(path: Path) -> None:
-    """Wait until the content of a file is on the disk."""
+    """Synchronise the content of a file to the disk."""
     _sync(path, os.O_RDONLY)
 
 
 def sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on the disk: files that were made, renamed or removed."""
+    """Synchronise the entries of a folder to the disk: files that were created, renamed or removed."""
     _sync(path, os.O_RDONLY | os.O_DIRECTORY)
 
 
@@ -90,7 +90,7 @@ def temporary_path(path: Path) -> Path:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a small file, which has its old content or all of the new one at any moment, power failures included."""
+    """Replace a small file atomically: after a crash it has all of its old content or all of the new one."""
     temporary = temporary_path(path)
     unfinished.add(temporary)
     try:
@@ -105,7 +105,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def remove_temporaries(folder: Path, name: str) -> None:
-    """Remove what killed processes left of files whose name matches a regular expression."""
+    """Remove temporary files that killed processes left, of files whose name matches a regular expression."""
     left = re.compile(rf"\.{name}\.tmp-\d+")
     for path in folder.iterdir():
         if left.fullmatch(path.name) and not _is_folder(path):
@@ -117,6 +117,6 @@ def _is_folder(path: Path) -> bool:
 
 
 def naming(error: OSError, path: Path) -> OSError:
-    """The same error, its message naming the file."""
+    """An error of the same type whose message names the file."""
     message = f"cannot write {str(path)!r}: {error.strerror or error}"
     return type(error)(error.errno, message) if error.errno is not None else type(error)(message)

@@ -46,7 +46,7 @@ class Format:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How large row groups and files become, about."""
+    """Approximate sizes of row groups and part files."""
 
     row_group_bytes: int = 16 << 20
     """Arrow bytes of a row group."""
@@ -56,7 +56,7 @@ class Sizes:
     """Rows of a part from which on it is closed."""
 
     def are_reached(self, rows: int, nbytes: int, parts: int = 1) -> bool:
-        """Whether so many parts are as large as they should be together."""
+        """Whether `parts` open parts together have reached the size of parts."""
         return nbytes >= self.part_bytes * parts or (
             self.rows_per_file is not None and rows >= self.rows_per_file * parts
         )
@@ -117,15 +117,15 @@ class FileWriter:
             raise naming(error, self.path) from error
 
     def output_file(self, path: Path, batches: Batches | None = None) -> OutputFile:
-        """What a finished file is, which will have this path, and was made of these batches."""
+        """Describe the finished file under its final path, with the batches it was made of."""
         assert self._file is not None
         checksums = Checksums(self._file.checksum, checksum_of_ends(self.temporary))
         return OutputFile(path, self.num_rows, self._file.num_bytes, tuple(self.groups), checksums, batches)
 
     def rename(self, name: Path) -> None:
-        """Give the finished file a name, in place of what has it: its content is on the disk before.
+        """Synchronise the finished file and rename it, replacing a file of that name.
 
-        The name itself is when its folder is synchronised.
+        The new name survives a crash once the caller has synchronised the folder.
         """
         try:
             sync_file(self.temporary)

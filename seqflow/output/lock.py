@@ -18,7 +18,7 @@ _CONTENT = re.compile(rb"process \d+ on .*, since [\d :-]{19},", re.DOTALL)
 """What an owner writes. A run that was killed before it did has left an empty file."""
 _MOST_BYTES = 1000
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-_OLD = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_OLD = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # opening a pipe would block
 
 
 class Lock:
@@ -38,6 +38,8 @@ class Lock:
             file = self._open()
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                # Its last owner may have removed the file after it was opened here: then another run may hold a
+                # lock on a new file of this name, and this one locks nothing.
                 if self._is_current(file):
                     self._file = file
             except BlockingIOError:

@@ -1,4 +1,4 @@
-"""OutputFile: one finished file, and whether what is there now is what was written."""
+"""OutputFile: size and checksums of a finished file, by which damage is found."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class OutputFile:
 
 
 def damaged_files(files: Sequence[OutputFile], *, whole: bool) -> list[OutputFile]:
-    """Those that are gone or have another content; without `whole`, of many bytes only both ends are read."""
+    """The files that are missing or changed; without `whole`, only both ends of large outputs are read."""
     whole = whole or sum(file.nbytes for file in files) <= WHOLE_BYTES
     intact = in_threads(lambda file: file.is_at(file.path, whole=whole), files)
     return [file for file, is_intact in zip(files, intact, strict=True) if not is_intact]

@@ -1,4 +1,4 @@
-"""Find the input that an output would overwrite, whatever names and links lead to it."""
+"""Find input files that an output would overwrite, also through links and other names of a file."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ Identity = tuple[int, int]
 
 
 class FileSource(Protocol):
-    """A source of files: those that it reads, and whether it would find another one the next time."""
+    """The interface of a source that is asked: its files, and whether it would find a new one."""
 
     @property
     def files(self) -> Iterable[str]: ...
@@ -20,7 +20,7 @@ class FileSource(Protocol):
 
 
 def check_new_file(setting: str, path: Path, source: FileSource) -> None:
-    """JobError where a file that will be written is a file of the source, or would be the next time."""
+    """JobError where a new file would overwrite one of the source, or be found by it the next time."""
     if (found := overwritten(path, source.files)) is not None:
         raise JobError(f"{setting}: {str(path)!r} is {found!r}, a file that is read\n  choose a new name")
     if source.finds(path):
@@ -53,7 +53,7 @@ def overwritten(target: Path, files: Iterable[str]) -> str | None:
 
 
 def belongs_to(file: str, target: str) -> bool:
-    """Whether a path is that of a target, lies in it, or has a name that begins as the hidden ones beside it.
+    """Whether a file is the target, lies in it, or has the name of a hidden file that belongs to it.
 
     >>> belongs_to("/o/.x.parquet.lock", "/o/x.parquet"), belongs_to("/o/x.parquet2", "/o/x.parquet")
     (True, False)
@@ -75,7 +75,7 @@ def _written(target: Path) -> Iterator[str]:
 
 
 def _is_below(file: str, folder: Identity, known: dict[str, bool]) -> bool:
-    """Whether the file lies in the folder; `known` has the answer for folders."""
+    """Whether a file lies in a folder, by identity; `known` caches the answer by parent folder."""
     parent = os.path.dirname(os.path.realpath(file))
     if parent not in known:
         known[parent] = any(_identity(path) == folder for path in (Path(parent), *Path(parent).parents))
@@ -83,7 +83,7 @@ def _is_below(file: str, folder: Identity, known: dict[str, bool]) -> bool:
 
 
 def _identity(path: str | Path) -> Identity | None:
-    """Device and number of what is there; None where there is nothing."""
+    """Device and inode number of a path; None if it does not exist."""
     try:
         found = os.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""Partitions: the folders `lang=python/` for the rows with that value, as Hive and pyarrow.dataset know them."""
+"""Split sorted rows into Hive partitions: folders such as `lang=python/` for the rows with that value."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check_partitions(columns: Sequence[str], schema: pa.Schema) -> None:
 
 
 def check_values(table: pa.Table, columns: Sequence[str]) -> None:
-    """JobError where a value of these columns can't be told from null, or makes too long a name."""
+    """JobError where a value equals the name of the null partition, or makes too long a name of a folder."""
     import pyarrow.compute as pc
 
     for name in columns:
@@ -44,7 +44,7 @@ def check_values(table: pa.Table, columns: Sequence[str]) -> None:
 
 
 def type_names(schema: pa.Schema, columns: Sequence[str]) -> dict[str, str]:
-    """The types of the values of these columns, by which a reader restores them from the names of folders."""
+    """The types of these columns by name, with which a reader parses the names of folders."""
     found = {}
     for name in columns:
         kind = schema.field(name).type
@@ -55,7 +55,7 @@ def type_names(schema: pa.Schema, columns: Sequence[str]) -> dict[str, str]:
 
 
 def partitions_of(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each partition, with its folders (`lang=python/year=2024`), of a table sorted by these columns."""
+    """Split a table that is sorted by these columns into partitions: `lang=python/year=2024` and its rows."""
     if not columns:
         yield "", table
         return
@@ -66,7 +66,7 @@ def partitions_of(table: pa.Table, columns: Sequence[str]) -> Iterator[tuple[str
 
 
 def _folder(column: str, value: Any) -> str:
-    """The name of a folder; JobError where readers take it for null, or no file system takes it."""
+    """The name of a folder; JobError where readers would take it for null, or it is too long."""
     if value == NULL:
         raise JobError(
             f"output: partition_by: {column} is the text {NULL!r}, which readers take for null\n"
@@ -82,7 +82,7 @@ def _folder(column: str, value: Any) -> str:
 
 
 def _run_ends(column: pa.ChunkedArray) -> list[int]:
-    """The row after each run of equal values."""
+    """The end of each run of equal values, exclusive."""
     import pyarrow.compute as pc
 
     array = comparable(column.combine_chunks())

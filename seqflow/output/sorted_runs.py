@@ -1,4 +1,4 @@
-"""Sorted runs: the rows of an output in sorted pieces, and all of them merged into one order in bounded memory."""
+"""External sorting: write sorted runs of rows, and merge them in bounded memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAN_IN = 64
 
 
 def write_run(writer: FileWriter, keys: Sequence[SortKey], table: pa.Table, number: int) -> None:
-    """Write the rows of a table, sorted, as a file of its own."""
+    """Sort a table and write it as one run."""
     writer.write(sort_table(table, keys), number)
     writer.close()
 
@@ -27,7 +27,7 @@ def write_run(writer: FileWriter, keys: Sequence[SortKey], table: pa.Table, numb
 def merge_runs(
     runs: Sequence[Path], keys: Sequence[SortKey], scratch: Path
 ) -> Generator[pa.Table, None, None]:
-    """The rows of all runs in order, table by table; equal rows in the order of the runs.
+    """Merge runs into sorted tables; equal rows stay in the order of the runs.
 
     More than `FAN_IN` runs are first merged to fewer, in temporary files whose names begin as `scratch`.
     """
@@ -49,7 +49,7 @@ def merge_runs(
 
 
 def _merged(runs: Sequence[Path], keys: Sequence[SortKey]) -> Generator[pa.Table, None, None]:
-    """The rows of some runs in order.
+    """Merge at most FAN_IN runs.
 
     In each step the batch whose last row comes first is used up: all rows before that one are in memory.
     """
@@ -57,6 +57,7 @@ def _merged(runs: Sequence[Path], keys: Sequence[SortKey]) -> Generator[pa.Table
         readers = [_open(run, files) for run in runs]
         heads = {run: head for run, reader in enumerate(readers) if (head := _next(reader, keys)) is not None}
         while heads:
+            # Rows of other runs up to the smallest last row are complete in memory; nothing read later precedes it.
             first = min(heads, key=lambda run: (heads[run].last, run))
             ranks = heads[first].last
             pieces = [

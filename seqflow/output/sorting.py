@@ -1,4 +1,4 @@
-"""The order of rows by the values of some columns: sort a table, and find the place of a row in a sorted one."""
+"""Sort tables by columns, and split sorted rows at a rank."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class SortKey(NamedTuple):
 
     @staticmethod
     def parse(text: str) -> SortKey:
-        """
+        """The key for `column`, or `-column` for descending order.
+
         >>> SortKey.parse("-score")
         SortKey(column='score', descending=True)
         """
@@ -57,7 +58,7 @@ def check_keys(setting: str, columns: Sequence[str], schema: pa.Schema) -> None:
 
 
 def sort_table(table: pa.Table, keys: Sequence[SortKey]) -> pa.Table:
-    """The rows in order; equal ones stay in theirs. NaN comes after all numbers, null after everything."""
+    """Sort a table, stably. NaN comes after all numbers, null after everything."""
     import pyarrow.compute as pc
 
     columns = {str(at): comparable(table.column(key.column)) for at, key in enumerate(keys)}
@@ -67,7 +68,7 @@ def sort_table(table: pa.Table, keys: Sequence[SortKey]) -> pa.Table:
 
 
 def comparable(column: Any) -> Any:
-    """A column whose values compare as those of another do, and are numbers or text."""
+    """Convert a column to numbers or texts that compare in the same way."""
     kind = column.type
     if types.is_dictionary(kind):
         return comparable(column.cast(kind.value_type))
@@ -79,7 +80,7 @@ def comparable(column: Any) -> Any:
 
 
 def _take(table: pa.Table, rows: Any) -> pa.Table:
-    """Rows by number; Arrow cannot take views of text, which are copied for it."""
+    """Take rows; views of texts, which Arrow cannot take from, are converted before and after."""
     plain = pa.schema([field.with_type(_without_views(field.type)) for field in table.schema])
     if plain.equals(table.schema):
         return table.take(rows)
@@ -87,7 +88,7 @@ def _take(table: pa.Table, rows: Any) -> pa.Table:
 
 
 def _without_views(kind: pa.DataType) -> pa.DataType:
-    """The type with large text and binary in place of views of them, at any depth."""
+    """Replace text and binary views by large text and binary, at any depth of nesting."""
     if is_any(kind, TEXT_VIEWS):
         return pa.large_string() if holds_text(kind) else pa.large_binary()
     if is_any(kind, LIST_VIEWS):
@@ -97,11 +98,11 @@ def _without_views(kind: pa.DataType) -> pa.DataType:
 
 
 Rank = tuple[int, Any]
-"""What compares as a value does in the order: numbers and text, then NaN, then null."""
+"""A key that orders values: numbers and text (0), then NaN (1), then null (2)."""
 
 
 class SortedRows:
-    """Consecutive rows that are in order, from which the first are taken away by and by."""
+    """A sorted batch of a run, from whose start rows are taken until none is left."""
 
     def __init__(self, rows: pa.RecordBatch, keys: Sequence[SortKey]) -> None:
         self._rows = rows
@@ -111,14 +112,14 @@ class SortedRows:
         """The ranks of the last row."""
 
     def take_before(self, ranks: tuple[Rank, ...], *, equal: bool) -> pa.RecordBatch:
-        """The rows that come before one of these ranks, with `equal` also those that equal it."""
+        """Take the rows before the row of these ranks; with `equal` also the rows that equal it."""
         low, high = self._start, self._rows.num_rows
         for column, rank in zip(self._columns, ranks, strict=True):
             low, high = column.equal_to(rank, low, high)
         return self._take(high if equal else low)
 
     def take_all(self) -> pa.RecordBatch:
-        """The rows that are left."""
+        """Take the remaining rows."""
         return self._take(self._rows.num_rows)
 
     def _take(self, stop: int) -> pa.RecordBatch:
@@ -140,7 +141,7 @@ class _Column:
         return 0, _Descending(value) if self.descending else value
 
     def equal_to(self, rank: Rank, low: int, high: int) -> tuple[int, int]:
-        """Of the rows low … high - 1, which are in order, those of this rank: the first, and the one after."""
+        """Start and end of the rows of this rank among the sorted rows low … high - 1."""
         rows = range(len(self.values))
         low = bisect_left(rows, rank, low, high, key=self.rank)
         return low, bisect_right(rows, rank, low, high, key=self.rank)
@@ -149,7 +150,7 @@ class _Column:
 @total_ordering
 @dataclass(frozen=True, slots=True)
 class _Descending:
-    """A value that comes before those that are less."""
+    """A value that is ordered in reverse."""
 
     value: Any
 

@@ -1,4 +1,4 @@
-"""Target: one output file, or a folder of part files, and what earlier runs left there."""
+"""Target: the place of an output, a file or a folder of part files, with its manifest and progress file."""
 
 from __future__ import annotations
 
@@ -121,11 +121,11 @@ class Target:
             unfinished.discard(folder)
 
     def file(self, number: int) -> Path:
-        """Where part `number` will be; of a single file it is a piece."""
+        """The path of part `number`, or of piece `number` of a single file."""
         return piece_path(self.path, number) if self.is_file else self.path / f"part-{number:05}.{self.kind}"
 
     def run(self, number: int) -> Path:
-        """Sorted run `number`, of which parts are made at the end."""
+        """The path of sorted run `number`."""
         return (
             self.path.with_name(f"{self.path.name}.run-{number:05}")
             if self.is_file
@@ -133,18 +133,21 @@ class Target:
         )
 
     def keep_committed(self, parts: Sequence[OutputFile]) -> None:
-        """Remove all committed parts but these: of a killed run that had not noted them, or is not continued."""
+        """Remove all committed parts but these: a killed run has left them without noting them."""
         remove_committed(self.folder, self._part_names, {part.path.name for part in parts})
 
     def save_progress(self, content: Mapping[str, Any]) -> None:
-        """Note what is committed; from now on the folder stays, whatever happens."""
+        """Write the progress file; from now on the folder stays, whatever happens."""
         write_bytes(self.progress, _as_json({"seqflow": __version__, **content}, indent=1))
         for folder in self._created:
             unfinished.discard(folder)
         self._created.clear()
 
     def install(self, content: Mapping[str, Any]) -> list[OutputFile]:
-        """Give the parts of a progress file that is sealed their final names. Each step may have been done before."""
+        """Give the parts of a sealed progress file their final names; may be repeated after a crash at any step.
+
+        The manifest goes first and comes last: whoever finds one finds a complete output.
+        """
         parts = self.files(content)
         self.manifest.unlink(missing_ok=True)
         sync_folder(self.folder)
@@ -160,7 +163,7 @@ class Target:
         return parts
 
     def give_names(self, parts: Sequence[OutputFile]) -> None:
-        """Put committed parts where they belong."""
+        """Rename committed parts to their final names."""
         hidden = [committed_path(self.folder / part.path.name) for part in parts]
         check_sizes(
             parts,
@@ -174,7 +177,7 @@ class Target:
             sync_folder(folder)
 
     def remove_parts(self, names: Collection[str]) -> None:
-        """Remove parts that have their own names, and the folders of the folder that are empty then."""
+        """Remove parts by their final names, and partition folders that are empty then."""
         for name in names:
             path = self.folder / name
             path.unlink(missing_ok=True)
@@ -205,13 +208,13 @@ class Target:
         return [OutputFile.from_json(self.folder, entry) for entry in record["files"]]
 
     def note(self, key: str, value: Any) -> None:
-        """Add to the progress file, or change there."""
+        """Set one entry of the progress file."""
         content = self.read_progress()
         assert content is not None
         self.save_progress({**content, key: value})
 
     def damaged_commits(self, record: Mapping[str, Any]) -> list[OutputFile]:
-        """What a progress file names and is neither under its hidden name nor its own, with the content it had."""
+        """The parts of a progress file that are intact neither under their hidden nor their final name."""
         parts = self.files(record)
         joined = record.get("joined")
         if joined is not None and has_form(joined, FORM):
@@ -222,11 +225,11 @@ class Target:
         return [part for part, path in zip(parts, found, strict=True) if path is None]
 
     def damaged_files(self, record: Mapping[str, Any], *, whole: bool = False) -> list[OutputFile]:
-        """What a manifest names and is not there, with the content it had."""
+        """The files of a manifest that are missing or changed."""
         return damaged_files(self.files(record), whole=whole)
 
     def _joined(self) -> OutputFile:
-        """The one file that was made of all pieces."""
+        """The file that was joined from all pieces."""
         record = self.read_progress()
         assert record is not None
         return OutputFile.from_json(self.folder, record["joined"])
@@ -245,7 +248,7 @@ class Target:
         return content if content is None or content["sealed"] or content["files"] else None
 
     def _read(self, path: Path, form: Mapping[str, Any]) -> dict[str, Any] | None:
-        """JSON of a form, in which files have names as parts of this output have."""
+        """Read JSON of a form, whose files have names of parts of this output; None for anything else."""
         if not path.is_file():  # a pipe would never end
             return None
         try:
@@ -280,7 +283,7 @@ class Target:
             unfinished.add(folder)
 
     def _check_folders(self) -> None:
-        """JobError where a folder has a name that a file of this output has, or will have."""
+        """JobError where a folder has the name of a file of this output."""
         own = f"{re.escape(self.path.name)}|" if self.is_file else ""
         records = "|".join(re.escape(path.name) for path in (self.manifest, self.progress))
         names = re.compile(rf"{own}{records}|{self._part_names}|\.(?:{self._part_names})\.done")
@@ -292,11 +295,11 @@ class Target:
                 )
 
     def _entries(self) -> list[Path]:
-        """What is in the folder, and in the folders of partitions."""
+        """The entries of the folder, and of the partition folders in it."""
         return [*self.folder.iterdir(), *(() if self.is_file else self.folder.glob("*=*/**/*"))]
 
     def _check_foreign(self) -> None:
-        """JobError where the folder holds data files that neither a manifest nor a progress file of ours names."""
+        """JobError where the folder holds data files that neither its manifest nor its progress file names."""
         named = _names_in(self.read_manifest()) | _names_in(self.read_progress())
         entries = self._entries()
         for path in entries:

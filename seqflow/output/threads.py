@@ -14,7 +14,7 @@ _Result = TypeVar("_Result")
 
 @contextmanager
 def naming_thread_limit(option: str) -> Iterator[None]:
-    """Inside, threads are started; OpError, which names the option of their number, where the system refuses one."""
+    """Translate the refusal of the system to start a thread into an OpError that names the option."""
     try:
         yield
     except RuntimeError as error:
@@ -27,7 +27,7 @@ def naming_thread_limit(option: str) -> Iterator[None]:
 
 
 def in_threads(function: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
-    """A function of each item, a few at a time."""
+    """Map a function over items, in up to 8 threads."""
     workers = ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="seqflow-verify")
     with naming_thread_limit("output"), workers as threads:
         return list(threads.map(function, items))

@@ -1,4 +1,4 @@
-"""Files and folders of outputs that are not finished, for a process that must end at once."""
+"""A list of unfinished files and folders, which a process that must end at once removes."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ _paths: dict[Path, None] = {}
 
 
 def add(path: Path) -> None:
-    """Note a file before it is made, or a folder after."""
+    """Note a file before it is created, or a folder after that."""
     _paths[path] = None
 
 

@@ -1,4 +1,4 @@
-"""OutputWriter: write batches to files, in threads of its own."""
+"""OutputWriter writes batches to files, in threads of its own."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class OutputWriter:
         return self
 
     def resume(self, record: Mapping[str, Any]) -> list[OutputFile]:
-        """Go on behind the parts of a progress file; those that are damaged, which have to be written again."""
+        """Continue after the parts of a progress file; returns the damaged ones, which have to be written again."""
         assert self.target is not None
         self._begun = True
         self._parts = self.target.files(record)
@@ -109,7 +109,7 @@ class OutputWriter:
         return damaged
 
     def write_again(self, span: Batches, batches: Iterable[Record]) -> None:
-        """Write the batches of some committed parts again, in place of these parts."""
+        """Replace some committed parts by writing their batches again."""
         before = [part for part in self._parts if part.batches != span]
         first = next(at for at, part in enumerate(self._parts) if part.batches == span)
         old, behind = self._parts[first : len(self._parts) - len(before) + first], before[first:]
@@ -130,14 +130,14 @@ class OutputWriter:
         self._num_groups = sum(len(part.groups) for part in self._parts)
 
     def reopen(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
-        """Make a complete output, of which parts are damaged, one whose parts still have to get their names."""
+        """Turn a complete output with damaged parts into a sealed one, whose parts are installed again."""
         assert self.target is not None
         record = {**manifest, "bad_rows": None, "are_runs": False, "sealed": True, "stale": []}
         self.target.save_progress(record)
         return record
 
     def found(self, record: Mapping[str, Any]) -> list[OutputFile]:
-        """The files of a complete output, by its manifest; what a killed run has left beside them is removed."""
+        """The files of a complete output; removes what a killed run has left beside them."""
         assert self.target is not None
         self.target.keep_committed(())
         return self.target.files(record)
@@ -149,11 +149,11 @@ class OutputWriter:
 
     @property
     def has_progress(self) -> bool:
-        """Whether another process may go on behind what is committed."""
+        """Whether there is a progress file, from which another process can resume."""
         return self.target is not None and self.target.progress.exists()
 
     def begin(self) -> None:
-        """Begin anew: what an unfinished run has left is removed."""
+        """Begin anew: remove what an unfinished run has left."""
         self._begun = True
         self._parts, self._num_groups, self._stale, self._earlier_schema = [], 0, [], None
         if self.target is not None:
@@ -235,7 +235,7 @@ class OutputWriter:
         return self.target.install(record)
 
     def _arrange(self, target: Target, record: dict[str, Any]) -> dict[str, Any]:
-        """The record of a sealed output whose runs have become parts."""
+        """Merge the sorted runs of a sealed output into parts; returns the new progress record."""
         runs = target.files(record)
         check_sizes(runs, [committed_path(run.path) for run in runs])
         parts = arrange(runs, target, self.arrangement, self._sizes)
@@ -314,7 +314,7 @@ class OutputWriter:
         self._groups_open += 1
 
     def _writing(self, turn: int) -> Callable[[pa.Table, int], None]:
-        """What writes a row group, in a thread: to the thread's file, or sorted as a run of its own."""
+        """The function that writes a row group in thread `turn`: to its part file, or as a sorted run."""
         assert self.target is not None
         if self.arrangement:
             run = FileWriter(self.target.path, RUN, self.target.run(self._num_groups))

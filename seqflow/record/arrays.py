@@ -1,4 +1,4 @@
-"""Arrow arrays over the memory of tensors."""
+"""Build Arrow arrays over the memory of tensors: lists, texts, maps, structs, fixed-size lists."""
 
 import math
 
@@ -13,11 +13,11 @@ from seqflow.record.record import Tensor
 
 
 class MisfitError(Exception):
-    """The tensors of a column no longer fit the type it came with."""
+    """The tensors of a column no longer fit its Arrow type in the schema."""
 
 
 def list_array(kind: pa.DataType, lengths: Tensor, child: pa.Array, nulls: Tensor | None) -> pa.Array:
-    """Lists of these lengths over `child`; a type with 32-bit offsets becomes large where they don't fit."""
+    """A list array of these lengths over `child`; its type becomes a large one where 32-bit offsets overflow."""
     field = kind.value_field.with_type(child.type)
     viewed = types.is_list_view(kind) or types.is_large_list_view(kind)
     wide = types.is_large_list(kind) or types.is_large_list_view(kind) or len(child) > INT32_MAX
@@ -33,7 +33,7 @@ def list_array(kind: pa.DataType, lengths: Tensor, child: pa.Array, nulls: Tenso
 
 
 def text_array(kind: pa.DataType, lengths: Tensor, values: Tensor, nulls: Tensor | None) -> pa.Array:
-    """Bytes as strings or binary. Bytes that may have been written to are checked to be UTF-8."""
+    """A string or binary array. Writeable bytes may have changed since they were read: checked to be UTF-8."""
     viewed = types.is_string_view(kind) or types.is_binary_view(kind)
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     wide = viewed or types.is_large_string(kind) or types.is_large_binary(kind) or len(values) > INT32_MAX
@@ -51,7 +51,7 @@ def text_array(kind: pa.DataType, lengths: Tensor, values: Tensor, nulls: Tensor
 
 
 def fixed_array(kind: pa.DataType, values: Tensor, nulls: list[Tensor | None]) -> pa.Array:
-    """A fixed-size list or binary array over values with extra axes, and the nulls of each level, rows first."""
+    """A fixed-size list or binary array over values[rows, *shape]; `nulls` has a mask for each level, rows first."""
     if types.is_fixed_size_binary(kind):
         return pa.Array.from_buffers(kind, len(values), [validity(nulls[0]), buffer_of(values)])
     inner = kind.value_type
@@ -65,13 +65,13 @@ def fixed_array(kind: pa.DataType, values: Tensor, nulls: list[Tensor | None]) -
 
 
 def fixed_size_lists(kind: pa.DataType, rows: int, child: pa.Array, nulls: Tensor | None) -> pa.Array:
-    """Lists of `kind.list_size` values of `child` each, those of null lists included."""
+    """An array of `rows` lists of `kind.list_size` values each; null lists have values in `child`, too."""
     kind = pa.list_(kind.value_field.with_type(child.type), kind.list_size)
     return pa.Array.from_buffers(kind, rows, [validity(nulls)], children=[child])
 
 
 def tensor_array(name: str, tensor: Tensor, nulls: list[Tensor | None]) -> pa.Array:
-    """A tensor as an array of the Arrow type of its dtype, extra axes as fixed-size lists; nulls of each level.
+    """A tensor as an array of the Arrow type for its dtype; extra axes become fixed-size lists.
 
     NumPy's strings become text, its bytes binary.
     """
@@ -110,7 +110,7 @@ def _nested_texts(name: str, tensor: Tensor, nulls: list[Tensor | None]) -> pa.A
 
 
 def _in_arrow_unit(name: str, tensor: Tensor) -> Tensor:
-    """Times in a unit that Arrow has; ProviderError where their values would be others."""
+    """Convert times to a unit that Arrow has; ProviderError where that would change a value."""
     kind, (unit, _) = tensor.dtype.kind, np.datetime_data(tensor.dtype)
     if unit not in ("s", "ms", "us", "ns") and (kind, unit) != ("M", "D"):
         exact = ("m", "h", "D", "W", "M", "Y") if kind == "M" else ("m", "h", "D", "W")

@@ -1,4 +1,4 @@
-"""BatchMemory: arrays of one batch after another, in the same memory."""
+"""BatchMemory: memory that is reused from batch to batch."""
 
 import math
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _LINE = 64
 
 
 class BatchMemory:
-    """Memory by name for the tensors of a batch, which those of the next batch overwrite.
+    """Memory for the tensors of a batch, by name; the next batch overwrites it.
 
     Memory that the system hands out for the first time costs more than what is written to it, so that a loop which
     is done with each batch before it takes the next is several times as fast with it. For batches that are made
@@ -26,7 +26,7 @@ class BatchMemory:
         self._blocks: dict[str, Tensor] = {}
 
     def empty(self, name: str, shape: Sequence[int], dtype: np.dtype[Any]) -> Tensor:
-        """An array with any contents; it is overwritten by the next of this name."""
+        """An uninitialised array, which the next one of this name overwrites."""
         size = math.prod(shape) * dtype.itemsize
         block = self._blocks.get(name)
         if block is None or block.nbytes < size:
@@ -40,7 +40,7 @@ class BatchMemory:
 
 
 def _aligned(size: int) -> Tensor:
-    """Bytes that start at a line of the caches."""
+    """uint8[size] aligned to cache lines."""
     block = np.empty(size + _LINE, np.uint8)
     start = -block.ctypes.data % _LINE
     return block[start : start + size]

@@ -1,4 +1,4 @@
-"""Arrow buffers as NumPy arrays and back, without copies except where a docstring says so."""
+"""Convert Arrow buffers to NumPy arrays and back; without copies, except where a docstring says so."""
 
 from typing import Any
 
@@ -60,6 +60,8 @@ def view(buffer: pa.Buffer | None, dtype: np.dtype[Any], start: int, count: int)
     """`count` values from position `start`: a read-only array that keeps the buffer alive."""
     if count == 0 or buffer is None:
         return frozen(np.empty(0, dtype))
+    # Sizes of buffers are checked here, since those of memory maps and of other libraries may be shorter than the
+    # array says, and NumPy would read behind them.
     size, first = count * dtype.itemsize, start * dtype.itemsize
     if first + size > buffer.size:
         raise ProviderError(
@@ -77,7 +79,7 @@ def bits(buffer: pa.Buffer | None, start: int, count: int) -> Tensor:
 
 
 def nulls_of(array: pa.Array) -> Tensor | None:
-    """True where the array is null; None where nothing is."""
+    """bool[rows], true where the array is null; None for an array without nulls."""
     if array.null_count == 0:
         return None
     return ~bits(array.buffers()[0], array.offset, len(array))
@@ -91,7 +93,7 @@ def validity(nulls: Tensor | None) -> pa.Buffer | None:
 
 
 def buffer_of(values: Tensor) -> pa.Buffer:
-    """The memory of an array as an Arrow buffer; copies only where it is not in one piece."""
+    """The memory of an array as an Arrow buffer; copied only if it is not contiguous."""
     if values.size == 0:
         return pa.py_buffer(b"")
     return pa.py_buffer(np.ascontiguousarray(values).reshape(-1).view(np.uint8))

@@ -1,4 +1,4 @@
-"""Data from outside: the errors of damaged data as ours, and Arrow buffers checked before they are used."""
+"""Guard against damaged data: translate errors of pyarrow, and validate Arrow buffers before they are used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DAMAGE = (OSError, pa.ArrowException, UnicodeError, OverflowError)
 
 @contextmanager
 def reading(place: str) -> Iterator[None]:
-    """Raise what pyarrow and the system raise for damaged data as a ProviderError: `place: what they say`."""
+    """Translate errors of pyarrow and the system for damaged data into a ProviderError that names the place."""
     try:
         yield
     except (ProviderError, MemoryError):
@@ -28,7 +28,7 @@ def reading(place: str) -> Iterator[None]:
 
 
 def validated(data: A, place: str) -> A:
-    """The data itself, every offset, size, index and text in it checked; ProviderError where one is wrong.
+    """Check every offset, size, index and text of Arrow data, and return it; ProviderError for a wrong one.
 
     For buffers that pyarrow has not decoded itself: of memory maps, IPC messages and other libraries.
     """

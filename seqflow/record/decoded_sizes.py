@@ -1,4 +1,4 @@
-"""What Arrow rows take in memory as tensors: views and run ends may say the same bytes many times."""
+"""Sizes of Arrow rows as tensors: views and run ends store a value once that tensors store for every row."""
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ _LENGTH = 8
 
 
 def decoded_nbytes(table: pa.RecordBatch | pa.Table) -> int:
-    """The bytes of a table, without the repetition of values by views and run ends spared."""
+    """The bytes that a table takes as tensors."""
     return sum(_column_nbytes(table.column(at)) for at in range(table.num_columns))
 
 
@@ -25,12 +25,12 @@ def _column_nbytes(column: pa.Array | pa.ChunkedArray) -> int:
 
 
 def is_compact(kind: pa.DataType) -> bool:
-    """Whether arrays of the type, or below it, may hold a value once for several rows, and tensors do not."""
+    """Whether arrays of the type may store a value once for several rows, at any level: views and run ends."""
     return is_any_level(kind, lambda one: is_any(one, (*TEXT_VIEWS, *LIST_VIEWS, types.is_run_end_encoded)))
 
 
 def row_bytes(array: pa.Array, *, with_dictionaries: bool = True) -> Tensor:
-    """int64[rows]: the bytes of each row as tensors; without dictionaries, codes are the values they stand for."""
+    """int64[rows]: the bytes that each row takes as tensors; without dictionaries, of the decoded values."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return row_bytes(array.storage, with_dictionaries=with_dictionaries)
@@ -65,7 +65,7 @@ def row_bytes(array: pa.Array, *, with_dictionaries: bool = True) -> Tensor:
 
 
 def _text_lengths(array: pa.Array) -> Tensor:
-    """The bytes of each text. Of views, they are the first of four int32."""
+    """The bytes of each text. A view is 16 bytes, of which the first int32 is the length."""
     if is_any(array.type, TEXT_VIEWS):
         views = view(array.buffers()[1], np.dtype(np.int32), 4 * array.offset, 4 * len(array))
         return _without_nulls(array, views[::4])
@@ -74,7 +74,7 @@ def _text_lengths(array: pa.Array) -> Tensor:
 
 
 def _spans(array: pa.Array) -> tuple[Tensor, Tensor]:
-    """The first value of each list, and the number of its values."""
+    """Start and length of each list in `array.values`."""
     kind, rows = array.type, len(array)
     if types.is_fixed_size_list(kind):
         return (np.arange(rows) + array.offset) * kind.list_size, np.full(rows, kind.list_size)
@@ -87,7 +87,7 @@ def _spans(array: pa.Array) -> tuple[Tensor, Tensor]:
 
 
 def _positions(array: pa.Array, buffer: int, wide: bool, count: int) -> Tensor:
-    """The offsets or sizes in a buffer; no rows have no buffer."""
+    """The offsets or sizes in a buffer; an array without rows may have no buffer."""
     dtype = np.dtype(np.int64 if wide else np.int32)
     found = array.buffers()[buffer]
     if found is None or found.size == 0:
@@ -96,7 +96,7 @@ def _positions(array: pa.Array, buffer: int, wide: bool, count: int) -> Tensor:
 
 
 def _without_nulls(array: pa.Array, lengths: Tensor) -> Tensor:
-    """The lengths of views as int64, 0 where null: what is hidden there may be anything."""
+    """The lengths of views as int64, 0 where null: Arrow leaves undefined what lies under a null."""
     nulls = nulls_of(array)
     found = np.maximum(lengths.astype(np.int64), 0)
     return found if nulls is None else np.where(nulls, 0, found)

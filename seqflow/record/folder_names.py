@@ -1,4 +1,4 @@
-"""Names of folders that say the value of a column, `lang=python`, as Hive writes and Arrow and Spark read them."""
+"""Names of partition folders, `lang=python`, escaped as Hive does."""
 
 import re
 from typing import Any
@@ -12,7 +12,8 @@ _FIRST = re.compile(r"^[_.]")
 
 
 def folder_name(column: str, value: Any) -> str:
-    """
+    """The name of the folder for rows with this value of a column.
+
     >>> folder_name("lang", "c/c++"), folder_name("year", 2024), folder_name("done", True), folder_name("_k", None)
     ('lang=c%2Fc++', 'year=2024', 'done=true', '%5Fk=__HIVE_DEFAULT_PARTITION__')
     """

@@ -1,4 +1,4 @@
-"""Arrow's list layouts as lengths and the rows of all lists, whatever their offsets, views and nulls."""
+"""Convert every list layout of Arrow (offsets, views, fixed size) to lengths and values."""
 
 from itertools import pairwise
 
@@ -15,7 +15,7 @@ from seqflow.record.record import Tensor
 
 
 def list_parts(name: str, array: pa.Array, nulls: Tensor | None) -> tuple[Tensor, pa.Array]:
-    """The length of each list, 0 where null, and the rows of all lists, without any that nulls hide."""
+    """The length of each list, 0 where null, and the values of all lists without those that null lists hide."""
     if is_any(array.type, LIST_VIEWS):
         return _list_view_parts(name, array, nulls)
     if types.is_fixed_size_list(array.type):
@@ -33,6 +33,7 @@ def list_parts(name: str, array: pa.Array, nulls: Tensor | None) -> tuple[Tensor
         start, total = (int(offsets[0]), int(offsets[-1]) - int(offsets[0])) if len(offsets) else (0, 0)
         _check_offsets(name, offsets, lengths, len(array.values))
     rows = array.values.slice(start, total)
+    # Arrow allows a null list to have a length above 0; its values must not become rows of the tensor.
     if nulls is not None and lengths[nulls].any():
         starts = np.cumsum(lengths) - lengths
         lengths[nulls] = 0
@@ -84,7 +85,7 @@ def _check_offsets(name: str, offsets: Tensor, lengths: Tensor, num_rows: int) -
 def filled_lists(
     name: str, lengths: Tensor, rows: pa.Array, nulls: Tensor, fill: pa.Array
 ) -> tuple[Tensor, pa.Array]:
-    """The lists of these lengths over `rows`, which are empty where null, with those of `fill` there."""
+    """Replace null lists, which are empty in `rows`, by the elements of `fill`."""
     if not len(fill):
         return lengths, rows
     starts = np.cumsum(lengths) - lengths
@@ -95,7 +96,7 @@ def filled_lists(
 
 
 def _take_ranges(name: str, rows: pa.Array, starts: Tensor, lengths: Tensor) -> pa.Array:
-    """Copy the ranges `rows[starts : starts + lengths]`, one after another; what Arrow copies is validated first."""
+    """Concatenate the ranges `rows[starts : starts + lengths]`; what Arrow itself copies is validated first."""
     ends = np.cumsum(lengths)
     if types.is_uint8(rows.type) and not rows.null_count:
         data = np.empty(int(ends[-1]), np.uint8)
@@ -106,7 +107,7 @@ def _take_ranges(name: str, rows: pa.Array, starts: Tensor, lengths: Tensor) -> 
 
 
 def take_any(rows: pa.Array, indices: Tensor) -> pa.Array:
-    """The rows at int64 indices[K], of any type: Arrow can't take from text views and run ends."""
+    """Take rows by int64 indices[K] from an array of any type, also those that Arrow's `take` does not support."""
     try:
         return rows.take(pa.array(indices, pa.int64()))
     except pa.ArrowNotImplementedError:
@@ -119,7 +120,7 @@ def take_any(rows: pa.Array, indices: Tensor) -> pa.Array:
 
 
 def bytes_as_lists(array: pa.Array) -> pa.Array:
-    """A string or binary array as the list<uint8> array it is in memory."""
+    """View a string or binary array as a list<uint8> array, whose memory layout it has."""
     if is_any(array.type, TEXT_VIEWS):
         array = _with_empty_nulls(validated(array, "a text")).cast(pa.large_binary())
     wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
@@ -130,7 +131,7 @@ def bytes_as_lists(array: pa.Array) -> pa.Array:
 
 
 def _with_empty_nulls(array: pa.Array) -> pa.Array:
-    """Text views whose null rows are empty: Arrow's cast follows their views, too, which its validation skips."""
+    """Empty the text views of null rows: Arrow's cast follows these, too, but its validation skips them."""
     if not array.null_count:
         return array
     validity, views, *data = array.buffers()

@@ -1,4 +1,4 @@
-"""Nested Arrow arrays with other children, their nulls, offsets and sizes kept."""
+"""Replace the children of nested Arrow arrays; nulls, offsets and sizes stay."""
 
 from collections.abc import Sequence
 
@@ -18,13 +18,13 @@ _NUM_BUFFERS = {
 
 
 def with_fields(array: pa.StructArray, kind: pa.StructType, children: Sequence[pa.Array]) -> pa.StructArray:
-    """The struct array with these children, of type `kind`."""
+    """Replace the children of a struct array."""
     nulls = nulls_of(array)
     mask = None if nulls is None else pa.array(nulls)
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
 
 
 def with_values(array: pa.Array, kind: pa.DataType, values: pa.Array) -> pa.Array:
-    """The array of lists or maps over these values, of type `kind`."""
+    """Replace the values of an array of lists, or the entries of an array of maps."""
     buffers = array.buffers()[: _NUM_BUFFERS[array.type.id]]
     return pa.Array.from_buffers(kind, len(array), buffers, array.null_count, array.offset, [values])

@@ -108,7 +108,7 @@ def list_parents(name: str, levels: int) -> dict[str, str | None]:
 
 
 def join_names(name: str, part: str) -> str:
-    """The name of a tensor below another; the part alone where that has no name."""
+    """`name.part`; the part alone if the name is empty."""
     return f"{name}.{part}" if name else part
 
 

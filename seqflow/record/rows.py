@@ -14,7 +14,7 @@ from seqflow.record.record import Record, Tensor
 
 
 def nbytes(record: Record) -> int:
-    """Bytes of all tensors, whether they own their memory or not."""
+    """The number of bytes of all tensors, including views."""
     return sum(tensor.nbytes for tensor in record.tensors.values())
 
 
@@ -33,7 +33,7 @@ def slice_rows(record: Record, start: int, stop: int) -> Record:
 
 
 def split_rows(record: Record, stops: Sequence[int]) -> list[Record]:
-    """The record cut before each of the rows `stops` (increasing) into one part more than stops, as views."""
+    """Split a record before each of the increasing rows `stops` into `len(stops) + 1` records, as views."""
     rows = [0, *stops, record.num_rows]
     cuts: dict[str | None, list[int]] = {None: rows}
     parts: list[dict[str, Tensor]] = [{} for _ in range(len(stops) + 1)]
@@ -127,7 +127,7 @@ def _cuts_below(lengths: Tensor, cuts: Sequence[int]) -> list[int]:
 
 
 def row_indices(indices: Any, num_rows: int, caller: str) -> Tensor:
-    """Indices of rows as int64; OpIndexError where they are none."""
+    """Check indices of rows and convert them to int64; OpIndexError for wrong ones."""
     rows: Tensor = np.asarray(indices, dtype=np.int64 if len(indices) == 0 else None)
     if rows.ndim != 1 or rows.dtype.kind not in "iu":
         raise OpIndexError(
@@ -140,7 +140,7 @@ def row_indices(indices: Any, num_rows: int, caller: str) -> Tensor:
 
 
 def check_alike(first: Record, other: Record) -> None:
-    """ProviderError unless both have the same tensors, of the same dtypes and row shapes, under the same lengths."""
+    """ProviderError unless two records have the same tensors, dtypes, row shapes and parents."""
     if dict(first.parents) != dict(other.parents):
         raise ProviderError(f"one record has the tensors {', '.join(first)}, another {', '.join(other)}")
     for name, tensor in first.tensors.items():

@@ -1,4 +1,4 @@
-"""Run-end encoded arrays, at any depth, as arrays of one value a row."""
+"""Decode run-end encoded arrays, at any depth of nesting."""
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from seqflow.record.record import Tensor
 
 
 def run_lengths(array: pa.Array) -> tuple[int, Tensor]:
-    """The first run of a run-end encoded array, and how many of its rows are of each run from there on."""
+    """The first run of a (sliced) run-end encoded array, and the length of each run from there on."""
     first, count = array.find_physical_offset(), array.find_physical_length()
     ends = np.asarray(array.run_ends)[first : first + count].astype(np.int64) - array.offset
     lengths = np.diff(np.clip(ends, 0, len(array)), prepend=0)
@@ -31,7 +31,7 @@ def run_lengths(array: pa.Array) -> tuple[int, Tensor]:
 
 
 def decoded(array: pa.Array, *, views: bool = False) -> pa.Array:
-    """The array without run ends: each row has a value of its own. Only rows of the array itself are copied.
+    """Decode run ends: each row gets a value of its own. Rows outside a slice are not decoded.
 
     With `views`, views of texts are large texts, too.
     """
@@ -70,7 +70,7 @@ def _is_encoded(kind: pa.DataType, views: bool) -> bool:
 
 
 def without_views_in_structs(table: pa.Table) -> pa.Table:
-    """The table as Arrow can write it to Parquet, which it can't with views of texts that are fields of structs."""
+    """Replace text views inside structs, which Arrow cannot write to Parquet, by large texts."""
     for at, field in enumerate(table.schema):
         if _has_views_in_structs(field.type):
             chunks = [decoded(chunk, views=True) for chunk in table.column(at).chunks]
@@ -86,7 +86,7 @@ def _has_views_in_structs(kind: pa.DataType) -> bool:
 
 
 def take_table(table: pa.RecordBatch | pa.Table, rows: Tensor) -> pa.Table:
-    """The rows int64[K] of a table of any types, without run ends."""
+    """Take rows int64[K] from a table of any types; run ends are decoded."""
     columns = [_taken(table.column(at), rows) for at in range(table.num_columns)]
     if not columns:
         return pa.table({"": pa.nulls(len(rows))}).select([])
@@ -106,7 +106,7 @@ def _taken(column: pa.Array | pa.ChunkedArray, rows: Tensor) -> pa.Array:
 
 
 def decoded_type(kind: pa.DataType, *, views: bool = False) -> pa.DataType:
-    """The type of `decoded` arrays of this type."""
+    """The type that `decoded` gives arrays of this type."""
     if not _is_encoded(kind, views):
         return kind
     kind = storage_type(kind)

@@ -19,7 +19,7 @@ _RESERVED = ("lengths", "values", "valid")
 
 @dataclass(frozen=True)
 class Selection:
-    """The columns and fields to read from `source`; the result has `schema`.
+    """The columns and fields to read of a source, and their new names.
 
     `renamed` is the source schema under new names, `schema` the chosen columns and fields of that.
     """
@@ -49,7 +49,7 @@ class Selection:
         return self._picked(table, range(len(self.source)) if present is None else present, self.renamed)
 
     def label(self, table: Table) -> Table:
-        """Rename a table that has the chosen columns and fields only, in the source's order."""
+        """Rename and reorder a table that has only the chosen columns and fields, in the order of the source."""
         return self._picked(table, sorted(self.positions), None)
 
     def _picked(self, table: Table, present: Sequence[int], renamed: pa.Schema | None) -> Table:
@@ -97,7 +97,7 @@ MAX_DEPTH = 64
 
 
 def _readable(schema: pa.Schema) -> pa.Schema:
-    """The schema; ProviderError where its names are no text, or its types are nested too deep to be walked."""
+    """Check that names are UTF-8 and types not nested too deep, and return the schema; else ProviderError."""
     try:
         for field in schema:
             check_depth(f"column {field.name!r}", field.type)
@@ -169,7 +169,7 @@ def select_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
 
 
 def _chosen(field: pa.Field, paths: list[list[str]], name: str) -> pa.Field:
-    """The field with only the children the paths lead to; an empty path chooses all of it."""
+    """Prune a field to the children that the paths lead to; an empty path chooses all of it."""
     kind = field.type
     if [] in paths or types.is_map(kind):
         return field
@@ -200,7 +200,7 @@ def _renamed(field: pa.Field, prefix: str, rename: Mapping[str, str]) -> pa.Fiel
 
 
 def _renamed_below(kind: pa.DataType, path: str, rename: Mapping[str, str]) -> pa.DataType:
-    """The type with new names for the struct fields below it, of which `path` is the parent."""
+    """Rename the struct fields below a type; `path` leads to the type."""
     if types.is_struct(kind):
         return pa.struct([_renamed(child, f"{path}.", rename) for child in kind])
     fields = [
@@ -216,7 +216,7 @@ def _path_below(kind: pa.DataType, path: str, part: str) -> str:
 
 
 def _structs(kind: pa.DataType, path: str) -> Iterator[tuple[str, pa.StructType]]:
-    """A type and the types nested in it that are structs, by path."""
+    """The struct types among a type and those nested in it, with their paths."""
     if types.is_struct(kind):
         yield path, kind
     for part, child in child_fields(kind):
@@ -275,7 +275,7 @@ def _each_chunk(column: pa.Array | pa.ChunkedArray, labelled: pa.DataType, reque
 
 
 def _labelled(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The array under another type that differs in names; a cast where it differs in more."""
+    """View an array as a type that differs in names; a cast where it differs in more."""
     if array.type == kind:
         return array
     try:
@@ -285,7 +285,7 @@ def _labelled(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _prune(array: pa.Array, requested: pa.DataType) -> pa.Array:
-    """The array with only the struct fields that the requested type has, and nulls where that allows them."""
+    """Drop the struct fields that the requested type lacks; nulls are allowed where that type allows them."""
     kind = array.type
     if kind == requested:
         return array

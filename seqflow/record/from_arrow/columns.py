@@ -21,7 +21,7 @@ _ADVICE = "pass fill= to replace nulls, or valid=True for masks"
 
 
 class BadRow(NamedTuple):
-    """A row that cannot become tensors: its number in the batch, its column, and the reason."""
+    """A row that cannot be converted: its number in the batch, its column, and the reason."""
 
     row: int
     column: str
@@ -89,7 +89,7 @@ def find_bad_rows(obj: Any, *, fill: Fill = None, valid: Valid = False) -> list[
 def convert(
     table: pa.RecordBatch | pa.Table, *, fill: Fill = None, valid: Valid = False
 ) -> tuple[Record, list[BadRow]]:
-    """The record of from_arrow, and the rows that it would refuse; null values of these are 0."""
+    """Convert a table to a record, and list its bad rows, which from_arrow refuses; their nulls become 0."""
     check_names(table.schema)
     whole = TensorReader(fill, bool(valid))
     bad_rows: list[BadRow] = []
@@ -104,7 +104,7 @@ def convert(
 def _tensors_of_array(
     array: pa.Array | pa.ChunkedArray, fill: Fill, valid: Valid
 ) -> Sequence | Tensor | Record:
-    """One array: a Sequence of lists, an array of numbers, or a Record of anything else."""
+    """Convert one array: lists to a Sequence, numbers to an array, anything else to a Record."""
     check_depth("the array", array.type)
     check_fill(fill, pa.schema([pa.field("", array.type)]))
     check_valid(valid, pa.schema([]))

@@ -1,4 +1,4 @@
-"""What takes the place of nulls: one value for all columns, or values by column, field or level, checked."""
+"""Fill values: what replaces nulls, for all columns, or by column, field or level; checked against the types."""
 
 import datetime
 import math
@@ -32,11 +32,11 @@ _TIMES = (datetime.date, datetime.time, datetime.timedelta)
 
 
 class UnfitError(Exception):
-    """The value is not one of the type."""
+    """A fill value is not a value of the type."""
 
 
 def check_fill(fill: Fill, schema: pa.Schema) -> None:
-    """Raise for names that `schema` does not have, and for values that nothing under their name can hold."""
+    """Raise for names that the schema lacks, and for values that no level under their name can hold."""
     if isinstance(fill, Mapping):
         nodes = {
             name: kind for field in schema for name, kind in _levels(field.name, decoded_type(field.type))
@@ -62,7 +62,7 @@ def is_masked(valid: Valid, column: str) -> bool:
 
 
 def fill_of(fill: Fill, name: str) -> Any:
-    """The value for nulls of `name`: by its own name, else by that of the closest level above; None for none."""
+    """The fill value for nulls of `name`, or of the closest level above that has one; None for none."""
     if not isinstance(fill, Mapping):
         return fill
     parts = name.split(".")
@@ -75,7 +75,7 @@ def fill_of(fill: Fill, name: str) -> Any:
 
 
 def number_of(fill: Any, kind: pa.DataType) -> Any:
-    """`fill` as a scalar of the dtype of numbers, bools or times; UnfitError where its value would be another."""
+    """Convert `fill` to a scalar of a number, bool or time type; UnfitError where that would change its value."""
     dtype = leaf_dtype(kind)
     assert dtype is not None
     try:
@@ -112,7 +112,7 @@ def _time_of(fill: Any, kind: pa.DataType, dtype: np.dtype[Any]) -> Any:
 
 
 def _scalar_of(time: Any, kind: pa.DataType) -> Any:
-    """A time of Python in its own unit; UnfitError where `kind` has no time zone, or is no time of day, as it is."""
+    """A Python time in its own unit; UnfitError unless time zone and time of day match those of `kind`."""
     given = pa.scalar(time)
     zoned = types.is_timestamp(kind) and kind.tz is not None
     if types.is_time(given.type) != types.is_time(kind) or (getattr(time, "tzinfo", None) and not zoned):
@@ -123,7 +123,7 @@ def _scalar_of(time: Any, kind: pa.DataType) -> Any:
 
 
 def bytes_of(fill: Any, kind: pa.DataType) -> Tensor:
-    """`fill` as the bytes of a text; UnfitError for what is no text, and for bytes that are no UTF-8."""
+    """Convert `fill` to the bytes of a text; UnfitError for other types, and for bytes that are not UTF-8."""
     try:
         data = fill.encode() if isinstance(fill, str) else fill
         if isinstance(data, bytes) and holds_text(kind):
@@ -136,7 +136,7 @@ def bytes_of(fill: Any, kind: pa.DataType) -> Tensor:
 
 
 def fixed_of(fill: Any, element: pa.DataType, shape: tuple[int, ...]) -> Any:
-    """`fill` as one row of numbers: a number for all of them, or an array or bytes of the row's shape."""
+    """Convert `fill` to one row of numbers: a number is repeated, an array or bytes must have the row's shape."""
     if types.is_fixed_size_binary(element):
         element, fill = pa.uint8(), _with_integers(fill)
     if isinstance(fill, str) or not isinstance(fill, Sequence | np.ndarray):
@@ -148,21 +148,21 @@ def fixed_of(fill: Any, element: pa.DataType, shape: tuple[int, ...]) -> Any:
 
 
 def _with_integers(fill: Any) -> Any:
-    """Bytes, in lists or not, as lists of integers."""
+    """Replace bytes, also inside lists, by lists of integers."""
     if isinstance(fill, bytes):
         return list(fill)
     return [_with_integers(one) for one in fill] if isinstance(fill, list | tuple) else fill
 
 
 def rows_of(fill: Any, kind: pa.DataType) -> pa.Array:
-    """`fill` as the elements of one list, or the entries of one map; UnfitError for anything else."""
+    """Convert `fill` to the elements of one list, or the entries of one map; UnfitError for anything else."""
     fill = _listed(fill, kind)
     array = _one(fill, kind)
     return _entries_of(array) if types.is_map(kind) else array.values
 
 
 def _one(value: Any, kind: pa.DataType) -> pa.Array:
-    """An array of one value, which is one of the type; UnfitError for others."""
+    """Convert a value to an Arrow array of one element; UnfitError for a value that is not of the type."""
     if not holds(kind, value):
         raise UnfitError
     try:
@@ -215,7 +215,7 @@ def unfit_message(value: Any, name: str, kind: pa.DataType) -> str:
 
 
 def holds(kind: pa.DataType, value: Any) -> bool:
-    """Whether a value is one of the type, exactly, without nulls in it."""
+    """Whether a type can hold a value exactly; a value with nulls in it never."""
     if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.FixedShapeTensorType):
         return holds(kind.storage_type, value)
     try:
@@ -260,7 +260,7 @@ def _row_shape(kind: pa.DataType) -> tuple[int, ...] | None:
 
 
 def is_no_code(value: Any, kind: pa.DictionaryType) -> bool:
-    """Whether a value is the code that stands for no value of a dictionary: -1."""
+    """Whether a fill value is the code -1, which stands for no value of the dictionary."""
     return (
         isinstance(value, int | np.integer)
         and value == -1
@@ -270,7 +270,7 @@ def is_no_code(value: Any, kind: pa.DictionaryType) -> bool:
 
 
 def code_of(fill: Any, dictionary: pa.Array, kind: pa.DictionaryType) -> tuple[int, pa.Array]:
-    """The code of a value, and the dictionary, with the value behind all others where it was not there."""
+    """The code of a value in a dictionary, and the dictionary, to which a new value is appended."""
     if is_no_code(fill, kind):
         return -1, dictionary
     value = _one(fill, kind.value_type)

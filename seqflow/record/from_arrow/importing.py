@@ -1,4 +1,4 @@
-"""Objects that offer Arrow data, of pyarrow or another library, as pyarrow's own."""
+"""Import Arrow data of other libraries through the Arrow C data interface."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def as_table(obj: Any) -> pa.RecordBatch | pa.Table:
 
 
 def imported_array(obj: Any) -> Any:
-    """An object of another library as a pyarrow array, of structs where it has columns; others as they are.
+    """Import an array of another library, of structs where it has columns; other objects stay as they are.
 
     pyarrow's own are checked as far as that takes no time, those of other libraries are validated.
     """
@@ -40,7 +40,7 @@ def imported_array(obj: Any) -> Any:
 
 
 def _imported(obj: Any, of_stream: Any, of_array: Any, what: str) -> Any:
-    """What an object offers through Arrow's interface; None where it offers nothing."""
+    """Import an object through the Arrow C interface; None if it does not implement it."""
     name = f"a {type(obj).__name__}"
     try:
         if hasattr(obj, "__arrow_c_stream__"):

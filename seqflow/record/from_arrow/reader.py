@@ -1,4 +1,4 @@
-"""TensorReader: the tensors of one Arrow array, found by walking down its nested types."""
+"""TensorReader converts one Arrow array to tensors, level by level of its nested type."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ Convert = Callable[[Any, pa.DataType], Any]
 
 @dataclass(slots=True)
 class Level:
-    """A column, or a level below it: the rows that `parent` describes, and where they are null."""
+    """A level of a column, such as the values of a list: its type, and the nulls among its rows."""
 
     name: str
     kind: pa.DataType
@@ -47,7 +47,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Nulls that no value takes the place of, and no mask marks."""
+    """Nulls of a level that have neither a fill value nor a mask."""
 
     level: Level
     reason: str
@@ -61,7 +61,7 @@ class Fault:
 
 @dataclass(slots=True)
 class TensorReader:
-    """Collects the tensors of a column, and the nulls that have neither a fill nor a mask."""
+    """Collects the tensors of a column, and the faults: nulls without a fill value or mask."""
 
     fill: Fill
     valid: bool
@@ -143,7 +143,7 @@ class TensorReader:
         self._add_mask(level, values.shape)
 
     def _read_dictionary(self, level: Level, array: pa.DictionaryArray) -> None:
-        """Add the codes. A fill has the same code in all arrays of one dictionary, whether they have nulls or not."""
+        """Add the codes. The fill value enters the dictionary even without nulls, so that all chunks share one."""
         codes, dictionary = leaf_values(array.indices), array.dictionary
         behind = nulls_of(dictionary)
         if behind is not None:
@@ -174,7 +174,7 @@ class TensorReader:
         )
 
     def _read_fixed(self, values: Tensor, levels: list[tuple[Level, int]]) -> None:
-        """Add rows of one shape. Each level comes with the number of the values' axes, behind the rows, it has."""
+        """Add values[rows, *shape]. Each level comes with the number of axes of `shape` that it spans."""
         column, element = levels[0][0], innermost(levels[-1][0].kind)
         self._keep(column.name, values, column.parent)
         hidden: Tensor | None = None  # below a null
@@ -206,7 +206,7 @@ class TensorReader:
         return rows
 
     def _fill(self, level: Level, convert: Convert) -> Any:
-        """The value that takes the place of a level's nulls; None, and a mask or a fault, where there is none."""
+        """The fill value for the nulls of a level; None, and a fault unless they are masked, where there is none."""
         fill = fill_of(self.fill, level.name)
         reason = f"null value in {level.name or 'the array'}"
         if fill is not None:
@@ -261,7 +261,7 @@ def _fixed_levels(column: Level, array: pa.Array, shape: tuple[int, ...]) -> tup
 
 
 def _broadcast(mask: Tensor | None, shape: tuple[int, ...]) -> Tensor | None:
-    """The mask of rows as one of everything in them."""
+    """Broadcast a mask along the trailing axes of `shape`."""
     if mask is None:
         return None
     return np.broadcast_to(mask.reshape(*mask.shape, *[1] * (len(shape) - mask.ndim)), shape)
