@@ -7,8 +7,8 @@ import os
 
 WHOLE = 64 << 10
 """Bytes up to which a file is read whole; of larger ones so many in all."""
-# A run over 10,000 files reads 64 KiB of each, not the data: an edit in place that changes neither the size nor a sample
-# is not noticed, which docs/jobs.md says.
+# A run over 10,000 files reads 64 KiB of each, not all data: an edit in place that changes neither the size nor a
+# sample is not noticed, as docs/jobs.md says.
 _END, _PLACES, _PLACE = 16 << 10, 8, 4 << 10
 """Bytes of a larger file at its head and at its tail; places between them, and the bytes of each."""
 _FOOTERS = {b"PAR1": 8, b"PARE": 8, b"ARROW1": 10}
