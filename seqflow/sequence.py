@@ -10,7 +10,7 @@ from typing import Any, NoReturn, SupportsIndex, overload
 import numpy as np
 
 from seqflow import kernels, registry
-from seqflow.carrying import Carrier, Lifted
+from seqflow.carrying import Lifted
 from seqflow.carrying.arithmetic import name_of_operator, name_of_ufunc
 from seqflow.errors import LodError
 from seqflow.kernels.arrays import Array
@@ -19,7 +19,7 @@ from seqflow.registry import OpDef
 from seqflow.signature.bind_arrays import as_array
 
 
-class Sequence(Carrier):
+class Sequence:
     """Values and their LoD, checked once to belong together.
 
     `lod` is a LoD, the lengths alone where there is one level, or a list of the lengths of each level, outermost

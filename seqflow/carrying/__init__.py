@@ -1,5 +1,5 @@
 """LoD propagation: how the lengths of Sequences pass through ops that know nothing of them."""
 
-from seqflow.carrying.call import Carrier, Lifted
+from seqflow.carrying.call import Lifted
 
-__all__ = ["Carrier", "Lifted"]
+__all__ = ["Lifted"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter
 from inspect import Signature as PythonSignature
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -36,38 +36,15 @@ _LONGEST_VALUE = 64
 """Arrays with more elements are not passed to inference as values: they cannot be shapes."""
 
 
-class Carrier:
-    """Values with the LoD that divides their rows. Users know one such class, `Sequence`."""
-
-    __slots__ = ()
-
-    @property
-    def values(self) -> Array:
-        raise NotImplementedError
-
-    @property
-    def lod(self) -> LoD:
-        raise NotImplementedError
-
-    @property
-    def holds_lengths(self) -> bool:
-        raise NotImplementedError
-
-    @classmethod
-    def from_checked(cls, values: Array, lod: LoD, holds_lengths: bool = False) -> Self:
-        """Values and a LoD that are known to fit."""
-        raise NotImplementedError
-
-
 class Lifted:
     """An op for Sequences. Lengths that a Sequence brings are omitted, or passed by keyword and must then be equal.
 
-    Results whose rows a LoD is known to divide are of the class `carrier`.
+    `sequence` is the class of values with a LoD, of inputs as of results.
     """
 
-    def __init__(self, op: OpDef, carrier: type[Carrier]) -> None:
+    def __init__(self, op: OpDef, sequence: type[Any]) -> None:
         self.op = op
-        self.carrier = carrier
+        self.sequence = sequence
         self.gives_sequence = gives_sequence(op)
         arguments = op.signature.input_arguments
         self.brought = brought_lengths(op)
@@ -145,15 +122,18 @@ class Lifted:
     # Planning
 
     def _plan(self, slots: dict[Slot, Any], lods: dict[Slot, LoD], attributes: dict[str, Any]) -> CallPlan:
-        """The plan for a call of this kind; fills in the LoDs that were given."""
-        detailed, carrier = self.detailed, self.carrier
+        """The plan for a call of this kind; takes Sequences apart, into their values and `lods`."""
+        detailed, sequence = self.detailed, self.sequence
         parts: list[Any] = []
+        holding: set[Slot] = set()
         for slot, value in slots.items():
             parts.append(slot)
-            if type(value) is carrier:
+            if type(value) is sequence:
                 lod = lods[slot] = value.lod
                 parts.append((lod.num_levels, value.holds_lengths))
-                value = value.values
+                if value.holds_lengths:
+                    holding.add(slot)
+                value = slots[slot] = value.values
             elif type(value) is LoD:
                 lods[slot] = value
                 parts.append(value.num_levels)
@@ -161,39 +141,47 @@ class Lifted:
             if detailed:
                 is_array = type(value) is np.ndarray
                 parts.append((value.dtype.char, value.ndim) if is_array else _kind_of_value(value))
+
+        def kinds() -> dict[Slot, Kind]:
+            return {slot: _kind(value, lods.get(slot), slot in holding) for slot, value in slots.items()}
+
         if not detailed:
-            return self._kept(
-                (*parts, *attributes.items()) if self.many_outputs else tuple(parts), slots, attributes
-            )
+            key = (*parts, *attributes.items()) if self.many_outputs else tuple(parts)
+            return self._kept(key, kinds, attributes)
         classes = _classes(lods) if len(lods) > 1 else {slot: slot for slot in lods}
-        key: Any = (*parts, *(classes.values() if len(lods) > 1 else ()), *attributes.items())
-        plan = self._kept(key, slots, attributes, Details(classes))
-        return self._settled(plan, key, slots, attributes, classes) if plan.unsettled else plan
+        key = (*parts, *(classes.values() if len(lods) > 1 else ()), *attributes.items())
+        plan = self._kept(key, kinds, attributes, Details(classes))
+        return self._settled(plan, key, slots, kinds, attributes, classes) if plan.unsettled else plan
 
     def _settled(
         self,
         plan: CallPlan,
         key: Any,
         slots: dict[Slot, Any],
+        kinds: Callable[[], dict[Slot, Kind]],
         attributes: dict[str, Any],
         classes: dict[Slot, Slot],
     ) -> CallPlan:
         """A plan made with values, and then with sizes, where these can prove more."""
         values: dict[str, Any] = {}
         if plan.requested:
-            values = {name: np.asarray(_values(slots[name])) for name in plan.requested if name in slots}
+            values = {name: np.asarray(slots[name]) for name in plan.requested if name in slots}
             values = {name: value for name, value in values.items() if value.size <= _LONGEST_VALUE}
             key = (key, *((name, value.tobytes()) for name, value in values.items()))
-            plan = self._kept(key, slots, attributes, Details(classes, values))
+            plan = self._kept(key, kinds, attributes, Details(classes, values))
         if plan.unsettled:
             given = {slot: value for slot, value in slots.items() if slot not in plan.supplied}
-            shapes = {slot: np.shape(_values(value)) for slot, value in given.items()}
+            shapes = {slot: np.shape(value) for slot, value in given.items()}
             key = (key, *shapes.items())
-            plan = self._kept(key, slots, attributes, Details(classes, values, shapes))
+            plan = self._kept(key, kinds, attributes, Details(classes, values, shapes))
         return plan
 
     def _kept(
-        self, key: Any, slots: dict[Slot, Any], attributes: dict[str, Any], details: Details | None = None
+        self,
+        key: Any,
+        kinds: Callable[[], dict[Slot, Kind]],
+        attributes: dict[str, Any],
+        details: Details | None = None,
     ) -> CallPlan:
         try:
             plan = self.plans.get(key)
@@ -201,8 +189,7 @@ class Lifted:
             key = _frozen(key)
             plan = self.plans.get(key)
         if plan is None:
-            kinds = {slot: _kind(value) for slot, value in slots.items()}
-            plan = make_plan(self.op, kinds, attributes, details)
+            plan = make_plan(self.op, kinds(), attributes, details)
             if len(self.plans) >= _MOST_PLANS:
                 self.plans.clear()
             self.plans[key] = plan
@@ -235,7 +222,7 @@ class Lifted:
             self._agree(label(one.source), _part(one, lods), label(other.source), _part(other, lods))
         for slot, part in plan.compared:
             expected = _part(part, lods).lengths
-            given = _values(slots[slot])
+            given = slots[slot]
             if slot not in lods and given is not expected:
                 self._agree(label(slot), LoD(given), label(part.source), LoD(expected))
         if plan.differing is not None:
@@ -299,12 +286,12 @@ class Lifted:
                 f"{self.op.name}: {argument.name} has shape {tensor.shape}, but the lengths describe "
                 f"{lod.num_rows} rows: rows do not broadcast"
             )
-        return self.carrier.from_checked(tensor, lod, argument.is_lengths)
+        return self.sequence.from_checked(tensor, lod, argument.is_lengths)
 
     def _note(self, tensor: Array, reason: str, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> None:
         """Remember why an output has no lengths, where an op dropped them."""
         why = reason if lods else next(filter(None, map(reason_for, slots.values())), None)
-        if why is not None and not any(tensor is value for value in slots.values()):
+        if why is not None and not any(tensor is value for slot, value in slots.items() if slot not in lods):
             remember(tensor, why)
 
 
@@ -312,8 +299,7 @@ def _fed(feed: Feed, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> Any
     slot, part = feed
     if part is not None:
         return lods[part.source].levels[part.levels - 1]
-    value = slots.get(slot)
-    return value.values if isinstance(value, Carrier) else value
+    return slots.get(slot)
 
 
 def _new_lod(
@@ -322,13 +308,9 @@ def _new_lod(
     """The LoD that ends with these lengths, which an op took or returned."""
     levels = [] if stack.outer is None else list(_part(stack.outer, lods).levels)
     for one in stack.inner:
-        lengths = np.asarray(tensors[one] if isinstance(one, int) else _values(slots[one]))
+        lengths = np.asarray(tensors[one] if isinstance(one, int) else slots[one])
         levels.append(lengths.view() if lengths.size else lengths.astype(np.int64))
     return LoD.from_checked(tuple(levels), len(rows))
-
-
-def _values(value: Any) -> Any:
-    return value.values if isinstance(value, Carrier) else value
 
 
 def _part(part: Part, lods: Mapping[Slot, LoD]) -> LoD:
@@ -336,11 +318,11 @@ def _part(part: Part, lods: Mapping[Slot, LoD]) -> LoD:
     return lod if part.levels == lod.num_levels else lod.outermost(part.levels)
 
 
-def _kind(value: Any) -> Kind:
+def _kind(value: Any, lod: LoD | None = None, holds_lengths: bool = False) -> Kind:
     if isinstance(value, LoD):
         return Kind(value.num_levels, True, False, np.dtype(np.int64), 1)
-    if isinstance(value, Carrier):
-        return Kind(value.lod.num_levels, False, value.holds_lengths, value.values.dtype, value.values.ndim)
+    if lod is not None:
+        return Kind(lod.num_levels, False, holds_lengths, value.dtype, value.ndim)
     if type(value) in (bool, int, float):
         return Kind(0, False, False, type(value), 0)
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
