@@ -33,7 +33,6 @@ def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
 @op(
     "{like(values) values[_, *d], bool mask[N]}+ -> data[N, *d]",
     caffe2="BooleanUnmask",
-    packed={"values": "mask"},
 )
 def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Fill | None = None) -> Array:
     """Put rows back where masks took them from: the inverse of `boolean_mask`.

@@ -9,6 +9,9 @@ from seqflow.signature import Described, OwnRows, Repeated
 from seqflow.signature.declared import declare
 from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum
 
+PACKED = {"boolean_unmask": {"values": "mask"}}
+"""The inputs of ops with the rows that a mask is the first to select."""
+
 
 class Space:
     """The row spaces of one call: what each input's axis 0 stands for.
@@ -53,7 +56,7 @@ class Space:
         self.names = bases
         self.packed = {}
         """The rows that an input holds because masks pick them: where they are true and no mask before them is."""
-        for name, mask in op.claims.packed.items():
+        for name, mask in PACKED.get(op.name, {}).items():
             free = np.ones(len(self.tensors[f"{mask}[0]"]), bool)
             for i in range(len(inputs[mask])):
                 self.packed[f"{name}[{i}]"] = self.rows[f"{mask}[{i}]"], free & self.tensors[f"{mask}[{i}]"]

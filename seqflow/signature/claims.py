@@ -10,7 +10,6 @@
     moves     "data": the inputs whose values the outputs without a dtype word hold, and with them what integers
               point at; "" for none. Where nothing is said, the ops of this package move their first input, and those
               like it; ops of users none
-    packed    {"values": "mask"}: an input with the rows that a mask is the first to select
     pure      False: two calls may differ; then nothing is known to be equal to an output
 
 A claim may end with a condition: `if num_sequences` where this attribute has to be given for it to hold, `unless
@@ -52,7 +51,6 @@ class Claims:
     describes: Mapping[str, tuple[Value, Condition]] = field(default_factory=dict)
     inverse: tuple[str, Condition] | None = None
     moves: tuple[str, ...] = ()
-    packed: Mapping[str, str] = field(default_factory=dict)
     pure: bool = True
     commutes: bool = False
     """The order of the inputs does not matter."""
@@ -77,7 +75,6 @@ def read_claims(
     describes: Mapping[str, str] | None = None,
     inverse: str | None = None,
     moves: str = "",
-    packed: Mapping[str, str] | None = None,
     pure: bool = True,
     look_up: Callable[[str], Any],
 ) -> Claims:
@@ -92,7 +89,6 @@ def read_claims(
         ("steps", steps, inputs),
         ("masks", masks, outputs),
         ("describes", describes, outputs),
-        ("packed", packed, inputs),
     ):
         wrong = next((one for one in claimed or () if one not in known), None)
         if wrong is not None:
@@ -119,7 +115,6 @@ def read_claims(
         },
         None if inverse is None else _split(inverse),
         _names(moves),
-        dict(packed or {}),
         pure,
         look_up=look_up,
     )
