@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
 from seqflow.printable import printable, printable_line
@@ -20,7 +20,7 @@ from seqflow.providers.provider import Provider
 from seqflow.providers.stream import open_stream
 from seqflow.providers.table_formats import check_table_formats
 from seqflow.providers.text import open_text
-from seqflow.record import as_table
+from seqflow.record import Fill, Valid, as_table, check_fill, check_valid
 from seqflow.record.selection import Rename
 
 _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
@@ -34,10 +34,28 @@ _log = logging.getLogger("seqflow")
 _SWITCHES = ("memory_map", "use_threads", "untrusted", "one_based")
 
 
-def option_names() -> tuple[str, ...]:
+class OpenOptions(TypedDict, total=False):
     """All options of `open`, of whatever kind of source."""
-    names = [name for _, known in _FILES.values() for name in known]
-    return tuple(dict.fromkeys(("kind", "exclude", "rename", "batch_bytes", *names)))
+
+    columns: Sequence[str] | None
+    kind: str | None
+    exclude: Sequence[str] | str
+    rename: Rename | None
+    fill: Fill
+    valid: Valid
+    batch_bytes: int | None
+    memory_map: bool | None
+    use_threads: bool | None
+    untrusted: bool | None
+    encoding: str | None
+    errors: str | None
+    one_based: bool | None
+    categories: str | None
+
+
+def option_names() -> tuple[str, ...]:
+    """The names of all options of `open`."""
+    return tuple(OpenOptions.__annotations__)
 
 
 def open(
@@ -47,6 +65,8 @@ def open(
     kind: str | None = None,
     exclude: Sequence[str] | str = (),
     rename: Rename | None = None,
+    fill: Fill = None,
+    valid: Valid = False,
     **options: Any,
 ) -> Provider:
     """Open a source of rows as a provider. Footers and schemas are read here, data only later.
@@ -55,7 +75,8 @@ def open(
     another object with `__arrow_c_stream__` or `__arrow_c_array__`; or a dict of arrays. In paths `{stdlib}` and the
     other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A list keeps its order; the
     files of a glob or folder are sorted by path. Files that match a pattern of `exclude` are left out. `columns`
-    picks columns, or fields of them (`docs.title`); `rename` maps old names to new ones, or lists all names.
+    picks columns, or fields of them (`docs.title`); `rename` maps old names to new ones, or lists all names. `fill`
+    and `valid` say what becomes of nulls where a loader makes tensors of the rows, as in `from_arrow`.
 
     `kind` is "parquet", "arrow", "text", "libsvm" or "criteo". Without it the suffix decides: those of prose, source
     code, markup and settings (`.txt`, `.md`, `.py`, `.toml`, …) are text, one row a file. A file that is named itself
@@ -75,6 +96,22 @@ def open(
     Raises MissingSourceError, UnknownColumnError, and ProviderError for files that are damaged or disagree, and
     for names that collide as tensor names.
     """
+    provider = _open(source, columns, kind, exclude, rename, options)
+    if fill is None and valid is False:
+        return provider
+    check_fill(fill, provider.schema)
+    check_valid(valid, provider.schema)
+    return replace(provider, fill=fill, valid=valid)
+
+
+def _open(
+    source: Any,
+    columns: Sequence[str] | None,
+    kind: str | None,
+    exclude: Sequence[str] | str,
+    rename: Rename | None,
+    options: Mapping[str, Any],
+) -> Provider:
     shared: dict[str, Any] = {"columns": columns, "rename": rename}
     if isinstance(source, Provider):
         return _opened(source, columns, rename)

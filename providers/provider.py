@@ -11,7 +11,7 @@ import pyarrow as pa
 from seqflow.printable import printable_line
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
 from seqflow.providers.paths import Search
-from seqflow.record import BadRow, Record, from_arrow
+from seqflow.record import BadRow, Fill, Record, Valid, from_arrow
 from seqflow.record.buffers import chunks_of
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Table, select_schema
@@ -94,6 +94,10 @@ class Provider:
     """How many files of the source are of other kinds, and are not read."""
     search: Search | None = None
     """Where its files were looked for; None for what is no path."""
+    fill: Fill = None
+    """What nulls become where tensors are made of the rows."""
+    valid: Valid = False
+    """Which columns have masks of what is not null, where tensors are made of the rows."""
 
     @property
     def columns(self) -> tuple[str, ...]:

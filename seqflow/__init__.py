@@ -27,7 +27,19 @@ if TYPE_CHECKING:
     from seqflow import auto, caffe2, ops, providers
     from seqflow.executor import run
     from seqflow.expression import Expression
-    from seqflow.loader import BadRows, Buckets, Loader, Mix, Packed, Pad, Rows, Shuffle, TokenBudget
+    from seqflow.loader import (
+        BadRows,
+        Buckets,
+        Loader,
+        Mix,
+        Packed,
+        Pad,
+        Prefetch,
+        Ranks,
+        Rows,
+        Shuffle,
+        TokenBudget,
+    )
     from seqflow.map_features import features, pool_features
     from seqflow.net import Net
     from seqflow.providers import open
@@ -57,7 +69,9 @@ __all__ = [
     "Packed",
     "Pad",
     "PartialShape",
+    "Prefetch",
     "ProviderError",
+    "Ranks",
     "Rows",
     "SeqflowError",
     "Sequence",
@@ -94,6 +108,8 @@ _ON_FIRST_USE = {
     "Packed": "loader",
     "Pad": "loader",
     "PartialShape": "shape",
+    "Prefetch": "loader",
+    "Ranks": "loader",
     "Rows": "loader",
     "Sequence": "sequence",
     "Shuffle": "loader",

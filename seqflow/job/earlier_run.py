@@ -15,7 +15,7 @@ from seqflow.job.job import Job
 from seqflow.job.modules import module_identity
 from seqflow.json_form import has_form, is_count
 from seqflow.loader import Loader
-from seqflow.loader.schedule.state import FORMAT
+from seqflow.loader.schedule.identity import FORMAT
 from seqflow.output.output_file import FORM
 from seqflow.output.target import Target
 
@@ -49,7 +49,7 @@ def describe(job: Job, loader: Loader) -> dict[str, Any]:
         **loader.settings(),
         "bad_rows.path": None if bad is None else os.path.relpath(Path(bad).expanduser(), folder),
         **{f"output.{key}": value for key, value in asdict(job.output).items() if key != "path"},
-        "data": loader.data(),
+        "data": loader.data_fingerprint(),
     }
     for section in ("prepare", "net"):
         if settings[section] is not None:

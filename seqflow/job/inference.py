@@ -81,7 +81,7 @@ def batch_specs(
     }
     plan = loader.batch.plan if isinstance(loader.batch, Buckets) else loader.batch
     empty = _empty(rows, parents, loader.source.schema)
-    name = loader.planned_lengths(empty)
+    name = loader.recipe.planned_lengths(empty)
     limits: Limits = {Dimension.max_of(other): longest[other] for other in rows if other in longest}
     total, sums = _totals(rows, parents, bounds)
     if isinstance(plan, Packed):

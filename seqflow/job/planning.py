@@ -10,7 +10,7 @@ from seqflow.job.job import Job
 from seqflow.job.opening import open_job_output, open_loader
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader
-from seqflow.loader.run.recipe import OpenWindow, Recipe
+from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.loader.schedule.windows import Window, cut_windows
 from seqflow.record import to_arrow
 
@@ -65,14 +65,14 @@ def plan(job: Job) -> Plan:
         "sort_by": tuple(str(key) for key in output.arrangement.sort_by),
         "partition_by": output.arrangement.partition_by,
     }
-    recipe = loader.recipe
-    parts = list(recipe.parts())
-    windows = list(cut_windows(parts, loader.window))
+    recipe, maker = loader.recipe, loader.window_maker()
+    slices = list(recipe.slices())
+    windows = list(cut_windows(slices, loader.window))
     size = sum(window.nbytes for window in windows)
     if not windows:
         return Plan(0, 0, 0, 0, False, None, 0, 0, **arranged)
     counted = _counted(loader)
-    first = recipe.make_window(recipe.windows(parts, 0)[0], 0)
+    first = maker.make(recipe.windows(slices, 0)[0], 0)
     sizes = [first.batches.size(number) for number in range(len(first.batches))]
     cells = sum(one.cells for one in sizes)
     share = size / first.window.nbytes if first.window.nbytes else len(windows)
@@ -86,7 +86,7 @@ def plan(job: Job) -> Plan:
         batches=batches,
         is_estimate=counted is None,
         fill=sum(one.tokens for one in sizes) / cells if cells else None,
-        output_bytes=_batch_bytes(job, recipe, first) * batches,
+        output_bytes=_batch_bytes(job, maker, first) * batches,
         memory=_memory(loader, windows, growth),
         **arranged,
     )
@@ -102,13 +102,13 @@ def _counted(loader: Loader) -> int | None:
         return None
 
 
-def _batch_bytes(job: Job, recipe: Recipe, window: OpenWindow) -> int:
+def _batch_bytes(job: Job, maker: WindowMaker, window: OpenWindow) -> int:
     """Arrow bytes that are written of the first batch of a window."""
     if not len(window.batches) or job.output.kind == "none":
         return 0
     batch = window.batches.make(0)
-    if recipe.net is not None:
-        batch = recipe.net_of(window.window.number, 0, 0)(batch)
+    if maker.recipe.net is not None:
+        batch = maker.net_of(window.window.number, 0, 0)(batch)
     table = to_arrow(batch)
     return int(table.select(list(job.output.columns)).nbytes if job.output.columns else table.nbytes)
 

@@ -1,22 +1,98 @@
-"""Arguments of a Loader: checked, and in the form in which it keeps them."""
+"""Arguments of a Loader: their names and types, and checks that bring them into the form in which it keeps them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seqflow.byte_sizes import parse_bytes
-from seqflow.errors import NetError, OpError, OpTypeError
+from seqflow import providers
+from seqflow.errors import NetError, OpError, OpTypeError, ProviderError, nearest
 from seqflow.loader.run.bad_rows import BadRows
-from seqflow.loader.run.transforms import Transform
+from seqflow.loader.run.prefetch import Prefetch
 from seqflow.loader.schedule.index import index_beside
 from seqflow.loader.schedule.order import Shuffle
+from seqflow.loader.schedule.ranks import Ranks, Tail
+from seqflow.loader.schedule.recipe import Transform
 from seqflow.net import Net
-from seqflow.output import MAX_THREADS
 from seqflow.output.overwriting import overwritten
 from seqflow.providers import Provider
+from seqflow.providers.opening import OpenOptions, option_names
+
+RANKS, PREFETCH = ("rank", "world_size", "tail"), ("threads", "memory", "reuse")
+"""Options that are those of Ranks, and of Prefetch."""
+_OTHER_NAMES = {
+    "batch_size": "batch=n, or a plan such as TokenBudget(max_tokens) or Packed(capacity)",
+    "num_workers": "threads=n; worker processes are not needed",
+    "drop_last": "batch=Rows(n, drop_last=True)",
+    "seed": "shuffle=Shuffle(seed)",
+    "sampler": "rank= and world_size=, and shuffle=",
+    "collate_fn": "net=, or pad=",
+    "transform": "prepare= for rows, net= for batches",
+    "prefetch_factor": "memory=, in bytes",
+    "buffer_size": "window=, in bytes",
+    "shards": "streams=n",
+}
+"""Names that other loaders have for what is here."""
+
+
+class LoaderOptions(OpenOptions, total=False):
+    """Further keywords of a Loader: those of `sf.open`, and the fields of `ranks` and `prefetch` by themselves."""
+
+    rank: int | None
+    world_size: int | None
+    tail: Tail
+    threads: int | None
+    memory: int | str | None
+    reuse: bool
+
+
+def check_options(options: Mapping[str, Any], own: Sequence[str]) -> None:
+    """OpTypeError for an option that neither a loader nor `sf.open` has, with the nearest one."""
+    own = [*own, *RANKS, *PREFETCH]
+    for name in options:
+        if name in own or name in option_names():
+            continue
+        if name in _OTHER_NAMES:
+            raise OpTypeError(f"Loader has no option {name!r}\n  write {_OTHER_NAMES[name]}")
+        guess = nearest(name, own) or nearest(name, option_names())
+        raise OpTypeError(f"Loader has no option {name!r}{guess}; it has {', '.join(own)}")
+
+
+def open_source(source: Any, options: Mapping[str, Any]) -> Provider:
+    """The source, opened with those of the options that are `sf.open`'s. A provider is open already."""
+    given = {name: options[name] for name in option_names() if name in options}
+    if isinstance(source, Provider):
+        return providers.open(source, fill=given.get("fill"), valid=given.get("valid", False))
+    return providers.open(source, **given)
+
+
+def ranks_of(ranks: Ranks | None, options: Mapping[str, Any]) -> Ranks:
+    """The ranks, or those of the options; OpTypeError where both are given."""
+    found = _grouped("ranks", ranks, Ranks, RANKS, options)
+    assert isinstance(found, Ranks)
+    return found
+
+
+def prefetch_of(prefetch: Prefetch | None, options: Mapping[str, Any]) -> Prefetch:
+    """How much is read ahead, or that of the options; OpTypeError where both are given."""
+    found = _grouped("prefetch", prefetch, Prefetch, PREFETCH, options)
+    assert isinstance(found, Prefetch)
+    return found
+
+
+def _grouped(name: str, value: Any, kind: type, names: Sequence[str], options: Mapping[str, Any]) -> Any:
+    given = {one: options[one] for one in names if one in options}
+    if value is None:
+        return kind(**given)
+    if not isinstance(value, kind):
+        raise OpTypeError(f"Loader: {name} is {value!r}, expected {kind.__name__}({', '.join(names)})")
+    if given:
+        raise OpTypeError(
+            f"Loader: {next(iter(given))} is given beside {name}\n  write it into {name}={kind.__name__}(…)"
+        )
+    return value
 
 
 def index_file(index: str | os.PathLike[str] | bool | None, source: Provider) -> Path | None:
@@ -40,14 +116,6 @@ def index_file(index: str | os.PathLike[str] | bool | None, source: Provider) ->
     return path
 
 
-def byte_count(option: str, size: int | str) -> int:
-    """Bytes of a number or a text such as "64 MiB"."""
-    try:
-        return parse_bytes(size)
-    except ValueError as error:
-        raise OpError(f"Loader: {option}: {error}") from None
-
-
 def positive(option: str, value: Any) -> int:
     """The value itself, an integer of 1 or more."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -66,13 +134,18 @@ def shuffle_of(shuffle: Shuffle | bool | None) -> Shuffle | None:
     return shuffle
 
 
-def bad_rows_of(bad_rows: str | BadRows) -> BadRows:
-    """The policy for bad rows, from its name."""
+def bad_rows_of(bad_rows: str | BadRows, source: Provider) -> BadRows:
+    """The policy for bad rows, from its name; ProviderError where its file would be one of the source."""
     if isinstance(bad_rows, str):
         return BadRows(bad_rows)  # type: ignore[arg-type]
     if not isinstance(bad_rows, BadRows):
         raise OpTypeError(
             f"Loader: bad_rows is {type(bad_rows).__name__}, expected 'raise', 'skip' or BadRows(…)"
+        )
+    if bad_rows.path is not None and source.finds(bad_rows.path):
+        raise ProviderError(
+            f"Loader: bad_rows.path, {str(bad_rows.path)!r}, would be a file of the source\n"
+            "write somewhere else, or leave it out with exclude="
         )
     return bad_rows
 
@@ -86,34 +159,31 @@ def version_of(version: str | int | None) -> str | None:
     return str(version)
 
 
-def constants_of(constants: Mapping[str, Any] | None) -> dict[str, Any]:
-    """A copy of the constants."""
-    if constants is not None and not isinstance(constants, Mapping):
-        raise OpTypeError(f"Loader: constants is {type(constants).__name__}, expected arrays by name")
-    return dict(constants or {})
-
-
-def thread_count(threads: int | None) -> int:
-    """By default one for each core but one, from 1 to 4: the thread that iterates helps."""
-    if threads is None:
-        return max(1, min(4, len(os.sched_getaffinity(0)) - 1))
-    if not isinstance(threads, int) or isinstance(threads, bool) or not 0 <= threads <= MAX_THREADS:
-        raise OpError(f"Loader: threads is {threads!r}, expected an integer, 0 to {MAX_THREADS}")
-    return threads
+def transform_of(option: str, transform: Net | str | Transform | None) -> Net | Transform | None:
+    """A net from its text; a net or a function as it is."""
+    if isinstance(transform, str):
+        return Net(transform)
+    if transform is not None and not isinstance(transform, Net) and not callable(transform):
+        raise OpTypeError(
+            f"Loader: {option} is {type(transform).__name__}, expected a net, its text, or a function"
+        )
+    return transform
 
 
 def bind_constants(
-    prepare: Net | Transform | None, net: Net | Transform | None, constants: dict[str, Any]
-) -> tuple[Net | Transform | None, Net | Transform | None]:
-    """Give each net the constants it reads; NetError for one that neither reads."""
-    nets = [item for item in (prepare, net) if isinstance(item, Net)]
-    unused = [name for name in constants if not any(name in item.inputs for item in nets)]
+    constants: Mapping[str, Any] | None, *transforms: Net | Transform | None
+) -> list[Net | Transform | None]:
+    """Give each net the constants it reads; NetError for one that no net reads."""
+    if constants is not None and not isinstance(constants, Mapping):
+        raise OpTypeError(f"Loader: constants is {type(constants).__name__}, expected arrays by name")
+    given = dict(constants or {})
+    nets = [item for item in transforms if isinstance(item, Net)]
+    unused = [name for name in given if not any(name in net.inputs for net in nets)]
     if unused:
         raise NetError(f"net: nothing uses the constant {unused[0]!r}")
-
-    def bound(item: Net | Transform | None) -> Net | Transform | None:
-        if not isinstance(item, Net):
-            return item
-        return item.bind(**{name: value for name, value in constants.items() if name in item.inputs})
-
-    return bound(prepare), bound(net)
+    return [
+        item.bind(**{name: value for name, value in given.items() if name in item.inputs})
+        if isinstance(item, Net)
+        else item
+        for item in transforms
+    ]

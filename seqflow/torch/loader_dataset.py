@@ -10,6 +10,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
 from seqflow.torch.collation import collate
 from seqflow.torch.passes import Passes
 from seqflow.torch.tensors import to_tensors
@@ -18,6 +19,18 @@ from seqflow.torch.wrappers import is_sharded_again, refuse_dispatch, refuse_sta
 
 class TensorBatch(dict[str, Any]):
     """The tensors of a batch by name; PyTorch's `default_collate` takes lists of it to `collate`."""
+
+    sources: tuple[str, ...] = ()
+    """The names of the sources that the rows come from, where it is a batch of a Mix."""
+
+
+def tensor_batch(batch: Mapping[str, Array], options: Mapping[str, Any]) -> TensorBatch:
+    """The tensors of a batch; `options` are those of `to_tensors`."""
+    tensors = TensorBatch(to_tensors(batch, **options))
+    sources = getattr(batch, "sources", ())
+    if sources:
+        tensors.sources = sources
+    return tensors
 
 
 default_collate_fn_map[TensorBatch] = lambda batches, **_: collate(batches)
@@ -99,7 +112,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
             if in_worker:
                 self._passes.begin()
             for batch in self.loader:
-                yield TensorBatch(to_tensors(batch, **self.options))
+                yield tensor_batch(batch, self.options)
             if in_worker:
                 self._passes.end(worker)
         finally:
@@ -107,8 +120,8 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
 
     def _deal_of(self, worker: int, workers: int, is_sharded: bool) -> Any:
         """The loader's deal, for a worker; those who shard again get the batches of all ranks."""
-        ranks = {"rank": 0, "world_size": 1} if is_sharded else {}
-        return replace(self._deal, worker=worker, workers=workers, **ranks)
+        ranks = replace(self._deal.ranks, rank=0, world_size=1) if is_sharded else self._deal.ranks
+        return replace(self._deal, ranks=ranks, worker=worker, workers=workers)
 
     def state_dict(self) -> Mapping[str, Any]:
         _, workers = _worker()

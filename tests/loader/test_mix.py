@@ -9,7 +9,7 @@ import pytest
 
 import seqflow as sf
 from seqflow.errors import OpMemoryError
-from seqflow.loader.schedule.state import FORMAT
+from seqflow.loader.schedule.identity import FORMAT
 
 PLANS = {"rows": sf.Rows(10), "tokens": sf.TokenBudget(40), "packed": sf.Packed(16, rows=4)}
 

@@ -8,13 +8,11 @@ import numpy as np
 
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.counts import at_least_one
+from seqflow.loader.plans.batches import BatchBounds, RowBatches, padded_sizes, row_batches
 from seqflow.loader.plans.permutation import permutation
-from seqflow.loader.plans.row_batches import RowBatches, row_batches
 from seqflow.loader.plans.rows import Rows
-from seqflow.loader.plans.selection import RowSelection
+from seqflow.loader.plans.selection import RowSelection, at_least_one
 from seqflow.loader.plans.token_budget import TokenBudget
-from seqflow.loader.plans.window_batches import Spans, padded_sizes
 from seqflow.loader.plans.window_rows import WindowRows
 
 
@@ -86,17 +84,17 @@ class Buckets:
         """The batches of a window, those that are full permuted by `key` whether or not the loader shuffles."""
         assert lengths is not None  # planned_lengths sees to that
         sizes = self.row_sizes(rows, lengths)
-        selection, spans = self._plan(sizes)
+        selection, bounds = self._plan(sizes)
         multiple = self.plan.multiple_of if isinstance(self.plan, TokenBudget) else 1
-        of_spans = padded_sizes(spans, selection.pieces.sizes, multiple)
-        chosen = permutation(len(spans), key)
-        chosen = chosen[np.argsort(spans.short[chosen], kind="stable")]
-        spans, of_spans = spans.take(chosen), of_spans.take(chosen)
+        of_bounds = padded_sizes(bounds, selection.pieces.sizes, multiple)
+        chosen = permutation(len(bounds), key)
+        chosen = chosen[np.argsort(bounds.short[chosen], kind="stable")]
+        bounds, of_bounds = bounds.take(chosen), of_bounds.take(chosen)
         if isinstance(self.plan, Rows):
-            return row_batches(rows, selection, spans, of_spans, self.drop_last)
+            return row_batches(rows, selection, bounds, of_bounds, self.drop_last)
         bad = self.plan.bad_rows(rows, sizes, selection, lengths)
         return row_batches(
-            rows, selection, spans, of_spans, self.drop_last, bad, self.plan.cut(rows, lengths)
+            rows, selection, bounds, of_bounds, self.drop_last, bad, self.plan.cut(rows, lengths)
         )
 
     def count(self, sizes: Array) -> int:
@@ -107,7 +105,7 @@ class Buckets:
         """The sizes that batches are planned on."""
         return self.plan.row_sizes(rows, lengths)
 
-    def _plan(self, sizes: Array) -> tuple[RowSelection, Spans]:
+    def _plan(self, sizes: Array) -> tuple[RowSelection, BatchBounds]:
         """The rows bucket by bucket, and the batches of all buckets."""
         selection = self.plan.select(sizes)
         limits = self._limits(selection.pieces.sizes)
@@ -115,7 +113,7 @@ class Buckets:
         counted = np.uint16 if len(limits) < 2**16 else np.int64  # 16 bits are sorted by counting
         order = np.argsort(of_row.astype(counted), kind="stable")
         selection = replace(selection, pieces=selection.pieces.take(order), whole=False)
-        return selection, self._spans(np.bincount(of_row), selection.pieces.sizes)
+        return selection, self._bounds(np.bincount(of_row), selection.pieces.sizes)
 
     def _limits(self, sizes: Array) -> Array:
         """The largest lengths of all buckets but the last."""
@@ -128,17 +126,17 @@ class Buckets:
         shares = np.arange(1, self.boundaries) * int(tokens[-1]) // self.boundaries
         return np.unique(in_order[np.searchsorted(tokens, shares)])
 
-    def _spans(self, counts: Array, sizes: Array) -> Spans:
+    def _bounds(self, counts: Array, sizes: Array) -> BatchBounds:
         """The batches of all buckets; `sizes` are those of the rows, bucket by bucket."""
         found, start = [], 0
         for count in counts.tolist():
-            spans = self.plan.spans(count, sizes[start : start + count])
-            found.append(Spans(spans.starts + start, spans.stops + start, spans.short))
+            bounds = self.plan.bounds(count, sizes[start : start + count])
+            found.append(BatchBounds(bounds.starts + start, bounds.stops + start, bounds.short))
             start += count
         if not found:
-            return Spans.until(np.zeros(0, np.int64), False)
-        return Spans(
-            np.concatenate([spans.starts for spans in found]),
-            np.concatenate([spans.stops for spans in found]),
-            np.concatenate([spans.short for spans in found]),
+            return BatchBounds.until(np.zeros(0, np.int64), False)
+        return BatchBounds(
+            np.concatenate([bounds.starts for bounds in found]),
+            np.concatenate([bounds.stops for bounds in found]),
+            np.concatenate([bounds.short for bounds in found]),
         )

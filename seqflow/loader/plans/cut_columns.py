@@ -9,9 +9,8 @@ import numpy as np
 from seqflow.errors import BatchPlanError, OpError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.planned_lengths import is_text
-from seqflow.loader.plans.row_sizes import row_sizes
 from seqflow.loader.plans.selection import UNUSABLE
-from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.plans.window_rows import WindowRows, row_sizes
 from seqflow.record import BadRow, Record
 
 

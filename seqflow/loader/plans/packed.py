@@ -1,7 +1,8 @@
-"""Packed: put several sequences into each row of a fixed size."""
+"""Packed: several sequences in each row of a fixed size."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -9,8 +10,9 @@ import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import BatchPlanError, OpError
+from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.counts import at_least_one, check_lengths_between
+from seqflow.loader.plans.batches import BatchBounds, BatchSize, BatchSizes, kept_batches, make_each
 from seqflow.loader.plans.cut_columns import (
     checked_columns,
     cut_tensors,
@@ -18,14 +20,20 @@ from seqflow.loader.plans.cut_columns import (
     unequal_rows,
     usable_sizes,
 )
-from seqflow.loader.plans.packed_batches import MADE, PackedBatches, PackedColumn
 from seqflow.loader.plans.permutation import permutation
-from seqflow.loader.plans.pieces import Pieces
 from seqflow.loader.plans.rows import Rows
-from seqflow.loader.plans.selection import Oversize, RowSelection, check_oversize
-from seqflow.loader.plans.window_batches import SpanSizes, kept_spans
+from seqflow.loader.plans.selection import (
+    Oversize,
+    Pieces,
+    RowSelection,
+    at_least_one,
+    check_lengths_between,
+    check_oversize,
+)
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.ops.shared.scalars import cast_scalar
+from seqflow.record import BadRow, Record
+from seqflow.record.batch_memory import BatchMemory
 from seqflow.renamed import renamed_fields
 
 
@@ -95,24 +103,24 @@ class Packed:
         selection = self.select(sizes)
         layout = kernels.plan_packing(selection.pieces.sizes, self.capacity, self.strategy)
         order = permutation(len(layout.pieces), key)
-        spans = Rows(self.rows).spans(len(order))
+        bounds = Rows(self.rows).bounds(len(order))
         used = kernels.segment_reduce("sum", layout.piece_lengths, layout.pieces)[order]
-        counts = spans.stops - spans.starts
+        counts = bounds.stops - bounds.starts
         first = kernels.lengths_to_offsets(layout.pieces)
         begun = Pieces(*layout[:3]).begun(first[:-1], first[1:])[order]
         tokens, begun = (kernels.segment_reduce("sum", each, counts) for each in (used, begun))
-        of_spans = SpanSizes(counts, tokens, counts * self.capacity, begun)
+        of_bounds = BatchSizes(counts, tokens, counts * self.capacity, begun)
         too_long = long_rows(rows, selection.too_long, sizes, lengths, f"capacity = {self.capacity}")
         bad = [*unequal_rows(rows, sizes, self.columns, "Packed"), *too_long]
         return PackedBatches(
             rows, columns, self.capacity, window, selection, bad, layout,
-            first, order, *kept_spans(spans, of_spans, self.drop_last),
+            first, order, *kept_batches(bounds, of_bounds, self.drop_last),
         )  # fmt: skip
 
     def count(self, sizes: Array) -> int:
         """The number of batches of a window whose rows have these sizes."""
         layout = kernels.plan_packing(self.select(sizes).pieces.sizes, self.capacity, self.strategy)
-        return Rows(self.rows).spans(len(layout.pieces)).count(self.drop_last)
+        return Rows(self.rows).bounds(len(layout.pieces)).count(self.drop_last)
 
     def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
         """The sizes that batches are planned on."""
@@ -162,3 +170,127 @@ def _fill(plan: Packed, name: str, dtype: np.dtype[Any]) -> Any:
     if name in plan.fills:
         return cast_scalar(f"fills of Packed has {name!r}, which", plan.fills[name], dtype)
     return cast_scalar("fill", plan.fill, dtype)
+
+
+MADE = ("segment_ids", "position_ids", "pieces", "window", "piece_lengths", "sources")
+"""The tensors of a packed batch besides the columns."""
+
+_IDS = np.dtype(np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class PackedColumn:
+    """A column that is packed: its name in a batch, its tensor in the records, and what fills its padding."""
+
+    name: str
+    tensor: str
+    lengths: str
+    fill: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedBatches:
+    """Batches of the packed rows of one window."""
+
+    rows: WindowRows
+    columns: Sequence[PackedColumn]
+    capacity: int
+    window: int
+    selection: RowSelection
+    bad: Sequence[BadRow]
+    layout: PackingPlan
+    """Its sources are entries of the selection."""
+    first: Array
+    """[R + 1]: the first piece of each packed row, in the order of the layout."""
+    order: Array
+    """[R]: the packed rows in the order in which they make batches."""
+    bounds: BatchBounds
+    sizes: BatchSizes
+    dropped: BatchSize
+
+    @property
+    def skipped(self) -> int:
+        """Rows that filters left out, and empty ones: there is nothing of them to pack."""
+        return self.selection.skipped + int(np.count_nonzero(self.selection.pieces.sizes == 0))
+
+    def __len__(self) -> int:
+        return len(self.bounds)
+
+    def size(self, number: int) -> BatchSize:
+        return self.sizes[number]
+
+    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
+        return self._make(self._packed_rows(number), memory)
+
+    def part(self, number: int, chosen: Array) -> Record:
+        packed_rows = self._packed_rows(number)
+        of_piece = np.repeat(np.arange(len(packed_rows)), self.layout.pieces[packed_rows])
+        counts = np.bincount(of_piece[chosen], minlength=len(packed_rows))
+        return self._of_pieces(self._pieces(packed_rows).take(chosen), counts[counts > 0])
+
+    def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
+        return make_each(self, numbers, memories)
+
+    def empty(self) -> Record:
+        return self._make(self.order[:0])
+
+    def numbers(self, number: int) -> Array:
+        return self.rows.numbers(self._pieces(self._packed_rows(number)).rows)
+
+    def _packed_rows(self, number: int) -> Array:
+        return self.order[int(self.bounds.starts[number]) : int(self.bounds.stops[number])]
+
+    def _pieces(self, packed_rows: Array) -> Pieces:
+        """The pieces of some packed rows. Only their part of the layout is looked at."""
+        counts = self.layout.pieces[packed_rows]
+        chosen = np.repeat(self.first[packed_rows], counts) + kernels.lengths_to_positions(counts)
+        sources, starts, sizes = (kernels.gather(part, chosen) for part in self.layout[:3])
+        rows = sources if self.selection.whole else kernels.gather(self.selection.pieces.rows, sources)
+        return Pieces(rows, starts, sizes)
+
+    def _make(self, packed_rows: Array, memory: BatchMemory | None = None) -> Record:
+        return self._of_pieces(self._pieces(packed_rows), self.layout.pieces[packed_rows], memory)
+
+    def _of_pieces(self, pieces: Pieces, counts: Array, memory: BatchMemory | None = None) -> Record:
+        """Packed rows of so many pieces each."""
+        tensors = self._dense(pieces, counts, memory)
+        tensors |= {"pieces": counts, "window": np.full(len(counts), self.window, np.int64)}
+        parents: dict[str, str | None] = dict.fromkeys(tensors)
+        tensors |= {"piece_lengths": pieces.sizes, "sources": self.rows.numbers(pieces.rows)}
+        parents |= {"piece_lengths": "pieces", "sources": "pieces"}
+        source = self.rows.source
+        dictionaries = {
+            column.name: source.dictionaries[column.tensor]
+            for column in self.columns
+            if column.tensor in source.dictionaries
+        }
+        packed = {name for column in self.columns for name in (column.tensor, column.lengths)}
+        if len(packed) < len(source.chunks):
+            taken = self.rows.take_without(pieces.rows, packed, memory)
+            tensors |= taken.tensors
+            parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
+            dictionaries |= taken.dictionaries
+        return Record(tensors, parents, len(counts), dictionaries=dictionaries)
+
+    def _dense(self, pieces: Pieces, counts: Array, memory: BatchMemory | None) -> dict[str, Array]:
+        """The packed columns, `segment_ids` and `position_ids`."""
+        numbers, zeros = np.arange(len(pieces.sizes)), np.zeros_like(pieces.sizes)
+        layout = PackingPlan(numbers, zeros, pieces.sizes, counts)
+        shape = (len(counts), self.capacity)
+        tensors: dict[str, Array] = {}
+        for column in self.columns:
+            chunks = self.rows.source.chunks[column.tensor]
+            flat = out = None
+            if memory is not None:
+                elements = (int(pieces.sizes.sum()), *chunks.row_shape)
+                flat = memory.empty(f"{column.name}, in a row", elements, chunks.dtype)
+                out = (
+                    memory.empty(column.name, shape + chunks.row_shape, chunks.dtype),
+                    memory.empty("segment_ids", shape, _IDS),
+                    memory.empty("position_ids", shape, _IDS),
+                )
+            spans = self.rows.spans(column.lengths, pieces)
+            data = kernels.gather_slices(chunks, *spans, out=flat)
+            filled = kernels.fill_packed(data, pieces.sizes, layout, self.capacity, column.fill, out=out)
+            tensors[column.name], segment_ids, position_ids = filled
+        return tensors | {"segment_ids": segment_ids, "position_ids": position_ids}

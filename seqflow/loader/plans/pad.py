@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,8 +12,8 @@ from seqflow import kernels
 from seqflow.errors import BatchPlanError, LodError, OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array, DType
 from seqflow.kernels.chunks import converts
-from seqflow.loader.plans.counts import at_least_one
 from seqflow.loader.plans.planned_lengths import planned_lengths
+from seqflow.loader.plans.selection import at_least_one
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
@@ -211,10 +211,13 @@ class Padding:
                     )
 
 
-def pads_of(pad: Pad | float | Mapping[str, Pad | float], record: Record) -> dict[str, Pad]:
-    """How each column is padded: a number stands for `Pad(number)`, and without a name it is the only list column."""
+def pads_of(pad: Pad | float | Mapping[str, Pad | float], empty: Callable[[], Record]) -> dict[str, Pad]:
+    """How each column is padded: a number stands for `Pad(number)`, and without a name it is the only list column.
+
+    `empty` gives a record without rows, which shows what columns there are.
+    """
     if not isinstance(pad, Mapping):
-        lengths = planned_lengths(record, None, "pad")
+        lengths = planned_lengths(empty(), None, "pad")
         assert lengths is not None  # or planned_lengths has raised
         pad = {lengths.removesuffix(".lengths"): pad}
     return {name: each if isinstance(each, Pad) else Pad(each) for name, each in pad.items()}

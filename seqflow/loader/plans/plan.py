@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from seqflow.errors import OpTypeError
+from seqflow.loader.plans.batches import BatchSize, WindowBatches
 from seqflow.loader.plans.buckets import Buckets
 from seqflow.loader.plans.packed import Packed
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.token_budget import TokenBudget
-from seqflow.loader.plans.window_batches import BatchSize, WindowBatches
 
 __all__ = ["BatchPlan", "BatchSize", "WindowBatches", "batch_plan"]
 

@@ -7,12 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.counts import at_least_one, check_lengths_between
-from seqflow.loader.plans.row_batches import RowBatches, row_batches
-from seqflow.loader.plans.row_sizes import row_sizes
-from seqflow.loader.plans.selection import RowSelection
-from seqflow.loader.plans.window_batches import Spans, padded_sizes
-from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.plans.batches import BatchBounds, RowBatches, padded_sizes, row_batches
+from seqflow.loader.plans.selection import RowSelection, at_least_one, check_lengths_between
+from seqflow.loader.plans.window_rows import WindowRows, row_sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +50,17 @@ class Rows:
         """The batches of a window, in the order of its rows."""
         if lengths is None:
             assert not self.filters  # planned_lengths sees to that
-            everything, spans = RowSelection.of(np.zeros(0, np.int64)), self.spans(rows.num_rows)
-            return row_batches(rows, everything, spans, padded_sizes(spans, None), self.drop_last)
+            everything, bounds = RowSelection.of(np.zeros(0, np.int64)), self.bounds(rows.num_rows)
+            return row_batches(rows, everything, bounds, padded_sizes(bounds, None), self.drop_last)
         selection = self.select(row_sizes(rows, lengths))
-        spans = self.spans(len(selection.pieces.sizes))
+        bounds = self.bounds(len(selection.pieces.sizes))
         return row_batches(
-            rows, selection, spans, padded_sizes(spans, selection.pieces.sizes), self.drop_last
+            rows, selection, bounds, padded_sizes(bounds, selection.pieces.sizes), self.drop_last
         )
 
     def count(self, sizes: Array) -> int:
         """The number of batches of a window whose rows have these sizes."""
-        return self.spans(len(self.select(sizes).pieces.sizes)).count(self.drop_last)
+        return self.bounds(len(self.select(sizes).pieces.sizes)).count(self.drop_last)
 
     def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
         """The sizes that batches are planned on."""
@@ -73,8 +70,8 @@ class Rows:
         """The rows that batches are made of."""
         return RowSelection.of(sizes).between(self.min_length, self.max_length)
 
-    def spans(self, num_rows: int, sizes: Array | None = None) -> Spans:
+    def bounds(self, num_rows: int, sizes: Array | None = None) -> BatchBounds:
         """Which of these consecutive rows make a batch."""
         full = np.arange(self.n, num_rows + 1, self.n, dtype=np.int64)
         left = num_rows % self.n
-        return Spans.until(np.append(full, num_rows) if left else full, left > 0)
+        return BatchBounds.until(np.append(full, num_rows) if left else full, left > 0)

@@ -1,4 +1,4 @@
-"""Which rows of a window, or pieces of them, batches are made of: filters by length, and rows above the budget."""
+"""Which rows of a window, or pieces of them, go into batches: filters by length, and rows above the budget."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.pieces import Pieces
 
 Oversize = Literal["bad_rows", "truncate", "split", "skip"]
 """What becomes of a row above the budget: "bad_rows" makes it a bad row, which is an error unless the loader's
@@ -18,6 +17,24 @@ Oversize = Literal["bad_rows", "truncate", "split", "skip"]
 OVERSIZE = ("bad_rows", "truncate", "split", "skip")
 UNUSABLE = -1
 """Stands for the size of a row that cannot be used whatever its size."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """Pieces of the rows of a window, in order: of each its row, first element, and number of elements."""
+
+    rows: Array
+    """The rows' places in the order of the window."""
+    starts: Array
+    sizes: Array
+
+    def begun(self, starts: Array, stops: Array) -> Array:
+        """How many rows begin in each span of pieces: they are first pieces."""
+        ends = kernels.lengths_to_offsets((self.starts == 0).astype(np.int64))
+        return ends[stops] - ends[starts]
+
+    def take(self, chosen: Array | slice) -> Pieces:
+        return Pieces(self.rows[chosen], self.starts[chosen], self.sizes[chosen])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,3 +97,17 @@ class RowSelection:
 def check_oversize(plan: str, oversize: str) -> None:
     if oversize not in OVERSIZE:
         raise OpError(f"{plan}: oversize is {oversize!r}, expected {', '.join(map(repr, OVERSIZE))}")
+
+
+def at_least_one(plan: str, **counts: int | None) -> None:
+    """OpError unless each count is an int, 1 or more, or left out."""
+    for name, count in counts.items():
+        if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
+            raise OpError(f"{plan}: {name} is {count!r}, expected an integer, 1 or more")
+
+
+def check_lengths_between(plan: str, min_length: int | None, max_length: int | None) -> None:
+    """OpError for filters that no row passes."""
+    at_least_one(plan, min_length=min_length, max_length=max_length)
+    if min_length is not None and max_length is not None and min_length > max_length:
+        raise OpError(f"{plan}: min_length is {min_length}, expected at most max_length = {max_length}")

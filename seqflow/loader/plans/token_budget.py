@@ -10,7 +10,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.counts import at_least_one, check_lengths_between
+from seqflow.loader.plans.batches import BatchBounds, RowBatches, padded_sizes, row_batches
 from seqflow.loader.plans.cut_columns import (
     checked_columns,
     cut_tensors,
@@ -18,9 +18,13 @@ from seqflow.loader.plans.cut_columns import (
     unequal_rows,
     usable_sizes,
 )
-from seqflow.loader.plans.row_batches import RowBatches, row_batches
-from seqflow.loader.plans.selection import Oversize, RowSelection, check_oversize
-from seqflow.loader.plans.window_batches import Spans, padded_sizes
+from seqflow.loader.plans.selection import (
+    Oversize,
+    RowSelection,
+    at_least_one,
+    check_lengths_between,
+    check_oversize,
+)
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.record import BadRow
 
@@ -82,15 +86,15 @@ class TokenBudget:
         assert lengths is not None  # planned_lengths sees to that
         sizes = self.row_sizes(rows, lengths)
         selection = self.select(sizes)
-        spans = self.spans(len(selection.pieces.sizes), selection.pieces.sizes)
-        of_spans = padded_sizes(spans, selection.pieces.sizes, self.multiple_of)
+        bounds = self.bounds(len(selection.pieces.sizes), selection.pieces.sizes)
+        of_bounds = padded_sizes(bounds, selection.pieces.sizes, self.multiple_of)
         bad = self.bad_rows(rows, sizes, selection, lengths)
-        return row_batches(rows, selection, spans, of_spans, self.drop_last, bad, self.cut(rows, lengths))
+        return row_batches(rows, selection, bounds, of_bounds, self.drop_last, bad, self.cut(rows, lengths))
 
     def count(self, sizes: Array) -> int:
         """The number of batches of a window whose rows have these sizes."""
         selected = self.select(sizes).pieces.sizes
-        return self.spans(len(selected), selected).count(self.drop_last)
+        return self.bounds(len(selected), selected).count(self.drop_last)
 
     def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
         """The sizes that batches are planned on."""
@@ -123,17 +127,17 @@ class TokenBudget:
         """The longest row that fits."""
         return self.max_tokens // self.multiple_of * self.multiple_of
 
-    def spans(self, num_rows: int, sizes: Array | None) -> Spans:
+    def bounds(self, num_rows: int, sizes: Array | None) -> BatchBounds:
         """Which of these consecutive rows make a batch; the last is short unless it is exactly full."""
         assert sizes is not None
         if self.multiple_of > 1:
             sizes = -(-sizes // self.multiple_of) * self.multiple_of
         stops = padded_stops(self, sizes) if self.padded else token_stops(self, sizes)
         if not len(stops):
-            return Spans.until(stops, False)
+            return BatchBounds.until(stops, False)
         last = sizes[stops[-2] if len(stops) > 1 else 0 :]
         tokens = len(last) * int(last.max()) if self.padded else int(last.sum())
-        return Spans.until(stops, tokens < self.max_tokens and len(last) != self.max_rows)
+        return BatchBounds.until(stops, tokens < self.max_tokens and len(last) != self.max_rows)
 
 
 def token_stops(plan: TokenBudget, sizes: Array) -> Array:

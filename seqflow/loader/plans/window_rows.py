@@ -1,4 +1,4 @@
-"""WindowRows: the prepared rows of one window, in the order in which they are used."""
+"""The prepared rows of one window, in the order in which they are used, and the sizes that they are planned on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.pad import Pad, Padding, TakenRows
-from seqflow.loader.plans.pieces import Pieces
+from seqflow.loader.plans.selection import Pieces
 from seqflow.record import Record, nbytes, slice_rows
 from seqflow.record.batch_memory import BatchMemory
 from seqflow.record.row_source import ChildRanges, RowSource
@@ -173,3 +173,25 @@ def _spans_in(order: Array | None, source: RowSource) -> dict[str, ChildRanges]:
                 starts, sizes = kernels.gather(starts, order), kernels.gather(sizes, order)
             found[name] = ChildRanges(starts, sizes)
     return found
+
+
+def row_sizes(rows: WindowRows, lengths: str) -> Array:
+    """int64[num_rows]: the elements below each row that the lengths tensor describes.
+
+    Lengths of a deeper level are added up: the words of all sentences of a document.
+    """
+    known = rows.sizes(lengths)
+    if known is not None:
+        return known
+    parts = [_sizes(record, lengths) for record in rows.records]
+    sizes = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+    return sizes if rows.order is None else kernels.gather(sizes, rows.order)
+
+
+def _sizes(record: Record, lengths: str) -> Array:
+    sizes = record[lengths].astype(np.int64, copy=False)
+    parent = record.parents[lengths]
+    while parent is not None:
+        sizes = kernels.segment_reduce("sum", sizes, record[parent])
+        parent = record.parents[parent]
+    return sizes

@@ -1,18 +1,18 @@
-"""Provenance: the blocks that the rows of a batch came from, for error messages."""
+"""Provenance of rows: the blocks that those of a batch come from, and which of them make a net fail."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from seqflow.errors import LodError, NetError, OpError, OpMemoryError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.providers import Block
-from seqflow.record import Record, slice_rows
 
+T = TypeVar("T")
 RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 
 ROW_ERRORS = (LodError, OpError, ShapeError)
@@ -67,35 +67,40 @@ def blames_rows(error: Exception) -> bool:
     return isinstance(error, ROW_ERRORS) and not isinstance(error, NET_ERRORS)
 
 
-def first_failing_row(run: Callable[[Record], object], record: Record, error: Exception) -> int | None:
-    """The first row of a record that fails when run alone; None where no single row is the cause."""
-    if not blames_rows(error):
-        return None
-    return first_failing(lambda start, stop: _fails(run, slice_rows(record, start, stop)), record.num_rows)
+def by_halves(
+    run: Callable[[int, int], T],
+    start: int,
+    stop: int,
+    is_caught: Callable[[Exception], bool] = lambda error: True,
+    failed: Exception | None = None,
+) -> Iterator[tuple[slice, T | Exception]]:
+    """The results of `run(start, stop)` on rows; where they fail together, on each half of them, and so on.
 
-
-def first_failing(fails: Callable[[int, int], bool], count: int) -> int | None:
-    """The first of `count` rows, which fail together, that `fails(start, stop)` alone; None where none does.
-
-    The rows are halved again and again, which costs no more than running them twice.
+    A row that fails alone has its error for a result. Errors that are not caught are raised. `failed` is the error of
+    all rows together, where it is known.
     """
-    if not count or fails(0, 0):
-        return None
-    start, stop = 0, count
-    while stop - start > 1:
-        middle = (start + stop) // 2
-        if fails(start, middle):
-            stop = middle
-        elif fails(middle, stop):
-            start = middle
-        else:
-            return None
-    return start
-
-
-def _fails(run: Callable[[Record], object], record: Record) -> bool:
+    found: T | Exception
     try:
-        run(record)
-    except Exception:  # what matters is the error that is known already
-        return True
-    return False
+        found = failed or run(start, stop)
+    except Exception as error:
+        if start == stop or not is_caught(error):
+            raise
+        found = error
+    if not isinstance(found, Exception) or stop - start == 1:
+        yield slice(start, stop), found
+        return
+    middle = (start + stop) // 2
+    yield from by_halves(run, start, middle, is_caught)
+    yield from by_halves(run, middle, stop, is_caught)
+
+
+def first_failing(run: Callable[[int, int], object], count: int, error: Exception) -> int | None:
+    """The first of `count` rows, failing together, that fails alone; None where none does, or no rows fail, too."""
+    if not count:
+        return None
+    try:
+        run(0, 0)
+    except Exception:  # the net fails whatever the rows
+        return None
+    found = by_halves(run, 0, count, failed=error)
+    return next((rows.start for rows, result in found if isinstance(result, Exception)), None)

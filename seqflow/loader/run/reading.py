@@ -8,29 +8,25 @@ from concurrent.futures import Future
 from functools import partial
 from itertools import groupby
 
-from seqflow.loader.run.recipe import OpenWindow, PreparedPart
+from seqflow.loader.run.windows import OpenWindow, PreparedSlice, WindowMaker
 from seqflow.loader.run.workers import Workers
-from seqflow.loader.schedule.windows import Part, Window
-
-Spot = tuple[int, int]
-"""A stream, and the position of a window in it."""
-Read = Callable[[Part, int], PreparedPart]
-Open = Callable[[Window, list[PreparedPart], int], OpenWindow]
+from seqflow.loader.schedule.streams import WindowAddress
+from seqflow.loader.schedule.windows import BlockSlice, Window
 
 
-class Opening:
-    """A window on its way into memory: its parts are read by the workers, the last to end plans the batches."""
+class WindowOpening:
+    """A window on its way into memory: its slices are read by the workers, the last to end plans the batches."""
 
-    def __init__(self, window: Window, read: Read, open: Open, epoch: int, workers: Workers) -> None:
+    def __init__(self, window: Window, maker: WindowMaker, epoch: int, workers: Workers) -> None:
         self.window = window
-        self._open_window, self._epoch, self._workers = open, epoch, workers
-        self._found: list[PreparedPart | BaseException | None] = [None] * len(window.parts)
-        self._left = len(window.parts)
+        self._maker, self._epoch, self._workers = maker, epoch, workers
+        self._found: list[PreparedSlice | BaseException | None] = [None] * len(window.slices)
+        self._left = len(window.slices)
         self._lock = threading.Lock()
         self._future: Future[OpenWindow] = Future()
         self._tasks = [
-            workers.submit(partial(self._read_all, list(parts), read))
-            for _, parts in groupby(enumerate(window.parts), key=lambda entry: entry[1].number)
+            workers.submit(partial(self._read_all, list(slices)))
+            for _, slices in groupby(enumerate(window.slices), key=lambda entry: entry[1].number)
         ]
         self.estimate = 0
 
@@ -39,25 +35,25 @@ class Opening:
         return self._future.done() or all(task.done() for task in self._tasks)
 
     def result(self) -> OpenWindow:
-        """The window, or the error of its first part that has one."""
+        """The window, or the error of its first slice that has one."""
         self._workers.help_until(self.done)
         for task in self._tasks:
             task.result()
         self._tasks = []  # those that ran here refer to this window, which would wait for the garbage collector
         return self._future.result()
 
-    def parts(self) -> list[PreparedPart]:
+    def slices(self) -> list[PreparedSlice]:
         """What was read, once there is a result."""
-        return [part for part in self._found if isinstance(part, PreparedPart)]
+        return [one for one in self._found if isinstance(one, PreparedSlice)]
 
-    def _read_all(self, parts: list[tuple[int, Part]], read: Read) -> None:
+    def _read_all(self, slices: list[tuple[int, BlockSlice]]) -> None:
         """Read a block, or slices of one, which go on where the last one ended."""
-        for at, part in parts:
-            self._read(at, part, read)
+        for at, one in slices:
+            self._read(at, one)
 
-    def _read(self, at: int, part: Part, read: Read) -> None:
+    def _read(self, at: int, one: BlockSlice) -> None:
         try:
-            self._found[at] = read(part, self._epoch)
+            self._found[at] = self._maker.read(one, self._epoch)
         except BaseException as error:
             self._found[at] = error
         with self._lock:
@@ -68,13 +64,13 @@ class Opening:
 
     def _open(self) -> None:
         try:
-            parts: list[PreparedPart] = []
+            slices: list[PreparedSlice] = []
             for found in self._found:
                 if isinstance(found, BaseException):
                     raise found
                 assert found is not None  # all were read
-                parts.append(found)
-            self._future.set_result(self._open_window(self.window, parts, self._epoch))
+                slices.append(found)
+            self._future.set_result(self._maker.open(self.window, slices, self._epoch))
         except BaseException as error:
             self._found = []
             self._future.set_exception(error)
@@ -89,32 +85,31 @@ class WindowReader:
 
     def __init__(
         self,
-        read: Read,
-        open: Open,
+        maker: WindowMaker,
         epoch: int,
         workers: Workers,
-        find: Callable[[Spot], Window],
-        upcoming: Iterator[Spot],
-        limit: int,
-        prepares: bool,
+        find: Callable[[WindowAddress], Window],
+        upcoming: Iterator[WindowAddress],
     ) -> None:
-        self._read, self._open, self._epoch, self._workers = read, open, epoch, workers
-        self._find, self._upcoming, self._limit = find, upcoming, limit
-        self._next: Spot | None = None
-        self._growth = None if prepares else 1.0
+        self._maker, self._epoch, self._workers = maker, epoch, workers
+        self._find, self._upcoming, self._limit = find, upcoming, maker.recipe.memory
+        self._next: WindowAddress | None = None
+        self._growth = 1.0 if maker.recipe.prepare is None else None
         """Bytes of a prepared window for each that the source estimates; not known before the first."""
-        self._openings: dict[Spot, Opening] = {}
+        self._openings: dict[WindowAddress, WindowOpening] = {}
         self._passed: dict[int, int] = {}
         """The first position of each stream that may still be read ahead."""
-        self._opened: set[Spot] = set()
+        self._oldest: dict[int, int] = {}
+        """The first position of each stream that is in memory: most batches release nothing, and look no further."""
+        self._opened: set[WindowAddress] = set()
         self.bytes_in_flight = 0
 
     def fill(self) -> None:
         """Begin to read the next windows, as many as memory allows. Without threads nothing is read ahead."""
         if not self._workers.count:
             return
-        while (spot := self._peek()) is not None:
-            window = self._find(spot)
+        while (address := self._peek()) is not None:
+            window = self._find(address)
             if self._openings and (
                 self._growth is None or self.bytes_in_flight + self._estimate(window) > self._limit
             ):
@@ -122,25 +117,25 @@ class WindowReader:
             if self._waits(window):
                 return
             self._next = None
-            if spot not in self._openings and spot[1] >= self._passed.get(spot[0], 0):
-                self._begin(spot, window)
+            if address not in self._openings and address[1] >= self._passed.get(address[0], 0):
+                self._begin(address, window)
 
-    def has(self, spot: Spot) -> bool:
+    def has(self, address: WindowAddress) -> bool:
         """Whether the window is in memory, or on its way there."""
-        return spot in self._openings
+        return address in self._openings
 
-    def ready(self, spot: Spot) -> bool:
+    def ready(self, address: WindowAddress) -> bool:
         """Whether asking for the window will not wait for threads."""
-        return spot in self._openings and self._openings[spot].done()
+        return address in self._openings and self._openings[address].done()
 
-    def get(self, spot: Spot) -> OpenWindow:
-        """The window at a spot; waits for it."""
-        if spot not in self._openings:
-            self._begin(spot, self._find(spot))
-        opening = self._openings[spot]
+    def get(self, address: WindowAddress) -> OpenWindow:
+        """The window of an address; waits for it."""
+        if address not in self._openings:
+            self._begin(address, self._find(address))
+        opening = self._openings[address]
         opened = opening.result()
-        if spot not in self._opened:
-            self._opened.add(spot)
+        if address not in self._opened:
+            self._opened.add(address)
             size = opened.rows.nbytes
             self.bytes_in_flight += size - opening.estimate
             if opening.window.nbytes:
@@ -148,25 +143,30 @@ class WindowReader:
             opening.estimate = size
         return opened
 
-    def parts(self, spot: Spot) -> list[PreparedPart]:
-        return self._openings[spot].parts()
+    def slices(self, address: WindowAddress) -> list[PreparedSlice]:
+        """What was read of a window that was got."""
+        return self._openings[address].slices()
 
-    def release(self, stream: int, position: int) -> None:
-        """Let go of the windows of a stream before a position."""
+    def release(self, stream: int, position: int) -> bool:
+        """Let go of the windows of a stream before a position; whether there were any."""
         self._passed[stream] = max(position, self._passed.get(stream, 0))
-        for spot in [spot for spot in self._openings if spot[0] == stream and spot[1] < position]:
-            self.bytes_in_flight -= self._openings.pop(spot).estimate
-            self._opened.discard(spot)
+        if self._oldest.get(stream, position) >= position:
+            return False
+        for address in [one for one in self._openings if one[0] == stream and one[1] < position]:
+            self.bytes_in_flight -= self._openings.pop(address).estimate
+            self._opened.discard(address)
+        self._oldest[stream] = min((at for of, at in self._openings if of == stream), default=position)
+        return True
 
     def _waits(self, window: Window) -> bool:
         """Whether slices just before those of the window are still being read: no other thread could go on there."""
-        first = window.parts[0]
+        first = window.slices[0]
         return first.start > 0 and any(
-            opening.window.parts[-1].number == first.number and not opening.done()
+            opening.window.slices[-1].number == first.number and not opening.done()
             for opening in self._openings.values()
         )
 
-    def _peek(self) -> Spot | None:
+    def _peek(self) -> WindowAddress | None:
         if self._next is None:
             self._next = next(self._upcoming, None)
         return self._next
@@ -174,8 +174,10 @@ class WindowReader:
     def _estimate(self, window: Window) -> int:
         return int(window.nbytes * (self._growth or 1.0))
 
-    def _begin(self, spot: Spot, window: Window) -> None:
-        opening = Opening(window, self._read, self._open, self._epoch, self._workers)
+    def _begin(self, address: WindowAddress, window: Window) -> None:
+        opening = WindowOpening(window, self._maker, self._epoch, self._workers)
         opening.estimate = self._estimate(window)
         self.bytes_in_flight += opening.estimate
-        self._openings[spot] = opening
+        self._openings[address] = opening
+        stream, position = address
+        self._oldest[stream] = min(position, self._oldest.get(stream, position))

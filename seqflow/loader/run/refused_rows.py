@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from seqflow.loader.plans.packed_batches import PackedBatches
-from seqflow.loader.plans.row_sizes import row_sizes
-from seqflow.loader.plans.window_batches import BatchSize, WindowBatches
-from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.plans.batches import BatchSize, WindowBatches
+from seqflow.loader.plans.packed import PackedBatches
+from seqflow.loader.plans.window_rows import WindowRows, row_sizes
 from seqflow.loader.run.bad_rows import BadRowHandler, refused_row
-from seqflow.loader.run.provenance import RowRange, blames_rows, first_failing
+from seqflow.loader.run.provenance import RowRange, blames_rows, by_halves, first_failing
+from seqflow.loader.run.windows import WindowMaker
+from seqflow.loader.schedule.streams import WindowAddress
 from seqflow.record import BadRow, Record
-
-if TYPE_CHECKING:
-    from seqflow.loader.run.recipe import Recipe
 
 
 class Accepted(NamedTuple):
@@ -31,26 +29,27 @@ class Accepted(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FailedBatch:
-    """A batch that a net has failed on, in parts: rows, or the pieces of packed rows."""
+    """A batch on which a net has failed."""
 
     net: Callable[[Record], Record]
     batches: WindowBatches
     number: int
     """Its number among the planned batches."""
     count: int
-    """How many rows or pieces it is made of."""
+    """How many rows, or pieces of packed rows, it is made of."""
 
-    def first_failing(self) -> int | None:
+    def first_failing(self, error: Exception) -> int | None:
         """The first row or piece that fails alone; None where no single one is the cause."""
-        return first_failing(lambda start, stop: self._error(start, stop) is not None, self.count)
+        return first_failing(self._run, self.count, error)
 
     def accepted(self, error: Exception, lengths: str | None) -> Accepted | None:
         """The batch without all rows or pieces that fail alone; None where that is no cure.
 
         `lengths` are those that batches are planned on.
         """
-        failing = dict(self._failing(0, self.count, error))
-        if not failing or (len(failing) == self.count and self._error(0, 0) is not None):
+        found = by_halves(self._run, 0, self.count, failed=error)
+        failing = {rows.start: failed for rows, failed in found if isinstance(failed, Exception)}
+        if not failing or (len(failing) == self.count and self._fails_empty()):
             return None
         chosen = np.setdiff1d(np.arange(self.count), list(failing))
         part = self.batches.part(self.number, chosen)
@@ -61,26 +60,18 @@ class FailedBatch:
                 return None
             raise
         numbers = self.batches.numbers(self.number)
-        refused = [refused_row(int(numbers[at]), part, found) for at, found in failing.items()]
+        refused = [refused_row(int(numbers[at]), part, failed) for at, failed in failing.items()]
         return Accepted(self._size(part, lengths), batch, tuple(refused))
 
-    def _failing(self, start: int, stop: int, error: Exception) -> Iterator[tuple[int, Exception]]:
-        """Of parts that fail together, each that fails alone, with its error."""
-        if stop - start == 1:
-            yield start, error
-            return
-        middle = (start + stop) // 2
-        for low, high in ((start, middle), (middle, stop)):
-            found = self._error(low, high) if low < high else None
-            if found is not None:
-                yield from self._failing(low, high, found)
+    def _run(self, start: int, stop: int) -> Record:
+        return self.net(self.batches.part(self.number, np.arange(start, stop)))
 
-    def _error(self, start: int, stop: int) -> Exception | None:
+    def _fails_empty(self) -> bool:
         try:
-            self.net(self.batches.part(self.number, np.arange(start, stop)))
-        except Exception as error:
-            return error
-        return None
+            self._run(0, 0)
+        except Exception:
+            return True
+        return False
 
     def _size(self, part: Record, lengths: str | None) -> BatchSize:
         """The size of a batch of which only a part is left."""
@@ -96,32 +87,32 @@ class FailedBatch:
 class RefusedRows:
     """The refused rows of windows whose batches have not all been handed out."""
 
-    def __init__(self, recipe: Recipe, handler: BadRowHandler) -> None:
-        self._recipe, self._handler = recipe, handler
-        self._windows: dict[tuple[int, int], tuple[Sequence[RowRange], dict[int, BadRow]]] = {}
+    def __init__(self, maker: WindowMaker, handler: BadRowHandler) -> None:
+        self._maker, self._handler = maker, handler
+        self._windows: dict[WindowAddress, tuple[Sequence[RowRange], dict[int, BadRow]]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._windows)
 
-    def add(self, spot: tuple[int, int], ranges: Sequence[RowRange], refused: Sequence[BadRow]) -> None:
-        """Rows of the window at a spot. One that is cut into several pieces counts once."""
+    def add(self, window: WindowAddress, ranges: Sequence[RowRange], refused: Sequence[BadRow]) -> None:
+        """Rows of a window. One that is cut into several pieces counts once."""
         if refused:
-            rows = self._windows.setdefault(spot, (ranges, {}))[1]
+            rows = self._windows.setdefault(window, (ranges, {}))[1]
             for bad in refused:
                 rows.setdefault(bad.row, bad)
 
-    def report(self, but: tuple[int, int] | None = None) -> int:
-        """Count, and keep, the rows of all windows but that at a spot; how many they are.
+    def report(self, but: WindowAddress | None = None) -> int:
+        """Count, and keep, the rows of all windows but one; how many they are.
 
         A window's rows are reported together, since their blocks are read again.
         """
         count = 0
-        for spot in [spot for spot in self._windows if spot != but]:
-            ranges, rows = self._windows.pop(spot)
+        for window in [window for window in self._windows if window != but]:
+            ranges, rows = self._windows.pop(window)
             count += len(rows)
             if not self._handler.keeps_rows:
                 self._handler.count += len(rows)
                 continue
-            for rejected in self._recipe.rejected([rows[row] for row in sorted(rows)], ranges):
+            for rejected in self._maker.rejected([rows[row] for row in sorted(rows)], ranges):
                 self._handler.add(rejected)
         return count

@@ -1,4 +1,4 @@
-"""Stats: counts and times of one iteration."""
+"""Counts and times of one iteration."""
 
 from __future__ import annotations
 

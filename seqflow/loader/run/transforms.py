@@ -1,8 +1,8 @@
-"""What `prepare` and `net` may be, and checks of what users' functions return."""
+"""Applying `prepare` and `net` to a record, and checks of what users' functions return."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,23 +10,11 @@ import numpy as np
 from seqflow import executor, kernels
 from seqflow.errors import LodError, OpTypeError
 from seqflow.kernels import KernelError
+from seqflow.loader.schedule.recipe import Transform
 from seqflow.net import Net
 from seqflow.record import Record
 from seqflow.record.record import parents_by_name
 from seqflow.record.rows import read_only_record
-
-Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]
-
-
-def transform_of(option: str, transform: Net | str | Transform | None) -> Net | Transform | None:
-    """A net from its text; a net or a function as it is."""
-    if isinstance(transform, str):
-        return Net(transform)
-    if transform is not None and not isinstance(transform, Net) and not callable(transform):
-        raise OpTypeError(
-            f"Loader: {option} is {type(transform).__name__}, expected a net, its text, or a function"
-        )
-    return transform
 
 
 def apply(transform: Net | Transform, record: Record, reseed: executor.Reseed | None = None) -> Record:

@@ -18,12 +18,11 @@ from seqflow.json_form import LARGEST_COUNT
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.selection import UNUSABLE
 from seqflow.loader.plans.window_rows import WindowRows
-from seqflow.loader.run.reading import Read
-from seqflow.loader.run.recipe import PreparedPart, Recipe
-from seqflow.loader.schedule.state import FORMAT, check_same
-from seqflow.loader.schedule.windows import Part, Window
+from seqflow.loader.schedule.recipe import Recipe
+from seqflow.loader.schedule.state import check_same
+from seqflow.loader.schedule.windows import BlockSlice, Window
 from seqflow.output.file_writer import FileWriter, Format
-from seqflow.record import from_arrow
+from seqflow.record import Record, from_arrow
 from seqflow.record.damage import reading
 
 if TYPE_CHECKING:
@@ -33,20 +32,20 @@ _SETTINGS, CHECKSUM = b"seqflow lengths index", b"seqflow checksum"
 """What the metadata of the file have: the settings as JSON, and a CRC-32 of the columns of integers."""
 _ANEW = "\n  remove the file, or name another: it is made anew"
 
-Place = tuple[int, int]
-"""A block, and the first row of a slice of it."""
+SliceKey = tuple[int, int]
+"""The number of a block, and the first row of a slice of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LengthsIndex:
-    """The lengths of the rows of each part, after `prepare`, and what they depend on.
+    """The lengths of the rows of each slice of a block, after `prepare`, and what they depend on.
 
-    The file is an Arrow file with a row for each part: `file`, `block`, `start`, `rows`, and `lengths`, one a row of
-    the part. Its metadata says which data, columns and `prepare` it is of. Where nothing changes rows it has whole
+    The file is an Arrow file with a row for each slice: `file`, `block`, `start`, `rows`, and `lengths`, one a row of
+    the slice. Its metadata says which data, columns and `prepare` it is of. Where nothing changes rows it has whole
     blocks, and is good for windows of any size.
     """
 
-    lengths: Mapping[Place, Array]
+    lengths: Mapping[SliceKey, Array]
     whole_blocks: bool
 
     def counts(self, recipe: Recipe, windows: Iterable[Window], epoch: int) -> list[int]:
@@ -54,52 +53,45 @@ class LengthsIndex:
         return [self._count(recipe, window, epoch) for window in windows]
 
     def _count(self, recipe: Recipe, window: Window, epoch: int) -> int:
-        lengths = np.concatenate([self._of(part) for part in window.parts])
+        lengths = np.concatenate([self._of(one) for one in window.slices])
         order = recipe.order(window, len(lengths), epoch)
         return recipe.batch.count(lengths if order is None else lengths[order])
 
-    def has(self, part: Part) -> bool:
-        """Whether it knows the lengths of all rows of a part."""
+    def has(self, one: BlockSlice) -> bool:
+        """Whether it knows the lengths of all rows of a slice."""
         if not self.whole_blocks:
-            return part.place in self.lengths
-        known = self.lengths.get((part.number, 0))
-        return known is not None and (part.stop is None or len(known) == part.block.num_rows)
+            return one.key in self.lengths
+        known = self.lengths.get((one.number, 0))
+        return known is not None and (one.stop is None or len(known) == one.block.num_rows)
 
-    def _of(self, part: Part) -> Array:
-        if self.whole_blocks and part.stop is not None:
-            return self.lengths[part.number, 0][part.start : part.stop]
-        return self.lengths[part.place]
+    def _of(self, one: BlockSlice) -> Array:
+        if self.whole_blocks and one.stop is not None:
+            return self.lengths[one.number, 0][one.start : one.stop]
+        return self.lengths[one.key]
 
 
 class Measured:
-    """The lengths of the parts that were read so far: an index once all were."""
+    """The lengths of the slices that were read so far: an index once all were. Threads may share it."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
-        self._missing = {part.place for part in parts}
-        self.lengths: dict[Place, Array] = {}
+    def __init__(self, slices: Sequence[BlockSlice]) -> None:
+        self._missing = {one.key for one in slices}
+        self.lengths: dict[SliceKey, Array] = {}
 
     @property
     def complete(self) -> bool:
         return not self._missing
 
-    def reading(self, recipe: Recipe, read: Read) -> Read:
-        """Read parts, and measure each the first time. Threads may share it."""
-
-        def measured(part: Part, epoch: int) -> PreparedPart:
-            found = read(part, epoch)
-            place = part.place
-            if place in self._missing:
-                self.lengths[place] = lengths_of(recipe, found)
-                self._missing.discard(place)
-            return found
-
-        return measured
+    def add(self, recipe: Recipe, key: SliceKey, records: Sequence[Record]) -> None:
+        """Measure the prepared rows of a slice, the first time."""
+        if key in self._missing:
+            self.lengths[key] = lengths_of(recipe, records)
+            self._missing.discard(key)
 
 
-def lengths_of(recipe: Recipe, part: PreparedPart) -> Array:
-    """The sizes that the rows of a part are planned on; 0 for each where no column is planned."""
+def lengths_of(recipe: Recipe, records: Sequence[Record]) -> Array:
+    """The sizes that prepared rows are planned on; 0 for each where no column is planned."""
     found = []
-    for record in part.records:
+    for record in records:
         name = recipe.planned_lengths(record)
         found.append(
             np.zeros(record.num_rows, np.int64)
@@ -107,34 +99,6 @@ def lengths_of(recipe: Recipe, part: PreparedPart) -> Array:
             else recipe.batch.row_sizes(WindowRows((record,)), name)
         )
     return np.concatenate(found) if found else np.zeros(0, np.int64)
-
-
-def index_key(
-    recipe: Recipe, parts: Sequence[Part], prepare: Any, data: Mapping[str, Any], lengths: str | None
-) -> dict[str, Any]:
-    """What the lengths depend on: the data, and everything up to the planning of batches; `prepare` by its identity.
-
-    Without `prepare` and rows that are left out it is the column of the planned lengths alone.
-    """
-    as_read = recipe.prepare is None and not recipe.keeps_going and lengths is not None
-    columns = None if recipe.columns is None else list(recipe.columns)
-    if as_read:
-        assert lengths is not None
-        planned = [text for text in data["columns"] if lengths.startswith(f"{text.partition(': ')[0]}.")]
-        columns, data = None, {**data, "columns": planned}
-    sliced = any(part.stop is not None for part in parts)
-    return {
-        "format": FORMAT,
-        "columns": columns,
-        "prepare": prepare,
-        "lengths": lengths,
-        "cut together": list(recipe.batch.columns or ()),
-        "fill": repr(recipe.fill),
-        "valid": recipe.valid if isinstance(recipe.valid, bool) else sorted(recipe.valid),
-        "bad_rows": "left out" if recipe.keeps_going else "raise",
-        "window": recipe.window_bytes if sliced and not as_read else None,
-        "data": dict(data),
-    }
 
 
 def index_beside(files: Sequence[str]) -> Path:
@@ -149,22 +113,22 @@ def index_beside(files: Sequence[str]) -> Path:
 
 
 def write_index(
-    path: Path, parts: Sequence[Part], lengths: Mapping[Place, Array], key: Mapping[str, Any]
+    path: Path, slices: Sequence[BlockSlice], lengths: Mapping[SliceKey, Array], key: Mapping[str, Any]
 ) -> None:
     """Write an index; the file appears whole or not at all."""
     import pyarrow as pa
 
-    rows = [(part.block.origin, part.number, part.start, lengths[part.place]) for part in parts]
+    rows = [(one.block.origin, one.number, one.start, lengths[one.key]) for one in slices]
     if key["window"] is None:
         blocks = [list(found) for _, found in groupby(rows, key=lambda row: row[1])]
         rows = [(*found[0][:3], np.concatenate([one[3] for one in found])) for found in blocks]
-    files, blocks_of, starts, of_parts = zip(*rows, strict=True) if rows else ((), (), (), ())
+    files, blocks_of, starts, of_slices = zip(*rows, strict=True) if rows else ((), (), (), ())
     columns = {
         "file": [os.path.basename(file) for file in files],
         "block": blocks_of,
         "start": starts,
-        "rows": [len(one) for one in of_parts],
-        "lengths": of_parts,
+        "rows": [len(one) for one in of_slices],
+        "lengths": of_slices,
     }
     table = pa.table(columns, _schema())
     table = table.replace_schema_metadata({_SETTINGS: json.dumps(key), CHECKSUM: checksum(table)})
@@ -178,8 +142,8 @@ def write_index(
         writer.discard()
 
 
-def read_index(path: Path, parts: Iterable[Part], key: Mapping[str, Any]) -> LengthsIndex:
-    """Read an index of these parts; OpError where it is of other data or settings, with the difference.
+def read_index(path: Path, slices: Iterable[BlockSlice], key: Mapping[str, Any]) -> LengthsIndex:
+    """Read an index of these slices; OpError where it is of other data or settings, with the difference.
 
     ProviderError where it is damaged.
     """
@@ -190,9 +154,9 @@ def read_index(path: Path, parts: Iterable[Part], key: Mapping[str, Any]) -> Len
     lengths = np.split(record["lengths.values"], ends) if record.num_rows else []
     places = zip(record["block"].tolist(), record["start"].tolist(), strict=True)
     index = LengthsIndex(dict(zip(places, lengths, strict=True)), key["window"] is None)
-    for part in parts:
-        if not index.has(part):
-            raise _damaged(path, f"it lacks lengths of block {part.number}")
+    for one in slices:
+        if not index.has(one):
+            raise _damaged(path, f"it lacks lengths of block {one.number}")
     return index
 
 

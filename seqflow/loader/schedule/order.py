@@ -1,10 +1,14 @@
-"""The order of an epoch: how rows are shuffled."""
+"""The order of an epoch: how blocks and rows are shuffled, and what random numbers are drawn for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from seqflow.errors import OpError
+
+BLOCKS, ROWS, BATCHES, PREPARE, NET = range(5)
+"""What random numbers are drawn for, mixed into the keys so that no two purposes share numbers. Other values would be
+another order: saved states would go on elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)

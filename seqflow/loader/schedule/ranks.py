@@ -1,41 +1,108 @@
-"""Which of how many ranks a process is: as it is told, or by the environment that a launcher has made."""
+"""Ranks: which batches a process gets, as it is told or by the environment that a launcher has made."""
 
 from __future__ import annotations
 
 import operator
 import os
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from seqflow.errors import OpError, OpTypeError, nearest
-from seqflow.loader.schedule.dealing import TAILS, Deal
 
+Tail = Literal["drop", "pad", "repeat"]
+TAILS = ("drop", "pad", "repeat")
 _NODES = ("NNODES", "SLURM_NNODES"), ("NODE_RANK", "GROUP_RANK")
 """Variables that are above 1, or above 0, where there are several nodes."""
 
 
-def deal_of(rank: int | None, world_size: int | None, tail: str) -> Deal:
-    """Which batches a rank gets; rank and world size are by default those of the environment."""
-    where = "rank, world_size"
-    if rank is not None and world_size is not None:
-        number, count = _given("rank", rank), _given("world_size", world_size)
-    elif rank is None and world_size is None:
-        number, count, where = _environment()
-    elif world_size is None:
-        number, count = _given("rank", rank), _other("rank", "world_size", "WORLD_SIZE")
-    else:
-        count = _given("world_size", world_size)
-        number = 0 if count <= 1 else _other("world_size", "rank", "RANK")
-    if count < 1:
-        raise OpError(f"Loader: world_size is {count}, expected 1 or more{_source(where)}")
-    if not 0 <= number < count:
-        raise OpError(
-            f"Loader: rank is {number}, expected 0 or more and less than world_size = {count}{_source(where)}"
-        )
-    if tail not in TAILS:
-        raise OpError(
-            f"Loader: tail is {tail!r}{nearest(str(tail), TAILS)}, expected one of {', '.join(TAILS)}"
-        )
-    return Deal(number, count, tail)
+@dataclass(frozen=True, slots=True)
+class Ranks:
+    """Which of how many processes gets which batches: batch k goes to rank `k mod world_size`.
+
+        sf.Loader(path, ranks=sf.Ranks(rank, world_size, tail="pad"))
+
+    What is not given is that of the environment variables RANK and WORLD_SIZE, or of LOCAL_RANK and LOCAL_WORLD_SIZE
+    where there is one node; without any there is one rank. All ranks get equally many batches: `tail` says what
+    happens to an incomplete last round, "drop" it, "pad" it with empty batches, or "repeat" the epoch's first ones.
+
+    Raises OpError for a rank that is not one of `world_size`, and where the environment has only half of what it
+    needs; OpTypeError for what is no integer.
+
+    >>> Ranks(1, 4)
+    Ranks(rank=1, world_size=4, tail='drop')
+    """
+
+    rank: int = None  # type: ignore[assignment]
+    world_size: int = None  # type: ignore[assignment]
+    tail: Tail = "drop"
+
+    def __post_init__(self) -> None:
+        rank, world_size, where = _resolved(self.rank, self.world_size)
+        by = f" (by {where} of the environment)" if where else ""
+        if world_size < 1:
+            raise OpError(f"ranks: world_size is {world_size}, expected 1 or more{by}")
+        if not 0 <= rank < world_size:
+            raise OpError(
+                f"ranks: rank is {rank}, expected 0 or more and less than world_size = {world_size}{by}"
+            )
+        if self.tail not in TAILS:
+            raise OpError(
+                f"ranks: tail is {self.tail!r}{nearest(str(self.tail), TAILS)}, expected one of {', '.join(TAILS)}"
+            )
+        object.__setattr__(self, "rank", rank)
+        object.__setattr__(self, "world_size", world_size)
+
+    def rounds(self, batches: int) -> int:
+        """The number of batches that each rank gets."""
+        return batches // self.world_size if self.tail == "drop" else -(-batches // self.world_size)
+
+
+@dataclass(frozen=True, slots=True)
+class Deal:
+    """Which batches a worker of a rank makes: those of a rank go to its workers in turn."""
+
+    ranks: Ranks
+    worker: int = 0
+    workers: int = 1
+
+    @property
+    def rank(self) -> int:
+        return self.ranks.rank
+
+    @property
+    def world_size(self) -> int:
+        return self.ranks.world_size
+
+    @property
+    def tail(self) -> Tail:
+        return self.ranks.tail
+
+    @property
+    def stride(self) -> int:
+        """From one batch of a worker to its next."""
+        return self.ranks.world_size * self.workers
+
+    def first(self, start: int) -> int:
+        """The first batch of a worker's first round, where batch `start` is the first that nobody has."""
+        return start + self.ranks.world_size * self.worker
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """What tells apart the files that the ranks write, and their workers; empty where there is one."""
+        rank = (f"rank{self.rank}",) if self.world_size > 1 else ()
+        return (*rank, f"worker{self.worker}") if self.workers > 1 else rank
+
+
+def _resolved(rank: Any, world_size: Any) -> tuple[int, int, str]:
+    """Rank, world size, and the variables of the environment that say so."""
+    if rank is None and world_size is None:
+        return _environment()
+    if world_size is None:
+        return _given("rank", rank), _other("rank", "world_size", "WORLD_SIZE"), ""
+    count = _given("world_size", world_size)
+    if rank is None:
+        return 0 if count <= 1 else _other("world_size", "rank", "RANK"), count, ""
+    return _given("rank", rank), count, ""
 
 
 def _environment() -> tuple[int, int, str]:
@@ -44,7 +111,7 @@ def _environment() -> tuple[int, int, str]:
     if rank is not None and world_size is not None:
         return rank, world_size, "RANK, WORLD_SIZE"
     local_rank, local_size = _variable("LOCAL_RANK"), _variable("LOCAL_WORLD_SIZE")
-    if local_rank is not None and local_rank < 0:  # some trainers say so that there are no ranks
+    if local_rank is not None and local_rank < 0:  # Hugging Face's trainers say so that there are no ranks
         local_rank = None
     agree = rank in (None, local_rank) and world_size in (None, local_size)
     if local_rank is not None and local_size is not None and agree and _is_one_node():
@@ -65,7 +132,7 @@ def _half(**variables: int | None) -> OpError:
     missing = [name for name in ("RANK", "WORLD_SIZE") if variables[name] is None]
     lacks = f"not {' and '.join(missing)}" if missing else "they do not agree"
     return OpError(
-        f"Loader: the environment has {found}, {lacks}: expected both RANK and WORLD_SIZE, or neither\n"
+        f"ranks: the environment has {found}, {lacks}: expected both RANK and WORLD_SIZE, or neither\n"
         "  set both, or give rank= and world_size="
     )
 
@@ -75,7 +142,7 @@ def _other(given: str, option: str, variable: str) -> int:
     found = _variable(variable)
     if found is None:
         raise OpError(
-            f"Loader: {given} is given without {option}, and the environment has no {variable}\n"
+            f"ranks: {given} is given without {option}, and the environment has no {variable}\n"
             "  give rank= and world_size="
         )
     return found
@@ -87,7 +154,7 @@ def _given(option: str, value: Any) -> int:
             raise TypeError
         return operator.index(value)
     except TypeError:
-        raise OpTypeError(f"Loader: {option} is {value!r}, expected an integer") from None
+        raise OpTypeError(f"ranks: {option} is {value!r}, expected an integer") from None
 
 
 def _variable(name: str) -> int | None:
@@ -96,8 +163,8 @@ def _variable(name: str) -> int | None:
     try:
         return None if text is None else int(text)
     except ValueError:
-        raise OpError(f"Loader: the environment variable {name} is {text!r}, expected an integer") from None
+        raise OpError(f"ranks: the environment variable {name} is {text!r}, expected an integer") from None
 
 
-def _source(variables: str) -> str:
-    return f" (by {variables} of the environment)" if variables.isupper() else ""
+ALL_BATCHES = Deal(Ranks(0, 1))
+"""That of the only worker of a single rank."""

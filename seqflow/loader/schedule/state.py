@@ -1,18 +1,17 @@
-"""State: where a loader is, as plain JSON, and whether a state fits a loader."""
+"""The state of a loader: its place in an epoch as plain JSON, and whether a saved state fits."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from seqflow.errors import OpError
 from seqflow.identity.differences import ACCEPTABLE, differences, listed
 from seqflow.json_form import has_form, is_count, numbered
+from seqflow.loader.schedule.identity import FORMAT
 from seqflow.loader.schedule.streams import Checkpoint
 
-FORMAT = 2
-"""The form of a state, and what a seed, a plan or a digest means: it rises when one of them changes."""
 _WINDOW = {"window": is_count, "first_batch": is_count, "batches": is_count}
 _FORM = {
     "settings": Mapping, "data": Mapping, "epoch": is_count, "batch": is_count, "ranks": is_count,
@@ -23,7 +22,7 @@ _FORM = {
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The place behind a batch that was handed out."""
+    """A place between two rounds of batches of an epoch."""
 
     epoch: int
     batch: int
@@ -47,6 +46,28 @@ class Position:
             for stream, at in state["windows"].items()
         }
         return cls(int(state["epoch"]), int(state["batch"]), windows, int(state["ranks"]))
+
+
+class Place(Protocol):
+    """A place in an epoch, of a loader or a mix."""
+
+    @property
+    def epoch(self) -> int: ...
+
+    @property
+    def batch(self) -> int: ...
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where one iteration is: what it changes while it hands out batches, and those who take its state look at."""
+
+    position: Place
+    """Behind the last batch handed out."""
+    at_window_end: bool = False
+    """Whether the last batch handed out was the last of its window."""
 
 
 def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

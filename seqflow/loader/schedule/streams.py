@@ -1,22 +1,35 @@
-"""Streams: which window holds the j-th batch of a stream, as far as that is known."""
+"""Streams of windows: which window holds each batch of an epoch, as far as that is known."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
+from math import gcd
 from typing import NamedTuple
 
-from seqflow.errors import OpError
+import numpy as np
+
+from seqflow.errors import BatchPlanError, OpError
+from seqflow.kernels.arrays import Array
+from seqflow.loader.schedule.ranks import Deal
 from seqflow.loader.schedule.windows import Window
 
+WindowAddress = tuple[int, int]
+"""A stream, and the position of a window in it."""
 
-class Place(NamedTuple):
+
+class BatchAddress(NamedTuple):
     """Batch `number` of the window at `position` of a stream."""
 
     stream: int
     position: int
     number: int
+
+    @property
+    def window(self) -> WindowAddress:
+        return self.stream, self.position
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +56,8 @@ class Stream:
         self._firsts = [0]
         """The first batch of each window from there on."""
         self.counted = counts is not None
-        for count in counts or ():
-            self._firsts.append(self._firsts[-1] + count)
+        for batches in counts or ():
+            self._firsts.append(self._firsts[-1] + batches)
 
     def start_at(self, checkpoint: Checkpoint) -> None:
         """Go on behind a window whose batches were counted before; OpError where there is no such window."""
@@ -86,28 +99,28 @@ class Stream:
         first, end = self._firsts[at : at + 2]
         return Checkpoint(position, first, end - first)
 
-    def is_last(self, place: Place) -> bool:
+    def is_last(self, address: BatchAddress) -> bool:
         """Whether a batch is the last of its window."""
-        at = place.position - self._start
-        return place.number == self._firsts[at + 1] - self._firsts[at] - 1
+        at = address.position - self._start
+        return address.number == self._firsts[at + 1] - self._firsts[at] - 1
 
-    def next_window(self, place: Place) -> int:
+    def next_window(self, address: BatchAddress) -> int:
         """The position at which a stream that is resumed behind this window would go on."""
-        following = place.position + 1
+        following = address.position + 1
         if not self.counted:
             return following
         return max(following, bisect_right(self._firsts, self._firsts[following]) - 1)
 
-    def without_batches(self, place: Place) -> list[int]:
+    def without_batches(self, address: BatchAddress) -> list[int]:
         """The windows that are known to have no batches, and are read with a batch: so each is read by one rank.
 
         They are those behind the last batch of a window, and those before the first batch of the stream.
         """
         if not self.counted:
             return []
-        is_first = self._firsts[place.position] + place.number == 0
-        behind = range(place.position + 1, self.next_window(place)) if self.is_last(place) else ()
-        return [*(range(place.position) if is_first else ()), *behind]
+        is_first = self._firsts[address.position] + address.number == 0
+        behind = range(address.position + 1, self.next_window(address)) if self.is_last(address) else ()
+        return [*(range(address.position) if is_first else ()), *behind]
 
     @property
     def num_windows(self) -> int:
@@ -139,8 +152,8 @@ class Stream:
         """Batches of all windows, where they were counted before anything was read."""
         return self._firsts[-1] if self.counted else None
 
-    def locate(self, batch: int) -> Place | int | None:
-        """The place of a batch; the position of the window to plan first; None behind the last batch."""
+    def locate(self, batch: int) -> BatchAddress | int | None:
+        """The address of a batch; the position of the window to plan first; None behind the last batch."""
         at = bisect_right(self._firsts, batch) - 1
         if at < 0:
             raise OpError(
@@ -148,6 +161,113 @@ class Stream:
                 f"batch {self._firsts[0]}: the state is damaged"
             )
         if at < len(self._firsts) - 1:
-            return Place(self.number, self._start + at, batch - self._firsts[at])
+            return BatchAddress(self.number, self._start + at, batch - self._firsts[at])
         position = self._start + at
         return None if self.counted or self.window(position) is None else position
+
+
+class Rotation:
+    """Batch k of the epoch comes from stream `k mod C`; a stream that has run out is skipped."""
+
+    def __init__(self, streams: Sequence[Stream], total: int | None) -> None:
+        self.streams = streams
+        counts = [stream.num_batches for stream in streams]
+        self.counted = None not in counts
+        self.total = total
+        self._order: Array | None = None
+        if self.counted:
+            self.total = sum(counts) if total is None else total  # type: ignore[arg-type]
+            if len(streams) > 1:
+                self._order = _rotation([count or 0 for count in counts])
+
+    @property
+    def has_one_window(self) -> bool:
+        """Whether a window holds everything."""
+        return len(self.streams) == 1 and self.streams[0].window(1) is None
+
+    def window(self, address: WindowAddress) -> Window:
+        """A window that is known to be there."""
+        stream, position = address
+        window = self.streams[stream].window(position)
+        assert window is not None
+        return window
+
+    def turn(self, batch: int) -> tuple[Stream, int]:
+        """The stream of a batch, and its number in the stream."""
+        if self._order is not None and batch < len(self._order):
+            number, stream = divmod(int(self._order[batch]), len(self.streams))
+        else:
+            number, stream = divmod(batch, len(self.streams))
+        return self.streams[stream], number
+
+    def locate(self, batch: int) -> BatchAddress | WindowAddress | None:
+        """The address of a batch; stream and position of the window to plan first; None behind the last batch."""
+        if self.total is not None and batch >= self.total:
+            return None
+        stream, number = self.turn(batch)
+        found = stream.locate(number)
+        if found is None and self.total is not None:
+            raise BatchPlanError(
+                f"Loader: stream {stream.number} of {len(self.streams)} ends after {number} batches, but an epoch "
+                f"of {self.total} batches needs more of it\n  lower steps_per_epoch"
+            )
+        return (stream.number, found) if isinstance(found, int) else found
+
+    def upcoming(
+        self, deal: Deal, start: int, following: Callable[[BatchAddress], list[WindowAddress]] | None = None
+    ) -> Iterator[WindowAddress]:
+        """Stream and position of the windows that a rank will need from batch `start` on, in order.
+
+        `following` are the windows behind its own from which a batch takes rows.
+        """
+        if self.counted:
+            yield from self._known(deal, start, following or (lambda address: []))
+        else:
+            yield from self._unknown(deal, start)
+
+    def _known(
+        self, deal: Deal, start: int, following: Callable[[BatchAddress], list[WindowAddress]]
+    ) -> Iterator[WindowAddress]:
+        seen: dict[int, int] = {}
+        for batch in range(deal.first(start) + deal.rank, self.total or 0, deal.stride):
+            address = self.locate(batch)
+            if not isinstance(address, BatchAddress):
+                continue
+            empty = [
+                (address.stream, position)
+                for position in self.streams[address.stream].without_batches(address)
+            ]
+            for stream, position in sorted([*empty, address.window, *following(address)]):
+                if seen.get(stream, -1) < position:
+                    seen[stream] = position
+                    yield stream, position
+
+    def from_its_start(self) -> Rotation:
+        """The same streams, all windows of which were found, with nothing counted."""
+        return Rotation([stream.from_its_start() for stream in self.streams], None)
+
+    def streams_of(self, deal: Deal, start: int) -> list[Stream]:
+        """The streams from which a rank gets batches."""
+        step = gcd(deal.stride, len(self.streams))
+        first = deal.first(start) + deal.rank
+        return [stream for stream in self.streams if (stream.number - first) % step == 0]
+
+    def _unknown(self, deal: Deal, start: int) -> Iterator[WindowAddress]:
+        open_streams = self.streams_of(deal, start)
+        firsts = {stream.number: stream.first_open for stream in open_streams}
+        for ahead in count():
+            found = False
+            for stream in open_streams:
+                position = firsts[stream.number] + ahead
+                if stream.window(position) is not None:
+                    found = True
+                    yield stream.number, position
+            if not found:
+                return
+
+
+def _rotation(counts: Sequence[int]) -> Array:
+    """int64[sum(counts)]: for each batch its number in its stream times the streams, plus its stream."""
+    streams = len(counts)
+    codes = [np.arange(count, dtype=np.int64) * streams + stream for stream, count in enumerate(counts)]
+    return np.sort(np.concatenate(codes))

@@ -12,8 +12,8 @@ from seqflow.providers import Block
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A block, or a slice of one."""
+class BlockSlice:
+    """Rows of a block that are read at once: the whole block, or a slice of it."""
 
     block: Block
     number: int
@@ -35,8 +35,8 @@ class Part:
         return -(-size * (self.stop - self.start) // self.block.num_rows)
 
     @property
-    def place(self) -> tuple[int, int]:
-        """The block and its first row: no other part of the source has the same."""
+    def key(self) -> tuple[int, int]:
+        """The number of the block and the first row: no other slice of the source has the same."""
         return self.number, self.start
 
 
@@ -46,55 +46,55 @@ class Window:
 
     number: int
     """Its place in the order of the epoch."""
-    parts: tuple[Part, ...]
+    slices: tuple[BlockSlice, ...]
 
     @property
     def num_rows(self) -> int | None:
-        rows = [part.num_rows for part in self.parts]
+        rows = [one.num_rows for one in self.slices]
         return None if None in rows else sum(rows)  # type: ignore[arg-type]
 
     @property
     def nbytes(self) -> int:
-        return sum(part.nbytes for part in self.parts)
+        return sum(one.nbytes for one in self.slices)
 
     def in_order(self) -> Window:
-        """With the parts in the order of the source."""
-        return replace(self, parts=tuple(sorted(self.parts, key=lambda part: part.place)))
+        """With the slices in the order of the source."""
+        return replace(self, slices=tuple(sorted(self.slices, key=lambda one: one.key)))
 
 
 _SLICES = 8
 """A window of a block that is sliced has so many slices: what is read at once is small, and need not be joined."""
 
 
-def parts_of(number: int, block: Block, window_bytes: int, *, sliced: bool) -> list[Part]:
+def slices_of(number: int, block: Block, window_bytes: int, *, sliced: bool) -> list[BlockSlice]:
     """The block in equal slices, `_SLICES` a window; whole where it fits into one or cannot be sliced."""
     size, rows = block.nbytes or 0, block.num_rows or 0
     if not sliced or size <= window_bytes or rows < 2:
-        return [Part(block, number)]
+        return [BlockSlice(block, number)]
     most = max(1, rows * window_bytes // (_SLICES * size))
     windows = -(-rows // (_SLICES * most))
     stops = [*range(0, rows, -(-rows // (_SLICES * windows))), rows]
-    return [Part(block, number, start, stop) for start, stop in pairwise(stops)]
+    return [BlockSlice(block, number, start, stop) for start, stop in pairwise(stops)]
 
 
-def cut_windows(parts: Iterable[Part], window_bytes: int) -> Iterator[Window]:
-    """Consecutive parts, as many as fit into a window. A part that alone is larger is a window of its own.
+def cut_windows(slices: Iterable[BlockSlice], window_bytes: int) -> Iterator[Window]:
+    """Consecutive slices, as many as fit into a window. One that alone is larger is a window of its own.
 
     Slices of a block share no window with other blocks: those of one stream alone read it.
     """
-    held: list[Part] = []
+    held: list[BlockSlice] = []
     size = number = 0
-    for part in parts:
-        if held and (size + part.nbytes > window_bytes or _apart(held[-1], part)):
+    for one in slices:
+        if held and (size + one.nbytes > window_bytes or _apart(held[-1], one)):
             yield Window(number, tuple(held))
             held, size, number = [], 0, number + 1
-        held.append(part)
-        size += part.nbytes
+        held.append(one)
+        size += one.nbytes
     if held:
         yield Window(number, tuple(held))
 
 
-def _apart(one: Part, other: Part) -> bool:
+def _apart(one: BlockSlice, other: BlockSlice) -> bool:
     return one.number != other.number and (one.stop is not None or other.stop is not None)
 
 
@@ -114,7 +114,7 @@ def deal_windows(windows: Sequence[Window], streams: int) -> list[list[Window]]:
     loads = [(0, stream) for stream in range(streams)]
     of_block: dict[int, int] = {}
     for window in windows:
-        sliced = next((part.number for part in window.parts if part.stop is not None), None)
+        sliced = next((one.number for one in window.slices if one.stop is not None), None)
         if sliced in of_block:
             stream = of_block[sliced]
             loads = [(load + window.nbytes * (at == stream), at) for load, at in loads]

@@ -177,7 +177,7 @@ def test_a_wrong_option_says_what_is_expected(options, message):
 
 def test_a_number_stands_for_padding_with_it():
     record = window().records[0]
-    assert pads_of(0, record) == {"tokens": Pad(0)}
+    assert pads_of(0, lambda: record) == {"tokens": Pad(0)}
     assert pads_of({"tokens": 3}, record) == {"tokens": sf.Pad(3)}
     assert pads_of(Pad(1, "int64"), record) == {"tokens": Pad(1, np.int64)}
     with pytest.raises(BatchPlanError, match="pad: there is not just one list column"):

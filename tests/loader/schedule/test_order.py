@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import seqflow as sf
 from seqflow.loader import merge_states
 from seqflow.loader.plans.permutation import key_of, permutation
-from seqflow.loader.schedule.state import FORMAT
+from seqflow.loader.schedule.identity import FORMAT
 
 ROWS = 240
 PLANS = {

@@ -9,7 +9,7 @@ import pytest
 
 import seqflow as sf
 from seqflow.job import Job, run
-from seqflow.loader.schedule.windows import cut_windows, parts_of
+from seqflow.loader.schedule.windows import cut_windows, slices_of
 from seqflow.providers import Block
 
 ROWS = 24
@@ -73,7 +73,7 @@ def source(request, tmp_path):
 def sizes_of(source):
     """Bytes of slices, of blocks, of some together and of all; one less and one more."""
     opened = list(sf.open(source).blocks())
-    parts = [part.nbytes for block in opened for part in parts_of(0, block, 1, sliced=True)]
+    parts = [part.nbytes for block in opened for part in slices_of(0, block, 1, sliced=True)]
     blocks = [block.nbytes or 0 for block in opened]
     found = {1, *parts[:2], min(blocks), max(blocks), sum(blocks[:2]), sum(blocks) // 2, sum(blocks)}
     return sorted({size + more for size in found for more in (-1, 0, 1) if size + more > 0})
@@ -199,7 +199,7 @@ def test_slices_are_the_block_and_no_window_of_slices_holds_it(rows):
         block = Block("rows", 0, rows, nbytes)
         sizes = {1, nbytes // 8, nbytes // 8 + 1, nbytes // 2, nbytes - 9, nbytes - 1, nbytes, nbytes + 1}
         for window in (size for size in sizes if size > 0):
-            parts = parts_of(0, block, window, sliced=True)
+            parts = slices_of(0, block, window, sliced=True)
             numbers = [row for part in parts for row in range(part.start, part.stop or rows)]
             assert numbers == [*range(rows)]
             assert sum(part.nbytes for part in parts) >= nbytes

@@ -1,4 +1,4 @@
-"""What a state says of the data: which files, their sizes and content, and how the source reads them."""
+"""The identity of a loader: what its states and lengths indexes record of its settings and of the data."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any
 
 from seqflow.identity.content import digest_of_text
 from seqflow.identity.samples import sampled_digest
-from seqflow.loader.schedule.windows import Part
+from seqflow.loader.schedule.listing import Listing
+from seqflow.loader.schedule.recipe import Recipe
 from seqflow.providers import Provider
 from seqflow.providers.provider import Block
 from seqflow.record.selection import Selection
 
+FORMAT = 2
+"""The form of a state, and what a seed, a plan or a digest means: it rises when one of them changes."""
 _LISTED_FILES = 1000
 """A state lists the files of the data, unless they are more."""
 _NOT_READ = ("memory_map", "use_threads", "origin", "started", "read_once")
@@ -22,22 +25,70 @@ _SAMPLED_BLOCKS, _SAMPLED_BYTES = 8, 1 << 16
 """Blocks of a source in memory that are looked into, and the bytes up to which a row is."""
 
 
-def fingerprint(source: Provider, parts: Sequence[Part], sizes: Mapping[str, int]) -> dict[str, Any]:
-    """What a state says of the data: relative paths, sizes, rows and digests. `sizes` are those of the files.
+def settings_of(recipe: Recipe, prepare: Any, net: Any, world_size: int) -> dict[str, Any]:
+    """What a state says of the settings, by name; `prepare` and `net` by their identities."""
+    steps = recipe.steps_per_epoch
+    return {
+        "columns": _columns(recipe),
+        "prepare": prepare,
+        "net": net,
+        "batch": repr(recipe.batch),
+        "pad": {name: repr(how) for name, how in recipe.pad.items()},
+        "shuffle": None if recipe.shuffle is None else recipe.shuffle.seed,
+        "window": recipe.window,
+        "streams": recipe.streams,
+        "batches": None if steps is None else steps * world_size,
+        "fill": repr(recipe.fill),
+        "valid": _valid(recipe),
+        "bad_rows": recipe.bad_rows,
+    }
+
+
+def index_key(
+    recipe: Recipe, data: Mapping[str, Any], prepare: Any, lengths: str | None, sliced: bool
+) -> dict[str, Any]:
+    """What the lengths in an index depend on: the data, and everything up to the planning of batches.
+
+    `prepare` is its identity, `lengths` the planned ones, `sliced` whether some block is read in slices. Without
+    `prepare` and rows that are left out it is the column of the planned lengths alone.
+    """
+    as_read = recipe.prepare is None and not recipe.keeps_going and lengths is not None
+    columns = _columns(recipe)
+    if as_read:
+        assert lengths is not None
+        planned = [text for text in data["columns"] if lengths.startswith(f"{text.partition(': ')[0]}.")]
+        columns, data = None, {**data, "columns": planned}
+    return {
+        "format": FORMAT,
+        "columns": columns,
+        "prepare": prepare,
+        "lengths": lengths,
+        "cut together": list(recipe.batch.columns or ()),
+        "fill": repr(recipe.fill),
+        "valid": _valid(recipe),
+        "bad_rows": "left out" if recipe.keeps_going else "raise",
+        "window": recipe.window if sliced and not as_read else None,
+        "data": dict(data),
+    }
+
+
+def data_fingerprint(source: Provider, listing: Listing) -> dict[str, Any]:
+    """What a state says of the data: relative paths, sizes, rows, columns and digests, as they were first listed.
 
     Of what is in memory it is the digest of some rows.
     """
+    slices, sizes = listing.slices(), listing.file_sizes
     rows: dict[str, int | None] = {}
-    for part in parts:
-        known = rows.get(part.block.origin, 0)
-        more = part.num_rows
-        rows[part.block.origin] = None if known is None or more is None else known + more
+    for one in slices:
+        known = rows.get(one.block.origin, 0)
+        more = one.num_rows
+        rows[one.block.origin] = None if known is None or more is None else known + more
     files = [
         [path, sizes.get(name), rows.get(name), sampled_digest(name)]
         for path, name in zip(_relative(source.files), source.files, strict=True)
     ]
     total = None if None in rows.values() else sum(rows.values())  # type: ignore[arg-type]
-    blocks = list({part.number: part.block for part in parts}.values())
+    blocks = list({one.number: one.block for one in slices}.values())
     found: dict[str, Any] = {
         "kind": source.kind,
         "rows": total,
@@ -105,3 +156,11 @@ def _relative(paths: Sequence[str]) -> list[str]:
         return []
     folder = os.path.commonpath([os.path.dirname(os.path.abspath(path)) for path in paths])
     return [os.path.relpath(path, folder) for path in paths]
+
+
+def _columns(recipe: Recipe) -> list[str] | None:
+    return None if recipe.columns is None else list(recipe.columns)
+
+
+def _valid(recipe: Recipe) -> bool | list[str]:
+    return recipe.valid if isinstance(recipe.valid, bool) else sorted(recipe.valid)

@@ -1,0 +1,247 @@
+"""Batches epoch after epoch: what a Loader and a Mix have in common, around the pipeline that makes the batches."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from itertools import islice
+from typing import Any, Protocol
+
+from seqflow.errors import OpError
+from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.workers import Workers
+from seqflow.loader.schedule.identity import FORMAT
+from seqflow.loader.schedule.ranks import Deal
+from seqflow.loader.schedule.state import Place, Progress
+from seqflow.record import Record
+
+
+class Iteration(Protocol):
+    """One iteration over the batches of an epoch."""
+
+    progress: Progress
+
+    def __iter__(self) -> Iterator[Record]: ...
+
+    def check_start(self) -> None:
+        """OpError where nothing was handed out because the state that was loaded lies behind the end of the epoch."""
+        ...
+
+
+class BatchPipeline(Protocol):
+    """Makes the batches of any epoch, from any place on."""
+
+    deal: Deal
+    threads: int
+
+    @property
+    def epochs_differ(self) -> bool: ...
+
+    def beginning(self, epoch: int) -> Place: ...
+
+    def handlers(self) -> list[BadRowHandler]: ...
+
+    def iterate(
+        self, start: Any, workers: Workers, handlers: Sequence[BadRowHandler], stats: Stats
+    ) -> Iteration: ...
+
+    def end_epoch(self) -> None: ...
+
+    def num_batches(self, epoch: int) -> int | None: ...
+
+    def fingerprint(self) -> dict[str, Any]: ...
+
+    def start_of(self, state: Mapping[str, Any], changes: str) -> Place: ...
+
+
+class EpochBatches:
+    """The batches of a pipeline, epoch after epoch, for one rank; it knows where it is, and can go on there."""
+
+    def __init__(self, pipeline: BatchPipeline) -> None:
+        self.pipeline = pipeline
+        self.epoch = 0
+        """The epoch of the next iteration; one that is exhausted advances it."""
+        self._stats = Stats()
+        self._start: Place | None = None
+        """Where the next iteration begins; None: at the first batch of `epoch`."""
+        self._progress: Progress | None = None
+        """That of the last iteration, unless it was exhausted."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made from, and where it is; not what it has read."""
+        return {name: value for name, value in vars(self).items() if name != "_stats"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _stats=Stats())
+
+    @property
+    def deal(self) -> Deal:
+        """Which batches this process and its workers get."""
+        return self.pipeline.deal
+
+    @deal.setter
+    def deal(self, deal: Deal) -> None:
+        self.pipeline.deal = deal
+
+    @property
+    def rank(self) -> int:
+        return self.deal.rank
+
+    @property
+    def world_size(self) -> int:
+        return self.deal.world_size
+
+    @property
+    def is_resuming(self) -> bool:
+        """Whether the next iteration goes on from a state that was loaded."""
+        return self._start is not None
+
+    @property
+    def epochs_differ(self) -> bool:
+        """Whether batches of one epoch are others than those of the next, by their order or by random ops."""
+        return self.pipeline.epochs_differ
+
+    @property
+    def at_window_end(self) -> bool:
+        """Whether the last batch handed out was the last of its window."""
+        return self._progress is not None and self._progress.at_window_end
+
+    @property
+    def place(self) -> Place:
+        """The place behind the last batch that was handed out; before the first, where the next iteration begins."""
+        if self._progress is not None:
+            return self._progress.position
+        return self._start or self.pipeline.beginning(self.epoch)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin the next iteration with the first batch of an epoch."""
+        if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
+            raise OpError(f"set_epoch: epoch is {epoch!r}, expected an integer, 0 or more")
+        self.epoch, self._start, self._progress = epoch, None, None
+
+    def __len__(self) -> int:
+        """The number of batches of this rank in an epoch; TypeError where it is not known before reading."""
+        total = self.pipeline.num_batches(self.epoch)
+        if total is None:
+            raise TypeError(
+                "the number of batches is not known before reading: windows are planned on what they hold\n"
+                '  give index="lengths.arrow", steps_per_epoch, or Rows(n) of data whose rows are known and kept'
+            )
+        return self.deal.ranks.rounds(total)
+
+    def __iter__(self) -> Generator[Record, None, None]:
+        """The batches of the coming epoch; what rows were bad is written to its file at the end."""
+        handlers = self.pipeline.handlers()
+        finished = False
+        try:
+            yield from self._iterate(handlers, Stats())
+            finished = True
+        finally:
+            for handler in handlers:
+                handler.close(keep=finished)
+
+    def _iterate(self, handlers: Sequence[BadRowHandler], stats: Stats) -> Generator[Record, None, None]:
+        start = self.place if self._progress is None else self.pipeline.beginning(self.epoch)
+        self._start, self._stats = None, stats
+        workers = Workers(self.pipeline.threads)
+        try:
+            iteration = self.pipeline.iterate(start, workers, handlers, stats)
+            self._progress = iteration.progress
+            yield from iteration
+            iteration.check_start()
+            if self._progress is iteration.progress:  # no other place was set meanwhile
+                self.epoch, self._progress = start.epoch + 1, None
+                self.pipeline.end_epoch()
+        finally:
+            workers.close()
+
+    def take(self, n: int) -> list[Record]:
+        """The first n batches of the coming epoch; the place stays where it is."""
+        if n < 0:
+            raise OpError(f"take: n is {n}, expected 0 or more")
+        before = self.epoch, self._start, self._progress
+        try:
+            with closing(iter(self)) as batches:
+                return list(islice(batches, n))
+        finally:
+            self.epoch, self._start, self._progress = before
+
+    def stats(self) -> Stats:
+        """Counts of the last iteration so far, and where its time went."""
+        return self._stats
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place behind the last batch that was handed out, as JSON-compatible values.
+
+        Before the first batch it is the place at which the next iteration begins.
+        """
+        return {"format": FORMAT, **self.place.to_json(), **self.pipeline.fingerprint()}
+
+    def load_state_dict(self, state: Mapping[str, Any], *, changes: str = "refuse") -> None:
+        """Begin the next iteration behind the batch that was the last when the state was taken.
+
+        The number of ranks and threads may be another one. OpError where the data, a setting, a net or function, or
+        what it reads, is not what it was; the message names the difference. With `changes="accept"` `net` may be
+        another one, and so may `prepare` where that loses and repeats no row: where a window ends, and where
+        batches are counted by the rows of the source; in a Mix at the beginning of an epoch.
+        """
+        self._start, self._progress = self.pipeline.start_of(state, changes), None
+        self.epoch = self._start.epoch
+
+    def to(
+        self,
+        library: str,
+        *,
+        pin_memory: bool = False,
+        int64: bool | Collection[str] = False,
+        cu_seqlens: bool = False,
+    ) -> TensorBatches:
+        """The same batches as dicts of PyTorch tensors, which share their memory: `loader.to("torch")`.
+
+        `pin_memory`, `int64` and `cu_seqlens` are those of `seqflow.torch.to_tensors`. State, epoch and length are
+        the loader's. OpError for another library.
+        """
+        if library != "torch":
+            raise OpError(f"{type(self).__name__}.to: library is {library!r}, expected 'torch'")
+        return TensorBatches(self, {"pin_memory": pin_memory, "int64": int64, "cu_seqlens": cu_seqlens})
+
+    def _where(self) -> str:
+        """The place and the rank, as text."""
+        place = self.place
+        rank = "" if self.world_size == 1 else f", rank {self.rank} of {self.world_size}"
+        return f"epoch {place.epoch}, batch {place.batch}{rank}"
+
+
+class TensorBatches:
+    """The batches of a loader as dicts of PyTorch tensors, each converted when it is handed out."""
+
+    def __init__(self, loader: EpochBatches, options: Mapping[str, Any]) -> None:
+        self.loader = loader
+        self._options = options
+
+    @property
+    def epoch(self) -> int:
+        return self.loader.epoch
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        from seqflow.torch.loader_dataset import tensor_batch
+
+        for batch in self.loader:
+            yield tensor_batch(batch, self._options)
+            del batch  # or it would stay in memory until the next one is made
+
+    def set_epoch(self, epoch: int) -> None:
+        self.loader.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.loader.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any], *, changes: str = "refuse") -> None:
+        self.loader.load_state_dict(state, changes=changes)
+
+    def stats(self) -> Stats:
+        return self.loader.stats()

@@ -1,0 +1,99 @@
+"""The lengths index of a loader: made during an epoch or by a pass over the data, kept in a file, read again."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from seqflow.errors import OpError
+from seqflow.loader.run.windows import WindowMaker
+from seqflow.loader.run.workers import Task, Workers
+from seqflow.loader.schedule.index import LengthsIndex, Measured, check_is_index, read_index, write_index
+from seqflow.loader.schedule.listing import Listing
+from seqflow.loader.schedule.recipe import Recipe
+from seqflow.loader.schedule.windows import BlockSlice
+from seqflow.net import Net
+
+
+class Indexing:
+    """The lengths index in a file. `key` gives what the lengths depend on, when it is first needed."""
+
+    def __init__(
+        self, path: Path, recipe: Recipe, listing: Listing, threads: int, key: Callable[[], dict[str, Any]]
+    ) -> None:
+        self.path = path
+        self._recipe, self._listing, self._threads, self._key = recipe, listing, threads, key
+        self._lengths: LengthsIndex | None = None
+        self._measured: Measured | None = None
+        """The lengths of what was read so far, where there is no file yet."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self) | {"_lengths": None, "_measured": None}
+
+    def read(self, *, anew: bool = False) -> LengthsIndex:
+        """The lengths of all prepared rows, from the file, which is made where it is not there.
+
+        `anew` makes it in any case, and takes the place of an older index once it is whole. OpError where the file
+        is no index, or of other data or settings: it names the difference.
+        """
+        if self._lengths is None or anew:
+            self._check_indexable()
+            if anew:
+                check_is_index(self.path)
+            if anew or not self.path.exists():
+                self._read_all()
+            self._lengths = read_index(self.path, self._listing.slices(), self._key())
+        return self._lengths
+
+    def measured(self) -> Measured:
+        """Takes the lengths of what an epoch reads: `keep` makes the index of them."""
+        self._check_indexable()
+        if self._measured is None:
+            self._measured = Measured(self._listing.slices())
+        return self._measured
+
+    def keep(self) -> None:
+        """Write the index, once all slices were measured."""
+        measured = self._measured
+        if measured is not None and measured.complete:
+            write_index(self.path, self._listing.slices(), measured.lengths, self._key())
+            self._measured = None
+
+    def _read_all(self) -> None:
+        """Measure all of the data, by one pass."""
+        slices = self._listing.slices()
+        self._measured = Measured(slices)
+        maker = WindowMaker(self._recipe, self._listing, measured=self._measured)
+        workers = Workers(self._threads)
+        try:
+            largest = max((one.nbytes for one in slices), default=1)
+            ahead = max(1, self._recipe.memory // max(1, largest))
+            tasks: deque[Task[None]] = deque()
+            for _, of_block in groupby(slices, key=lambda one: one.number):
+                tasks.append(workers.submit(partial(_read_block, maker, list(of_block))))
+                while len(tasks) >= ahead:
+                    tasks.popleft().result()
+            for task in tasks:
+                task.result()
+        finally:
+            workers.close()
+        self.keep()
+
+    def _check_indexable(self) -> None:
+        if self._recipe.source.read_once:
+            raise OpError(
+                "Loader: index: the source is a stream, which can be read once\n  read files instead"
+            )
+        if isinstance(self._recipe.prepare, Net) and self._recipe.prepare.is_random:
+            raise OpError(
+                "Loader: index: prepare draws random numbers, so that lengths differ from epoch to epoch"
+            )
+
+
+def _read_block(maker: WindowMaker, slices: Sequence[BlockSlice]) -> None:
+    for one in slices:
+        maker.read(one, 0)

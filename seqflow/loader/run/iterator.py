@@ -1,0 +1,404 @@
+"""The batches of one rank in one epoch, made ahead of whoever takes them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from itertools import count
+from time import perf_counter
+
+from seqflow.errors import BatchPlanError
+from seqflow.loader.plans.batches import NO_ROWS, WindowBatches
+from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.making import BatchMaker, Made, Turn
+from seqflow.loader.run.reading import WindowReader
+from seqflow.loader.run.refused_rows import RefusedRows
+from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.windows import OpenWindow, WindowMaker
+from seqflow.loader.run.workers import Task, Workers
+from seqflow.loader.schedule.crossing import Crossing
+from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
+from seqflow.loader.schedule.state import Position, Progress, check_start
+from seqflow.loader.schedule.streams import BatchAddress, Checkpoint, Rotation, Stream, WindowAddress
+from seqflow.record import Record
+
+_MOST_BATCHES = 8
+_MOST_CELLS = 1 << 19
+"""A task makes several small batches: at most so many, of so many cells together. Handing a task to a thread costs as
+much as gathering a small batch."""
+
+
+class Waiting(Exception):
+    """A window is still being read."""
+
+
+class BatchIterator:
+    """One iteration: the batches of a rank in order, or some batches of the epoch by their numbers.
+
+    Windows are read ahead and batches are made ahead by the workers; the thread that iterates only hands out.
+    """
+
+    def __init__(
+        self,
+        windows: WindowMaker,
+        rotation: Rotation,
+        crossing: Crossing | None,
+        start: Position,
+        workers: Workers,
+        handler: BadRowHandler,
+        stats: Stats,
+        *,
+        deal: Deal = ALL_BATCHES,
+        reuse: bool = False,
+        numbers: Iterator[int] | None = None,
+    ) -> None:
+        self.progress = Progress(start)
+        self.checkpoints: Mapping[int, Checkpoint] = {} if rotation.counted else start.windows
+        """For streams whose batches are counted while they are read, the window of the last batch handed out."""
+        self._start, self._epoch = start, start.epoch
+        self._windows, self._rotation, self._crossing, self._deal = windows, rotation, crossing, deal
+        self._workers, self._handler, self._stats = workers, handler, stats
+        upcoming = rotation.upcoming(deal, start.batch, None if crossing is None else crossing.following)
+        self._reader = WindowReader(windows, self._epoch, workers, rotation.window, upcoming)
+        self._maker = BatchMaker(windows, self._epoch, stats, reuse=reuse)
+        self._refused = RefusedRows(windows, handler)
+        self._skips_windows = crossing is None and rotation.counted
+        """Whether windows without batches are known, and read with a batch beside them."""
+        self._numbers = numbers
+        """The batches to make, where they are not those of a rank."""
+        self._number: int | None = None
+        self._round = deal.first(start.batch)
+        """The first batch of the round that comes next."""
+        self._to_next_round = deal.stride - deal.rank - deal.first(0)
+        self._ahead: deque[Task[list[Made]]] = deque()
+        self._is_first = True
+        self._open: dict[WindowAddress, OpenWindow] = {}
+        """Windows in use."""
+        self._uncounted: dict[WindowAddress, OpenWindow] = {}
+        """Windows that are open, of which no batch was handed out yet."""
+        self._seen: set[WindowAddress] = set()
+        self._inside: dict[int, tuple[OpenWindow, WindowBatches]] = {}
+        """For each stream the batches inside a window, where its first rows belong to a batch of an earlier one."""
+        self._dropped_turn: Turn | None = None
+        """The batch of the last, incomplete round, which is dropped."""
+
+    def __iter__(self) -> Iterator[Record]:
+        while True:
+            self._workers.check_process()
+            self._reader.fill()
+            self._make_ahead(wait=True)
+            if not self._ahead:
+                self._end()
+                return
+            started = perf_counter()
+            task = self._ahead.popleft()
+            self._workers.help_until(task.done)
+            chunk = task.result()
+            self._stats.seconds_waiting += perf_counter() - started
+            chunk.reverse()
+            while chunk:
+                made = chunk.pop()
+                if made.error is not None:
+                    raise made.error
+                made = self._maker.finish(made)
+                self._hand_out(made)
+                batch, memory = made.batch, made.memory
+                assert batch is not None
+                del made
+                yield batch
+                del batch  # the consumer may drop it before the next one is made
+                if memory is not None:
+                    self._maker.free.append(memory)
+                self._workers.check_process()
+                self._make_ahead(wait=False)
+
+    def check_start(self) -> None:
+        """OpError where nothing was handed out because the state that was loaded lies behind the end of the epoch."""
+        if self.progress.position is self._start:
+            check_start(self._start.batch, self._start.ranks, self.num_batches())
+
+    def has(self, batch: int) -> bool:
+        """Whether the epoch has this batch; windows before it are planned where nobody has counted their batches."""
+        return self._locate(batch, wait=True) is not None
+
+    def num_batches(self) -> int:
+        """The batches of the epoch, once its end was seen."""
+        total = self._rotation.total
+        return sum(stream.last for stream in self._rotation.streams) if total is None else total
+
+    # Handing out: counts, windows that are done, and the place behind the batch
+
+    def _hand_out(self, made: Made) -> None:
+        turn, stats = made.turn, self._stats
+        size, address = turn.size, turn.address
+        stats.batches += 1
+        stats.tokens += size.tokens
+        stats.cells += size.cells
+        if turn.repeated:
+            stats.repeated += size.begun
+        elif not turn.empty:
+            stats.rows += size.begun
+            stats.rows_left -= size.begun
+            if self._skips_windows:
+                self._open_without_batches(address)
+        if self._uncounted:
+            self._count_windows(address)
+        self._release(address.stream, address.position)
+        if (made.refused or self._refused) and not turn.repeated:
+            self._keep_refused(made)
+        self._advance(turn)
+
+    def _advance(self, turn: Turn) -> None:
+        """Note the place behind a batch."""
+        progress, address = self.progress, turn.address
+        stream = self._rotation.streams[address.stream]
+        if not self._rotation.counted and not turn.repeated:
+            at = self.checkpoints.get(address.stream)
+            if at is None or at.position != address.position:
+                self.checkpoints = {**self.checkpoints, address.stream: stream.checkpoint(address.position)}
+        progress.at_window_end = not turn.repeated and stream.is_last(address)
+        progress.position = Position(
+            self._epoch, turn.batch + self._to_next_round, self.checkpoints, self._deal.world_size
+        )
+
+    def _release(self, stream: int, position: int) -> None:
+        """Let go of the windows of a stream before a position."""
+        if self._reader.release(stream, position):
+            self._open = {
+                address: one
+                for address, one in self._open.items()
+                if address[0] != stream or address[1] >= position
+            }
+        self._stats.bytes_in_flight = self._reader.bytes_in_flight
+
+    def _keep_refused(self, made: Made) -> None:
+        """The rows that `net` has refused wait for the last batch of their window."""
+        address = made.turn.address
+        self._refused.add(address.window, made.turn.windows[0].ranges, made.refused)
+        is_last = self._rotation.streams[address.stream].is_last(address)
+        self._count_refused(None if is_last or self._numbers is not None else address.window)
+
+    def _end(self) -> None:
+        """Count what no batch was made of."""
+        for stream in filter(self._is_read_here, self._rotation.streams):
+            if self._crossing is not None:
+                rows = self._crossing.rows_never_read(stream.number)
+                self._stats.rows_read += rows
+                self._stats.dropped += rows
+            elif self._rotation.counted and not stream.num_batches:
+                for position in range(stream.num_windows):
+                    self._opened((stream.number, position), wait=True)
+        self._count_windows()
+        self._count_refused()
+
+    def _is_read_here(self, stream: Stream) -> bool:
+        """Whether this rank counts what of a stream is in no batch."""
+        deal = self._deal
+        return self._numbers is None and stream.number % deal.stride == deal.first(0) + deal.rank
+
+    # Making ahead: which batch comes next, and in which window it lies
+
+    def _make_ahead(self, *, wait: bool) -> None:
+        """Let the workers make the next batches; with `wait` there is at least one, unless this is the end."""
+        while len(self._ahead) <= self._workers.count:
+            turns = self._next_turns(wait=wait and not self._ahead)
+            if not turns:
+                return
+            self._is_first = False
+            self._ahead.append(self._workers.submit(lambda turns=turns: self._maker.make(turns), urgent=True))  # type: ignore[misc]
+
+    def _next_turns(self, *, wait: bool) -> list[Turn]:
+        """The next batches to make in one task; none where that takes waiting, or there are no more."""
+        turns: list[Turn] = []
+        cells = 0
+        most = 1 if self._is_first else _MOST_BATCHES  # nobody should wait for eight to see the first one
+        while len(turns) < most and cells < _MOST_CELLS:
+            try:
+                turn = self._next_turn(wait=wait and not turns)
+            except Waiting:
+                break
+            if turn is None:
+                break
+            turns.append(turn)
+            cells += turn.size.cells
+        return turns
+
+    def _next_turn(self, *, wait: bool) -> Turn | None:
+        """The rank's next batch; None behind the last."""
+        if self._numbers is not None:
+            return self._next_number(self._numbers, wait=wait)
+        first = self._round
+        turn = self._turn(first + self._deal.rank, wait=wait)
+        if self._deal.world_size > 1:
+            turn = self._of_last_round(turn, first, wait=wait)
+        if turn is not None:
+            self._round += self._deal.stride
+        return turn
+
+    def _next_number(self, numbers: Iterator[int], *, wait: bool) -> Turn | None:
+        if self._number is None:
+            self._number = next(numbers, None)
+        if self._number is None:
+            return None
+        turn = self._turn(self._number, wait=wait)
+        if turn is not None:
+            self._number = None
+        return turn
+
+    def _of_last_round(self, turn: Turn | None, first: int, *, wait: bool) -> Turn | None:
+        """The same batch where its round is complete; else what the tail makes of it."""
+        deal = self._deal
+        if self._locate(first + deal.world_size - 1, wait=wait) is not None:
+            return turn
+        if deal.tail == "drop":
+            self._drop_round(turn, first)
+            return None
+        if turn is not None or self._locate(first, wait=wait) is None:
+            return turn
+        if deal.tail == "pad":
+            of_first = self._turn(first, wait=wait)
+            assert of_first is not None
+            return of_first._replace(batch=first + deal.rank, size=NO_ROWS, empty=True)
+        behind = next(number for number in count(first) if self._locate(number, wait=wait) is None)
+        repeated = self._turn_again((first + deal.rank - behind) % behind, wait=wait)
+        return repeated._replace(batch=first + deal.rank, repeated=True)
+
+    def _drop_round(self, turn: Turn | None, first: int) -> None:
+        """Count the rows of a batch that is in no complete round; BatchPlanError where there is no round at all."""
+        if turn is not None and self._dropped_turn is None:
+            self._dropped_turn = turn
+            self._stats.dropped += turn.size.begun
+            self._stats.rows_left -= turn.size.begun
+            if self._skips_windows:
+                self._open_without_batches(turn.address)
+        if first == 0:
+            raise BatchPlanError(
+                f"Loader: an epoch has fewer batches than world_size = {self._deal.world_size}, and tail='drop' "
+                "leaves none\n  use tail='pad' or 'repeat', or smaller batches"
+            )
+
+    def _turn_again(self, batch: int, *, wait: bool) -> Turn:
+        """One of the epoch's first batches; where a resumed run has not counted them, they are planned again."""
+        if all(stream.begins_at_start for stream in self._rotation.streams):
+            turn = self._turn(batch, wait=wait)
+            assert turn is not None
+            return turn
+        rotation = self._rotation.from_its_start()
+        opened: dict[WindowAddress, OpenWindow] = {}
+        while not isinstance(found := rotation.locate(batch), BatchAddress):
+            assert found is not None
+            opened[found] = self._windows.make(rotation.window(found), self._epoch)
+            rotation.streams[found[0]].count(found[1], len(opened[found].batches))
+        window = opened[found.window]
+        return Turn(batch, found, (window,), window.batches, found.number, window.batches.size(found.number))
+
+    def _turn(self, batch: int, *, wait: bool) -> Turn | None:
+        address = self._locate(batch, wait=wait)
+        if address is None:
+            return None
+        own = self._opened(address.window, wait=wait)
+        if self._crossing is None:
+            return Turn(batch, address, (own,), own.batches, address.number, own.batches.size(address.number))
+        windows = own, *[self._opened(one, wait=wait) for one in self._crossing.following(address)]
+        batches, number = self._batches_across(self._crossing, address, windows)
+        return Turn(batch, address, windows, batches, number, batches.size(number))
+
+    def _batches_across(
+        self, crossing: Crossing, address: BatchAddress, windows: tuple[OpenWindow, ...]
+    ) -> tuple[WindowBatches, int]:
+        """Planned batches of `Rows` that run across windows, and which of them is the one of an address."""
+        own, n, lead = windows[0], crossing.plan.n, crossing.lead(address.window)
+        full = (own.rows.num_rows - lead) // n
+
+        def planned(rows: WindowRows) -> WindowBatches:
+            return crossing.plan.of_window(rows, own.lengths, 0, False, own.window.number)
+
+        if address.number < full:
+            if not lead:
+                return own.batches, address.number
+            found = self._inside.get(address.stream)
+            if found is None or found[0] is not own:
+                found = self._inside[address.stream] = own, planned(own.rows.part(lead, lead + full * n))
+            return found[1], address.number
+        rows = own.rows.part(lead + full * n, own.rows.num_rows)
+        for window in windows[1:]:
+            rows = rows.joined(window.rows.part(0, min(n - rows.num_rows, window.rows.num_rows)))
+        return planned(rows), 0
+
+    def _locate(self, batch: int, *, wait: bool) -> BatchAddress | None:
+        """The address of a batch; windows whose batches nobody has counted are planned first."""
+        while True:
+            found = self._rotation.locate(batch)
+            if found is None or isinstance(found, BatchAddress):
+                return found
+            opened = self._opened(found, wait=wait)
+            self._rotation.streams[found[0]].count(found[1], len(opened.batches))
+
+    # Windows: opened when a batch needs them, counted when its first batch is handed out
+
+    def _open_without_batches(self, address: BatchAddress) -> None:
+        """Open the windows without batches, as a lengths index knows, that are read with this one."""
+        for position in self._rotation.streams[address.stream].without_batches(address):
+            self._opened((address.stream, position), wait=True)
+
+    def _opened(self, address: WindowAddress, *, wait: bool) -> OpenWindow:
+        opened = self._open.get(address)
+        if opened is not None:
+            return opened
+        if not wait and not self._reader.ready(address):
+            raise Waiting
+        started = perf_counter()
+        stream, position = address
+        if not self._reader.has(address):  # all batches before it were handed out, or nobody would wait
+            self._release(stream, min([position, *(at for of, at in self._uncounted if of == stream)]))
+        opened = self._open[address] = self._reader.get(address)
+        self._stats.seconds_waiting += perf_counter() - started
+        if address not in self._seen:
+            self._seen.add(address)
+            if self._crossing is None:
+                self._rotation.streams[stream].check(position, len(opened.batches))
+            if self._numbers is None:
+                self._uncounted[address] = opened
+            else:  # the iteration of a mix may end anywhere
+                self._count(address, opened)
+            self._stats.bytes_in_flight = self._reader.bytes_in_flight
+        return opened
+
+    def _count_windows(self, address: BatchAddress | None = None) -> None:
+        """Count the windows up to that of a batch, and those without batches that are skipped behind it; else all.
+
+        So at the end of a window all that is counted belongs to the batches handed out, whatever was read ahead.
+        """
+        windows = sorted(self._uncounted)
+        if address is not None:
+            stop = self._rotation.streams[address.stream].next_window(address)
+            windows = [one for one in windows if one[0] == address.stream and one[1] < stop]
+        for one in windows:
+            self._count(one, self._uncounted.pop(one))
+
+    def _count(self, address: WindowAddress, opened: OpenWindow) -> None:
+        """The rows of a window count, and its bad rows are kept."""
+        stats = self._stats
+        for one in self._reader.slices(address):
+            stats.rows_read += one.num_rows
+            stats.seconds_reading += one.seconds_reading
+            stats.seconds_preparing += one.seconds_preparing
+            for rejected in one.rejected:
+                self._handler.add(rejected)
+        for rejected in opened.rejected:
+            self._handler.add(rejected)
+        dropped = opened.batches.dropped.begun
+        if self._crossing is not None:
+            dropped = self._crossing.dropped_of(address)
+        stats.dropped += dropped
+        stats.skipped += opened.batches.skipped
+        bad = sum(rejected.count for rejected in opened.rejected)
+        stats.rows_left += opened.rows.num_rows - bad - dropped - opened.batches.skipped
+        stats.seconds_planning += opened.seconds_planning
+        stats.bad_rows = self._handler.count
+
+    def _count_refused(self, but: WindowAddress | None = None) -> None:
+        """The rows that `net` has refused are bad rows, those of one window later: it has more batches."""
+        self._stats.rows -= self._refused.report(but)
+        self._stats.bad_rows = self._handler.count

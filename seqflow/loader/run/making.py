@@ -1,0 +1,144 @@
+"""Making batches: gathered from their windows by several at a time, and run through `net`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import NamedTuple
+
+from seqflow.errors import SeqflowError
+from seqflow.loader.plans.batches import BatchSize, WindowBatches
+from seqflow.loader.run.provenance import blames_rows, describe_rows
+from seqflow.loader.run.refused_rows import FailedBatch
+from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.windows import OpenWindow, WindowMaker
+from seqflow.loader.schedule.streams import BatchAddress
+from seqflow.net import Net
+from seqflow.printable import printable
+from seqflow.record import BadRow, Record, slice_rows
+from seqflow.record.batch_memory import BatchMemory
+
+
+class Turn(NamedTuple):
+    """A batch that is to be made: the window that owns it, and those that its last rows come from."""
+
+    batch: int
+    """Its number in the epoch."""
+    address: BatchAddress
+    windows: tuple[OpenWindow, ...]
+    batches: WindowBatches
+    """The planned batches of which it is number `number`."""
+    number: int
+    size: BatchSize
+    empty: bool = False
+    """It only fills the last round of the ranks, without rows."""
+    repeated: bool = False
+    """It only fills the last round of the ranks, with one of the epoch's first batches."""
+
+
+class Made(NamedTuple):
+    """A batch, or the error that making it gave."""
+
+    turn: Turn
+    batch: Record | None
+    error: BaseException | None = None
+    memory: BatchMemory | None = None
+    """Where the batch lies, to be used again after it."""
+    refused: tuple[BadRow, ...] = ()
+    """The rows of the window that `net` cannot take, which are not in it."""
+
+
+class BatchMaker:
+    """Makes the batches of an epoch, in any thread.
+
+    With `reuse` they lie in memory that is used again: the page faults of new memory cost more than copying the rows.
+    """
+
+    def __init__(self, windows: WindowMaker, epoch: int, stats: Stats, *, reuse: bool) -> None:
+        self._windows, self._epoch, self._stats, self._reuse = windows, epoch, stats, reuse
+        self._net = windows.recipe.net
+        self.free: list[BatchMemory] = []
+        """Memory that no batch is in any more."""
+
+    def make(self, turns: list[Turn]) -> list[Made]:
+        """The batches, up to the first error."""
+        started = perf_counter()
+        memories = [self._memory() for _ in turns]
+        together = self._make_together(turns, memories)
+        made = []
+        for turn, memory, batch in zip(turns, memories, together, strict=True):
+            try:
+                if batch is None:
+                    batch = turn.batches.make(turn.number, memory)
+                if turn.empty:
+                    batch = slice_rows(batch, 0, 0)
+                one = Made(turn, batch, None, memory)
+                if isinstance(self._net, Net):
+                    one = self._run_net(one)
+            except BaseException as error:
+                made.append(Made(turn, None, error))
+                break
+            made.append(one)
+        self._stats.add_making(perf_counter() - started)
+        return made
+
+    def finish(self, made: Made) -> Made:
+        """The batch as it is handed out: users' functions run in their own thread, nets have run in the workers."""
+        if self._net is None or isinstance(self._net, Net):
+            return made
+        return self._run_net(made)
+
+    def _make_together(
+        self, turns: list[Turn], memories: list[BatchMemory | None]
+    ) -> Sequence[Record | None]:
+        """The batches where one window plans them all; None for each that is to be made alone."""
+        batches = turns[0].batches
+        if len(turns) > 1 and all(turn.batches is batches for turn in turns):
+            try:
+                return batches.make_all([turn.number for turn in turns], memories)
+            except (SeqflowError, MemoryError):
+                pass  # made one by one, the batches before the bad one are handed out first
+        return [None] * len(turns)
+
+    def _memory(self) -> BatchMemory | None:
+        if not self._reuse:
+            return None
+        try:
+            return self.free.pop()
+        except IndexError:
+            return BatchMemory()
+
+    def _run_net(self, made: Made) -> Made:
+        """The result of `net` on a batch, without the rows that it cannot take where bad rows are left out.
+
+        An error gets a note with the place of the row that causes it, or else of the batch.
+        """
+        assert made.batch is not None
+        turn = made.turn
+        net = self._windows.net_of(turn.windows[0].window.number, turn.address.number, self._epoch)
+        try:
+            return made._replace(batch=net(made.batch))
+        except Exception as error:
+            count = 0 if turn.empty else len(turn.batches.numbers(turn.number))
+            failed = FailedBatch(net, turn.batches, turn.number, count)
+            searched, row = False, None
+            if blames_rows(error) and self._windows.recipe.keeps_going:
+                accepted = failed.accepted(error, turn.windows[0].lengths) if count else None
+                if accepted is not None:
+                    size, batch, refused = accepted
+                    return made._replace(turn=turn._replace(size=size), batch=batch, refused=refused)
+                searched = True
+            elif blames_rows(error) and isinstance(self._net, Net):
+                searched, row = True, failed.first_failing(error)
+            error.add_note(printable(_place_of(turn, row, searched=searched)))
+            raise
+
+
+def _place_of(turn: Turn, row: int | None, *, searched: bool) -> str:
+    """The place of a batch, or of one of the rows that it is made of, as text."""
+    ranges = [one for window in turn.windows for one in window.ranges]
+    numbers = turn.batches.numbers(turn.number)
+    if row is not None:
+        return f"at {describe_rows(ranges, numbers[row : row + 1])}"
+    place = f"in a batch of {describe_rows(ranges, numbers)}"
+    return f"{place}: no row of it is the cause alone" if searched else place

@@ -1,0 +1,424 @@
+"""The pipeline of a mix: batches of several sources, in an order that their weights and a seed decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seqflow.errors import BatchPlanError, OpError, OpMemoryError
+from seqflow.json_form import is_count, numbered
+from seqflow.kernels.arrays import Array
+from seqflow.kernels.error import KernelMemoryError
+from seqflow.kernels.memory import check_memory
+from seqflow.loader.plans.permutation import key_of
+from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.iterator import BatchIterator
+from seqflow.loader.run.pipeline import Pipeline
+from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.workers import Workers
+from seqflow.loader.schedule.ranks import Deal
+from seqflow.loader.schedule.state import (
+    Position,
+    Progress,
+    check_changes,
+    check_form,
+    check_same,
+    check_same_source,
+    check_start,
+    check_streams,
+)
+from seqflow.loader.schedule.streams import Checkpoint
+from seqflow.ops.shared.random_bits import sequence_bits, uniform
+from seqflow.record import Record, concat_records, slice_rows
+
+_PASS = 1 << 32
+"""The second pass over a source in an epoch has the order of an epoch that far away."""
+_FORM = {
+    "settings": Mapping, "sources": [{"settings": Mapping, "data": Mapping}], "epoch": is_count, "batch": is_count,
+    "ranks": is_count, "ended": bool,
+    "members": [{"passes": [is_count], "windows": numbered((is_count, is_count, is_count))}],
+}  # fmt: skip
+_SUMMED = (
+    "rows", "rows_read", "rows_left", "tokens", "cells", "bad_rows", "dropped", "skipped", "bytes_in_flight",
+    "seconds_reading", "seconds_preparing", "seconds_planning", "seconds_making", "seconds_waiting",
+)  # fmt: skip
+"""Counts of a mix that are those of its sources together."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MixedRecord(Record):
+    """A batch of a mix, which knows the names of the sources that its rows come from."""
+
+    sources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MixPosition:
+    """A place between two rounds of batches of an epoch of a mix."""
+
+    epoch: int
+    batch: int
+    """The first batch of the next round of all ranks."""
+    ranks: int
+    ended: bool
+    """Whether the last batch was that of an incomplete round: behind it come only batches of some sources."""
+    members: Sequence[Mapping[str, Any]]
+    """For each source the batches of its passes that have ended, and its windows, as JSON."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "epoch": self.epoch, "batch": self.batch, "ranks": self.ranks, "ended": self.ended,
+            "members": self.members,
+        }  # fmt: skip
+
+
+class MixPipeline:
+    """Makes the batches of any epoch of a mix of pipelines."""
+
+    def __init__(
+        self,
+        members: Sequence[Pipeline],
+        names: tuple[str, ...],
+        weights: list[float],
+        quotas: list[int] | None,
+        seed: int,
+        stop: str,
+        column: str | None,
+    ) -> None:
+        self.members, self.names, self.weights, self.quotas = members, names, weights, quotas
+        self.seed, self.stop, self.column = seed, stop, column
+        self.deal, self.threads = members[0].deal, members[0].threads
+        self.empty = members[0].empty_batch()
+        self._check_members()
+
+    @property
+    def epochs_differ(self) -> bool:
+        return len(self.members) > 1 or self.members[0].epochs_differ
+
+    def beginning(self, epoch: int) -> MixPosition:
+        """The place before the first batch of an epoch."""
+        members: list[dict[str, Any]] = [{"passes": [], "windows": {}} for _ in self.members]
+        return MixPosition(epoch, 0, self.deal.world_size, False, members)
+
+    def handlers(self) -> list[BadRowHandler]:
+        """What takes the bad rows of each source."""
+        return [
+            BadRowHandler(
+                member.bad_rows.marked(f"source{number}", *self.deal.marks), member.recipe.source.files
+            )
+            for number, member in enumerate(self.members)
+        ]
+
+    def iterate(
+        self, start: MixPosition, workers: Workers, handlers: Sequence[BadRowHandler], stats: Stats
+    ) -> MixIterator:
+        return MixIterator(self, start, workers, handlers, stats)
+
+    def end_epoch(self) -> None:
+        """Sources that were read in part make no index."""
+
+    def num_batches(self, epoch: int) -> int | None:
+        """The number of batches of an epoch; None where that of some source is not known before reading."""
+        counts = [member.num_batches(epoch) for member in self.members]
+        if None in counts:
+            return None
+        picks = Picks(self, epoch)
+        ends = [picks.behind(number, count) for number, count in enumerate(counts) if count is not None]
+        empty = [end for end, count in zip(ends, counts, strict=True) if count == 0]
+        return min(ends) if self.stop == "first" else min([max(ends), *empty])
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What a state says besides the place."""
+        sources = [{"settings": one.settings(), "data": one.data_fingerprint()} for one in self.members]
+        return {"settings": self._settings(), "sources": sources}
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "weights": self.weights, "seed": self.seed, "stop": self.stop, "column": self.column,
+            "quotas": self.quotas,
+        }  # fmt: skip
+
+    def start_of(self, state: Mapping[str, Any], changes: str) -> MixPosition:
+        """The place of a saved state; OpError where it does not fit."""
+        check_changes(changes)
+        check_form("a Mix", state, _FORM)
+        check_same("load_state_dict: ", state["settings"], self._settings())
+        now = self.fingerprint()["sources"]
+        for name, found in (("sources", len(state["sources"])), ("members", len(state["members"]))):
+            if found != len(now):
+                raise OpError(f"load_state_dict: the state has {found} {name}, expected {len(now)}")
+        for number, (before, after) in enumerate(zip(state["sources"], now, strict=True)):
+            changed = check_same_source(f"load_state_dict: source {number}: ", before, after, changes)
+            if "prepare" in changed and state["batch"]:
+                raise OpError(
+                    f"load_state_dict: source {number}: prepare is another one, and nobody knows which of its rows "
+                    "come next\n  begin the epoch anew: set_epoch(…)"
+                )
+            check_streams(state["members"][number]["windows"], self.members[number].recipe.streams)
+        return MixPosition(
+            int(state["epoch"]), state["batch"], state["ranks"], state["ended"], state["members"]
+        )
+
+    def _check_members(self) -> None:
+        """OpError unless all members have the same ranks and batches of the same tensors."""
+        for number, member in enumerate(self.members[1:], 1):
+            if member.deal != self.deal:
+                raise OpError(
+                    f"Mix: source {number} is loaded as {member.deal.ranks}, source 0 as {self.deal.ranks}"
+                )
+            found = member.empty_batch()
+            if self.empty is None or found is None:
+                continue
+            one, other = _tensor_types(self.empty), _tensor_types(found)
+            for name in dict.fromkeys([*one, *other]):
+                if one.get(name) != other.get(name):
+                    raise OpError(
+                        f"Mix: {name} is {other.get(name, 'missing')} in batches of source {number}, and "
+                        f"{one.get(name, 'missing')} in those of source 0\n"
+                        "  make them alike in prepare, or choose columns that all have"
+                    )
+        if self.empty is not None and self.column in self.empty:
+            raise OpError(f"Mix: batches have a tensor {self.column!r} already\n  choose another column=")
+
+
+class MixIterator:
+    """One iteration over a mix, or what makes batch `only` of it."""
+
+    def __init__(
+        self,
+        mix: MixPipeline,
+        start: MixPosition,
+        workers: Workers,
+        handlers: Sequence[BadRowHandler],
+        stats: Stats,
+        only: int | None = None,
+    ) -> None:
+        self.progress = Progress(start)
+        self.mix, self.deal, self.start, self.only = mix, mix.deal, start, only
+        self.workers, self._stats = workers, stats
+        self.picks = Picks(mix, start.epoch)
+        self.members = [_Member(self, number, handler) for number, handler in enumerate(handlers)]
+
+    def __iter__(self) -> Iterator[Record]:
+        if self.start.ended:
+            return
+        world_size = self.deal.world_size
+        first = self.deal.first(self.start.batch)
+        while (count := self._round(first)) and not (count < world_size and self._dropped(first)):
+            if self.deal.rank < count:
+                batch = self._batch(first + self.deal.rank)
+            elif self.deal.tail == "pad":
+                batch = self._empty()
+            else:
+                batch = self._repeated((self.deal.rank - count) % (first + count))
+            first += self.deal.stride
+            self._hand_out(first - self.deal.first(0), is_last=count < world_size)
+            yield batch
+            del batch
+            if count < world_size:  # behind it only batches of sources that are not exhausted
+                break
+        self._sum_counts()
+
+    def check_start(self) -> None:
+        """OpError where the state that was loaded lies behind the end: members lack batches before it."""
+        if self.progress.position is self.start and self.start.batch:
+            for number, member in enumerate(self.members):
+                batch = self.picks.before(number, self.start.batch)
+                if member.has_ended(batch):
+                    check_start(batch, self.start.ranks, member.num_batches())
+
+    def _round(self, first: int) -> int:
+        """How many batches there are from `first` on, up to those of a round."""
+        for number in range(first, first + self.deal.world_size):
+            if not all(self.members[member].has(one) for member, one in self.picks.of(number)):
+                return number - first
+        return self.deal.world_size
+
+    def _dropped(self, first: int) -> bool:
+        if self.deal.tail == "drop" and first == 0:
+            raise BatchPlanError(
+                f"Mix: an epoch has fewer batches than world_size = {self.deal.world_size}, and tail='drop' "
+                "leaves none"
+            )
+        return self.deal.tail == "drop"
+
+    def _repeated(self, number: int) -> Record:
+        """One of the epoch's first batches, made again. Neither places nor other counts know of it."""
+        mix = self.mix
+        handlers = [BadRowHandler(member.bad_rows.uncounted()) for member in mix.members]
+        beginning = mix.beginning(self.start.epoch)
+        again = MixIterator(mix, beginning, self.workers, handlers, Stats(), number)
+        for earlier in range(number + 1):  # passes end where their batches do
+            assert all(again.members[member].has(one) for member, one in self.picks.of(earlier))
+        batch = again._batch(number)
+        self._stats.repeated += sum(member.stats.rows for member in again.members)
+        return batch
+
+    def _empty(self) -> Record:
+        """A batch without rows, to fill the last round."""
+        empty = self.mix.empty
+        if empty is None:
+            raise BatchPlanError(
+                "Mix: tail='pad' needs nets: nobody knows the empty batch of a Python function"
+            )
+        return self._labelled(slice_rows(empty, 0, 0), [], [])
+
+    def _batch(self, number: int) -> Record:
+        made = [(member, self.members[member].take(one)) for member, one in self.picks.of(number)]
+        counts = [batch.num_rows for _, batch in made]
+        joined = concat_records([batch for _, batch in made])
+        return self._labelled(joined, [member for member, _ in made], counts)
+
+    def _labelled(self, batch: Record, members: list[int], counts: list[int]) -> MixedRecord:
+        """The batch with the source of each of its rows, and the names of these sources."""
+        mix = self.mix
+        tensors, parents = batch.tensors, batch.parents
+        if mix.column is not None:
+            tensors = {**tensors, mix.column: np.repeat(np.array(members, np.int64), counts)}
+            parents = {**parents, mix.column: None}
+        names = tuple(mix.names[member] for member, rows in zip(members, counts, strict=True) if rows)
+        return MixedRecord(tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, names)
+
+    def _sum_counts(self) -> None:
+        """The counts of the mix are those of its sources together."""
+        for name in _SUMMED:
+            setattr(self._stats, name, sum(getattr(member.stats, name) for member in self.members))
+
+    def _hand_out(self, following: int, *, is_last: bool) -> None:
+        self._sum_counts()
+        self._stats.batches += 1
+        members = [member.state() for member in self.members]
+        self.progress.position = MixPosition(
+            self.start.epoch, following, self.deal.world_size, is_last, members
+        )
+
+
+class Picks:
+    """Which batches of the members each batch of a mix is made of."""
+
+    def __init__(self, mix: MixPipeline, epoch: int) -> None:
+        self._mix = mix
+        self._phases = uniform(sequence_bits(key_of(mix.seed, epoch), len(mix.weights)))
+        self._members = np.zeros(0, np.int64)
+        self._numbers = np.zeros(0, np.int64)
+
+    def of(self, number: int) -> list[tuple[int, int]]:
+        """Pairs of a member and the number of its batch."""
+        if self._mix.quotas is not None:
+            return [(member, number) for member in range(len(self._mix.members))]
+        if number >= len(self._members):
+            self._members, self._numbers = self._merged(2 * number + 1024)
+        return [(int(self._members[number]), int(self._numbers[number]))]
+
+    def from_batch(self, member: int, start: int, deal: Deal) -> Iterator[int]:
+        """The batches of a member that a rank, or its worker, needs from batch `start` of the mix on."""
+        number = deal.first(start) + deal.rank
+        while True:
+            yield from (one for of, one in self.of(number) if of == member)
+            number += deal.stride
+
+    def before(self, member: int, batch: int) -> int:
+        """How many batches of a member come before a batch of the mix."""
+        if self._mix.quotas is not None:
+            return batch
+        self.of(batch)
+        return int(np.count_nonzero(self._members[:batch] == member))
+
+    def behind(self, member: int, count: int) -> int:
+        """The batch of the mix that would be the first behind so many batches of a member."""
+        if self._mix.quotas is not None:
+            return count
+        while self.before(member, len(self._members)) <= count:
+            pass  # each look behind the end merges more
+        return int(np.flatnonzero(self._members == member)[count])
+
+    def _merged(self, count: int) -> tuple[Array, Array]:
+        """For each batch the member, and the number of its batch: batch j is due at (j + phase) / weight."""
+        try:
+            check_memory((4, count), np.dtype(np.int64))
+        except KernelMemoryError as error:
+            raise OpMemoryError(f"Mix: the order of {count} batches: {error}") from None
+        shares = np.array(self._mix.weights) / sum(self._mix.weights)
+        each = [np.arange(int(count * share) + 2) for share in shares]
+        due = np.concatenate(
+            [(ones + phase) / share for ones, phase, share in zip(each, self._phases, shares, strict=True)]
+        )
+        members = np.repeat(np.arange(len(each)), [len(ones) for ones in each])
+        order = np.lexsort((members, due))[:count]
+        return members[order], np.concatenate(each)[order]
+
+
+class _Member:
+    """One source of a mix, pass after pass."""
+
+    def __init__(self, of: MixIterator, number: int, handler: BadRowHandler) -> None:
+        saved = of.start.members[number]
+        self._of, self._number, self._handler = of, number, handler
+        self._passes: list[int] = list(saved["passes"])
+        """The batches of each pass that has ended."""
+        self._pipeline = of.mix.members[number]
+        self.stats = Stats()
+        """The counts of all passes."""
+        self._windows = {int(stream): Checkpoint(*at) for stream, at in saved["windows"].items()}
+        self._iteration: BatchIterator | None = None
+        self._batches: list[Iterator[Record]] = [iter(())] * len(self._passes)
+        """The batches of each pass: those of one that has ended are still to be taken by the round that ended it."""
+
+    def has(self, batch: int) -> bool:
+        """Whether there is a batch, counted over the passes; it begins the next pass where the mix goes on."""
+        while True:
+            iteration = self._begun()
+            inside = batch - sum(self._passes)
+            if iteration.has(inside):
+                return True
+            if self._of.mix.stop == "first" or inside == 0:
+                return False
+            self._passes.append(iteration.num_batches())
+            self._iteration, self._windows = None, {}
+            if all(member._passes for member in self._of.members):
+                return False
+
+    def has_ended(self, batch: int) -> bool:
+        """Whether the pass that has begun is known to end before a batch."""
+        return self._iteration is not None and not self._iteration.has(batch - sum(self._passes))
+
+    def num_batches(self) -> int:
+        """The batches of all passes, the last of which has ended."""
+        assert self._iteration is not None
+        return sum(self._passes) + self._iteration.num_batches()
+
+    def take(self, batch: int) -> Record:
+        self._begun()
+        at = int(np.searchsorted(np.cumsum(self._passes), batch, side="right"))
+        return next(self._batches[at])
+
+    def state(self) -> dict[str, Any]:
+        """The passes and windows as JSON."""
+        windows = self._windows if self._iteration is None else self._iteration.checkpoints
+        return {
+            "passes": [*self._passes],
+            "windows": {str(at): [one.position, one.first, one.batches] for at, one in windows.items()},
+        }
+
+    def _begun(self) -> BatchIterator:
+        if self._iteration is None:
+            of, done = self._of, sum(self._passes)
+            before = of.picks.before(self._number, of.start.batch)
+            epoch = of.start.epoch + _PASS * len(self._passes)
+            start = Position(epoch, max(0, before - done), self._windows, 1)
+            if of.only is None:
+                numbers = of.picks.from_batch(self._number, of.start.batch, of.deal)
+            else:
+                numbers = (one for member, one in of.picks.of(of.only) if member == self._number)
+            inside = (number - done for number in numbers if number >= done)
+            self._iteration = self._pipeline.iterate(start, of.workers, [self._handler], self.stats, inside)
+            self._batches.append(iter(self._iteration))
+        return self._iteration
+
+
+def _tensor_types(batch: Record) -> dict[str, str]:
+    """Dtype and sizes of each tensor, as text."""
+    return {name: f"{tensor.dtype}{list(tensor.shape[1:])}" for name, tensor in batch.items()}

@@ -1,0 +1,330 @@
+"""The pipeline of one source: its windows are scheduled, read and made into the batches of any epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from seqflow import executor
+from seqflow.errors import BatchPlanError, OpError
+from seqflow.identity.transforms import name_of, transform_identity
+from seqflow.loader.plans.pad import Pad
+from seqflow.loader.plans.rows import Rows
+from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
+from seqflow.loader.run.indexing import Indexing
+from seqflow.loader.run.iterator import BatchIterator
+from seqflow.loader.run.prefetch import Prefetch
+from seqflow.loader.run.provenance import NET_ERRORS, ROW_ERRORS
+from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.transforms import apply
+from seqflow.loader.run.windows import KeptWindow, WindowMaker
+from seqflow.loader.run.workers import Workers
+from seqflow.loader.schedule.crossing import Crossing
+from seqflow.loader.schedule.identity import data_fingerprint, index_key, settings_of
+from seqflow.loader.schedule.index import LengthsIndex
+from seqflow.loader.schedule.listing import Listing
+from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
+from seqflow.loader.schedule.recipe import Recipe
+from seqflow.loader.schedule.state import Position, check_prepared_place, check_state
+from seqflow.loader.schedule.streams import Rotation, Stream
+from seqflow.loader.schedule.windows import Window, cut_windows, deal_windows
+from seqflow.net import Net
+from seqflow.record import Record, from_arrow
+from seqflow.shape import Dimension
+from seqflow.signature import Described, OwnRows
+from seqflow.tensor import TensorSpec
+
+
+class Pipeline:
+    """Makes the batches of any epoch of a recipe, from any place on, for the ranks of a deal."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        deal: Deal,
+        index: Path | None,
+        bad_rows: BadRows,
+        version: str | None,
+        prefetch: Prefetch,
+    ) -> None:
+        self.recipe, self.deal, self.bad_rows = recipe, deal, bad_rows
+        self.threads, self._reuse = prefetch.threads, prefetch.reuse
+        self._version = version
+        self._listing = Listing(recipe)
+        self._kept = KeptWindow()
+        self._index = None
+        if index is not None:
+            self._index = Indexing(index, recipe, self._listing, self.threads, self._index_key)
+        self._identities: dict[str, Any] = {}
+        """Those of `prepare` and `net`, once they were asked for."""
+        self._data: dict[str, Any] | None = None
+        self._counts_rows: bool | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it was made from; not what it has read."""
+        return vars(self) | {"_kept": KeptWindow(), "_data": None}
+
+    @property
+    def epochs_differ(self) -> bool:
+        """Whether batches of one epoch are others than those of the next, by their order or by random ops."""
+        nets = (one for one in (self.recipe.prepare, self.recipe.net) if isinstance(one, Net))
+        return self.recipe.shuffle is not None or any(net.is_random for net in nets)
+
+    # Iterating
+
+    def beginning(self, epoch: int) -> Position:
+        """The place before the first batch of an epoch."""
+        return Position(epoch, 0, {}, self.deal.world_size)
+
+    def handlers(self) -> list[BadRowHandler]:
+        """What takes the bad rows of an iteration."""
+        return [BadRowHandler(self.bad_rows.marked(*self.deal.marks), self.recipe.source.files)]
+
+    def iterate(
+        self,
+        start: Position,
+        workers: Workers,
+        handlers: Sequence[BadRowHandler],
+        stats: Stats,
+        numbers: Iterator[int] | None = None,
+    ) -> BatchIterator:
+        """The batches from a place on: those of this rank, or some by their numbers in the epoch, in order."""
+        self._look_at_functions()
+        deal = self.deal if numbers is None else ALL_BATCHES
+        rotation, crossing = self._rotation(start.epoch)
+        if not rotation.counted:
+            self._check_counts(rotation, start)
+            for stream, checkpoint in start.windows.items():
+                rotation.streams[stream].start_at(checkpoint)
+        is_measured = self._index is not None and not rotation.counted and numbers is None
+        windows = WindowMaker(
+            self.recipe,
+            self._listing,
+            self._kept if self._keeps_window(rotation) else None,
+            self._index.measured() if is_measured and self._index is not None else None,
+        )
+        return BatchIterator(
+            windows, rotation, crossing, start, workers, handlers[0], stats,
+            deal=deal, reuse=self._reuse, numbers=numbers,
+        )  # fmt: skip
+
+    def window_maker(self) -> WindowMaker:
+        """Makes single windows, of which nothing is kept."""
+        return WindowMaker(self.recipe, self._listing)
+
+    def end_epoch(self) -> None:
+        """An epoch was read to its end: the index is written, where it has measured all."""
+        if self._index is not None:
+            self._index.keep()
+
+    def _look_at_functions(self) -> None:
+        """Note the code of Python functions before they run, which may change what they refer to."""
+        for option in ("prepare", "net"):
+            if not isinstance(getattr(self.recipe, option), Net):
+                self.identity(option)
+
+    def _keeps_window(self, rotation: Rotation) -> bool:
+        """Whether rows are read once for all epochs: one window holds all of them.
+
+        Rows that are prepared by a Python function, or by random ops, may be others in the next epoch.
+        """
+        prepare = self.recipe.prepare
+        again = prepare is None or (isinstance(prepare, Net) and not prepare.is_random)
+        return again and not self.recipe.source.read_once and rotation.has_one_window
+
+    # Counting
+
+    def num_batches(self, epoch: int) -> int | None:
+        """The number of batches of an epoch; None where it is not known before reading.
+
+        An index is made where that tells it.
+        """
+        if self.recipe.steps_per_epoch is not None:
+            return self.recipe.steps_per_epoch * self.deal.world_size
+        return self._rotation(epoch, counted=True)[0].total
+
+    def counts_rows(self) -> bool:
+        """Whether the rows of each window are known before anything is read, and batches have a number of them."""
+        if self._counts_rows is None:
+            recipe = self.recipe
+            windows = [] if recipe.source.read_once else recipe.windows(self._listing.slices(), 0)
+            crossing = self._crossing(deal_windows(windows, recipe.streams))
+            self._counts_rows = crossing is not None and not recipe.source.read_once
+        return self._counts_rows
+
+    def lengths_index(self, *, anew: bool) -> LengthsIndex:
+        """The lengths of all prepared rows; OpError where no index is kept."""
+        if self._index is None:
+            raise OpError("Loader: there is no index; give index=, the file to keep it in")
+        return self._index.read(anew=anew)
+
+    def _rotation(self, epoch: int, *, counted: bool = False) -> tuple[Rotation, Crossing | None]:
+        """The streams of an epoch, and how batches run across their windows.
+
+        Their batches are `counted` where that can be, even if the index has to be made first.
+        """
+        recipe = self.recipe
+        steps = recipe.steps_per_epoch
+        total = None if steps is None else steps * self.deal.world_size
+        if recipe.source.read_once:
+            if recipe.streams > 1:
+                raise OpError("Loader: streams: the source is a stream itself, expected streams = 1")
+            return Rotation([Stream(0, cut_windows(recipe.slices(), recipe.window))], total), None
+        dealt = deal_windows(recipe.windows(self._listing.slices(), epoch), recipe.streams)
+        crossing = self._crossing(dealt)
+        counts: Sequence[list[int] | None] = [None] * recipe.streams
+        if crossing is not None:
+            counts = crossing.counts
+        elif self._index is not None and (counted or recipe.streams > 1 or self._index.path.exists()):
+            lengths = self._index.read()
+            counts = [lengths.counts(recipe, stream, epoch) for stream in dealt]
+        streams = [Stream(number, *pair) for number, pair in enumerate(zip(dealt, counts, strict=True))]
+        return Rotation(streams, total), crossing
+
+    def _crossing(self, dealt: Sequence[Sequence[Window]]) -> Crossing | None:
+        """Batches across windows, where the plan is a number of rows and each window's rows are known."""
+        recipe = self.recipe
+        rows = [[window.num_rows for window in stream] for stream in dealt]
+        if (
+            not isinstance(recipe.batch, Rows)
+            or recipe.batch.filters
+            or recipe.keeps_going
+            or any(None in stream for stream in rows)
+            or not self._keeps_rows()
+        ):
+            return None
+        return Crossing(recipe.batch, rows)  # type: ignore[arg-type]
+
+    def _keeps_rows(self) -> bool:
+        """Whether row i of what `prepare` makes is known to be row i of what it gets."""
+        prepare = self.recipe.prepare
+        if not isinstance(prepare, Net):
+            return prepare is None
+        return executor.keeps_rows(prepare, empty_source(self.recipe))
+
+    def _check_counts(self, rotation: Rotation, start: Position) -> None:
+        """OpError where streams are interleaved whose batches nobody has counted."""
+        streams = self.recipe.streams
+        if streams > 1 and rotation.total is None:
+            raise OpError(
+                f"Loader: streams = {streams} needs the number of batches of each stream, which is not known "
+                'before reading\n  give index="lengths.arrow", steps_per_epoch, or Rows(n) of data whose rows are '
+                "known and kept"
+            )
+        if streams > 1 and start.batch:
+            read = [stream.number for stream in rotation.streams_of(self.deal, start.batch)]
+            missing = [stream for stream in read if stream not in start.windows]
+            if missing and start.batch >= streams:
+                raise OpError(
+                    f"load_state_dict: the state knows nothing of stream {missing[0]}, since another rank read it\n"
+                    "  merge the states of all ranks: seqflow.loader.merge_states([…])"
+                )
+
+    # Identity and state
+
+    def settings(self) -> dict[str, Any]:
+        """What decides which batches there are and in which order, by name."""
+        identities = self.identity("prepare"), self.identity("net")
+        return settings_of(self.recipe, *identities, self.deal.world_size)
+
+    def data_fingerprint(self) -> dict[str, Any]:
+        """What a state says of the data: relative paths, sizes, rows and columns, as they were first listed."""
+        if self._data is None:
+            self._data = data_fingerprint(self.recipe.source, self._listing)
+        return self._data
+
+    def identity(self, option: str) -> Any:
+        """What decides what `prepare` or `net` computes, as JSON: looked at when first asked for, or used."""
+        if option not in self._identities:
+            self._identities[option] = transform_identity(getattr(self.recipe, option), self._version)
+        return self._identities[option]
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What a state says besides the place."""
+        data = self.data_fingerprint()
+        return {"by_rows": self.counts_rows(), "settings": self.settings(), "data": data}
+
+    def start_of(self, state: Mapping[str, Any], changes: str) -> Position:
+        """The place of a saved state; OpError where it does not fit."""
+        if self.recipe.source.read_once:
+            raise OpError(
+                "load_state_dict: the source is a stream, which can be read once\n  read files instead"
+            )
+        changed = check_state(state, self.settings(), self.data_fingerprint(), changes)
+        if "prepare" in changed:
+            check_prepared_place(state, self.counts_rows(), self.recipe.streams)
+        return Position.from_json(state)
+
+    def _index_key(self) -> dict[str, Any]:
+        recipe, lengths = self.recipe, self.recipe.batch.lengths
+        if recipe.prepare is None or isinstance(recipe.prepare, Net):
+            lengths = recipe.planned_lengths(empty_rows(recipe))
+        sliced = any(one.stop is not None for one in self._listing.slices())
+        return index_key(recipe, self.data_fingerprint(), self.identity("prepare"), lengths, sliced)
+
+    # Batches before anything is read
+
+    def empty_batch(self) -> Record | None:
+        """A batch without rows; None where Python functions make them, or a net needs rows."""
+        recipe = self.recipe
+        if not all(net is None or isinstance(net, Net) for net in (recipe.prepare, recipe.net)):
+            return None
+        try:
+            batch = self._empty_before_net()
+            return batch if recipe.net is None else apply(recipe.net, batch)
+        except ROW_ERRORS as error:
+            if isinstance(error, (BatchPlanError, *NET_ERRORS)):
+                raise
+            return None
+
+    def spec(self) -> dict[str, TensorSpec]:
+        """Dtype and shape of each tensor of the batches; OpError where a Python function makes them."""
+        recipe = self.recipe
+        for transform in (recipe.prepare, recipe.net):
+            if transform is not None and not isinstance(transform, Net):
+                raise OpError(
+                    f"Loader.spec: nobody knows what {name_of(transform)} returns\n  write it as a net"
+                )
+        specs = _specs_of(self._empty_before_net(), recipe.pad)
+        if not isinstance(recipe.net, Net):
+            return specs
+        inferred = recipe.net.infer(specs)
+        return {name: inferred.specs[name] for name in recipe.net.outputs(tuple(specs))}
+
+    def _empty_before_net(self) -> Record:
+        """A batch without rows, as `net` gets it."""
+        recipe, record = self.recipe, empty_rows(self.recipe)
+        rows = WindowRows((record,), None, recipe.pad)
+        return recipe.batch.of_window(rows, recipe.planned_lengths(record), 0, False, 0).empty()
+
+
+def empty_source(recipe: Recipe) -> Record:
+    """A record of the source without rows."""
+    empty = recipe.source.schema.empty_table()
+    record: Record = from_arrow(empty, columns=recipe.columns, fill=recipe.fill, valid=recipe.valid)
+    return record
+
+
+def empty_rows(recipe: Recipe) -> Record:
+    """A prepared record without rows."""
+    record = empty_source(recipe)
+    return record if recipe.prepare is None else apply(recipe.prepare, record)
+
+
+def _specs_of(batch: Record, pads: Mapping[str, Pad]) -> dict[str, TensorSpec]:
+    """Specs of batches that have the tensors of this one, with any number of rows; padded ones with any width."""
+    rows = Dimension.symbol("batch")
+    specs = {}
+    for name, tensor in batch.items():
+        parent = batch.parents[name]
+        sizes = [Dimension(size) for size in tensor.shape[1:]]
+        pad = pads.get(name.removesuffix(".mask"))
+        if pad is not None and pad.max_length is None and sizes:
+            sizes[0] = Dimension.axis_of(name.removesuffix(".mask"), 1)
+        first = rows if parent is None else Dimension.sum_of(parent)
+        specs[name] = TensorSpec(
+            tensor.dtype, [first, *sizes], OwnRows("the record") if parent is None else Described(parent)
+        )
+    return specs
