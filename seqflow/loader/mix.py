@@ -168,7 +168,7 @@ def _divided(options: Mapping[str, Any], sources: int) -> dict[str, Any]:
     window = byte_count(
         "Loader: window", options.get("window", signature(Loader).parameters["window"].default)
     )
-    memory = byte_count("prefetch: memory", prefetch.memory)
+    memory = byte_count("Prefetch: memory", prefetch.memory)
     if memory // sources < window:
         raise OpError(
             f"Mix: memory is {format_bytes(memory)} for {sources} sources, expected a window for each, "

@@ -33,10 +33,10 @@ class Prefetch:
             cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
             threads = max(1, min(4, cores - 1))
         if not isinstance(threads, int) or isinstance(threads, bool) or not 0 <= threads <= MAX_THREADS:
-            raise OpError(f"prefetch: threads is {threads!r}, expected an integer, 0 to {MAX_THREADS}")
+            raise OpError(f"Prefetch: threads is {threads!r}, expected an integer, 0 to {MAX_THREADS}")
         object.__setattr__(self, "threads", threads)
         if self.memory is not None:
-            object.__setattr__(self, "memory", byte_count("prefetch: memory", self.memory))
+            object.__setattr__(self, "memory", byte_count("Prefetch: memory", self.memory))
 
     def bytes_for(self, window: int, streams: int) -> int:
         """The bytes of windows of this size that may be in memory; OpError where one does not fit."""

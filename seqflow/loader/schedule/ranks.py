@@ -40,14 +40,14 @@ class Ranks:
         rank, world_size, where = _resolved(self.rank, self.world_size)
         by = f" (by {where} of the environment)" if where else ""
         if world_size < 1:
-            raise OpError(f"ranks: world_size is {world_size}, expected 1 or more{by}")
+            raise OpError(f"Ranks: world_size is {world_size}, expected 1 or more{by}")
         if not 0 <= rank < world_size:
             raise OpError(
-                f"ranks: rank is {rank}, expected 0 or more and less than world_size = {world_size}{by}"
+                f"Ranks: rank is {rank}, expected 0 or more and less than world_size = {world_size}{by}"
             )
         if self.tail not in TAILS:
             raise OpError(
-                f"ranks: tail is {self.tail!r}{nearest(str(self.tail), TAILS)}, expected one of {', '.join(TAILS)}"
+                f"Ranks: tail is {self.tail!r}{nearest(str(self.tail), TAILS)}, expected one of {', '.join(TAILS)}"
             )
         object.__setattr__(self, "rank", rank)
         object.__setattr__(self, "world_size", world_size)
@@ -132,7 +132,7 @@ def _half(**variables: int | None) -> OpError:
     missing = [name for name in ("RANK", "WORLD_SIZE") if variables[name] is None]
     lacks = f"not {' and '.join(missing)}" if missing else "they do not agree"
     return OpError(
-        f"ranks: the environment has {found}, {lacks}: expected both RANK and WORLD_SIZE, or neither\n"
+        f"Ranks: the environment has {found}, {lacks}: expected both RANK and WORLD_SIZE, or neither\n"
         "  set both, or give rank= and world_size="
     )
 
@@ -142,7 +142,7 @@ def _other(given: str, option: str, variable: str) -> int:
     found = _variable(variable)
     if found is None:
         raise OpError(
-            f"ranks: {given} is given without {option}, and the environment has no {variable}\n"
+            f"Ranks: {given} is given without {option}, and the environment has no {variable}\n"
             "  give rank= and world_size="
         )
     return found
@@ -154,7 +154,7 @@ def _given(option: str, value: Any) -> int:
             raise TypeError
         return operator.index(value)
     except TypeError:
-        raise OpTypeError(f"ranks: {option} is {value!r}, expected an integer") from None
+        raise OpTypeError(f"Ranks: {option} is {value!r}, expected an integer") from None
 
 
 def _variable(name: str) -> int | None:
@@ -163,7 +163,7 @@ def _variable(name: str) -> int | None:
     try:
         return None if text is None else int(text)
     except ValueError:
-        raise OpError(f"ranks: the environment variable {name} is {text!r}, expected an integer") from None
+        raise OpError(f"Ranks: the environment variable {name} is {text!r}, expected an integer") from None
 
 
 ALL_BATCHES = Deal(Ranks(0, 1))
