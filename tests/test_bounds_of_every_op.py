@@ -50,7 +50,7 @@ def infer_bounded(op, inputs, attributes, slack):
 
 @every_op
 @given(data=st.data(), slack=st.integers(0, 2))
-@settings(max_examples=2 * EXAMPLES)
+@settings(max_examples=EXAMPLES)
 def test_sizes_sums_and_largest_values_stay_within_what_is_inferred(op, data, slack):
     inputs, attributes = data.draw(calls(op))
     outputs, known = infer_bounded(op, each(inputs, np.asarray), attributes, slack)

@@ -451,7 +451,7 @@ ANY_ARGUMENT = {
 
 @pytest.mark.parametrize("name", names())
 @given(data=st.data())
-@settings(max_examples=15)
+@settings(max_examples=settings.default.max_examples // 3)
 def test_whatever_it_is_given_the_answer_is_arrays_or_our_error(name, data):
     inputs = data.draw(st.lists(ANY_ARRAY, max_size=4))
     arguments = {

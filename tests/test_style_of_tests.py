@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ ALLOWED = {
 """Limits of time and memory, lowered because no test can have files as large or wait as long."""
 
 
+@cache
 def parse(file):
     return ast.parse(file.read_text(encoding="utf-8"))
 

@@ -83,6 +83,7 @@ def test_writing_threads_crash_nothing():
     assert not counts["crashes"] + counts["hangs"] + counts["foreign exceptions"]
 
 
+@pytest.mark.slow
 def test_hostile_calls_of_kernels_do_not_crash():
     """Kernels called past the checks of ops; which of two wrong arguments they name first may differ."""
     counts = kernels_alone.run(0, 2)

@@ -75,6 +75,7 @@ def _write_and_report(path: Path, barrier: object, results: object) -> None:
         results.put("refused")  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_of_runs_that_start_together_some_succeed_and_the_others_are_refused(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(4), context.Queue()

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from marks import slow
 
 import seqflow as sf
 
@@ -50,9 +51,8 @@ SHUFFLED, SLICED = {"shuffle": True, "window": "120 kB"}, {"window": "60 kB"}
     ("plan", "threads", "options", "files"),
     [
         ("rows", 2, SHUFFLED, "*.parquet"),
-        ("tokens", 0, SHUFFLED, "*.parquet"),
-        ("packed", 2, SHUFFLED, "*.parquet"),
         ("rows", 2, SLICED, "0.parquet"),
+        *slow(("tokens", 0, SHUFFLED, "*.parquet"), ("packed", 2, SHUFFLED, "*.parquet")),
     ],
 )
 def test_eight_ranks_together_read_little_more_than_one_alone(
