@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import chain
-from typing import Any, NoReturn, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
@@ -18,8 +18,42 @@ from seqflow.lod import Lengths, LoD
 from seqflow.registry import OpDef
 from seqflow.signature.bind_arrays import as_array
 
+if TYPE_CHECKING:
+    from numpy.lib.mixins import NDArrayOperatorsMixin as _Operators
+else:
+    _Operators = object
 
-class Sequence:
+C = TypeVar("C", bound=type)
+
+
+_ARITHMETIC = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
+    "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift",
+}  # fmt: skip
+_COMPARISONS = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+
+
+def _with_operators(cls: C) -> C:
+    """Add the methods of Python's operators on two operands, by the functions of these symbols.
+
+    NumPy's mixin only declares them for type checkers. Its methods would refuse `s += 1`, which it computes in
+    place, and operands of other libraries, which may know how to compute with a Sequence.
+    """
+
+    def operator(symbol: str, swapped: bool) -> Callable[[Any, Any], Any]:
+        if swapped:
+            return lambda self, other: _operate(symbol, other, self)
+        return lambda self, other: _operate(symbol, self, other)
+
+    for symbol, name in (_ARITHMETIC | _COMPARISONS).items():
+        setattr(cls, f"__{name}__", operator(symbol, swapped=False))
+    for symbol, name in _ARITHMETIC.items():
+        setattr(cls, f"__r{name}__", operator(symbol, swapped=True))
+    return cls
+
+
+@_with_operators
+class Sequence(_Operators):
     """Values and their LoD, checked once to belong together.
 
     `lod` is a LoD, the lengths alone where there is one level, or a list of the lengths of each level, outermost
@@ -243,97 +277,7 @@ class Sequence:
 
         return as_html(self)
 
-    # Arithmetic. Python asks for these by name; the table says which function each operator is.
-
-    def __add__(self, other: Any) -> Sequence:
-        return _operate("+", self, other)
-
-    def __radd__(self, other: Any) -> Sequence:
-        return _operate("+", other, self)
-
-    def __sub__(self, other: Any) -> Sequence:
-        return _operate("-", self, other)
-
-    def __rsub__(self, other: Any) -> Sequence:
-        return _operate("-", other, self)
-
-    def __mul__(self, other: Any) -> Sequence:
-        return _operate("*", self, other)
-
-    def __rmul__(self, other: Any) -> Sequence:
-        return _operate("*", other, self)
-
-    def __truediv__(self, other: Any) -> Sequence:
-        return _operate("/", self, other)
-
-    def __rtruediv__(self, other: Any) -> Sequence:
-        return _operate("/", other, self)
-
-    def __floordiv__(self, other: Any) -> Sequence:
-        return _operate("//", self, other)
-
-    def __rfloordiv__(self, other: Any) -> Sequence:
-        return _operate("//", other, self)
-
-    def __mod__(self, other: Any) -> Sequence:
-        return _operate("%", self, other)
-
-    def __rmod__(self, other: Any) -> Sequence:
-        return _operate("%", other, self)
-
-    def __pow__(self, other: Any) -> Sequence:
-        return _operate("**", self, other)
-
-    def __rpow__(self, other: Any) -> Sequence:
-        return _operate("**", other, self)
-
-    def __and__(self, other: Any) -> Sequence:
-        return _operate("&", self, other)
-
-    def __rand__(self, other: Any) -> Sequence:
-        return _operate("&", other, self)
-
-    def __or__(self, other: Any) -> Sequence:
-        return _operate("|", self, other)
-
-    def __ror__(self, other: Any) -> Sequence:
-        return _operate("|", other, self)
-
-    def __xor__(self, other: Any) -> Sequence:
-        return _operate("^", self, other)
-
-    def __rxor__(self, other: Any) -> Sequence:
-        return _operate("^", other, self)
-
-    def __lshift__(self, other: Any) -> Sequence:
-        return _operate("<<", self, other)
-
-    def __rlshift__(self, other: Any) -> Sequence:
-        return _operate("<<", other, self)
-
-    def __rshift__(self, other: Any) -> Sequence:
-        return _operate(">>", self, other)
-
-    def __rrshift__(self, other: Any) -> Sequence:
-        return _operate(">>", other, self)
-
-    def __eq__(self, other: object) -> Sequence:  # type: ignore[override]
-        return _operate("==", self, other)
-
-    def __ne__(self, other: object) -> Sequence:  # type: ignore[override]
-        return _operate("!=", self, other)
-
-    def __lt__(self, other: Any) -> Sequence:
-        return _operate("<", self, other)
-
-    def __le__(self, other: Any) -> Sequence:
-        return _operate("<=", self, other)
-
-    def __gt__(self, other: Any) -> Sequence:
-        return _operate(">", self, other)
-
-    def __ge__(self, other: Any) -> Sequence:
-        return _operate(">=", self, other)
+    # Arithmetic: `_with_operators` adds the operators on two operands
 
     def __neg__(self) -> Sequence:
         return _operate("-", self)

@@ -173,3 +173,19 @@ def test_unpack_gives_the_values_and_the_lengths_of_every_level_outermost_first(
     values, *lengths = words.unpack()
     assert values is words.values
     assert [level.tolist() for level in lengths] == [[2, 0], [3, 1]]
+
+
+def test_an_operator_in_place_gives_a_new_sequence():
+    before = sequence = Sequence(ROWS.copy(), [[1, 1], [3, 1]])
+    sequence += 1
+    assert sequence is not before
+    assert (before.values.tolist(), sequence.values.tolist()) == (ROWS.tolist(), (ROWS + 1).tolist())
+
+
+def test_what_is_no_operand_may_know_how_to_compute_with_a_sequence():
+    class Other:
+        def __radd__(self, other):
+            return "of the other"
+
+    assert three_levels() + Other() == "of the other"
+    assert (three_levels() == "x") is False
