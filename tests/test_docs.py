@@ -1,19 +1,61 @@
-"""The pages in docs/ run as they stand."""
+"""The pages run as they stand, and all their links lead somewhere."""
 
 import doctest
+import re
 from pathlib import Path
 
 import pytest
 
 from seqflow import docs
 
-PAGES = sorted((Path(__file__).parents[1] / "docs").glob("*.md"))
+ROOT = Path(__file__).parents[1]
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [*sorted(ROOT.glob("*.md")), *DOCS]
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def links_of(page):
+    """The file and the heading of each link that leads to a place in the tree."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            name, _, heading = target.partition("#")
+            yield (page.parent / name).resolve() if name else page, heading
+
+
+def headings_of(page):
+    """The names that headings have in links."""
+    titles = re.findall(r"^#+ (.*)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
 def test_the_examples_of_a_page_run(page):
     failed, _ = doctest.testfile(str(page), module_relative=False, verbose=False)
     assert failed == 0
+
+
+@each_page
+def test_each_link_of_a_page_leads_to_a_file_and_heading(page):
+    for file, heading in links_of(page):
+        assert file.exists(), file
+        assert not heading or heading in headings_of(file), heading
+
+
+def test_each_page_is_reached_from_the_first():
+    reached, found = set(), {ROOT / "README.md"}
+    while found - reached:
+        page = (found - reached).pop()
+        reached.add(page)
+        found |= {file for file, _ in links_of(page) if file.suffix == ".md"}
+    assert reached == set(PAGES)
+
+
+@pytest.mark.skipif(not (ROOT / ".ci").exists(), reason="a source distribution has no .ci")
+def test_each_place_that_contributing_names_exists():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    places = re.findall(r"(?<![\w/])((?:tests|docs|\.ci)/[\w./]*\w)", text)
+    assert len(places) > 5
+    assert [place for place in places if not (ROOT / place).exists()] == []
 
 
 def test_the_page_of_the_ops_is_current():
