@@ -18,7 +18,7 @@ from seqflow.signature.bind_rows import BoundInput, Facts, Spaces
 from seqflow.signature.bind_sizes import CheckSize, OutputShape, Sizes, check_size
 from seqflow.signature.claims import Claims
 from seqflow.signature.language import GIVEN_DTYPE, POINTING, Argument, Axis, Signature
-from seqflow.signature.limits import CallScope, Limits
+from seqflow.signature.limits import Scope, note_limits
 from seqflow.signature.rows import NamedOutput
 from seqflow.tensor import TensorSpec
 
@@ -39,7 +39,6 @@ class SpecReader:
         self.shapes = {
             argument.name: OutputShape(argument.dims, attributes) for argument in signature.output_arguments
         }
-        self.limits = Limits(signature, attributes, claims.look_up) if signature.is_bounded else None
         counts = [argument.computed for argument in signature.input_arguments]
         self.is_in_order = counts == sorted(counts) and not signature.takes_lists
 
@@ -83,9 +82,9 @@ def bind_specs(
         for output in results:
             spaces.describe(output.argument.field, output.tensor)
     outputs = _outputs(reader, specs, single, results, sizes, spaces)
-    if reader.limits is not None:
-        scope = CallScope(specs, names, sizes.known, attributes, equalities)
-        reader.limits.note(op, results, outputs, scope)
+    if signature.is_bounded:
+        scope = Scope(specs, names, sizes.known, attributes, equalities, reader.claims.look_up)
+        note_limits(op, signature, results, outputs, scope)
     return outputs, guards
 
 

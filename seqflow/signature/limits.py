@@ -6,9 +6,9 @@ stands for no bound.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from seqflow.shape import Dimension, Equalities
 from seqflow.shape.bounds import LARGEST, larger_bound, smaller_bound
@@ -17,7 +17,6 @@ from seqflow.signature.language import (
     Argument,
     Arithmetic,
     Call,
-    Count,
     Each,
     Given,
     Literal,
@@ -32,8 +31,6 @@ from seqflow.signature.rows import NamedOutput
 from seqflow.tensor import TensorSpec
 
 Bound = int | None
-LookUp = Callable[[str], Any]
-"""The registry's, for the ops that definitions call."""
 
 
 class Most(NamedTuple):
@@ -41,97 +38,109 @@ class Most(NamedTuple):
 
     each: Bound
     """What no element is above."""
-    total: Bound
+    total: Bound = None
     """What their sum is not above."""
 
 
-NO_BOUND = Most(None, None)
-
-
-class Scope(Protocol):
-    """What the names in a definition or a bound stand for."""
-
-    @property
-    def attributes(self) -> Mapping[str, Any]: ...
-
-    def inputs(self, name: str) -> Sequence[Most]:
-        """The bounds of the input of this name, of each tensor of a list; empty where there is none."""
-        ...
-
-    def size(self, name: str) -> Bound:
-        """The bound of the size of this name."""
-        ...
-
-
-MostOf = Callable[[Scope, Bound], Most]
-"""The bounds of a value, in a scope, of which there are at most so many elements."""
-
-
-# One call of an op
-
-
-class CallScope(NamedTuple):
-    """The inputs, sizes and attributes of one call."""
+class Scope(NamedTuple):
+    """What the names in definitions and bounds stand for in one call."""
 
     specs: Mapping[str, TensorSpec | Sequence[TensorSpec]]
+    """Of the inputs."""
     names: Mapping[str, str | Sequence[str]]
     """The tensors that the inputs are."""
     sizes: Mapping[str, Dimension]
     attributes: Mapping[str, Any]
     equalities: Equalities
+    look_up: Callable[[str], Any]
+    """The registry's, for the ops that definitions call."""
+    arguments: Mapping[str, Most] = {}
+    """The inputs of a call inside a definition, in the place of `specs`."""
 
     def inputs(self, name: str) -> Sequence[Most]:
+        """The bounds of an input, of each tensor where it is a list; empty where there is none of this name."""
+        if name in self.arguments:
+            return (self.arguments[name],)
         spec, tensor = self.specs.get(name, ()), self.names.get(name, ())
         if isinstance(spec, TensorSpec):
             return (self._most(spec, str(tensor)),)
         return [self._most(*pair) for pair in zip(spec, tensor, strict=True)]
-
-    def size(self, name: str) -> Bound:
-        return self.highest(self.sizes[name]) if name in self.sizes else None
-
-    def highest(self, size: Dimension) -> Bound:
-        return self.equalities.resolve(size).max_length
 
     def _most(self, spec: TensorSpec, tensor: str) -> Most:
         if spec.dtype.kind == "b":
             return Most(1, self.highest(spec.shape.num_elements))
         return Most(self.highest(Dimension.max_of(tensor)), self.highest(Dimension.sum_of(tensor)))
 
+    def highest(self, size: Dimension | None) -> Bound:
+        """The upper bound of a size."""
+        return None if size is None else self.equalities.resolve(size).max_length
 
-class Limits:
-    """The bounds of the outputs of an op, read once from its signature."""
+    def most(self, value: Value, count: Bound) -> Most:
+        """The bounds of a value, whose elements are `count` at most."""
+        found = self._bounds(value, count)
+        return Most(found.each, smaller_bound(found.total, _times(found.each, count)))
 
-    def __init__(self, signature: Signature, attributes: Collection[str], look_up: LookUp) -> None:
-        self.elements = {
-            argument.name: [read_most(value, attributes, look_up) for value in bounds_of(argument)]
-            for argument in signature.output_arguments
-        }
-        self.sizes = [(limit.size, read_most(limit.most, attributes, look_up)) for limit in signature.limits]
+    def _bounds(self, value: Value, count: Bound) -> Most:
+        match value:
+            case Name(name=name) if name not in self.attributes:
+                return next(iter(self.inputs(name)), Most(self.highest(self.sizes.get(name))))
+            case Sum(of=of):
+                return Most(reduce(_plus, [one.total for one in self.inputs(of)]))
+            case Max(of=of):
+                return Most(reduce(larger_bound, [one.each for one in self.inputs(of)]))
+            case Given(attribute=attribute, otherwise=otherwise) if self.attributes[attribute] is None:
+                return self.most(otherwise, count)
+            case Arithmetic(operator="-" | "//" as operator, left=left, right=right):
+                number = evaluate(right, self.attributes)  # what is no attribute may be 0, or 1
+                return Most(*(_lowered(operator, one, number) for one in self.most(left, count)))
+            case Arithmetic(operator=function, left=left, right=right):
+                return _RULES[function](self.most(left, count), self.most(right, count))
+            case Call(op=function, arguments=(Each(name=name),)) if function in _RULES:
+                return reduce(_RULES[function], self.inputs(name))
+            case Call(op=function, arguments=arguments) if function in _RULES:
+                return reduce(_RULES[function], [self.most(one, count) for one in arguments])
+            case Call():
+                return self._called(value, count)
+        number = evaluate(value, self.attributes)
+        return Most(number if isinstance(number, int) else None)
 
-    def note(
-        self, op: str, results: Sequence[NamedOutput], specs: Sequence[TensorSpec], scope: CallScope
-    ) -> None:
-        """Tell inference how large sizes, elements and sums can be; `specs` are those of the outputs."""
-        limit = scope.equalities.limit
-        for bounded, most_of in self.sizes:
-            most = most_of(scope, None).each
-            if most is not None and most <= LARGEST:
-                for size in _sizes_of(bounded, results, scope.sizes):
-                    limit(size, max(most, 0), op)
-        for output, spec in zip(results, specs, strict=True):
-            for most_of in self.elements[output.argument.name]:
-                dimensions = spec.shape.dimensions
-                is_vector = dimensions is not None and len(dimensions) == 1
-                each, total = most_of(scope, scope.highest(dimensions[0]) if is_vector else None)  # type: ignore[index]
-                if each is not None and each <= LARGEST:
-                    limit(Dimension.max_of(output.tensor), max(each, 0), op)
-                if output.argument.is_lengths and total is not None and total <= LARGEST:
-                    limit(Dimension.sum_of(output.tensor), max(total, 0), op)
+    def _called(self, call: Call, count: Bound) -> Most:
+        """The bounds of an op's first output: as its signature says them, or those of what it moves."""
+        op = self.look_up(call.op)
+        names = [argument.name for argument in op.signature.input_arguments]
+        given = {name: self.most(one, None) for name, one in zip(names, call.arguments, strict=False)}
+        output = op.signature.output_arguments[0]
+        inner = Scope({}, {}, {}, op.defaults, self.equalities, self.look_up, given)
+        for value in bounds_of(output):
+            return inner.most(value, count)
+        moved = [given[name].each for name in op.claims.moves if name in given]
+        return Most(reduce(larger_bound, moved) if moved and output.dtype.word == "any" else None)
+
+
+def note_limits(
+    op: str, signature: Signature, results: Sequence[NamedOutput], specs: Sequence[TensorSpec], scope: Scope
+) -> None:
+    """Tell inference how large sizes, elements and sums of the outputs can be; `specs` are those of the outputs."""
+
+    def note(size: Dimension, most: Bound) -> None:
+        if most is not None and most <= LARGEST:
+            scope.equalities.limit(size, max(most, 0), op)
+
+    for limit in signature.limits:
+        for size in _sizes_of(limit.size, results, scope.sizes):
+            note(size, scope.most(limit.most, None).each)
+    for (argument, _, tensor, _), spec in zip(results, specs, strict=True):
+        for value in bounds_of(argument):
+            is_vector = spec.shape.dimensions is not None and len(spec.shape.dimensions) == 1
+            each, total = scope.most(value, scope.highest(spec.shape[0]) if is_vector else None)
+            note(Dimension.max_of(tensor), each)
+            if argument.is_lengths:
+                note(Dimension.sum_of(tensor), total)
 
 
 def bounds_of(argument: Argument) -> Sequence[Value]:
     """What bounds the elements of an output: what is written, else what its integers point at."""
-    written = tuple(value for value in (argument.definition, argument.most) if value is not None)
+    written = tuple([value for value in (argument.definition, argument.most) if value is not None])
     of = argument.dtype.points
     if written or of is None:
         return written
@@ -151,124 +160,8 @@ def _sizes_of(
     return [of(output.tensor) for output in results if output.argument.name == size.of]
 
 
-# Bounds of values
-
-
-def read_most(value: Value, attributes: Collection[str], look_up: LookUp) -> MostOf:
-    """A function that gives the bounds of a value."""
-    read = _read(value, attributes, look_up)
-
-    def most_of(scope: Scope, count: Bound) -> Most:
-        each, total = read(scope, count)
-        return Most(each, smaller_bound(total, _times(each, count)))
-
-    return most_of
-
-
-def _read(value: Value, attributes: Collection[str], look_up: LookUp) -> MostOf:
-    match value:
-        case Literal(value=number):
-            return lambda scope, count: Most(number, None)
-        case Name(name=name) if name in attributes:
-            return lambda scope, count: Most(_number(scope.attributes[name]), None)
-        case Name(name=name):
-            return lambda scope, count: next(iter(scope.inputs(name)), Most(scope.size(name), None))
-        case Sum(of=of):
-            return lambda scope, count: Most(reduce(_plus, [one.total for one in scope.inputs(of)]), None)
-        case Max(of=of):
-            return lambda scope, count: Most(
-                reduce(larger_bound, [one.each for one in scope.inputs(of)]), None
-            )
-        case Count():
-            return lambda scope, count: Most(evaluate(value, scope.attributes), None)
-        case Given(attribute=name, otherwise=otherwise):
-            other = read_most(otherwise, attributes, look_up)
-            return lambda scope, count: (
-                other(scope, count)
-                if scope.attributes[name] is None
-                else Most(_number(scope.attributes[name]), None)
-            )
-        case Arithmetic(operator="-" | "//" as operator, left=left, right=right):
-            return _lowered(operator, read_most(left, attributes, look_up), right)
-        case Arithmetic(operator=function, left=left, right=right):
-            return _combined(function, (left, right), attributes, look_up)
-        case Call(op=function, arguments=(Each(name=name),)) if function in _RULES:
-            return lambda scope, count: reduce(_RULES[function], scope.inputs(name))
-        case Call(op=function, arguments=arguments) if function in _RULES:
-            return _combined(function, arguments, attributes, look_up)
-        case Call():
-            return _called(value, attributes, look_up)
-    return lambda scope, count: NO_BOUND
-
-
-def _combined(
-    function: str, arguments: Sequence[Value], attributes: Collection[str], look_up: LookUp
-) -> MostOf:
-    rule = _RULES[function]
-    first, *others = [read_most(one, attributes, look_up) for one in arguments]
-
-    def most_of(scope: Scope, count: Bound) -> Most:
-        found = first(scope, count)
-        for other in others:
-            found = rule(found, other(scope, count))
-        return found
-
-    return most_of
-
-
-def _lowered(operator: str, most_of: MostOf, by: Value) -> MostOf:
-    """The bounds of a difference or a quotient; where `by` is no number or attribute those of the first operand."""
-
-    def lowered(scope: Scope, count: Bound) -> Most:
-        found, number = most_of(scope, count), evaluate(by, scope.attributes)
-        if number is None:
-            return found
-        return Most(*(None if one is None else max(OPERATORS[operator](one, number), 0) for one in found))
-
-    return lowered
-
-
-class ArgumentScope(NamedTuple):
-    """The arguments of a call inside a definition."""
-
-    given: Mapping[str, Most]
-    attributes: Mapping[str, Any]
-
-    def inputs(self, name: str) -> Sequence[Most]:
-        return (self.given[name],) if name in self.given else ()
-
-    def size(self, name: str) -> Bound:
-        return None
-
-
-def _called(call: Call, attributes: Collection[str], look_up: LookUp) -> MostOf:
-    """The bounds of an op's first output: as its signature says them, or those of what it moves."""
-    op = look_up(call.op)
-    names = [argument.name for argument in op.signature.input_arguments]
-    given = {
-        name: read_most(value, attributes, look_up)
-        for name, value in zip(names, call.arguments, strict=False)
-    }
-    defaults = op.complete({})
-    output = op.signature.output_arguments[0]
-    bounds = [read_most(value, defaults, look_up) for value in bounds_of(output)]
-    moved = [name for name in op.claims.moves if name in given] if output.dtype.word == "any" else []
-
-    def most_of(scope: Scope, count: Bound) -> Most:
-        inner = ArgumentScope({name: read(scope, None) for name, read in given.items()}, defaults)
-        if bounds:
-            return bounds[0](inner, count)
-        return (
-            Most(reduce(larger_bound, [inner.given[name].each for name in moved]), None)
-            if moved
-            else NO_BOUND
-        )
-
-    return most_of
-
-
-def _number(value: Any) -> Bound:
-    return value if isinstance(value, int) else None
+def _lowered(operator: str, most: Bound, number: Bound) -> Bound:
+    return most if most is None or number is None else max(OPERATORS[operator](most, number), 0)
 
 
 def _plus(a: Bound, b: Bound) -> Bound:
