@@ -6,8 +6,8 @@ from claimed import name_axes, size_name
 from seqflow import LoD, Sequence, TensorSpec, auto
 from seqflow.carrying.rule import brought_lengths, gives_sequence
 from seqflow.signature import Described, OwnRows, Repeated
-from seqflow.signature.declared import declare
 from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum
+from seqflow.signature.row_names import declare
 
 PACKED = {"boolean_unmask": {"values": "mask"}}
 """The inputs of ops with the rows that a mask is the first to select."""

@@ -13,7 +13,7 @@ from strategies.calls import calls
 import seqflow as sf
 from seqflow import registry
 from seqflow.net import Net
-from seqflow.registry.computed import compute
+from seqflow.registry.result_values import compute
 from seqflow.registry.results import DeclaredResults
 from seqflow.registry.values import given_attributes
 from seqflow.signature import Described

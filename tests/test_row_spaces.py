@@ -15,8 +15,8 @@ from seqflow import LoD, Sequence, TensorSpec
 from seqflow.ops.shared import random_bits
 from seqflow.shape import Equalities
 from seqflow.signature import Described
-from seqflow.signature.declared import declare
 from seqflow.signature.language import Sum
+from seqflow.signature.row_names import declare
 from seqflow.signature.rows import name_outputs
 
 

@@ -1,4 +1,4 @@
-"""Calling ops with Sequences: the plan for this kind of call, the op itself, its results with their LoD."""
+"""Calls ops with Sequences: makes or finds the plan for the call, runs the op, and attaches LoD to its results."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from seqflow.carrying.rule import (
     Details,
     Feed,
     Kind,
+    OuterLevels,
     OutputRule,
-    Part,
     Slot,
     Stack,
     brought_lengths,
@@ -313,7 +313,7 @@ def _new_lod(
     return LoD.from_checked(tuple(levels), len(rows))
 
 
-def _part(part: Part, lods: Mapping[Slot, LoD]) -> LoD:
+def _part(part: OuterLevels, lods: Mapping[Slot, LoD]) -> LoD:
     lod = lods[part.source]
     return lod if part.levels == lod.num_levels else lod.outermost(part.levels)
 
@@ -340,7 +340,7 @@ def _classes(lods: Mapping[Slot, LoD]) -> dict[Slot, Slot]:
 
 
 def _frozen(value: Any) -> Any:
-    """Part of a key, although it has arrays in it; large ones are to be written to, and say nothing of rows."""
+    """A part of a key, although it has arrays in it; large ones are to be written to, and say nothing of rows."""
     if isinstance(value, np.ndarray):
         return value.tobytes() if value.size <= _LONGEST_VALUE else None
     if isinstance(value, (list, tuple)):

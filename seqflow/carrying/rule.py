@@ -1,4 +1,4 @@
-"""The rule by which LoD rides along, read off an op's signature, for one kind of call.
+"""LoD propagation for one kind of call, derived from the op's signature.
 
 Let stack(e) be the LoD of the rows that e, the size of an axis 0, names. A Sequence given to an input whose axis 0 is
 a name N sets stack(N) to its LoD. One given to axis 0 `sum(l)` supplies l, its innermost lengths; the rest of its
@@ -27,7 +27,7 @@ Slot = str | tuple[str, int]
 
 
 class Kind(NamedTuple):
-    """What is known of an input before there is data."""
+    """The static kind of an argument: its levels of lengths, dtype and rank."""
 
     levels: int = 0
     """How many levels of lengths came with it."""
@@ -39,8 +39,8 @@ class Kind(NamedTuple):
     ndim: int = 0
 
 
-class Part(NamedTuple):
-    """The outermost levels of the LoD that came with an input."""
+class OuterLevels(NamedTuple):
+    """The outermost levels of the LoD of an input."""
 
     source: Slot
     levels: int
@@ -49,16 +49,16 @@ class Part(NamedTuple):
 class Stack(NamedTuple):
     """The LoD of an output: levels that came with an input, then lengths that are inputs or outputs themselves."""
 
-    outer: Part | None
+    outer: OuterLevels | None
     inner: tuple[Slot | int, ...] = ()
     """An input, or the number of an output."""
 
 
 class Feed(NamedTuple):
-    """What one input is: as it was given, or the innermost lengths of a part."""
+    """The source of one argument: the value given, or the innermost lengths of some levels."""
 
     slot: Slot
-    part: Part | None
+    part: OuterLevels | None
 
 
 class OutputRule(NamedTuple):
@@ -75,13 +75,13 @@ class OutputRule(NamedTuple):
 class CallPlan:
     """How to call an op with inputs of one kind: where its lengths come from, and the LoD of its outputs."""
 
-    supplied: Mapping[Slot, Part]
+    supplied: Mapping[Slot, OuterLevels]
     """Lengths that come with other inputs: the innermost of the part."""
     missing: tuple[tuple[Slot, Slot], ...]
     """Lengths that nothing gives, and an input that needs them."""
-    equal: tuple[tuple[Part, Part], ...]
+    equal: tuple[tuple[OuterLevels, OuterLevels], ...]
     """What has to be the same LoD."""
-    compared: tuple[tuple[Slot, Part], ...]
+    compared: tuple[tuple[Slot, OuterLevels], ...]
     """Lengths that were given although they came with another input."""
     inputs: tuple[Feed | tuple[Feed, ...], ...] = ()
     """What the op is given, in its order; where it takes a list, for each place."""
@@ -98,7 +98,7 @@ class CallPlan:
 
 
 class Details(NamedTuple):
-    """Facts for inference, for ops whose signature alone does not say whose rows an output has."""
+    """What inference needs of a call of an op with a shape function."""
 
     classes: Mapping[Slot, Slot]
     """For each input that brings a LoD the first one with the same LoD."""
@@ -125,15 +125,15 @@ def make_plan(
     op: OpDef, kinds: Mapping[Slot, Kind], attributes: Mapping[str, Any], details: Details | None
 ) -> CallPlan:
     """The plan for calls of this kind; LodError for levels that cannot go where they were given."""
-    rule = _Rule(op, kinds)
+    rule = _LengthSources(op, kinds)
     rule.give_all()
     missing = tuple(rule.missing())
     plan = CallPlan(rule.supplied, missing, tuple(rule.equal), tuple(rule.compared.items()), rule.feeds())
     return plan if missing else _with_outputs(plan, rule, attributes, details)
 
 
-class _Rule:
-    """Which input brings the lengths of which."""
+class _LengthSources:
+    """Resolves which input brings the lengths of which."""
 
     def __init__(self, op: OpDef, kinds: Mapping[Slot, Kind]) -> None:
         self.op = op
@@ -142,23 +142,23 @@ class _Rule:
         self.listed = {
             a.name for item in op.signature.inputs if isinstance(item, Repeated) for a in item.arguments
         }
-        self.supplied: dict[Slot, Part] = {}
-        self.compared: dict[Slot, Part] = {}
-        self.equal: list[tuple[Part, Part]] = []
-        self.rows: dict[Slot, Part] = {}
+        self.supplied: dict[Slot, OuterLevels] = {}
+        self.compared: dict[Slot, OuterLevels] = {}
+        self.equal: list[tuple[OuterLevels, OuterLevels]] = []
+        self.rows: dict[Slot, OuterLevels] = {}
         """What describes the rows of each input that has rows of a name, or of any kind."""
-        self.named: dict[str, Part] = {}
+        self.named: dict[str, OuterLevels] = {}
 
     def give_all(self) -> None:
         own_lengths = [slot for slot in self.kinds if self.stands_for_lengths(slot)]
         for slot in own_lengths:
-            self.supply(slot, Part(slot, self.kinds[slot].levels))
+            self.supply(slot, OuterLevels(slot, self.kinds[slot].levels))
         for slot, kind in self.kinds.items():
             if slot in own_lengths or not kind.levels:
                 continue
             if kind.is_lod:
                 raise LodError(f"{self.op.name}: {label(slot)} is a LoD, expected a Sequence or an array")
-            self.give(slot, Part(slot, kind.levels))
+            self.give(slot, OuterLevels(slot, kind.levels))
 
     def stands_for_lengths(self, slot: Slot) -> bool:
         kind = self.kinds[slot]
@@ -171,7 +171,7 @@ class _Rule:
             return None
         return (of, slot[1]) if of in self.listed and not isinstance(slot, str) else of
 
-    def give(self, slot: Slot, part: Part) -> None:
+    def give(self, slot: Slot, part: OuterLevels) -> None:
         """Say what describes the rows of an input."""
         if not part.levels:
             return
@@ -191,7 +191,7 @@ class _Rule:
                 f"\n  {self.op.signature}"
             )
 
-    def supply(self, lengths: Slot, part: Part) -> None:
+    def supply(self, lengths: Slot, part: OuterLevels) -> None:
         """Say that the innermost level of a part is these lengths; the others describe their rows."""
         if lengths in self.supplied:
             self.agree(self.supplied[lengths], part)
@@ -199,9 +199,9 @@ class _Rule:
         self.supplied[lengths] = part
         if lengths in self.kinds and lengths != part.source:
             self.compared[lengths] = part
-        self.give(lengths, Part(part.source, part.levels - 1))
+        self.give(lengths, OuterLevels(part.source, part.levels - 1))
 
-    def agree(self, one: Part, other: Part) -> None:
+    def agree(self, one: OuterLevels, other: OuterLevels) -> None:
         if one.source != other.source:
             self.equal.append((one, other))
 
@@ -238,7 +238,7 @@ class _Rule:
 
 
 def _with_outputs(
-    plan: CallPlan, rule: _Rule, attributes: Mapping[str, Any], details: Details | None
+    plan: CallPlan, rule: _LengthSources, attributes: Mapping[str, Any], details: Details | None
 ) -> CallPlan:
     op = rule.op
     tensors = op.tensor_names(attributes)
@@ -270,7 +270,7 @@ def _with_outputs(
             return _replace(plan, failure=error)
         rows, requested = [spec.rows for spec in inference.outputs], inference.requested
     stacks = _Stacks(rule, tensors, rows)
-    unknown = any(not isinstance(space, (Part, Described)) for space in rows)
+    unknown = any(not isinstance(space, (OuterLevels, Described)) for space in rows)
     unsettled = details is not None and unknown and bool(rule.rows or rule.supplied)
     outputs = tuple(
         OutputRule(argument, stacks.of_rows(space), _reason(op, argument))
@@ -295,14 +295,14 @@ def _replace(plan: CallPlan, **changes: Any) -> CallPlan:
 class _Stacks:
     """Maps row spaces to LoDs."""
 
-    def __init__(self, rule: _Rule, tensors: Sequence[str], rows: Sequence[Any]) -> None:
+    def __init__(self, rule: _LengthSources, tensors: Sequence[str], rows: Sequence[Any]) -> None:
         self.rule = rule
         self.inputs = {_tensor(slot): slot for slot in rule.slots}
         self.outputs = {name: i for i, name in enumerate(tensors)}
         self.rows = rows
 
     def of_rows(self, rows: Any) -> Stack | None:
-        if isinstance(rows, Part):
+        if isinstance(rows, OuterLevels):
             return Stack(rows)
         if not isinstance(rows, Described):
             return None
@@ -328,7 +328,7 @@ def _appended(stack: Stack | None, lengths: Slot | int) -> Stack:
     return Stack(None, (lengths,)) if stack is None else Stack(stack.outer, (*stack.inner, lengths))
 
 
-def _specs(rule: _Rule, details: Details) -> dict[Slot, Any]:
+def _specs(rule: _LengthSources, details: Details) -> dict[Slot, Any]:
     from seqflow.shape import PartialShape
     from seqflow.tensor import TensorSpec
 
@@ -354,12 +354,12 @@ def _spec_dtype(dtype: Any, strong: Sequence[np.dtype[Any]]) -> Any:
     return next((one for one in strong if one.kind in kinds), np.dtype(dtype))
 
 
-def _rows(rule: _Rule, slot: Slot, classes: Mapping[Slot, Slot]) -> Any:
+def _rows(rule: _LengthSources, slot: Slot, classes: Mapping[Slot, Slot]) -> Any:
     lengths = rule.lengths_of(slot)
     if lengths is not None:
         return Described(_tensor(lengths))
     part = rule.rows.get(slot)
-    return None if part is None else Part(classes.get(part.source, part.source), part.levels)
+    return None if part is None else OuterLevels(classes.get(part.source, part.source), part.levels)
 
 
 def brought_lengths(op: OpDef) -> dict[str, str]:

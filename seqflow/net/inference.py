@@ -19,7 +19,7 @@ from seqflow.printable import printable
 from seqflow.shape import Comparison, DimensionLike, Equalities, Guard, PartialShape, SameLengths
 from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term, literal
-from seqflow.signature.declared import declare, publish
+from seqflow.signature.row_names import declare, publish
 from seqflow.signature.rows import Described, Positions
 from seqflow.tensor import TensorSpec
 

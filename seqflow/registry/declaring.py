@@ -1,4 +1,4 @@
-"""`@op`: a function, its signature and what else is known of it become an op."""
+"""`@op` declares a function as an op."""
 
 import inspect
 from collections import namedtuple

@@ -1,4 +1,4 @@
-"""OpDef: what is known of an op."""
+"""OpDef: the definition of an op."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def family_of(function: Callable[..., Any]) -> str | None:
 
 @dataclass(frozen=True, eq=False)
 class OpDef:
-    """What is known of an op: all that is declared, and the functions that run it."""
+    """The definition of an op: what is declared of it, and the functions that run it."""
 
     name: str
     signature: Signature

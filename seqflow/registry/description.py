@@ -1,4 +1,4 @@
-"""What is known of an op, in words: for `help`, for `seqflow ops NAME` and for the page of all ops."""
+"""The documentation of an op, for `help`, for `seqflow ops NAME` and for the page of all ops."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,18 +1,18 @@
-"""What an op makes of specs: dtypes, shapes and rows of its results, before there is data."""
+"""Inference of one op: dtypes, shapes and rows of its outputs, from the specs of its inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from seqflow.registry.points import given_points, move_points
+from seqflow.registry.moved_points import given_points, move_points
 from seqflow.registry.values import name_values
 from seqflow.shape import Dimension, Equalities, InferenceContext, PartialShape
 from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term, Terms
-from seqflow.signature.bind_rows import Facts, Spaces
+from seqflow.signature.bind_rows import Facts, RowSpaces
 from seqflow.signature.bind_specs import Names, Specs, bind_specs
-from seqflow.signature.declared import declare, declared, publish, published
+from seqflow.signature.row_names import declare, declared, publish, published
 from seqflow.signature.rows import name_outputs
 from seqflow.tensor import TensorSpec
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Inference(NamedTuple):
-    """What inference says of one call."""
+    """The inferred outputs of one call, its guards, and what it would like to know."""
 
     outputs: list[TensorSpec]
     guards: Guards
@@ -112,7 +112,7 @@ def _alone(
 
 
 class _Held(NamedTuple):
-    """What is said of the rows of inputs."""
+    """Which row information the inputs of a call have."""
 
     rows: bool
     """Whether an axis holds some."""
@@ -164,7 +164,7 @@ def infer_rows(
         for name, one in names.items()
     }
     facts = name_values(op, inputs, given, named, equalities)
-    spaces = Spaces(op.name, op.signature, op.claims, given, equalities, [], facts)
+    spaces = RowSpaces(op.name, op.signature, op.claims, given, equalities, [], facts)
     single = {name: one for name, one in names.items() if isinstance(one, str)}
     for argument in op.signature.input_arguments:
         tensors = names.get(argument.name, ())

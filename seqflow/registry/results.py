@@ -1,4 +1,4 @@
-"""Results held against the signature of their op: how many there are, their dtypes, ranks and sizes."""
+"""Checks the results of an op against its signature: their number, dtypes, ranks, sizes and values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from seqflow.errors import OpError, SeqflowError
-from seqflow.registry.computed import check_limit, check_values
 from seqflow.registry.definition import OpDef
-from seqflow.registry.pointing import check_pointing
+from seqflow.registry.result_values import check_limit, check_pointing, check_values
 from seqflow.shape import PartialShape
 from seqflow.signature import Argument, Repeated
 from seqflow.signature.alike import same_dtype
@@ -39,7 +38,7 @@ def with_checked_results(function: Callable[..., Any], definition: Callable[[], 
 
 
 class DeclaredResults:
-    """What the signature of an op says of the results of one call. It is read off before the call."""
+    """What the signature declares of the results of one call, read before the call."""
 
     def __init__(self, op: OpDef, inputs: Sequence[Any], attributes: Mapping[str, Any]) -> None:
         """`inputs` has one array for each input, a list of arrays for one in a list, None for one left out.

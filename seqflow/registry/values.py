@@ -1,4 +1,4 @@
-"""What the outputs of an op are, as terms: equal calls give equal values."""
+"""Value numbering: the terms of an op's outputs, which are equal for equal calls."""
 
 from __future__ import annotations
 

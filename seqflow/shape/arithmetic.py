@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from seqflow.errors import ShapeError
 from seqflow.shape.atoms import (
     Atom,
-    Terms,
+    Summands,
     factors_of,
     form_bounds,
     opaque_atom,
@@ -28,7 +28,7 @@ LARGEST_FORM = 24
 LARGEST_ATOM = 64
 """The most names and operations in a term of a form, so that twenty squares in a row are no million factors."""
 
-Fields = tuple[int, int | None, int, Terms | None]
+Fields = tuple[int, int | None, int, Summands | None]
 """The fields of a dimension: the bounds, the constant and the terms."""
 
 
@@ -179,7 +179,7 @@ def normal_form(
     constant: int, terms: dict[Atom, int] | None, low: int | None, high: int | None, what: tuple[object, ...]
 ) -> Fields:
     """The fields of a dimension: this form, within these bounds and those its atoms imply."""
-    kept: Terms | None = None
+    kept: Summands | None = None
     if terms is not None:
         terms = {atom: k for atom, k in terms.items() if k}
         if not terms:

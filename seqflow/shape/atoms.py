@@ -18,7 +18,7 @@ AXIS = r"(?P<tensor>.+)\.shape\[(?P<axis>\d+)\]"
 """The size of an axis of a tensor."""
 
 AtomKind = Literal["size", "axis", "sum", "max", "len", "*", "/", "//", "smaller", "larger"]
-Terms = tuple[tuple["Atom", int], ...]
+Summands = tuple[tuple["Atom", int], ...]
 
 
 class Atom(str):
@@ -112,7 +112,7 @@ def natural_bounds(constant: int, terms: dict[Atom, int]) -> Bounds:
     return min(max(low or 0, 0), LARGEST), None if high is None or high > LARGEST else high
 
 
-def form_text(constant: int, terms: Terms) -> str:
+def form_text(constant: int, terms: Summands) -> str:
     """`constant + Σ k·atom` as text: `4*H+1`."""
     parts = [_term_text(k, atom) for atom, k in terms if k > 0]
     if constant or not terms:

@@ -1,4 +1,4 @@
-"""InferenceContext: what a shape function sees of an op's inputs, and where it puts the outputs."""
+"""InferenceContext: the inputs of an op for its shape function, which sets the outputs there."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, overload
@@ -12,7 +12,7 @@ from seqflow.shape.dimension import Dimension, DimensionLike
 from seqflow.shape.equalities import Equalities
 from seqflow.shape.guards import Guards, InferredOutput
 from seqflow.shape.inputs import Inputs, InputShapes, Key
-from seqflow.shape.meeting import Place, differing, holds_rows, meet, plain_meets
+from seqflow.shape.meeting import InputAxis, differing, holds_rows, meet, plain_meets
 from seqflow.shape.merging import first_equal, merge_dimensions, merge_shapes
 from seqflow.shape.partial_shape import PartialShape, ShapeLike
 from seqflow.shape.pointing import are_indices, are_positions, moved, wrong_indices, wrong_positions
@@ -594,7 +594,7 @@ class InferenceContext:
 
         Plain sizes go with the steps of a padded axis. Where the op `repeats` an axis of size 1, that goes with all.
         """
-        merged: tuple[Place, Term] | None = None
+        merged: tuple[InputAxis, Term] | None = None
         plain: tuple[Key, int] | None = None
         for key, axis in places:
             found = self._held(key, axis)
@@ -630,9 +630,9 @@ class InferenceContext:
             axis is not None and axis.kind == "variable" for axis in axes
         )
 
-    def _place(self, key: Key, axis: int) -> Place:
+    def _place(self, key: Key, axis: int) -> InputAxis:
         name = self._inputs.names[self._inputs.position(key)]
-        return Place(name, axis, self.tensors.get(name))
+        return InputAxis(name, axis, self.tensors.get(name))
 
     def broadcast_inputs(self, *keys: Key) -> tuple[PartialShape, Axes]:
         """The shape and the rows of an elementwise operation on these inputs, or on all.
@@ -774,7 +774,7 @@ class InferenceContext:
 
 
 class _Unchanged:
-    """How a context was when this was made; so it is again after an error."""
+    """Restores a context after an error."""
 
     __slots__ = ("before", "context", "staged")
 

@@ -17,7 +17,7 @@ from seqflow.shape.arithmetic import (
     quotient_of,
     weighted_sum,
 )
-from seqflow.shape.atoms import AXIS, NAME, Atom, AtomKind, Terms, form_text, natural_bounds, quoted
+from seqflow.shape.atoms import AXIS, NAME, Atom, AtomKind, Summands, form_text, natural_bounds, quoted
 from seqflow.shape.bounds import LARGEST, larger_bound, smaller_bound
 
 _NOT_GIVEN = object()
@@ -46,7 +46,7 @@ class Dimension:
     max_length: int | None
     """The largest possible size; None where there is no bound."""
     constant: int
-    terms: Terms | None
+    terms: Summands | None
     """The atoms and their factors, by text; empty for a static size, None for one without a name."""
 
     @overload
@@ -444,14 +444,14 @@ _set_min, _set_max, _set_constant, _set_terms = (
 )
 
 
-def _set(new: Dimension, low: int, high: int | None, constant: int, terms: Terms | None) -> None:
+def _set(new: Dimension, low: int, high: int | None, constant: int, terms: Summands | None) -> None:
     _set_min(new, low)
     _set_max(new, high)
     _set_constant(new, constant)
     _set_terms(new, terms)
 
 
-def _raw(low: int, high: int | None, constant: int, terms: Terms | None) -> Dimension:
+def _raw(low: int, high: int | None, constant: int, terms: Summands | None) -> Dimension:
     new = object.__new__(Dimension)
     if low == high:
         _set(new, low, high, low, ())

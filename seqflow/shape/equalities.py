@@ -1,4 +1,4 @@
-"""Equalities: which sizes, which values and which rows one net has taken to be the same."""
+"""Equalities: the sizes, values and rows that are proved or assumed equal in one net."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -229,7 +229,7 @@ class Equalities:
 
 
 class _Staged:
-    """How many changes there were when the context was entered."""
+    """Takes back all changes since it was entered, where an error ends it."""
 
     __slots__ = ("before", "equalities", "terms_before")
 

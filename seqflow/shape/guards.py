@@ -1,4 +1,4 @@
-"""The results of a shape function: the outputs, and the sizes to check when they are known."""
+"""Guards: equalities that were assumed, to be checked on data; the outputs of shape functions."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple

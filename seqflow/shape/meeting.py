@@ -1,4 +1,4 @@
-"""Rows that meet in one op: the same, taken to be the same, or an error."""
+"""Compares the rows of inputs that meet in one op: equal, assumed equal, or an error."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def holds_rows(terms: Terms, axis: Term) -> bool:
 
 
 def plain_meets(
-    place: Place, size: Dimension, other: Place, rows: Term, is_described: bool = False
+    place: InputAxis, size: Dimension, other: InputAxis, rows: Term, is_described: bool = False
 ) -> LodError:
     """The error for an axis without rows where another input has rows, or lengths that describe what is there."""
     found = f"{place} is a plain size {size}, but {other} holds {rows}"
@@ -108,8 +108,8 @@ def plain_meets(
     )
 
 
-class Place(NamedTuple):
-    """An axis of an input, for messages."""
+class InputAxis(NamedTuple):
+    """An axis of an input tensor, for messages."""
 
     label: str
     """What the op calls the input."""

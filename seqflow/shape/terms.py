@@ -1,4 +1,4 @@
-"""Terms: what a tensor's values are, and whose rows an axis holds, as nodes that are one where the things are equal.
+"""Terms: hash-consed nodes for the values of tensors and the rows of their axes.
 
 Compilers number values, and so does inference. A value is an input, a literal, or an output of an op for values it
 depends on; what was computed alike is the same value. The rows of an axis are made from values: the rows that
@@ -15,7 +15,7 @@ from typing import Any
 
 
 class Term:
-    """A node: what it is, and the terms it is made from. Compare terms with `Terms.equal`."""
+    """A node of the term graph: its kind, its data and its arguments. Compare terms with `Terms.equal`."""
 
     __slots__ = (
         "args",
@@ -68,7 +68,7 @@ class Term:
 
 
 class Terms:
-    """The terms of one net."""
+    """The term graph of one net."""
 
     __slots__ = ("_all", "_journal", "_made", "values")
 

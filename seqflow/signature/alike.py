@@ -1,4 +1,4 @@
-"""Inputs that share a dtype: those a signature says to be `like(…)` another. Texts share it whatever their width."""
+"""Checks the inputs that must share a dtype, `like(…)` another; texts of any width share one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

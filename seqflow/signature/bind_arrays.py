@@ -350,6 +350,8 @@ def _optional_condition(
 
 
 class _ConditionWriter:
+    """Writes the comparisons of a signature as Python expressions."""
+
     def __init__(self, attributes: Mapping[str, bool]) -> None:
         self.attributes = attributes
         self.bound: dict[object, str] = {}

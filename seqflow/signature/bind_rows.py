@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from seqflow.errors import LodError
 from seqflow.shape.equalities import Equalities
 from seqflow.shape.guards import Guards
-from seqflow.shape.meeting import Place, differing, holds_rows, meet, plain_meets
+from seqflow.shape.meeting import InputAxis, differing, holds_rows, meet, plain_meets
 from seqflow.shape.pointing import are_indices, are_positions, wrong_indices, wrong_positions
 from seqflow.shape.terms import Term, value_text, words
 from seqflow.signature.claims import Claims
@@ -37,7 +37,7 @@ Axes = tuple[Term | None, ...]
 
 
 class Facts(NamedTuple):
-    """What is known of the values of one call."""
+    """The value terms and attributes of one call, from which new rows are made."""
 
     depends: Sequence[Term]
     """The values of its inputs: what new rows are made from."""
@@ -48,7 +48,7 @@ class Facts(NamedTuple):
 
 
 class BoundInput(NamedTuple):
-    """One tensor of the inputs."""
+    """An input tensor: its argument in the signature, and its spec."""
 
     argument: Argument
     spec: TensorSpec
@@ -59,8 +59,8 @@ class BoundInput(NamedTuple):
     """The tensors whose sums its sizes may use, by the signature's names."""
 
 
-class Spaces:
-    """Whose rows the axes of one call hold, by the names of the signature."""
+class RowSpaces:
+    """The row spaces of one call: which rows each dimension variable stands for."""
 
     def __init__(
         self,
@@ -169,9 +169,9 @@ class Spaces:
                     tensors = {one.label: one.tensor for one in inputs}
                     other, _, its_axis = held[1].partition(".shape[")
                     raise plain_meets(
-                        Place(label, axis, tensors[label]),
+                        InputAxis(label, axis, tensors[label]),
                         spec.shape.dimensions[axis],
-                        Place(other, int(its_axis[:-1] or 0), tensors[other]),
+                        InputAxis(other, int(its_axis[:-1] or 0), tensors[other]),
                         held[0],
                         is_described=axis == 0 and isinstance(argument.dims[0], Sum),
                     )

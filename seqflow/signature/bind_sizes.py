@@ -1,4 +1,4 @@
-"""Binding a signature to sizes that are known before there is data.
+"""Binding a signature to sizes, before there is any data.
 
 Each dimension of a signature is read once, into a function that compares the size of an axis with it, or says the
 size that an output has.
@@ -34,12 +34,12 @@ from seqflow.signature.language import (
     parts,
 )
 
-InputAxis = tuple[str, int]
+AxisLabel = tuple[str, int]
 """An input and one of its axes, for messages."""
 
 
 class Sizes:
-    """The sizes found so far while the inputs of one call are bound."""
+    """The sizes of the dimension variables of one call, found while its inputs are bound."""
 
     __slots__ = ("attributes", "axes", "equalities", "guards", "known", "rest_axes", "rests", "tensors")
 
@@ -50,19 +50,19 @@ class Sizes:
         self.tensors: Mapping[str, str] = {}
         """The tensors whose sums sizes may use, by the signature's names."""
         self.known: dict[str, Dimension] = {}
-        self.axes: dict[str, InputAxis] = {}
+        self.axes: dict[str, AxisLabel] = {}
         """The first axis of each name."""
         self.rests: dict[str, tuple[Dimension, ...]] = {}
-        self.rest_axes: dict[str, InputAxis] = {}
+        self.rest_axes: dict[str, AxisLabel] = {}
 
-    def name(self, name: str, size: Dimension, axis: InputAxis) -> None:
+    def name(self, name: str, size: Dimension, axis: AxisLabel) -> None:
         known = self.known.get(name)
         if known is None:
             self.known[name], self.axes[name] = size, axis
         else:
             self.known[name] = self.merge(known, size, self.axes[name], axis)
 
-    def rest(self, name: str, sizes: tuple[Dimension, ...], axis: InputAxis) -> None:
+    def rest(self, name: str, sizes: tuple[Dimension, ...], axis: AxisLabel) -> None:
         known = self.rests.get(name)
         if known is None:
             self.rests[name], self.rest_axes[name] = sizes, axis
@@ -74,14 +74,14 @@ class Sizes:
             )
         self.rests[name] = tuple([self.merge(*pair, first, axis) for pair in zip(known, sizes, strict=True)])
 
-    def at_least(self, least: Dimension | None, bound: Value, size: Dimension, axis: InputAxis) -> None:
+    def at_least(self, least: Dimension | None, bound: Value, size: Dimension, axis: AxisLabel) -> None:
         if least is not None and size.max_length is not None:
             if size.max_length < least.min_length:
                 raise ShapeError(f"{words(axis)} is {size}, expected {bound} = {least} or more")
             self.equalities.limit(least, size, words(axis))
 
     def merge(
-        self, known: Dimension, size: Dimension, known_axis: InputAxis | Value, axis: InputAxis
+        self, known: Dimension, size: Dimension, known_axis: AxisLabel | Value, axis: AxisLabel
     ) -> Dimension:
         """One size for both: proved, refused, or assumed and recorded as a guard."""
         if known is size and known.is_named:
@@ -113,13 +113,13 @@ class Sizes:
                     self.axes[name] = label, first
 
 
-def words(axis: InputAxis | Value) -> str:
+def words(axis: AxisLabel | Value) -> str:
     """An axis of an input, or a size, in messages."""
     return f"{axis[0]}.shape[{axis[1]}]" if isinstance(axis, tuple) else str(axis)
 
 
 SizeOf = Callable[[Sizes], Dimension | None]
-CheckSize = Callable[[Sizes, Any, InputAxis], None]
+CheckSize = Callable[[Sizes, Any, AxisLabel], None]
 
 
 def size_of(value: Dim | Value, attributes: Collection[str]) -> SizeOf:
@@ -179,7 +179,7 @@ def check_size(axis: Axis, attributes: Collection[str]) -> CheckSize:
         case AtLeast(name=name, bound=bound):
             least = size_of(bound, attributes)
 
-            def check_least(sizes: Sizes, found: Dimension, place: InputAxis) -> None:
+            def check_least(sizes: Sizes, found: Dimension, place: AxisLabel) -> None:
                 sizes.name(name, found, place)
                 sizes.at_least(least(sizes), bound, found, place)
 
@@ -188,7 +188,7 @@ def check_size(axis: Axis, attributes: Collection[str]) -> CheckSize:
     assert not isinstance(dim, (Fresh, Anything, AtLeast))
     expected = size_of(dim, attributes)
 
-    def check(sizes: Sizes, found: Dimension, place: InputAxis) -> None:
+    def check(sizes: Sizes, found: Dimension, place: AxisLabel) -> None:
         size = expected(sizes)
         if size is not None:
             sizes.merge(size, found, dim, place)
@@ -197,7 +197,7 @@ def check_size(axis: Axis, attributes: Collection[str]) -> CheckSize:
 
 
 class OutputShape:
-    """The shape of an output: the names of `*d`, and functions that give the other sizes."""
+    """Computes the shape of an output from the sizes of the inputs."""
 
     __slots__ = ("dims",)
 

@@ -14,7 +14,7 @@ from seqflow.shape.guards import Guards
 from seqflow.shape.terms import Term
 from seqflow.signature.alike import TEXT, check_alike
 from seqflow.signature.bind_arrays import expected_dtype
-from seqflow.signature.bind_rows import BoundInput, Facts, Spaces
+from seqflow.signature.bind_rows import BoundInput, Facts, RowSpaces
 from seqflow.signature.bind_sizes import CheckSize, OutputShape, Sizes, check_size
 from seqflow.signature.claims import Claims
 from seqflow.signature.language import GIVEN_DTYPE, POINTING, Argument, Axis, Signature
@@ -27,7 +27,7 @@ Names = Mapping[str, str | Sequence[str]]
 
 
 class SpecReader:
-    """What inference reads off the signature of an op, once."""
+    """The functions that inference needs of a signature, made once for each op."""
 
     def __init__(self, signature: Signature, claims: Claims, attributes: Collection[str]) -> None:
         self.signature = signature
@@ -66,7 +66,7 @@ def bind_specs(
     inputs = _inputs(signature, specs, names, single)
     guards: Guards = []
     sizes = Sizes(attributes, equalities, guards)
-    spaces = Spaces(op, signature, reader.claims, attributes, equalities, guards, facts)
+    spaces = RowSpaces(op, signature, reader.claims, attributes, equalities, guards, facts)
     for one in inputs if reader.is_in_order else sorted(inputs, key=_computed):
         _bind_input(one, reader.checks[one.argument.name], sizes, spaces)
     if signature.solved:
@@ -89,7 +89,7 @@ def bind_specs(
 
 
 def _bind_input(
-    one: BoundInput, checks: Sequence[tuple[Axis, CheckSize]], sizes: Sizes, spaces: Spaces
+    one: BoundInput, checks: Sequence[tuple[Axis, CheckSize]], sizes: Sizes, spaces: RowSpaces
 ) -> None:
     argument, spec, label, _, sizes.tensors = one
     kinds = argument.kinds
@@ -117,7 +117,7 @@ def _outputs(
     single: Mapping[str, str],
     results: Sequence[NamedOutput],
     sizes: Sizes,
-    spaces: Spaces,
+    spaces: RowSpaces,
 ) -> list[TensorSpec]:
     found: list[TensorSpec] = []
     tensors: Mapping[str, str] = {}

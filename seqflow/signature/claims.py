@@ -1,4 +1,4 @@
-"""What an op claims of its outputs beyond its signature, so that inference can tell equal values and equal rows.
+"""Claims: properties of an op beyond its signature, by which inference proves values and rows equal.
 
     depends   {"positions": "mask"}: the inputs that an output depends on; where nothing is said, those of its
               definition, or all
@@ -29,7 +29,7 @@ from seqflow.signature.parser import parse_value
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """When a claim holds, by the attributes that are given."""
+    """The attributes that must, or must not, be given for a claim to hold."""
 
     given: tuple[str, ...] = ()
     not_given: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What an op claims of its outputs, read once when it is declared."""
+    """The claims of an op."""
 
     depends: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     rows: Mapping[str, Value] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Upper bounds of outputs, as the definitions and bounds of a signature say them.
+"""Upper bounds of outputs, derived from the definitions and bounds of a signature.
 
 What bounds the elements of a lengths tensor bounds the largest of them and their sum. Bounds are integers; None
 stands for no bound.

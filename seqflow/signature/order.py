@@ -1,4 +1,4 @@
-"""Arguments in a wrong order: whether they would fit in another one, for the message of the error."""
+"""Finds an order of the arguments in which they would fit, for the error message."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, permutations

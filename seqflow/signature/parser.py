@@ -1,4 +1,4 @@
-"""Reading signatures: text becomes the plain data of `seqflow.signature.language`."""
+"""Parses signatures into the syntax trees of `seqflow.signature.language`."""
 
 import re
 from collections.abc import Callable
@@ -43,7 +43,7 @@ _TOKEN = re.compile(r"\s*(?:(->|>=|<=|:=|//|[A-Za-z_]\w*'?|\d+|[\[\](){},+*|=?-]
 
 
 class _Reader(Cursor):
-    """A cursor over one signature."""
+    """A cursor over the tokens of a signature."""
 
     def __init__(self, text: str) -> None:
         wanted = "a name, a number or punctuation"

@@ -1,4 +1,4 @@
-"""Whose rows a tensor holds, as those say it who know: a schema, or the caller of inference."""
+"""Row spaces as a schema, or the caller of inference, declares them; the names of output tensors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ RowSpace = Described | OwnRows
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """What integers point at that are places inside the sequences of the lengths tensor of this name; -1 is none."""
+    """Places inside the sequences of the lengths tensor of this name, as what integers point at; -1 is none."""
 
     inside: str
 
@@ -51,7 +51,7 @@ def dividing(argument: Argument) -> str | None:
 
 
 class NamedOutput(NamedTuple):
-    """One tensor of the results."""
+    """An output tensor: its argument in the signature, and its name."""
 
     argument: Argument
     repetition: int

@@ -1,4 +1,4 @@
-"""What the integers of results point at: what the integers that an op moves pointed at."""
+"""Passes on what integers point at, from inputs to the outputs that hold their values."""
 
 from __future__ import annotations
 

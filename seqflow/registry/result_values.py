@@ -1,4 +1,4 @@
-"""What the definitions and bounds of a signature are for the arrays of one call."""
+"""Checks the values of results: definitions, bounds, and what integers point at."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.errors import OpError
+from seqflow import kernels
+from seqflow.errors import OpError, OpIndexError
 from seqflow.kernels.arrays import Array
 from seqflow.registry.lookup import get
 from seqflow.signature.language import (
@@ -80,3 +81,33 @@ def check_limit(limit: Limit, size: int, known: Mapping[Any, Any]) -> None:
     most = compute(limit.most, known)
     if size > most:
         raise OpError(f"{limit.size} is {size}, expected at most {limit.most}, which is {most}")
+
+
+def check_pointing(
+    argument: Argument, result: Array, sizes: Mapping[object, Any], tensors: Mapping[str, Array]
+) -> None:
+    """OpIndexError where a result points outside what its dtype word says; -1, for none, is fine.
+
+    `sizes` are those of the names of the signature, `tensors` the inputs and outputs by their names.
+    """
+    points = argument.dtype.points
+    if argument.dtype.word in ("index", "offset"):
+        count = sizes.get(points if isinstance(points, Sum) else str(points))
+        if count is not None:
+            count += argument.dtype.word == "offset"
+            _refuse(argument, result, np.full(result.shape, count), f"which {points} says")
+    elif argument.dtype.word == "position" and str(points) in tensors:
+        lengths = tensors[str(points)].astype(np.int64)
+        first = argument.dims[0] if argument.dims else None
+        of = tensors.get(first.of) if isinstance(first, Sum) else None
+        sequences = np.arange(len(lengths)) if of is None else kernels.lengths_to_segment_ids(of)
+        most = lengths[sequences].reshape(-1, *[1] * (result.ndim - 1))
+        _refuse(argument, result, np.broadcast_to(most, result.shape), "the rows of its sequence")
+
+
+def _refuse(argument: Argument, result: Array, most: Array, why: str) -> None:
+    outside = (result < -1) | (result >= most)
+    if outside.any():
+        place = np.unravel_index(int(np.argmax(outside)), result.shape)
+        where = ", ".join(map(str, place))
+        raise OpIndexError(f"{argument.name}[{where}] = {result[place]} is outside [0, {most[place]}), {why}")

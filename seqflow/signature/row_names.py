@@ -1,4 +1,4 @@
-"""Rows as they are declared, and as they are said of results: by the names of tensors; inside, they are terms."""
+"""Converts row spaces between the names of tensors, as users declare and read them, and terms."""
 
 from collections.abc import Hashable
 from typing import Any
