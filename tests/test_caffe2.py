@@ -27,7 +27,6 @@ from seqflow.caffe2 import (
     one_hot,
     padding,
     partitioning,
-    pooling,
     quantized,
     ranges,
     rearrange,
@@ -345,7 +344,7 @@ def test_no_operator_is_two_ops():
 
 
 FAMILIES = [
-    lengths, segments, sparse, pooling, quantized, ranges, dense_sparse, partitioning, ids, one_hot, features, vocabulary,
+    lengths, segments, sparse, quantized, ranges, dense_sparse, partitioning, ids, one_hot, features, vocabulary,
     padding, rearrange, recurrent, dense, elementwise,
 ]  # fmt: skip
 

@@ -1,11 +1,10 @@
 """Caffe2's operators by their own names: its calls replayed unchanged, on seqflow's ops.
 
-An op declares which operators it is. Where a call of an operator differs from a call of the op, a small function
-brings its inputs and arguments into the op's order, and the results into Caffe2's: every output it declares, lengths
-and indices in its int32. What Caffe2 does on purpose, however surprising, is kept and named in the docstring of that
-function. Where it reads or
-writes outside its memory, leaves results unset, wraps around, or takes lengths that do not add up, there is an
-error. More dtypes are taken than Caffe2 takes.
+An op declares which operators it is. Where a call of an operator differs from a call of the op, a row of a table or
+a small function brings its inputs and arguments into the op's order, and the results into Caffe2's: every output it
+declares, lengths and indices in its int32. What Caffe2 does on purpose, however surprising, is kept and named in the
+docstring of that function. Where it reads or writes outside its memory, leaves results unset, wraps around, or takes
+lengths that do not add up, there is an error. More dtypes are taken than Caffe2 takes.
 """
 
 from collections.abc import Sequence
@@ -23,7 +22,6 @@ from seqflow.caffe2 import (
     one_hot,
     padding,
     partitioning,
-    pooling,
     quantized,
     ranges,
     rearrange,
@@ -45,7 +43,6 @@ _ADAPTERS: dict[str, Adapter] = {
     **ids.ADAPTERS,
     **one_hot.ADAPTERS,
     **partitioning.ADAPTERS,
-    **pooling.ADAPTERS,
     **quantized.ADAPTERS,
     **ranges.ADAPTERS,
     **recurrent.ADAPTERS,
@@ -56,7 +53,11 @@ _ADAPTERS: dict[str, Adapter] = {
     **dense.ADAPTERS,
     **elementwise.ADAPTERS,
 }
-TABLE = {name: Operator(op, *_ADAPTERS.get(name, Adapter())) for name, op in origins().items()}
+TABLE = {
+    name: Operator(op, adapter.called(op), adapter.strings)
+    for name, op in origins().items()
+    for adapter in [_ADAPTERS.get(name, Adapter())]
+}
 """Every operator that is covered, by Caffe2's name."""
 
 

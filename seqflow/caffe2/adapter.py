@@ -12,19 +12,78 @@ from seqflow import registry
 from seqflow.errors import OpError, OpTypeError, SeqflowError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef
-from seqflow.signature import Attribute, read_attributes
+from seqflow.signature import Attribute, Repeated, read_attributes
 from seqflow.signature.bind_arrays import as_array
 
 
+class Argument(NamedTuple):
+    """An argument of an operator, where it is an attribute of the op."""
+
+    attribute: str | None
+    hint: Any
+    """The type of its values, as parameters of ops are annotated."""
+    default: Any = inspect.Parameter.empty
+    convert: Callable[[Any], Any] = lambda value: value
+
+
 class Adapter(NamedTuple):
-    """How a call of an operator differs from a call of its op."""
+    """How a call of an operator differs from a call of its op; by default in nothing, and it takes no arguments."""
 
     call: Callable[..., Any] | None = None
     """It has the operator's inputs as positional parameters, its arguments as keyword-only ones, and returns one
-    array or several. Without it the operator is the op itself: the same inputs in the same order, no arguments.
+    array or several. Where names, order and dtypes are all that differs, the other fields say so instead.
     """
     strings: bool = False
     """It only moves elements and tells which are equal, so it takes strings as well."""
+    inputs: str = ""
+    """The op's inputs in the operator's order; by default as in the op. Those of lists are given by turns."""
+    outputs: str = ""
+    """The operator's outputs, by the names of the op's; with `int32` before those that Caffe2 has in it."""
+    arguments: Mapping[str, Argument] = {}
+    settings: Mapping[str, Any] = {}
+    """Attributes of the op that the operator's name decides."""
+
+    def called(self, op: OpDef) -> Callable[..., Any] | None:
+        """The function to call; None for the op itself."""
+        if self.call is not None or not (self.inputs or self.outputs or self.arguments or self.settings):
+            return self.call
+        return _renaming(op, self)
+
+
+GRADIENT_ONLY = Argument(None, bool, False)
+"""An argument that speaks of the gradient only: it is taken, and changes nothing."""
+
+
+def _renaming(op: OpDef, adapter: Adapter) -> Callable[..., Any]:
+    """A function that renames, reorders and casts as an adapter says."""
+    names = adapter.inputs.split(", ") if adapter.inputs else _input_names(op)
+    by_turns = any(isinstance(item, Repeated) for item in op.signature.inputs)
+
+    def call(*arrays: Any, **given: Any) -> list[Array]:
+        if by_turns and len(arrays) % len(names):
+            raise OpError(f"found {len(arrays)} inputs, expected {', '.join(names)} by turns")
+        inputs = [list(arrays[i :: len(names)]) for i in range(len(names))] if by_turns else arrays
+        attributes = dict(adapter.settings)
+        for name, argument in adapter.arguments.items():
+            if argument.attribute is not None:
+                attributes[argument.attribute] = argument.convert(given.get(name, argument.default))
+        found = op.call(**dict(zip(names, inputs, strict=False)), **attributes)
+        results = dict(zip(op.output_names, found if op.result is not None else [found], strict=True))
+        chosen = [one.rpartition(" ") for one in (adapter.outputs or ", ".join(results)).split(", ")]
+        return [int32(results[name]) if dtype else results[name] for dtype, _, name in chosen]
+
+    kind = inspect.Parameter.VAR_POSITIONAL if by_turns else inspect.Parameter.POSITIONAL_ONLY
+    parameters = [inspect.Parameter(name, kind) for name in (["inputs"] if by_turns else names)]
+    call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [*parameters, *(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=one.default)
+                        for name, one in adapter.arguments.items())]
+    )  # fmt: skip
+    call.__annotations__ = {name: argument.hint for name, argument in adapter.arguments.items()}
+    return call
+
+
+def _input_names(op: OpDef) -> list[str]:
+    return [argument.name for argument in op.signature.input_arguments]
 
 
 def origins() -> dict[str, OpDef]:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, int32, integers_of, seed_of, single_integer
+from seqflow.caffe2.adapter import Adapter, Argument, int32, integers_of, seed_of, single_integer
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Ints, NonNegative, Positive, Sizes
@@ -99,21 +99,6 @@ def reshape(data: Array, new_shape: Array | None = None, *, shape: Ints | None =
         sizes[i] = data.shape[i] if size == 0 else size
     dtype = np.int64 if new_shape is None else new_shape.dtype
     return ops.reshape(data, np.array(sizes, np.int64)), np.array(data.shape, dtype)
-
-
-def transpose(x: Array, *, axes: Ints | None = None) -> Array:
-    """Without `axes`, reversed."""
-    return ops.transpose(x, perm=axes)
-
-
-def expand_dims(data: Array, *, dims: Sizes) -> Array:
-    """A dimension named twice counts once."""
-    return ops.expand_dims(data, axis=tuple(sorted(set(dims))))
-
-
-def squeeze(data: Array, *, dims: Sizes) -> Array:
-    """A dimension named twice counts once."""
-    return ops.squeeze(data, axis=tuple(sorted(set(dims))))
 
 
 def cast(x: Array, *, to: Any, from_type: Any = None) -> Array:
@@ -235,22 +220,13 @@ def _position(name: str, i: int, position: int, size: int) -> int:
     return counted
 
 
-# Reducing
-
-
-def reduce_sum(x: Array, *, axes: Ints | None = None, keepdims: bool = True) -> Array:
-    """Axes stay, with size 1, unless asked otherwise. Integers are summed in int64."""
-    return ops.reduce_sum(x, axes=axes or None, keepdims=keepdims)
-
-
-def reduce_mean(x: Array, *, axes: Ints | None = None, keepdims: bool = True) -> Array:
-    return ops.reduce_mean(x, axes=axes or None, keepdims=keepdims)
-
-
-def reduce_max(x: Array, *, axes: Ints | None = None, keepdims: bool = True) -> Array:
-    """The largest of no elements is 0."""
-    return ops.reduce_max(x, axes=axes or None, keepdims=keepdims)
-
+_DIMS = {"dims": Argument("axis", Sizes, convert=lambda dims: tuple(sorted(set(dims))))}
+"""A dimension named twice counts once."""
+_REDUCED = {
+    "axes": Argument("axes", Ints | None, None, lambda axes: axes or None),
+    "keepdims": Argument("keepdims", bool, True),
+}
+"""Axes stay, with size 1, unless asked otherwise. Integers are summed in int64; the largest of no elements is 0."""
 
 ADAPTERS = {
     "FC": Adapter(fc),
@@ -261,14 +237,14 @@ ADAPTERS = {
     "Dropout": Adapter(dropout),
     "Cast": Adapter(cast),
     "Reshape": Adapter(reshape, strings=True),
-    "Transpose": Adapter(transpose, strings=True),
-    "ExpandDims": Adapter(expand_dims, strings=True),
-    "Squeeze": Adapter(squeeze, strings=True),
+    "Transpose": Adapter(arguments={"axes": Argument("perm", Ints | None, None)}, strings=True),
+    "ExpandDims": Adapter(arguments=_DIMS, strings=True),
+    "Squeeze": Adapter(arguments=_DIMS, strings=True),
     "Concat": Adapter(concat, strings=True),
     "Split": Adapter(split, strings=True),
     "Tile": Adapter(tile, strings=True),
     "Slice": Adapter(slice_, strings=True),
-    "ReduceSum": Adapter(reduce_sum),
-    "ReduceMean": Adapter(reduce_mean),
-    "ReduceMax": Adapter(reduce_max),
+    "ReduceSum": Adapter(arguments=_REDUCED),
+    "ReduceMean": Adapter(arguments=_REDUCED),
+    "ReduceMax": Adapter(arguments=_REDUCED),
 }

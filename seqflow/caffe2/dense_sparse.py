@@ -86,8 +86,6 @@ ADAPTERS = {
     "SparseToDense": Adapter(sparse_to_dense),
     "SparseToDenseMask": Adapter(sparse_to_dense_mask, strings=True),
     "BatchSparseToDense": Adapter(batch_sparse_to_dense),
-    "BatchDenseToSparse": Adapter(
-        lambda lengths, indices, dense: ops.batch_dense_to_sparse(dense, indices, lengths)
-    ),
+    "BatchDenseToSparse": Adapter(inputs="lengths, indices, dense"),
     "DenseVectorToIdList": Adapter(dense_vector_to_id_list),
 }

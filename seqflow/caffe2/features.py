@@ -5,29 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, int32
+from seqflow.caffe2.adapter import Adapter, Argument, int32
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Ints
-
-
-def merge_dense_feature_tensors(values: Array, presence: Array, *, feature_ids: Ints) -> tuple[Array, ...]:
-    merged = ops.merge_dense_features(values, presence, feature_ids=feature_ids)
-    return int32(merged.lengths), merged.keys, merged.values
-
-
-def merge_single_scalar_feature_tensors(*inputs: Array, feature_ids: Ints) -> tuple[Array, ...]:
-    """A value and its presence for each feature."""
-    values, presence = _by_turns(inputs, "values, presence")
-    merged = ops.merge_scalar_features(values, presence, feature_ids=feature_ids)
-    return int32(merged.lengths), merged.keys, merged.values
-
-
-def merge_single_list_feature_tensors(*inputs: Array, feature_ids: Ints) -> tuple[Array, ...]:
-    """A list that is absent has to be empty: Caffe2 shifts the later ones where it is not."""
-    lengths, values, presence = _by_turns(inputs, "lengths, values, presence")
-    merged = ops.merge_list_features(values, presence, lengths, feature_ids=feature_ids)
-    return int32(merged.counts), merged.keys, int32(merged.lengths), merged.values
 
 
 def merge_single_map_feature_tensors(*inputs: Array, feature_ids: Ints) -> tuple[Array, ...]:
@@ -35,19 +16,6 @@ def merge_single_map_feature_tensors(*inputs: Array, feature_ids: Ints) -> tuple
     merged = ops.merge_map_features(values, _as_integers(keys), presence, lengths, feature_ids=feature_ids)
     inner = merged.value_keys.astype(keys[0].dtype)
     return int32(merged.counts), merged.keys, int32(merged.lengths), inner, merged.values
-
-
-def merge_multi_scalar_feature_tensors(*inputs: Array) -> tuple[Array, ...]:
-    lengths, keys, values = _by_turns(inputs, "lengths, keys, values")
-    merged = ops.merge_multi_scalar_features(values, keys, lengths)
-    return int32(merged.lengths), merged.keys, merged.values
-
-
-def merge_multi_list_feature_tensors(*inputs: Array) -> tuple[Array, ...]:
-    """Duplicate keys stay."""
-    counts, keys, lengths, values = _by_turns(inputs, "lengths, keys, values_lengths, values_values")
-    merged = ops.merge_multi_list_features(values, keys, lengths, counts)
-    return int32(merged.counts), merged.keys, int32(merged.lengths), merged.values
 
 
 def merge_multi_map_feature_tensors(*inputs: Array) -> tuple[Array, ...]:
@@ -75,12 +43,21 @@ def _as_integers(keys: list[Array]) -> list[Array]:
     return [one.astype(np.int64) for one in keys]
 
 
+_IDS = {"feature_ids": Argument("feature_ids", Ints)}
+_SCALARS, _LISTS = "int32 lengths, keys, values", "int32 counts, keys, int32 lengths, values"
+
 ADAPTERS = {
-    "MergeDenseFeatureTensors": Adapter(merge_dense_feature_tensors, strings=True),
-    "MergeSingleScalarFeatureTensors": Adapter(merge_single_scalar_feature_tensors, strings=True),
-    "MergeSingleListFeatureTensors": Adapter(merge_single_list_feature_tensors, strings=True),
+    "MergeDenseFeatureTensors": Adapter(outputs=_SCALARS, arguments=_IDS, strings=True),
+    "MergeSingleScalarFeatureTensors": Adapter(outputs=_SCALARS, arguments=_IDS, strings=True),
+    # A list that is absent has to be empty: Caffe2 shifts the later ones where it is not.
+    "MergeSingleListFeatureTensors": Adapter(
+        inputs="lengths, data, presence", outputs=_LISTS, arguments=_IDS, strings=True
+    ),
     "MergeSingleMapFeatureTensors": Adapter(merge_single_map_feature_tensors, strings=True),
-    "MergeMultiScalarFeatureTensors": Adapter(merge_multi_scalar_feature_tensors, strings=True),
-    "MergeMultiListFeatureTensors": Adapter(merge_multi_list_feature_tensors, strings=True),
+    "MergeMultiScalarFeatureTensors": Adapter(inputs="lengths, keys, data", outputs=_SCALARS, strings=True),
+    # Duplicate keys stay.
+    "MergeMultiListFeatureTensors": Adapter(
+        inputs="counts, keys, lengths, data", outputs=_LISTS, strings=True
+    ),
     "MergeMultiMapFeatureTensors": Adapter(merge_multi_map_feature_tensors, strings=True),
 }

@@ -3,30 +3,16 @@
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, int32
+from seqflow.caffe2.adapter import Adapter
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import NonNegative, Positive
-
-
-def unique(x: Array) -> tuple[Array, Array]:
-    """The distinct values in ascending order, and which of them each element is."""
-    values, inverse, _ = ops.unique(x)
-    return values, int32(inverse)
 
 
 def find(index: Array, query: Array, *, missing_value: int = -1) -> Array:
     """The last place of each; the result has the dtype of the index."""
     positions = ops.find(index, query, missing=missing_value)
     return _fitting(positions, index)
-
-
-def merge_id_lists(*lengths_and_values: Array) -> tuple[Array, Array]:
-    """Lengths and values take turns, the merged lengths come first. Ids come in ascending order, each once."""
-    if len(lengths_and_values) % 2:
-        raise OpError(f"found {len(lengths_and_values)} inputs, expected lengths and their values by turns")
-    values, lengths = ops.merge_id_lists(lengths_and_values[1::2], lengths_and_values[::2])
-    return int32(lengths), values
 
 
 def index_hash(indices: Array, *, seed: NonNegative = 0, modulo: Positive) -> Array:
@@ -46,10 +32,10 @@ def _fitting(found: Array, like: Array) -> Array:
 
 
 ADAPTERS = {
-    "Unique": Adapter(unique),
+    "Unique": Adapter(outputs="unique, int32 inverse"),
     "Find": Adapter(find),
     "FindDuplicateElements": Adapter(strings=True),
     "RemoveDataBlocks": Adapter(strings=True),
-    "MergeIdLists": Adapter(merge_id_lists),
+    "MergeIdLists": Adapter(inputs="lengths, data", outputs="int32 lengths, values"),
     "IndexHash": Adapter(index_hash),
 }

@@ -1,7 +1,7 @@
 """Converting between lengths, ids, ranges and offsets."""
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, int32, single_integer
+from seqflow.caffe2.adapter import Adapter, Argument, int32, single_integer
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Positive
@@ -11,10 +11,6 @@ def lengths_to_offsets(lengths: Array, *, include_last_offset: bool = False) -> 
     """Without the total at the end, unless asked for it."""
     offsets = ops.lengths_to_offsets(lengths)
     return int32(offsets if include_last_offset else offsets[:-1])
-
-
-def lengths_to_weights(lengths: Array, *, power: float = 0.5) -> Array:
-    return ops.lengths_to_weights(lengths, power=power)
 
 
 def lengths_split(
@@ -49,11 +45,11 @@ def _num_rows(data: Array | None) -> int | None:
 
 ADAPTERS = {
     "LengthsToOffsets": Adapter(lengths_to_offsets),
-    "LengthsToRanges": Adapter(lambda lengths: int32(ops.lengths_to_ranges(lengths))),
-    "LengthsToSegmentIds": Adapter(lambda lengths: int32(ops.lengths_to_segment_ids(lengths))),
-    "LengthsRangeFill": Adapter(lambda lengths: int32(ops.lengths_to_positions(lengths))),
-    "LengthsToShape": Adapter(lambda lengths: int32(ops.lengths_to_shape(lengths))),
-    "LengthsToWeights": Adapter(lengths_to_weights),
+    "LengthsToRanges": Adapter(outputs="int32 ranges"),
+    "LengthsToSegmentIds": Adapter(outputs="int32 ids"),
+    "LengthsRangeFill": Adapter(outputs="int32 positions"),
+    "LengthsToShape": Adapter(outputs="int32 shape"),
+    "LengthsToWeights": Adapter(arguments={"power": Argument("power", float, 0.5)}),
     "LengthsSplit": Adapter(lengths_split),
     "SegmentIdsToLengths": Adapter(segment_ids_to_lengths),
     "SegmentIdsToRanges": Adapter(segment_ids_to_ranges),

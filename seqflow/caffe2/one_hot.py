@@ -18,11 +18,6 @@ def bucketize(x: Array, *, boundaries: Any) -> Array:
     return int32(ops.bucketize(flat, bounds, nan=0).reshape(x.shape))
 
 
-def batch_bucketize(feature: Array, indices: Array, boundaries: Array, lengths: Array) -> Array:
-    """NaN goes to the last bucket."""
-    return int32(ops.batch_bucketize(feature, boundaries, indices, lengths))
-
-
 def one_hot(indices: Array, index_size: Array) -> Array:
     width = single_integer("index_size", index_size)
     if indices.ndim != 1:
@@ -55,7 +50,7 @@ def _columns(data: Array) -> Array:
 
 ADAPTERS = {
     "Bucketize": Adapter(bucketize),
-    "BatchBucketize": Adapter(batch_bucketize),
+    "BatchBucketize": Adapter(inputs="x, columns, boundaries, lengths", outputs="int32 buckets"),
     "OneHot": Adapter(one_hot),
     "SegmentOneHot": Adapter(segment_one_hot),
     "BatchOneHot": Adapter(batch_one_hot),

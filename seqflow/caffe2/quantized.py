@@ -37,31 +37,6 @@ def _in_rows(call: Callable[[Array], Array], data: Array) -> Array:
     return rows.reshape(*data.shape[:-1], rows.shape[1])
 
 
-def _fused(kind: str, bits: int) -> Adapter:
-    pool = getattr(ops, f"sparse_lengths_{kind}_quantized")
-    if kind == "weighted_sum":
-        return Adapter(
-            lambda data, weights, indices, lengths: pool(data, weights, indices, lengths, bits=bits)
-        )
-    return Adapter(lambda data, indices, lengths: pool(data, indices, lengths, bits=bits))
-
-
-def _pruned(kind: str, bits: int) -> Adapter:
-    """What was pruned adds nothing, and counts in means. A mapping of the one entry 0 stands for no pruning."""
-    pool = getattr(ops, f"sparse_lengths_{kind}_quantized")
-    if kind == "weighted_sum":
-        return Adapter(
-            lambda data, weights, indices, lengths, compressed_indices_mapping: pool(
-                data, weights, indices, lengths, compressed_indices_mapping, bits=bits
-            )
-        )
-    return Adapter(
-        lambda data, indices, lengths, compressed_indices_mapping: pool(
-            data, indices, lengths, compressed_indices_mapping, bits=bits
-        )
-    )
-
-
 def quantize_apart(data: Array) -> tuple[Array, Array]:
     """The integers, and a row [scale, bias] for each; halves are rounded up, and a constant row has the scale 1."""
     if not data.ndim:
@@ -134,6 +109,7 @@ def sparse_lookup(
 
 
 _KINDS = {"Sum": "sum", "Mean": "mean", "WeightedSum": "weighted_sum"}
+_FUSED = {kind: f"table, {'weights, ' * (kind == 'WeightedSum')}indices, lengths" for kind in _KINDS}
 
 ADAPTERS = {
     "FloatToFused8BitRowwiseQuantized": _quantize(8, "float32"),
@@ -148,15 +124,18 @@ ADAPTERS = {
     "Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat": _dequantize(8, "float16", "float16"),
     **{f"Fused{bits}BitRowwiseQuantizedToFloat": _dequantize(bits, "float16", "float32") for bits in (4, 2)},
     **{f"Fused{bits}BitRowwiseQuantizedToHalf": _dequantize(bits, "float16", "float16") for bits in (4, 2)},
-    "GatherFused8BitRowwise": Adapter(lambda data, indices: ops.gather_quantized(data, indices)),
+    "GatherFused8BitRowwise": Adapter(),
     **{
-        f"SparseLengths{name}Fused{bits}BitRowwise": _fused(kind, bits)
-        for name, kind in _KINDS.items()
+        f"SparseLengths{name}Fused{bits}BitRowwise": Adapter(inputs=inputs, settings={"bits": bits})
+        for name, inputs in _FUSED.items()
         for bits in (8, 4, 2)
     },
+    # What was pruned adds nothing, and counts in means. A mapping of the one entry 0 stands for no pruning.
     **{
-        f"SparseLengths{name}{bits}BitRowwiseSparse": _pruned(kind, bits)
-        for name, kind in _KINDS.items()
+        f"SparseLengths{name}{bits}BitRowwiseSparse": Adapter(
+            inputs=f"{inputs}, mapping", settings={"bits": bits}
+        )
+        for name, inputs in _FUSED.items()
         for bits in (8, 4, 2)
     },
     "FloatToRowwiseQuantized8Bits": Adapter(quantize_apart),

@@ -1,15 +1,10 @@
 """Ranges of rows."""
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, int32
+from seqflow.caffe2.adapter import Adapter
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Positive, Sizes
-
-
-def gather_ranges(data: Array, ranges: Array) -> tuple[Array, Array]:
-    values, lengths = ops.gather_ranges(data, ranges)
-    return values, int32(lengths)
 
 
 def gather_ranges_to_dense(
@@ -46,6 +41,6 @@ def gather_ranges_to_dense(
 
 
 ADAPTERS = {
-    "GatherRanges": Adapter(gather_ranges, strings=True),
+    "GatherRanges": Adapter(outputs="values, int32 lengths", strings=True),
     "GatherRangesToDense": Adapter(gather_ranges_to_dense, strings=True),
 }

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, int32, seed_of
+from seqflow.caffe2.adapter import Adapter, Argument, int32, seed_of
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import NonNegative, Positive
@@ -14,27 +14,6 @@ from seqflow.signature import NonNegative, Positive
 def boolean_mask_lengths(lengths: Array, mask: Array) -> Array:
     """The result has the dtype of the lengths."""
     return ops.boolean_mask_lengths(mask, lengths).astype(lengths.dtype)
-
-
-def boolean_unmask(*masks_and_values: Array) -> Array:
-    """Masks and their values take turns."""
-    if len(masks_and_values) % 2:
-        raise OpError(f"found {len(masks_and_values)} inputs, expected a mask and its values by turns")
-    return ops.boolean_unmask(masks_and_values[1::2], masks_and_values[::2])
-
-
-def sparse_dropout_with_replacement(
-    x: Array,
-    lengths: Array,
-    *,
-    ratio: float = 0.0,
-    replacement_value: int = 0,
-    random_seed: NonNegative | None = None,
-) -> tuple[Array, Array]:
-    rows, kept = ops.dropout_sequences(
-        x, lengths, ratio=ratio, replacement=replacement_value, seed=seed_of(random_seed)
-    )
-    return rows, int32(kept)
 
 
 def sparse_itemwise_dropout_with_replacement(
@@ -109,8 +88,15 @@ ADAPTERS = {
     "ReversePackedSegs": Adapter(strings=True),
     "BooleanMask": Adapter(strings=True),
     "BooleanMaskLengths": Adapter(boolean_mask_lengths),
-    "BooleanUnmask": Adapter(boolean_unmask, strings=True),
-    "SparseDropoutWithReplacement": Adapter(sparse_dropout_with_replacement),
+    "BooleanUnmask": Adapter(inputs="mask, values", strings=True),
+    "SparseDropoutWithReplacement": Adapter(
+        outputs="values, int32 lengths",
+        arguments={
+            "ratio": Argument("ratio", float, 0.0),
+            "replacement_value": Argument("replacement", int, 0),
+            "random_seed": Argument("seed", NonNegative | None, None, seed_of),
+        },
+    ),
     "SparseItemwiseDropoutWithReplacement": Adapter(sparse_itemwise_dropout_with_replacement),
     "TrimDataset": Adapter(trim_dataset, strings=True),
     "CTCGreedyDecoder": Adapter(ctc_greedy_decoder),

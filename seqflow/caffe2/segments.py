@@ -1,44 +1,22 @@
-"""Segment reducers, by lengths and by ids.
+"""Segment reducers and pooling rows of a table, by lengths and by ids.
 
 LengthsMax passes over a NaN that is not the first of its segment in Caffe2; here NaN wins, as in its op.
 """
 
-from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, chosen, int32
-from seqflow.kernels.arrays import Array
+from seqflow.caffe2.adapter import GRADIENT_ONLY, Adapter, Argument, chosen
 from seqflow.signature import Positive
 
-
-def lengths_weighted_sum(
-    data: Array, scalars: Array, lengths: Array, *, grad_on_weights: bool = False
-) -> Array:
-    """`grad_on_weights` speaks of the gradient only."""
-    return ops.lengths_weighted_sum(data, scalars, lengths)
-
-
-def lengths_topk(data: Array, lengths: Array, *, k: Positive) -> tuple[Array, Array]:
-    values, positions = ops.lengths_topk(data, lengths, k=k)
-    return values, int32(positions)
-
-
-def unsorted_segment_sum(data: Array, segment_ids: Array, *, num_segments: int = -1) -> Array:
-    return ops.unsorted_segment_sum(data, segment_ids, num_segments=chosen(num_segments))
-
-
-def unsorted_segment_mean(data: Array, segment_ids: Array, *, num_segments: int = -1) -> Array:
-    return ops.unsorted_segment_mean(data, segment_ids, num_segments=chosen(num_segments))
-
-
-def unsorted_segment_weighted_sum(
-    data: Array, scalars: Array, segment_ids: Array, *, num_segments: int = -1, grad_on_weights: bool = False
-) -> Array:
-    return ops.unsorted_segment_weighted_sum(data, scalars, segment_ids, num_segments=chosen(num_segments))
-
+_SEGMENTS = {"num_segments": Argument("num_segments", int, -1, chosen)}
+_WEIGHTS = {"grad_on_weights": GRADIENT_ONLY}
 
 ADAPTERS = {
-    "LengthsWeightedSum": Adapter(lengths_weighted_sum),
-    "LengthsTopK": Adapter(lengths_topk),
-    "UnsortedSegmentSum": Adapter(unsorted_segment_sum),
-    "UnsortedSegmentMean": Adapter(unsorted_segment_mean),
-    "UnsortedSegmentWeightedSum": Adapter(unsorted_segment_weighted_sum),
+    "LengthsWeightedSum": Adapter(arguments=_WEIGHTS),
+    "LengthsTopK": Adapter(outputs="values, int32 positions", arguments={"k": Argument("k", Positive)}),
+    "UnsortedSegmentSum": Adapter(arguments=_SEGMENTS),
+    "UnsortedSegmentMean": Adapter(arguments=_SEGMENTS),
+    "UnsortedSegmentWeightedSum": Adapter(arguments=_SEGMENTS | _WEIGHTS),
+    "SparseLengthsWeightedSum": Adapter(arguments=_WEIGHTS),
+    "SparseUnsortedSegmentSum": Adapter(arguments=_SEGMENTS),
+    "SparseUnsortedSegmentMean": Adapter(arguments=_SEGMENTS),
+    "SparseUnsortedSegmentWeightedSum": Adapter(arguments=_SEGMENTS | _WEIGHTS),
 }
