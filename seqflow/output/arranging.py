@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -15,10 +14,10 @@ from seqflow.output.durable_files import sync_folder
 from seqflow.output.file_writer import FileWriter, Sizes
 from seqflow.output.output_file import OutputFile
 from seqflow.output.partitions import check_partitions, partitions_of
+from seqflow.output.row_groups import RowGroups, WriteGroup
 from seqflow.output.sorted_runs import merge_runs
 from seqflow.output.sorting import SortKey, check_keys
 from seqflow.output.target import Target
-from seqflow.output.threads import naming_thread_limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,85 +97,50 @@ class _Parts:
     def __init__(self, target: Target, sizes: Sizes) -> None:
         self._target, self._sizes = target, sizes
         self._files: list[OutputFile] = []
-        self._writer: FileWriter | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="seqflow-write")
-        self._writing: Future[None] | None = None
-        self._num_groups = 0
         self._folder = ""
-        self._gathered: list[pa.Table] = []
-        self._rows = self._bytes = self._gathered_bytes = 0
-        """Rows and Arrow bytes of the open part, and bytes that are not written yet."""
+        self._groups = RowGroups(sizes.row_group_bytes, 1, 0, _joined, self._start)
 
     def write(self, folder: str, rows: pa.Table) -> None:
         if folder != self._folder:
-            self._close()
+            self._groups.close(self._finish)
         self._folder = folder
         for piece in self._cut(rows):
-            self._gathered.append(piece)
-            self._gathered_bytes += piece.nbytes
-            self._rows += piece.num_rows
-            self._bytes += piece.nbytes
-            if self._is_full:
-                self._close()
-            elif self._gathered_bytes >= self._sizes.row_group_bytes * 2 // 3:
-                self._write_group()
+            self._groups.add(piece)
+            if not self._target.is_file and self._sizes.are_reached(self._groups.rows, self._groups.nbytes):
+                self._groups.close(self._finish)
 
     def finish(self, schema: pa.Schema | None) -> list[OutputFile]:
         """Close the last part; where there were no rows, an empty one of this schema."""
-        if self._writer is None and not self._gathered and not self._files and schema is not None:
-            self._gathered.append(schema.empty_table())
-        self._close()
+        if self._groups.is_empty and not self._files and schema is not None:
+            self._groups.add(schema.empty_table())
+        self._groups.close(self._finish)
         sync_folder(self._target.folder)
         return self._files
 
     def discard(self) -> None:
         """Remove a part that is not finished."""
-        self._thread.shutdown(wait=True)
-        if self._writer is not None:
-            self._writer.discard()
+        self._groups.discard()
 
     def _cut(self, rows: pa.Table) -> Iterator[pa.Table]:
         """The rows, cut where a row group or a part is full."""
         start, row_bytes = 0, max(1, rows.nbytes // max(1, rows.num_rows))
         while start < rows.num_rows:
-            count = max(1, (self._sizes.row_group_bytes - self._gathered_bytes) // row_bytes)
+            count = max(1, (self._sizes.row_group_bytes - self._groups.gathered_bytes) // row_bytes)
             if self._sizes.rows_per_file is not None and not self._target.is_file:
-                count = min(count, self._sizes.rows_per_file - self._rows)
+                count = min(count, self._sizes.rows_per_file - self._groups.rows)
             yield rows.slice(start, count)
             start += count
 
-    @property
-    def _is_full(self) -> bool:
-        return not self._target.is_file and self._sizes.are_reached(self._rows, self._bytes)
+    def _start(self, turn: int, files: list[FileWriter]) -> WriteGroup:
+        if not files:
+            files.append(self._target.new_part(len(self._files)))
+        return files[0].write
 
-    def _write_group(self) -> None:
-        if self._writer is None:
-            piece = self._target.file(len(self._files))
-            named = self._target.path if self._target.is_file else piece
-            self._writer = FileWriter(named, self._target.form, piece)
-        group = pa.concat_tables(self._gathered).unify_dictionaries().combine_chunks()
-        self._gathered, self._gathered_bytes = [], 0
-        self._await()
-        with naming_thread_limit("output.threads"):
-            self._writing = self._thread.submit(self._writer.write, group, self._num_groups)
-        self._num_groups += 1
-
-    def _await(self) -> None:
-        """Wait for the row group that is being written; its error is raised here."""
-        if self._writing is not None:
-            writing, self._writing = self._writing, None
-            writing.result()
-
-    def _close(self) -> None:
-        """Finish the open part, if there is one."""
-        if self._gathered:
-            self._write_group()
-        self._await()
-        self._rows = self._bytes = 0
-        if self._writer is None:
-            return
-        writer, self._writer = self._writer, None
-        writer.close()
+    def _finish(self, writer: FileWriter) -> None:
         path = writer.piece.parent / self._folder / writer.piece.name
         self._files.append(writer.output_file(path))
         writer.rename(committed_path(writer.piece))
+
+
+def _joined(gathered: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables(gathered).unify_dictionaries().combine_chunks()

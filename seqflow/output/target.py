@@ -22,7 +22,7 @@ from seqflow.output.committed_files import (
     remove_committed,
 )
 from seqflow.output.durable_files import remove_temporaries, sync_folder, write_bytes
-from seqflow.output.file_writer import FileKind, Format
+from seqflow.output.file_writer import FileKind, FileWriter, Format
 from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, OutputFile, damaged_files
 from seqflow.version import __version__
@@ -123,6 +123,11 @@ class Target:
     def file(self, number: int) -> Path:
         """The path of part `number`, or of piece `number` of a single file."""
         return piece_path(self.path, number) if self.is_file else self.path / f"part-{number:05}.{self.kind}"
+
+    def new_part(self, number: int) -> FileWriter:
+        """A writer of part `number`, whose errors name the file that the user asked for."""
+        piece = self.file(number)
+        return FileWriter(self.path if self.is_file else piece, self.form, piece)
 
     def run(self, number: int) -> Path:
         """The path of sorted run `number`."""

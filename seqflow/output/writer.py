@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -28,9 +26,9 @@ from seqflow.output.file_writer import (
 )
 from seqflow.output.output_file import Batches, OutputFile
 from seqflow.output.partitions import check_values, type_names
+from seqflow.output.row_groups import RowGroups, WriteGroup
 from seqflow.output.sorted_runs import RUN, RUN_BYTES, write_run
 from seqflow.output.target import Target
-from seqflow.output.threads import naming_thread_limit
 from seqflow.record import Record, to_arrow
 
 PENDING_BYTES = 24 << 20
@@ -64,21 +62,12 @@ class OutputWriter:
         self.arrangement = arrangement
         self._sizes = sizes
         self._group_bytes = RUN_BYTES if arrangement else sizes.row_group_bytes
-        self._threads = [
-            ThreadPoolExecutor(1, thread_name_prefix="seqflow-write") for _ in range(threads if target else 0)
-        ]
+        pending = max(PENDING_BYTES, self._group_bytes * threads if arrangement else 0)
+        self._num_threads = threads if target else 0
+        self._groups = RowGroups(self._group_bytes, self._num_threads, pending, self._table, self._start)
         self._begun = False
         self._parts: list[OutputFile] = []
         """Those that are committed."""
-        self._open: list[FileWriter] = []
-        """A file for each thread that has something to write."""
-        self._gathered: list[pa.RecordBatch] = []
-        self._gathered_bytes = 0
-        self._num_groups = 0
-        self._groups_open = self._rows = self._bytes = 0
-        """Row groups, rows and Arrow bytes that are not committed."""
-        self._pending: deque[tuple[Future[None], int]] = deque()
-        self._pending_bytes = 0
         self._schema: pa.Schema | None = None
         self._earlier_schema: pa.Schema | None = None
         """That of committed parts, as a file gives it back: equal, but not to the last byte of its metadata."""
@@ -98,7 +87,7 @@ class OutputWriter:
         assert self.target is not None
         self._begun = True
         self._parts = self.target.files(record)
-        self._num_groups = sum(len(part.groups) for part in self._parts)
+        self._groups.count = sum(len(part.groups) for part in self._parts)
         self._names, self._stale = record["columns"], record["stale"]
         self._partitions = record.get("partitions", {})
         self.target.keep_committed(self._parts)
@@ -114,11 +103,11 @@ class OutputWriter:
         first = next(at for at, part in enumerate(self._parts) if part.batches == span)
         old, behind = self._parts[first : len(self._parts) - len(before) + first], before[first:]
         self._parts = before[:first]
-        self._num_groups = sum(len(part.groups) for part in self._parts)
+        self._groups.count = sum(len(part.groups) for part in self._parts)
         for batch in batches:
             self.write(batch)
-        if not self._open and not self._gathered:
-            self._write_group()  # an empty one
+        if self._groups.is_empty:
+            self._groups.write_group()  # an empty one
         self._commit(span)
         made = self._parts[first:]
         if [(one.num_rows, one.groups) for one in made] != [(one.num_rows, one.groups) for one in old]:
@@ -127,7 +116,7 @@ class OutputWriter:
                 "  --overwrite begins anew"
             )
         self._parts += behind
-        self._num_groups = sum(len(part.groups) for part in self._parts)
+        self._groups.count = sum(len(part.groups) for part in self._parts)
 
     def reopen(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Turn a complete output with damaged parts into a sealed one, whose parts are installed again."""
@@ -155,7 +144,7 @@ class OutputWriter:
     def begin(self) -> None:
         """Begin anew: remove what an unfinished run has left."""
         self._begun = True
-        self._parts, self._num_groups, self._stale, self._earlier_schema = [], 0, [], None
+        self._parts, self._groups.count, self._stale, self._earlier_schema = [], 0, [], None
         if self.target is not None:
             self.target.abandon()
 
@@ -190,18 +179,13 @@ class OutputWriter:
         groups = max(1, round(batch.nbytes / self._group_bytes))
         rows = -(-batch.num_rows // groups)
         for start in range(0, batch.num_rows, rows):
-            piece = batch.slice(start, rows)
-            self._gathered.append(piece)
-            self._gathered_bytes += piece.nbytes
-            self._rows += piece.num_rows
-            self._bytes += piece.nbytes
-            if self._gathered_bytes >= self._group_bytes * 2 // 3:
-                self._write_group()
+            self._groups.add(batch.slice(start, rows))
 
     @property
     def is_full(self) -> bool:
         """Whether the open parts are as large as parts should be."""
-        return bool(self._threads) and self._sizes.are_reached(self._rows, self._bytes, len(self._threads))
+        groups, threads = self._groups, self._num_threads
+        return threads > 0 and self._sizes.are_reached(groups.rows, groups.nbytes, threads)
 
     def commit(self, note: Mapping[str, Any], batches: Batches | None = None) -> None:
         """Finish the open parts, which hold these batches, and note them together with `note`."""
@@ -215,8 +199,8 @@ class OutputWriter:
             return
         if not self._begun:
             self.begin()
-        if self._schema is not None and not self._num_groups:
-            self._write_group()  # an empty one
+        if self._schema is not None and not self._groups.count:
+            self._groups.write_group()  # an empty one
         self._commit(batches)
         if not self._parts and self.target.is_file:
             raise ProviderError(f"there are no batches to write to {str(self.target.path)!r}")
@@ -252,10 +236,7 @@ class OutputWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for thread in self._threads:
-            thread.shutdown(wait=True, cancel_futures=True)
-        for writer in self._open:
-            writer.discard()
+        self._groups.discard()
         if self.target is not None:
             self.target.leave()
 
@@ -273,18 +254,13 @@ class OutputWriter:
 
     def _commit(self, batches: Batches | None) -> None:
         assert self.target is not None
-        if self._gathered:
-            self._write_group()
-        while self._pending:
-            self._await_oldest()
-        for writer in self._open:
-            writer.close()
+
+        def finish(writer: FileWriter) -> None:
             self._parts.append(writer.output_file(writer.piece, batches))
-        for writer in self._open:
             writer.rename(committed_path(writer.piece))
+
+        self._groups.close(finish)
         sync_folder(self.target.folder)
-        self._open = []
-        self._groups_open = self._rows = self._bytes = 0
 
     def _fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The requested columns of the batch; JobError unless their types are those of the batches before."""
@@ -297,42 +273,21 @@ class OutputWriter:
         self._names = self._schema.names
         return batch
 
-    def _write_group(self) -> None:
-        group = pa.Table.from_batches(self._gathered, self._schema)
+    def _table(self, gathered: Sequence[pa.RecordBatch]) -> pa.Table:
+        group = pa.Table.from_batches(gathered, self._schema)
         check_values(group, self.arrangement.partition_by)
-        size = self._gathered_bytes
-        self._gathered, self._gathered_bytes = [], 0
-        most = max(PENDING_BYTES, self._group_bytes * len(self._threads) if self.arrangement else 0)
-        while self._pending and (self._pending_bytes + size > most or self._pending[0][0].done()):
-            self._await_oldest()
-        turn = self._groups_open % len(self._threads)
-        with naming_thread_limit("output.threads"):
-            task = self._threads[turn].submit(self._writing(turn), group, self._num_groups)
-        self._pending.append((task, size))
-        self._pending_bytes += size
-        self._num_groups += 1
-        self._groups_open += 1
+        return group
 
-    def _writing(self, turn: int) -> Callable[[pa.Table, int], None]:
+    def _start(self, turn: int, files: list[FileWriter]) -> WriteGroup:
         """The function that writes a row group in thread `turn`: to its part file, or as a sorted run."""
         assert self.target is not None
         if self.arrangement:
-            run = FileWriter(self.target.path, RUN, self.target.run(self._num_groups))
-            self._open.append(run)
+            run = FileWriter(self.target.path, RUN, self.target.run(self._groups.count))
+            files.append(run)
             return partial(write_run, run, self.arrangement.keys)
-        if turn == len(self._open):
-            self._open.append(self._new_file(len(self._parts) + turn))
-        return self._open[turn].write
-
-    def _new_file(self, number: int) -> FileWriter:
-        assert self.target is not None
-        piece = self.target.file(number)
-        return FileWriter(self.target.path if self.target.is_file else piece, self.target.form, piece)
-
-    def _await_oldest(self) -> None:
-        future, size = self._pending.popleft()
-        self._pending_bytes -= size
-        future.result()
+        if turn == len(files):
+            files.append(self.target.new_part(len(self._parts) + turn))
+        return files[turn].write
 
 
 def open_output(
