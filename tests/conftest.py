@@ -25,7 +25,7 @@ for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHU
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the profile before test modules read it."""
-    profile = "slow" if config.getoption("markexpr") == "slow" else "quick"
+    profile = "quick" if config.getoption("markexpr") == "not slow" else "slow"
     settings.load_profile(os.environ.get("SEQFLOW_TESTS", profile))
 
 

@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -74,3 +76,19 @@ def test_private_names_are_left_alone():
 )
 def test_no_way_to_a_private_name_is_overlooked(text, names):
     assert list(private_names(ast.parse(text))) == names
+
+
+def collected(markers):
+    """The tests of a folder that has many cases and hypothesis tests, as pytest selects them."""
+    folder = TESTS / "loader" / "schedule"
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-m", markers, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=TESTS.parent)
+    return {line for line in done.stdout.splitlines() if "::" in line}
+
+
+@pytest.mark.slow
+def test_each_test_is_quick_or_slow():
+    every, quick, slow = map(collected, ["", "not slow", "slow"])
+    assert quick | slow == every
+    assert len(quick & slow) < len(every) // 20  # hypothesis tests are both
+    assert len(slow) > len(quick) // 2
