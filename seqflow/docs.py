@@ -31,9 +31,7 @@ _HEAD = """\
 <!-- Written by `python -m seqflow.docs`; do not edit. -->
 
 Every op is a pure function of arrays: `import seqflow as sf`, then `sf.ops.NAME(…)`, or a line of a net. Its
-signature says what goes in and what comes out: a name is a size, the same name the same size; `sum(lengths)` is what
-the lengths add up to; `*d` is any number of dimensions; a word before a tensor is its dtype. `:=` says what an output
-is, `<=` what its elements, or a size, are not above. Inputs are positional, attributes are given by name.
+[signature](#signatures) says what goes in and what comes out. Inputs are positional, attributes are given by name.
 `seqflow ops NAME` shows one op with the errors it raises.
 
 Wrong input is an `OpError`, `LodError` or `ShapeError` (all are `SeqflowError`s and `ValueError`s) that names the op,
@@ -44,6 +42,30 @@ the argument, what was found and what was expected.
 >>> from seqflow.ops import *
 
 ```
+
+## Signatures
+
+```
+data[N, 3], offsets[B+1]      a tensor and its sizes; the same name is the same size
+data[N, *d], data[N, _]       any number of further dimensions; one of any size
+data[sum(lengths)]            what lengths add up to; max(lengths) is the longest
+max_length|max(lengths)       an attribute where it is given, else the size
+weights[T>=max(lengths)]      a size that is not below another
+bias[M]?                      an optional input
+{data[N]}+, {shard[_]}*parts  a list of inputs; a list of so many outputs
+float x, like(x) y            the dtype of an input: a word for several, or that of another input
+sum_of(data) sums             the dtype of an output; without a word it is that of the first input
+index(R) i, position(n) p     integers that point at rows, or at places inside sequences; -1 is none
+offset(R) starts              integers that point at rows or behind the last one
+lens outer, lengths           tensors that are checked as lengths
+sorted[P=N]                   as many rows as N, but not row for row the same
+int64 lengths'[B]             an output that is called like an input; results drop the prime
+lengths'[B] := lengths + 1    what an output is, as a net would compute it
+counts[B] <= lengths          what the elements of an output are not above
+-> unique[U], U <= N          what a size, or a sum, is not above
+```
+
+The name of axis 0 stands for rows: where an output has the name of an input, row i is still row i.
 """
 
 

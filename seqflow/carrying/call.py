@@ -219,12 +219,12 @@ class Lifted:
     def _check(self, plan: CallPlan, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> None:
         """LodError where lengths that must be equal are not."""
         for one, other in plan.equal:
-            self._agree(label(one.source), _part(one, lods), label(other.source), _part(other, lods))
-        for slot, part in plan.compared:
-            expected = _part(part, lods).lengths
+            self._agree(label(one.source), _lod_of(one, lods), label(other.source), _lod_of(other, lods))
+        for slot, outer in plan.compared:
+            expected = _lod_of(outer, lods).lengths
             given = slots[slot]
             if slot not in lods and given is not expected:
-                self._agree(label(slot), LoD(given), label(part.source), LoD(expected))
+                self._agree(label(slot), LoD(given), label(outer.source), LoD(expected))
         if plan.differing is not None:
             mine, theirs = plan.differing
             self._agree(label(mine), lods[mine], label(theirs), lods[theirs])
@@ -280,7 +280,7 @@ class Lifted:
             if lod is None:
                 lod = made[stack] = _new_lod(stack, slots, lods, tensors, tensor)
         else:
-            lod = _part(stack.outer, lods)  # type: ignore[arg-type]
+            lod = _lod_of(stack.outer, lods)  # type: ignore[arg-type]
         if tensor.ndim == 0 or len(tensor) != lod.num_rows:
             raise LodError(
                 f"{self.op.name}: {argument.name} has shape {tensor.shape}, but the lengths describe "
@@ -296,9 +296,9 @@ class Lifted:
 
 
 def _fed(feed: Feed, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]) -> Any:
-    slot, part = feed
-    if part is not None:
-        return lods[part.source].levels[part.levels - 1]
+    slot, outer = feed
+    if outer is not None:
+        return lods[outer.source].levels[outer.levels - 1]
     return slots.get(slot)
 
 
@@ -306,16 +306,16 @@ def _new_lod(
     stack: Stack, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD], tensors: Sequence[Array], rows: Array
 ) -> LoD:
     """The LoD that ends with these lengths, which an op took or returned."""
-    levels = [] if stack.outer is None else list(_part(stack.outer, lods).levels)
+    levels = [] if stack.outer is None else list(_lod_of(stack.outer, lods).levels)
     for one in stack.inner:
         lengths = np.asarray(tensors[one] if isinstance(one, int) else slots[one])
         levels.append(lengths.view() if lengths.size else lengths.astype(np.int64))
     return LoD.from_checked(tuple(levels), len(rows))
 
 
-def _part(part: OuterLevels, lods: Mapping[Slot, LoD]) -> LoD:
-    lod = lods[part.source]
-    return lod if part.levels == lod.num_levels else lod.outermost(part.levels)
+def _lod_of(outer: OuterLevels, lods: Mapping[Slot, LoD]) -> LoD:
+    lod = lods[outer.source]
+    return lod if outer.levels == lod.num_levels else lod.outermost(outer.levels)
 
 
 def _kind(value: Any, lod: LoD | None = None, holds_lengths: bool = False) -> Kind:

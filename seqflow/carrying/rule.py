@@ -58,7 +58,7 @@ class Feed(NamedTuple):
     """The source of one argument: the value given, or the innermost lengths of some levels."""
 
     slot: Slot
-    part: OuterLevels | None
+    outer: OuterLevels | None
 
 
 class OutputRule(NamedTuple):
@@ -76,7 +76,7 @@ class CallPlan:
     """How to call an op with inputs of one kind: where its lengths come from, and the LoD of its outputs."""
 
     supplied: Mapping[Slot, OuterLevels]
-    """Lengths that come with other inputs: the innermost of the part."""
+    """Lengths that come with other inputs: the innermost of these levels."""
     missing: tuple[tuple[Slot, Slot], ...]
     """Lengths that nothing gives, and an input that needs them."""
     equal: tuple[tuple[OuterLevels, OuterLevels], ...]
@@ -171,35 +171,35 @@ class _LengthSources:
             return None
         return (of, slot[1]) if of in self.listed and not isinstance(slot, str) else of
 
-    def give(self, slot: Slot, part: OuterLevels) -> None:
+    def give(self, slot: Slot, outer: OuterLevels) -> None:
         """Say what describes the rows of an input."""
-        if not part.levels:
+        if not outer.levels:
             return
         lengths = self.lengths_of(slot)
         if lengths is not None:
-            self.supply(lengths, part)
+            self.supply(lengths, outer)
             return
         argument = self.arguments[name_of(slot)]
         if argument.row_name is not None:
-            self.agree(self.named.setdefault(argument.row_name, part), part)
+            self.agree(self.named.setdefault(argument.row_name, outer), outer)
             self.rows[slot] = self.named[argument.row_name]
         elif _has_any_shape(argument):
-            self.rows[slot] = part
+            self.rows[slot] = outer
         elif argument.is_lengths:
             raise LodError(
-                f"{self.op.name}: {label(part.source)} has more levels of lengths than the op has places for"
+                f"{self.op.name}: {label(outer.source)} has more levels of lengths than the op has places for"
                 f"\n  {self.op.signature}"
             )
 
-    def supply(self, lengths: Slot, part: OuterLevels) -> None:
-        """Say that the innermost level of a part is these lengths; the others describe their rows."""
+    def supply(self, lengths: Slot, outer: OuterLevels) -> None:
+        """Say that the innermost of some levels is these lengths; the others describe their rows."""
         if lengths in self.supplied:
-            self.agree(self.supplied[lengths], part)
+            self.agree(self.supplied[lengths], outer)
             return
-        self.supplied[lengths] = part
-        if lengths in self.kinds and lengths != part.source:
-            self.compared[lengths] = part
-        self.give(lengths, OuterLevels(part.source, part.levels - 1))
+        self.supplied[lengths] = outer
+        if lengths in self.kinds and lengths != outer.source:
+            self.compared[lengths] = outer
+        self.give(lengths, OuterLevels(outer.source, outer.levels - 1))
 
     def agree(self, one: OuterLevels, other: OuterLevels) -> None:
         if one.source != other.source:
@@ -245,12 +245,12 @@ def _with_outputs(
     names = rule.by_name({slot: _tensor(slot) for slot in rule.slots})
     requested: frozenset[str] = frozenset()
     if details is None:
-        known = {_tensor(slot): part for slot, part in rule.rows.items()}
+        known = {_tensor(slot): outer for slot, outer in rule.rows.items()}
         rows: Sequence[Any] = infer_rows(op, names, attributes, tensors, known)
         if (
             op.shape is not None
         ):  # it is not asked: the rows of the deepest input may well be those of the result
-            deepest = max(rule.rows.values(), key=lambda part: part.levels, default=None)
+            deepest = max(rule.rows.values(), key=lambda outer: outer.levels, default=None)
             rows = [
                 deepest if _has_any_shape(argument) else space
                 for argument, space in zip(_flat_outputs(op, attributes), rows, strict=True)
@@ -320,8 +320,8 @@ class _Stacks:
 
     def of_axis(self, slot: Slot) -> Stack | None:
         """The stack of a name that another input may have set."""
-        part = self.rule.named.get(str(self.rule.arguments[name_of(slot)].row_name))
-        return None if part is None else Stack(part)
+        outer = self.rule.named.get(str(self.rule.arguments[name_of(slot)].row_name))
+        return None if outer is None else Stack(outer)
 
 
 def _appended(stack: Stack | None, lengths: Slot | int) -> Stack:
@@ -358,8 +358,8 @@ def _rows(rule: _LengthSources, slot: Slot, classes: Mapping[Slot, Slot]) -> Any
     lengths = rule.lengths_of(slot)
     if lengths is not None:
         return Described(_tensor(lengths))
-    part = rule.rows.get(slot)
-    return None if part is None else OuterLevels(classes.get(part.source, part.source), part.levels)
+    outer = rule.rows.get(slot)
+    return None if outer is None else OuterLevels(classes.get(outer.source, outer.source), outer.levels)
 
 
 def brought_lengths(op: OpDef) -> dict[str, str]:

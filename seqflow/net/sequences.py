@@ -110,7 +110,7 @@ class Sequences:
         filled: dict[str, Input] = {}
         for argument, feed in zip(op.signature.input_arguments, plan.inputs, strict=True):
             if isinstance(feed, Feed):
-                if feed.part is not None or argument.name in given:
+                if feed.outer is not None or argument.name in given:
                     filled[argument.name] = self._fed(feed, slots)
             else:
                 items = tuple(self._fed(one, slots) for one in feed)
@@ -119,10 +119,10 @@ class Sequences:
 
     def _fed(self, feed: Feed, slots: Mapping[Slot, Reference | Constant]) -> Reference | Constant:
         """One input: the given operand, or the innermost lengths of the part that supplies it."""
-        if feed.part is None:
+        if feed.outer is None:
             return slots[feed.slot]
-        source = slots[feed.part.source]
-        return Reference(self._levels(source)[feed.part.levels - 1], source.place)
+        source = slots[feed.outer.source]
+        return Reference(self._levels(source)[feed.outer.levels - 1], source.place)
 
     def _kind(self, op: OpDef, slot: Slot, slots: Mapping[Slot, Any], given: Mapping[str, Input]) -> Kind:
         """The facts about an input that the rule needs. Lengths in the text hold for the rows they describe."""
