@@ -1,5 +1,7 @@
 """Net: matching ops, order, inputs and outputs, rows."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -133,3 +135,19 @@ def test_a_name_that_nobody_gives_is_an_error_at_its_place(text, place, line):
 def test_a_name_that_is_only_returned_passes_through():
     found = sf.run("y = x * 2\nreturn y, labels", {"x": np.ones(1), "labels": np.zeros(1)})
     assert list(found) == ["y", "labels"]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_garbage_collector_is_as_before_when_a_net_is_made_inferred_or_refused(enabled):
+    before = gc.isenabled()
+    try:
+        gc.enable() if enabled else gc.disable()
+        net = Net("y = gather(x, i)")
+        assert gc.isenabled() is enabled
+        with pytest.raises(NetError):
+            Net("y = gather(x")
+        with pytest.raises(NetError):
+            net.infer({})
+        assert gc.isenabled() is enabled
+    finally:
+        gc.enable() if before else gc.disable()
