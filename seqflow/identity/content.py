@@ -1,20 +1,36 @@
-"""Digests of content: bytes, files and arrays, wherever they lie."""
+"""Digests of content: bytes, files and arrays; those of large files are cached, so that each is read only once.
+
+A digest is cached for a path together with the size, the time of the last change and the inode of the file, and is
+good as long as these are what they were. Nothing depends on the cache: where its folder cannot be read or written,
+files are read each time.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
-from collections.abc import Iterator
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from seqflow.identity.kept_digests import kept_digest
+from seqflow.json_form import has_form
 
 _DIGEST_BYTES = 16
 """128 bits: no two contents of one user collide by chance. Nothing here withstands an attacker who makes files."""
 _PIECE = 16 << 20
 """Bytes of an array that are hashed, and where it is not contiguous copied, at once."""
+
+_LARGE = 64 << 20
+"""Bytes from which on the digest of a file is kept."""
+_SETTLED = 2.0
+"""Seconds: a file may change again without another time of change while the clock of its file system stands still."""
+_FORM = {"file": str, "part": str, "state": [int], "digest": str}
 
 
 def digest_of_bytes(content: Any) -> str:
@@ -34,7 +50,7 @@ def digest_of_file(path: str) -> str:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)).hexdigest()
 
-    return kept_digest(path, "file", os.path.getsize(path), read)
+    return cached_digest(path, "file", os.path.getsize(path), read)
 
 
 def content_of(value: Any) -> str:
@@ -56,7 +72,7 @@ def _digest_of_array(array: np.ndarray[Any, Any]) -> str:
         return _digest_of_pieces(array)
     part = f"{array.offset} {array.dtype.str} {array.shape} {array.strides}"  # type: ignore[attr-defined]
     path = str(array.filename)  # type: ignore[attr-defined]
-    return kept_digest(path, part, array.nbytes, lambda: _digest_of_pieces(array))
+    return cached_digest(path, part, array.nbytes, lambda: _digest_of_pieces(array))
 
 
 def _is_mapped_file(array: np.ndarray[Any, Any]) -> bool:
@@ -106,3 +122,56 @@ def _pieces(array: np.ndarray[Any, Any]) -> Iterator[np.ndarray[Any, Any]]:
         for start in range(0, len(array), rows):
             piece = array[start : start + rows]
             yield from _pieces(piece) if len(piece) == 1 else (np.ascontiguousarray(piece),)
+
+
+def cached_digest(path: str, part: str, nbytes: int, read: Callable[[], str]) -> str:
+    """The cached digest of `part` of a file; where there is none, `read` computes it. Small files are not cached."""
+    if nbytes < _LARGE:
+        return read()
+    path = os.path.abspath(path)
+    before = _file_state(path)
+    name = hashlib.blake2b(f"{path} {part}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    place = cache_folder() / f"{name}.json"
+    found = _load_digest(place)
+    if found is not None and (found["file"], found["part"], found["state"]) == (path, part, before):
+        return str(found["digest"])
+    digest = read()
+    if before is not None and before == _file_state(path) and time.time() - before[1] / 1e9 > _SETTLED:
+        _save_digest(place, {"file": path, "part": part, "state": before, "digest": digest})
+    return digest
+
+
+def cache_folder() -> Path:
+    """`seqflow/digests` in the folder that XDG_CACHE_HOME names, by default `~/.cache`."""
+    named = os.environ.get("XDG_CACHE_HOME", "")
+    above = Path(named) if os.path.isabs(named) else Path(os.path.expanduser("~")) / ".cache"
+    return above / "seqflow" / "digests"
+
+
+def _file_state(path: str) -> list[int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return [found.st_size, found.st_mtime_ns, found.st_ino, found.st_dev]
+
+
+def _load_digest(place: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(place.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if has_form(found, _FORM) else None
+
+
+def _save_digest(place: Path, entry: dict[str, Any]) -> None:
+    with suppress(OSError, ValueError):  # a digest that is not kept is made again
+        place.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=place.parent)
+        try:
+            with open(handle, "w", encoding="utf-8") as file:
+                json.dump(entry, file)
+            os.replace(temporary, place)
+        except BaseException:
+            os.unlink(temporary)
+            raise

@@ -124,17 +124,19 @@ def _visit_function(name: str, function: types.FunctionType, content: FunctionCo
         content.covered[name] = f"{function.__module__}.{function.__qualname__}"
         _visit_all(name, closure, content)
         return
-    content.covered[name] = f"code {_code_digest(function.__code__)}"
-    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    code = function.__code__
+    content.covered[name] = f"code {_code_digest(code)}"
+    names = code.co_varnames[: code.co_argcount]
     defaults = function.__defaults__ or ()
     given = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
     _visit_all(_inside(name, "default"), {**given, **(function.__kwdefaults__ or {})}, content)
-    read = {one: function.__globals__[one] for one in _globals_of(function) if one in function.__globals__}
+    names_read = _named_by(code, "LOAD_GLOBAL", "LOAD_NAME")
+    read = {one: function.__globals__[one] for one in names_read if one in function.__globals__}
     attributes = {key: value for key, value in vars(function).items() if key != "__wrapped__"}
     _visit_all(_inside(name, "attribute"), attributes, content)
     for variable, value in {**closure, **read}.items():
         _visit(variable if name == _ROOT else _inside(name, variable), value, content)
-    for module in _imported_by(function.__code__):
+    for module in _named_by(code, "IMPORT_NAME"):
         if (found := sys.modules.get(module)) is not None:
             _visit(module, found, content)
 
@@ -347,23 +349,12 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _codes(one)
 
 
-def _globals_of(function: types.FunctionType) -> list[str]:
-    """The names of the globals that a function, or one inside it, reads."""
-    found = (
-        str(one.argval)
-        for code in _codes(function.__code__)
-        for one in dis.get_instructions(code)
-        if one.opname in ("LOAD_GLOBAL", "LOAD_NAME")
-    )
-    return list(dict.fromkeys(found))
-
-
-def _imported_by(code: types.CodeType) -> list[str]:
-    """The names of the modules that a function imports while it runs."""
+def _named_by(code: types.CodeType, *instructions: str) -> list[str]:
+    """The names of globals that a function loads, or of modules that it imports, functions inside it included."""
     found = (
         str(one.argval)
         for inner in _codes(code)
         for one in dis.get_instructions(inner)
-        if one.opname == "IMPORT_NAME"
+        if one.opname in instructions
     )
     return list(dict.fromkeys(found))

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import textwrap
-from collections.abc import Iterator
+import re
 from dataclasses import MISSING, Field, fields
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -79,20 +76,9 @@ def _default(field: Field[Any]) -> str:
 
 def _attribute_docs(section: type) -> dict[str, str]:
     """The text below each field in the source of the class."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(section))).body[0]
-    assert isinstance(tree, ast.ClassDef)
-    return dict(_documented(tree.body))
-
-
-def _documented(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    for statement, following in pairwise(body):
-        if (
-            isinstance(statement, ast.AnnAssign)
-            and isinstance(statement.target, ast.Name)
-            and isinstance(following, ast.Expr)
-            and isinstance(following.value, ast.Constant)
-        ):
-            yield statement.target.id, " ".join(str(following.value.value).split()).replace("|", "\\|")
+    pattern = re.compile(r'^    (\w+): [^\n]*\n    """(.+?)"""$', re.MULTILINE | re.DOTALL)
+    found = pattern.findall(inspect.getsource(section))
+    return {name: " ".join(text.split()).replace("|", "\\|") for name, text in found}
 
 
 if __name__ == "__main__":

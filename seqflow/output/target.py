@@ -62,14 +62,16 @@ class Target:
     @property
     def manifest(self) -> Path:
         """The record of a complete output; hidden beside a single file."""
-        return (
-            self.path.with_name(f".{self.path.name}.manifest.json") if self.is_file else self.path / MANIFEST
-        )
+        return self._hidden(".manifest.json") if self.is_file else self.path / MANIFEST
 
     @property
     def progress(self) -> Path:
         """The record of an output that is not complete."""
-        return self.path.with_name(f".{self.path.name}{PROGRESS}") if self.is_file else self.path / PROGRESS
+        return self._hidden(PROGRESS)
+
+    def _hidden(self, name: str) -> Path:
+        """A hidden file in the folder, or beside a single file, whose name it has before its own."""
+        return self.path.with_name(f".{self.path.name}{name}") if self.is_file else self.path / name
 
     @property
     def has_record(self) -> bool:
@@ -131,11 +133,8 @@ class Target:
 
     def run(self, number: int) -> Path:
         """The path of sorted run `number`."""
-        return (
-            self.path.with_name(f"{self.path.name}.run-{number:05}")
-            if self.is_file
-            else self.path / f"run-{number:05}"
-        )
+        name = f"run-{number:05}"
+        return self.path.with_name(f"{self.path.name}.{name}") if self.is_file else self.path / name
 
     def keep_committed(self, parts: Sequence[OutputFile]) -> None:
         """Remove all committed parts but these: a killed run has left them without noting them."""
@@ -270,7 +269,7 @@ class Target:
         return rf"{own}\.(?:part|run)-\d+(?:-\d+)?" if self.is_file else r"part-\d+\.\w+|run-\d+(?:-\d+)?"
 
     def _locked(self) -> Lock:
-        lock = Lock(self.folder / (f".{self.path.name}.lock" if self.is_file else ".lock"), self.path)
+        lock = Lock(self._hidden(".lock"), self.path)
         while True:
             self._make(self.folder)
             try:

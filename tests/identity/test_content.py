@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seqflow.identity import kept_digests
 from seqflow.identity.content import content_of, digest_of_file
 from seqflow.identity.samples import WHOLE, sampled_digest
 
@@ -16,8 +15,8 @@ from seqflow.identity.samples import WHOLE, sampled_digest
 def cache(tmp_path, monkeypatch) -> Path:
     """Digests of all files are kept here, and of those that were written just now, too."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(kept_digests, "_LARGE", 0)
-    monkeypatch.setattr(kept_digests, "_SETTLED", -1e9)
+    monkeypatch.setattr("seqflow.identity.content._LARGE", 0)
+    monkeypatch.setattr("seqflow.identity.content._SETTLED", -1e9)
     return tmp_path / "cache" / "seqflow" / "digests"
 
 

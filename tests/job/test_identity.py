@@ -373,8 +373,8 @@ def test_a_record_of_another_format_is_refused_and_says_so(folder):
 
 
 def test_a_large_constant_is_read_for_its_digest_once(folder, monkeypatch):
-    monkeypatch.setattr("seqflow.identity.kept_digests._LARGE", 1)
-    monkeypatch.setattr("seqflow.identity.kept_digests._SETTLED", -1e9)
+    monkeypatch.setattr("seqflow.identity.content._LARGE", 1)
+    monkeypatch.setattr("seqflow.identity.content._SETTLED", -1e9)
     made = {"net": {"net": WITH_CONSTANT}, **constant(folder, 3)}
     run(job(folder, **made))
     (kept,) = (folder / "cache/seqflow/digests").iterdir()
