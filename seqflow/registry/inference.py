@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from seqflow.registry.moved_points import given_points, move_points
+from seqflow.registry.moved_points import move_points
 from seqflow.registry.values import name_values
 from seqflow.shape import Dimension, Equalities, InferenceContext, PartialShape
 from seqflow.shape.guards import Guards
@@ -69,12 +69,14 @@ def infer(
             op.name, op.spec_reader, specs, attributes=given, names=called, results=named,
             facts=facts, equalities=equalities,
         )  # fmt: skip
-        points = given_points(specs) if holds.points else None
         if op.shape is None:
-            if points is not None:
+            if holds.points:
                 outputs = move_points(op, specs, named, outputs, equalities.terms)
             return Inference(outputs, guards)
-        context = _context(op.name, specs, given, values, points, outputs, equalities)
+        known: dict[int | str, Any] = {name: values[name] for name in values if name in specs}
+        context = InferenceContext.of_specs(
+            op.name, specs, outputs, input_values=known, attributes=given, equalities=equalities
+        )
         context.facts = facts
         context.tensors = _tensors(called) | dict(zip(op.signature.tensor_names(given), tensors, strict=True))
         context.results = dict(enumerate(tensors))
@@ -83,7 +85,7 @@ def infer(
             TensorSpec(one.dtype, one.shape, axes=one.axes, points=one.points)
             for one in context.run(op.shape)
         ]
-        if points is not None:
+        if holds.points:
             found = move_points(op, specs, named, found, equalities.terms)
         requested = context.requested_tensors | context.requested_shapes
         guards += context.guards
@@ -184,43 +186,6 @@ def _own_names(specs: Specs) -> Names:
         name: [f"{name}[{i}]" for i in range(len(spec))] if isinstance(spec, (list, tuple)) else name
         for name, spec in specs.items()
     }
-
-
-def _context(
-    op_name: str,
-    specs: Specs,
-    attributes: Mapping[str, Any],
-    values: Mapping[str, Any],
-    points: Mapping[int | str, Any] | None,
-    outputs: list[TensorSpec],
-    equalities: Equalities,
-) -> InferenceContext:
-    """What the shape function sees: the inputs, and the outputs as far as the signature tells."""
-    shapes: dict[str, Any] = {}
-    axes: dict[int | str, Any] = {}
-    dtypes: dict[int | str, Any] = {}
-    for name, spec in specs.items():
-        if isinstance(spec, TensorSpec):
-            shapes[name], axes[name], dtypes[name] = spec.shape, spec.axes, spec.dtype
-        else:
-            shapes[name] = [one.shape for one in spec]
-            axes[name], dtypes[name] = [one.axes for one in spec], [one.dtype for one in spec]
-    context = InferenceContext(
-        op_name,
-        shapes,
-        attributes=attributes,
-        input_values={name: values[name] for name in values if name in specs},
-        axes=axes,
-        points=points,
-        dtypes=dtypes,
-        equalities=equalities,
-        num_outputs=len(outputs),
-    )
-    for i, spec in enumerate(outputs):
-        context.set_output(i, spec.shape, axes=spec.axes, dtype=spec.dtype)
-        if spec.points is not None:
-            context.set_points(i, spec.points)
-    return context
 
 
 def _tensors(called: Names) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from seqflow.shape.pointing import either, moved
 from seqflow.shape.terms import Term, Terms
@@ -14,18 +14,6 @@ from seqflow.tensor import TensorSpec
 
 if TYPE_CHECKING:
     from seqflow.registry.definition import OpDef
-
-
-def given_points(specs: Specs) -> dict[int | str, Any] | None:
-    """What the integers of inputs point at; None where nobody said it of any."""
-    for spec in specs.values():
-        for one in (spec,) if isinstance(spec, TensorSpec) else spec:
-            if one.points is not None:
-                return {
-                    name: spec.points if isinstance(spec, TensorSpec) else [one.points for one in spec]
-                    for name, spec in specs.items()
-                }
-    return None
 
 
 def move_points(

@@ -90,7 +90,7 @@ def output_value(
     term = terms.make(kind, (op.name, label, given, key), *depends)
     if claims is not NONE and not term.is_claimed:
         term.is_claimed, term.is_moved = True, bool(claims.moves)
-        _claim(op, output, term, inputs, attributes, equalities)
+        _claim(op, output, term, inputs, attributes, key, equalities)
     return term
 
 
@@ -126,7 +126,13 @@ def _flat(values: Any) -> list[Term]:
 
 
 def _claim(
-    op: OpDef, output: str, term: Term, inputs: Inputs, attributes: Mapping[str, Any], equalities: Equalities
+    op: OpDef,
+    output: str,
+    term: Term,
+    inputs: Inputs,
+    attributes: Mapping[str, Any],
+    key: Sequence[tuple[str, Any]],
+    equalities: Equalities,
 ) -> None:
     terms, claims = equalities.terms, op.claims
     definition = op.definitions.get(output)
@@ -143,8 +149,8 @@ def _claim(
     describes = claims.describes.get(output)
     if describes is not None and _may_be_lengths(inputs, terms):
         space, condition = describes
-        rows = _spaces(space, inputs, equalities)
-        if rows and condition.holds(given_attributes(op, attributes)):
+        rows = _spaces(space, inputs, equalities) if condition.holds([name for name, _ in key]) else []
+        if rows:
             equalities.unite(terms.described(term), rows[0], op.name)
     if claims.inverse is not None:
         given_back = _given_back(op, output, inputs, attributes, equalities)

@@ -87,6 +87,27 @@ class InferenceContext:
         self._dtypes = self._inputs.by_position(dtypes)
         self._points = self._inputs.by_position(points)
 
+    @classmethod
+    def of_specs(
+        cls,
+        op_name: str,
+        inputs: Mapping[str, Any],
+        outputs: Sequence[Any],
+        *,
+        input_values: Mapping[Key, Any],
+        attributes: Mapping[str, Any],
+        equalities: Equalities,
+    ) -> "InferenceContext":
+        """The context of a call with inputs of these specs, and outputs as far as the signature tells them."""
+        context = cls(op_name, (), attributes=attributes, equalities=equalities)
+        context._inputs, specs = InputShapes.of_specs(op_name, inputs)
+        context._values = context._inputs.by_position(input_values)
+        context._axes = {i: spec.axes for i, spec in enumerate(specs) if spec.axes}
+        context._dtypes = {i: spec.dtype for i, spec in enumerate(specs)}
+        context._points = {i: spec.points for i, spec in enumerate(specs) if spec.points is not None}
+        context._outputs = [InferredOutput(one.shape, one.axes, one.dtype, one.points) for one in outputs]
+        return context
+
     # Inputs and outputs
 
     @property
@@ -177,10 +198,6 @@ class InferenceContext:
         if output is None:
             raise self._error(f"output {i} is not set")
         self._outputs[i] = output._replace(points=points)
-
-    def described_rows(self, name: str) -> Term:
-        """The rows that the lengths in an input, or output, of this name describe."""
-        return self.equalities.terms.described(self.equalities.terms.value(self.tensors.get(name, name)))
 
     def moved_points(self, key: Key) -> Term | None:
         """What an input points at, for an output that has its rows in another order."""

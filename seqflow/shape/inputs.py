@@ -40,6 +40,22 @@ class InputShapes:
                 self.shapes.append(PartialShape.of(shape))  # type: ignore[arg-type]
                 self.names.append(name)
 
+    @classmethod
+    def of_specs(cls, op_name: str, inputs: Mapping[str, Any]) -> tuple["InputShapes", list[Any]]:
+        """The shapes of inputs of these specs, and all specs in order."""
+        found = cls(op_name, ())
+        specs: list[Any] = []
+        for name, given in inputs.items():
+            if isinstance(given, (list, tuple)):
+                found.lists[name] = range(len(specs), len(specs) + len(given))
+                found.names += [f"{name}[{i}]" for i in range(len(given))]
+                specs += given
+            else:
+                found.names.append(name)
+                specs.append(given)
+        found.shapes = [spec.shape for spec in specs]
+        return found, specs
+
     def by_position(self, given: Mapping[Key, Any] | None) -> dict[int, Any]:
         """What is given of inputs, or of all in a list, by position; what is None is left out."""
         found: dict[int, Any] = {}
