@@ -1,4 +1,4 @@
-"""Every op under its own name, for Sequences: lengths are filled in, and ride along.
+"""Every op by name for Sequences: lengths are taken from the inputs and propagated to the outputs.
 
     h = auto.lstm(words, *w1).h    # ops.lstm(words.values, words.lengths, *w1).h
     y = auto.fc(h, *w2)            # fc knows nothing of lengths

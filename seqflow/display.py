@@ -1,4 +1,4 @@
-"""Sequences as text, and as HTML for notebooks: the counts of each level and the first rows."""
+"""Shows Sequences as text, or as HTML in notebooks: the counts of each level and the first rows."""
 
 from __future__ import annotations
 

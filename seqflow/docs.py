@@ -1,4 +1,4 @@
-"""The page of all ops, `docs/ops.md`, written by `python -m seqflow.docs`."""
+"""Generates `docs/ops.md`, the reference of all ops, from the registry: `python -m seqflow.docs`."""
 
 from collections.abc import Iterable
 from importlib import import_module

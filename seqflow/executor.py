@@ -1,4 +1,4 @@
-"""Running a net on a record."""
+"""Runs the steps of a net on the tensors of a record, and checks what inference could not prove."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Reseed = Callable[[int], int]
 _UNKNOWN = object()
-"""The parent of a tensor of which nobody said whose rows it holds."""
+"""Marks a tensor with unknown row provenance."""
 
 
 @overload
@@ -110,7 +110,7 @@ def keeps_rows(net: Net, record: Record) -> bool:
 
 
 class StepGuards(NamedTuple):
-    """What a step takes to be equal, to be checked when it is known."""
+    """Equalities that a step relies on, checked once both sides are known."""
 
     before: tuple[Guard | SameLengths, ...]
     """On its inputs."""
@@ -120,12 +120,12 @@ class StepGuards(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NetPlan:
-    """How a net runs on records whose tensors have the same dtypes, ranks and parents."""
+    """Execution plan of a net for one set of dtypes, ranks and parents."""
 
     guards: tuple[StepGuards, ...]
     """For each step, the sizes and the lengths that have to be equal."""
     dead: tuple[tuple[str, ...], ...]
-    """For each step, the tensors nothing needs after it."""
+    """For each step, the tensors to drop after it."""
     parents: Mapping[str, str | None]
     """The outputs, and the lengths among them that describe their rows."""
     keeps_rows: bool
@@ -186,7 +186,7 @@ def _plan(net: Net, structure: Structure) -> NetPlan:
 
 
 def _to_check(step: Step, guards: Iterable[Guard | SameLengths]) -> StepGuards:
-    """What the op does not check itself: it checks what its signature says."""
+    """The guards that the op does not check itself: it checks what its signature says."""
     found = [
         guard
         for guard in guards
@@ -229,7 +229,7 @@ class Profile:
 
 
 class ProfileRow(NamedTuple):
-    """What one step took: its time in all runs, and the bytes of its results."""
+    """Cost of one step over all runs: calls, seconds, and bytes of its results."""
 
     op: str
     statement: str

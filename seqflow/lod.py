@@ -1,4 +1,4 @@
-"""LoD, the level of detail: the lengths of every level, outermost first."""
+"""LoD (level of detail): the lengths of nested sequences, level by level, outermost first."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, overload

@@ -1,4 +1,4 @@
-"""Sequence: flat values together with the LoD that describes their rows."""
+"""Sequence: flat values with their LoD, the lengths of every level."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _with_operators(cls: C) -> C:
 
 @_with_operators
 class Sequence(_Operators):
-    """Values and their LoD, checked once to belong together.
+    """Flat values and their LoD, checked once to fit.
 
     `lod` is a LoD, the lengths alone where there is one level, or a list of the lengths of each level, outermost
     first. The values are kept without a copy; the lengths are read-only. LodError where they do not fit.

@@ -1,6 +1,4 @@
-"""The typed faces of the ops, `ops/__init__.pyi` and `seqflow/auto.pyi`, written from the registry by
-`python -m seqflow.stubs`.
-"""
+"""Generates the type stubs `ops/__init__.pyi` and `seqflow/auto.pyi` from the registry: `python -m seqflow.stubs`."""
 
 import math
 from pathlib import Path

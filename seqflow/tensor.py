@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, init=False)
 class TensorSpec:
-    """The dtype, shape and rows of a tensor, known before there is data.
+    """The dtype, shape and row provenance of a tensor, known before there is data.
 
     `axes` says for each axis whose rows it holds, or the steps of which lengths; None for a plain size, as for all
     axes behind the last that is named. `rows` is that of axis 0. Two tensors may have equally many rows and still
@@ -76,7 +76,7 @@ _set_dtype, _set_shape, _set_axes, _set_points = (
 
 
 class Description(NamedTuple):
-    """Where an array lies in memory."""
+    """Memory layout of an array."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -142,7 +142,7 @@ def buffer(array: Array) -> Array:
 
 
 class _Memory:
-    """Bytes at an address, and the object that owns them."""
+    """Bytes at an address, which keep their owner alive."""
 
     def __init__(self, address: int, size: int, owner: object) -> None:
         self.owner = owner

@@ -128,7 +128,7 @@ def test_rooms_with_files_that_know_each_other_are_named():
         ("from seqflow.net import Net", "seqflow.net"),
         ("from seqflow import net", "seqflow.net"),
         ("def f():\n    import seqflow.net", "seqflow.net"),
-        ("if TYPE_CHECKING:\n    from seqflow.net.graph import Net", "seqflow.net.graph"),
+        ("if TYPE_CHECKING:\n    from seqflow.net.net import Net", "seqflow.net.net"),
         ("from . import net", "seqflow.net"),
         ("from .net import Net", "seqflow.net"),
         ("importlib.import_module('seqflow.net')", "seqflow.net"),

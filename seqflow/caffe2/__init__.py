@@ -1,4 +1,4 @@
-"""Caffe2's operators by their own names: its calls replayed unchanged, on seqflow's ops.
+"""Runs Caffe2's operators by name, with their own inputs and arguments, on seqflow's ops.
 
 An op declares which operators it is. Where a call of an operator differs from a call of the op, a row of a table or
 a small function brings its inputs and arguments into the op's order, and the results into Caffe2's: every output it

@@ -1,4 +1,4 @@
-"""An operator, checked and called."""
+"""Calls of Caffe2's operators: their inputs and arguments are checked, and mapped to those of an op."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from seqflow.signature.bind_arrays import as_array
 
 
 class Argument(NamedTuple):
-    """An argument of an operator, where it is an attribute of the op."""
+    """Maps an argument of an operator to an attribute of the op."""
 
     attribute: str | None
     hint: Any
@@ -87,14 +87,14 @@ def _input_names(op: OpDef) -> list[str]:
 
 
 def origins() -> dict[str, OpDef]:
-    """The op that each operator is, as the ops declare it."""
+    """The op that computes each operator, as the ops declare it."""
     ops = map(registry.get, registry.names())
     return {name: op for op in ops if op.caffe2 for name in op.caffe2.split(", ")}
 
 
 @dataclass(frozen=True)
 class Operator:
-    """The op that an operator is, and how it is called."""
+    """An operator of Caffe2: the op that computes it, and the function that adapts its calls."""
 
     op: OpDef
     call: Callable[..., Any] | None

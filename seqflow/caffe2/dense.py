@@ -1,4 +1,4 @@
-"""Dense tensors: layers, other shapes, joining and cutting, reducing over axes."""
+"""Caffe2's operators on dense tensors: layers, reshaping, concatenating and splitting, reductions over axes."""
 
 from math import prod
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""Sparse to dense and back."""
+"""Caffe2's conversions between sparse and dense tensors."""
 
 import numpy as np
 

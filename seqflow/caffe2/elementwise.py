@@ -1,4 +1,4 @@
-"""Element by element."""
+"""Caffe2's elementwise operators, which broadcast the second tensor along axes of the first."""
 
 from collections.abc import Callable
 from functools import reduce

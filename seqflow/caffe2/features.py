@@ -1,4 +1,4 @@
-"""Features merged into maps. Lengths and keys come first in Caffe2, and an input for each tensor of each feature."""
+"""Caffe2's operators that merge features into maps; each tensor of each feature is an input of its own."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Ids: distinct, found, left out, merged, hashed."""
+"""Caffe2's operators on ids: unique, find, remove, merge, hash."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Converting between lengths, ids, ranges and offsets."""
+"""Caffe2's conversions between lengths, segment ids, ranges and offsets."""
 
 from seqflow import ops
 from seqflow.caffe2.adapter import Adapter, Argument, int32, single_integer

@@ -1,4 +1,4 @@
-"""Buckets, and rows of zeros and ones."""
+"""Caffe2's operators for buckets and one-hot rows."""
 
 from math import prod
 from typing import Any

@@ -1,4 +1,4 @@
-"""Padding, packing and masks."""
+"""Caffe2's operators for padding, packing and masks."""
 
 from typing import Literal
 

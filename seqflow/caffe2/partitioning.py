@@ -1,4 +1,4 @@
-"""Rows dealt out by keys, and axes cut by lengths."""
+"""Caffe2's operators that partition rows by keys and split axes by lengths."""
 
 from math import prod
 from typing import Literal

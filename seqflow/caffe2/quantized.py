@@ -1,4 +1,4 @@
-"""Tables of quantised rows: fused, pruned, and with scale and bias in a tensor of their own.
+"""Caffe2's row-wise quantised tables: fused, pruned, and with scale and bias in a separate tensor.
 
 What Caffe2 has in tensors of more than two dimensions is taken as rows.
 """

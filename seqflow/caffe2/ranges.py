@@ -1,4 +1,4 @@
-"""Ranges of rows."""
+"""Caffe2's operators that gather ranges of rows."""
 
 from seqflow import ops
 from seqflow.caffe2.adapter import Adapter

@@ -1,4 +1,4 @@
-"""Sequences in, sequences out: repeating, reversing, leaving out, trimming, decoding."""
+"""Caffe2's operators from sequences to sequences: repeat, reverse, mask, drop out, trim, decode."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One step of a recurrent network."""
+"""Caffe2's operators for a single step of a recurrent network."""
 
 import numpy as np
 

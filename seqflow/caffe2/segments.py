@@ -1,4 +1,4 @@
-"""Segment reducers and pooling rows of a table, by lengths and by ids.
+"""Caffe2's segment reducers, also of gathered rows, by lengths and by segment ids.
 
 LengthsMax passes over a NaN that is not the first of its segment in Caffe2; here NaN wins, as in its op.
 """

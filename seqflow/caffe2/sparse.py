@@ -1,4 +1,4 @@
-"""Gathering rows and sequences by index."""
+"""Caffe2's operators that gather rows and sequences by index."""
 
 from math import prod
 

@@ -1,4 +1,4 @@
-"""Indexes of keys.
+"""Caffe2's operators on indexes of keys.
 
 Caffe2 keeps an index in a blob of its own, which look-ups change until it is frozen. Here it is the array of its
 keys, in the order of their ids, so every look-up is one of a frozen index. `seqflow.Vocabulary` is one that grows.

@@ -1,4 +1,4 @@
-"""Arithmetic over arrays: one text, one table of functions, one fused program."""
+"""Elementwise arithmetic as text: parsed, compiled to a program, and evaluated block by block."""
 
 from seqflow.expression.expression import Expression
 

@@ -1,4 +1,4 @@
-"""Expression: arithmetic over arrays, compiled once from its text."""
+"""Expression: an elementwise formula over arrays, compiled once from its text."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache

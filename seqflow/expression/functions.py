@@ -1,4 +1,4 @@
-"""The one table of the expression language: every function's name, arity, dtype rule, kernel and operator.
+"""The functions of the expression language: a table of names, arities, dtype rules, kernels and operators.
 
 The parser, constant folding and evaluation read the same rows, and each row is an op as well. Where NumPy and
 PyTorch agree a function means what they mean. Where a choice had to be made:

@@ -7,7 +7,7 @@ from seqflow.errors import ExpressionError
 
 
 class Token(NamedTuple):
-    """A piece of the text: `text[start:end]`."""
+    """A token and its span in the text: `text[start:end]`."""
 
     kind: str
     """`number`, `operand` (`@0`), `name`, `mark` (an operator, bracket or comma) or `end`."""

@@ -1,4 +1,4 @@
-"""Parses tokens into a syntax tree, by operator precedence on explicit stacks: nesting may be of any depth.
+"""Operator-precedence parser of expressions; it uses explicit stacks, so nesting may be of any depth.
 
 Operators bind as in Python. Anything else is a call: `where(x > 0, x, 0)`, `add(@0,@1)`.
 """
@@ -28,7 +28,7 @@ class Node:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Operand(Node):
-    """An input, by its position among the inputs."""
+    """A reference to an input, by its index."""
 
     index: int
 
@@ -50,7 +50,7 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parsed:
-    """An expression's text, its tokens, its tree and the names of its inputs (`@0`, `@1`, … for numbers)."""
+    """A parsed expression: text, tokens, syntax tree and the names of its inputs (`@0`, `@1`, … for numbers)."""
 
     text: str
     tokens: tuple[Token, ...]

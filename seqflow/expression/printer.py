@@ -1,4 +1,4 @@
-"""Prints a syntax tree as text that the parser reads back as the same tree."""
+"""Prints a syntax tree as infix text, which parses to the same tree."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A syntax tree as a straight-line program, and the program run block by block.
+"""Compiles a syntax tree to a straight-line program, and runs it block by block.
 
 Compiling folds calls of literals, computes a common subexpression once and turns pow(x, 2) into square. Running
 walks the leading axis in blocks that stay in the processor's cache: every step writes to a small buffer that is
@@ -50,7 +50,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """A step for operands of known dtypes."""
+    """A step with its kernel, for operands of known dtypes."""
 
     step: Step
     kernel: Kernel
@@ -300,7 +300,7 @@ def _run_small(program: Program, plan: BlockPlan, inputs: list[Value], out: Arra
 
 
 class _Run:
-    """One evaluation. A slot that depends on the rows holds one block at a time, any other its whole value."""
+    """One evaluation. Slots that depend on the rows hold one block at a time, all others their whole value."""
 
     def __init__(
         self, program: Program, plan: BlockPlan, inputs: list[Value], out: Array, fresh: bool

@@ -60,7 +60,7 @@ def _net_identity(net: Net, version: str | None) -> dict[str, Any]:
         statements.sort(key=lambda statement: _text(statement, _Files(net)))
     files = _Files(net)
     texts = [_text(statement, files) for statement in statements]
-    lines = [statement.place.line for statement in statements]
+    lines = [statement.location.line for statement in statements]
     if net.returned is not None:
         texts, lines = [*texts, f"return {', '.join(net.returned)}"], [*lines, _last_line(net.text)]
     own = {step.op.name: step.op for step in net.steps if _is_own(step)}
@@ -117,7 +117,7 @@ def _numbered(operand: Operand, files: _Files) -> Operand:
         case Call():
             of_files = {one.name for one in registry.get(operand.op).attributes if one.names_file}
             keywords = tuple(
-                (name, Constant(files.number(value.value), value.place))
+                (name, Constant(files.number(value.value), value.location))
                 if name in of_files and isinstance(value, Constant) and isinstance(value.value, str)
                 else (name, _numbered(value, files))
                 for name, value in operand.keywords

@@ -50,7 +50,7 @@ def check_tables(job: Job, loader: Loader, found: JobSpecs) -> None:
 
 def _check_columns(section: str, inferred: NetInference, outputs: Iterable[str]) -> None:
     """NetError where two outputs have different row spaces: row i of one does not belong to row i of the other."""
-    found = inferred.rows.apart(tuple(outputs))
+    found = inferred.rows.unrelated(tuple(outputs))
     if found is not None:
         raise NetError(
             f"[{section}]: {found.one!r} holds {found.rows}, {found.other!r} {found.other_rows}: they are no columns "

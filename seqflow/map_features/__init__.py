@@ -1,4 +1,4 @@
-"""Features of a map column, and pooling them: functions of whole records."""
+"""Features of a map column as tensors of a record, and their pooled embeddings."""
 
 from seqflow.map_features.pooling import pool_features
 from seqflow.map_features.splitting import features

@@ -1,4 +1,4 @@
-"""`pool_features`: pooled rows of tables for many features at once."""
+"""`pool_features`: pools embedding rows for many features at once."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""`features`: from a map column to jagged features."""
+"""`features`: splits a map column into one jagged tensor for each key."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Upper bounds of sizes and bytes, passed on from tensor to tensor."""
+"""Upper bounds of sizes and bytes, propagated through a net."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def may_bound_inputs(step: Step, guards: Sequence[object]) -> bool:
 
 
 class NetBounds:
-    """Upper bounds for the tensors of a net, computed when first asked for: `seqflow check` does, a run does not."""
+    """Upper bounds for the tensors of a net, computed lazily: `seqflow check` needs them, a run does not."""
 
     def __init__(
         self, specs: Mapping[str, TensorSpec], dropped: Mapping[str, TensorSpec], equalities: Equalities

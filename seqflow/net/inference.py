@@ -1,4 +1,4 @@
-"""Inference over a net: dtype, shape and rows of every tensor, and the checks that need data."""
+"""Shape inference of nets: the dtype, shape and rows of every tensor, and the guards that need data."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from seqflow.signature.rows import Described, Positions
 from seqflow.tensor import TensorSpec
 
 if TYPE_CHECKING:
-    from seqflow.net.graph import Net
+    from seqflow.net.net import Net
     from seqflow.net.step import Input, Step
     from seqflow.registry.inference import Inference
 
 
 @dataclass(frozen=True, slots=True)
 class NetInference:
-    """The specs of all tensors of a net, and the sizes that were taken to be equal without proof.
+    """The specs of all tensors of a net, and the guards: equalities assumed without proof.
 
     Prints as the net's text with the specs of each statement's results beside it.
     """
@@ -122,7 +122,7 @@ _LONGEST_LITERAL = 64
 
 
 class _Inference:
-    """The state of inference over the steps of one net."""
+    """State of the inference of one net: specs, values and equalities known so far."""
 
     def __init__(self, net: Net, specs: Mapping[str, TensorSpec]) -> None:
         self.net = net

@@ -4,11 +4,11 @@ import re
 from typing import NamedTuple, NoReturn
 
 from seqflow.errors import NetError
-from seqflow.net.syntax import Place
+from seqflow.net.syntax import Location
 
 
 class Token(NamedTuple):
-    """A piece of the text: `text[start:end]`."""
+    """A token, its line and column, and its span in the text: `text[start:end]`."""
 
     kind: str
     """`number`, `string`, `name`, `mark`, `newline` or `end`."""
@@ -19,9 +19,9 @@ class Token(NamedTuple):
     end: int
 
     @property
-    def place(self) -> Place:
+    def location(self) -> Location:
         """Where it begins."""
-        return Place(self.line, self.column)
+        return Location(self.line, self.column)
 
 
 _TOKEN = re.compile(
@@ -37,13 +37,13 @@ _TOKEN = re.compile(
 _ADVICE = {"@": "the operands of a net have names"}
 
 
-def fail(text: str, place: Place, message: str, advice: str = "") -> NoReturn:
-    """NetError at a place of the text, with a caret under it."""
+def fail(text: str, location: Location, message: str, advice: str = "") -> NoReturn:
+    """NetError at a location of the text, with a caret under it."""
     lines = text.split("\n")
-    source = lines[place.line - 1] if place.line <= len(lines) else ""
-    caret = " " * (place.column - 1) + "^"
+    source = lines[location.line - 1] if location.line <= len(lines) else ""
+    caret = " " * (location.column - 1) + "^"
     raise NetError(
-        f"net, line {place.line}, column {place.column}: {message}\n  {source}\n  {caret}"
+        f"net, line {location.line}, column {location.column}: {message}\n  {source}\n  {caret}"
         + (f"\n  {advice}" if advice else "")
     )
 
@@ -56,7 +56,7 @@ def tokenize(text: str) -> list[Token]:
     while position < len(text):
         match = match_token(text, position)
         if match is None:
-            _refuse_character(text, Place(line, position - line_start + 1), text[position])
+            _refuse_character(text, Location(line, position - line_start + 1), text[position])
         kind, token = str(match.lastgroup), match.group()
         start, position = position, match.end()
         if kind == "mark" and token in "()[]":
@@ -69,9 +69,9 @@ def tokenize(text: str) -> list[Token]:
     return [*found, Token("newline", "\n", *end), Token("end", "", *end)]
 
 
-def _refuse_character(text: str, place: Place, character: str) -> NoReturn:
+def _refuse_character(text: str, location: Location, character: str) -> NoReturn:
     wanted = "the end of the text" if character in "\"'" else "a name, a literal or punctuation"
-    fail(text, place, f"found {character!r}, expected {wanted}", _ADVICE.get(character, ""))
+    fail(text, location, f"found {character!r}, expected {wanted}", _ADVICE.get(character, ""))
 
 
 def pairs(tokens: list[Token]) -> dict[int, int]:

@@ -18,8 +18,8 @@ from seqflow.net.syntax import (
     Constant,
     Formula,
     Listed,
+    Location,
     Operand,
-    Place,
     Program,
     Reference,
     Statement,
@@ -30,7 +30,7 @@ from seqflow.signature import Attribute, Repeated
 
 
 class Lowered(NamedTuple):
-    """A net as steps in the order in which they run."""
+    """A net as steps in topological order."""
 
     steps: tuple[Step, ...]
     returned: tuple[Reference, ...] | None
@@ -63,7 +63,7 @@ def located(folder: Path | None, path: str) -> str:
 
 
 class _Part(NamedTuple):
-    """A step whose statement is not complete yet."""
+    """The fields of a Step but for its statement, which is complete only after its last part."""
 
     op: OpDef
     inputs: Mapping[str, Input]
@@ -98,8 +98,8 @@ class _Lowering:
             else:
                 yield from self.lowered(draft)
 
-    def fail(self, place: Place, message: str, advice: str = "") -> NoReturn:
-        fail(self.program.text, place, message, advice)
+    def fail(self, location: Location, message: str, advice: str = "") -> NoReturn:
+        fail(self.program.text, location, message, advice)
 
     # Statements
 
@@ -121,10 +121,10 @@ class _Lowering:
         given = [operand for operand in call.arguments if isinstance(operand, Reference)]
         if call.keywords or not given or len(given) != len(call.arguments) or len(statement.targets) != 1:
             usage = "name = sequence(values, lengths), the lengths of the outermost level first"
-            self.fail(call.place, f"found {statement}, expected {usage}")
+            self.fail(call.location, f"found {statement}, expected {usage}")
         if len(given) > 1:
             return given
-        return [Reference(f"{given[0].name}.{part}", given[0].place) for part in ("values", "lengths")]
+        return [Reference(f"{given[0].name}.{part}", given[0].location) for part in ("values", "lengths")]
 
     def declare(self, statement: Statement) -> None:
         values, *levels = [self.sequences.tensor(one).name for one in self.sequence(statement)]
@@ -150,7 +150,7 @@ class _Lowering:
             value = value.on(tuple(map(self.written, operands)))  # type: ignore[arg-type]
             attributes = op.complete({"expr": value.expression})
             distinct = {operand.name: operand for operand in operands if isinstance(operand, Reference)}
-            given: dict[str, Input] = {"operands": Listed(tuple(distinct.values()), value.place)}
+            given: dict[str, Input] = {"operands": Listed(tuple(distinct.values()), value.location)}
         else:
             op = self.op(value)
             attributes = self.attributes(value, op)
@@ -160,7 +160,7 @@ class _Lowering:
         try:
             inputs = self.sequences.fill(op, given, attributes, results)
         except LodError as error:
-            self.fail(value.place, *str(error).split("\n  ", 1))
+            self.fail(value.location, *str(error).split("\n  ", 1))
         if isinstance(value, Call):
             required = (one.name for one in op.signature.input_arguments if not one.optional)
             self.check_complete(value, op, required, inputs)
@@ -173,8 +173,8 @@ class _Lowering:
     def operand(self, operand: Operand) -> Input:
         """A tensor, a literal or a list of these; a call or an expression becomes a step."""
         match operand:
-            case Listed(items=items, place=place):
-                return Listed(tuple(self.operand(item) for item in items), place)
+            case Listed(items=items, location=location):
+                return Listed(tuple(self.operand(item) for item in items), location)
             case Reference():
                 return self.sequences.tensor(operand)
             case Constant():
@@ -182,12 +182,12 @@ class _Lowering:
         value = self.step(operand, None)
         (name,) = self.parts[-1].results
         self.values[name] = value
-        return Reference(name, operand.place)
+        return Reference(name, operand.location)
 
     def written(self, operand: Operand) -> Operand:
         """The source text of an operand; for a result without a name, the call that makes it."""
         if isinstance(operand, Listed):
-            return Listed(tuple(self.written(item) for item in operand.items), operand.place)
+            return Listed(tuple(self.written(item) for item in operand.items), operand.location)
         return self.values.get(operand.name, operand) if isinstance(operand, Reference) else operand
 
     # Calls
@@ -197,7 +197,7 @@ class _Lowering:
             return registry.get(call.op)
         except UnknownOpError as error:
             message, _, advice = str(error).partition("\n  ")
-            self.fail(call.place, message, advice)
+            self.fail(call.location, message, advice)
 
     def attributes(self, call: Call, op: OpDef) -> dict[str, Any]:
         """All attributes of a call, checked, including defaults. A tensor may hold what is in a file."""
@@ -209,16 +209,16 @@ class _Lowering:
                 continue
             if name not in known:
                 guess = nearest(name, [*names, *known])
-                self.fail(operand.place, f"{op.name} takes no {name!r}{guess}", str(op.signature))
+                self.fail(operand.location, f"{op.name} takes no {name!r}{guess}", str(op.signature))
             if known[name].names_file and isinstance(operand, Reference):
                 found[name] = operand
                 continue
             if not isinstance(operand, Constant):
-                self.fail(operand.place, f"{op.name}: {name} is {operand}, expected a literal")
+                self.fail(operand.location, f"{op.name}: {name} is {operand}, expected a literal")
             try:
                 found[name] = known[name].check(self.located(known[name], operand.value))
             except ValueError as error:
-                self.fail(operand.place, f"{op.name}: {error}")
+                self.fail(operand.location, f"{op.name}: {error}")
         self.check_complete(call, op, (name for name, one in known.items() if one.required), found)
         return op.complete(found)
 
@@ -229,7 +229,7 @@ class _Lowering:
         try:
             return renamed_arguments(call.op, dict(call.keywords)).items()
         except TypeError as error:
-            self.fail(call.place, str(error))
+            self.fail(call.location, str(error))
 
     def located(self, attribute: Attribute, value: Any) -> Any:
         """The value; a path as seen from the current folder."""
@@ -240,22 +240,22 @@ class _Lowering:
     ) -> None:
         missing = next((name for name in required if name not in given), None)
         if missing:
-            self.fail(call.place, f"{op.name} needs {missing!r}", str(op.signature))
+            self.fail(call.location, f"{op.name} needs {missing!r}", str(op.signature))
 
     def inputs(self, call: Call, op: OpDef) -> dict[str, Input]:
         """The inputs that a call is given, in the order of the signature."""
         names = [argument.name for argument in op.signature.input_arguments]
         if len(call.arguments) > len(names):
-            place = call.arguments[len(names)].place
+            location = call.arguments[len(names)].location
             found = f"{op.name} takes {len(names)} inputs, found {len(call.arguments)}"
-            self.fail(place, found, f"{op.signature}; attributes are given by keyword")
+            self.fail(location, found, f"{op.signature}; attributes are given by keyword")
         arguments = [self.operand(operand) for operand in call.arguments]
         keywords = {name: self.operand(operand) for name, operand in call.keywords if name in names}
         positional = self.sequences.positional(op, arguments, keywords)
         given = dict(zip(positional, arguments, strict=False))
         for name, operand in keywords.items():
             if name in given:
-                self.fail(operand.place, f"{op.name}: {name} is given twice")
+                self.fail(operand.location, f"{op.name}: {name} is given twice")
             given[name] = operand
         lists = {
             argument.name
@@ -267,7 +267,7 @@ class _Lowering:
             if isinstance(operand, Listed) != (name in lists) and not isinstance(operand, Constant):
                 what = f"{op.name}: {name} is {self.written(operand)}"
                 wanted = "a list of tensors: [a, b]" if name in lists else "one tensor"
-                self.fail(operand.place, f"{what}, expected {wanted}", str(op.signature))
+                self.fail(operand.location, f"{what}, expected {wanted}", str(op.signature))
         return {name: given[name] for name in names if name in given}
 
     def call(self, call: Call, op: OpDef, inputs: Mapping[str, Input]) -> Call:
@@ -277,7 +277,7 @@ class _Lowering:
         arguments = tuple(self.written(inputs[name]) for name in names[:first])
         keywords = [(name, self.written(inputs[name])) for name in names[first:] if name in inputs]
         keywords += [(name, operand) for name, operand in self.keywords(call) if name not in names]
-        return Call(op.name, arguments, tuple(keywords), call.place)
+        return Call(op.name, arguments, tuple(keywords), call.location)
 
     # Results
 
@@ -294,7 +294,7 @@ class _Lowering:
         if targets is None:
             if len(outputs) != 1:
                 self.fail(
-                    value.place, f"{what}, expected an operand with one", "give its results names first"
+                    value.location, f"{what}, expected an operand with one", "give its results names first"
                 )
             return (f"%{next(self.unnamed)}",)
         if len(targets) == 1 and len(outputs) > 1:
@@ -303,8 +303,8 @@ class _Lowering:
                 outputs = [name.rpartition(".")[2] for name in outputs]
             return tuple("_" if group == "_" else f"{group}.{name}" for name in outputs)
         if len(targets) != len(outputs):
-            place = targets[0].place if targets else value.place
-            self.fail(place, f"{what}, found {len(targets)} names", str(op.signature))
+            location = targets[0].location if targets else value.location
+            self.fail(location, f"{what}, found {len(targets)} names", str(op.signature))
         return tuple(target.name for target in targets)
 
 

@@ -1,10 +1,10 @@
-"""Orders statements: checks as early as possible, all others as written where possible."""
+"""Topological order of statements: checks as early as possible, all others as written where possible."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from seqflow.net.lexer import fail
-from seqflow.net.syntax import Place, Program, Statement, references
+from seqflow.net.syntax import Location, Program, Statement, references
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,8 +32,8 @@ def producers(program: Program, drafts: Sequence[Draft]) -> dict[str, Draft]:
     for draft in drafts:
         for name in draft.results:
             if name in found and name != "_":
-                place, first = _target_place(draft, name), found[name].statement.place.line
-                fail(program.text, place, f"{name} is assigned already, in line {first}")
+                location, first = _target_location(draft, name), found[name].statement.location.line
+                fail(program.text, location, f"{name} is assigned already, in line {first}")
             found[name] = draft
     groups = {target.name: draft for draft in drafts for target in draft.statement.targets}
     parts = {
@@ -71,12 +71,12 @@ def _visit(program: Program, start: Draft, makers: Mapping[str, Draft], done: di
         elif id(needed[0]) in open_drafts:
             chain = ", ".join(", ".join(draft.results) for draft in stack)
             statement = draft.statement
-            fail(program.text, statement.place, f"{statement} needs its own result ({chain})")
+            fail(program.text, statement.location, f"{statement} needs its own result ({chain})")
         else:
             stack.append(needed[0])
             open_drafts.add(id(needed[0]))
 
 
-def _target_place(draft: Draft, name: str) -> Place:
+def _target_location(draft: Draft, name: str) -> Location:
     targets = draft.statement.targets
-    return next((target.place for target in targets if target.name == name), targets[0].place)
+    return next((target.location for target in targets if target.name == name), targets[0].location)

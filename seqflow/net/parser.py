@@ -1,7 +1,7 @@
-"""The text of a net: `ids, n = truncate(doc.values, doc.lengths, max_length=512)`, read into statements.
+"""Parser of nets: from `ids, n = truncate(doc.values, doc.lengths, max_length=512)` to statements.
 
 It reads like Python and is not Python: nothing is evaluated. Arithmetic is left to the parser of expressions,
-whose errors are reported here. Every error is a NetError with line, column and a caret under the place.
+whose errors are reported here. Every error is a NetError with line, column and a caret under the location.
 """
 
 import ast
@@ -48,7 +48,7 @@ class _Parser:
         found = {"newline": "the end of the line", "end": "the end of the net"}.get(
             token.kind, repr(token.text)
         )
-        fail(self.text, token.place, f"found {found}, expected {what}")
+        fail(self.text, token.location, f"found {found}, expected {what}")
 
     def at(self, text: str) -> bool:
         return self.token.text == text and self.token.kind in ("mark", "newline", "name")
@@ -69,7 +69,7 @@ class _Parser:
         if token.kind != "name" or token.text in _WORDS or token.text == "return":
             self.expected(what)
         self.next += 1
-        return Reference(token.text, token.place)
+        return Reference(token.text, token.location)
 
     # Statements
 
@@ -122,12 +122,12 @@ class _Parser:
             case _:
                 advice = "give the result a name"
         what = f"{names} = {value}" if names else str(value)
-        fail(self.text, value.place, f"found {what}, expected an op or an expression", advice)
+        fail(self.text, value.location, f"found {what}, expected an op or an expression", advice)
 
     # Operands
 
     def operand(self, what: str, ending: str) -> Operand:
-        """One operand. Messages say that `what` was expected in its place, or `ending` after it."""
+        """One operand. Messages say that `what` was expected at its beginning, or `ending` after it."""
         start, token = self.next, self.token
         if token.text == "[" and token.kind == "mark":
             return self.listed()
@@ -137,13 +137,13 @@ class _Parser:
         if stop == start + 1 and token.kind in ("name", "number", "string"):
             self.next = stop
             if token.kind == "name" and token.text not in _WORDS:
-                return Reference(token.text, token.place)
-            return Constant(self.literal(token), token.place)
+                return Reference(token.text, token.location)
+            return Constant(self.literal(token), token.location)
         if stop == start + 2 and token.text == "-" and self.tokens[start + 1].kind == "number":
             value = self.literal(self.tokens[start + 1])
             if abs(value) < 2**63:
                 self.next = stop
-                return Constant(-value, token.place)
+                return Constant(-value, token.location)
         if self.is_call(start) and self.closing.get(start + 1, stop) >= stop - 1:
             return self.call()
         return self.formula(stop, ending)
@@ -166,10 +166,10 @@ class _Parser:
     def deeper(self, token: Token) -> None:
         self.depth += 1
         if self.depth > _DEEPEST:
-            fail(self.text, token.place, f"found lists or calls nested deeper than {_DEEPEST} levels")
+            fail(self.text, token.location, f"found lists or calls nested deeper than {_DEEPEST} levels")
 
     def listed(self) -> Constant | Listed:
-        place = self.token.place
+        location = self.token.location
         self.deeper(self.token)
         self.next += 1
         items: list[Operand] = []
@@ -181,8 +181,8 @@ class _Parser:
             items.append(self.operand("a tensor, a literal or an expression", "an operator, ',' or ']'"))
         self.depth -= 1
         if all(isinstance(item, Constant) for item in items):
-            return Constant([item.value for item in items if isinstance(item, Constant)], place)
-        return Listed(tuple(items), place)
+            return Constant([item.value for item in items if isinstance(item, Constant)], location)
+        return Listed(tuple(items), location)
 
     def call(self) -> Call:
         op = self.name("an op")
@@ -199,14 +199,14 @@ class _Parser:
                 keyword = self.name("a keyword")
                 self.take("=", "'='")
                 if keyword.name in keywords:
-                    fail(self.text, keyword.place, f"{keyword.name} is given twice")
+                    fail(self.text, keyword.location, f"{keyword.name} is given twice")
                 keywords[keyword.name] = self.argument()
             elif keywords:
                 self.expected("a keyword: positional arguments come first")
             else:
                 arguments.append(self.argument())
         self.depth -= 1
-        return Call(op.name, tuple(arguments), tuple(keywords.items()), op.place)
+        return Call(op.name, tuple(arguments), tuple(keywords.items()), op.location)
 
     def argument(self) -> Operand:
         return self.operand("a tensor, a literal or an expression", "an operator, ',' or ')'")
@@ -218,7 +218,7 @@ class _Parser:
             return int(token.text) if _DECIMAL(token.text) else ast.literal_eval(token.text)
         except (ValueError, SyntaxError):  # also for more digits than Python reads
             found = token.text if len(token.text) < 100 else f"{token.text[:20]}…{token.text[-20:]}"
-            fail(self.text, token.place, f"found {found!r}, expected a number or text")
+            fail(self.text, token.location, f"found {found!r}, expected a number or text")
 
     # Arithmetic
 
@@ -243,11 +243,11 @@ class _Parser:
 
     def expression_token(self, token: Token) -> expression_lexer.Token:
         if token.kind not in ("name", "number", "mark"):
-            fail(self.text, token.place, f"found {token.text}, expected a number, a name or an operator")
+            fail(self.text, token.location, f"found {token.text}, expected a number, a name or an operator")
         if token.text in ("[", "]", "="):
             advice = {"=": "operands of an expression are given by position; equality is =="}
             fail(
-                self.text, token.place, f"found {token.text!r}, expected an operator",
+                self.text, token.location, f"found {token.text!r}, expected an operator",
                 advice.get(token.text, "an expression works element by element: it has no lists"),
             )  # fmt: skip
         text = token.text
@@ -270,15 +270,17 @@ class _Parser:
             parsed = parse_tokens(self.text, tokens, ending)
             expression = Expression.from_parsed(parsed)
             if not parsed.inputs:
-                return Constant(expression().item(), first.place)
+                return Constant(expression().item(), first.location)
         except ExpressionError as error:
             if error.fault is None:
                 raise
             position, message, advice = error.fault
-            fail(self.text, at[position].place, message, advice)
+            fail(self.text, at[position].location, message, advice)
         starts = {token.text: token.start for token in reversed(tokens)}
         if isinstance(parsed.tree, ExpressionOperand):  # a name in brackets
             (name,) = parsed.inputs
-            return calls.get(name) or Reference(name, at[starts[name]].place)
-        operands = tuple(calls.get(name) or Reference(name, at[starts[name]].place) for name in parsed.inputs)
-        return Formula(expression, operands, first.place)
+            return calls.get(name) or Reference(name, at[starts[name]].location)
+        operands = tuple(
+            calls.get(name) or Reference(name, at[starts[name]].location) for name in parsed.inputs
+        )
+        return Formula(expression, operands, first.location)

@@ -1,4 +1,4 @@
-"""Whose rows the tensors of a net hold: which lengths describe them, and why."""
+"""Row provenance in a net: which lengths describe the rows of each tensor, and why."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from seqflow.shape.terms import Term, Terms, parts, words
 from seqflow.tensor import TensorSpec
 
 if TYPE_CHECKING:
-    from seqflow.net.graph import Net
+    from seqflow.net.net import Net
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
-    """Two tensors that hold other rows than each other."""
+class UnrelatedRows:
+    """Two tensors whose rows are not known to belong together."""
 
     one: str
     rows: str
@@ -26,17 +26,17 @@ class Apart:
     advice: str
 
 
-def _apart(one: str, rows: Term | None, other: str, other_rows: Term | None) -> Apart:
+def _unrelated(one: str, rows: Term | None, other: str, other_rows: Term | None) -> UnrelatedRows:
     said = [f"{term}" if term is not None else "a plain size, no rows" for term in (rows, other_rows)]
     advice = "" if rows is None or other_rows is None else words(rows, other_rows)[1]
     if not advice or "same_rows" in advice:
         advice = f"if row i of both belongs together, say so: same_rows({one}, {other})"
-    return Apart(one, said[0], other, said[1], advice)
+    return UnrelatedRows(one, said[0], other, said[1], advice)
 
 
 @dataclass(frozen=True, slots=True)
 class NetRows:
-    """What inference knows of the values of tensors, and of the rows that their axes hold."""
+    """Row provenance of all tensors of a net, as inferred."""
 
     net: Net
     terms: Terms
@@ -67,7 +67,7 @@ class NetRows:
                 found.setdefault(self.terms.find(of_lengths(self.terms.value(name))), name)
         return found
 
-    def apart(self, names: Sequence[str]) -> Apart | None:
+    def unrelated(self, names: Sequence[str]) -> UnrelatedRows | None:
         """Two of these tensors whose rows are neither the same nor described by others of them; None if all are."""
         first: tuple[str, Term | None] | None = None
         for name, parent in self.parents(names).items():
@@ -78,7 +78,7 @@ class NetRows:
             if first is None:
                 first = name, rows
             elif rows is not first[1]:
-                return _apart(*first, name, rows)
+                return _unrelated(*first, name, rows)
         return None
 
     def explain(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Lengths that nets leave out: a name stands for a Sequence, and the lengths that ops need are filled in.
+"""Fills in the lengths that a net leaves out, where a name stands for a Sequence.
 
     words = sequence(doc.values, doc.lengths)
     h     = lstm(words, w_ih, w_hh, bias)
@@ -25,7 +25,7 @@ Levels = tuple[str, ...]
 
 @dataclass(slots=True)
 class Sequences:
-    """Maps the names of a net to the lengths that describe them."""
+    """The lengths that describe each name of a net, outermost first."""
 
     in_use: bool
     """Whether the net declares a Sequence; if not, its text has all lengths."""
@@ -114,7 +114,7 @@ class Sequences:
                     filled[argument.name] = self._fed(feed, slots)
             else:
                 items = tuple(self._fed(one, slots) for one in feed)
-                filled[argument.name] = Listed(items, items[0].place)
+                filled[argument.name] = Listed(items, items[0].location)
         return filled
 
     def _fed(self, feed: Feed, slots: Mapping[Slot, Reference | Constant]) -> Reference | Constant:
@@ -122,7 +122,7 @@ class Sequences:
         if feed.outer is None:
             return slots[feed.slot]
         source = slots[feed.outer.source]
-        return Reference(self._levels(source)[feed.outer.levels - 1], source.place)
+        return Reference(self._levels(source)[feed.outer.levels - 1], source.location)
 
     def _kind(self, op: OpDef, slot: Slot, slots: Mapping[Slot, Any], given: Mapping[str, Input]) -> Kind:
         """The facts about an input that the rule needs. Lengths in the text hold for the rows they describe."""

@@ -1,4 +1,4 @@
-"""A step of a net: one call of an op, and its computation on tensors."""
+"""Steps of a net: calls of ops with resolved operands, and their execution."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class Step:
 
     @property
     def line(self) -> int:
-        return self.value.place.line
+        return self.value.location.line
 
     def name_in(self, error: Exception, given: Mapping[str, str]) -> None:
         """Give an exception of this step a note: the statement, and the inputs."""

@@ -7,8 +7,8 @@ from seqflow.expression import Expression
 from seqflow.expression.printer import infix
 
 
-class Place(NamedTuple):
-    """Where something stands in a net's text; both count from 1."""
+class Location(NamedTuple):
+    """Line and column in a net's text, both from 1."""
 
     line: int
     column: int
@@ -16,10 +16,10 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A tensor's name where it is used."""
+    """A use of a tensor's name."""
 
     name: str
-    place: Place = field(compare=False)
+    location: Location = field(compare=False)
 
     def __str__(self) -> str:
         return self.name
@@ -30,7 +30,7 @@ class Constant:
     """A literal: number, text, True, False, None, or a list of literals."""
 
     value: Any
-    place: Place
+    location: Location
 
     def __str__(self) -> str:
         return repr(self.value)
@@ -41,7 +41,7 @@ class Listed:
     """`[a, b]`: a list of tensors, for an op that takes one."""
 
     items: "tuple[Operand, ...]"
-    place: Place
+    location: Location
 
     def __str__(self) -> str:
         return f"[{', '.join(map(str, self.items))}]"
@@ -49,19 +49,19 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """Arithmetic between tensors: `2 * x + lengths_sum(y, n)`."""
+    """An expression whose operands are tensors or calls: `2 * x + lengths_sum(y, n)`."""
 
     expression: Expression
     operands: "tuple[Reference | Call, ...]"
     """The inputs of the expression, in its order."""
-    place: Place
+    location: Location
 
     def on(self, operands: "tuple[Reference | Call, ...]") -> "Formula":
         """The same arithmetic on other operands."""
         before = zip(operands, self.expression.inputs, strict=True)
         names = [one.name if isinstance(one, Reference) else name for one, name in before]
         distinct = dict(zip(names, operands, strict=True))
-        return Formula(self.expression.with_inputs(names), tuple(distinct.values()), self.place)
+        return Formula(self.expression.with_inputs(names), tuple(distinct.values()), self.location)
 
     def __str__(self) -> str:
         return infix(self.expression.tree, [str(operand) for operand in self.operands])
@@ -69,12 +69,12 @@ class Formula:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`op(arguments, keyword=operand)`."""
+    """A call of an op: `op(arguments, keyword=operand)`."""
 
     op: str
     arguments: "tuple[Operand, ...]"
     keywords: "tuple[tuple[str, Operand], ...]"
-    place: Place
+    location: Location
     """Where the op's name stands."""
 
     @property
@@ -91,15 +91,15 @@ Operand = Reference | Constant | Listed | Formula | Call
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """`targets = value`, or a call alone."""
+    """An assignment `targets = value`, or a call alone."""
 
     targets: tuple[Reference, ...]
     value: Call | Formula
 
     @property
-    def place(self) -> Place:
+    def location(self) -> Location:
         """Where its value begins."""
-        return self.value.place
+        return self.value.location
 
     def __str__(self) -> str:
         targets = ", ".join(map(str, self.targets))

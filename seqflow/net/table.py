@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from seqflow.net.graph import Net
+    from seqflow.net.net import Net
 
 _LONGEST = 100
 """Characters of a statement that are shown; the whole text is in the tooltip."""

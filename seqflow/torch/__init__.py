@@ -1,4 +1,4 @@
-"""To and from PyTorch: batches as tensors, datasets for its DataLoader, packed batches for attention, and weights.
+"""Conversion to and from PyTorch: batches, datasets for its DataLoader, attention masks, and weights.
 
     for batch in loader.to("torch"): ...         # tensors that share the memory of the batch
     dataset = seqflow.torch.iterable(loader)     # for DataLoader(dataset, batch_size=None)

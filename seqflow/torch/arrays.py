@@ -1,4 +1,4 @@
-"""PyTorch tensors as arrays."""
+"""Conversion of PyTorch tensors to NumPy arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What attention needs to know of packed batches: which tokens belong together."""
+"""Attention masks and offsets for packed batches."""
 
 from __future__ import annotations
 

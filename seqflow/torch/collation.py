@@ -1,4 +1,4 @@
-"""What a list of batches is collated to: the one batch in it."""
+"""The `collate_fn` for datasets that give whole batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passes: which epoch worker processes are to go over, and whether they have."""
+"""Epoch state that worker processes share: the epoch that is set, and which workers have finished it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MOST_WORKERS = 1021
 
 
 class Passes:
-    """The epoch that was set, and the passes that workers began and ended, in memory that processes share."""
+    """The epoch that is set, and which workers have begun and finished it, in shared memory."""
 
     def __init__(self) -> None:
         import torch

@@ -1,4 +1,4 @@
-"""Values and lengths as PyTorch's own types of sequences: nested jagged tensors and PackedSequence, both ways."""
+"""Conversion between values with lengths and PyTorch's nested jagged tensors and PackedSequence."""
 
 from __future__ import annotations
 

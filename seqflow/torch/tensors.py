@@ -1,4 +1,4 @@
-"""Batches as PyTorch tensors, and back."""
+"""Conversion between batches and PyTorch tensors."""
 
 from __future__ import annotations
 

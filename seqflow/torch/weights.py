@@ -1,4 +1,4 @@
-"""Weights of PyTorch modules as arguments of ops.
+"""Loads the weights of PyTorch modules as arguments of ops.
 
     layers = seqflow.torch.load_lstm(model, prefix="encoder.")
     for weights in layers:

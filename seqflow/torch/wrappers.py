@@ -1,4 +1,4 @@
-"""Who iterates a dataset: libraries that shard what they wrap, found among the callers, since they do not say so."""
+"""Detects libraries that shard or stack a dataset: they are found among the callers, since they do not say so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Vocabulary: ids for keys, made from columns, kept in files, and used as a constant of nets."""
+"""Vocabulary: a mapping of keys to ids, built from columns, saved in files, and used as a constant of nets."""
 
 from seqflow.vocabulary.vocabulary import Vocabulary
 

@@ -1,4 +1,4 @@
-"""The keys of a column, and how often each occurs, over many blocks."""
+"""Counts how often each key of a column occurs, block by block."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""A vocabulary as an Arrow file: the columns `id` (1, 2, 3, …) and `key`, and its settings as metadata."""
+"""File format of a vocabulary: Arrow, with the columns `id` (1, 2, 3, …) and `key`, and settings as metadata."""
 
 from __future__ import annotations
 

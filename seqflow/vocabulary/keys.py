@@ -1,4 +1,4 @@
-"""What may be given as keys: integers and strings in NumPy, Arrow or Python, as one Arrow array."""
+"""Conversion of keys (integers or strings in NumPy, Arrow or Python) to one Arrow array."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Vocabulary: ids for keys."""
+"""Vocabulary: a mapping of integer or string keys to ids."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def test_an_op_without_results_is_a_bare_call():
 def test_lines_may_be_broken_inside_brackets_and_comments_are_skipped():
     program = parse("# first\nx = f(a,  # a\n      [1,\n 2],)\n\n\ny = g(x)  # last")
     assert [statement.value.op for statement in program.statements] == ["f", "g"]
-    assert program.statements[1].place.line == 7
+    assert program.statements[1].location.line == 7
     assert program.returned is None
 
 

@@ -1,4 +1,4 @@
-"""Net: a straight-line program of ops over named tensors."""
+"""Net: a straight-line program of ops on named tensors."""
 
 import gc
 import os
@@ -17,7 +17,7 @@ from seqflow.net.lexer import fail
 from seqflow.net.lowering import Lowered, located, lower
 from seqflow.net.parser import parse
 from seqflow.net.step import Step
-from seqflow.net.syntax import Place, Reference
+from seqflow.net.syntax import Location, Reference
 from seqflow.shape import DimensionLike
 from seqflow.tensor import TensorSpec
 
@@ -100,13 +100,13 @@ class Net:
         if missing is not None:
             guess = nearest(missing, [*given, *self.assigned])
             what = f"nothing assigns {missing!r}, and it is not given{guess}"
-            fail(self.text, self._places[missing], what, f"given are {', '.join(given)}")
+            fail(self.text, self._locations[missing], what, f"given are {', '.join(given)}")
 
     @cached_property
-    def _places(self) -> dict[str, Place]:
+    def _locations(self) -> dict[str, Location]:
         """Where each tensor is first read."""
         read = [one for step in self.steps for one in step.references]
-        return {reference.name: reference.place for reference in reversed([*read, *self._returned_names])}
+        return {reference.name: reference.location for reference in reversed([*read, *self._returned_names])}
 
     def bind(self, **constants: Any) -> "Net":
         """The same net with some of its inputs fixed: tables, weights.
@@ -140,7 +140,7 @@ class Net:
         for step in self.steps:
             for name, path in _paths(step):
                 if not os.path.isfile(path):
-                    fail(self.text, step.value.place, f"{step.op.name}: {name}: there is no file {path!r}")
+                    fail(self.text, step.value.location, f"{step.op.name}: {name}: there is no file {path!r}")
             attributes = {
                 name: known.get(value.name) if isinstance(value, Reference) else value
                 for name, value in step.attributes.items()
@@ -152,7 +152,7 @@ class Net:
                 step.op.files(attributes)
             except OpError as error:
                 message, _, advice = str(error).partition("\n  ")
-                fail(self.text, step.value.place, f"{step.op.name}: {message}", advice)
+                fail(self.text, step.value.location, f"{step.op.name}: {message}", advice)
 
     def infer(
         self, specs: Mapping[str, TensorSpec], limits: Mapping[DimensionLike, int] | None = None
@@ -174,7 +174,7 @@ class Net:
         names: set[str] = set()
         for reference in returned:
             if reference.name in names:
-                fail(self.text, reference.place, f"{reference.name} is returned twice")
+                fail(self.text, reference.location, f"{reference.name} is returned twice")
             names.add(reference.name)
         return tuple(reference.name for reference in returned)
 
@@ -186,7 +186,7 @@ class Net:
         for reference in (*used, *(lowered.returned or ())):
             if reference.name in groups:
                 members = ", ".join(name for name in self.assigned if name.startswith(f"{reference.name}."))
-                fail(self.text, reference.place, f"{reference.name} is a group, expected one of {members}")
+                fail(self.text, reference.location, f"{reference.name} is a group, expected one of {members}")
 
     def __str__(self) -> str:
         lines = [str(step.statement) for step in self.steps if not step.is_part]
@@ -224,7 +224,7 @@ def _without_garbage_collection() -> Iterator[None]:
 
 
 class _FileOfArray(NamedTuple):
-    """An array that is mapped from a file."""
+    """Pickled form of an array that is mapped from a file."""
 
     filename: str
     dtype: Any
