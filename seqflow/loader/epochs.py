@@ -15,6 +15,7 @@ from seqflow.loader.schedule.identity import FORMAT
 from seqflow.loader.schedule.ranks import Deal
 from seqflow.loader.schedule.state import Place, Progress
 from seqflow.record import Record
+from seqflow.torch.tensors import to_tensors
 
 
 class Iteration(Protocol):
@@ -228,10 +229,8 @@ class TensorBatches:
         return len(self.loader)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        from seqflow.torch.loader_dataset import tensor_batch
-
         for batch in self.loader:
-            yield tensor_batch(batch, self._options)
+            yield to_tensors(batch, **self._options)
             del batch  # or it would stay in memory until the next one is made
 
     def set_epoch(self, epoch: int) -> None:

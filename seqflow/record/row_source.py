@@ -1,5 +1,6 @@
 """RowSource: gathers rows, with everything below them, from several records without joining these."""
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -120,12 +121,37 @@ class RowSource:
         Limits are Python's, as in `slice_rows`.
         """
         start, stop, _ = slice(start, stop).indices(self.num_rows)
+        at = bisect_right(self.first_rows, start) - 1
+        if start < stop <= self.first_rows[at + 1]:
+            return self._view(at, start, stop)
         parts = [
             slice_rows(record, max(start - first, 0), min(stop, end) - first)
             for record, (first, end) in zip(self.records, pairwise(self.first_rows), strict=True)
             if first < stop and start < end
         ]
         return concat_records(parts or [slice_rows(self.records[0], 0, 0)])
+
+    def _view(self, at: int, start: int, stop: int) -> Record:
+        """Rows of one of the records, as views: the offsets say where they lie, so that no lengths are added up."""
+        record = self.records[at]
+        first = self.first_rows[at]
+        bounds: dict[str | None, tuple[int, int, int]] = {None: (first, start, stop)}
+        tensors = {}
+        for name, tensor in record.tensors.items():
+            first, low, high = bounds.get(self.parents[name]) or self._bounds(self.parents[name], bounds)
+            tensors[name] = tensor[low - first : high - first]
+        return Record(tensors, self.parents, stop - start, self.schema, self.dictionaries)
+
+    def _bounds(
+        self, lengths: str | None, found: dict[str | None, tuple[int, int, int]]
+    ) -> tuple[int, int, int]:
+        """What lies under `lengths`: where that of the record begins, that of the rows begins, and ends."""
+        if lengths not in found:
+            assert lengths is not None
+            above = self._bounds(self.parents[lengths], found)
+            first, low, high = map(self.offsets[lengths].item, above)
+            found[lengths] = first, low, high
+        return found[lengths]
 
     def child_ranges(self, lengths: str, rows: Tensor, found: dict[str, ChildRanges]) -> ChildRanges:
         """Start and size of the children of each of `rows` under `lengths`; `found` keeps those of other calls."""

@@ -37,7 +37,7 @@ def to_tensors(
     >>> to_tensors({"x": np.array([1, 2], np.int32)}, int64=True)
     {'x': tensor([1, 2])}
     """
-    wide = _to_widen(batch, int64)
+    wide = _to_widen(batch, int64) if int64 is not False else ()
     tensors = {
         name: _tensor(name, _int64(name, array) if name in wide else array) for name, array in batch.items()
     }
@@ -79,7 +79,9 @@ def _tensor(name: str, array: Array) -> Any:
     """The tensor over an array's memory; over a copy where PyTorch cannot have it, or must not write to it."""
     import torch
 
-    if not array.flags.writeable or not array.dtype.isnative or min(array.strides, default=0) < 0:
+    flags = array.flags
+    is_plain = flags.writeable and array.dtype.isnative
+    if not is_plain or not (flags.c_contiguous or min(array.strides, default=0) >= 0):
         array = array.astype(array.dtype.newbyteorder("="), order="C", copy=True)
     try:
         return torch.from_numpy(array)

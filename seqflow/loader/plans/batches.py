@@ -122,8 +122,9 @@ class BatchSizes:
     begun: Array
 
     def __getitem__(self, number: int) -> BatchSize:
-        sizes = (self.rows, self.tokens, self.cells, self.begun)
-        return BatchSize(*(int(each[number]) for each in sizes))
+        return BatchSize(
+            self.rows.item(number), self.tokens.item(number), self.cells.item(number), self.begun.item(number)
+        )
 
     def total(self, chosen: Array) -> BatchSize:
         sizes = (self.rows, self.tokens, self.cells, self.begun)
@@ -196,7 +197,7 @@ class RowBatches:
         return self.rows.numbers(chosen if self.pieces is None else self.pieces.rows[chosen])
 
     def _rows_of(self, number: int) -> slice:
-        return slice(int(self.bounds.starts[number]), int(self.bounds.stops[number]))
+        return slice(self.bounds.starts.item(number), self.bounds.stops.item(number))
 
     def _take(self, chosen: slice | Array, memory: BatchMemory | None = None) -> Record:
         if self.pieces is None:

@@ -146,27 +146,27 @@ class Padding:
         source = self.source
         left_out = {*self.without, *without} if without else self.without
         tensors = [source.gather(*batch, without=left_out) for batch in batches]
-        parents = [{name: source.parents[name] for name in of} for of in tensors]
+        parents = {name: source.parents[name] for name in tensors[0]}
         for column in self.columns:
             padded = [
                 self._room(column, source.child_ranges(column.lengths, rows, spans), memory)
                 for rows, spans, memory in batches
             ]
             self._fill(column, padded)
-            for of, parents_of, one in zip(tensors, parents, padded, strict=True):
-                of[column.name], parents_of[column.name] = one.padded, None
+            for of, one in zip(tensors, padded, strict=True):
+                of[column.name] = one.padded
                 if one.mask is not None:
-                    of[column.mask], parents_of[column.mask] = one.mask, None
-                lengths = (
+                    of[column.mask] = one.mask
+                of[column.sizes] = (
                     np.minimum(one.sizes, one.padded.shape[1]) if column.pad.truncate else one.sizes.copy()
                 )
-                of[column.sizes], parents_of[column.sizes] = lengths, None
+            parents |= dict.fromkeys([column.name, *([column.mask] if column.pad.mask else ()), column.sizes])
         dictionaries = self._dictionaries
         if without:
             dictionaries = {name: dictionaries[name] for name in dictionaries if name in tensors[0]}
         return [
-            Record(of, parents_of, len(batch.rows), source.schema, dictionaries)
-            for of, parents_of, batch in zip(tensors, parents, batches, strict=True)
+            Record(of, parents, len(batch.rows), source.schema, dictionaries)
+            for of, batch in zip(tensors, batches, strict=True)
         ]
 
     def _room(

@@ -57,7 +57,7 @@ class WindowRows:
     def num_rows(self) -> int:
         if self.order is not None:
             return len(self.order)
-        return sum(record.num_rows for record in self.records)
+        return 0 if self._source is None else self._source.num_rows
 
     @property
     def nbytes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from seqflow.errors import OpError
 from seqflow.identity.differences import ACCEPTABLE, differences, listed
@@ -20,8 +20,7 @@ _FORM = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(NamedTuple):
     """A place between two rounds of batches of an epoch."""
 
     epoch: int

@@ -179,9 +179,9 @@ def test_a_number_stands_for_padding_with_it():
     record = window().records[0]
     assert pads_of(0, lambda: record) == {"tokens": Pad(0)}
     assert pads_of({"tokens": 3}, record) == {"tokens": sf.Pad(3)}
-    assert pads_of(Pad(1, "int64"), record) == {"tokens": Pad(1, np.int64)}
+    assert pads_of(Pad(1, "int64"), lambda: record) == {"tokens": Pad(1, np.int64)}
     with pytest.raises(BatchPlanError, match="pad: there is not just one list column"):
-        pads_of(0, from_arrow(pa.record_batch({"x": [1]})))
+        pads_of(0, lambda: from_arrow(pa.record_batch({"x": [1]})))
 
 
 @given(
