@@ -10,35 +10,24 @@ from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import Rest, Sum
 
 _HEAD = '''\
-"""The ops, as type checkers see them. Written by `python -m seqflow.stubs`; do not edit."""
+"""{about}, as type checkers see them. Written by `python -m seqflow.stubs`; do not edit."""
 
 import builtins
 import collections.abc
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple{more}
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
-
+{imports}
 Array = np.ndarray[Any, Any]
 Scalar = builtins.bool | int | float | np.generic
 Fill = Scalar | str | bytes
 '''
-_AUTO_HEAD = '''\
-"""The ops for Sequences, as type checkers see them. Written by `python -m seqflow.stubs`; do not edit."""
-
-import builtins
-import collections.abc
-from typing import Any, Literal, NamedTuple, overload
-
-import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
-
+_IMPORTS = """
 from seqflow.lod import LoD
 from seqflow.sequence import Sequence
-
-Array = np.ndarray[Any, Any]
-Scalar = builtins.bool | int | float | np.generic
-Fill = Scalar | str | bytes
+"""
+_ALIASES = '''\
 Rows = Sequence | ArrayLike
 Lengths = Sequence | LoD | ArrayLike
 Carried = Sequence | Array
@@ -52,12 +41,19 @@ _TAKEN = {"bool": "builtins.bool", "ints": _INTS, "parts": _INTS, "texts": _TEXT
 
 def stub() -> str:
     """The text of the stub file."""
-    return "\n".join([_HEAD, f"__all__ = {ops.__all__!r}\n", *map(_op, _shipped())])
+    return "\n".join(
+        [
+            _HEAD.format(about="The ops", more="", imports=""),
+            f"__all__ = {ops.__all__!r}\n",
+            *map(_op, _shipped()),
+        ]
+    )
 
 
 def auto_stub() -> str:
     """The text of the stub file of the ops for Sequences."""
-    return "\n".join([_AUTO_HEAD, *map(_auto_op, _shipped())])
+    head = _HEAD.format(about="The ops for Sequences", more=", overload", imports=_IMPORTS)
+    return "\n".join([head + _ALIASES, *map(_auto_op, _shipped())])
 
 
 def _shipped() -> list[OpDef]:

@@ -4,12 +4,13 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from seqflow import registry
-from seqflow.errors import OpError, OpTypeError, SeqflowError, nearest
+from seqflow.errors import OpError, OpTypeError, SeqflowError, ShapeError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef
 from seqflow.signature import Attribute, Repeated, read_attributes
@@ -254,6 +255,25 @@ def integers_of(name: str, array: Array) -> tuple[int, ...]:
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise OpError(f"{name} is {array.dtype} {array.shape}, expected integers in one dimension")
     return tuple(array.tolist())
+
+
+def from_front(name: str, x: Array, axis: int) -> int:
+    """An axis, which may be counted from the end; ShapeError where there is no such axis."""
+    if not -x.ndim <= axis < x.ndim:
+        raise ShapeError(f"axis is {axis}, but {name} has {x.ndim} dimension{'' if x.ndim == 1 else 's'}")
+    return axis % x.ndim
+
+
+def num_rows(name: str, x: Array) -> int:
+    """The size of the first axis; ShapeError where there is none."""
+    if not x.ndim:
+        raise ShapeError(f"{name} has no dimensions, expected 1 or more")
+    return len(x)
+
+
+def as_matrix(name: str, x: Array) -> Array:
+    """The first axis as rows, all others as columns; ShapeError without axes."""
+    return x.reshape(num_rows(name, x), prod(x.shape[1:]))
 
 
 def seed_of(random_seed: int | None) -> int:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, Argument, int32, integers_of, seed_of, single_integer
+from seqflow.caffe2.adapter import Adapter, Argument, from_front, int32, integers_of, seed_of, single_integer
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Ints, NonNegative, Positive, Sizes
@@ -19,9 +19,7 @@ Order = Literal["NCHW", "NHWC"]
 
 def _matrix(name: str, x: Array, axis: int) -> tuple[Array, tuple[int, ...]]:
     """The axes before `axis` as rows, the others as columns; and the sizes of the former."""
-    if not -x.ndim <= axis < x.ndim:
-        raise ShapeError(f"axis is {axis}, but {name} has {x.ndim} dimension{'' if x.ndim == 1 else 's'}")
-    outer = x.shape[: axis % x.ndim]
+    outer = x.shape[: from_front(name, x, axis)]
     return x.reshape(prod(outer), prod(x.shape[len(outer) :])), outer
 
 
@@ -124,7 +122,7 @@ def _numbered(number: Any) -> str | None:
 # Joining and cutting
 
 
-def _channels(axis: int | None, order: Order | None) -> int:
+def chosen_axis(axis: int | None, order: Order | None) -> int:
     """The axis, which the order of an image's axes may name instead."""
     if axis is not None and order is not None:
         raise OpError("axis and order are both given, expected one of them")
@@ -135,7 +133,7 @@ def concat(
     *inputs: Array, axis: int | None = None, order: Order | None = None, add_axis: bool = False
 ) -> tuple[Array, Array]:
     """`add_axis` joins along a new axis. The second output is the size of each input along the axis."""
-    along = _channels(axis, order)
+    along = chosen_axis(axis, order)
     parts = [ops.expand_dims(x, axis=along) for x in inputs] if add_axis else list(inputs)
     joined = ops.concat(parts, axis=along)
     return joined, int32(np.array([part.shape[along] for part in parts]))
@@ -158,7 +156,7 @@ def split(
     """
     if split_input is not None:
         split = integers_of("split", split_input)
-    along = _channels(axis, order)
+    along = chosen_axis(axis, order)
     parts = split or num_outputs
     if parts is None:
         raise OpError("split is missing, expected the size of each part, or num_outputs for equal parts")
@@ -181,10 +179,8 @@ def tile(
     axis = axis if axis_input is None else single_integer("axis", axis_input)
     if tiles is None or axis is None:
         raise OpError(f"{'tiles' if tiles is None else 'axis'} is missing, expected an argument or an input")
-    if not -x.ndim <= axis < x.ndim:
-        raise ShapeError(f"axis is {axis}, but x has {x.ndim} dimensions")
     repeats = [1] * x.ndim
-    repeats[axis] = tiles
+    repeats[from_front("x", x, axis)] = tiles
     return ops.tile(x, repeats=repeats)
 
 

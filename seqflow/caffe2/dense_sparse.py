@@ -3,7 +3,7 @@
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, chosen, int32
+from seqflow.caffe2.adapter import Adapter, chosen, int32, num_rows
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Ints
@@ -14,10 +14,9 @@ def sparse_to_dense(indices: Array, values: Array, data_to_infer_dim: Array | No
 
     A negative index is always an error (Caffe2: not where all are, and there is no third input).
     """
-    if data_to_infer_dim is not None and not data_to_infer_dim.ndim:
-        raise ShapeError("data_to_infer_dim has no dimensions, expected 1 or more")
-    num_rows = None if data_to_infer_dim is None else len(data_to_infer_dim)
-    return ops.sparse_to_dense(values, indices, num_rows=num_rows)
+    like = data_to_infer_dim
+    most = None if like is None else num_rows("data_to_infer_dim", like)
+    return ops.sparse_to_dense(values, indices, num_rows=most)
 
 
 def sparse_to_dense_mask(

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Literal
 
 import numpy as np
 
 from seqflow import ops
 from seqflow.caffe2.adapter import Adapter, origins
+from seqflow.caffe2.dense import Order
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
 
@@ -24,7 +24,7 @@ def _broadcasting(function: Binary) -> Callable[..., Array]:
         broadcast: bool = False,
         axis: int = -1,
         axis_str: str = "",
-        order: Literal["NCHW", "NHWC"] = "NCHW",
+        order: Order = "NCHW",
     ) -> Array:
         """With `broadcast` the axes of `b` are those of `a` from `axis` on; without `axis` its last ones."""
         if broadcast and axis_str:
@@ -63,7 +63,7 @@ def _divide(a: Array, b: Array) -> Array:
 
 def power(
     x: Array, exponent_input: Array | None = None, *, exponent: float | None = None, broadcast: bool = False,
-    axis: int = -1, axis_str: str = "", order: Literal["NCHW", "NHWC"] = "NCHW",
+    axis: int = -1, axis_str: str = "", order: Order = "NCHW",
 ) -> Array:  # fmt: skip
     """The exponent is an argument or the second input."""
     if (exponent is None) == (exponent_input is None):

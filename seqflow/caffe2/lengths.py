@@ -1,8 +1,8 @@
 """Caffe2's conversions between lengths, segment ids, ranges and offsets."""
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, Argument, int32, single_integer
-from seqflow.errors import OpError, ShapeError
+from seqflow.caffe2.adapter import Adapter, Argument, int32, num_rows, single_integer
+from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Positive
 
@@ -38,9 +38,7 @@ def segment_ids_to_ranges(segment_ids: Array, data: Array | None = None) -> Arra
 
 
 def _num_rows(data: Array | None) -> int | None:
-    if data is not None and not data.ndim:
-        raise ShapeError("data has no dimensions, expected 1 or more")
-    return None if data is None else len(data)
+    return None if data is None else num_rows("data", data)
 
 
 ADAPTERS = {

@@ -1,12 +1,11 @@
 """Caffe2's operators for buckets and one-hot rows."""
 
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, int32, single_integer
+from seqflow.caffe2.adapter import Adapter, as_matrix, int32, single_integer
 from seqflow.errors import OpError, ShapeError
 from seqflow.kernels.arrays import Array
 
@@ -32,20 +31,14 @@ def segment_one_hot(lengths: Array, indices: Array, index_size: Array) -> Array:
 
 def batch_one_hot(data: Array, lengths: Array, values: Array) -> Array:
     """All axes but the first are columns; the result has the dtype of the data."""
-    return ops.batch_one_hot(_columns(data), values, lengths, dtype=data.dtype)
+    return ops.batch_one_hot(as_matrix("data", data), values, lengths, dtype=data.dtype)
 
 
 def batch_bucket_one_hot(data: Array, lengths: Array, boundaries: Array) -> Array:
     """All axes but the first are columns; each has a boundary at least."""
     if lengths.dtype.kind in "iu" and not lengths.all():
         raise OpError(f"lengths[{int(np.argmin(lengths != 0))}] is 0, expected 1 or more")
-    return ops.batch_bucket_one_hot(_columns(data), boundaries, lengths)
-
-
-def _columns(data: Array) -> Array:
-    if not data.ndim:
-        raise ShapeError("data has no dimensions, expected 1 or more")
-    return data.reshape(len(data), prod(data.shape[1:]))
+    return ops.batch_bucket_one_hot(as_matrix("data", data), boundaries, lengths)
 
 
 ADAPTERS = {

@@ -1,12 +1,12 @@
 """Caffe2's operators that partition rows by keys and split axes by lengths."""
 
 from math import prod
-from typing import Literal
 
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, int32
+from seqflow.caffe2.adapter import Adapter, from_front, int32
+from seqflow.caffe2.dense import Order, chosen_axis
 from seqflow.errors import OpError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import Positive
@@ -70,7 +70,7 @@ def split_by_lengths(
     lengths: Array,
     *,
     axis: int | None = None,
-    order: Literal["NCHW", "NHWC"] | None = None,
+    order: Order | None = None,
     use_scaling_lengths: bool = False,
     num_outputs: Positive,
 ) -> list[Array]:
@@ -79,11 +79,7 @@ def split_by_lengths(
     `use_scaling_lengths` multiplies lengths by a number, the same for all, so that they fill the axis. Without
     `axis` it is 1, or the one of the channels where `order` says NHWC.
     """
-    if axis is not None and order is not None:
-        raise OpError("axis and order are both given, expected one of them")
-    along = axis if axis is not None else 3 if order == "NHWC" else 1
-    if not -data.ndim <= along < data.ndim:
-        raise ShapeError(f"axis is {along}, but data has {data.ndim} dimensions")
+    along = from_front("data", data, chosen_axis(axis, order))
     if lengths.ndim != 1 or len(lengths) % num_outputs:
         raise ShapeError(f"lengths is {lengths.shape}, expected a multiple of num_outputs = {num_outputs}")
     blocks = np.full(num_outputs, len(lengths) // num_outputs)

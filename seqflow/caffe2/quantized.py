@@ -4,11 +4,12 @@ What Caffe2 has in tensors of more than two dimensions is taken as rows.
 """
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, int32
+from seqflow.caffe2.adapter import Adapter, as_matrix, int32, num_rows
 from seqflow.errors import OpIndexError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.quantized_rows import Scale
@@ -31,17 +32,14 @@ def _dequantize(bits: int, scale: Scale, dtype: str) -> Adapter:
 
 def _in_rows(call: Callable[[Array], Array], data: Array) -> Array:
     """A call on the rows of the last axis."""
-    if not data.ndim:
-        raise ShapeError("the input has no dimensions, expected 1 or more")
-    rows = call(data.reshape(int(np.prod(data.shape[:-1])), data.shape[-1]))
+    num_rows("the input", data)
+    rows = call(data.reshape(prod(data.shape[:-1]), data.shape[-1]))
     return rows.reshape(*data.shape[:-1], rows.shape[1])
 
 
 def quantize_apart(data: Array) -> tuple[Array, Array]:
     """The integers, and a row [scale, bias] for each; halves are rounded up, and a constant row has the scale 1."""
-    if not data.ndim:
-        raise ShapeError("data has no dimensions, expected 1 or more")
-    rows = data.reshape(len(data), int(np.prod(data.shape[1:]))).astype(np.float32)
+    rows = as_matrix("data", data).astype(np.float32)
     if not np.isfinite(rows).all():
         row, column = np.argwhere(~np.isfinite(rows))[0]
         raise OpIndexError(f"data[{row}, {column}] = {rows[row, column]}, expected finite numbers")
@@ -69,9 +67,7 @@ def _joined(data: Array, scale_bias: Array, indices: Array) -> Array:
         found = f"{scale_bias.dtype} {scale_bias.shape}"
         raise ShapeError(f"scale_bias is {found}, expected float32 {(len(data), 2)}")
     integers, ends = ops.gather(data, indices), ops.gather(scale_bias, indices)
-    return np.concatenate(
-        [integers.reshape(len(indices), int(np.prod(data.shape[1:]))), ends.view(np.uint8)], axis=1
-    )
+    return np.concatenate([integers.reshape(len(indices), prod(data.shape[1:])), ends.view(np.uint8)], axis=1)
 
 
 def _apart(kind: str) -> Adapter:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter, Argument, int32, seed_of
+from seqflow.caffe2.adapter import Adapter, Argument, int32, num_rows, seed_of
 from seqflow.errors import LodError, OpError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.signature import NonNegative, Positive
@@ -40,8 +40,7 @@ def trim_dataset(*columns: Array, fields: Any, multiple_of: Positive = 1) -> lis
     names = _field_names(fields, len(columns))
     domains = [_domain(name, names[:i]) for i, name in enumerate(names)]
     for name, column in zip(names, columns, strict=True):
-        if not column.ndim:
-            raise ShapeError(f"{name} has no dimensions, expected 1 or more")
+        num_rows(name, column)
     records = min(len(column) for column, domain in zip(columns, domains, strict=True) if domain == "")
     kept = {"": records // multiple_of * multiple_of}
     if kept[""] == records:

@@ -5,7 +5,7 @@ from math import prod
 import numpy as np
 
 from seqflow import ops
-from seqflow.caffe2.adapter import Adapter
+from seqflow.caffe2.adapter import Adapter, from_front
 from seqflow.errors import OpIndexError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 
@@ -24,7 +24,7 @@ def gather(
     `dense_gradient` speaks of the gradient only. An empty table gives nothing in Caffe2, whatever is asked of it;
     here an index into it is an error.
     """
-    axis = _axis(data, axis)
+    axis = from_front("data", data, axis)
     wrap = axis == 0 if wrap_indices is None else wrap_indices
     if match_outer:
         return _gather_matching(data, indices, axis, wrap)
@@ -34,12 +34,6 @@ def gather(
 def batch_gather(data: Array, indices: Array, *, match_outer: bool = False) -> Array:
     """Along axis 1, and negative indices are errors."""
     return gather(data, indices, axis=1, match_outer=match_outer)
-
-
-def _axis(data: Array, axis: int) -> int:
-    if not -data.ndim <= axis < data.ndim:
-        raise ShapeError(f"axis is {axis}, but data has {data.ndim} dimensions")
-    return axis % data.ndim
 
 
 def _gather_matching(data: Array, indices: Array, axis: int, wrap: bool) -> Array:
@@ -62,13 +56,9 @@ def _gather_matching(data: Array, indices: Array, axis: int, wrap: bool) -> Arra
     return gathered.reshape(*outer, *indices.shape[axis:], *data.shape[axis + 1 :])
 
 
-def lengths_gather(items: Array, lengths: Array, indices: Array) -> Array:
-    """The new lengths are no output: gather the lengths, too. Negative indices are errors."""
-    return ops.gather_sequences(items, indices, lengths).values
-
-
 ADAPTERS = {
     "Gather": Adapter(gather, strings=True),
     "BatchGather": Adapter(batch_gather, strings=True),
-    "LengthsGather": Adapter(lengths_gather, strings=True),
+    # The new lengths are no output: gather the lengths, too. Negative indices are errors.
+    "LengthsGather": Adapter(inputs="data, lengths, indices", outputs="values", strings=True),
 }

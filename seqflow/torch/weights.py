@@ -17,6 +17,7 @@ import numpy as np
 
 from seqflow.errors import OpError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
+from seqflow.torch.arrays import to_array
 
 W = TypeVar("W")
 
@@ -200,10 +201,7 @@ def _array(state: Mapping[str, Any], name: str, *, rank: int) -> Array:
     if name not in state:
         raise OpError(f"there is no {name!r}; the state dict has {_listed(list(state))}")
     value = state[name]
-    if not isinstance(value, np.ndarray) and hasattr(value, "detach"):
-        value = value.detach().cpu()
-        value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
-    array = np.asarray(value)
+    array = to_array(value) if hasattr(value, "detach") else np.asarray(value)
     if array.ndim != rank:
         raise ShapeError(f"{name} has the shape {array.shape}, expected {rank} dimensions")
     return array

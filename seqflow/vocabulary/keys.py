@@ -10,7 +10,7 @@ from pyarrow import compute, types
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels import KernelError, check_lengths, lengths_to_offsets
 from seqflow.kernels.arrays import Array
-from seqflow.record.arrow_types import LISTS, is_any
+from seqflow.record.arrow_types import LISTS, TEXTS, is_any
 from seqflow.record.lists import list_parts
 from seqflow.record.run_ends import decoded
 from seqflow.sequence import Sequence
@@ -95,17 +95,10 @@ def _flat(array: Any) -> pa.Array:
         return _flat(list_parts("keys", array, None)[1])
     if types.is_null(kind):
         return array
-    text = (
-        types.is_string,
-        types.is_large_string,
-        types.is_binary,
-        types.is_large_binary,
-        types.is_string_view,
-    )
     try:
         if types.is_integer(kind):
             return compute.cast(array, INTEGERS)
-        if any(is_text(kind) for is_text in (*text, types.is_binary_view, types.is_fixed_size_binary)):
+        if is_any(kind, (*TEXTS, types.is_fixed_size_binary)):
             return compute.cast(array, STRINGS)
     except pa.ArrowInvalid as error:
         raise OpError(f"keys do not fit {INTEGERS}: {error}") from None
