@@ -4,7 +4,7 @@ import os
 from collections import abc
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -34,9 +34,7 @@ class MemorySource:
     valid: set[int] = field(default_factory=set)
     """The batches whose chunk is known to be valid."""
 
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return ()
+    paths: ClassVar[tuple[str, ...]] = ()
 
     @property
     def num_rows(self) -> int:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import pyarrow as pa
 
@@ -26,14 +26,8 @@ class StreamSource:
     unread: dict[int, int] = field(default_factory=dict)
     """The number of rows of fetched batches that were not read yet, of those that are read in slices."""
     read_once: bool = True
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def num_rows(self) -> None:
-        return None
+    paths: ClassVar[tuple[str, ...]] = ()
+    num_rows: ClassVar[None] = None
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         if self.started:
