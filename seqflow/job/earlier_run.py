@@ -80,41 +80,46 @@ def earlier_run(
     """
     if overwrite:
         return None
-    name = str(target.path)
     if target.progress.exists():
         if not resume:
             raise JobError(
-                f"output: {name!r} holds the beginning of a run that has not ended\n"
+                f"output: {str(target.path)!r} holds the beginning of a run that has not ended\n"
                 "  --resume goes on with it, --overwrite begins anew"
             )
-        content = target.read_progress()
-        form = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, "loader": Mapping}
-        if not has_form(content, form):
-            raise JobError(
-                f"output: the progress file {str(target.progress)!r} is damaged, or of no job\n"
-                "  --overwrite begins anew"
-            )
-        assert content is not None
-        if not accept_changes:
-            _check_same(name, content["job"], described, can_go_on=not _is_fixed(content))
-            return Earlier(content, is_complete=False)
-        changes = _accepted(name, content, described)
-        return Earlier({**content, "changes": _noted(target, content, changes)}, False, changes)
+        return _unfinished(target, described, accept_changes)
+    return _complete(target, described)
+
+
+def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bool) -> Earlier:
+    """The progress file of a run of this job; JobError for a damaged one, or one of another job."""
+    name, content = str(target.path), target.read_progress()
+    form = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, "loader": Mapping}
+    if content is None or not has_form(content, form):
+        raise JobError(
+            f"output: the progress file {str(target.progress)!r} is damaged, or of no job\n"
+            "  --overwrite begins anew"
+        )
+    if not accept_changes:
+        _check_same(name, content["job"], described, can_go_on=not _is_fixed(content))
+        return Earlier(content, is_complete=False)
+    changes = _accepted(name, content, described)
+    return Earlier({**content, "changes": _noted(target, content, changes)}, False, changes)
+
+
+def _complete(target: Target, described: Mapping[str, Any]) -> Earlier | None:
+    """The manifest of a complete output of this job; None where there is no output. JobError for another output."""
     if not (target.path if target.is_file else target.manifest).exists():
         return None
-    content = target.read_manifest()
-    if (
-        target.is_file
-        and content is not None
-        and [target.path.stat().st_size] != [file["bytes"] for file in content["files"]]
-    ):
-        content = None  # the file has been written by others since
-    if not has_form(content, _COMPLETE):
+    name, content = str(target.path), target.read_manifest()
+    if target.is_file and content is not None:
+        sizes = [file["bytes"] for file in content["files"]]
+        if [target.path.stat().st_size] != sizes:
+            content = None  # the file has been written by others since
+    if content is None or not has_form(content, _COMPLETE):
         raise JobError(
             f"output: {name!r} is there already, and nothing says that this job has written it\n"
             "  --overwrite replaces it; or choose another output"
         )
-    assert content is not None
     _check_same(name, content["job"], described)
     return Earlier(content, is_complete=True)
 
@@ -161,14 +166,12 @@ def _check_same(
     name: str, earlier: Mapping[str, Any], described: Mapping[str, Any], *, can_go_on: bool = False
 ) -> None:
     found = list(differences(earlier, described))
-    if found:
-        accept = can_go_on and all(one.section in ACCEPTABLE for one in found)
-        raise JobError(
-            f"output: {name!r} is of another job or of other data: {listed([one.text for one in found])}\n"
-            "  --overwrite replaces it; or choose another output"
-            + (
-                "\n  --resume --accept-changes goes on with what is new, behind what is finished"
-                if accept
-                else ""
-            )
-        )
+    if not found:
+        return
+    message = (
+        f"output: {name!r} is of another job or of other data: {listed([one.text for one in found])}\n"
+        "  --overwrite replaces it; or choose another output"
+    )
+    if can_go_on and all(one.section in ACCEPTABLE for one in found):
+        message += "\n  --resume --accept-changes goes on with what is new, behind what is finished"
+    raise JobError(message)

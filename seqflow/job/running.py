@@ -95,18 +95,7 @@ def run(
         found = _write_output(
             job, loader, output, progress, resume=resume, overwrite=overwrite, accept_changes=accept_changes
         )
-    counted = ("rows", "dropped", "skipped", "rows_read", "tokens", "batches", "bad_rows")
-    return Report(
-        **{name: found.counts[name] for name in counted},
-        fill=Stats(**found.counts).fill,
-        seconds=perf_counter() - started,
-        peak_memory=_peak_memory(),
-        files=tuple(file.path for file in found.files),
-        output_bytes=sum(file.nbytes for file in found.files),
-        outcome=found.outcome,
-        damaged=tuple(file.path for file in found.damaged),
-        changes=found.changes,
-    )
+    return _report(found, perf_counter() - started)
 
 
 class _Result(NamedTuple):
@@ -144,6 +133,21 @@ def _write_output(
     files = task.run(progress)
     changes = earlier.changes if earlier is not None and task.outcome == "resumed" else ()
     return _Result(files, task.counts, task.outcome, task.damaged, changes)
+
+
+def _report(found: _Result, seconds: float) -> Report:
+    counted = ("rows", "dropped", "skipped", "rows_read", "tokens", "batches", "bad_rows")
+    return Report(
+        **{name: found.counts[name] for name in counted},
+        fill=Stats(**found.counts).fill,
+        seconds=seconds,
+        peak_memory=_peak_memory(),
+        files=tuple(file.path for file in found.files),
+        output_bytes=sum(file.nbytes for file in found.files),
+        outcome=found.outcome,
+        damaged=tuple(file.path for file in found.damaged),
+        changes=found.changes,
+    )
 
 
 class _Run:
