@@ -20,7 +20,7 @@ from seqflow.registry import OpDef
 from seqflow.registry.inference import infer_rows
 from seqflow.signature import Argument, Described, Repeated
 from seqflow.signature.language import Name
-from seqflow.signature.rows import dividing
+from seqflow.signature.rows import dividing, name_outputs
 
 Slot = str | tuple[str, int]
 """An input: its name; with its place in the list where the op takes a list."""
@@ -242,6 +242,7 @@ def _with_outputs(
 ) -> CallPlan:
     op = rule.op
     tensors = op.tensor_names(attributes)
+    arguments = [output.argument for output in name_outputs(op.signature, tensors)]
     names = rule.by_name({slot: _tensor(slot) for slot in rule.slots})
     requested: frozenset[str] = frozenset()
     if details is None:
@@ -253,7 +254,7 @@ def _with_outputs(
             deepest = max(rule.rows.values(), key=lambda outer: outer.levels, default=None)
             rows = [
                 deepest if _has_any_shape(argument) else space
-                for argument, space in zip(_flat_outputs(op, attributes), rows, strict=True)
+                for argument, space in zip(arguments, rows, strict=True)
             ]
     else:
         try:
@@ -274,7 +275,7 @@ def _with_outputs(
     unsettled = details is not None and unknown and bool(rule.rows or rule.supplied)
     outputs = tuple(
         OutputRule(argument, stacks.of_rows(space), _reason(op, argument))
-        for argument, space in zip(_flat_outputs(op, attributes), rows, strict=True)
+        for argument, space in zip(arguments, rows, strict=True)
     )
     return _replace(plan, outputs=outputs, unsettled=unsettled, requested=requested)
 
@@ -385,15 +386,3 @@ def gives_sequence(op: OpDef) -> bool:
 def _has_any_shape(argument: Argument) -> bool:
     """Whether a shape function has to say which axis of the argument is which: `x[*d]`."""
     return argument.rest == 0
-
-
-def _flat_outputs(op: OpDef, attributes: Mapping[str, Any]) -> list[Argument]:
-    """The output that each tensor of the results is."""
-    found: list[Argument] = []
-    for item in op.signature.outputs:
-        if isinstance(item, Repeated):
-            count = item.length(op.complete(attributes))
-            found += [argument for argument in item.arguments for _ in range(count)]
-        else:
-            found.append(item)
-    return found

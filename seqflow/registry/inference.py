@@ -69,27 +69,45 @@ def infer(
             op.name, op.spec_reader, specs, attributes=given, names=called, results=named,
             facts=facts, equalities=equalities,
         )  # fmt: skip
-        if op.shape is None:
-            if holds.points:
-                outputs = move_points(op, specs, named, outputs, equalities.terms)
-            return Inference(outputs, guards)
-        known: dict[int | str, Any] = {name: values[name] for name in values if name in specs}
-        context = InferenceContext.of_specs(
-            op.name, specs, outputs, input_values=known, attributes=given, equalities=equalities
-        )
-        context.facts = facts
-        context.tensors = _tensors(called) | dict(zip(op.signature.tensor_names(given), tensors, strict=True))
-        context.results = dict(enumerate(tensors))
-        context.output_names = op.result_names(given)
-        found = [
-            TensorSpec(one.dtype, one.shape, axes=one.axes, points=one.points)
-            for one in context.run(op.shape)
-        ]
+        found = Inference(outputs, guards)
+        if op.shape is not None:
+            found = _with_shape_function(op, specs, values, called, given, tensors, found, facts, equalities)
         if holds.points:
-            found = move_points(op, specs, named, found, equalities.terms)
-        requested = context.requested_tensors | context.requested_shapes
-        guards += context.guards
-        return Inference(found, guards, frozenset(requested), context.output_values, context.given_rows)
+            moved = move_points(op, specs, named, found.outputs, equalities.terms)
+            found = found._replace(outputs=moved)
+        return found
+
+
+def _with_shape_function(
+    op: OpDef,
+    specs: Specs,
+    values: Mapping[str, Any],
+    called: Names,
+    attributes: Mapping[str, Any],
+    results: Sequence[str],
+    said: Inference,
+    facts: Facts,
+    equalities: Equalities,
+) -> Inference:
+    """What the signature said, and then the op's shape function."""
+    known: dict[int | str, Any] = {name: values[name] for name in values if name in specs}
+    context = InferenceContext.of_specs(
+        op.name, specs, said.outputs, input_values=known, attributes=attributes, equalities=equalities
+    )
+    context.facts = facts
+    context.tensors = _tensors(called) | dict(
+        zip(op.signature.tensor_names(attributes), results, strict=True)
+    )
+    context.results = dict(enumerate(results))
+    context.output_names = op.signature.result_names(attributes)
+    outputs = [
+        TensorSpec(one.dtype, one.shape, axes=one.axes, points=one.points)
+        for one in context.run(op.shape)  # type: ignore[arg-type]
+    ]
+    requested = frozenset(context.requested_tensors | context.requested_shapes)
+    return Inference(
+        outputs, said.guards + context.guards, requested, context.output_values, context.given_rows
+    )
 
 
 def _alone(
@@ -147,9 +165,9 @@ def _input_values(op: OpDef, specs: Specs, called: Names, equalities: Equalities
     """The values of the inputs that are given."""
     value = equalities.terms.value
     return {
-        argument.name: value(tensors) if isinstance(tensors, str) else [value(one) for one in tensors]
-        for argument in op.signature.input_arguments
-        if argument.name in specs and (tensors := called[argument.name]) is not None
+        name: value(tensors) if isinstance(tensors, str) else [value(one) for one in tensors]
+        for name in op.signature.arguments
+        if name in specs and (tensors := called[name]) is not None
     }
 
 

@@ -179,15 +179,16 @@ def output_dtype(
     if word == "any":
         for first in signature.input_arguments:
             if first.name in specs:
-                dtype = _dtypes(specs, first.name)[0]
+                given = specs[first.name]
+                dtype = given.dtype if isinstance(given, TensorSpec) else given[0].dtype
                 return _widest_text(signature, first.name, specs) if dtype.kind in TEXT else dtype
     if word in ("sum_of", "mean_of"):
         rule = kernels.sum_dtype if word == "sum_of" else kernels.mean_dtype
         found = [rule(dtype) for name in of if name in specs for dtype in _dtypes(specs, name)]
         return found[0] if len(found) == 1 else np.result_type(*found)
     if word == GIVEN_DTYPE:
-        given: np.dtype[Any] = np.dtype(attributes[word])
-        return given
+        asked: np.dtype[Any] = np.dtype(attributes[word])
+        return asked
     return np.dtype(np.int64 if word == "int" or word in POINTING else word)
 
 

@@ -36,6 +36,8 @@ class Condition:
 
     def holds(self, given: Collection[str]) -> bool:
         """Whether it does where these attributes are given."""
+        if not self.given and not self.not_given:
+            return True
         return all(name in given for name in self.given) and not any(name in given for name in self.not_given)
 
 
@@ -79,23 +81,9 @@ def read_claims(
     look_up: Callable[[str], Any],
 ) -> Claims:
     """The claims of an op; OpError where one speaks of what the signature does not have."""
-    outputs = {argument.field for argument in signature.output_arguments}
-    inputs = {argument.name for argument in signature.input_arguments}
-    sizes = (part for one in signature.output_arguments for dim in one.dims for part in parts(dim))
-    fresh = {size.name for size in sizes if isinstance(size, (Name, Fresh))}
-    for what, claimed, known in (
-        ("depends", depends, outputs | fresh),
-        ("rows", rows, fresh),
-        ("steps", steps, inputs),
-        ("masks", masks, outputs),
-        ("describes", describes, outputs),
-    ):
-        wrong = next((one for one in claimed or () if one not in known), None)
-        if wrong is not None:
-            raise OpError(
-                f"{name}: {what} speaks of {wrong!r}, which is not among {sorted(known)}\n  {signature}"
-            )
     read = {output: _names(text) for output, text in (depends or {}).items()}
+    _check_names(name, signature, depends=depends, rows=rows, steps=steps, masks=masks, describes=describes)
+    inputs = set(signature.arguments)
     spoken_of = [("depends", one) for names in read.values() for one in names]
     spoken_of += [("moves", one) for one in _names(moves)]
     unknown = next((pair for pair in spoken_of if pair[1] not in inputs), None)
@@ -118,6 +106,21 @@ def read_claims(
         pure,
         look_up=look_up,
     )
+
+
+def _check_names(name: str, signature: Signature, **claimed: Mapping[str, str] | None) -> None:
+    """OpError where a claim is of what the signature does not have."""
+    outputs = {argument.field for argument in signature.output_arguments}
+    sizes = (part for one in signature.output_arguments for dim in one.dims for part in parts(dim))
+    fresh = {size.name for size in sizes if isinstance(size, (Name, Fresh))}
+    may_be = {"depends": outputs | fresh, "rows": fresh, "steps": set(signature.arguments)}
+    for what, of in claimed.items():
+        known = may_be.get(what, outputs)
+        wrong = next((one for one in of or () if one not in known), None)
+        if wrong is not None:
+            raise OpError(
+                f"{name}: {what} speaks of {wrong!r}, which is not among {sorted(known)}\n  {signature}"
+            )
 
 
 def _names(text: str) -> tuple[str, ...]:
