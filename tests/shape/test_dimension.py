@@ -229,6 +229,8 @@ def test_the_smaller_and_the_larger():
     assert UNKNOWN.minimum(3) == Dimension(0, 3)
     assert UNKNOWN.maximum(3) == Dimension(3, None)
     assert dim("B").minimum(dim("B+2")) == dim("B")
+    assert dim("B+N").minimum(dim("B")) == dim("B")  # N may be 0
+    assert dim("B+N").maximum(dim("B")) == dim("B+N")
     assert dim("B").maximum(dim("B+2")) == dim("B+2")
     assert dim("B").maximum(3).compare(Dimension(3).maximum(dim("B"))) is Comparison.EQUAL
 
