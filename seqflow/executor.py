@@ -143,6 +143,7 @@ def _plan_for(net: Net, tensors: Mapping[str, Array], parents: Mapping[str, Any]
 
 @lru_cache(maxsize=128)
 def _plan_without_sizes(net: Net, structure: Structure) -> NetPlan | None:
+    """The plan that serves batches of all sizes; None where some op cannot be inferred without sizes."""
     try:
         return _plan(net, structure)
     except SeqflowError:

@@ -254,6 +254,7 @@ class Sequence(_Operators):
     # NumPy's protocols
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        # np.array would turn a memory map into a plain array; np.asarray(s) is the values themselves
         return np.array(self._values, dtype, copy=copy) if copy is not None or dtype else self._values
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **options: Any) -> Any:

@@ -145,7 +145,7 @@ class _Memory:
     """Bytes at an address, which keep their owner alive."""
 
     def __init__(self, address: int, size: int, owner: object) -> None:
-        self.owner = owner
+        self.owner = owner  # NumPy keeps this object as the base of the array, and so the owner alive
         self.__array_interface__ = {
             "version": 3, "typestr": "|u1", "shape": (size,), "data": (address, True),
         }  # fmt: skip

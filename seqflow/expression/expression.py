@@ -15,6 +15,7 @@ from seqflow.expression.program import Program, compile_tree, run
 from seqflow.kernels.arrays import Array
 
 _LONGEST_CACHED = 4_096
+"""Longer texts are not cached: 256 of them could hold much memory, and are hardly written twice."""
 
 
 class Expression:

@@ -146,6 +146,7 @@ def compile_tree(parsed: Parsed) -> Program:
                     values = [constants[slot] for slot in arguments]
                     stack.append(constant(_fold(parsed.text, token, function, values)))
                     continue
+                # np.square takes half the time of np.power, and less of integers
                 if function.name == "pow" and _is_two(constants.get(arguments[1])):
                     function, arguments = by_name["square"], arguments[:1]
                 slot = made.setdefault((function.name, *arguments), first + len(made))

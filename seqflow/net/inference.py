@@ -119,6 +119,7 @@ def infer_net(
 
 
 _LONGEST_LITERAL = 64
+"""Longer vectors of known integers are not compared: they are data, not shapes or lengths written in a net."""
 
 
 class _Inference:

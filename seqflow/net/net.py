@@ -235,7 +235,7 @@ class _FileOfArray(NamedTuple):
 def _by_file(value: Any) -> Any:
     """What stands for a constant in a pickle: a mapped file for its content."""
     if isinstance(value, np.memmap) and value.base is not None and value.flags.c_contiguous:
-        root = value.base
+        root = value.base  # of a view it is another memmap, whose offset the view has: not its own
         if not isinstance(root, np.memmap) and value.filename is not None:
             return _FileOfArray(str(value.filename), value.dtype, value.offset, value.shape)
     return value

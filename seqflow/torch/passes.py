@@ -6,6 +6,7 @@ from seqflow.errors import OpError
 
 _SET, _EPOCH, _BEGUN, _ENDED = range(4)
 _MOST_WORKERS = 1021
+"""Workers that may share the state: with the three cells before them 8 KiB, two pages of memory."""
 
 
 class Passes:

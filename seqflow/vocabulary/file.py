@@ -35,7 +35,7 @@ def write_keys(path: Path, keys: pa.Array, max_size: int | None, frozen: bool) -
 
 
 def _readable(keys: pa.Array) -> pa.Array:
-    """Strings as texts where all of them are UTF-8."""
+    """Strings as texts where all of them are UTF-8: other readers of Arrow then show them."""
     if keys.type != STRINGS:
         return keys
     try:
