@@ -80,7 +80,7 @@ def _section(family: str, ops: list[OpDef]) -> str:
 
 def _entry(op: OpDef) -> str:
     found = describe(op)
-    parts = [f"### {op.name}", f"```\n{op.signature}\n```", found.prose]
+    parts = [f"### {op.name}", f"```\n{op.signature.in_lines()}\n```", found.prose]
     if op.attributes:
         rows = [
             (f"`{a.name}`", a.expected, "required" if a.required else f"`{a.default!r}`")

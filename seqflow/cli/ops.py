@@ -65,7 +65,7 @@ def _print(op: OpDef) -> None:
     from seqflow.registry.description import describe
 
     found = describe(op)
-    say(f"{op.name}  {op.signature}\n\n{found.prose}")
+    say(f"{op.name}  {op.signature.in_lines()}\n\n{found.prose}")
     if op.attributes:
         say("\nattributes")
         print_table(

@@ -41,7 +41,7 @@ def help_text(op: OpDef) -> str:
         ("Examples", found.example),
     ]
     written = [f"{title}\n{'-' * len(title)}\n{text}" for title, text in sections if text]
-    return "\n\n".join([found.prose, indent(str(op.signature), "    "), *written]).strip() + "\n"
+    return "\n\n".join([found.prose, indent(op.signature.in_lines(), "    "), *written]).strip() + "\n"
 
 
 def _items(items: Iterable[tuple[str, str]]) -> str:

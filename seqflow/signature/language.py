@@ -428,8 +428,30 @@ class Signature:
                 found.append(next(remaining))
         return found
 
+    def in_lines(self, width: int = 100) -> str:
+        """The text; where it is longer than a line, inputs first, then the outputs below them."""
+        if len(self.text) <= width:
+            return self.text
+        lines = [self.inputs_text, " "]
+        for part in _split("->" + self.text.removeprefix(self.inputs_text).partition("->")[2]):
+            if len(lines[-1]) + len(part) > width:
+                lines.append("    ")
+            lines[-1] += f" {part}"
+        return "\n".join(lines)
+
     def __str__(self) -> str:
         return self.text
+
+
+def _split(text: str) -> list[str]:
+    """The items of a list in a text; commas in brackets divide none."""
+    found, depth = [""], 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        found[-1] += character
+        if character == "," and not depth:
+            found.append("")
+    return [item.strip() for item in found]
 
 
 def flatten(arguments: tuple[Argument | Repeated, ...]) -> Iterator[Argument]:

@@ -17,7 +17,7 @@ def test_ops_lists_every_op_with_its_first_line() -> None:
 def test_ops_shows_one_op_with_signature_attributes_example_and_origin() -> None:
     shown = seqflow("ops", "pad").stdout
     for part in (
-        str(registry.get("pad").signature),
+        registry.get("pad").signature.in_lines(),
         "max_length",
         "'right' or 'left'",
         ">>> ",

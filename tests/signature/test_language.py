@@ -89,6 +89,16 @@ def test_values_print_with_the_brackets_they_need():
         assert str(parse_value(text)) == text
 
 
+def test_a_long_signature_is_printed_in_lines():
+    signature = parse("data[N, *d] -> rows[K, *d], index(N) positions[K], K <= minimum(N, k)")
+    assert signature.in_lines() == signature.text
+    assert signature.in_lines(48).splitlines() == [
+        "data[N, *d]",
+        "  -> rows[K, *d], index(N) positions[K],",
+        "     K <= minimum(N, k)",
+    ]
+
+
 def test_an_integer_input_that_a_sum_speaks_of_is_lengths():
     inner, outer = parse("lens inner[sum(outer)], outer[B] -> int64 rows[B]").inputs
     assert inner.is_lengths
