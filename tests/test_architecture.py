@@ -25,7 +25,7 @@ class Room(NamedTuple):
 
 def read_table():
     rooms = {}
-    for line in re.findall(r"^\| \d.*", PAGE, re.MULTILINE):
+    for line in re.findall(r"^\| \d.*", PAGE.partition("has floors of its own")[0], re.MULTILINE):
         _, floor, places, _, imports, _ = line.split("|")
         name, *others = re.findall(r"`(.+?)`", places)
         rooms[name] = Room((name, *others), int(floor), set(re.findall(r"`(.+?)`", imports)))
@@ -107,6 +107,26 @@ def test_a_room_imports_lower_floors_only(name):
 def test_a_room_imports_what_the_table_says(name):
     ground = {room for room in ROOMS if ROOMS[room].floor == 1}
     assert imports_of_room(name) - ground == ROOMS[name].imports
+
+
+def test_floors_inside_the_loader_import_lower_ones_only():
+    rows = re.findall(r"^\| (\d) \| ([^|]*) \|", PAGE.partition("| in `loader/` |")[2], re.MULTILINE)
+    floors = {
+        place.strip("`/").removesuffix(".py"): int(floor) for floor, names in rows for place in names.split()
+    }
+    inside = {
+        module: module.split(".")[2:] or ["__init__"]
+        for module in MODULES
+        if module.startswith("seqflow.loader")
+    }
+    assert {parts[0] for parts in inside.values()} == set(floors)
+    upward = [
+        (module, name)
+        for module, parts in inside.items()
+        for name in find_imports()[module] & inside.keys()
+        if floors[inside[name][0]] > floors[parts[0]]
+    ]
+    assert upward == []
 
 
 def test_rooms_with_files_that_know_each_other_are_named():

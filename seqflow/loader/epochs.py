@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from seqflow.errors import OpError
 from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.mixing import MixedRecord
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.identity import FORMAT
@@ -230,8 +231,11 @@ class TensorBatches:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in self.loader:
-            yield to_tensors(batch, **self._options)
-            del batch  # or it would stay in memory until the next one is made
+            tensors = to_tensors(batch, **self._options)
+            if isinstance(batch, MixedRecord):
+                tensors = _with_sources(tensors, batch.sources)
+            yield tensors
+            del batch, tensors  # or they would stay in memory until the next ones are made
 
     def set_epoch(self, epoch: int) -> None:
         self.loader.set_epoch(epoch)
@@ -244,3 +248,9 @@ class TensorBatches:
 
     def stats(self) -> Stats:
         return self.loader.stats()
+
+
+def _with_sources(tensors: dict[str, Any], sources: tuple[str, ...]) -> dict[str, Any]:
+    from seqflow.torch.loader_dataset import TensorBatch
+
+    return TensorBatch(tensors, sources)

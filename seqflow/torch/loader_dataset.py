@@ -10,7 +10,6 @@ from torch.utils.data import IterableDataset, get_worker_info
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from seqflow.errors import OpError
-from seqflow.kernels.arrays import Array
 from seqflow.torch.collation import collate
 from seqflow.torch.passes import Passes
 from seqflow.torch.tensors import to_tensors
@@ -20,17 +19,10 @@ from seqflow.torch.wrappers import is_sharded_again, refuse_dispatch, refuse_sta
 class TensorBatch(dict[str, Any]):
     """The tensors of a batch by name; PyTorch's `default_collate` takes lists of it to `collate`."""
 
-    sources: tuple[str, ...] = ()
-    """The names of the sources that the rows come from, where it is a batch of a Mix."""
-
-
-def tensor_batch(batch: Mapping[str, Array], options: Mapping[str, Any]) -> TensorBatch:
-    """The tensors of a batch; `options` are those of `to_tensors`."""
-    tensors = TensorBatch(to_tensors(batch, **options))
-    sources = getattr(batch, "sources", ())
-    if sources:
-        tensors.sources = sources
-    return tensors
+    def __init__(self, tensors: Mapping[str, Any], sources: tuple[str, ...] = ()) -> None:
+        super().__init__(tensors)
+        self.sources = sources
+        """The names of the sources that the rows come from, where it is a batch of a Mix."""
 
 
 default_collate_fn_map[TensorBatch] = lambda batches, **_: collate(batches)
@@ -112,7 +104,7 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
             if in_worker:
                 self._passes.begin()
             for batch in self.loader:
-                yield tensor_batch(batch, self.options)
+                yield TensorBatch(to_tensors(batch, **self.options), getattr(batch, "sources", ()))
             if in_worker:
                 self._passes.end(worker)
         finally:

@@ -253,3 +253,80 @@ def test_a_state_after_each_batch_goes_on_with_what_is_left(tmp_path, batch, sto
             resumed = mix(rank)
             resumed.load_state_dict(json.loads(json.dumps(stopped.state_dict())))
             assert [one["id"].tolist() for one in resumed] == whole[steps:], (rank, steps)
+
+
+def test_batches_have_the_names_of_their_sources(paths):
+    mix = sf.Mix({paths[0]: 3, str(paths[1]): 1}, seed=1, batch=PLANS["tokens"])
+    assert mix.names == (str(paths[0]), str(paths[1]))
+    for batch in mix.take(20):
+        assert batch.sources == (mix.names[batch["source"][0]],)
+    quotas = sf.Mix({paths[0]: 3, str(paths[1]): 1}, batch=8)
+    assert {batch.sources for batch in quotas} == {quotas.names}
+
+
+def test_names_are_given_with_weights(paths):
+    options = {"seed": 1, "batch": PLANS["tokens"], "shuffle": True}
+    named = sf.Mix(
+        {"web": paths[0], "books": paths[1]}, weights={"books": 1, "web": 3}, column=None, **options
+    )
+    assert (named.names, named.weights) == (("web", "books"), [3, 1])
+    batches = list(named)
+    plain = list(sf.Mix({paths[0]: 3, paths[1]: 1}, **options))
+    assert [batch["id"].tolist() for batch in batches] == [batch["id"].tolist() for batch in plain]
+    assert [batch.sources for batch in batches] == [(named.names[batch["source"][0]],) for batch in plain]
+    loaders = sf.Mix(
+        {"web": sf.Loader(paths[0]), "books": sf.Loader(paths[1])}, weights={"web": 3, "books": 1}
+    )
+    assert loaders.names == ("web", "books")
+    assert sf.Mix({sf.Loader(paths[0]): 3, sf.Loader(paths[1]): 1}).names == tuple(map(str, paths[:2]))
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"web": 1}, r"weights is \{'web': 1\}, expected a number for each of web, books"),
+        ({"web": 1, "books": 0}, "the weight of source 1 is 0, expected a number above 0"),
+        (None, r"weight of source 0 is .*\n  a dict of names and sources needs weights"),
+    ],
+)
+def test_weights_of_other_names_are_errors(paths, weights, message):
+    with pytest.raises(sf.OpError, match=message):
+        sf.Mix({"web": str(paths[0]), "books": str(paths[1])}, weights=weights)
+
+
+def test_tensors_have_the_names_of_their_sources(paths):
+    pytest.importorskip("torch")
+    mix = sf.Mix({"web": paths[0], "books": paths[1]}, weights={"web": 3, "books": 1}, batch=PLANS["tokens"])
+    expected = [batch.sources for batch in mix.take(20)]
+    assert [batch.sources for batch in mix.to("torch")][:20] == expected
+
+
+@pytest.mark.parametrize("stop", ["first", "all"])
+@pytest.mark.parametrize("tail", ["drop", "pad", "repeat"])
+@pytest.mark.parametrize("plan", ["rows", "tokens", "packed"])
+def test_a_mix_knows_its_number_of_batches(paths, tmp_path, plan, tail, stop):
+    for world_size in (1, 3):
+        loaders = [
+            sf.Loader(path, batch=PLANS[plan], index=tmp_path / f"{number}.arrow", shuffle=True,
+                      ranks=sf.Ranks(0, world_size, tail))
+            for number, path in enumerate(paths)
+        ]  # fmt: skip
+        mix = sf.Mix(dict(zip(loaders, (3, 2, 1), strict=True)), seed=2, stop=stop)
+        for _ in range(2):
+            assert len(mix) == len(list(mix))
+
+
+def test_the_number_of_batches_in_quotas_is_known(paths):
+    for stop in ("first", "all"):
+        mix = sf.Mix({paths[0]: 0.6, paths[1]: 0.4}, batch=10, stop=stop)
+        assert len(mix) == len(list(mix))
+
+
+def test_a_mix_of_sources_that_nobody_has_counted_has_no_length(paths):
+    with pytest.raises(TypeError, match="the number of batches is not known before reading"):
+        len(sf.Mix({paths[0]: 0.6, paths[1]: 0.4}, batch=PLANS["tokens"]))
+
+
+def test_a_mix_is_shown_with_its_shares(paths):
+    mix = sf.Mix({"web": paths[0], "books": paths[1]}, weights={"web": 3, "books": 1}, rank=1, world_size=2)
+    assert repr(mix) == "Mix of 'web' 0.75, 'books' 0.25, epoch 0, batch 0, rank 1 of 2"

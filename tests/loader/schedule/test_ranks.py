@@ -110,3 +110,52 @@ def test_one_argument_alone_is_an_error(monkeypatch, options):
 def test_ranks_are_integers(monkeypatch, value):
     with pytest.raises(TypeError, match="expected an integer"):
         ranks(monkeypatch, {}, rank=value, world_size=4)
+
+
+def test_ranks_may_be_given_as_one_object(monkeypatch):
+    assert ranks(monkeypatch, {"RANK": "3", "WORLD_SIZE": "8"}, ranks=sf.Ranks(1, 4, tail="pad")) == (1, 4)
+    assert ranks(monkeypatch, {"RANK": "3", "WORLD_SIZE": "8"}, ranks=sf.Ranks(tail="pad")) == (3, 8)
+
+
+def test_ranks_have_defaults_of_the_environment(monkeypatch):
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+    assert sf.Ranks() == sf.Ranks(0, 1, "drop")
+    monkeypatch.setenv("RANK", "2")
+    with pytest.raises(sf.SeqflowError, match="expected both RANK and WORLD_SIZE, or neither"):
+        sf.Ranks()
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert repr(sf.Ranks(tail="repeat")) == "Ranks(rank=2, world_size=4, tail='repeat')"
+
+
+@pytest.mark.parametrize("option", [{"rank": 0}, {"world_size": 2}, {"tail": "drop"}])
+def test_ranks_are_given_once(monkeypatch, option):
+    with pytest.raises(TypeError, match=f"{next(iter(option))} is given beside ranks"):
+        ranks(monkeypatch, {}, ranks=sf.Ranks(0, 2), **option)
+
+
+def test_ranks_are_ranks(monkeypatch):
+    with pytest.raises(TypeError, match=r"ranks is \(0, 2\), expected Ranks\(rank, world_size, tail\)"):
+        ranks(monkeypatch, {}, ranks=(0, 2))
+    with pytest.raises(sf.SeqflowError, match="Ranks: tail is 'padd'"):
+        sf.Ranks(0, 2, tail="padd")
+    with pytest.raises(
+        sf.SeqflowError, match="Ranks: rank is 2, expected 0 or more and less than world_size = 2"
+    ):
+        sf.Ranks(2, 2)
+
+
+def test_ranks_count_rounds():
+    assert [sf.Ranks(0, 4, tail).rounds(10) for tail in ("drop", "pad", "repeat")] == [2, 3, 3]
+
+
+def test_a_rank_gets_the_same_batches_however_it_is_given(monkeypatch):
+    table = pa.table({"x": range(10)})
+    one = sf.Loader(table, batch=2, rank=1, world_size=2, tail="pad")
+    other = sf.Loader(table, batch=2, ranks=sf.Ranks(1, 2, "pad"))
+    assert (
+        [batch["x"].tolist() for batch in one]
+        == [batch["x"].tolist() for batch in other]
+        == [[2, 3], [6, 7], []]
+    )
+    assert one.state_dict() == other.state_dict()
