@@ -76,7 +76,7 @@ def test_a_mask_has_no_id_twice():
 def test_each_example_is_a_row_and_comes_back(call):
     (inputs, attributes) = call
     values, indices, lengths = (inputs[name] for name in ("values", "indices", "lengths"))
-    dense = ops.batch_sparse_to_dense(values, indices, lengths, **attributes, default=1)
+    dense = ops.batch_sparse_to_dense(values, indices, lengths, **attributes, fill=1)
     for row, own, columns in zip(dense, cut(values, lengths), cut(indices, lengths), strict=True):
         expected = np.full(attributes["width"], 1).astype(values.dtype)
         for value, column in zip(own, columns, strict=True):
