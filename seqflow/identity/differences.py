@@ -25,7 +25,6 @@ def _is_texts(value: Any) -> bool:
     return isinstance(value, Mapping) and all(isinstance(text, str) for text in value.values())
 
 
-_NAMES = {"constants": Mapping, "files": [str]}
 _NET = {
     "net": [str],
     "lines": [int],

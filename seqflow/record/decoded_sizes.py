@@ -50,7 +50,7 @@ def row_bytes(array: pa.Array, *, with_dictionaries: bool = True) -> Tensor:
     if is_any(kind, TEXTS):
         return _text_lengths(array) + _LENGTH
     if types.is_map(kind) or is_any(kind, LISTS):
-        starts, lengths = _spans(array)
+        starts, lengths = _ranges(array)
         first = int(starts[lengths > 0].min(initial=len(array.values)))
         below = row_bytes(array.values.slice(max(0, first)), with_dictionaries=with_dictionaries)
         sums: Tensor = np.append(0, np.cumsum(below))
@@ -66,15 +66,14 @@ def row_bytes(array: pa.Array, *, with_dictionaries: bool = True) -> Tensor:
 
 def _text_lengths(array: pa.Array) -> Tensor:
     """The bytes of each text. A view is 16 bytes, of which the first int32 is the length."""
-    if is_any(array.type, TEXT_VIEWS):
-        views = view(array.buffers()[1], np.dtype(np.int32), 4 * array.offset, 4 * len(array))
-        return _without_nulls(array, views[::4])
-    wide = types.is_large_string(array.type) or types.is_large_binary(array.type)
-    return np.diff(_positions(array, 1, wide, len(array) + 1))
+    if not is_any(array.type, TEXT_VIEWS):
+        return _ranges(array)[1]
+    views = view(array.buffers()[1], np.dtype(np.int32), 4 * array.offset, 4 * len(array))
+    return _without_nulls(array, views[::4])
 
 
-def _spans(array: pa.Array) -> tuple[Tensor, Tensor]:
-    """Start and length of each list in `array.values`."""
+def _ranges(array: pa.Array) -> tuple[Tensor, Tensor]:
+    """Start and length of each list, map or text in its values."""
     kind, rows = array.type, len(array)
     if types.is_fixed_size_list(kind):
         return (np.arange(rows) + array.offset) * kind.list_size, np.full(rows, kind.list_size)
@@ -82,7 +81,8 @@ def _spans(array: pa.Array) -> tuple[Tensor, Tensor]:
         wide = types.is_large_list_view(kind)
         starts, lengths = (_positions(array, buffer, wide, rows) for buffer in (1, 2))
         return starts, _without_nulls(array, lengths)
-    offsets = _positions(array, 1, types.is_large_list(kind), rows + 1)
+    wide = is_any(kind, (types.is_large_list, types.is_large_string, types.is_large_binary))
+    offsets = _positions(array, 1, wide, rows + 1)
     return offsets[:-1], np.diff(offsets)
 
 
