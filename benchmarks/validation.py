@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import seqflow as sf
-from seqflow.record.damage import validated
+from seqflow.record.validation import validated
 
 CHECKED = ("providers.ipc", "providers.memory", "providers.stream", "record.lists")
 NET = "x, mask = pad(tokens.values, tokens.lengths)\nreturn x, mask, text.lengths"

@@ -11,9 +11,9 @@ from seqflow.providers.schemas import agreeing
 from seqflow.providers.slices import SliceReaders
 from seqflow.providers.untrusted import read_in_child
 from seqflow.record import BadRow
-from seqflow.record.damage import reading, validated
 from seqflow.record.decoded_sizes import decoded_nbytes
 from seqflow.record.selection import Rename, Selection, Table
+from seqflow.record.validation import reading, validated
 
 _FILE_MAGIC = b"ARROW1"
 

@@ -13,10 +13,10 @@ from seqflow.errors import ProviderError
 from seqflow.lod import LoD
 from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow, Record, to_arrow
-from seqflow.record.damage import reading, validated
 from seqflow.record.decoded_sizes import decoded_nbytes
 from seqflow.record.record import Tensor, list_parents, parents_by_name
 from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.record.validation import reading, validated
 from seqflow.sequence import Sequence
 
 BLOCK_BYTES = 64 << 20

@@ -19,9 +19,9 @@ from seqflow.providers.slices import SliceReaders
 from seqflow.providers.untrusted import read_in_child
 from seqflow.record import BadRow
 from seqflow.record.arrow_types import TEXTS, is_any
-from seqflow.record.damage import reading
 from seqflow.record.decoded_sizes import row_bytes
 from seqflow.record.selection import Rename, Selection, Table, leaf_types
+from seqflow.record.validation import reading
 
 _BUFFER = 1 << 18
 """Bytes of each column that are read at once from a row group that is read in slices."""

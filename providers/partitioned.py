@@ -14,7 +14,7 @@ from seqflow.errors import ProviderError
 from seqflow.providers.paths import searched_folders
 from seqflow.providers.provider import Block, BoundedSource, Provider, SlicedSource, Source
 from seqflow.record import BadRow
-from seqflow.record.folder_names import folder_value
+from seqflow.record.partition_names import folder_value
 from seqflow.record.selection import Rename, Table, check_names, rename_schema, select_schema
 
 Partitions = dict[str, dict[str, str | None]]

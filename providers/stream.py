@@ -9,9 +9,9 @@ import pyarrow as pa
 from seqflow.errors import ProviderError
 from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow
-from seqflow.record.damage import reading, validated
 from seqflow.record.decoded_sizes import decoded_nbytes
 from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.record.validation import reading, validated
 
 
 @dataclass(slots=True)

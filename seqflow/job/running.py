@@ -17,7 +17,7 @@ from seqflow.job.earlier_run import COUNTED, describe, earlier_run
 from seqflow.job.inference import infer
 from seqflow.job.job import Job
 from seqflow.job.opening import open_job_output, open_loader
-from seqflow.job.remaking import can_be_made_again, check_complete, make_again
+from seqflow.job.repair import can_be_made_again, check_complete, make_again
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Stats
 from seqflow.loader.run.bad_rows import BadRowHandler

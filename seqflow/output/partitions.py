@@ -10,7 +10,7 @@ from pyarrow import types
 
 from seqflow.errors import JobError
 from seqflow.output.sorting import check_keys, comparable
-from seqflow.record.folder_names import NULL, folder_name
+from seqflow.record.partition_names import NULL, folder_name
 
 _MOST_BYTES = 255
 """A file system takes no longer name."""

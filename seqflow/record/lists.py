@@ -10,8 +10,8 @@ from seqflow import kernels
 from seqflow.errors import ProviderError
 from seqflow.record.arrow_types import LIST_VIEWS, TEXT_VIEWS, is_any
 from seqflow.record.buffers import leaf_array, leaf_values, view
-from seqflow.record.damage import reading, validated
 from seqflow.record.record import Tensor
+from seqflow.record.validation import reading, validated
 
 
 def list_parts(name: str, array: pa.Array, nulls: Tensor | None) -> tuple[Tensor, pa.Array]:

@@ -12,7 +12,7 @@ from pyarrow import compute
 
 from seqflow.errors import OpError, ProviderError
 from seqflow.output.durable_files import NewFile, temporary_path
-from seqflow.record.damage import reading, validated
+from seqflow.record.validation import reading, validated
 from seqflow.vocabulary.keys import STRINGS, as_keys
 
 _FORMAT = b"seqflow.vocabulary"

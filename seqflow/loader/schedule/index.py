@@ -23,7 +23,7 @@ from seqflow.loader.schedule.state import check_same
 from seqflow.loader.schedule.windows import BlockSlice, Window
 from seqflow.output.file_writer import FileWriter, Format
 from seqflow.record import Record, from_arrow
-from seqflow.record.damage import reading
+from seqflow.record.validation import reading
 
 if TYPE_CHECKING:
     import pyarrow as pa

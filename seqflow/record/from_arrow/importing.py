@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
-from seqflow.record.damage import reading, validated
+from seqflow.record.validation import reading, validated
 
 
 def as_table(obj: Any) -> pa.RecordBatch | pa.Table:
