@@ -9,10 +9,10 @@ from seqflow.loader.plans.plan import BatchPlan
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.token_budget import TokenBudget
 from seqflow.loader.run.bad_rows import BadRows
-from seqflow.loader.run.prefetch import Prefetch
 from seqflow.loader.run.stats import Stats
-from seqflow.loader.schedule.order import Shuffle
+from seqflow.loader.run.workers import Prefetch
 from seqflow.loader.schedule.ranks import Ranks
+from seqflow.loader.schedule.recipe import Shuffle
 from seqflow.loader.schedule.state import merge_states
 
 __all__ = [

@@ -10,11 +10,10 @@ from typing import Any
 from seqflow import providers
 from seqflow.errors import NetError, OpError, OpTypeError, ProviderError, nearest
 from seqflow.loader.run.bad_rows import BadRows
-from seqflow.loader.run.prefetch import Prefetch
+from seqflow.loader.run.workers import Prefetch
 from seqflow.loader.schedule.index import index_beside
-from seqflow.loader.schedule.order import Shuffle
 from seqflow.loader.schedule.ranks import Ranks, Tail
-from seqflow.loader.schedule.recipe import Transform
+from seqflow.loader.schedule.recipe import Shuffle, Transform
 from seqflow.net import Net
 from seqflow.output.overwriting import overwritten
 from seqflow.providers import Provider

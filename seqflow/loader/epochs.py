@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any
 
 from seqflow.errors import OpError
 from seqflow.loader.run.bad_rows import BadRowHandler
-from seqflow.loader.run.mixing import MixedRecord
+from seqflow.loader.run.mixing import MixedRecord, MixPipeline
+from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.identity import FORMAT
@@ -19,48 +20,10 @@ from seqflow.record import Record
 from seqflow.torch.tensors import to_tensors
 
 
-class Iteration(Protocol):
-    """One iteration over the batches of an epoch."""
-
-    progress: Progress
-
-    def __iter__(self) -> Iterator[Record]: ...
-
-    def check_start(self) -> None:
-        """OpError where nothing was handed out because the state that was loaded lies behind the end of the epoch."""
-        ...
-
-
-class BatchPipeline(Protocol):
-    """Makes the batches of any epoch, from any place on."""
-
-    deal: Deal
-    threads: int
-
-    @property
-    def epochs_differ(self) -> bool: ...
-
-    def beginning(self, epoch: int) -> Place: ...
-
-    def handlers(self) -> list[BadRowHandler]: ...
-
-    def iterate(
-        self, start: Any, workers: Workers, handlers: Sequence[BadRowHandler], stats: Stats
-    ) -> Iteration: ...
-
-    def end_epoch(self) -> None: ...
-
-    def num_batches(self, epoch: int) -> int | None: ...
-
-    def fingerprint(self) -> dict[str, Any]: ...
-
-    def start_of(self, state: Mapping[str, Any], changes: str) -> Place: ...
-
-
 class EpochBatches:
     """The batches of a pipeline, epoch after epoch, for one rank; it knows where it is, and can go on there."""
 
-    def __init__(self, pipeline: BatchPipeline) -> None:
+    def __init__(self, pipeline: Pipeline | MixPipeline) -> None:
         self.pipeline = pipeline
         self.epoch = 0
         """The epoch of the next iteration; one that is exhausted advances it."""
@@ -148,7 +111,7 @@ class EpochBatches:
         self._start, self._stats = None, stats
         workers = Workers(self.pipeline.threads)
         try:
-            iteration = self.pipeline.iterate(start, workers, handlers, stats)
+            iteration = self.pipeline.iterate(start, workers, handlers, stats)  # type: ignore[arg-type]
             self._progress = iteration.progress
             yield from iteration
             iteration.check_start()

@@ -27,13 +27,12 @@ from seqflow.loader.plans.pad import Pad, pads_of
 from seqflow.loader.plans.plan import BatchPlan, batch_plan
 from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.run.pipeline import Pipeline, empty_rows
-from seqflow.loader.run.prefetch import Prefetch, byte_count
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.windows import WindowMaker
+from seqflow.loader.run.workers import Prefetch, byte_count
 from seqflow.loader.schedule.index import LengthsIndex
-from seqflow.loader.schedule.order import Shuffle
 from seqflow.loader.schedule.ranks import Deal, Ranks
-from seqflow.loader.schedule.recipe import Recipe, Transform
+from seqflow.loader.schedule.recipe import Recipe, Shuffle, Transform
 from seqflow.net import Net
 from seqflow.record import Record
 from seqflow.tensor import TensorSpec

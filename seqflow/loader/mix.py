@@ -17,7 +17,7 @@ from seqflow.loader.loader import Loader
 from seqflow.loader.plans.plan import batch_plan
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.run.mixing import MixPipeline
-from seqflow.loader.run.prefetch import byte_count
+from seqflow.loader.run.workers import byte_count
 from seqflow.providers import Provider
 from seqflow.providers.paths import is_path
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from seqflow.errors import BatchPlanError, OpError, nearest
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.planned_lengths import is_text
-from seqflow.loader.plans.selection import UNUSABLE
+from seqflow.loader.plans.selection import UNUSABLE, is_text
 from seqflow.loader.plans.window_rows import WindowRows, row_sizes
 from seqflow.record import BadRow, Record
 

@@ -289,8 +289,8 @@ class PackedBatches:
                     memory.empty("segment_ids", shape, _IDS),
                     memory.empty("position_ids", shape, _IDS),
                 )
-            spans = self.rows.spans(column.lengths, pieces)
-            data = kernels.gather_slices(chunks, *spans, out=flat)
+            ranges = self.rows.ranges(column.lengths, pieces)
+            data = kernels.gather_slices(chunks, *ranges, out=flat)
             filled = kernels.fill_packed(data, pieces.sizes, layout, self.capacity, column.fill, out=out)
             tensors[column.name], segment_ids, position_ids = filled
         return tensors | {"segment_ids": segment_ids, "position_ids": position_ids}

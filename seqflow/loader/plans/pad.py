@@ -12,8 +12,7 @@ from seqflow import kernels
 from seqflow.errors import BatchPlanError, LodError, OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array, DType
 from seqflow.kernels.chunks import converts
-from seqflow.loader.plans.planned_lengths import planned_lengths
-from seqflow.loader.plans.selection import at_least_one
+from seqflow.loader.plans.selection import at_least_one, planned_lengths
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.record import Record
 from seqflow.record.batch_memory import BatchMemory
@@ -97,7 +96,7 @@ class TakenRows(NamedTuple):
     """The rows of a batch, as in `RowSource.take_known`."""
 
     rows: Array
-    spans: dict[str, ChildRanges]
+    ranges: dict[str, ChildRanges]
     memory: BatchMemory | None
 
 
@@ -149,8 +148,8 @@ class Padding:
         parents = {name: source.parents[name] for name in tensors[0]}
         for column in self.columns:
             padded = [
-                self._room(column, source.child_ranges(column.lengths, rows, spans), memory)
-                for rows, spans, memory in batches
+                self._room(column, source.child_ranges(column.lengths, rows, ranges), memory)
+                for rows, ranges, memory in batches
             ]
             self._fill(column, padded)
             for of, one in zip(tensors, padded, strict=True):
@@ -170,10 +169,10 @@ class Padding:
         ]
 
     def _room(
-        self, column: PaddedColumn, spans: ChildRanges, memory: BatchMemory | None
+        self, column: PaddedColumn, ranges: ChildRanges, memory: BatchMemory | None
     ) -> kernels.PaddedBatch:
         """Where the data of a column are, and arrays for it and its mask."""
-        shape = len(spans.sizes), column.pad.width(spans.sizes)
+        shape = len(ranges.sizes), column.pad.width(ranges.sizes)
         full = shape + self.source.chunks[column.values].row_shape
         mask = None
         if memory is None:
@@ -184,7 +183,7 @@ class Padding:
             padded = memory.empty(column.name, full, column.dtype)
             if column.pad.mask:
                 mask = memory.empty(column.mask, shape, _BOOL)
-        return kernels.PaddedBatch(*spans, padded, mask)
+        return kernels.PaddedBatch(*ranges, padded, mask)
 
     def _fill(self, column: PaddedColumn, batches: list[kernels.PaddedBatch]) -> None:
         """Write the data and the mask."""

@@ -29,7 +29,7 @@ class WindowRows:
     order: Array | None = None
     pads: Mapping[str, Pad] = field(default_factory=dict)
     _source: RowSource | None = field(default=None, repr=False)
-    _spans: Mapping[str, ChildRanges] | None = field(default=None, repr=False)
+    _ranges: Mapping[str, ChildRanges] | None = field(default=None, repr=False)
     """For each lengths of the rows, where what they describe lies below each row, in order."""
     _padding: Padding | None = field(init=False, repr=False, default=None)
 
@@ -38,8 +38,8 @@ class WindowRows:
             return
         if self._source is None:
             object.__setattr__(self, "_source", RowSource(self.records))
-        if self._spans is None and not self._are_views:
-            object.__setattr__(self, "_spans", _spans_in(self.order, self.source))
+        if self._ranges is None and not self._are_views:
+            object.__setattr__(self, "_ranges", _ranges_in(self.order, self.source))
         if self.pads:
             object.__setattr__(self, "_padding", Padding(self.source, self.pads))
 
@@ -93,13 +93,13 @@ class WindowRows:
         if self._padding is None:
             return [self.take(rows, memory) for rows, memory in pairs]
         return self._padding.take_all(
-            [TakenRows(self.numbers(rows), self._spans_of(rows), memory) for rows, memory in pairs]
+            [TakenRows(self.numbers(rows), self._ranges_of(rows), memory) for rows, memory in pairs]
         )
 
     def take_pieces(self, pieces: Pieces, cut: Collection[str], memory: BatchMemory | None = None) -> Record:
         """One row for each piece: of what the lengths `cut` describe its elements, of all else the whole row."""
         return self._take(
-            pieces.rows, memory, spans={lengths: self.spans(lengths, pieces) for lengths in cut}
+            pieces.rows, memory, ranges={lengths: self.ranges(lengths, pieces) for lengths in cut}
         )
 
     def take_without(self, rows: Array, names: Collection[str], memory: BatchMemory | None = None) -> Record:
@@ -112,26 +112,26 @@ class WindowRows:
         memory: BatchMemory | None,
         *,
         without: Collection[str] = (),
-        spans: Mapping[str, ChildRanges] = MappingProxyType({}),
+        ranges: Mapping[str, ChildRanges] = MappingProxyType({}),
     ) -> Record:
         source = self._padding or self.source
-        found = {**self._spans_of(rows), **spans}
+        found = {**self._ranges_of(rows), **ranges}
         return source.take_known(self.numbers(rows), memory, without=without, ranges=found)
 
-    def _spans_of(self, rows: Array | slice) -> dict[str, ChildRanges]:
+    def _ranges_of(self, rows: Array | slice) -> dict[str, ChildRanges]:
         return {
-            name: ChildRanges(of.starts[rows], of.sizes[rows]) for name, of in (self._spans or {}).items()
+            name: ChildRanges(of.starts[rows], of.sizes[rows]) for name, of in (self._ranges or {}).items()
         }
 
     def sizes(self, lengths: str) -> Array | None:
         """int64[num_rows]: lengths of the rows in order, where they are already there."""
-        found = (self._spans or {}).get(lengths)
+        found = (self._ranges or {}).get(lengths)
         return None if found is None else found.sizes
 
-    def spans(self, lengths: str, pieces: Pieces) -> ChildRanges:
+    def ranges(self, lengths: str, pieces: Pieces) -> ChildRanges:
         """Where the elements of pieces are, under lengths of the rows."""
-        if self._spans is not None:
-            starts = self._spans[lengths].starts[pieces.rows]
+        if self._ranges is not None:
+            starts = self._ranges[lengths].starts[pieces.rows]
         else:
             starts = kernels.gather(self.source.offsets[lengths], self.numbers(pieces.rows))
         return ChildRanges(starts + pieces.starts, pieces.sizes)
@@ -140,18 +140,18 @@ class WindowRows:
         """The rows start … stop - 1 of the order."""
         if self.order is not None:
             chosen = slice(start, stop)
-            return replace(self, order=self.order[chosen], _spans=self._spans_of(chosen))
+            return replace(self, order=self.order[chosen], _ranges=self._ranges_of(chosen))
         if (start, stop) == (0, self.num_rows):
             return self
         ends = np.cumsum([record.num_rows for record in self.records])
-        spans = [(max(start - first, 0), min(stop, end) - first)
+        ranges = [(max(start - first, 0), min(stop, end) - first)
                  for first, end in zip([0, *ends[:-1]], ends, strict=True)]  # fmt: skip
         found = [
             slice_rows(record, low, high)
-            for record, (low, high) in zip(self.records, spans, strict=True)
+            for record, (low, high) in zip(self.records, ranges, strict=True)
             if low < high
         ]
-        return replace(self, records=found or [slice_rows(self.records[0], 0, 0)], _source=None, _spans=None)
+        return replace(self, records=found or [slice_rows(self.records[0], 0, 0)], _source=None, _ranges=None)
 
     def joined(self, other: WindowRows) -> WindowRows:
         """The rows of both."""
@@ -160,10 +160,10 @@ class WindowRows:
         if self.order is not None or other.order is not None:
             count = self.source.num_rows
             order = np.concatenate([self.numbers(slice(None)), other.numbers(slice(None)) + count])
-        return replace(self, records=records, order=order, _source=None, _spans=None)
+        return replace(self, records=records, order=order, _source=None, _ranges=None)
 
 
-def _spans_in(order: Array | None, source: RowSource) -> dict[str, ChildRanges]:
+def _ranges_in(order: Array | None, source: RowSource) -> dict[str, ChildRanges]:
     """For each lengths of the rows, in an order, where what they describe lies."""
     found = {}
     for name, offsets in source.offsets.items():

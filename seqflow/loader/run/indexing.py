@@ -13,8 +13,7 @@ from seqflow.errors import OpError
 from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Task, Workers
 from seqflow.loader.schedule.index import LengthsIndex, Measured, check_is_index, read_index, write_index
-from seqflow.loader.schedule.listing import Listing
-from seqflow.loader.schedule.recipe import Recipe
+from seqflow.loader.schedule.recipe import Listing, Recipe
 from seqflow.loader.schedule.windows import BlockSlice
 from seqflow.net import Net
 

@@ -11,16 +11,21 @@ from seqflow.errors import BatchPlanError
 from seqflow.loader.plans.batches import NO_ROWS, WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.bad_rows import BadRowHandler
-from seqflow.loader.run.making import BatchMaker, Made, Turn
+from seqflow.loader.run.making import BatchMaker, Made, RefusedRows, Turn
 from seqflow.loader.run.reading import WindowReader
-from seqflow.loader.run.refused_rows import RefusedRows
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.loader.run.workers import Task, Workers
-from seqflow.loader.schedule.crossing import Crossing
 from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
 from seqflow.loader.schedule.state import Position, Progress, check_start
-from seqflow.loader.schedule.streams import BatchAddress, Checkpoint, Rotation, Stream, WindowAddress
+from seqflow.loader.schedule.streams import (
+    BatchAddress,
+    Checkpoint,
+    Crossing,
+    Rotation,
+    Stream,
+    WindowAddress,
+)
 from seqflow.record import Record
 
 _MOST_BATCHES = 8
@@ -58,6 +63,7 @@ class BatchIterator:
         """For streams whose batches are counted while they are read, the window of the last batch handed out."""
         self._start, self._epoch = start, start.epoch
         self._windows, self._rotation, self._crossing, self._deal = windows, rotation, crossing, deal
+        self._world_size = deal.world_size
         self._workers, self._handler, self._stats = workers, handler, stats
         upcoming = rotation.upcoming(deal, start.batch, None if crossing is None else crossing.following)
         self._reader = WindowReader(windows, self._epoch, workers, rotation.window, upcoming)
@@ -159,7 +165,7 @@ class BatchIterator:
                 self.checkpoints = {**self.checkpoints, address.stream: stream.checkpoint(address.position)}
         progress.at_window_end = not turn.repeated and stream.is_last(address)
         progress.position = Position(
-            self._epoch, turn.batch + self._to_next_round, self.checkpoints, self._deal.world_size
+            self._epoch, turn.batch + self._to_next_round, self.checkpoints, self._world_size
         )
 
     def _release(self, stream: int, position: int) -> None:

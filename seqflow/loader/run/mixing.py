@@ -21,6 +21,7 @@ from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.ranks import Deal
 from seqflow.loader.schedule.state import (
+    MixPosition,
     Position,
     Progress,
     check_changes,
@@ -53,26 +54,6 @@ class MixedRecord(Record):
     """A batch of a mix, which knows the names of the sources that its rows come from."""
 
     sources: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MixPosition:
-    """A place between two rounds of batches of an epoch of a mix."""
-
-    epoch: int
-    batch: int
-    """The first batch of the next round of all ranks."""
-    ranks: int
-    ended: bool
-    """Whether the last batch was that of an incomplete round: behind it come only batches of some sources."""
-    members: Sequence[Mapping[str, Any]]
-    """For each source the batches of its passes that have ended, and its windows, as JSON."""
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "epoch": self.epoch, "batch": self.batch, "ranks": self.ranks, "ended": self.ended,
-            "members": self.members,
-        }  # fmt: skip
 
 
 class MixPipeline:

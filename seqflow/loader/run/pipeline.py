@@ -15,20 +15,17 @@ from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.run.indexing import Indexing
 from seqflow.loader.run.iterator import BatchIterator
-from seqflow.loader.run.prefetch import Prefetch
 from seqflow.loader.run.provenance import NET_ERRORS, ROW_ERRORS
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.transforms import apply
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
-from seqflow.loader.run.workers import Workers
-from seqflow.loader.schedule.crossing import Crossing
+from seqflow.loader.run.workers import Prefetch, Workers
 from seqflow.loader.schedule.identity import data_fingerprint, index_key, settings_of
 from seqflow.loader.schedule.index import LengthsIndex
-from seqflow.loader.schedule.listing import Listing
 from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
-from seqflow.loader.schedule.recipe import Recipe
+from seqflow.loader.schedule.recipe import Listing, Recipe
 from seqflow.loader.schedule.state import Position, check_prepared_place, check_state
-from seqflow.loader.schedule.streams import Rotation, Stream
+from seqflow.loader.schedule.streams import Crossing, Rotation, Stream
 from seqflow.loader.schedule.windows import Window, cut_windows, deal_windows
 from seqflow.net import Net
 from seqflow.record import Record, from_arrow

@@ -24,9 +24,7 @@ from seqflow.loader.run.provenance import (
 )
 from seqflow.loader.run.transforms import apply, one_row_space
 from seqflow.loader.schedule.index import Measured
-from seqflow.loader.schedule.listing import Listing
-from seqflow.loader.schedule.order import NET, PREPARE
-from seqflow.loader.schedule.recipe import Recipe
+from seqflow.loader.schedule.recipe import NET, PREPARE, Listing, Recipe
 from seqflow.loader.schedule.windows import BlockSlice, Window
 from seqflow.net import Net
 from seqflow.printable import printable

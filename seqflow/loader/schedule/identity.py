@@ -9,8 +9,7 @@ from typing import Any
 
 from seqflow.identity.content import digest_of_text
 from seqflow.identity.samples import sampled_digest
-from seqflow.loader.schedule.listing import Listing
-from seqflow.loader.schedule.recipe import Recipe
+from seqflow.loader.schedule.recipe import Listing, Recipe
 from seqflow.providers import Provider
 from seqflow.providers.provider import Block
 from seqflow.record.selection import Selection

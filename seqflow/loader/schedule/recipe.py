@@ -1,25 +1,46 @@
-"""The recipe of an epoch: all settings that decide which batches there are, and the windows they are made of."""
+"""The recipe of an epoch: all settings that decide which batches there are, and the blocks they are made of."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from seqflow.byte_sizes import format_bytes
+from seqflow.errors import OpError, ProviderError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.batches import WindowBatches, no_batches
 from seqflow.loader.plans.pad import Pad
 from seqflow.loader.plans.permutation import key_of, permutation
 from seqflow.loader.plans.plan import BatchPlan
-from seqflow.loader.plans.planned_lengths import planned_lengths
+from seqflow.loader.plans.selection import planned_lengths
 from seqflow.loader.plans.window_rows import WindowRows
-from seqflow.loader.schedule.order import BATCHES, BLOCKS, ROWS, Shuffle
 from seqflow.loader.schedule.windows import BlockSlice, Window, cut_windows, slices_of
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
 from seqflow.record import Record, Valid
+
+BLOCKS, ROWS, BATCHES, PREPARE, NET = range(5)
+"""What random numbers are drawn for, mixed into the keys so that no two purposes share numbers. Other values would be
+another order: saved states would go on elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """Blocks in a random order each epoch, and rows in a random order inside each window.
+
+    The order depends on `seed` and the epoch alone. A window that holds all rows is shuffled exactly.
+    """
+
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.seed, int) or isinstance(self.seed, bool) or not 0 <= self.seed < 2**64:
+            raise OpError(f"Shuffle: seed is {self.seed!r}, expected an integer from 0 to 2**64 - 1")
+
 
 Transform = Callable[[Record], Mapping[str, np.ndarray[Any, Any]]]
 """A Python function that prepares the rows of a block, or changes a batch."""
@@ -99,3 +120,74 @@ class Recipe:
             return no_batches()
         key = self.key(epoch, BATCHES, window.number)
         return self.batch.of_window(rows, lengths, key, self.shuffle is not None, window.number)
+
+
+Stamp = tuple[int, int]
+"""Size of a file, and its time of change in nanoseconds."""
+
+
+class Listing:
+    """The blocks of a source, listed once, in slices that fit into a window; size and time of change of its files.
+
+    A stream has none: nobody knows its blocks before they come.
+    """
+
+    def __init__(self, recipe: Recipe) -> None:
+        self._recipe = recipe
+        self._slices: list[BlockSlice] | None = None
+        self._stamps: dict[str, Stamp] = {}
+
+    def __reduce__(self) -> tuple[type[Listing], tuple[Recipe]]:
+        """Another process lists the blocks itself: its files may be others."""
+        return Listing, (self._recipe,)
+
+    def slices(self) -> list[BlockSlice]:
+        """All blocks in the order of the source; OpError where rows are shuffled in windows smaller than a block."""
+        if self._slices is None:
+            recipe = self._recipe
+            stamps = {path: stamp_of(path) for path in recipe.source.files}
+            self._stamps = {path: stamp for path, stamp in stamps.items() if stamp is not None}
+            slices = [] if recipe.source.read_once else list(recipe.slices())
+            if recipe.shuffle is not None:
+                _check_fit(slices, recipe.window)
+            self._slices = slices
+        return self._slices
+
+    @property
+    def file_sizes(self) -> dict[str, int]:
+        """The bytes of each file when it was listed."""
+        self.slices()
+        return {path: size for path, (size, _) in self._stamps.items()}
+
+    def check_unchanged(self, path: str) -> None:
+        """ProviderError where a file is another one than when its blocks were listed."""
+        then = self._stamps.get(path)
+        if then is not None and (now := stamp_of(path)) != then:
+            what = (
+                "is gone"
+                if now is None
+                else f"had {then[0]} bytes and has {now[0]} now, or was written again"
+            )
+            raise ProviderError(
+                f"{path} changed while it was read: it {what}\n  make a new loader, and run again"
+            )
+
+
+def stamp_of(path: str) -> Stamp | None:
+    """Size and time of change of a file; None where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def _check_fit(slices: list[BlockSlice], window: int) -> None:
+    """OpError for a block that does not fit into a window."""
+    largest = max(slices, key=lambda one: one.nbytes, default=None)
+    if largest is not None and largest.nbytes > window:
+        raise OpError(
+            f"Loader: {largest.block.origin}, block {largest.block.index} has "
+            f"{format_bytes(largest.nbytes)}, but rows are shuffled in windows of {format_bytes(window)}\n"
+            f"  raise window to {largest.nbytes} bytes or more, or write the file with smaller row groups"
+        )

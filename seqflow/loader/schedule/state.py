@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from seqflow.errors import OpError
 from seqflow.identity.differences import ACCEPTABLE, differences, listed
@@ -47,16 +47,23 @@ class Position(NamedTuple):
         return cls(int(state["epoch"]), int(state["batch"]), windows, int(state["ranks"]))
 
 
-class Place(Protocol):
-    """A place in an epoch, of a loader or a mix."""
+class MixPosition(NamedTuple):
+    """A place between two rounds of batches of an epoch of a mix."""
 
-    @property
-    def epoch(self) -> int: ...
+    epoch: int
+    batch: int
+    """The first batch of the next round of all ranks."""
+    ranks: int
+    ended: bool
+    """Whether the last batch was that of an incomplete round: behind it come only batches of some sources."""
+    members: Sequence[Mapping[str, Any]]
+    """For each source the batches of its passes that have ended, and its windows, as JSON."""
 
-    @property
-    def batch(self) -> int: ...
+    def to_json(self) -> dict[str, Any]:
+        return self._asdict()
 
-    def to_json(self) -> dict[str, Any]: ...
+
+Place = Position | MixPosition
 
 
 @dataclass(slots=True)

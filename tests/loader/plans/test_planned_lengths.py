@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from seqflow.errors import BatchPlanError
-from seqflow.loader.plans.planned_lengths import planned_lengths
+from seqflow.loader.plans.selection import planned_lengths
 from seqflow.record import Record, from_arrow
 
 LISTS = from_arrow(pa.table({"x": [[1, 2], [3]], "path": ["a", "b"], "id": [1, 2]}))
