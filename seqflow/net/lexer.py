@@ -1,28 +1,13 @@
 """Splits the text of a net into tokens with their positions."""
 
 import re
-from typing import NamedTuple, NoReturn
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import NoReturn
 
 from seqflow.errors import NetError
+from seqflow.expression.lexer import Token
 from seqflow.net.syntax import Location
-
-
-class Token(NamedTuple):
-    """A token, its line and column, and its span in the text: `text[start:end]`."""
-
-    kind: str
-    """`number`, `string`, `name`, `mark`, `newline` or `end`."""
-    text: str
-    line: int
-    column: int
-    start: int
-    end: int
-
-    @property
-    def location(self) -> Location:
-        """Where it begins."""
-        return Location(self.line, self.column)
-
 
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t\r]+|\#[^\n]*|\\\n)
@@ -48,30 +33,40 @@ def fail(text: str, location: Location, message: str, advice: str = "") -> NoRet
     )
 
 
+def locator(text: str) -> Callable[[int], Location]:
+    """A function from positions in a text to lines and columns."""
+    starts = [0, *(newline.end() for newline in re.finditer("\n", text))]
+
+    def location(position: int) -> Location:
+        line = bisect_right(starts, position)
+        return Location(line, position - starts[line - 1] + 1)
+
+    return location
+
+
 def tokenize(text: str) -> list[Token]:
-    """All tokens; a newline inside brackets does not end a statement and is left out."""
+    """All tokens, of the kinds of expressions, `string`, `newline` and `end`; no newlines from inside brackets."""
     found: list[Token] = []
-    line, line_start, position, depth = 1, 0, 0, 0
+    position = depth = 0
     match_token = _TOKEN.match
     while position < len(text):
         match = match_token(text, position)
         if match is None:
-            _refuse_character(text, Location(line, position - line_start + 1), text[position])
+            _refuse_character(text, position)
         kind, token = str(match.lastgroup), match.group()
         start, position = position, match.end()
         if kind == "mark" and token in "()[]":
             depth += 1 if token in "([" else -1
         if kind != "blank" and not (kind == "newline" and depth > 0):
-            found.append(Token(kind, token, line, start - line_start + 1, start, position))
-        if token[-1] == "\n":
-            line, line_start = line + 1, position
-    end = line, position - line_start + 1, position, position
-    return [*found, Token("newline", "\n", *end), Token("end", "", *end)]
+            found.append(Token(kind, token, start, position))
+    return [*found, Token("newline", "\n", position, position), Token("end", "", position, position)]
 
 
-def _refuse_character(text: str, location: Location, character: str) -> NoReturn:
+def _refuse_character(text: str, position: int) -> NoReturn:
+    character = text[position]
     wanted = "the end of the text" if character in "\"'" else "a name, a literal or punctuation"
-    fail(text, location, f"found {character!r}, expected {wanted}", _ADVICE.get(character, ""))
+    message = f"found {character!r}, expected {wanted}"
+    fail(text, locator(text)(position), message, _ADVICE.get(character, ""))
 
 
 def pairs(tokens: list[Token]) -> dict[int, int]:

@@ -10,11 +10,11 @@ from typing import Any, NoReturn
 
 from seqflow.errors import ExpressionError, NetError
 from seqflow.expression import Expression
-from seqflow.expression import lexer as expression_lexer
 from seqflow.expression.functions import by_name as functions
+from seqflow.expression.lexer import Token
 from seqflow.expression.parser import Operand as ExpressionOperand
 from seqflow.expression.parser import parse_tokens
-from seqflow.net.lexer import Token, fail, pairs, tokenize
+from seqflow.net.lexer import fail, locator, pairs, tokenize
 from seqflow.net.syntax import Call, Constant, Formula, Listed, Operand, Program, Reference, Statement
 
 _WORDS = {"True": True, "False": False, "None": None, "inf": float("inf"), "nan": float("nan")}
@@ -35,6 +35,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.tokens = tokenize(text)
+        self.location = locator(text)
         self.closing = pairs(self.tokens)
         self.next = 0
         self.depth = 0
@@ -43,12 +44,15 @@ class _Parser:
     def token(self) -> Token:
         return self.tokens[self.next]
 
+    def fail(self, token: Token, message: str, advice: str = "") -> NoReturn:
+        fail(self.text, self.location(token.start), message, advice)
+
     def expected(self, what: str) -> NoReturn:
         token = self.token
         found = {"newline": "the end of the line", "end": "the end of the net"}.get(
             token.kind, repr(token.text)
         )
-        fail(self.text, token.location, f"found {found}, expected {what}")
+        self.fail(token, f"found {found}, expected {what}")
 
     def at(self, text: str) -> bool:
         return self.token.text == text and self.token.kind in ("mark", "newline", "name")
@@ -69,7 +73,7 @@ class _Parser:
         if token.kind != "name" or token.text in _WORDS or token.text == "return":
             self.expected(what)
         self.next += 1
-        return Reference(token.text, token.location)
+        return Reference(token.text, self.location(token.start))
 
     # Statements
 
@@ -137,13 +141,13 @@ class _Parser:
         if stop == start + 1 and token.kind in ("name", "number", "string"):
             self.next = stop
             if token.kind == "name" and token.text not in _WORDS:
-                return Reference(token.text, token.location)
-            return Constant(self.literal(token), token.location)
+                return Reference(token.text, self.location(token.start))
+            return Constant(self.literal(token), self.location(token.start))
         if stop == start + 2 and token.text == "-" and self.tokens[start + 1].kind == "number":
             value = self.literal(self.tokens[start + 1])
             if abs(value) < 2**63:
                 self.next = stop
-                return Constant(-value, token.location)
+                return Constant(-value, self.location(token.start))
         if self.is_call(start) and self.closing.get(start + 1, stop) >= stop - 1:
             return self.call()
         return self.formula(stop, ending)
@@ -166,10 +170,10 @@ class _Parser:
     def deeper(self, token: Token) -> None:
         self.depth += 1
         if self.depth > _DEEPEST:
-            fail(self.text, token.location, f"found lists or calls nested deeper than {_DEEPEST} levels")
+            self.fail(token, f"found lists or calls nested deeper than {_DEEPEST} levels")
 
     def listed(self) -> Constant | Listed:
-        location = self.token.location
+        location = self.location(self.token.start)
         self.deeper(self.token)
         self.next += 1
         items: list[Operand] = []
@@ -218,14 +222,13 @@ class _Parser:
             return int(token.text) if _DECIMAL(token.text) else ast.literal_eval(token.text)
         except (ValueError, SyntaxError):  # also for more digits than Python reads
             found = token.text if len(token.text) < 100 else f"{token.text[:20]}…{token.text[-20:]}"
-            fail(self.text, token.location, f"found {found!r}, expected a number or text")
+            self.fail(token, f"found {found!r}, expected a number or text")
 
     # Arithmetic
 
     def formula(self, stop: int, ending: str) -> Operand:
         """The expression up to the token numbered `stop`."""
-        begin = self.next
-        tokens: list[expression_lexer.Token] = []
+        tokens: list[Token] = []
         calls: dict[str, Call] = {}
         while self.next < stop:
             token = self.token
@@ -233,54 +236,43 @@ class _Parser:
                 name = f"%{len(calls)}"
                 calls[name] = self.call()
                 end = self.tokens[self.next - 1].end
-                tokens.append(expression_lexer.Token("name", name, token.start, end))
+                tokens.append(Token("name", name, token.start, end))
             else:
                 self.next += 1
                 tokens.append(self.expression_token(token))
         last = self.tokens[stop].start
-        tokens.append(expression_lexer.Token("end", "", last, last))
-        return self.compiled(tokens, calls, self.tokens[begin : stop + 1], ending)
+        tokens.append(Token("end", "", last, last))
+        return self.compiled(tokens, calls, ending)
 
-    def expression_token(self, token: Token) -> expression_lexer.Token:
+    def expression_token(self, token: Token) -> Token:
         if token.kind not in ("name", "number", "mark"):
-            fail(self.text, token.location, f"found {token.text}, expected a number, a name or an operator")
+            self.fail(token, f"found {token.text}, expected a number, a name or an operator")
         if token.text in ("[", "]", "="):
-            advice = {"=": "operands of an expression are given by position; equality is =="}
-            fail(
-                self.text, token.location, f"found {token.text!r}, expected an operator",
-                advice.get(token.text, "an expression works element by element: it has no lists"),
-            )  # fmt: skip
-        text = token.text
+            otherwise = "an expression works element by element: it has no lists"
+            advice = "operands of an expression are given by position; equality is =="
+            message = f"found {token.text!r}, expected an operator"
+            self.fail(token, message, advice if token.text == "=" else otherwise)
         if token.kind == "number":
             self.literal(token)
-            text = text.replace("_", "")
-        return expression_lexer.Token(token.kind, text, token.start, token.end)
+        return token._replace(text=token.text.replace("_", "")) if token.kind == "number" else token
 
-    def compiled(
-        self,
-        tokens: list[expression_lexer.Token],
-        calls: dict[str, Call],
-        written: list[Token],
-        ending: str,
-    ) -> Operand:
-        """The expression of these tokens, which stand for what is `written` in the net."""
-        at = {token.start: token for token in reversed(written)}
-        first = written[0]
+    def compiled(self, tokens: list[Token], calls: dict[str, Call], ending: str) -> Operand:
+        """The expression of these tokens, in which names stand for calls."""
+        begin = self.location(tokens[0].start)
         try:
             parsed = parse_tokens(self.text, tokens, ending)
             expression = Expression.from_parsed(parsed)
             if not parsed.inputs:
-                return Constant(expression().item(), first.location)
+                return Constant(expression().item(), begin)
         except ExpressionError as error:
             if error.fault is None:
                 raise
             position, message, advice = error.fault
-            fail(self.text, at[position].location, message, advice)
+            fail(self.text, self.location(position), message, advice)
         starts = {token.text: token.start for token in reversed(tokens)}
-        if isinstance(parsed.tree, ExpressionOperand):  # a name in brackets
-            (name,) = parsed.inputs
-            return calls.get(name) or Reference(name, at[starts[name]].location)
         operands = tuple(
-            calls.get(name) or Reference(name, at[starts[name]].location) for name in parsed.inputs
+            calls.get(name) or Reference(name, self.location(starts[name])) for name in parsed.inputs
         )
-        return Formula(expression, operands, first.location)
+        if isinstance(parsed.tree, ExpressionOperand):  # a name in brackets
+            return operands[0]
+        return Formula(expression, operands, begin)
