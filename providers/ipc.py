@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.providers.provider import Block, Provider, origin_of
-from seqflow.providers.schemas import agreeing
+from seqflow.providers.schemas import common_selections
 from seqflow.providers.slices import SliceReaders
 from seqflow.providers.untrusted import read_in_child
 from seqflow.record import BadRow
@@ -102,7 +102,7 @@ def open_arrow(
     if untrusted:
         read_in_child(paths, _READ_BATCHES)
     opened = [_inspect(path, memory_map) for path in paths]
-    selections = agreeing(paths, [schema for schema, *_ in opened], columns, rename)
+    selections = common_selections(paths, [schema for schema, *_ in opened], columns, rename)
     files = {
         path: ArrowFile(rows, selection, stream, mapped)
         for path, (_, rows, stream, mapped), selection in zip(paths, opened, selections, strict=True)

@@ -15,7 +15,7 @@ from seqflow.providers.libsvm import open_libsvm
 from seqflow.providers.memory import check_arrays, open_table, table_of
 from seqflow.providers.parquet import open_parquet
 from seqflow.providers.partitioned import find_partitions, open_partitioned, recorded_types
-from seqflow.providers.paths import Search, doubled, find_files, is_path
+from seqflow.providers.paths import Search, find_duplicate, find_files, is_path
 from seqflow.providers.provider import Provider
 from seqflow.providers.stream import open_stream
 from seqflow.providers.table_formats import check_table_formats
@@ -144,7 +144,7 @@ def _chosen(source: Any, kind: str | None, exclude: Sequence[str] | str) -> Chos
         check_utf8(chosen.paths, chosen.kind)
     if chosen.left_out:
         _log.info(printable(chosen.left_out))
-    if (pair := doubled(chosen.paths)) is not None:
+    if (pair := find_duplicate(chosen.paths)) is not None:
         one, other = map(printable_line, pair)
         _log.warning(
             "%s and %s are one file, whose rows come twice; leave one out with exclude if they should not",

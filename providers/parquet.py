@@ -14,7 +14,7 @@ from seqflow.providers.footers import (
     read_column_chunks,
 )
 from seqflow.providers.provider import Block, Provider, origin_of
-from seqflow.providers.schemas import agreeing
+from seqflow.providers.schemas import common_selections
 from seqflow.providers.slices import SliceReaders
 from seqflow.providers.untrusted import read_in_child
 from seqflow.record import BadRow
@@ -32,7 +32,7 @@ _COUNTED_ROWS, _FEW_ROWS = 1 << 16, 64
 
 
 @dataclass(frozen=True, slots=True)
-class Doubtful:
+class UnboundedTexts:
     """How to read columns of text whose size the footer does not bound."""
 
     coded: tuple[str, ...]
@@ -111,24 +111,24 @@ class ParquetSource:
 
     def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
         assert block.num_rows is not None
-        doubtful = self._doubtful(block, schema, max_bytes)
-        if doubtful is None:
+        unbounded = self._unbounded_texts(block, schema, max_bytes)
+        if unbounded is None:
             return self.read(block, schema, None) if rows is None else self.read_rows(block, schema, rows)
         with reading(f"{block.origin}, row group {block.index} can't be read"):
-            pieces = self._read_counted(block, schema, rows or range(block.num_rows), doubtful, max_bytes)
+            pieces = self._read_counted(block, schema, rows or range(block.num_rows), unbounded, max_bytes)
             return self._columns(block, schema)[1](pa.Table.from_batches(pieces))
 
     def _read_counted(
-        self, block: Block, schema: pa.Schema, rows: range, doubtful: Doubtful, max_bytes: int
+        self, block: Block, schema: pa.Schema, rows: range, unbounded: UnboundedTexts, max_bytes: int
     ) -> list[pa.RecordBatch]:
         """Read a few rows at a time, texts as codes where that can be, until they are too large."""
         columns, _ = self._columns(block, schema)
 
         found: list[pa.RecordBatch] = []
         size = 0
-        for start in range(rows.start, rows.stop, doubtful.rows):
-            part = range(start, min(start + doubtful.rows, rows.stop))
-            found += (read := self._read_slice(block, columns, part, doubtful))
+        for start in range(rows.start, rows.stop, unbounded.rows):
+            part = range(start, min(start + unbounded.rows, rows.stop))
+            found += (read := self._read_slice(block, columns, part, unbounded))
             size += sum(int(row_bytes(one, with_dictionaries=False).sum()) for batch in read for one in batch)
             if size > max_bytes:
                 raise ProviderError(
@@ -139,10 +139,10 @@ class ParquetSource:
         return found
 
     def _read_slice(
-        self, block: Block, columns: list[str] | None, rows: range, doubtful: Doubtful | None = None
+        self, block: Block, columns: list[str] | None, rows: range, unbounded: UnboundedTexts | None = None
     ) -> list[pa.RecordBatch]:
         """Some rows of a row group; the next slice goes on where this one ends."""
-        coded, rows_at_once = (doubtful.coded, doubtful.rows) if doubtful else ((), len(rows))
+        coded, rows_at_once = (unbounded.coded, unbounded.rows) if unbounded else ((), len(rows))
 
         def batches() -> Iterator[pa.RecordBatch]:
             with self._open_buffered(block, coded) as opened:
@@ -151,14 +151,14 @@ class ParquetSource:
                 )
 
         assert block.num_rows is not None
-        key = (block.origin, block.index, doubtful, *(columns or ()))
+        key = (block.origin, block.index, unbounded, *(columns or ()))
         found = self.slices.read(key, batches, rows, block.num_rows)
         count = sum(batch.num_rows for batch in found)
         if count != len(rows):
             raise _wrong_count(block, rows.start + count)
         return found
 
-    def _doubtful(self, block: Block, schema: pa.Schema, max_bytes: int) -> Doubtful | None:
+    def _unbounded_texts(self, block: Block, schema: pa.Schema, max_bytes: int) -> UnboundedTexts | None:
         """How to read texts that may exceed `max_bytes`; None where the footer shows that they do not."""
         file = self.files[block.origin]
         if block.origin not in self.uncounted:
@@ -172,7 +172,7 @@ class ParquetSource:
                 rows = min(rows, max(_FEW_ROWS, max_bytes // max(1, chunk.uncompressed_bytes)))
             else:
                 coded.append(file.metadata.schema.column(leaf).path)
-        return Doubtful(tuple(coded), rows) if coded or rows < _COUNTED_ROWS else None
+        return UnboundedTexts(tuple(coded), rows) if coded or rows < _COUNTED_ROWS else None
 
     def _open(self, block: Block) -> Any:
         from pyarrow.parquet import ParquetFile
@@ -215,7 +215,7 @@ def open_parquet(
     if untrusted:
         read_in_child(paths, _READ_FOOTERS)
     footers = [_footer(path) for path in paths]
-    selections = agreeing(paths, [schema for _, schema in footers], columns, rename)
+    selections = common_selections(paths, [schema for _, schema in footers], columns, rename)
     files = {
         path: ParquetFile(metadata, selection)
         for path, (metadata, _), selection in zip(paths, footers, selections, strict=True)

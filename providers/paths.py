@@ -131,7 +131,7 @@ def _is_match(parts: list[str], names: list[str]) -> bool:
     return fnmatch.fnmatchcase(names[0], first) and _is_match(rest, names[1:])
 
 
-def doubled(paths: Sequence[str]) -> tuple[str, str] | None:
+def find_duplicate(paths: Sequence[str]) -> tuple[str, str] | None:
     """The first two paths that lead to the same file; None if there are none."""
     seen: dict[tuple[int, int], str] = {}
     for path in paths:

@@ -15,7 +15,7 @@ from seqflow.record.selection import (
 )
 
 
-def agreeing(
+def common_selections(
     paths: Sequence[str], schemas: Sequence[pa.Schema], columns: Sequence[str] | None, rename: Rename | None
 ) -> list[Selection]:
     """The selection to read from each file, so that all give the schema of the first.

@@ -43,10 +43,10 @@ def exit_cleanly() -> Iterator[None]:
 
     The first signal unwinds, so that everything is cleaned up. The second ends the process, whatever it waits for.
     """
-    stop = Stop()
+    stop = SignalHandler()
     stop.listen()
     logger = logging.getLogger("seqflow")
-    logger.addHandler(Printed())
+    logger.addHandler(PrintHandler())
     logger.setLevel(logging.INFO)
     try:
         yield
@@ -66,7 +66,7 @@ def exit_cleanly() -> Iterator[None]:
         _exit(error, BAD_DATA)
 
 
-class Printed(logging.Handler):
+class PrintHandler(logging.Handler):
     """Prints log messages on stderr, each once."""
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class Printed(logging.Handler):
             say(f"seqflow: {message}", err=True)
 
 
-class Stop:
+class SignalHandler:
     """Stops the process at a signal: the main thread unwinds at the first, another thread ends it at the second."""
 
     def __init__(self) -> None:

@@ -61,7 +61,7 @@ def describe(job: Job, loader: Loader) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Earlier:
+class EarlierRun:
     """The record that an earlier run has left at the output."""
 
     content: Mapping[str, Any]
@@ -72,7 +72,7 @@ class Earlier:
 
 def earlier_run(
     target: Target, described: Mapping[str, Any], *, resume: bool, overwrite: bool, accept_changes: bool
-) -> Earlier | None:
+) -> EarlierRun | None:
     """The record of an earlier run of this job; None where the run begins anew.
 
     JobError where the output is not complete and `resume` doesn't ask to go on, or where it is of another job or of
@@ -90,7 +90,7 @@ def earlier_run(
     return _complete(target, described)
 
 
-def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bool) -> Earlier:
+def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bool) -> EarlierRun:
     """The progress file of a run of this job; JobError for a damaged one, or one of another job."""
     name, content = str(target.path), target.read_progress()
     form = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, "loader": Mapping}
@@ -101,12 +101,12 @@ def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bo
         )
     if not accept_changes:
         _check_same(name, content["job"], described, can_go_on=not _is_fixed(content))
-        return Earlier(content, is_complete=False)
+        return EarlierRun(content, is_complete=False)
     changes = _accepted(name, content, described)
-    return Earlier({**content, "changes": _noted(target, content, changes)}, False, changes)
+    return EarlierRun({**content, "changes": _noted(target, content, changes)}, False, changes)
 
 
-def _complete(target: Target, described: Mapping[str, Any]) -> Earlier | None:
+def _complete(target: Target, described: Mapping[str, Any]) -> EarlierRun | None:
     """The manifest of a complete output of this job; None where there is no output. JobError for another output."""
     if not (target.path if target.is_file else target.manifest).exists():
         return None
@@ -121,7 +121,7 @@ def _complete(target: Target, described: Mapping[str, Any]) -> Earlier | None:
             "  --overwrite replaces it; or choose another output"
         )
     _check_same(name, content["job"], described)
-    return Earlier(content, is_complete=True)
+    return EarlierRun(content, is_complete=True)
 
 
 def _is_fixed(content: Mapping[str, Any]) -> bool:

@@ -35,12 +35,12 @@ def _listed(files: Sequence[OutputFile], target: Target) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def can_be_made_again(files: Sequence[OutputFile], record: Mapping[str, Any]) -> bool:
+def is_repairable(files: Sequence[OutputFile], record: Mapping[str, Any]) -> bool:
     """Whether each file holds consecutive batches, which this job would make with the same content."""
     return not files or (all(file.batches is not None for file in files) and not record.get("changes"))
 
 
-def make_again(
+def repair_output(
     loader: Loader,
     output: OutputWriter,
     bad_rows: BadRowHandler,

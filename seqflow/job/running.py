@@ -17,7 +17,7 @@ from seqflow.job.earlier_run import COUNTED, describe, earlier_run
 from seqflow.job.inference import infer
 from seqflow.job.job import Job
 from seqflow.job.opening import open_job_output, open_loader
-from seqflow.job.repair import can_be_made_again, check_complete, make_again
+from seqflow.job.repair import check_complete, is_repairable, repair_output
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Stats
 from seqflow.loader.run.bad_rows import BadRowHandler
@@ -186,7 +186,7 @@ class _Run:
         )
         self.damaged = self._output.resume(record)
         self._damaged_pieces = self._bad_rows.damaged(record.get("bad_rows_file"))
-        if not can_be_made_again([*self.damaged, *self._damaged_pieces], record):
+        if not is_repairable([*self.damaged, *self._damaged_pieces], record):
             self._bad_rows.leave()
             self._begin()
             return
@@ -200,7 +200,7 @@ class _Run:
             is_sealed = self._is_sealed
             if self.outcome == "resumed" and (self.damaged or self._damaged_pieces):
                 place = self._loader.state_dict()
-                make_again(self._loader, self._output, self._bad_rows, self.damaged, self._damaged_pieces)
+                repair_output(self._loader, self._output, self._bad_rows, self.damaged, self._damaged_pieces)
                 self._loader.load_state_dict(place)
                 is_sealed = False
             batches = None if self._is_sealed else self._write(progress)

@@ -226,7 +226,7 @@ def holds(kind: pa.DataType, value: Any) -> bool:
         elif is_any(kind, TEXTS):
             bytes_of(value, kind)
         elif types.is_dictionary(kind):
-            return is_no_code(value, kind) or holds(kind.value_type, value)
+            return is_null_code(value, kind) or holds(kind.value_type, value)
         else:
             return _holds_children(kind, value)
     except UnfitError:
@@ -259,7 +259,7 @@ def _row_shape(kind: pa.DataType) -> tuple[int, ...] | None:
     return fixed_shape(kind)
 
 
-def is_no_code(value: Any, kind: pa.DictionaryType) -> bool:
+def is_null_code(value: Any, kind: pa.DictionaryType) -> bool:
     """Whether a fill value is the code -1, which stands for no value of the dictionary."""
     return (
         isinstance(value, int | np.integer)
@@ -271,7 +271,7 @@ def is_no_code(value: Any, kind: pa.DictionaryType) -> bool:
 
 def code_of(fill: Any, dictionary: pa.Array, kind: pa.DictionaryType) -> tuple[int, pa.Array]:
     """The code of a value in a dictionary, and the dictionary, to which a new value is appended."""
-    if is_no_code(fill, kind):
+    if is_null_code(fill, kind):
         return -1, dictionary
     value = _one(fill, kind.value_type)
     import pyarrow.compute as pc

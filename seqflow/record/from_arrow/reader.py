@@ -127,7 +127,7 @@ class TensorReader:
         self._add_mask(level, (len(array),))
         marked = level.nullable and self.valid
         if level.has_nulls and not marked and (self.valid or not level.kind.num_fields):
-            self._fill(level, _nothing)
+            self._fill(level, _never_fits)
         for position, child in enumerate(level.kind):
             inner, values = join_names(level.name, child.name), array.field(position)
             if len(values) != len(array):
@@ -235,7 +235,7 @@ def _text_rows(fill: Any, kind: pa.DataType) -> pa.Array:
     return leaf_array(bytes_of(fill, kind), pa.uint8(), None)
 
 
-def _nothing(fill: Any, kind: pa.DataType) -> None:
+def _never_fits(fill: Any, kind: pa.DataType) -> None:
     raise UnfitError
 
 
