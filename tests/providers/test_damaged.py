@@ -149,6 +149,7 @@ LIES = {
     "list views of negative size": lying(pa.list_view(pa.int8()), [None, np.array([0, 0], np.int32), np.array([-1, 3], np.int32)], pa.array([1, 2, 3], pa.int8())),
     "offsets that decrease": lying(pa.list_(pa.int8()), [None, np.array([0, 2, 1], np.int32)], pa.array([1, 2], pa.int8())),
     "bad offsets under a null": lying(pa.list_(pa.list_(pa.int8())), [b"\x02", np.array([0, 2, 3], np.int32)], INNER),
+    "fixed-size lists behind their values": pa.Array.from_buffers(pa.list_(pa.list_(pa.int8()), 2), 2, [None], offset=1, children=[pa.array([[1], [2, 3], [], [4]], pa.list_(pa.int8()))]),
     "text offsets that decrease": lying(pa.string(), [None, np.array([0, 90, 1], np.int32), b"abc"]),
 }  # fmt: skip
 
