@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -205,6 +206,19 @@ def test_a_damaged_part_of_a_complete_output_is_named_and_made_again(
     assert files[1] in report.damaged
     assert content(folder) == want
     assert run(job).outcome == "complete"
+
+
+def test_a_bit_in_the_middle_of_a_part_is_noticed(tmp_path: Path) -> None:
+    """Far from both ends, which are all that is read of large outputs."""
+    noise = np.random.default_rng(0).integers(0, 2**62, 50_000)
+    pq.write_table(pa.table({"x": noise}), tmp_path / "in.parquet", use_dictionary=False)
+    job = Job.from_dict({"source": {"paths": "in.parquet"}, "output": {"path": "out"}}, tmp_path)
+    (part,) = run(job).files
+    content = bytearray(part.read_bytes())
+    content[len(content) // 2] ^= 1
+    part.write_bytes(content)
+    with pytest.raises(JobError, match="not as this job has written them"):
+        run(job)
 
 
 @pytest.mark.parametrize("how", [(), ("resume",), ("overwrite",)])
