@@ -129,5 +129,19 @@ def test_a_sample_sees_size_head_and_tail(tmp_path, size):
     assert digest(content) in found
 
 
+def test_a_sample_of_a_larger_file_is_of_as_many_bytes_in_places_apart(tmp_path):
+    path, content, step = tmp_path / "data", bytes(4 * WHOLE), 1024
+
+    def digest(content: bytes) -> str | None:
+        path.write_bytes(content)
+        return sampled_digest(str(path))
+
+    whole, seen = digest(content), 0
+    for start in range(0, len(content), step):
+        seen += digest(content[:start] + b"1" * step + content[start + step :]) != whole
+    # A place that does not begin with a block lies in one more.
+    assert WHOLE // step <= seen <= WHOLE // step + 8
+
+
 def test_a_file_that_is_not_there_has_no_sample(tmp_path):
     assert sampled_digest(str(tmp_path / "none")) is None
