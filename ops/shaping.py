@@ -73,7 +73,7 @@ def _reshaped(ctx: "InferenceContext", sizes: "Sequence[Dimension]") -> "list[Te
     from seqflow.shape import Comparison
 
     x, axes = ctx.input("x"), ctx.axes("x")
-    if x.dimensions is None:
+    if x.dimensions is None or not any(axes):
         return []
     stay = 0
     for before, after in zip(x, sizes, strict=False):
@@ -89,7 +89,7 @@ def _reshaped(ctx: "InferenceContext", sizes: "Sequence[Dimension]") -> "list[Te
     between = len(sizes) - stay - last
     if between == 1 and len(x) - last > stay:
         found.append(ctx.flat_rows("x", stay, len(x) - last))
-    elif not stay and sizes and any(axes):
+    elif not stay and sizes:
         found.append(ctx.made_rows())
         found += [None] * (between - 1)
     else:

@@ -96,6 +96,8 @@ def output_value(
 
 def attributes_key(op: OpDef, given: Mapping[str, Any]) -> tuple[Any, ...]:
     """The attributes that are not as by default, in a form that can be compared."""
+    if not op.attributes:
+        return ()
     key = tuple(
         [
             (one.name, value)

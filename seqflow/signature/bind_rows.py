@@ -95,15 +95,15 @@ class RowSpaces:
 
         Of an unknown rank only the axes that are counted from the front are known.
         """
-        if rank is not None:
-            axes = (*axes, *[None] * (rank - len(axes)))
-        for dim, key, first, lengths in argument.axes:
-            if isinstance(key, slice):
-                self.rest(dim.name, axes[key] if rank is not None else axes[first : first + 1], label, first)  # type: ignore[union-attr]
-            elif rank is not None or 0 <= key < len(axes):
-                space = axes[key]
+        count = len(axes)
+        extra = 0 if rank is None else rank - len(argument.dims)
+        for dim, _, first, lengths in argument.axes:
+            axis = first if first >= 0 else count if rank is None else first + rank
+            if isinstance(dim, Rest):
+                self.rest(dim.name, axes[axis : axis + extra + 1], label, axis)
+            elif axis < count:
+                space = axes[axis]
                 if space is not None:
-                    axis = first if first >= 0 else first + len(axes)
                     self.axis(dim, lengths, space, f"{label}.shape[{axis}]" if axis else label, tensors)
 
     def axis(

@@ -84,8 +84,8 @@ class Sizes:
         self, known: Dimension, size: Dimension, known_axis: AxisLabel | Value, axis: AxisLabel
     ) -> Dimension:
         """One size for both: proved, refused, or assumed and recorded as a guard."""
-        if known is size and known.is_named:
-            return known
+        if known.terms is not None and known.terms == size.terms and known.constant == size.constant:
+            return known  # the usual case
         answer = self.equalities.compare(known, size)
         if answer is Comparison.EQUAL:
             return known
