@@ -42,18 +42,27 @@ def infer(
     names: Names | None,
     results: Sequence[str] | None,
     equalities: Equalities | None,
-    rows_matter: bool = True,
     all_declared: bool = True,
 ) -> Inference:
-    """The outputs' specs: as the signature says, and then as the op's shape function does.
-
-    Where no input holds rows, values need not be told apart.
-    """
+    """The outputs' specs: as the signature says, and then as the op's shape function does."""
     if equalities is None:
         return _alone(op, specs, attributes, values, names, results, Equalities(all_declared))
-    given = attributes
+    return _infer(op, specs, attributes, values, names, results, equalities, _held(specs))
+
+
+def _infer(
+    op: OpDef,
+    specs: Specs,
+    given: Mapping[str, Any],
+    values: Mapping[str, Any],
+    names: Names | None,
+    results: Sequence[str] | None,
+    equalities: Equalities,
+    holds: _Held,
+    rows_matter: bool = True,
+) -> Inference:
+    """Where no input holds rows, values need not be told apart."""
     called = names if names is not None else _own_names(specs)
-    holds = _held(specs)
     if holds.undeclared:
         specs = _declared(specs, equalities.terms)
     tensors = (
@@ -122,7 +131,7 @@ def _alone(
     """The inference of one op, for which rows are declared, and said, by the names of tensors."""
     holds = _held(specs)
     rows_matter = holds.rows or holds.points
-    found = infer(op, specs, attributes, values, names, results, known, rows_matter)
+    found = _infer(op, specs, attributes, values, names, results, known, holds, rows_matter)
     for spec in found.outputs:
         if spec.axes or spec.points is not None:
             break
