@@ -119,7 +119,7 @@ def table_of(arrays: Mapping[str, Any]) -> pa.Table:
 
 
 def check_arrays(arrays: Mapping[str, Any]) -> None:
-    """ProviderError for tables among the arrays, as a DatasetDict has them: they are no columns of one table."""
+    """ProviderError for tables among the arrays, such as the splits of a DatasetDict: a column is an array."""
     for name, array in arrays.items():
         if isinstance(array, str | bytes | os.PathLike):
             raise ProviderError(f"column {name!r} is {array!r}, expected an array or a list")

@@ -1,4 +1,4 @@
-"""`sf.open`: a provider of any supported source."""
+"""`sf.open` opens any supported source as a provider."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence

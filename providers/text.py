@@ -92,7 +92,7 @@ def open_text(
 
 
 def _names(paths: Sequence[str], field: pa.Field, bad_rows: list[BadRow] | None) -> pa.Array:
-    """The paths as text; one that is not UTF-8 is a bad row."""
+    """The column of paths; a path that is not UTF-8 is a bad row."""
     names: list[str | None] = list(paths)
     for row, path in enumerate(paths):
         try:
@@ -124,7 +124,7 @@ def read_files(paths: Sequence[str], reasons: dict[int, str]) -> tuple[Tensor, T
 
 
 def _read_into(target: memoryview, path: str, row: int, reasons: dict[int, str]) -> int:
-    """Read until the target is full or the file ends, which it may do earlier than its size said."""
+    """Read a file into `target` and return the bytes read: fewer if it has shrunk since its size was asked."""
     done = 0
     try:
         with open(path, "rb", buffering=0) as file:

@@ -137,7 +137,7 @@ def _specs(rows: Specs, parents: Mapping[str, str | None], own: Dimension) -> Sp
 
 
 def _cut(rows: Specs) -> Specs:
-    """The specs of rows that a plan may cut into several: positions count from the start of what was cut."""
+    """The specs of rows that a plan may split: the targets of their positions are unknown afterwards."""
     return {
         name: TensorSpec(
             spec.dtype, spec.shape, spec.rows, points=spec.points and OwnRows("rows that were cut")
@@ -154,7 +154,7 @@ def _points(before: Any, rows: Specs) -> Any:
 
 
 def _inner(name: str, spec: TensorSpec) -> list[Dimension]:
-    """The sizes of a row. Unknown ones become symbols with the same bounds, since batches may differ in them."""
+    """The trailing sizes of a tensor; unknown ones become symbols with the same bounds, since batches may differ."""
     return [
         size if size.is_static else Dimension.axis_of(name, axis, size.min_length, size.max_length)
         for axis, size in enumerate(spec.shape.dimensions or ())
@@ -173,7 +173,7 @@ def _empty(rows: Specs, parents: Mapping[str, str | None], schema: pa.Schema) ->
 
 
 def _packed(rows: Specs, empty: Record, plan: Packed, lengths: str, own: Dimension) -> Specs:
-    """Each packed row has a number of pieces; other columns of the source have a row for each piece."""
+    """The specs of packed rows: `pieces` counts the pieces of each, of which other columns have a row each."""
     space = OwnRows("the packed rows")
     packed = packed_columns(plan, WindowRows((empty,)), lengths)
     specs = {

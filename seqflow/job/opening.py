@@ -25,7 +25,7 @@ _BYTES_SUFFIXES = (".json", ".txt")
 
 
 def open_job_output(job: Job) -> OutputWriter:
-    """The writer that a job describes."""
+    """Open the output of a job."""
     settings = job.output
     sizes = Sizes(
         parse_bytes(settings.row_group_bytes), parse_bytes(settings.part_bytes), settings.rows_per_file
@@ -37,7 +37,7 @@ def open_job_output(job: Job) -> OutputWriter:
 
 
 def open_loader(job: Job) -> Loader:
-    """The loader a job describes, its modules imported first."""
+    """Make the loader of a job, after importing its modules."""
     import_modules(job.imports, job.folder)
     constants = {
         name: _constant(name, file, job.source.memory_map is not False)

@@ -15,7 +15,7 @@ from seqflow.output.overwriting import belongs_to, overwritten
 
 
 def check_targets(job: Job, loader: Loader) -> None:
-    """JobError where the run would write over a file it reads, or two outputs over each other."""
+    """JobError where an output would overwrite an input, or another output."""
     nets = [section.file for section in (job.prepare, job.net) if section.file is not None]
     named = [file for net in (loader.prepare, loader.net) if isinstance(net, Net) for file in net.files]
     inputs = [*sorted(loader.source.files), *job.constants.values(), *nets, *named]

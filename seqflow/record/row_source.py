@@ -47,7 +47,7 @@ class RowSource:
         self.offsets = {name: kernels.lengths_to_offsets(self.tensor(name)) for name in described}
 
     def tensor(self, name: str) -> Tensor:
-        """A tensor of all records, joined; of one record as it is."""
+        """One tensor of all records, concatenated; not copied if there is only one record."""
         arrays = self.chunks[name].arrays
         return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
@@ -77,7 +77,7 @@ class RowSource:
         without: Collection[str] = (),
         ranges: Mapping[str, ChildRanges] | None = None,
     ) -> Record:
-        """The same as `take`, of int64 numbers that are those of rows: kernels raise a KernelError for others."""
+        """`take` for int64 numbers that are known to be rows; kernels raise a KernelError for others."""
         tensors = self.gather(rows, dict(ranges or {}), memory, without=without)
         parents, dictionaries = self.parents, self.dictionaries
         if without:
@@ -93,7 +93,7 @@ class RowSource:
         *,
         without: Collection[str] = (),
     ) -> dict[str, Tensor]:
-        """The tensors of rows as in `take_known`, but for some. `ranges` are as in `take`; those found are added."""
+        """The tensors of `rows`, except those `without`; `ranges` are as in `take`, and computed ones are added to it."""
         cut = dict(ranges)
         tensors = {}
         for name, chunks in self.chunks.items():
@@ -172,7 +172,7 @@ def take_rows(record: Record, indices: Any) -> Record:
 
 
 def _with_one_dictionary(records: Sequence[Record]) -> list[Record]:
-    """The records, with codes renumbered to one dictionary for each tensor of codes."""
+    """Renumber the codes of all records to one dictionary for each tensor of codes."""
     records = list(records)
     for name in records[0].dictionaries:
         codes, merged = one_dictionary(
