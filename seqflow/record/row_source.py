@@ -93,7 +93,7 @@ class RowSource:
         *,
         without: Collection[str] = (),
     ) -> dict[str, Tensor]:
-        """The tensors of `rows`, except those `without`; `ranges` are as in `take`, and computed ones are added to it."""
+        """The tensors of `rows`, except those `without`; ranges are as in `take`, and new ones are added to them."""
         cut = dict(ranges)
         tensors = {}
         for name, chunks in self.chunks.items():
