@@ -33,7 +33,7 @@ def table_of(rows: int, seed: int = 0) -> pa.Table:
 
 def plan(rows: WindowRows):
     started = time.perf_counter()
-    batches = sf.Packed(CAPACITY).of_window(rows, "tokens.lengths", 0, False, 0)
+    batches = sf.Packed(CAPACITY).of_window(rows, "tokens.lengths")
     return batches, time.perf_counter() - started
 
 

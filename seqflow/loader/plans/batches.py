@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,57 +30,6 @@ class BatchSize(NamedTuple):
 
 
 NO_ROWS = BatchSize(0, 0, 0, 0)
-
-
-class WindowBatches(Protocol):
-    """The batches of one window: planned on lengths at once, made one by one, in any order."""
-
-    def __len__(self) -> int: ...
-
-    @property
-    def dropped(self) -> BatchSize:
-        """What `drop_last` leaves out."""
-        ...
-
-    @property
-    def skipped(self) -> int:
-        """Rows of the window that filters by length leave out."""
-        ...
-
-    @property
-    def bad(self) -> Sequence[BadRow]:
-        """Rows that are in no batch because they cannot be used, numbered over the records of the window, before
-        it is shuffled. The loader applies its policy to them."""
-        ...
-
-    def size(self, number: int) -> BatchSize: ...
-
-    def make(self, number: int, memory: BatchMemory | None = None) -> Record:
-        """The batch, in `memory` where that is given, until it is used again."""
-        ...
-
-    def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
-        """Several batches, each in a memory of its own."""
-        ...
-
-    def empty(self) -> Record:
-        """A batch without rows, with the tensors that all batches have."""
-        ...
-
-    def numbers(self, number: int) -> Array:
-        """The rows that a batch, or its pieces, are made of: their numbers over the window's records."""
-        ...
-
-    def part(self, number: int, chosen: Array) -> Record:
-        """A batch made of some of these rows or pieces alone, by their places in `numbers`, in increasing order."""
-        ...
-
-
-def make_each(
-    batches: WindowBatches, numbers: Sequence[int], memories: Sequence[BatchMemory | None]
-) -> list[Record]:
-    """Several batches, one after another."""
-    return [batches.make(number, memory) for number, memory in zip(numbers, memories, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,59 +61,41 @@ class BatchBounds:
         return BatchBounds(self.starts[chosen], self.stops[chosen], self.short[chosen])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class BatchSizes:
-    """The sizes of the batches of a window."""
-
-    rows: Array
-    tokens: Array
-    cells: Array
-    begun: Array
-
-    def __getitem__(self, number: int) -> BatchSize:
-        return BatchSize(
-            self.rows.item(number), self.tokens.item(number), self.cells.item(number), self.begun.item(number)
-        )
-
-    def total(self, chosen: Array) -> BatchSize:
-        sizes = (self.rows, self.tokens, self.cells, self.begun)
-        return BatchSize(*(int(each[chosen].sum()) for each in sizes))
-
-    def take(self, chosen: Array) -> BatchSizes:
-        return BatchSizes(self.rows[chosen], self.tokens[chosen], self.cells[chosen], self.begun[chosen])
-
-
-def kept_batches(
-    bounds: BatchBounds, sizes: BatchSizes, drop_last: bool
-) -> tuple[BatchBounds, BatchSizes, BatchSize]:
+def kept_batches(bounds: BatchBounds, sizes: Array, drop_last: bool) -> tuple[BatchBounds, Array, BatchSize]:
     """The batches that are kept, their sizes, and what the short ones hold, which `drop_last` leaves out."""
     if not drop_last:
         return bounds, sizes, NO_ROWS
     kept = np.flatnonzero(~bounds.short)
-    return bounds.take(kept), sizes.take(kept), sizes.total(bounds.short)
+    return bounds.take(kept), sizes[kept], BatchSize(*sizes[bounds.short].sum(axis=0).tolist())
 
 
-def padded_sizes(bounds: BatchBounds, lengths: Array | None, multiple_of: int = 1) -> BatchSizes:
-    """The sizes of batches of rows with these lengths, padded to the longest, or the next multiple."""
+def padded_sizes(bounds: BatchBounds, lengths: Array | None, multiple_of: int = 1) -> Array:
+    """int64[batches, 4]: a BatchSize for each, of rows of these lengths, padded to the longest or the next multiple."""
     rows = bounds.stops - bounds.starts
-    if lengths is None:
-        return BatchSizes(rows, np.zeros_like(rows), np.zeros_like(rows), rows)
-    ends = kernels.lengths_to_offsets(lengths)
-    longest = kernels.segment_reduce("max", lengths, rows) if len(rows) else rows
-    width = -(-longest // multiple_of) * multiple_of
-    return BatchSizes(rows, ends[bounds.stops] - ends[bounds.starts], rows * width, rows)
+    tokens = cells = np.zeros_like(rows)
+    if lengths is not None and len(rows):
+        ends = kernels.lengths_to_offsets(lengths)
+        tokens = ends[bounds.stops] - ends[bounds.starts]
+        width = -(-kernels.segment_reduce("max", lengths, rows) // multiple_of) * multiple_of
+        cells = rows * width
+    return np.stack([rows, tokens, cells, rows], axis=1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowBatches:
-    """Batches of rows, or of pieces of rows, of a window."""
+    """Batches of rows, or of pieces of rows, of a window: planned on lengths at once, made one by one."""
 
     rows: WindowRows
     bounds: BatchBounds
-    sizes: BatchSizes
+    sizes: Array
+    """int64[batches, 4]: a BatchSize for each."""
     dropped: BatchSize
+    """What `drop_last` leaves out."""
     skipped: int = 0
+    """Rows of the window that filters by length leave out."""
     bad: Sequence[BadRow] = ()
+    """Rows that are in no batch because they cannot be used, numbered over the records of the window, before it is
+    shuffled. The loader applies its policy to them."""
     pieces: Pieces | None = None
     """The rows batch after batch; None where these are all rows in their order."""
     cut: Collection[str] = ()
@@ -174,25 +105,30 @@ class RowBatches:
         return len(self.bounds)
 
     def size(self, number: int) -> BatchSize:
-        return self.sizes[number]
+        return BatchSize(*self.sizes[number].tolist())
 
     def make(self, number: int, memory: BatchMemory | None = None) -> Record:
+        """The batch, in `memory` where that is given, until it is used again."""
         return self._take(self._rows_of(number), memory)
 
     def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
+        """Several batches, each in a memory of its own."""
         if self.cut:
-            return make_each(self, numbers, memories)
+            return list(map(self.make, numbers, memories))
         found = map(self._rows_of, numbers)
         rows = list(found) if self.pieces is None else [self.pieces.rows[of] for of in found]
         return self.rows.take_all(rows, memories)
 
     def part(self, number: int, chosen: Array) -> Record:
+        """A batch made of some of its rows or pieces alone, by their places in `numbers`, in increasing order."""
         return self._take(int(self.bounds.starts[number]) + chosen)
 
     def empty(self) -> Record:
+        """A batch without rows, with the tensors that all batches have."""
         return self._take(slice(0, 0))
 
     def numbers(self, number: int) -> Array:
+        """The rows that a batch, or its pieces, are made of: their numbers over the window's records."""
         chosen = self._rows_of(number)
         return self.rows.numbers(chosen if self.pieces is None else self.pieces.rows[chosen])
 
@@ -212,7 +148,7 @@ def row_batches(
     rows: WindowRows,
     selection: RowSelection,
     bounds: BatchBounds,
-    sizes: BatchSizes,
+    sizes: Array,
     drop_last: bool,
     bad: Sequence[BadRow] = (),
     cut: Collection[str] = (),
@@ -221,7 +157,7 @@ def row_batches(
     pieces = None if selection.whole else selection.pieces
     lengths = cut if selection.cut else ()
     if selection.cut:
-        sizes = replace(sizes, begun=selection.pieces.begun(bounds.starts, bounds.stops))
+        sizes[:, -1] = selection.pieces.begun(bounds.starts, bounds.stops)
     return RowBatches(rows, *kept_batches(bounds, sizes, drop_last), selection.skipped, bad, pieces, lengths)
 
 

@@ -78,9 +78,7 @@ class Buckets:
     def needs_lengths(self) -> bool:
         return True
 
-    def of_window(
-        self, rows: WindowRows, lengths: str | None, key: int, shuffled: bool, window: int
-    ) -> RowBatches:
+    def of_window(self, rows: WindowRows, lengths: str | None, key: int = 0, window: int = 0) -> RowBatches:
         """The batches of a window, those that are full permuted by `key` whether or not the loader shuffles."""
         assert lengths is not None  # planned_lengths sees to that
         sizes = self.row_sizes(rows, lengths)
@@ -89,7 +87,7 @@ class Buckets:
         of_bounds = padded_sizes(bounds, selection.pieces.sizes, multiple)
         chosen = permutation(len(bounds), key)
         chosen = chosen[np.argsort(bounds.short[chosen], kind="stable")]
-        bounds, of_bounds = bounds.take(chosen), of_bounds.take(chosen)
+        bounds, of_bounds = bounds.take(chosen), of_bounds[chosen]
         if isinstance(self.plan, Rows):
             return row_batches(rows, selection, bounds, of_bounds, self.drop_last)
         bad = self.plan.bad_rows(rows, sizes, selection, lengths)

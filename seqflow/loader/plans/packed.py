@@ -12,7 +12,7 @@ from seqflow import kernels
 from seqflow.errors import BatchPlanError, OpError
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.batches import BatchBounds, BatchSize, BatchSizes, kept_batches, make_each
+from seqflow.loader.plans.batches import BatchBounds, BatchSize, kept_batches
 from seqflow.loader.plans.cut_columns import (
     checked_columns,
     cut_tensors,
@@ -94,7 +94,7 @@ class Packed:
         return True
 
     def of_window(
-        self, rows: WindowRows, lengths: str | None, key: int, shuffled: bool, window: int
+        self, rows: WindowRows, lengths: str | None, key: int = 0, window: int = 0
     ) -> PackedBatches:
         """The batches of a window. Packed rows are permuted by `key` whether or not the loader shuffles."""
         assert lengths is not None  # planned_lengths sees to that
@@ -109,7 +109,7 @@ class Packed:
         first = kernels.lengths_to_offsets(layout.pieces)
         begun = Pieces(*layout[:3]).begun(first[:-1], first[1:])[order]
         tokens, begun = (kernels.segment_reduce("sum", each, counts) for each in (used, begun))
-        of_bounds = BatchSizes(counts, tokens, counts * self.capacity, begun)
+        of_bounds = np.stack([counts, tokens, counts * self.capacity, begun], axis=1)
         too_long = long_rows(rows, selection.too_long, sizes, lengths, f"capacity = {self.capacity}")
         bad = [*unequal_rows(rows, sizes, self.columns, "Packed"), *too_long]
         return PackedBatches(
@@ -190,7 +190,7 @@ class PackedColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedBatches:
-    """Batches of the packed rows of one window."""
+    """Batches of the packed rows of one window; its methods are those of RowBatches."""
 
     rows: WindowRows
     columns: Sequence[PackedColumn]
@@ -205,7 +205,7 @@ class PackedBatches:
     order: Array
     """[R]: the packed rows in the order in which they make batches."""
     bounds: BatchBounds
-    sizes: BatchSizes
+    sizes: Array
     dropped: BatchSize
 
     @property
@@ -217,7 +217,7 @@ class PackedBatches:
         return len(self.bounds)
 
     def size(self, number: int) -> BatchSize:
-        return self.sizes[number]
+        return BatchSize(*self.sizes[number].tolist())
 
     def make(self, number: int, memory: BatchMemory | None = None) -> Record:
         return self._make(self._packed_rows(number), memory)
@@ -229,7 +229,7 @@ class PackedBatches:
         return self._of_pieces(self._pieces(packed_rows).take(chosen), counts[counts > 0])
 
     def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
-        return make_each(self, numbers, memories)
+        return list(map(self.make, numbers, memories))
 
     def empty(self) -> Record:
         return self._make(self.order[:0])
@@ -266,7 +266,7 @@ class PackedBatches:
         }
         packed = {name for column in self.columns for name in (column.tensor, column.lengths)}
         if len(packed) < len(source.chunks):
-            taken = self.rows.take_without(pieces.rows, packed, memory)
+            taken = self.rows.take(pieces.rows, memory, without=packed)
             tensors |= taken.tensors
             parents |= {name: parent or "pieces" for name, parent in taken.parents.items()}
             dictionaries |= taken.dictionaries

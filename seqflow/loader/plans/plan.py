@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from seqflow.errors import OpTypeError
-from seqflow.loader.plans.batches import BatchSize, WindowBatches
+from seqflow.loader.plans.batches import RowBatches
 from seqflow.loader.plans.buckets import Buckets
-from seqflow.loader.plans.packed import Packed
+from seqflow.loader.plans.packed import Packed, PackedBatches
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.token_budget import TokenBudget
 
-__all__ = ["BatchPlan", "BatchSize", "WindowBatches", "batch_plan"]
-
-
 BatchPlan = Rows | TokenBudget | Buckets | Packed
+WindowBatches = RowBatches | PackedBatches
 
 
 def batch_plan(batch: BatchPlan | int) -> BatchPlan:

@@ -44,9 +44,7 @@ class Rows:
         """Rows are not cut."""
         return None
 
-    def of_window(
-        self, rows: WindowRows, lengths: str | None, key: int, shuffled: bool, window: int
-    ) -> RowBatches:
+    def of_window(self, rows: WindowRows, lengths: str | None, key: int = 0, window: int = 0) -> RowBatches:
         """The batches of a window, in the order of its rows."""
         if lengths is None:
             assert not self.filters  # planned_lengths sees to that

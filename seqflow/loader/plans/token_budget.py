@@ -79,9 +79,7 @@ class TokenBudget:
     def _cuts(self) -> bool:
         return self.oversize in ("truncate", "split")
 
-    def of_window(
-        self, rows: WindowRows, lengths: str | None, key: int, shuffled: bool, window: int
-    ) -> RowBatches:
+    def of_window(self, rows: WindowRows, lengths: str | None, key: int = 0, window: int = 0) -> RowBatches:
         """The batches of a window, in the order of its rows."""
         assert lengths is not None  # planned_lengths sees to that
         sizes = self.row_sizes(rows, lengths)

@@ -74,16 +74,25 @@ class WindowRows:
             return self.order[rows]
         return np.arange(*rows.indices(self.num_rows)) if isinstance(rows, slice) else rows
 
-    def take(self, rows: Array | slice, memory: BatchMemory | None = None) -> Record:
+    def take(
+        self,
+        rows: Array | slice,
+        memory: BatchMemory | None = None,
+        *,
+        without: Collection[str] = (),
+        ranges: Mapping[str, ChildRanges] = MappingProxyType({}),
+    ) -> Record:
         """Rows by their place in the order, repeats allowed, with everything below them, padded where asked for.
 
         Consecutive rows of one record are views of it. All else is in `memory` where that is given, until it is
-        used again.
+        used again. Some tensors are left out: those `without`. `ranges` are as in `RowSource.take`.
         """
         if isinstance(rows, slice) and self._are_views:
             start, stop, _ = rows.indices(self.num_rows)
             return self.source.slice(start, stop)
-        return self._take(rows, memory)
+        found = {**self._ranges_of(rows), **ranges}
+        source = self._padding or self.source
+        return source.take_known(self.numbers(rows), memory, without=without, ranges=found)
 
     def take_all(
         self, batches: Sequence[Array | slice], memories: Sequence[BatchMemory | None]
@@ -98,25 +107,8 @@ class WindowRows:
 
     def take_pieces(self, pieces: Pieces, cut: Collection[str], memory: BatchMemory | None = None) -> Record:
         """One row for each piece: of what the lengths `cut` describe its elements, of all else the whole row."""
-        return self._take(
-            pieces.rows, memory, ranges={lengths: self.ranges(lengths, pieces) for lengths in cut}
-        )
-
-    def take_without(self, rows: Array, names: Collection[str], memory: BatchMemory | None = None) -> Record:
-        """Rows as in `take`, without some tensors."""
-        return self._take(rows, memory, without=names)
-
-    def _take(
-        self,
-        rows: Array | slice,
-        memory: BatchMemory | None,
-        *,
-        without: Collection[str] = (),
-        ranges: Mapping[str, ChildRanges] = MappingProxyType({}),
-    ) -> Record:
-        source = self._padding or self.source
-        found = {**self._ranges_of(rows), **ranges}
-        return source.take_known(self.numbers(rows), memory, without=without, ranges=found)
+        ranges = {lengths: self.ranges(lengths, pieces) for lengths in cut}
+        return self.take(pieces.rows, memory, ranges=ranges)
 
     def _ranges_of(self, rows: Array | slice) -> dict[str, ChildRanges]:
         return {

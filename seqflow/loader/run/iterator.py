@@ -8,7 +8,8 @@ from itertools import count
 from time import perf_counter
 
 from seqflow.errors import BatchPlanError
-from seqflow.loader.plans.batches import NO_ROWS, WindowBatches
+from seqflow.loader.plans.batches import NO_ROWS
+from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.making import BatchMaker, Made, RefusedRows, Turn
@@ -318,7 +319,7 @@ class BatchIterator:
         full = (own.rows.num_rows - lead) // n
 
         def planned(rows: WindowRows) -> WindowBatches:
-            return crossing.plan.of_window(rows, own.lengths, 0, False, own.window.number)
+            return crossing.plan.of_window(rows, own.lengths, 0, own.window.number)
 
         if address.number < full:
             if not lead:

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from seqflow.errors import SeqflowError
-from seqflow.loader.plans.batches import BatchSize, WindowBatches
+from seqflow.loader.plans.batches import BatchSize
 from seqflow.loader.plans.packed import PackedBatches
+from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows, row_sizes
 from seqflow.loader.run.bad_rows import BadRowHandler, refused_row
 from seqflow.loader.run.provenance import RowRange, blames_rows, by_halves, describe_rows, first_failing

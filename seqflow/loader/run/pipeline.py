@@ -294,7 +294,7 @@ class Pipeline:
         """A batch without rows, as `net` gets it."""
         recipe, record = self.recipe, empty_rows(self.recipe)
         rows = WindowRows((record,), None, recipe.pad)
-        return recipe.batch.of_window(rows, recipe.planned_lengths(record), 0, False, 0).empty()
+        return recipe.batch.of_window(rows, recipe.planned_lengths(record)).empty()
 
 
 def empty_source(recipe: Recipe) -> Record:

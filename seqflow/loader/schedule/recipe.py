@@ -12,10 +12,10 @@ import numpy as np
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, ProviderError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.batches import WindowBatches, no_batches
+from seqflow.loader.plans.batches import no_batches
 from seqflow.loader.plans.pad import Pad
 from seqflow.loader.plans.permutation import key_of, permutation
-from seqflow.loader.plans.plan import BatchPlan
+from seqflow.loader.plans.plan import BatchPlan, WindowBatches
 from seqflow.loader.plans.selection import planned_lengths
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.schedule.windows import BlockSlice, Window, cut_windows, slices_of
@@ -119,7 +119,7 @@ class Recipe:
         if not rows.records:
             return no_batches()
         key = self.key(epoch, BATCHES, window.number)
-        return self.batch.of_window(rows, lengths, key, self.shuffle is not None, window.number)
+        return self.batch.of_window(rows, lengths, key, window.number)
 
 
 Stamp = tuple[int, int]

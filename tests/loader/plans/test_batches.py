@@ -24,7 +24,7 @@ def all_rows(rows):
 @given(BLOCKS, KEYS, st.integers(1, 9), st.booleans())
 def test_rows_are_cut_every_n(blocks, key, n, drop_last):
     rows = window_of(blocks, key)
-    planned = Rows(n, drop_last).of_window(rows, "x.lengths", 5, key is not None, 0)
+    planned = Rows(n, drop_last).of_window(rows, "x.lengths", 5, 0)
     batches = made(planned)
     expected = all_rows(rows)
     expected = [expected[i : i + n] for i in range(0, len(expected), n)]
@@ -46,7 +46,7 @@ def test_a_budget_takes_as_many_rows_as_fit_and_no_more(
     multiple_of = multiple_of if padded else 1
     rows = window_of(blocks, key)
     plan = TokenBudget(budget, padded, max_rows, drop_last, multiple_of=multiple_of)
-    planned = plan.of_window(rows, "x.lengths", 5, key is not None, 0)
+    planned = plan.of_window(rows, "x.lengths", 5, 0)
     batches = made(planned)
 
     def cells(batch):
@@ -79,7 +79,7 @@ def test_every_element_is_packed_once(blocks, key, capacity, strategy, per_batch
         capacity, ("x", "y"), {"x": -1, "y": -2}, strategy=strategy, rows=per_batch, drop_last=drop_last
     )
     rows = window_of(blocks, key, label=range(100))
-    planned = plan.of_window(rows, "x.lengths", order_key, False, 3)
+    planned = plan.of_window(rows, "x.lengths", order_key, 3)
     batches = made(planned)
     assert all(batch.num_rows == per_batch for batch in (batches if drop_last else batches[:-1]))
     expected = lists(window_of(blocks).take(slice(0, 99)))
@@ -117,10 +117,7 @@ def test_every_element_is_packed_once(blocks, key, capacity, strategy, per_batch
 def test_packed_rows_come_in_the_order_of_the_key_also_without_shuffle():
     rows = without(window_of([[4] * 20]), "y")
     orders = [
-        [
-            batch["sources"].tolist()
-            for batch in made(Packed(4, rows=5).of_window(rows, "x.lengths", key, False, 0))
-        ]
+        [batch["sources"].tolist() for batch in made(Packed(4, rows=5).of_window(rows, "x.lengths", key, 0))]
         for key in (1, 1, 2)
     ]
     assert orders[0] == orders[1] != orders[2]
@@ -137,7 +134,7 @@ def test_a_budget_counts_the_elements_of_any_level():
         {"d.lengths": None, "d.values.lengths": "d.lengths", "d.values.values": "d.values.lengths"},
         3,
     )
-    planned = TokenBudget(8).of_window(WindowRows([record]), "d.values.lengths", 0, False, 0)
+    planned = TokenBudget(8).of_window(WindowRows([record]), "d.values.lengths")
     assert [planned.size(i) for i in range(len(planned))] == [(2, 7, 14, 2), (1, 5, 5, 1)]
     assert [batch["d.lengths"].tolist() for batch in made(planned)] == [[2, 0], [1]]
 
@@ -157,7 +154,7 @@ def test_a_window_gives_the_same_batches_in_whatever_order_they_are_made(
     plan, blocks, key, order_key, random
 ):
     def planned():
-        return plan.of_window(window_of(blocks, key), "x.lengths", order_key, True, 2)
+        return plan.of_window(window_of(blocks, key), "x.lengths", order_key, 2)
 
     expected = [dict(batch) for batch in made(planned())]
     again, memory = planned(), BatchMemory()
@@ -172,5 +169,5 @@ def test_a_window_gives_the_same_batches_in_whatever_order_they_are_made(
 @given(BLOCKS, st.sampled_from(PLANS))
 def test_batches_are_counted_from_sizes_alone(blocks, plan):
     rows = window_of(blocks)
-    planned = plan.of_window(rows, "x.lengths", 0, False, 0)
+    planned = plan.of_window(rows, "x.lengths")
     assert plan.count(plan.row_sizes(rows, "x.lengths")) == len(planned)

@@ -23,7 +23,7 @@ PLANS = st.builds(Rows, st.integers(1, 4), st.booleans()) | st.builds(
 def test_batches_hold_rows_of_one_bucket_in_their_order(blocks, order_key, boundaries, plan, key):
     rows = window_of(blocks, order_key)
     buckets = Buckets(boundaries, plan)
-    planned = buckets.of_window(rows, "x.lengths", key, False, 0)
+    planned = buckets.of_window(rows, "x.lengths", key, 0)
     batches = [lists(batch) for batch in made(planned)]
     whole = lists(rows.take(slice(0, 99)))
     lengths = sorted(map(len, whole))
@@ -35,7 +35,7 @@ def test_batches_hold_rows_of_one_bucket_in_their_order(blocks, order_key, bound
     for bucket in range(len(boundaries) + 1):
         inside = [row for row in whole if bisect_left(boundaries, len(row)) == bucket]
         alone = window_of([[len(row) for row in inside]])
-        of_bucket = plan.of_window(alone, "x.lengths", 0, False, 0)
+        of_bucket = plan.of_window(alone, "x.lengths")
         stops = np.cumsum([of_bucket.size(number).rows for number in range(len(of_bucket))]).tolist()
         expected += [inside[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
     assert sorted(batches) == sorted(expected)
@@ -51,7 +51,7 @@ def test_batches_hold_rows_of_one_bucket_in_their_order(blocks, order_key, bound
 def test_batches_come_in_the_order_of_the_key_also_without_shuffle():
     rows = window_of([list(range(1, 13)) * 4])
     orders = [
-        [lists(batch) for batch in made(Buckets(6, Rows(4)).of_window(rows, "x.lengths", key, False, 0))]
+        [lists(batch) for batch in made(Buckets(6, Rows(4)).of_window(rows, "x.lengths", key, 0))]
         for key in (1, 1, 2)
     ]
     assert orders[0] == orders[1] != orders[2]
@@ -64,7 +64,7 @@ def test_buckets_need_less_padding():
     rows = window_of([lengths.tolist()])
 
     def waste(plan):
-        planned = plan.of_window(rows, "x.lengths", 0, True, 0)
+        planned = plan.of_window(rows, "x.lengths")
         sizes = [planned.size(number) for number in range(len(planned))]
         return 1 - sum(size.tokens for size in sizes) / sum(size.cells for size in sizes)
 

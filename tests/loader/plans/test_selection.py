@@ -24,11 +24,11 @@ def test_rows_outside_the_lengths_are_left_out_and_counted(blocks, key, least, m
     rows = window_of(blocks, key)
     expected = [row for row in lists(rows.take(slice(0, 99))) if least <= len(row) <= least + more]
     for plan in (Rows(3, **limits), TokenBudget(12, **limits), Buckets(2, Rows(3, **limits))):
-        planned = plan.of_window(rows, "x.lengths", 0, False, 0)
+        planned = plan.of_window(rows, "x.lengths")
         found = [row for batch in made(planned) for row in lists(batch)]
         assert sorted(found) == sorted(expected)
         assert planned.skipped == rows.num_rows - len(expected)
-    packed = Packed(4, ("x", "y"), **limits).of_window(rows, "x.lengths", 0, False, 0)
+    packed = Packed(4, ("x", "y"), **limits).of_window(rows, "x.lengths")
     assert sum(batch["piece_lengths"].sum() for batch in made(packed)) == sum(map(len, expected))
     assert packed.skipped == rows.num_rows - len(expected)
 
@@ -46,7 +46,7 @@ def test_rows_above_the_budget_are_cut_where_asked(blocks, key, budget, padded):
     for oversize, expected in pieces.items():
         columns = ("x", "y") if oversize != "skip" else None
         plan = TokenBudget(budget, padded, oversize=oversize, columns=columns)
-        planned = plan.of_window(rows, "x.lengths", 0, False, 0)
+        planned = plan.of_window(rows, "x.lengths")
         batches = made(planned)
         assert [row for batch in batches for row in lists(batch)] == [row for of in expected for row in of]
         assert [label for batch in batches for label in batch["label"].tolist()] == [
@@ -64,7 +64,7 @@ def test_rows_above_the_budget_are_bad_rows_by_default(blocks, key, budget):
     rows = without(window_of(blocks, key), "y")
     flat = [length for lengths in blocks for length in lengths]
     for plan in (TokenBudget(budget), Packed(budget, oversize="bad_rows"), Buckets(2, TokenBudget(budget))):
-        planned = plan.of_window(rows, "x.lengths", 0, False, 0)
+        planned = plan.of_window(rows, "x.lengths")
         name = "capacity" if isinstance(plan, Packed) else "max_tokens"
         assert sorted(planned.bad) == [
             (row, "x", f"{length} elements, expected at most {name} = {budget}")
@@ -86,7 +86,7 @@ def unequal():
     "plan", [Packed(4, ("x", "y")), TokenBudget(2, oversize="split", columns=("x", "y"))]
 )
 def test_rows_whose_columns_have_different_lengths_are_bad_rows(plan):
-    planned = plan.of_window(unequal(), "x.lengths", 0, False, 0)
+    planned = plan.of_window(unequal(), "x.lengths")
     assert planned.bad == [
         (1, "y", "1 elements, but 3 in 'x': they are cut together"),
         (2, "y", "3 elements, but 1 in 'x': they are cut together"),
@@ -111,24 +111,22 @@ def test_rows_whose_columns_have_different_lengths_are_bad_rows(plan):
 )
 def test_columns_that_cannot_be_cut_together_are_refused(plan, message):
     with pytest.raises(OpError, match=message):
-        plan.of_window(window_of([[2, 3, 1]]), "x.lengths", 0, False, 0)
+        plan.of_window(window_of([[2, 3, 1]]), "x.lengths")
 
 
 def test_a_column_that_is_padded_needs_not_be_cut():
     rows = window_of([[2, 3, 1]])
-    planned = Packed(2).of_window(replace(rows, pads={"y": Pad(-1)}), "x.lengths", 0, False, 0)
+    planned = Packed(2).of_window(replace(rows, pads={"y": Pad(-1)}), "x.lengths", 0, 0)
     (batch,) = made(planned)
     assert batch.parents["y"] == "pieces"
     assert batch["y"].shape == (4, 3)
     with pytest.raises(BatchPlanError, match="pad has 'x', which is packed"):
-        Packed(2).of_window(replace(rows, pads={"x": Pad(), "y": Pad()}), "x.lengths", 0, False, 0)
+        Packed(2).of_window(replace(rows, pads={"x": Pad(), "y": Pad()}), "x.lengths")
 
 
 def test_rows_are_cut_before_they_are_padded():
     rows = replace(window_of([[2, 5, 1]]), pads={"x": Pad(-1), "y": Pad(-2, mask=False)})
-    planned = TokenBudget(4, padded=True, oversize="split", columns=("x",)).of_window(
-        rows, "x.lengths", 0, False, 0
-    )
+    planned = TokenBudget(4, padded=True, oversize="split", columns=("x",)).of_window(rows, "x.lengths")
     first, second, third = made(planned)
     assert first["x"].tolist() == [[0, 1]]
     assert second["x"].tolist() == [[2, 3, 4, 5]]
@@ -140,7 +138,7 @@ def test_rows_are_cut_before_they_are_padded():
 def test_names_that_packing_makes_are_refused():
     rows = without(window_of([[2, 3]], sources=[1, 2]), "y")
     with pytest.raises(BatchPlanError, match="tensor 'sources', which is the name of one that packing makes"):
-        Packed(4).of_window(rows, "x.lengths", 0, False, 0)
+        Packed(4).of_window(rows, "x.lengths")
 
 
 @pytest.mark.parametrize(
