@@ -70,7 +70,7 @@ def kept_batches(bounds: BatchBounds, sizes: Array, drop_last: bool) -> tuple[Ba
 
 
 def padded_sizes(bounds: BatchBounds, lengths: Array | None, multiple_of: int = 1) -> Array:
-    """int64[batches, 4]: a BatchSize for each, of rows of these lengths, padded to the longest or the next multiple."""
+    """int64[batches, 4]: a BatchSize for each, of rows of these lengths, padded to the longest, or a multiple."""
     rows = bounds.stops - bounds.starts
     tokens = cells = np.zeros_like(rows)
     if lengths is not None and len(rows):
