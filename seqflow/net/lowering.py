@@ -62,7 +62,7 @@ def located(folder: Path | None, path: str) -> str:
     return path if folder is None else str(folder / Path(path).expanduser())
 
 
-class _Part(NamedTuple):
+class _StepFields(NamedTuple):
     """The fields of a Step but for its statement, which is complete only after its last part."""
 
     op: OpDef
@@ -80,8 +80,8 @@ class _Lowering:
     folder: Path | None
     sequences: Sequences = field(init=False)
     unnamed: Iterator[int] = field(default_factory=lambda: count(1))
-    parts: list[_Part] = field(default_factory=list)
-    """The steps of the current statement."""
+    unfinished: list[_StepFields] = field(default_factory=list)
+    """The steps of the current statement, as far as they are known."""
     values: dict[str, Call | Formula] = field(default_factory=dict)
     """The call or formula of each result without a name (`%1`)."""
 
@@ -132,12 +132,12 @@ class _Lowering:
 
     def lowered(self, draft: Draft) -> list[Step]:
         """The steps of a statement: those of its operands, then its own."""
-        self.parts = []
+        self.unfinished = []
         value = self.step(draft.statement.value, draft.results)
         statement = Statement(draft.statement.targets, value)
-        if len(statement.targets) == 1 and self.sequences.in_use and gives_sequence(self.parts[-1].op):
+        if len(statement.targets) == 1 and self.sequences.in_use and gives_sequence(self.unfinished[-1].op):
             self.sequences.values[statement.targets[0].name] = draft.results[0]
-        return [Step(*part, statement) for part in self.parts]
+        return [Step(*fields, statement) for fields in self.unfinished]
 
     def step(self, value: Call | Formula, results: tuple[str, ...] | None) -> Call | Formula:
         """Add the step that computes this value, and return the value with all lengths written out.
@@ -165,7 +165,7 @@ class _Lowering:
             required = (one.name for one in op.signature.input_arguments if not one.optional)
             self.check_complete(value, op, required, inputs)
             value = self.call(value, op, inputs)
-        self.parts.append(_Part(op, inputs, attributes, results, value))
+        self.unfinished.append(_StepFields(op, inputs, attributes, results, value))
         return value
 
     # Operands
@@ -180,7 +180,7 @@ class _Lowering:
             case Constant():
                 return operand
         value = self.step(operand, None)
-        (name,) = self.parts[-1].results
+        (name,) = self.unfinished[-1].results
         self.values[name] = value
         return Reference(name, operand.location)
 
