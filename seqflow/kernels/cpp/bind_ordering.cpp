@@ -15,12 +15,25 @@ constexpr int64_t ORDERING_WORK = 4;
 
 using Kernel = void (*)(const Ordering &, int64_t begin, int64_t end, void *scratch);
 
+// What makes signed integers of unsigned ones in the same order, and turns the order around.
+int64_t order_bits(Type type, bool descending) {
+  const int64_t all = -int64_t{descending};
+  switch (type) {
+    case UINT8: return all ^ INT8_MIN;
+    case UINT16: return all ^ INT16_MIN;
+    case UINT32: return all ^ INT32_MIN;
+    case UINT64: return all ^ INT64_MIN;
+    default: return all;
+  }
+}
+
 // The parts of a call that all kernels share. `result_of` makes the result and fills in where it is.
 template <class Make>
-nb::object run(const Kernel (&kernels)[NUM_TYPES], const Buffer &rows, nb::handle lengths, Ordering job,
-               Make &&result_of) {
+nb::object run(const Kernel (&kernels)[NUM_TYPES], const Buffer &rows, nb::handle lengths, bool descending,
+               Ordering job, Make &&result_of) {
   const Buffer counts(lengths);
   const Type type = rows.type();
+  job.flipped = order_bits(type, descending);
   const Integers sizes = counts.counts();
   if (rows.row_elements() == 0) decline();
   job.columns = rows.row_elements();
@@ -113,10 +126,8 @@ nb::object sort_within(nb::handle data, nb::handle lengths, bool descending) {
     return by_columns(data, rows, lengths, [&](nb::handle column, nb::handle repeated) {
       return sort_within(column, repeated, descending);
     });
-  Ordering job = {};
-  job.descending = descending;
   nb::object sorted;
-  run(SEQFLOW_SELECTED(ordering_kernels).sort, rows, lengths, job,
+  run(SEQFLOW_SELECTED(ordering_kernels).sort, rows, lengths, descending, {},
       [&](int64_t, Ordering &job) {
         sorted = empty_array({rows.extent(0)}, rows, 1, dtype_of(data));
         job.values = Buffer(sorted, NUMERIC, true).data();
@@ -134,9 +145,7 @@ nb::object argsort_within(nb::handle data, nb::handle lengths, bool descending) 
     return by_columns(data, rows, lengths, [&](nb::handle column, nb::handle repeated) {
       return argsort_within(column, repeated, descending);
     });
-  Ordering job = {};
-  job.descending = descending;
-  return run(SEQFLOW_SELECTED(ordering_kernels).argsort, rows, lengths, job,
+  return run(SEQFLOW_SELECTED(ordering_kernels).argsort, rows, lengths, descending, {},
              [&](int64_t, Ordering &job) {
                nb::object positions = empty_array({rows.extent(0)}, rows, 1, dtype_named(INT64));
                job.positions = reinterpret_cast<int64_t *>(Buffer(positions, NUMERIC, true).data());
@@ -153,7 +162,7 @@ nb::object segment_topk(nb::handle data, nb::handle lengths, Index k) {
   }
   Ordering job = {};
   job.k = k;
-  return run(SEQFLOW_SELECTED(ordering_kernels).topk, rows, lengths, job,
+  return run(SEQFLOW_SELECTED(ordering_kernels).topk, rows, lengths, true, job,
              [&](int64_t num_segments, Ordering &job) -> nb::object {
                nb::object values = empty_array({num_segments, k}, rows, 1, dtype_of(data));
                nb::object positions = empty_array({num_segments, k}, rows, 1, dtype_named(INT64));
@@ -164,12 +173,11 @@ nb::object segment_topk(nb::handle data, nb::handle lengths, Index k) {
 }
 
 nb::object segment_arg(const char *kind, nb::handle data, nb::handle lengths) {
-  Ordering job = {};
-  job.descending = std::strcmp(kind, "min") == 0;
-  if (!job.descending && std::strcmp(kind, "max") != 0) decline();
+  const bool descending = std::strcmp(kind, "min") == 0;
+  if (!descending && std::strcmp(kind, "max") != 0) decline();
   const Buffer rows(data);
   if (rows.is_half()) return segment_arg(kind, cast(data, dtype_named(FLOAT32)), lengths);
-  return run(SEQFLOW_SELECTED(ordering_kernels).arg, rows, lengths, job,
+  return run(SEQFLOW_SELECTED(ordering_kernels).arg, rows, lengths, descending, {},
              [&](int64_t num_segments, Ordering &job) {
                nb::object positions = empty_array({num_segments}, rows, 1, dtype_named(INT64));
                job.positions = reinterpret_cast<int64_t *>(Buffer(positions, NUMERIC, true).data());

@@ -8,47 +8,52 @@ each unit. VERSIONS are those of what the object depends on besides this folder 
 """
 
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-SOURCES = sorted(file for file in Path(__file__).parent.iterdir() if file.suffix in (".h", ".cpp"))
+HERE = Path(__file__).resolve().parent
 
 
 def main(folder: str, versions: str, *command: str) -> int:
-    if "-c" not in command or "-o" not in command:
-        return subprocess.call(command)  # not a unit: the compiler is tried, or linked with
-    made = Path(command[command.index("-o") + 1])
+    if "-MF" not in command:
+        return subprocess.call(command)  # not a unit: the compiler is tried
+    made, listed = (Path(command[command.index(flag) + 1]) for flag in ("-o", "-MF"))
     kept = Path(folder, *made.parts[-3:])
-    key, kept_key = key_of(command, versions), kept.with_suffix(".key")
-    if kept.exists() and kept_key.exists() and kept_key.read_text() == key:
+    record = kept.with_suffix(".json")
+    names, key = json.loads(record.read_text()) if record.exists() else ([], None)
+    if key is not None and key == key_of(command, versions, names):
         shutil.copyfile(kept, made)
-        write_dependencies(command, made)
+        listed.write_text(
+            f"{made}: {' '.join(str(HERE / name).replace(' ', chr(92) + ' ') for name in names)}\n"
+        )
         return 0
-    failed = subprocess.call(command)
-    if not failed:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept_key.unlink(missing_ok=True)  # an object that is copied in part has no key
-        shutil.copyfile(made, kept)
-        kept_key.write_text(key)
-    return failed
+    if failed := subprocess.call(command):
+        return failed
+    names = own_sources(listed)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    record.unlink(missing_ok=True)  # an object that is copied in part has no record
+    shutil.copyfile(made, kept)
+    record.write_text(json.dumps([names, key_of(command, versions, names)]))
+    return 0
 
 
-def key_of(command: tuple[str, ...], versions: str) -> str:
+def own_sources(listed: Path) -> list[str]:
+    """The files of this folder among those that the compiler says the object is made of."""
+    text = listed.read_text().replace("\\\n", " ").replace("\\ ", "\0")
+    files = (Path(name.replace("\0", " ")) for name in text.split()[1:])
+    return sorted({file.name for file in files if file.parent.resolve() == HERE})
+
+
+def key_of(command: tuple[str, ...], versions: str, names: list[str]) -> str:
     """A hash of the command, without the folders in it, and of the sources."""
-    names = [versions, *(part.rpartition("/")[2] for part in command)]
-    digest = hashlib.sha256("\0".join(names).encode())
-    for file in SOURCES:
-        digest.update(f"\0{file.name}\0".encode() + file.read_bytes())
+    digest = hashlib.sha256("\0".join([versions, *(part.rpartition("/")[2] for part in command)]).encode())
+    for name in names:
+        file = HERE / name
+        digest.update(f"\0{name}\0".encode() + (file.read_bytes() if file.exists() else b""))
     return digest.hexdigest()
-
-
-def write_dependencies(command: tuple[str, ...], made: Path) -> None:
-    """Say, as the compiler would, what the object is made of: all sources, which is more than there need be."""
-    if "-MF" in command:
-        names = " ".join(str(file).replace(" ", "\\ ") for file in SOURCES)
-        Path(command[command.index("-MF") + 1]).write_text(f"{made}: {names}\n")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ struct FindLargest {
   static bool better(K x, K most) { return (x > most) | ((x != x) & (most == most)); }
 
   const T *end;  // of all data
-  bool reverse;
+  int64_t flipped;  // order_keys.h
 
   static constexpr K lowest() { return floats ? -Keys<T>::largest() : static_cast<K>(~Keys<T>::MOST); }
 
@@ -35,7 +35,7 @@ struct FindLargest {
   V load_lanes(const T *from, int64_t count) const {
     const bool whole = count >= LANES || end - from >= LANES;
     return Keys<T>::template comparable<LANES>(
-        whole ? load<K, T, LANES>(from) : load_some<K, T, LANES>(from, count), reverse);
+        whole ? load<K, T, LANES>(from) : load_some<K, T, LANES>(from, count), flipped);
   }
 
   // The position of the largest of size elements that fill COUNT vectors but for a part of the last.
@@ -79,7 +79,7 @@ struct FindLargest {
     }
     K value = across<Larger, K, LANES>(most);
     for (; i < size; ++i) {
-      const K x = Keys<T>::template comparable<1>(Vector<K, 1>{static_cast<K>(from[i])}, reverse)[0];
+      const K x = Keys<T>::template comparable<1>(Vector<K, 1>{static_cast<K>(from[i])}, flipped)[0];
       if (x != x) {
         *largest = x;
         return i;
@@ -147,7 +147,7 @@ void arg_segments(const Ordering &job, int64_t begin, int64_t end, void *) {
   const int64_t *offsets = job.offsets, columns = job.columns;
   const T *data = static_cast<const T *>(job.data);
   constexpr int LANES = FindLargest<T>::LANES;
-  const FindLargest<T> finder{data + offsets[job.num_segments] * columns, job.descending};
+  const FindLargest<T> finder{data + offsets[job.num_segments] * columns, job.flipped};
   for (int64_t k = begin; k < end; ++k) {
     const int64_t size = offsets[k + 1] - offsets[k];
     const T *from = data + offsets[k] * columns;

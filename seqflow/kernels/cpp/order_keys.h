@@ -6,31 +6,27 @@
 namespace seqflow {
 namespace SEQFLOW_ISA {
 
-// What vectors compare elements of T as: K. Small integers are widened; `flips` are those whose first bit is turned.
-template <class T> struct Compared { using K = int32_t; static constexpr bool flips = false; };
-template <> struct Compared<uint32_t> { using K = int32_t; static constexpr bool flips = true; };
-template <> struct Compared<int64_t> { using K = int64_t; static constexpr bool flips = false; };
-template <> struct Compared<uint64_t> { using K = int64_t; static constexpr bool flips = true; };
-template <> struct Compared<float> { using K = float; static constexpr bool flips = false; };
-template <> struct Compared<double> { using K = double; static constexpr bool flips = false; };
+// What vectors compare elements of T as: K. Small integers are widened. Unsigned integers come as the signed ones of
+// their bits: `flipped` are the bits that are turned for that, and all of them for the reverse order. Of floats any bit
+// of it reverses the order.
+template <class T> struct Compared { using K = int32_t; };
+template <> struct Compared<int64_t> { using K = int64_t; };
+template <> struct Compared<float> { using K = float; };
+template <> struct Compared<double> { using K = double; };
 
 template <class T>
 struct Keys {
   using K = typename Compared<T>::K;
   static constexpr bool floats = __is_same(T, float) || __is_same(T, double);
-  static constexpr bool flips = Compared<T>::flips;
   static constexpr int64_t MOST = sizeof(K) == 4 ? INT32_MAX : INT64_MAX;
-  static constexpr K FIRST_BIT = flips ? static_cast<K>(~MOST) : 0;
 
-  // Ascending comparable lanes; `reverse` turns their order around.
+  // Ascending comparable lanes, and back.
   template <int N>
-  static Vector<K, N> comparable(Vector<K, N> lanes, bool reverse) {
-    if constexpr (floats) {
-      return reverse ? -lanes : lanes;
-    } else {
-      if constexpr (flips) lanes ^= FIRST_BIT;
-      return reverse ? ~lanes : lanes;
-    }
+  static Vector<K, N> comparable(Vector<K, N> lanes, int64_t flipped) {
+    if constexpr (floats)
+      return flipped ? -lanes : lanes;
+    else
+      return lanes ^ static_cast<K>(flipped);
   }
 
   static constexpr K largest() {
@@ -52,38 +48,23 @@ template <class T>
 struct Digits {
   using U = typename Unsigned<sizeof(T)>::type;
   static constexpr bool floats = Keys<T>::floats;
-  static constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
   static constexpr U TOP = static_cast<U>(U{1} << (sizeof(U) * 8 - 1));
 
-  static U of(T value, bool reverse) {
+  static U of(T value, int64_t flipped) {
     U bits;
     memcpy(&bits, &value, sizeof bits);
-    if constexpr (floats) {
-      if (value != value)
-        bits = static_cast<U>(~U{0});
-      else
-        bits ^= bits & TOP ? static_cast<U>(~U{0}) : TOP;
-    } else if constexpr (is_signed) {
-      bits ^= TOP;
-    }
-    return reverse ? static_cast<U>(~bits) : bits;
+    if constexpr (!floats) return static_cast<U>(bits ^ TOP ^ static_cast<U>(flipped));
+    if (value != value)
+      bits = static_cast<U>(~U{0});
+    else
+      bits ^= bits & TOP ? static_cast<U>(~U{0}) : TOP;
+    return flipped ? static_cast<U>(~bits) : bits;
   }
 
   // The same with -0 as 0: what is equal has equal digits.
-  static U stable(T value, bool reverse) {
+  static U stable(T value, int64_t flipped) {
     if constexpr (floats) value += 0;
-    return of(value, reverse);
-  }
-
-  static T value(U bits, bool reverse) {
-    if (reverse) bits = static_cast<U>(~bits);
-    if constexpr (floats)
-      bits ^= bits & TOP ? TOP : static_cast<U>(~U{0});
-    else if constexpr (is_signed)
-      bits ^= TOP;
-    T result;
-    memcpy(&result, &bits, sizeof result);
-    return result;
+    return of(value, flipped);
   }
 };
 

@@ -11,7 +11,7 @@ struct Ordering {
   int64_t columns;
   const int64_t *offsets;  // [num_segments + 1], checked
   int64_t num_segments;
-  bool descending;
+  int64_t flipped;     // bits of each element that are flipped where elements are compared (order_keys.h)
   int64_t k;           // how many of each segment
   void *values;        // sorted rows, or the largest k of each segment
   int64_t *positions;  // inside the segment
@@ -43,12 +43,18 @@ SEQFLOW_TABLE(OrderingKernels, ordering_kernels)
 namespace seqflow {
 namespace SEQFLOW_ISA {
 
+// Unsigned integers go by the functions of signed ones.
+#define SEQFLOW_ORDERED(f)                                                                       \
+  {f<int8_t>,  f<int8_t>,  f<int16_t>, f<int16_t>, f<int32_t>, f<int32_t>, f<int64_t>, f<int64_t>, \
+   f<float>,   f<double>}
+
 extern const OrderingKernels ordering_kernels = {
-    SEQFLOW_TYPES(sort_segments),
-    SEQFLOW_TYPES(argsort_segments),
-    SEQFLOW_TYPES(topk_segments),
-    SEQFLOW_TYPES(arg_segments),
+    SEQFLOW_ORDERED(sort_segments),
+    SEQFLOW_ORDERED(argsort_segments),
+    SEQFLOW_ORDERED(topk_segments),
+    SEQFLOW_ORDERED(arg_segments),
 };
+#undef SEQFLOW_ORDERED
 
 }  // namespace SEQFLOW_ISA
 }  // namespace seqflow

@@ -20,8 +20,8 @@ inline int64_t rows_ahead(int64_t num_rows, int64_t row_bytes) {
   return rows < 1 ? 1 : rows > most ? most : rows;
 }
 
-// I: int32_t or int64_t.
-template <class Element, class I, bool weighted_>
+// Indices are int64, and where takes_int32, int32 as well.
+template <class Element, bool weighted_, bool takes_int32>
 class Picked {
  public:
   using T = Element;
@@ -34,8 +34,7 @@ class Picked {
         ignored(job.ignores ? job.ignored : -1),
         ahead(job.rows_ahead),
         ends_in_another_line(data % 64 != 0 || row_bytes % 64 != 0),
-        indices(static_cast<const I *>(job.indices.values)),
-        num_indices(job.indices.size),
+        indices(job.indices),
         job(&job) {}
 
   // Call `body(row from that column on, its weight)` for positions [from, to), the weights of which begin at `weight`,
@@ -43,12 +42,22 @@ class Picked {
   // the table.
   template <int COLUMNS, class Weight, class Body>
   inline int64_t each(int64_t from, int64_t to, int64_t column, const Weight *weight, const Body &body) const {
+    if constexpr (takes_int32)
+      if (!indices.wide) return each_of<COLUMNS, int32_t>(from, to, column, weight, body);
+    return each_of<COLUMNS, int64_t>(from, to, column, weight, body);
+  }
+
+ private:
+  // The same for indices of type I.
+  template <int COLUMNS, class I, class Weight, class Body>
+  inline int64_t each_of(int64_t from, int64_t to, int64_t column, const Weight *weight, const Body &body) const {
     const uintptr_t base = data + static_cast<uint64_t>(column) * sizeof(T);
     const uint64_t bytes = row_bytes, rows = static_cast<uint64_t>(num_rows);
-    const int64_t unused = ignored, distance = to + ahead <= num_indices ? ahead : 0;
+    const int64_t unused = ignored, distance = to + ahead <= indices.size ? ahead : 0;
     const bool splits = ends_in_another_line;
+    const I *const picked = static_cast<const I *>(indices.values);
     int64_t skipped = 0;
-    for (const I *at = indices + from, *const end = indices + to; at != end; ++at, ++weight) {
+    for (const I *at = picked + from, *const end = picked + to; at != end; ++at, ++weight) {
       const int64_t next = __atomic_load_n(at + distance, __ATOMIC_RELAXED);
       fetch<COLUMNS * sizeof(T)>(base + static_cast<uint64_t>(next) * bytes, splits);
       const int64_t index = __atomic_load_n(at, __ATOMIC_RELAXED);
@@ -62,7 +71,6 @@ class Picked {
     return skipped;
   }
 
- private:
   // Every line of these bytes. Their index is not checked yet: the address may be anything.
   template <int64_t BYTES>
   static inline void fetch(uintptr_t address, bool splits) {
@@ -75,8 +83,7 @@ class Picked {
   const uint64_t row_bytes;
   const int64_t num_rows, ignored, ahead;
   const bool ends_in_another_line;  // than what is fetched from its start in steps of lines
-  const I *const indices;
-  const int64_t num_indices;
+  const Integers indices;
   Reduction *const job;
 };
 

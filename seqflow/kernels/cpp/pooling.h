@@ -30,17 +30,15 @@ namespace seqflow {
 namespace SEQFLOW_ISA {
 
 // Sums of float32 in float32 take int32 as well, all else int64 alone.
+template <class R>
+constexpr bool takes_int32 = R::adds && __is_same(typename R::T, float) && __is_same(typename R::A, float);
+
 template <class R, bool weighted>
-void pool_block(Reduction &job, int64_t block) {
-  using T = typename R::T;
-  if constexpr (R::adds && __is_same(T, float) && __is_same(typename R::A, float))
-    if (!job.indices.wide) return reduce_block<R, Picked<T, int32_t, weighted>>(job, block);
-  reduce_block<R, Picked<T, int64_t, weighted>>(job, block);
-}
+constexpr ReduceBlock pool_block = reduce_block<R, Picked<typename R::T, weighted, takes_int32<R>>>;
 
 template <template <class> class Of> struct Pool {
   template <class T> static constexpr ReduceBlock reduce = pool_block<typename Of<T>::Rule, false>;
-  template <class T> static constexpr CombineBlocks combine = combine_blocks<typename Of<T>::Rule>;
+  template <class T> static constexpr CombineBlocks combine = combine_blocks<typename Of<T>::Rule::OfTotals>;
 };
 
 template <class Total> struct Weigh {

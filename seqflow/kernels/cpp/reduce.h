@@ -8,7 +8,7 @@ namespace seqflow {
 namespace SEQFLOW_ISA {
 
 // The first k of [0, size) with sorted[k] >= value, else size.
-inline int64_t first_at_least(const int64_t *sorted, int64_t size, int64_t value) {
+__attribute__((noinline)) static int64_t first_at_least(const int64_t *sorted, int64_t size, int64_t value) {
   int64_t low = 0;
   while (size > 0) {
     const int64_t half = size / 2;
@@ -19,30 +19,23 @@ inline int64_t first_at_least(const int64_t *sorted, int64_t size, int64_t value
   return low;
 }
 
-template <class R>
-inline void fill_empty(const Reduction &job, typename R::A *out) {
-  using A = typename R::A;
+template <class A>
+__attribute__((noinline)) void fill_empty(const Reduction &job, A *out) {
   const A value = job.empty ? *static_cast<const A *>(job.empty) : A{};
   for (int64_t i = 0; i < job.columns; ++i) out[i] = value;
 }
 
 constexpr int MOST = 8;  // vectors that are accumulated at the same time
 
-// The two below stay calls, so that the loop over short segments of few columns has the registers for itself.
-
-// Columns [column, end), which are COUNT vectors, of positions [from, to) of segment k.
-template <class R, class Source, int LANES, int COUNT>
-__attribute__((noinline)) int64_t reduce_part(Reduction &job, int64_t k, int64_t from, int64_t to, int64_t column,
-                                              int64_t end, typename R::A *out, typename R::F *totals) {
-  return Stripe<R, Source, LANES, COUNT>(job, column, end).reduce(from, to, job.offsets[k], out, totals);
-}
-
-// Columns [0, end), MOST vectors at the same time, of a short segment.
+// Columns [0, end), MOST vectors at the same time. A call, so that the loop over segments has the registers for itself.
 template <class R, class Source, int LANES>
-__attribute__((noinline)) void reduce_first(Reduction &job, int64_t from, int64_t to, int64_t end,
-                                            typename R::A *out) {
+__attribute__((noinline)) int64_t reduce_first(Reduction &job, int64_t from, int64_t to, int64_t first, int64_t end,
+                                               typename R::A *out, typename R::F *totals) {
   const Stripe<R, Source, LANES, MOST> stripe(job, 0, MOST * LANES);
-  for (int64_t column = 0; column < end; column += MOST * LANES) stripe.reduce_short(from, to, out, column);
+  int64_t used = 0;
+  for (int64_t column = 0; column < end; column += MOST * LANES)
+    used = stripe.reduce(from, to, first, out, totals, column);
+  return used;
 }
 
 // Rows of one column that follow one another: runs of elements.
@@ -57,14 +50,12 @@ struct Runs {
   explicit Runs(Reduction &job)
       : data(static_cast<const T *>(job.data)), end(data + job.num_rows), run{R(job)} {}
 
-  inline int64_t segment(Reduction &, int64_t, int64_t from, int64_t to, A *out) const {
+  inline int64_t reduce(Reduction &, int64_t from, int64_t to, int64_t, A *out, F *totals) const {
     const F total = run.reduce(data + from, to - from, end);
-    *out = static_cast<A>(run.rule.template finish<F, 1>(Vector<F, 1>{total}, to - from)[0]);
-    return to - from;
-  }
-
-  inline int64_t part(Reduction &, int64_t, int64_t from, int64_t to, F *total) const {
-    *total = run.reduce(data + from, to - from, end);
+    if (totals)
+      *totals = total;
+    else
+      *out = static_cast<A>(run.rule.template finish<F, 1>(Vector<F, 1>{total}, to - from)[0]);
     return to - from;
   }
 };
@@ -75,31 +66,16 @@ struct Rows {
   using A = typename R::A;
   using F = typename R::F;
   static constexpr bool ONCE = LANES * sizeof(A) < VECTOR_BYTES;  // there are no more than COUNT vectors
-  const int64_t columns, column;
+  const int64_t column;
   const Stripe<R, Source, LANES, COUNT> last;
 
   explicit Rows(Reduction &job)
-      : columns(job.columns),
-        column(ONCE ? 0 : (columns - 1) / LANES / MOST * MOST * LANES),
-        last(job, column, columns) {}
+      : column(ONCE ? 0 : (job.columns - 1) / LANES / MOST * MOST * LANES), last(job, column, job.columns) {}
 
-  inline int64_t segment(Reduction &job, int64_t k, int64_t from, int64_t to, A *out) const {
-    if (__builtin_expect(!last.is_short(to - from), 0)) return reduce(job, k, from, to, out, nullptr);
+  inline int64_t reduce(Reduction &job, int64_t from, int64_t to, int64_t first, A *out, F *totals) const {
     if constexpr (!ONCE)
-      if (column > 0) reduce_first<R, Source, LANES>(job, from, to, column, out);
-    return last.reduce_short(from, to, out);
-  }
-
-  inline int64_t part(Reduction &job, int64_t k, int64_t from, int64_t to, F *totals) const {
-    return reduce(job, k, from, to, nullptr, totals);
-  }
-
- private:
-  inline int64_t reduce(Reduction &job, int64_t k, int64_t from, int64_t to, A *out, F *totals) const {
-    if constexpr (!ONCE)
-      for (int64_t part = 0; part < column; part += MOST * LANES)
-        reduce_part<R, Source, LANES, MOST>(job, k, from, to, part, part + MOST * LANES, out, totals);
-    return reduce_part<R, Source, LANES, COUNT>(job, k, from, to, column, columns, out, totals);
+      if (column > 0) reduce_first<R, Source, LANES>(job, from, to, first, column, out, totals);
+    return last.reduce(from, to, first, out, totals);
   }
 };
 
@@ -108,57 +84,77 @@ template <class R, class Source, int LANES>
 struct Parts {
   using A = typename R::A;
   using F = typename R::F;
+  const int64_t columns, rest;
+  const Stripe<R, Source, LANES, 1> one;
 
-  explicit Parts(Reduction &) {}
+  explicit Parts(Reduction &job)
+      : columns(job.columns), rest(columns / (MOST * LANES) * (MOST * LANES)), one(job, 0, LANES) {}
 
-  inline int64_t segment(Reduction &job, int64_t k, int64_t from, int64_t to, A *out) const {
-    return reduce(job, k, from, to, out, nullptr);
-  }
-
-  inline int64_t part(Reduction &job, int64_t k, int64_t from, int64_t to, F *totals) const {
-    return reduce(job, k, from, to, nullptr, totals);
-  }
-
- private:
-  static int64_t reduce(Reduction &job, int64_t k, int64_t from, int64_t to, A *out, F *totals) {
-    int64_t used = 0, column = 0;
-    for (; column + MOST * LANES <= job.columns; column += MOST * LANES)
-      used = reduce_part<R, Source, LANES, MOST>(job, k, from, to, column, column + MOST * LANES, out, totals);
-    for (; column < job.columns; column += LANES) {
-      const int64_t end = column + LANES < job.columns ? column + LANES : job.columns;
-      used = reduce_part<R, Source, LANES, 1>(job, k, from, to, column, end, out, totals);
+  inline int64_t reduce(Reduction &job, int64_t from, int64_t to, int64_t first, A *out, F *totals) const {
+    int64_t used = 0;
+    if (rest > 0) used = reduce_first<R, Source, LANES>(job, from, to, first, rest, out, totals);
+    for (int64_t column = rest; column < columns; column += LANES) {
+      const int64_t shift = column + LANES <= columns ? column : columns - LANES;
+      used = one.reduce(from, to, first, out, totals, shift);
     }
     return used;
   }
 };
 
-// Reduce the segments of a block; Segments are Runs, Rows or Parts.
-template <class R, class Segments>
-void run_block(Reduction &job, int64_t block) {
-  using F = typename R::F;
-  const int64_t *const offsets = job.offsets, columns = job.columns;
-  const int64_t begin = block * job.block_size;
+// Some of the segments of a block, the first of them from a position on, and where they leave totals and how many rows
+// these are of; null: results.
+template <class F>
+struct Share {
+  int64_t from, k, end;
+  F *totals;
+  int64_t *count;
+};
+
+// The segments of a block: a long one that goes on from the block before, those that begin here, and a long one that
+// goes on in the next.
+template <class F>
+struct Shares {
+  Share<F> parts[3];
+  int64_t stop;
+};
+
+template <class F>
+__attribute__((noinline)) Shares<F> shares_of(const Reduction &job, int64_t block) {
+  const int64_t *const offsets = job.offsets;
+  const int64_t begin = block * job.block_size, at = block * job.columns;
   const bool last = block == job.num_blocks - 1;
   const int64_t stop = last ? offsets[job.num_segments] : begin + job.block_size;
   const auto is_long = [&](int64_t k) { return offsets[k + 1] - offsets[k] > job.block_size; };
+  const int64_t k = block == 0 ? 0 : first_at_least(offsets, job.num_segments, begin);
+  const int64_t after = last ? job.num_segments : first_at_least(offsets, job.num_segments, stop);
+  const bool head = k > 0 && offsets[k] > begin && is_long(k - 1);
+  const bool tail = after > k && offsets[after] > stop && is_long(after - 1);
+  return {{{begin, k - head, k, static_cast<F *>(job.head) + at, job.head_count + block},
+           {offsets[k], k, after - tail, nullptr, nullptr},
+           {offsets[after - tail], after - tail, after, static_cast<F *>(job.tail) + at, job.tail_count + block}},
+          stop};
+}
+
+// Reduce the segments of a block; Segments are Runs, Rows or Parts. A long segment leaves totals in each block.
+template <class R, class Segments>
+void run_block(Reduction &job, int64_t block) {
+  const int64_t *const offsets = job.offsets, columns = job.columns;
   const Segments segments(job);
-  int64_t k = block == 0 ? 0 : first_at_least(offsets, job.num_segments, begin);
-  int64_t after = last ? job.num_segments : first_at_least(offsets, job.num_segments, stop);
-  if (k > 0 && offsets[k] > begin && is_long(k - 1)) {
-    job.head_count[block] = segments.part(job, k - 1, begin, offsets[k] < stop ? offsets[k] : stop,
-                                          static_cast<F *>(job.head) + block * columns);
-  }
-  if (after > k && offsets[after] > stop && is_long(after - 1)) {
-    --after;
-    job.tail_count[block] =
-        segments.part(job, after, offsets[after], stop, static_cast<F *>(job.tail) + block * columns);
-  }
-  typename R::A *out = static_cast<typename R::A *>(job.out) + k * columns;
-  int64_t from = offsets[k];
-  for (; k < after; ++k, out += columns) {
-    const int64_t to = offsets[k + 1];
-    if (from == to || segments.segment(job, k, from, to, out) == 0) fill_empty<R>(job, out);
-    from = to;
+  const Shares<typename R::F> shares = shares_of<typename R::F>(job, block);
+  for (const auto &share : shares.parts) {
+    typename R::F *const totals = share.totals;
+    int64_t from = share.from;
+    typename R::A *out = static_cast<typename R::A *>(job.out) + share.k * columns;
+    for (int64_t k = share.k; k < share.end; ++k, out += columns) {
+      const int64_t next = offsets[k + 1], to = totals && next > shares.stop ? shares.stop : next;
+      const int64_t first = totals ? offsets[k] : from;
+      const int64_t used = from == to ? 0 : segments.reduce(job, from, to, first, out, totals);
+      if (totals)
+        *share.count = used;
+      else if (used == 0)
+        fill_empty(job, out);
+      from = to;
+    }
   }
 }
 
@@ -225,7 +221,7 @@ void combine_blocks(Reduction &job) {
     for (int64_t next = block + 1; next * job.block_size < offsets[k + 1]; ++next)
       add(job.head, next, job.head_count[next]);
     typename R::A *out = static_cast<typename R::A *>(job.out) + k * columns;
-    if (count == 0) fill_empty<R>(job, out);
+    if (count == 0) fill_empty(job, out);
     for (int64_t i = 0; i < columns && count != 0; ++i) 
       out[i] = static_cast<typename R::A>(rule.template finish<F, 1>(Vector<F, 1>{totals[i]}, count)[0]);
   }

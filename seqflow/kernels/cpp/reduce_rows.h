@@ -29,6 +29,28 @@ class Straight {
   const int64_t columns;
 };
 
+// The two below are for long segments: they stay calls, so that there is one of them for all widths.
+
+// Add sums to wider totals; the first ones are copied.
+template <class A, class F>
+__attribute__((noinline)) void add_wide(const A *sums, F *totals, int64_t count, bool first) {
+  for (int64_t i = 0; i < count; ++i) totals[i] = (first ? F{} : totals[i]) + static_cast<F>(sums[i]);
+}
+
+// Totals to a row of totals, or where it is null to a row of results. The last `lanes` begin at column `last`.
+template <class R>
+__attribute__((noinline)) void leave_wide(const R &rule, const typename R::F *wide, int64_t count, int64_t lanes,
+                                          int64_t last, int64_t used, typename R::A *out, typename R::F *totals) {
+  using F = typename R::F;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t at = i < count - lanes ? i : last + i - (count - lanes);
+    if (totals)
+      totals[at] = wide[i];
+    else
+      out[at] = static_cast<typename R::A>(rule.template finish<F, 1>(Vector<F, 1>{wide[i]}, used)[0]);
+  }
+}
+
 // Reduces COUNT vectors of columns, in accumulators of LANES lanes of type A: columns [column, end) of rows that have
 // LANES of them at least. The last vector ends with them, and so overlaps the one before, or what is before `column`,
 // where they are no multiple of LANES.
@@ -39,7 +61,6 @@ class Stripe {
   using A = typename R::A;
   using F = typename R::F;
   using V = Vector<A, LANES>;
-  static constexpr int FULL = VECTOR_BYTES / sizeof(F), STEP = FULL < LANES ? FULL : LANES;  // lanes of type F
 
   Stripe(Reduction &job, int64_t column, int64_t end)
       : rule(job),
@@ -49,44 +70,26 @@ class Stripe {
         column(COUNT == 1 ? end - LANES : column),
         last(end - LANES - this->column) {}
 
-  // Whether rows of a segment of that size are added up in type A alone.
-  static bool is_short(int64_t size) { return __is_same(A, F) || size <= CHUNK; }
-
-  // Positions [from, to), all of a segment that is short, to a row of results; how many of them counted. `shift` is how
-  // many columns further to the right.
-  inline int64_t reduce_short(int64_t from, int64_t to, A *out, int64_t shift = 0) const {
+  // Positions [from, to) of the segment that begins at `first`, to a row of results, or of totals where these are not
+  // null; how many of them counted. `shift` is how many columns further to the right.
+  inline int64_t reduce(int64_t from, int64_t to, int64_t first, A *out, F *totals, int64_t shift = 0) const {
     V sums[COUNT];
-    const int64_t used = accumulate(from, to, from, shift, sums);
-    finish(sums, used, out + shift);
-    return used;
-  }
-
-  // Any positions [from, to) of the segment that begins at `first`, to a row of results, or of totals where these are
-  // not null; how many of them counted.
-  inline int64_t reduce(int64_t from, int64_t to, int64_t first, A *out, F *totals) const {
-    V sums[COUNT];
-    F wide[COUNT * LANES] = {};
+    F wide[COUNT * LANES];
     int64_t used = 0;
     for (int64_t begin = from, end;; begin = end) {
-      end = is_short(to - begin) ? to : begin + CHUNK;
-      used += accumulate(begin, end, first, 0, sums);
-      if (totals == nullptr && begin == from && end == to) {
-        finish(sums, used, out);
+      end = __is_same(A, F) || to - begin <= CHUNK ? to : begin + CHUNK;
+      used += accumulate(begin, end, first, shift, sums);
+      if (__builtin_expect(begin == from && end == to && totals == nullptr, 1)) {
+        finish(sums, used, out + shift);
         return used;
       }
-      add(sums, wide);
+      A lanes[COUNT * LANES];
+      memcpy(lanes, sums, sizeof sums);
+      add_wide(lanes, wide, COUNT * LANES, begin == from);
       if (end == to) break;
     }
-#pragma GCC unroll 8
-    for (int k = 0; k < COUNT; ++k) {
-      for (int i = 0; i < LANES; i += STEP) {
-        const auto part = load<F, F, STEP>(wide + k * LANES + i);
-        if (totals)
-          store<F, STEP>(totals + at(k) + i, part);
-        else
-          store<A, STEP>(out + at(k) + i, convert<A, F, STEP>(rule.template finish<F, STEP>(part, used)));
-      }
-    }
+    const int64_t start = column + shift;
+    leave_wide(rule, wide, COUNT * LANES, LANES, last, used, out + start, totals ? totals + start : nullptr);
     return used;
   }
 
@@ -119,20 +122,6 @@ class Stripe {
   inline void finish(const V (&sums)[COUNT], int64_t used, A *out) const {
 #pragma GCC unroll 8
     for (int k = 0; k < COUNT; ++k) store<A, LANES>(out + at(k), rule.template finish<A, LANES>(sums[k], used));
-  }
-
-  // To totals of type F; where they are of type A there is nothing in them yet.
-  static inline void add(const V (&sums)[COUNT], F *wide) {
-#pragma GCC unroll 8
-    for (int k = 0; k < COUNT; ++k) {
-      A lanes[LANES];
-      store<A, LANES>(lanes, sums[k]);
-      for (int i = 0; i < LANES; i += STEP) {
-        F *const into = wide + k * LANES + i;
-        const auto part = load<F, A, STEP>(lanes + i);
-        store<F, STEP>(into, __is_same(A, F) ? part : load<F, F, STEP>(into) + part);
-      }
-    }
   }
 
   const R rule;

@@ -23,7 +23,7 @@ namespace SEQFLOW_ISA {
 template <template <class> class Of> struct Direct {
   template <class T> using Rule = typename Of<T>::Rule;
   template <class T> static constexpr ReduceBlock reduce = reduce_block<Rule<T>, Straight<typename Rule<T>::T>>;
-  template <class T> static constexpr CombineBlocks combine = combine_blocks<Rule<T>>;
+  template <class T> static constexpr CombineBlocks combine = combine_blocks<typename Rule<T>::OfTotals>;
 };
 
 extern const ReductionKernels reduction_kernels = {

@@ -24,6 +24,7 @@ struct Adding {
   using T = Element;
   using A = Accumulator;
   using F = Total;
+  using OfTotals = Adding<A, A, F>;  // the rule for what was added up already, of any T
   static constexpr bool adds = true;
   const bool mean;
 
@@ -50,6 +51,7 @@ struct Largest {
   using T = Element;
   using A = Compared;
   using F = Compared;
+  using OfTotals = Largest<A, A>;
   using Bits = typename Signed<sizeof(A)>::type;
   static constexpr bool adds = false;
   const Bits flipped;

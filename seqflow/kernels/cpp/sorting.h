@@ -26,7 +26,7 @@ struct SegmentOrder {
   using Lane = typename Signed<sizeof(K)>::type;
 
   const T *end;  // of all data
-  bool reverse;
+  int64_t flipped;  // order_keys.h
   uint8_t *scratch;
 
   template <class L, int N>
@@ -59,12 +59,12 @@ struct SegmentOrder {
   V comparable(const T *from, int64_t at, int64_t size, Found *found) const {
     const int64_t left = size - at;
     const V elements = load_lanes<K, LANES>(from + at, left);
-    V lanes = Keys<T>::template comparable<LANES>(elements, reverse);
+    V lanes = Keys<T>::template comparable<LANES>(elements, flipped);
     const auto inside = counted<Lane, LANES>() < static_cast<Lane>(left < 0 ? 0 : left > LANES ? LANES : left);
     if constexpr (floats) {
       const auto nan = (lanes != lanes) & inside;
       *found |= nan | ((Found)elements == static_cast<Lane>(Digits<T>::TOP));
-      lanes = nan ? V{} + (reverse ? -Keys<T>::largest() : Keys<T>::largest()) : lanes;
+      lanes = nan ? V{} + (flipped ? -Keys<T>::largest() : Keys<T>::largest()) : lanes;
     }
     return inside ? lanes : V{} + Keys<T>::largest();
   }
@@ -76,8 +76,8 @@ struct SegmentOrder {
     Network<K, VECTORS>::sort(r);
   }
 
-  static Vector<T, LANES> values_of(V lanes, bool reverse) {
-    return __builtin_convertvector(Keys<T>::template comparable<LANES>(lanes, reverse), Vector<T, LANES>);
+  static Vector<T, LANES> values_of(V lanes, int64_t flipped) {
+    return __builtin_convertvector(Keys<T>::template comparable<LANES>(lanes, flipped), Vector<T, LANES>);
   }
 
   // Sorted segments with the bits of their own zeros and NaN.
@@ -85,7 +85,7 @@ struct SegmentOrder {
     if constexpr (floats) {
       int64_t nans = 0;
       for (int64_t i = 0; i < size; ++i) nans += from[i] != from[i];
-      restore_equals(from, size, to, reverse ? to : to + size - nans, nans);
+      restore_equals(from, size, to, flipped ? to : to + size - nans, nans);
     }
   }
 
@@ -97,7 +97,7 @@ struct SegmentOrder {
     const bool roomy = out_end - to >= VECTORS * LANES;  // what is written too much is overwritten later
     T *const into = roomy ? to : sorted;
 #pragma GCC unroll 16
-    for (int i = 0; i < VECTORS; ++i) store<T, LANES>(into + i * LANES, values_of(r[i], reverse));
+    for (int i = 0; i < VECTORS; ++i) store<T, LANES>(into + i * LANES, values_of(r[i], flipped));
     if (!roomy) memcpy(to, sorted, size * sizeof(T));
   }
 
@@ -139,8 +139,8 @@ struct SegmentOrder {
       sorted = merged;
     }
     int64_t i = 0;
-    for (; i + LANES <= size; i += LANES) store<T, LANES>(to + i, values_of(load<K, K, LANES>(sorted + i), reverse));
-    if (i < size) store_some<T, LANES>(to + i, values_of(load<K, K, LANES>(sorted + i), reverse), size - i);
+    for (; i + LANES <= size; i += LANES) store<T, LANES>(to + i, values_of(load<K, K, LANES>(sorted + i), flipped));
+    if (i < size) store_some<T, LANES>(to + i, values_of(load<K, K, LANES>(sorted + i), flipped), size - i);
   }
 
   // Positions
@@ -163,9 +163,9 @@ struct SegmentOrder {
       keys = lanes != lanes ? I{} + 0x7fffffff : keys;
     } else {
       keys = load_lanes<int32_t, PAIRS>(from + at, left);
-      if constexpr (Keys<T>::flips) keys ^= Keys<T>::FIRST_BIT;
+      keys ^= static_cast<int32_t>(flipped);
     }
-    if (reverse) keys = ~keys;
+    if (floats && flipped) keys = ~keys;
     const auto lane = counted<int64_t, PAIRS>();
     const P place = __builtin_convertvector(counted<int32_t, PAIRS>(), P) + static_cast<double>(at);
     return lane < left ? __builtin_convertvector(keys, P) * static_cast<double>(MAX_SHORT) + place
@@ -199,13 +199,13 @@ struct SegmentOrder {
     }
     if (size <= MAX_SHORT) {
       U keys[MAX_SHORT];
-      for (int64_t i = 0; i < size; ++i) insert(keys, to, i, D::stable(from[i], reverse), i);
+      for (int64_t i = 0; i < size; ++i) insert(keys, to, i, D::stable(from[i], flipped), i);
       return;
     }
     U *const keys = reinterpret_cast<U *>(scratch);
     int64_t *const other_places = reinterpret_cast<int64_t *>(scratch + 2 * size * sizeof(int64_t));
     for (int64_t i = 0; i < size; ++i) {
-      keys[i] = D::stable(from[i], reverse);
+      keys[i] = D::stable(from[i], flipped);
       to[i] = i;
     }
     if (sort_digits<U>(keys, keys + size, to, other_places, size)) memcpy(to, other_places, size * sizeof(int64_t));
@@ -252,7 +252,7 @@ struct SegmentOrder {
     U worst = static_cast<U>(~U{0});
     bool full = false;
     for (int64_t i = 0; i < size; ++i) {
-      const U key = D::stable(from[i], reverse);
+      const U key = D::stable(from[i], flipped);
       keys[count] = key;
       places[count] = i;
       count += !full || key < worst;
@@ -279,7 +279,7 @@ void sort_segments(const Ordering &job, int64_t begin, int64_t end, void *scratc
   const int64_t *offsets = job.offsets;
   const T *data = static_cast<const T *>(job.data);
   T *out = static_cast<T *>(job.values);
-  const SegmentOrder<T> order{data + offsets[job.num_segments], job.descending, static_cast<uint8_t *>(scratch)};
+  const SegmentOrder<T> order{data + offsets[job.num_segments], job.flipped, static_cast<uint8_t *>(scratch)};
   constexpr int64_t AT_ONCE = 16;  // segments for which NaN and -0 are looked for together
   for (int64_t next; begin < end; begin = next) {
     next = end - begin < AT_ONCE ? end : begin + AT_ONCE;
@@ -300,7 +300,7 @@ template <class T>
 void argsort_segments(const Ordering &job, int64_t begin, int64_t end, void *scratch) {
   const int64_t *offsets = job.offsets;
   const T *data = static_cast<const T *>(job.data);
-  const SegmentOrder<T> order{data + offsets[job.num_segments], job.descending, static_cast<uint8_t *>(scratch)};
+  const SegmentOrder<T> order{data + offsets[job.num_segments], job.flipped, static_cast<uint8_t *>(scratch)};
   for (int64_t k = begin; k < end; ++k) {
     const int64_t from = offsets[k], size = offsets[k + 1] - from;
     if (size > 0) order.argsort(data + from, size, job.positions + from, job.positions + offsets[end]);
@@ -311,7 +311,7 @@ template <class T>
 void topk_segments(const Ordering &job, int64_t begin, int64_t end, void *scratch) {
   const int64_t *offsets = job.offsets;
   const T *data = static_cast<const T *>(job.data);
-  const SegmentOrder<T> order{data + offsets[job.num_segments], true, static_cast<uint8_t *>(scratch)};
+  const SegmentOrder<T> order{data + offsets[job.num_segments], job.flipped, static_cast<uint8_t *>(scratch)};
   for (int64_t k = begin; k < end; ++k)
     order.topk(data + offsets[k], offsets[k + 1] - offsets[k], job.k, static_cast<T *>(job.values) + k * job.k,
                job.positions + k * job.k);

@@ -12,7 +12,8 @@ struct Integers {
   int64_t size = 0;
   bool wide = true;
 
-  int64_t operator[](int64_t i) const {
+  // Always inline: a copy of its own could be the one that was compiled for another instruction set.
+  __attribute__((always_inline)) int64_t operator[](int64_t i) const {
     return wide ? __atomic_load_n(static_cast<const int64_t *>(values) + i, __ATOMIC_RELAXED)
                 : __atomic_load_n(static_cast<const int32_t *>(values) + i, __ATOMIC_RELAXED);
   }
