@@ -30,12 +30,14 @@ def op(
 ) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
 
-    Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. `caffe2`
-    names the operator it comes from, or several, separated by commas; `same` two lengths inputs that it declares
-    to be equal; `shape` is a shape function for what the signature cannot say; `files` takes the attributes, reads
-    the files among them, and raises what every call with them would raise; `random` is the attribute that seeds
-    its random numbers, into which a run may mix a number of its own; `renamed` maps old names of
-    attributes, which earlier nets, jobs and calls use, to the new ones. All other keywords are its claims:
+    Its positional parameters are the signature's inputs, its keyword-only parameters the attributes. The signature
+    also says what outputs are, `lengths'[B] := minimum(lengths, k)`, and bounds them, `lengths'[B] <= lengths`.
+
+    `caffe2` names the operator it comes from, or several, separated by commas; `same` two lengths inputs that it
+    declares to be equal; `shape` is a shape function for what the signature cannot say; `files` takes the
+    attributes, reads the files among them, and raises what every call with them would raise; `random` is the
+    attribute that seeds its random numbers, into which a run may mix a number of its own; `renamed` maps old names
+    of attributes, which earlier nets, jobs and calls use, to the new ones. All other keywords are its claims:
     `depends`, `rows`, `steps`, `describes`, `inverse`, `moves`, `pure` (see `seqflow.signature.claims`).
 
     After each call the results are held against the signature, and against the shape function: OpError where the

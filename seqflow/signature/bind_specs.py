@@ -57,9 +57,9 @@ def bind_specs(
     """The outputs' specs, and what was taken to be equal without proof.
 
     `specs` maps the signature's names to the specs of the given inputs and `names` to the tensors passed; `results`
-    are the outputs and their tensors, whose values `equalities` knows. `facts` say what new
-    rows are made from. Where the op takes or gives a list, there is a list. Raises OpTypeError, ShapeError, and
-    LodError where values meet lengths that describe other rows; the caller takes back what `equalities` learned.
+    are the outputs and their tensors, whose values `equalities` knows. `facts` say what new rows are made from.
+    Where the op takes or gives a list, there is a list. Raises OpTypeError, ShapeError, and LodError where values
+    meet lengths that describe other rows; the caller takes back what `equalities` learned.
     """
     signature = reader.signature
     single = {name: tensor for name, tensor in names.items() if type(tensor) is str and name in specs}
