@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypedDict
 
+import pyarrow as pa
+
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
 from seqflow.printable import printable, printable_line
 from seqflow.providers.criteo import open_criteo
@@ -13,11 +15,13 @@ from seqflow.providers.ipc import open_arrow
 from seqflow.providers.kinds import Chosen, check_utf8, choose, choose_kind
 from seqflow.providers.libsvm import open_libsvm
 from seqflow.providers.memory import check_arrays, open_table, table_of
+from seqflow.providers.objects import opener_of
 from seqflow.providers.parquet import open_parquet
 from seqflow.providers.partitioned import find_partitions, open_partitioned, recorded_types
-from seqflow.providers.paths import Search, find_duplicate, find_files, is_path
+from seqflow.providers.paths import Search, find_duplicate, find_files, is_path, searched_path
 from seqflow.providers.provider import Provider
-from seqflow.providers.stream import open_stream
+from seqflow.providers.saved_datasets import in_saved_order
+from seqflow.providers.table_folders import table_folder
 from seqflow.providers.table_formats import check_table_formats
 from seqflow.providers.text import open_text
 from seqflow.record import Fill, Valid, as_table, check_fill, check_valid
@@ -51,6 +55,7 @@ class OpenOptions(TypedDict, total=False):
     errors: str | None
     one_based: bool | None
     categories: str | None
+    schema: pa.Schema | None
 
 
 def option_names() -> tuple[str, ...]:
@@ -120,16 +125,19 @@ def _open(
             meant = nearest(kind, _FILES) if isinstance(kind, str) else ""
             raise ProviderOptionError(f"kind is {kind!r}{meant}, but must be one of {', '.join(_FILES)}")
         exclude = exclude if isinstance(exclude, str) or not isinstance(exclude, Iterable) else list(exclude)
+        is_whole = kind is None and not exclude and is_path(source)
+        if is_whole and (open_folder := table_folder(searched_path(source))) is not None:
+            return open_folder(**shared, **_checked(options, (), "the folder of a table"))
         provider = _open_files(source, _chosen(source, kind, exclude), shared, options)
         return replace(provider, search=Search.of(source, kind, exclude))
-    if isinstance(source, Mapping):
-        check_arrays(source)
-        return open_table(table_of(source), **shared, **_checked(options, ("batch_bytes",), "memory"))
-    if hasattr(source, "__arrow_c_stream__") and not hasattr(source, "__len__"):
-        return open_stream(source, **shared, **_checked(options, (), "a stream"))
     if isinstance(source, list | tuple) and not source:
         raise ProviderError("the list of sources is empty")
     origin = f"a {type(source).__name__}"
+    if (opener := opener_of(source)) is not None:
+        return opener.open(source, **shared, **_checked(options, opener.options, origin))
+    if isinstance(source, Mapping):
+        check_arrays(source)
+        return open_table(table_of(source), **shared, **_checked(options, ("batch_bytes",), "memory"))
     options = _checked(options, ("batch_bytes",), "memory")
     return open_table(as_table(source), origin=origin, **shared, **options)
 
@@ -137,6 +145,7 @@ def _open(
 def _chosen(source: Any, kind: str | None, exclude: Sequence[str] | str) -> Chosen:
     """The files to read; logs what is left out, and files that are read twice."""
     paths, named = find_files(source, exclude)
+    paths = in_saved_order(paths, named)
     chosen = choose(paths, named, str(source)) if kind is None else choose_kind(paths, kind, named)
     if chosen.kind in ("parquet", "arrow"):
         check_table_formats(chosen.paths)
@@ -159,7 +168,7 @@ def _open_files(
 ) -> Provider:
     opener, known = _FILES[chosen.kind]
     open_files = partial(opener, **_checked(options, known, chosen.kind))
-    partitions = find_partitions(source, chosen.paths) if chosen.kind in ("parquet", "arrow") else None
+    partitions = find_partitions(source, chosen.paths)
     if partitions is not None:
         provider = open_partitioned(open_files, partitions, **shared, types=recorded_types(source))
     else:

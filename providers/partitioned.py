@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -19,6 +19,15 @@ from seqflow.record.selection import Rename, Table, check_names, rename_schema, 
 
 Partitions = dict[str, dict[str, str | None]]
 """The values in the names of folders, by the path of a file and the column."""
+
+
+@runtime_checkable
+class FilePerRow(Protocol):
+    """A source each of whose rows is a file."""
+
+    def paths_of(self, block: Block) -> Sequence[str]:
+        """The file of each row of a block."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +50,8 @@ class PartitionedSource:
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         for block in self.files.blocks(self._of_files(schema)):
-            added = self._constants(block, schema, 1)
-            size = sum(array.nbytes for array in added.values()) * (block.num_rows or 0)
-            yield replace(block, nbytes=(block.nbytes or 0) + size)
+            size = self._row_bytes(block, schema) * (block.num_rows or 0)
+            yield block if block.nbytes is None else replace(block, nbytes=block.nbytes + size)
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         return self._joined(self.files.read(block, self._of_files(schema), bad_rows), block, schema)
@@ -51,17 +59,24 @@ class PartitionedSource:
     def _of_files(self, schema: pa.Schema) -> pa.Schema:
         return pa.schema([field for field in schema if field.name not in self.schema.names])
 
-    def _constants(self, block: Block, schema: pa.Schema, rows: int) -> dict[str, pa.Array]:
+    def _row_bytes(self, block: Block, schema: pa.Schema) -> int:
+        """Bytes that the names of folders add to a row, about."""
+        arrays = self._of_folders(block, schema, 1)
+        return -(-sum(array.nbytes for array in arrays) // max(1, len(arrays[0]))) if arrays else 0
+
+    def _of_folders(self, block: Block, schema: pa.Schema, rows: int) -> list[pa.Array]:
+        """The columns of `schema` that the names of folders give, for the rows of a block or some of them."""
+        fields = [field for field in self.schema if field.name in schema.names]
+        if isinstance(self.files, FilePerRow):
+            found = [self.values[path] for path in self.files.paths_of(block)]
+            return [pa.array([values.get(field.name) for values in found], field.type) for field in fields]
         values = self.values[block.origin]
-        return {
-            field.name: pa.repeat(pa.scalar(values.get(field.name), field.type), rows)
-            for field in self.schema
-            if field.name in schema.names
-        }
+        return [pa.repeat(pa.scalar(values.get(field.name), field.type), rows) for field in fields]
 
     def _joined(self, table: Table, block: Block, schema: pa.Schema) -> Table:
         columns = dict(zip(table.schema.names, table.columns, strict=True))
-        columns |= self._constants(block, schema, table.num_rows)
+        names = [name for name in self.schema.names if name in schema.names]
+        columns |= zip(names, self._of_folders(block, schema, table.num_rows), strict=True)
         return pa.table([columns[name] for name in schema.names], schema=schema)
 
 

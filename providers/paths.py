@@ -144,6 +144,11 @@ def find_duplicate(paths: Sequence[str]) -> tuple[str, str] | None:
     return None
 
 
+def searched_path(source: object) -> str:
+    """The absolute path of a source that is one path."""
+    return os.path.abspath(_expand(_as_path(source)))
+
+
 def searched_folders(source: object) -> list[str]:
     """The absolute paths of the folders in which files are looked for: those given, and those before a glob."""
     folders = []

@@ -4,7 +4,7 @@ import os
 from collections import abc
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -77,6 +77,15 @@ class BoundedSource(Protocol):
         ...
 
 
+@runtime_checkable
+class VersionedSource(Protocol):
+    """A source that knows by what a later one can be told to hold the same rows."""
+
+    def content(self, schema: pa.Schema) -> Any:
+        """JSON-compatible values that are equal where the rows are."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Provider:
     """A source of records: its Arrow `schema`, its blocks in order, and `read(block, columns)`.
@@ -123,8 +132,13 @@ class Provider:
         return self.source.blocks(self.schema)
 
     @property
+    def is_stream(self) -> bool:
+        """Whether nobody knows its blocks before they come."""
+        return self.read_once or getattr(self.source, "is_stream", False)
+
+    @property
     def read_once(self) -> bool:
-        """Whether this is a stream: nobody knows its blocks before they come, and they come once."""
+        """Whether this is a stream whose blocks come once; a stream that can be had again has them in each pass."""
         return getattr(self.source, "read_once", False)
 
     @property

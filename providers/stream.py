@@ -1,17 +1,20 @@
 """Streams of record batches that can be read once: readers, cursors, anything with __arrow_c_stream__."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NoReturn
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
+from seqflow.providers.foreign import foreign_errors
 from seqflow.providers.provider import Block, Provider
 from seqflow.record import BadRow
 from seqflow.record.decoded_sizes import decoded_nbytes
 from seqflow.record.selection import Rename, Selection, Table, selection
-from seqflow.record.validation import reading, validated
+from seqflow.record.validation import validated
 
 
 @dataclass(slots=True)
@@ -25,7 +28,7 @@ class StreamSource:
     fetched: dict[int, pa.RecordBatch] = field(default_factory=dict)
     unread: dict[int, int] = field(default_factory=dict)
     """The number of rows of fetched batches that were not read yet, of those that are read in slices."""
-    read_once: bool = True
+    read_once: ClassVar[bool] = True
     paths: ClassVar[tuple[str, ...]] = ()
     num_rows: ClassVar[None] = None
 
@@ -40,7 +43,7 @@ class StreamSource:
         while True:
             place = f"{self.origin}, batch {index}"
             try:
-                with reading(f"{place} can't be read"):
+                with foreign_errors(f"{place} can't be read"):
                     batch = self.reader.read_next_batch()
             except StopIteration:
                 return
@@ -70,15 +73,38 @@ class StreamSource:
         return self.fetched[block.index]
 
 
-_ONCE = "can be read once\ncollect it into a table first: pyarrow.table(stream)"
+_ONCE = (
+    "can be read once\n"
+    "collect it into a table first, pyarrow.table(stream), or pass a function that makes a new one each time"
+)
 
 
 def open_stream(obj: Any, *, columns: Sequence[str] | None = None, rename: Rename | None = None) -> Provider:
     """A provider of the batches of an object with `__arrow_c_stream__`, which can be read once."""
     origin = f"a {type(obj).__name__}"
+    if hasattr(obj, "__next__"):
+        _check_new(obj, origin)
     try:
         reader = pa.RecordBatchReader.from_stream(obj)
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise ProviderError(f"{origin} is no stream of record batches: {error}") from error
+    return open_reader(reader, origin, columns=columns, rename=rename)
+
+
+_opened: WeakValueDictionary[int, Any] = WeakValueDictionary()
+"""Readers and iterators that were opened, by their ids: a second stream of one has no rows, without an error."""
+
+
+def _check_new(obj: Any, origin: str) -> None:
+    if _opened.get(id(obj)) is obj:
+        raise ProviderError(f"{origin} was opened before, and a stream {_ONCE}")
+    with suppress(TypeError):  # of a type without weak references
+        _opened[id(obj)] = obj
+
+
+def open_reader(
+    reader: Any, origin: str, *, columns: Sequence[str] | None = None, rename: Rename | None = None
+) -> Provider:
+    """A provider of the batches of a reader."""
     chosen = selection(reader.schema, columns, rename)
     return Provider("stream", origin, chosen.schema, StreamSource(reader, chosen, origin))

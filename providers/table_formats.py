@@ -3,21 +3,49 @@
 import glob
 import os
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from seqflow.errors import ProviderOptionError
 
+
+class TableFormat(NamedTuple):
+    """A format of tables, and what to do with its folders."""
+
+    name: str
+    advice: str
+
+
+DELTA = TableFormat("a Delta Lake table", "open the folder itself, with the package deltalake")
+LANCE = TableFormat("a Lance table", "open the folder itself, with the package pylance")
+_ICEBERG = TableFormat(
+    "an Iceberg table", "load it from its catalog with pyiceberg, sf.open(catalog.load_table(…))"
+)
+_HUDI = TableFormat(
+    "a Hudi table", "read it with the package hudi, and pass the record batches that it gives"
+)
+_SPARK = TableFormat("the output of a Spark stream", "read it with Spark, and write it to Parquet once")
+_SHARDED = TableFormat(
+    "a dataset in shards with an index (MDS, LitData)",
+    "read it with its package, by a function: sf.open(lambda: iter(streaming.StreamingDataset(local=…)))",
+)
+_DICT = TableFormat("a DatasetDict with several splits", "open the folder of one split")
 _MARKS = {
-    "_delta_log": "a Delta Lake table",
-    ".hoodie": "a Hudi table",
-    "_spark_metadata": "the output of a Spark stream",
-    "metadata/*.metadata.json": "an Iceberg table",
-    "metadata/version-hint.text": "an Iceberg table",
-    "_versions/*.manifest": "a Lance table",
+    "_delta_log": DELTA,
+    ".hoodie": _HUDI,
+    "_spark_metadata": _SPARK,
+    "metadata/*.metadata.json": _ICEBERG,
+    "metadata/version-hint.text": _ICEBERG,
+    "_versions/*.manifest": LANCE,
 }
 """Of a table: a file or folder in its own folder, which may have folders of data files."""
 _SPLITS = "dataset_dict.json"
 _INDEX = "index.json"
 _SHARDS = (b'"shards"', b'"chunks"')
+
+
+def format_of(folder: str) -> TableFormat | None:
+    """The format of the table whose folder this is; None for a folder of loose files."""
+    return _table_format(folder, is_own=False, splits=0)
 
 
 def check_table_formats(paths: Iterable[str]) -> None:
@@ -34,13 +62,15 @@ def check_table_formats(paths: Iterable[str]) -> None:
             child, folder = folder, os.path.dirname(folder)
     for folder, children in below.items():
         if (found := _table_format(folder, is_own=folder in folders, splits=len(children))) is not None:
-            raise ProviderOptionError(
-                f"{folder} is {found}, which can't be read yet: the rows of all its files are not one table\n"
-                "read it with its own package, and pass an Arrow table or stream; of splits, open one"
-            )
+            raise ProviderOptionError(refusal(folder, found))
 
 
-def _table_format(folder: str, *, is_own: bool, splits: int) -> str | None:
+def refusal(folder: str, found: TableFormat) -> str:
+    """Why the files of such a folder are not read, and what to do."""
+    return f"{folder} is {found.name}: the rows of all its files are not one table\n{found.advice}"
+
+
+def _table_format(folder: str, *, is_own: bool, splits: int) -> TableFormat | None:
     """The table format whose log or index lies in the folder; None where there is none.
 
     `is_own` says whether data files lie in the folder itself, `splits` in how many folders of it.
@@ -53,9 +83,9 @@ def _table_format(folder: str, *, is_own: bool, splits: int) -> str | None:
         if mark.partition("/")[0] in names and ("/" not in mark or _is_found(folder, mark)):
             return found
     if _SPLITS in names and splits > 1:
-        return "a DatasetDict with several splits"
+        return _DICT
     if is_own and _INDEX in names and _lists(folder):
-        return "a dataset in shards with an index (MDS, LitData)"
+        return _SHARDED
     return None
 
 

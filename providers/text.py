@@ -40,8 +40,12 @@ class TextSource:
             start, stop = self.limits[index : index + 2]
             yield Block(origin_of(self.paths[start:stop]), index, stop - start, sum(self.sizes[start:stop]))
 
+    def paths_of(self, block: Block) -> Sequence[str]:
+        """The file of each row of a block."""
+        return self.paths[self.limits[block.index] : self.limits[block.index + 1]]
+
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        paths = self.paths[self.limits[block.index] : self.limits[block.index + 1]]
+        paths = self.paths_of(block)
         chosen = self.selection.to(schema)
         columns = []
         for position in sorted(chosen.positions):

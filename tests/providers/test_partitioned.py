@@ -1,5 +1,6 @@
 """Files in folders whose names are columns."""
 
+import gzip
 from pathlib import Path
 
 import pyarrow as pa
@@ -61,3 +62,29 @@ def test_files_outside_the_folders_and_hives_null_are_null(tmp_path: Path) -> No
         pq.write_table(pa.table({"n": [1]}), tmp_path / place / "a.parquet")
     (batch,) = sf.Loader(tmp_path, valid=True)
     assert sf.to_arrow(batch)["x"].to_pylist() == [None, "007", None]
+
+
+def test_folders_are_columns_of_text_files_whose_blocks_are_many(tmp_path: Path) -> None:
+    for lang in ("c", "py"):
+        for number in (1, 2):
+            folder = tmp_path / f"lang={lang}" / f"year={number}"
+            folder.mkdir(parents=True)
+            (folder / "a.txt").write_text(f"{lang}{number}")
+    provider = sf.open(tmp_path, encoding="utf-8", columns=["text", "lang", "year"])
+    (block,) = provider.blocks()
+    rows = [("c1", "c", 1), ("c2", "c", 2), ("py1", "py", 1), ("py2", "py", 2)]
+    assert [tuple(row.values()) for row in provider.read(block).to_pylist()] == rows
+    batches = sf.Loader(tmp_path, encoding="utf-8", columns=["year"], batch=3)
+    assert [batch["year"].tolist() for batch in batches] == [[1, 2, 1], [2]]
+
+
+@pytest.mark.parametrize("suffix", [".svm", ".svm.gz"])
+def test_folders_are_columns_of_files_of_lines(tmp_path: Path, suffix: str) -> None:
+    for day in (1, 2):
+        (tmp_path / f"day={day}").mkdir()
+        opener = gzip.open if suffix.endswith("gz") else open
+        with opener(tmp_path / f"day={day}" / f"a{suffix}", "wt") as file:
+            file.write(f"{day} 3:0.5\n0 1:1\n")
+    (batch,) = sf.Loader(tmp_path, columns=["label", "day"])
+    assert (batch["label"].tolist(), batch["day"].tolist()) == ([1, 0, 2, 0], [1, 1, 2, 2])
+    assert {block.nbytes is None for block in sf.open(tmp_path).blocks()} == {suffix.endswith("gz")}

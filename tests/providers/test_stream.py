@@ -1,5 +1,6 @@
 """Streams that can be read once."""
 
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -48,6 +49,20 @@ def test_a_second_pass_is_an_error_that_says_what_to_do():
     assert len(provider["c"].lengths) == 6
     with pytest.raises(ProviderError, match=r"can be read once\ncollect it into a table"):
         provider["c"]
+
+
+def test_a_stream_that_was_opened_before_is_an_error():
+    stream = reader()
+    sf.open(stream)
+    with pytest.raises(ProviderError, match=r"a RecordBatchReader was opened before.*\n.*a function"):
+        sf.open(stream)
+
+
+def test_the_batches_of_a_lazy_frame_are_read_once():
+    batches = pl.from_arrow(TABLE).lazy().collect_batches(chunk_size=2)
+    assert len(sf.open(batches)["c"]) == 6
+    with pytest.raises(ProviderError, match="was opened before"):
+        sf.open(batches)
 
 
 def test_a_block_can_be_read_once():

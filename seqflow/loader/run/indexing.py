@@ -83,9 +83,9 @@ class Indexing:
         self.keep()
 
     def _check_indexable(self) -> None:
-        if self._recipe.source.read_once:
+        if self._recipe.source.is_stream:
             raise OpError(
-                "Loader: index: the source is a stream, which can be read once\n  read files instead"
+                "Loader: index: the source is a stream, whose blocks are not known before\n  read files instead"
             )
         if isinstance(self._recipe.prepare, Net) and self._recipe.prepare.is_random:
             raise OpError(

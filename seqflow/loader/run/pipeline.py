@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ class Pipeline:
         """
         prepare = self.recipe.prepare
         again = prepare is None or (isinstance(prepare, Net) and not prepare.is_random)
-        return again and not self.recipe.source.read_once and rotation.has_one_window
+        return again and not self.recipe.source.is_stream and rotation.has_one_window
 
     # Counting
 
@@ -146,9 +147,9 @@ class Pipeline:
         """Whether the rows of each window are known before anything is read, and batches have a number of them."""
         if self._counts_rows is None:
             recipe = self.recipe
-            windows = [] if recipe.source.read_once else recipe.windows(self._listing.slices(), 0)
+            windows = [] if recipe.source.is_stream else recipe.windows(self._listing.slices(), 0)
             crossing = self._crossing(deal_windows(windows, recipe.streams))
-            self._counts_rows = crossing is not None and not recipe.source.read_once
+            self._counts_rows = crossing is not None and not recipe.source.is_stream
         return self._counts_rows
 
     def lengths_index(self, *, anew: bool) -> LengthsIndex:
@@ -165,10 +166,11 @@ class Pipeline:
         recipe = self.recipe
         steps = recipe.steps_per_epoch
         total = None if steps is None else steps * self.deal.world_size
-        if recipe.source.read_once:
+        if recipe.source.is_stream:
             if recipe.streams > 1:
                 raise OpError("Loader: streams: the source is a stream itself, expected streams = 1")
-            return Rotation([Stream(0, cut_windows(recipe.slices(), recipe.window))], total), None
+            windows = partial(_windows_of_stream, recipe)
+            return Rotation([Stream(0, windows(), again=windows)], total), None
         dealt = deal_windows(recipe.windows(self._listing.slices(), epoch), recipe.streams)
         crossing = self._crossing(dealt)
         counts: Sequence[list[int] | None] = [None] * recipe.streams
@@ -247,7 +249,8 @@ class Pipeline:
         """The place of a saved state; OpError where it does not fit."""
         if self.recipe.source.read_once:
             raise OpError(
-                "load_state_dict: the source is a stream, which can be read once\n  read files instead"
+                "load_state_dict: the source is a stream, which can be read once\n"
+                "  read files instead, or pass a function that makes a new stream each time"
             )
         changed = check_state(state, self.settings(), self.data_fingerprint(), changes)
         if "prepare" in changed:
@@ -308,6 +311,11 @@ def empty_rows(recipe: Recipe) -> Record:
     """A prepared record without rows."""
     record = empty_source(recipe)
     return record if recipe.prepare is None else apply(recipe.prepare, record)
+
+
+def _windows_of_stream(recipe: Recipe) -> Iterator[Window]:
+    """The windows of a stream, each when its blocks have come."""
+    return cut_windows(recipe.slices(), recipe.window)
 
 
 def _specs_of(batch: Record, pads: Mapping[str, Pad]) -> dict[str, TensorSpec]:

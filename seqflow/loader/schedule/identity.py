@@ -11,7 +11,7 @@ from seqflow.identity.content import digest_of_text
 from seqflow.identity.samples import sampled_digest
 from seqflow.loader.schedule.recipe import Listing, Recipe
 from seqflow.providers import Provider
-from seqflow.providers.provider import Block
+from seqflow.providers.provider import Block, VersionedSource
 from seqflow.record.selection import Selection
 
 FORMAT = 2
@@ -95,6 +95,8 @@ def data_fingerprint(source: Provider, listing: Listing) -> dict[str, Any]:
         "read with": dict(_options(source.source)),
         "blocks": digest_of_text(repr([_size(block) for block in blocks])),
     }
+    if not files and isinstance(source.source, VersionedSource):
+        return found | {"content": source.source.content(source.schema)}
     if not files:
         return found | {"content": _content(source, blocks)}
     if len(files) <= _LISTED_FILES:

@@ -147,7 +147,7 @@ class Listing:
             recipe = self._recipe
             stamps = {path: stamp_of(path) for path in recipe.source.files}
             self._stamps = {path: stamp for path, stamp in stamps.items() if stamp is not None}
-            slices = [] if recipe.source.read_once else list(recipe.slices())
+            slices = [] if recipe.source.is_stream else list(recipe.slices())
             if recipe.shuffle is not None:
                 _check_fit(slices, recipe.window)
             self._slices = slices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate, count, pairwise
 from math import gcd
 from typing import NamedTuple
@@ -48,8 +48,16 @@ class Stream:
     The windows may be found while they are asked for. Counts are given at first, or when a window was planned.
     """
 
-    def __init__(self, number: int, windows: Iterable[Window], counts: list[int] | None = None) -> None:
+    def __init__(
+        self,
+        number: int,
+        windows: Iterable[Window],
+        counts: list[int] | None = None,
+        again: Callable[[], Iterable[Window]] | None = None,
+    ) -> None:
         self.number = number
+        self._again = again
+        """Gives the windows anew, where they have their rows with them and are not kept."""
         self._windows: list[Window] = []
         self._rest = iter(windows)
         self._start = 0
@@ -62,6 +70,8 @@ class Stream:
 
     def start_at(self, checkpoint: Checkpoint) -> None:
         """Go on behind a window whose batches were counted before; OpError where there is no such window."""
+        if self._again is not None:
+            self._pass_over(checkpoint.position)
         if self.window(checkpoint.position) is None:
             raise OpError(
                 f"load_state_dict: the state is in window {checkpoint.position} of stream {self.number}, which has "
@@ -69,6 +79,11 @@ class Stream:
             )
         self._start = checkpoint.position
         self._firsts = [checkpoint.first, checkpoint.first + checkpoint.batches]
+
+    def _pass_over(self, position: int) -> None:
+        """Find the windows before a position, and let go of their rows."""
+        while (at := len(self._windows)) < position and self.window(at) is not None:
+            self._windows[at] = replace(self._windows[at], slices=())
 
     def window(self, position: int) -> Window | None:
         """The window at a position; None behind the last."""
@@ -130,8 +145,9 @@ class Stream:
         return len(self._windows)
 
     def from_its_start(self) -> Stream:
-        """The same windows, all of which were found, with nothing counted."""
-        return Stream(self.number, self._windows[: self.num_windows])
+        """The same windows, with nothing counted."""
+        windows = self._windows[: self.num_windows] if self._again is None else self._again()
+        return Stream(self.number, windows, again=self._again)
 
     @property
     def begins_at_start(self) -> bool:

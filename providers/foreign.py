@@ -1,0 +1,33 @@
+"""Objects of other packages: known by their names, so that nothing is imported, and their errors as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from seqflow.errors import ProviderError, SeqflowError
+
+
+def is_a(value: Any, package: str, *names: str) -> bool:
+    """Whether the value is of a class of the package with one of these names, or of a subclass."""
+    return any(
+        cls.__name__ in names and cls.__module__.partition(".")[0].lstrip("_") == package
+        for cls in type(value).__mro__
+    )
+
+
+@contextmanager
+def foreign_errors(place: str) -> Iterator[None]:
+    """Raise what another package raises as a ProviderError: `place: what it says`."""
+    try:
+        yield
+    except (SeqflowError, MemoryError, StopIteration):
+        raise
+    except Exception as error:
+        advice = _BUSY if type(error).__name__ == "ResourceInUseException" else ""
+        raise ProviderError(f"{place}: {error}{advice}") from error
+
+
+_BUSY = "\nthe connection is busy with another reader: pass a function, such as lambda: connection.cursor().sql(…)"
+"""DuckDB's connections give one result at a time."""

@@ -1,0 +1,105 @@
+"""Scans of Iceberg tables: a block is a data file, without its deleted rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from seqflow.errors import ProviderError
+from seqflow.providers.foreign import foreign_errors
+from seqflow.providers.provider import Block, Provider
+from seqflow.providers.replayed import open_replayed
+from seqflow.record import BadRow
+from seqflow.record.selection import Rename, Selection, Table, selection
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergSource:
+    """The files of a scan, in the order of their paths, since plans promise none."""
+
+    scan: Any
+    tasks: tuple[Any, ...]
+    selection: Selection
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def num_rows(self) -> int | None:
+        rows = [_num_rows(task) for task in self.tasks]
+        return None if None in rows else sum(rows)  # type: ignore[arg-type]
+
+    def content(self, schema: pa.Schema) -> list[Any]:
+        """What a state compares: the filter, and the files with those of their deleted rows. None ever changes."""
+        return [str(self.scan.row_filter), *([task.file.file_path, *_deletes(task)] for task in self.tasks)]
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        for index, task in enumerate(self.tasks):
+            yield Block(task.file.file_path, index, _num_rows(task), task.file.file_size_in_bytes)
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        chosen = self.selection.to(schema)
+        positions = sorted(set(chosen.positions))
+        source = pa.schema([chosen.source.field(position) for position in positions])
+        with foreign_errors(f"{block.origin} can't be read"):
+            table = _read(self.scan.select(*source.names), self.tasks[block.index]).select(source.names)
+            table = table.cast(source)
+        if block.num_rows not in (None, table.num_rows):
+            raise ProviderError(f"{block.origin} has {table.num_rows} rows, expected {block.num_rows}")
+        return chosen.apply(table, positions)
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergScans:
+    """Streams of a scan with a limit, which holds for all files together."""
+
+    scan: Any
+
+    def schema(self) -> pa.Schema:
+        return _schema(self.scan)
+
+    def stream(self, columns: Sequence[str]) -> Any:
+        return self.scan.select(*columns).to_arrow_batch_reader()
+
+
+def open_iceberg(
+    table: Any, *, columns: Sequence[str] | None = None, rename: Rename | None = None
+) -> Provider:
+    """A provider of a `pyiceberg` table in its current snapshot, or of a scan of one; plans its files."""
+    origin = f"an Iceberg {type(table).__name__}"
+    with foreign_errors(f"{origin} can't be opened"):
+        scan = table.scan() if hasattr(table, "scan") else table
+        if scan.snapshot_id is None and (snapshot := scan.snapshot()) is not None:
+            scan = scan.update(snapshot_id=snapshot.snapshot_id)
+        if scan.limit is not None:
+            return open_replayed(IcebergScans(scan), origin, columns=columns, rename=rename)
+        tasks = sorted(scan.plan_files(), key=lambda task: str(task.file.file_path))
+        chosen = selection(_schema(scan), columns, rename)
+    return Provider("iceberg", origin, chosen.schema, IcebergSource(scan, tuple(tasks), chosen))
+
+
+def _schema(scan: Any) -> pa.Schema:
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+    return schema_to_pyarrow(scan.projection(), include_field_ids=False)
+
+
+def _read(scan: Any, task: Any) -> pa.Table:
+    from pyiceberg.io.pyarrow import ArrowScan
+
+    reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), scan.row_filter, scan.case_sensitive)
+    return reader.to_table([task])
+
+
+def _num_rows(task: Any) -> int | None:
+    """The rows of a file; None where some may be deleted, or filtered out."""
+    is_whole = not task.delete_files and type(task.residual).__name__ == "AlwaysTrue"
+    return int(task.file.record_count) if is_whole else None
+
+
+def _deletes(task: Any) -> list[str]:
+    return sorted(str(one.file_path) for one in task.delete_files)
