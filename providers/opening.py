@@ -77,7 +77,9 @@ def open(
     """Open a source of rows as a provider. Footers and schemas are read here, data only later.
 
     `source` is a path, a glob (`docs/**/*.parquet`), a folder, or a list of those; a table, record batch, frame, or
-    another object with `__arrow_c_stream__` or `__arrow_c_array__`; or a dict of arrays. In paths `{stdlib}` and the
+    another object with `__arrow_c_stream__` or `__arrow_c_array__`; a dict of arrays; a list or iterator of record
+    batches, tables or rows as dicts; a cursor; a `pyarrow.dataset`, a dataset or table of another package; or a
+    function that makes a stream, cursor or iterator for each pass (docs/sources.md lists all). In paths `{stdlib}` and the
     other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A list keeps its order; the
     files of a glob or folder are sorted by path. Files that match a pattern of `exclude` are left out. `columns`
     picks columns, or fields of them (`docs.title`); `rename` maps old names to new ones, or lists all names. `fill`
@@ -86,17 +88,18 @@ def open(
     `kind` is "parquet", "arrow", "text", "libsvm" or "criteo". Without it the suffix decides: those of prose, source
     code, markup and settings (`.txt`, `.md`, `.py`, `.toml`, …) are text, one row a file. A file that is named itself
     is text without a suffix, and an error with one that is not known; a folder or glob leaves such files out, and
-    `left_out` counts them. `kind="text"` reads every file as text. Folders of Delta Lake, Iceberg, Hudi and other
-    tables whose files alone are not their rows are errors, and so are URIs but `file:///…`.
+    `left_out` counts them. `kind="text"` reads every file as text. A folder of Delta Lake or Lance is opened by its
+    package. Other files of tables whose files alone are not their rows are errors, and so are URIs but `file:///…`.
 
-    Parquet and Arrow files in folders called `lang=python` have a column `lang` behind their own: integers where all
-    values are such, else text.
+    Files in folders called `lang=python` have a column `lang` behind their own: integers where all values are such,
+    else text.
 
     More options: for Parquet and Arrow files `memory_map=True`, and `untrusted=True`, which reads their metadata in a
     child process first, so that what would crash pyarrow is an error; for Parquet `use_threads=False`; for text
     `encoding=None`, `errors="strict"`, `batch_bytes` (2 MiB); for libsvm `one_based=False` and for Criteo
     `categories="ids"` or "texts", both with `batch_bytes` (4 MiB), and compressed where the name ends in .gz, .bz2 or
-    .zst; for what is in memory `batch_bytes` (64 MiB).
+    .zst; for what is in memory `batch_bytes` (64 MiB), for streams that can be had again 8 MiB; `schema`, a
+    `pyarrow.Schema`, for functions, lists, iterators and cursors, whose columns are else those of the first rows.
 
     Raises MissingSourceError, UnknownColumnError, and ProviderError for files that are damaged or disagree, and
     for names that collide as tensor names.
@@ -127,7 +130,8 @@ def _open(
         exclude = exclude if isinstance(exclude, str) or not isinstance(exclude, Iterable) else list(exclude)
         is_whole = kind is None and not exclude and is_path(source)
         if is_whole and (open_folder := table_folder(searched_path(source))) is not None:
-            return open_folder(**shared, **_checked(options, (), "the folder of a table"))
+            table = open_folder(**shared, **_checked(options, (), "the folder of a table"))
+            return replace(table, search=Search.of(source, kind, exclude))
         provider = _open_files(source, _chosen(source, kind, exclude), shared, options)
         return replace(provider, search=Search.of(source, kind, exclude))
     if isinstance(source, list | tuple) and not source:
