@@ -79,9 +79,9 @@ def open(
     `source` is a path, a glob (`docs/**/*.parquet`), a folder, or a list of those; a table, record batch, frame, or
     another object with `__arrow_c_stream__` or `__arrow_c_array__`; a dict of arrays; a list or iterator of record
     batches, tables or rows as dicts; a cursor; a `pyarrow.dataset`, a dataset or table of another package; or a
-    function that makes a stream, cursor or iterator for each pass (docs/sources.md lists all). In paths `{stdlib}` and the
-    other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A list keeps its order; the
-    files of a glob or folder are sorted by path. Files that match a pattern of `exclude` are left out. `columns`
+    function that makes a stream, cursor or iterator for each pass (docs/sources.md lists all). In paths `{stdlib}`
+    and the other names of sysconfig.get_paths() stand for those folders, `~` for the user's. A list keeps its order;
+    the files of a glob or folder are sorted by path. Files that match a pattern of `exclude` are left out. `columns`
     picks columns, or fields of them (`docs.title`); `rename` maps old names to new ones, or lists all names. `fill`
     and `valid` say what becomes of nulls where a loader makes tensors of the rows, as in `from_arrow`.
 

@@ -51,17 +51,29 @@ def row_bytes(array: pa.Array, *, with_dictionaries: bool = True) -> Tensor:
         return _text_lengths(array) + _LENGTH
     if types.is_map(kind) or is_any(kind, LISTS):
         starts, lengths = _ranges(array)
-        first = int(starts[lengths > 0].min(initial=len(array.values)))
-        below = row_bytes(array.values.slice(max(0, first)), with_dictionaries=with_dictionaries)
+        ends = np.clip(starts + lengths, 0, len(array.values))
+        starts = np.clip(starts, 0, ends)
+        if (width := _width(array.values.type)) is not None:
+            of_values: Tensor = (ends - starts) * width + _LENGTH
+            return of_values
+        is_filled = ends > starts
+        first = int(starts[is_filled].min(initial=len(array.values)))
+        last = int(ends[is_filled].max(initial=first))
+        below = row_bytes(array.values.slice(first, last - first), with_dictionaries=with_dictionaries)
         sums: Tensor = np.append(0, np.cumsum(below))
-        ends = np.clip(starts + lengths - first, 0, len(below))
-        sizes: Tensor = sums[ends] - sums[np.clip(starts - first, 0, ends)] + _LENGTH
+        starts, ends = (np.clip(at - first, 0, len(below)) for at in (starts, ends))
+        sizes: Tensor = sums[ends] - sums[starts] + _LENGTH
         return sizes
-    dtype = leaf_dtype(kind)
+    width = _width(kind)
+    return np.full(len(array), max(1, kind.bit_width // 8) if width is None else width, np.int64)
+
+
+def _width(kind: pa.DataType) -> int | None:
+    """Bytes of a value of a type of numbers, bools or times; None for other types."""
     if types.is_null(kind):
-        return np.zeros(len(array), np.int64)
-    width = max(1, kind.bit_width // 8) if dtype is None else dtype.itemsize
-    return np.full(len(array), width, np.int64)
+        return 0
+    dtype = None if isinstance(kind, pa.BaseExtensionType) else leaf_dtype(kind)
+    return None if dtype is None or types.is_dictionary(kind) else dtype.itemsize
 
 
 def _text_lengths(array: pa.Array) -> Tensor:

@@ -10,6 +10,7 @@ import seqflow as sf
 from seqflow.byte_sizes import parse_bytes
 from seqflow.errors import ProviderError
 from seqflow.record import nbytes
+from seqflow.record.decoded_sizes import row_bytes
 
 ROWS, TEXT = 2_000, "x" * 2_000
 WINDOW, MEMORY = parse_bytes("64 KiB"), parse_bytes("256 KiB")
@@ -116,3 +117,14 @@ def test_texts_that_no_footer_counts_are_refused_where_they_do_not_fit(tmp_path,
         list(sf.Loader(tmp_path / "x.parquet", window=WINDOW, memory=MEMORY))
     (batch,) = sf.Loader(tmp_path / "x.parquet", window="5 MiB", memory="5 MiB", batch=ROWS)
     assert sf.to_arrow(batch)["s"].to_pylist() == [TEXT] * ROWS
+
+
+@pytest.mark.parametrize("kind", [pa.int16(), pa.string(), pa.list_(pa.int8())])
+def test_a_slice_counts_its_own_rows_alone(kind):
+    rows = [[1, 2], None, [], [3], [4, 5, 6]]
+    of_kind = {pa.int16(): int, pa.string(): str, pa.list_(pa.int8()): lambda value: [value] * value}[kind]
+    array = pa.array([row and [of_kind(value) for value in row] for row in rows], pa.list_(kind))
+    whole = row_bytes(array)
+    for start in range(6):
+        for stop in range(start, 6):
+            assert row_bytes(array.slice(start, stop - start)).tolist() == whole[start:stop].tolist()
