@@ -49,7 +49,7 @@ class LoaderOptions(OpenOptions, total=False):
 
 def check_options(options: Mapping[str, Any], own: Sequence[str]) -> None:
     """OpTypeError for an option that neither a loader nor `sf.open` has, with the nearest one."""
-    own = [*own, *RANKS, *PREFETCH]
+    own = [*own, *RANKS, *PREFETCH, "columns", "fill", "valid"]
     for name in options:
         if name in own or name in option_names():
             continue

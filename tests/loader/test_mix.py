@@ -260,6 +260,7 @@ def test_batches_have_the_names_of_their_sources(paths):
     assert mix.names == (str(paths[0]), str(paths[1]))
     for batch in mix.take(20):
         assert batch.sources == (mix.names[batch["source"][0]],)
+        assert repr(batch).startswith(f"Record of {batch.num_rows} rows\n")
     quotas = sf.Mix({paths[0]: 3, str(paths[1]): 1}, batch=8)
     assert {batch.sources for batch in quotas} == {quotas.names}
 

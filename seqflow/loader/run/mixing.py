@@ -49,7 +49,7 @@ _SUMMED = (
 """Counts of a mix that are those of its sources together."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MixedRecord(Record):
     """A batch of a mix, which knows the names of the sources that its rows come from."""
 
