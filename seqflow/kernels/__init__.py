@@ -1,4 +1,4 @@
-"""The hot loops. Each kernel is a function in NumPy, which says what it means, and one in C++, for speed.
+"""Kernels: each a reference function in NumPy, which defines it, and a native one in C++, for speed.
 
 `data`, `table`, `source` and `padded` are arrays of any dtype with at least one axis; non-contiguous and
 read-only ones are fine. `lengths` are one-dimensional and, like `indices`, of any integer dtype. Results are

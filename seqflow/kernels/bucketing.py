@@ -1,4 +1,4 @@
-"""Values to the numbers of their buckets."""
+"""Bucket indices of values by sorted boundaries."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The recurrent cells, and the checks of their arguments."""
+"""RNN, GRU and LSTM cells, and the checks of their arguments."""
 
 from typing import NamedTuple
 

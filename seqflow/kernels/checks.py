@@ -1,4 +1,4 @@
-"""The checks of the NumPy kernels. They report the same errors, at the same position, as the native ones."""
+"""Checks of lengths and indices for the NumPy kernels; native ones report the same errors at the same positions."""
 
 from itertools import accumulate
 

@@ -1,4 +1,4 @@
-"""Slices of rows that lie in several arrays, one after another or padded."""
+"""Gathers slices of rows from Arrow chunks, concatenated or padded."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Which kernels are in use, with which instruction set, on how many threads.
+"""Selects native or NumPy kernels, the instruction set and the number of threads.
 
 A kernel is a function in NumPy under `@kernel`. Calls of it first go to the function of the same name in the
 extension, with all arguments by position; that answers NotImplemented where it declines them. It is then called once

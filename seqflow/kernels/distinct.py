@@ -1,4 +1,4 @@
-"""Which integers are the same."""
+"""Distinct integers: first occurrences, inverse indices and counts."""
 
 import numpy as np
 

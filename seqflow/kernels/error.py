@@ -1,4 +1,4 @@
-"""The error of all kernels: what was found, its position, and what was expected."""
+"""KernelError, raised by all kernels: what was found, its position, and what was expected."""
 
 from typing import Any
 

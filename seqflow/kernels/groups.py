@@ -1,4 +1,4 @@
-"""From an id for each row to rows group by group, or to their sums."""
+"""Groups rows by id, and sums them by id."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Ids and strings to buckets, by SplitMix64 (Steele, Lea and Flood, 2014).
+"""Hashes ids and strings into buckets, by SplitMix64 (Steele, Lea and Flood, 2014).
 
 All arithmetic is modulo 2**64; integers are taken in two's complement.
 

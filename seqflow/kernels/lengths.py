@@ -1,4 +1,4 @@
-"""Lengths, and the offsets, ids and positions that follow from them."""
+"""Checks of lengths, and offsets, segment ids and positions from them."""
 
 from collections.abc import Callable
 

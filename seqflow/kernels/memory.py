@@ -1,4 +1,4 @@
-"""Memory for results: what the machine does not have is refused before it is asked for."""
+"""Refuses results larger than the free memory, before allocating them."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Rows and slices of rows from one array to another."""
+"""Gathers rows by index, and copies slices of rows between arrays."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Order inside segments: sorting, the largest k, where the largest is.
+"""Sort, argsort, top-k and argmax of each segment.
 
 One order for all of them: numbers by size, NaN and NaT above everything else, ties by position. (So NaN is last in
 ascending order, as in NumPy, and first in descending order, as in torch.)

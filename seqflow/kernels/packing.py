@@ -1,4 +1,4 @@
-"""Several sequences in each row."""
+"""Packs several sequences into each row of a fixed capacity."""
 
 from bisect import bisect_left, insort
 from collections import defaultdict

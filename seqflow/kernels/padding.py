@@ -1,4 +1,4 @@
-"""Between flat rows and padded ones."""
+"""Padding, time-major packing, and their inverses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pooling rows of small unsigned integers, each row with a scale and a bias: value = scale * integer + bias."""
+"""Pooling of quantized embedding tables, each row with a scale and a bias: value = scale * integer + bias."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Recurrent cells over sequences of different lengths."""
+"""RNN, GRU and LSTM layers over sequences of different lengths."""
 
 from collections.abc import Callable, Iterator
 from functools import partial

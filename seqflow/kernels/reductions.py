@@ -1,4 +1,4 @@
-"""Reducing the rows of each segment."""
+"""Sum, mean, product, variance and extremes of each segment, and of table rows by index."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Running sums inside segments."""
+"""Cumulative sums of each segment."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Exponentials inside segments, each taken relative to the largest so that none overflows."""
+"""Softmax, log-softmax and log-sum-exp of each segment."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rows repeated: each one over its whole segment, or each one into the windows around its neighbours."""
+"""Repeats rows: each over its segment, or into sliding windows."""
 
 from typing import Any
 

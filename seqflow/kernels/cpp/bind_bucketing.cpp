@@ -1,3 +1,4 @@
+// Binds bucketing.h.
 #include "bucketing.h"
 #include "processor.h"
 #include "python.h"

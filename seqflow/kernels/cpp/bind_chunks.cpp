@@ -1,3 +1,4 @@
+// Binds chunks.h: rows of Arrow chunks, held while they are read.
 #include <algorithm>
 #include <cstring>
 #include <memory>

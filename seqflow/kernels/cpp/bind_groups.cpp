@@ -1,3 +1,4 @@
+// Groups rows by id: counting sort, and sums by id. In NumPy: groups.py.
 #include <algorithm>
 
 #include "python.h"

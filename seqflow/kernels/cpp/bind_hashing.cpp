@@ -1,3 +1,4 @@
+// Binds hashing.h.
 #include "hashing.h"
 #include "processor.h"
 #include "python.h"

@@ -1,3 +1,4 @@
+// Checks of lengths, and lengths.h. In NumPy: lengths.py.
 #include "lengths.h"
 #include "python.h"
 #include "threads.h"

@@ -1,3 +1,4 @@
+// Binds moves.h: gather and move_slices.
 #include "moves.h"
 #include "processor.h"
 #include "python.h"

@@ -1,3 +1,4 @@
+// Binds ordering.h: sort, argsort, top-k and argmax of each segment.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

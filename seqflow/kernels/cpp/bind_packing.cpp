@@ -1,3 +1,4 @@
+// Plans packed rows, and binds packing.h.
 #include <cstring>
 
 #include "packing.h"

@@ -1,3 +1,4 @@
+// Binds padding.h: pad, unpad, and rows by time step.
 #include <cstring>
 
 #include "padding.h"

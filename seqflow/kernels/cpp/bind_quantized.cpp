@@ -1,3 +1,4 @@
+// Binds quantized.h: pooling of quantized embedding tables.
 #include <cstring>
 #include <optional>
 

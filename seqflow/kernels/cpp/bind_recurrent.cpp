@@ -1,3 +1,4 @@
+// Binds recurrent.h: RNN, GRU and LSTM over sequences of different lengths.
 #include <algorithm>
 #include <cstring>
 #include <memory>

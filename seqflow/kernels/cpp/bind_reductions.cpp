@@ -1,3 +1,4 @@
+// Binds segment reductions (reductions.h, whole_segments.h) and embedding pooling (pooling.h).
 #include <algorithm>
 #include <cstring>
 

@@ -1,3 +1,4 @@
+// Binds scans.h: cumulative sums of each segment.
 #include "processor.h"
 #include "python.h"
 #include "scans.h"

@@ -1,3 +1,4 @@
+// Binds softmax.h.
 #include "processor.h"
 #include "python.h"
 #include "segments.h"

@@ -1,4 +1,4 @@
-// Values to the numbers of their buckets. In NumPy: bucketing.py.
+// Bucket indices of values by sorted boundaries. In NumPy: bucketing.py.
 #pragma once
 
 #include "instruction_set.h"

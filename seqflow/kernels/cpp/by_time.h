@@ -1,4 +1,4 @@
-// Between flat rows and rows by time step.
+// Time-major packing of sequences, and its inverse.
 //
 // Small rows go through a tile, a few steps of some hundred sequences that stays in the nearest cache: on the flat
 // side it is read or written a sequence at a time, on the packed side a step at a time, both in runs.

@@ -1,3 +1,4 @@
+// Checks of lengths and indices; the first fault is thrown.
 #include "checks.h"
 
 #include <algorithm>

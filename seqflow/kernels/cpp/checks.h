@@ -1,4 +1,4 @@
-// What every kernel relies on. The first fault is thrown; checks.py finds the same one.
+// Checks of lengths and indices. The first fault is thrown; checks.py finds the same one.
 #pragma once
 
 #include <cstdint>

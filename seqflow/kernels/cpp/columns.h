@@ -1,4 +1,4 @@
-// Rows worked on a block of columns at a time.
+// Blocks of columns, worked on one after another.
 #pragma once
 
 #include <stdint.h>

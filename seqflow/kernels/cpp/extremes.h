@@ -1,4 +1,4 @@
-// Where in each segment the largest element is: the first of equal ones; the first NaN, where there is one.
+// Argmax and argmin of each segment: the first of equal ones; the first NaN, where there is one.
 // The smallest is the largest in reverse order. `Larger` passes over NaN, which is looked
 // for apart.
 #pragma once

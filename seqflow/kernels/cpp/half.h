@@ -1,4 +1,4 @@
-// float16 as an element that is loaded and nothing else.
+// float16 elements, which are converted when loaded.
 #pragma once
 
 #include "vectors.h"

@@ -1,4 +1,4 @@
-// Ids and strings to buckets. In NumPy: hashing.py.
+// Hashes ids and strings into buckets. In NumPy: hashing.py.
 #pragma once
 
 #include "instruction_set.h"

@@ -1,4 +1,4 @@
-// How one source becomes kernels of several instruction sets.
+// Compiles one source for several instruction sets.
 //
 // Each family of kernels has one header: what a call works on, a table of functions, and the loops. A binding includes
 // it and finds in the table of the instruction set in use (processor.h) what to call. instruction_set.cpp includes it

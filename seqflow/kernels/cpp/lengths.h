@@ -1,4 +1,4 @@
-// Numbers for each row that follow from lengths. In NumPy: lengths.py.
+// Segment ids and positions of rows, from lengths. In NumPy: lengths.py.
 #pragma once
 
 #include "instruction_set.h"

@@ -1,4 +1,4 @@
-// Rows by index, and slices of rows from one array to another. In NumPy: moves.py.
+// Gathers rows by index, and copies slices of rows between arrays. In NumPy: moves.py.
 #pragma once
 
 #include "instruction_set.h"

@@ -1,4 +1,4 @@
-// Elements as keys of the same order: NaN above everything else, -0 and 0 the same.
+// Sort keys: comparable integers and floats for each element type; NaN above everything else, -0 and 0 the same.
 #pragma once
 
 #include "vectors.h"

@@ -1,4 +1,4 @@
-// Order inside segments. In NumPy: ordering.py.
+// Sort, argsort, top-k and argmax of each segment. In NumPy: ordering.py.
 #pragma once
 
 #include "instruction_set.h"

@@ -1,4 +1,4 @@
-// Pieces of sequences, many to a row. In NumPy: packing.py.
+// Fills rows with several sequences each. In NumPy: packing.py.
 #pragma once
 
 #include "instruction_set.h"

@@ -1,4 +1,4 @@
-// Between flat rows and padded ones.
+// Pads flat sequences, and back.
 #pragma once
 
 #include "copy.h"

@@ -1,4 +1,4 @@
-// Between flat rows and padded ones, and rows by time step. In NumPy: padding.py.
+// Padding, time-major packing, and their inverses. In NumPy: padding.py.
 #pragma once
 
 #include "instruction_set.h"

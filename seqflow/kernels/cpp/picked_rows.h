@@ -1,4 +1,4 @@
-// The rows of a table that indices pick, fetched ahead.
+// Embedding rows by index, prefetched.
 #pragma once
 
 #include "half.h"

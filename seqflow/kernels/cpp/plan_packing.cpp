@@ -1,3 +1,4 @@
+// Bin packing of sequences into rows: best fit and first fit.
 #include "plan_packing.h"
 
 #include <map>

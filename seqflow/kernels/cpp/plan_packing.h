@@ -1,4 +1,4 @@
-// Which pieces share a row. In NumPy: packing.py.
+// Plans which sequences share a packed row. In NumPy: packing.py.
 #pragma once
 
 #include <vector>

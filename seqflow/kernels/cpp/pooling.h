@@ -1,4 +1,4 @@
-// Reducing rows of a table that indices pick, segment by segment. In NumPy: reductions.py.
+// Embedding pooling: reduces the table rows of each segment's indices. In NumPy: reductions.py.
 #pragma once
 
 #include "instruction_set.h"

@@ -1,3 +1,4 @@
+// Arrays by the buffer protocol, and results as NumPy arrays.
 #include "python.h"
 
 #include <nanobind/stl/string.h>

@@ -1,4 +1,4 @@
-// Pooling rows of small unsigned integers with a scale and a bias each. In NumPy: quantized.py.
+// Pooling of quantized embedding tables: 8-, 4- or 2-bit rows with a scale and a bias each. In NumPy: quantized.py.
 #pragma once
 
 #include "instruction_set.h"

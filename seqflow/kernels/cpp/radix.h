@@ -1,4 +1,4 @@
-// Sorting by digits. Stable, and in the same time for any data.
+// Radix sort. Stable, and in the same time for any data.
 #pragma once
 
 #include "vectors.h"

@@ -1,4 +1,4 @@
-// Reducing rows segment by segment, one block of positions at a time.
+// Segment reduction, one block of positions at a time.
 #pragma once
 
 #include "reduce_rows.h"

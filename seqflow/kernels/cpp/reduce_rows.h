@@ -1,4 +1,4 @@
-// Rows to one row, with accumulators in registers.
+// Sums or extremes of rows, accumulated in registers.
 #pragma once
 
 #include "reduction.h"

@@ -1,4 +1,4 @@
-// A run of single elements (rows of one column) to one element.
+// Sum or extreme of a contiguous run of elements (rows of one column).
 #pragma once
 
 #include "rules.h"

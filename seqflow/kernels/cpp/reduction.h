@@ -1,4 +1,4 @@
-// What a reduction of rows works on.
+// The arguments of a segment reduction.
 #pragma once
 
 #include "types.h"

@@ -1,4 +1,4 @@
-// Reducing the rows of each segment. In NumPy: reductions.py.
+// Sum, mean, maximum and minimum of each segment. In NumPy: reductions.py.
 #pragma once
 
 #include "instruction_set.h"

@@ -1,4 +1,4 @@
-// Running sums inside segments. In NumPy: scans.py.
+// Cumulative sums of each segment. In NumPy: scans.py.
 #pragma once
 
 #include "instruction_set.h"

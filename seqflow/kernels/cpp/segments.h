@@ -1,4 +1,4 @@
-// Work on whole segments, shared out in ranges with about equally many elements.
+// Splits segments among threads, in ranges with about equally many elements.
 #pragma once
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The thread pool: one call at a time, tasks handed out one by one.
 #include "threads.h"
 
 #include <atomic>
