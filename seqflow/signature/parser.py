@@ -42,6 +42,9 @@ from seqflow.signature.language import (
 _TOKEN = re.compile(r"\s*(?:(->|>=|<=|:=|//|[A-Za-z_]\w*'?|\d+|[\[\](){},+*|=?-])|(\S))")
 
 
+_LONGEST = 64
+
+
 class _Reader(Cursor):
     """A cursor over the tokens of a signature."""
 
@@ -284,17 +287,26 @@ def _value(reader: _Reader) -> Value:
     if reader.peek(1) == "|":
         attribute = reader.name()
         reader.take("|")
-        return Given(attribute, _value(reader))
-    left = _product(reader)
-    while reader.peek() in ("+", "-"):
-        left = Arithmetic(reader.take(), left, _product(reader))
-    return left
+        reader.deeper()
+        value = Given(attribute, _value(reader))
+        reader.depth -= 1
+        return value
+    return _chain(reader, ("+", "-"), _product)
 
 
 def _product(reader: _Reader) -> Value:
-    left = _factor(reader)
-    while reader.peek() in ("*", "//"):
-        left = Arithmetic(reader.take(), left, _factor(reader))
+    return _chain(reader, ("*", "//"), _factor)
+
+
+def _chain(reader: _Reader, operators: tuple[str, str], operand: Callable[[_Reader], Value]) -> Value:
+    """Operands between operators that bind alike."""
+    left = operand(reader)
+    count = 0
+    while reader.peek() in operators:
+        left = Arithmetic(reader.take(), left, operand(reader))
+        count += 1
+        if count > _LONGEST:
+            reader.fail(f"at most {_LONGEST} operators in a row")
     return left
 
 

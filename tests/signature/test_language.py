@@ -207,6 +207,8 @@ def test_sizes_are_evaluated_against_what_is_known():
         ("x[N] -> y[N] := y + 1", "y speaks of y, expected inputs"),
         ("x[N] -> y[N], sum(z) <= N", "sum(z) is of no tensor that it names"),
         ("x[N] -> y[N] <= " + "(" * 99 + "N", "expected brackets nested in at most 64 levels"),
+        ("x[" + "+".join("a" * 99) + "] ->", "expected at most 64 operators in a row"),
+        ("x[" + "a|" * 99 + "a] ->", "expected brackets nested in at most 64 levels"),
         ("x[N] -> y[N], 2 <= N", "expected the name of a size, sum(…) or max(…)"),
         ("{x[N] -> y[N]", "expected '}'"),
         ("", "found the end at column 1, expected a name"),
