@@ -258,3 +258,25 @@ def test_an_index_and_streams_need_blocks_that_are_known(tmp_path):
 def test_a_schema_is_an_option_of_what_has_none():
     with pytest.raises(ProviderOptionError, match="no option 'schema'"):
         sf.open(pl.LazyFrame({"a": [1]}), schema=pa.schema([]))
+
+
+def test_rows_that_were_read_or_passed_over_are_not_kept_in_memory():
+    most = []
+
+    def batches():
+        before = pa.total_allocated_bytes()
+        for number in range(60):
+            yield pa.record_batch(
+                {"id": pa.array(np.full(1 << 17, number)).filter(pa.array([True] * (1 << 17)))}
+            )
+            most.append(pa.total_allocated_bytes() - before)
+
+    options = {"batch": 1 << 16, "window": "2 MiB", "memory": "4 MiB", "batch_bytes": 1 << 20, "threads": 1}
+    loader = sf.Loader(batches, **options)
+    for at, _ in enumerate(loader):
+        if at == 100:
+            state = loader.state_dict()
+    other = sf.Loader(batches, **options)
+    other.load_state_dict(state)
+    assert sum(batch.num_rows for batch in other) == (60 << 17) - (101 << 16)
+    assert max(most) < 20 << 20
