@@ -212,3 +212,10 @@ def test_lengths_that_do_not_fit_are_refused():
         st_torch.to_nested(np.zeros(3), np.array([4]))
     with pytest.raises(sf.LodError, match=r"lengths\[1\] is 0, expected sequences of 1 or more"):
         st_torch.to_packed_sequence(np.zeros(3), np.array([3, 0]))
+
+
+@pytest.mark.parametrize("convert", [st_torch.to_nested, st_torch.to_packed_sequence])
+@pytest.mark.parametrize("lengths", [[1], [2, 1, 1]])
+def test_lengths_that_add_up_to_fewer_or_more_rows_are_refused(convert, lengths):
+    with pytest.raises(sf.LodError, match=rf"sum\(lengths\) is {sum(lengths)} but values has 3 rows"):
+        convert(np.zeros((3, 2), np.float32), lengths)
