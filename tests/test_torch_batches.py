@@ -218,4 +218,4 @@ def test_lengths_that_do_not_fit_are_refused():
 @pytest.mark.parametrize("lengths", [[1], [2, 1, 1]])
 def test_lengths_that_add_up_to_fewer_or_more_rows_are_refused(convert, lengths):
     with pytest.raises(sf.LodError, match=rf"sum\(lengths\) is {sum(lengths)} but values has 3 rows"):
-        convert(np.zeros((3, 2), np.float32), lengths)
+        convert(np.zeros((3, 2), np.float32), np.array(lengths))
