@@ -170,3 +170,17 @@ def test_prepare_may_leave_out_a_column_with_a_dictionary():
     table = pa.table({"d": pa.array(["a", "b"]).dictionary_encode(), "x": [1, 2]})
     (batch,) = sf.Loader(pa.concat_tables([table] * 2), prepare="y = x * 2\nreturn y", shuffle=True)
     assert sorted(batch["y"].tolist()) == [2, 2, 4, 4]
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [([2, 1], r"m\[0\] is 2 but n\[0\] is 1"), ([1, 1, 1], "m has 3 lengths but n has 2")],
+)
+def test_lengths_that_nobody_could_compare_before_are_compared_on_the_data(others, told):
+    net = Net(
+        "a = sequence(x, n)\nb = sequence(z, m)\nc = lengths_sum(a)\nd = lengths_sum(b)\n"
+        "e = a * b\nf = lengths_sum(e)\nreturn f"
+    )
+    tensors = {"x": np.arange(3), "z": np.arange(3), "n": np.array([1, 2])}
+    with pytest.raises(LodError, match=f"{told}, expected the same lengths"):
+        run(net, {**tensors, "m": np.array(others)})
