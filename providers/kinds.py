@@ -17,8 +17,15 @@ SUFFIXES = {
     ".libsvm": "libsvm",
     ".svmlight": "libsvm",
     ".svm": "libsvm",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
 }
 """Suffixes of files with many rows each."""
+_OF_LINES = ("libsvm", "jsonl", "csv")
+"""Kinds whose files may be compressed."""
 _TEXT = """
     txt text md markdown mdx rst adoc asciidoc org tex ltx bib cls sty textile wiki pod man me log
     html htm xhtml xml xsl xslt xsd dtd svg css scss sass less vue svelte astro
@@ -37,13 +44,13 @@ TEXT_SUFFIXES = frozenset(f".{suffix}" for suffix in _TEXT.split())
 COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 """Those of files that are read by lines."""
 _LATER = {
-    "JSON": ".json .jsonl .ndjson .json5 .geojson",
-    "CSV": ".csv .tsv .tab .psv",
+    "JSON": ".json .json5 .geojson",
+    "lines with bars": ".psv",
     "NumPy arrays": ".npy .npz",
     "ORC": ".orc",
     "Avro": ".avro",
     "archives, such as those of WebDataset,": ".tar .tgz .tbz2 .zip .7z .rar",
-    "compressed files but those of libsvm and Criteo": ".gz .bz2 .zst .xz .lz4 .snappy .br .z .lzma",
+    "compressed files but those of lines": ".gz .bz2 .zst .xz .lz4 .snappy .br .z .lzma",
     "TFRecord": ".tfrecord .tfrecords .tfrec",
     "Lance": ".lance",
     "Vortex": ".vortex",
@@ -105,7 +112,8 @@ def kind_of(path: str) -> str | None:
     suffix = _suffix(path)
     if suffix in COMPRESSIONS:
         before = _suffix(path[: -len(suffix)])
-        return "libsvm" if SUFFIXES.get(before) == "libsvm" else None
+        kind = SUFFIXES.get(before)
+        return kind if kind in _OF_LINES else None
     return SUFFIXES.get(suffix) or ("text" if suffix in TEXT_SUFFIXES else None)
 
 

@@ -24,7 +24,10 @@ _NEWLINE = b"\n"
 
 
 class LineFormat(Protocol):
-    """The parser of a kind of line. Blank lines are no rows."""
+    """The parser of a kind of line. Blank lines are no rows.
+
+    It may have `skip(content)`: how many bytes at the start of a file are no rows, such as those of a header.
+    """
 
     @property
     def kind(self) -> str: ...
@@ -66,6 +69,9 @@ class LineSource:
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         path, start = block.origin, block.index * self.batch_bytes
         content, start = _read_lines(path, start, start + self.batch_bytes)
+        if start == 0 and (skip := getattr(self.format, "skip", None)) is not None:
+            start = skip(content)
+            content = content[start:]
         data = np.frombuffer(content, np.uint8)
         batch, malformed = self.format.parse(data)
         first_line = None
@@ -88,6 +94,7 @@ def open_lines(
     columns: Sequence[str] | None,
     rename: Rename | None,
     batch_bytes: int | None,
+    inferred: str = "",
 ) -> Provider:
     """A provider of the lines of files, in blocks of about `batch_bytes` (4 MiB)."""
     if batch_bytes is not None and batch_bytes < 1:
@@ -95,16 +102,32 @@ def open_lines(
     chosen = selection(line_format.schema, columns, rename)
     sizes = tuple(map(_size, paths))
     source = LineSource(tuple(paths), sizes, batch_bytes or BLOCK_BYTES, line_format, chosen)
-    return Provider(line_format.kind, origin_of(paths), chosen.schema, source)
+    return Provider(line_format.kind, origin_of(paths), chosen.schema, source, inferred=inferred)
 
 
 def first_lines(paths: Sequence[str]) -> list[bytes]:
     """The first whole lines of the first file that is not empty, of 64 KiB together."""
+    return first_sample(paths)[1]
+
+
+def first_sample(paths: Sequence[str]) -> tuple[str, list[bytes]]:
+    """The first file that is not empty, and its first whole lines, of 64 KiB together; at least one."""
     for path in paths:
         if sample := _read(path, 0, SAMPLE_BYTES):
             lines = sample.split(_NEWLINE)
-            return lines if len(sample) < SAMPLE_BYTES else lines[:-1]
-    return []
+            if len(sample) < SAMPLE_BYTES:
+                return path, lines
+            return path, lines[:-1] or [first_line(path)]
+    return paths[0], []
+
+
+def first_line(path: str) -> bytes:
+    """The first line of a file, however long, with its newline if it has one."""
+    start = _read(path, 0, _CHUNK)
+    end = start.find(_NEWLINE) + 1
+    if end or len(start) < _CHUNK:
+        return start[: end or None]
+    return start + _rest_of_line(path, start, len(start))
 
 
 def _read_lines(path: str, start: int, stop: int) -> tuple[bytes, int]:

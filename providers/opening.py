@@ -11,7 +11,9 @@ import pyarrow as pa
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
 from seqflow.printable import printable, printable_line
 from seqflow.providers.criteo import open_criteo
+from seqflow.providers.csv_lines import open_csv
 from seqflow.providers.ipc import open_arrow
+from seqflow.providers.json_lines import open_json_lines
 from seqflow.providers.kinds import Chosen, check_utf8, choose, choose_kind
 from seqflow.providers.libsvm import open_libsvm
 from seqflow.providers.memory import check_arrays, open_table, table_of
@@ -24,6 +26,7 @@ from seqflow.providers.saved_datasets import in_saved_order
 from seqflow.providers.table_folders import table_folder
 from seqflow.providers.table_formats import check_table_formats
 from seqflow.providers.text import open_text
+from seqflow.providers.type_texts import SchemaLike
 from seqflow.record import Fill, Valid, as_table, check_fill, check_valid
 from seqflow.record.selection import Rename
 
@@ -33,9 +36,11 @@ _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
     "text": (open_text, ("encoding", "errors", "batch_bytes")),
     "libsvm": (open_libsvm, ("one_based", "batch_bytes")),
     "criteo": (open_criteo, ("categories", "batch_bytes")),
+    "jsonl": (open_json_lines, ("schema", "extra_fields", "batch_bytes")),
+    "csv": (open_csv, ("schema", "extra_fields", "delimiter", "list_delimiter", "header", "batch_bytes")),
 }
 _log = logging.getLogger("seqflow")
-_SWITCHES = ("memory_map", "use_threads", "untrusted", "one_based")
+_SWITCHES = ("memory_map", "use_threads", "untrusted", "one_based", "header")
 
 
 class OpenOptions(TypedDict, total=False):
@@ -55,7 +60,11 @@ class OpenOptions(TypedDict, total=False):
     errors: str | None
     one_based: bool | None
     categories: str | None
-    schema: pa.Schema | None
+    schema: SchemaLike | None
+    extra_fields: str | None
+    delimiter: str | None
+    list_delimiter: str | None
+    header: bool | None
 
 
 def option_names() -> tuple[str, ...]:
@@ -85,11 +94,12 @@ def open(
     picks columns, or fields of them (`docs.title`); `rename` maps old names to new ones, or lists all names. `fill`
     and `valid` say what becomes of nulls where a loader makes tensors of the rows, as in `from_arrow`.
 
-    `kind` is "parquet", "arrow", "text", "libsvm" or "criteo". Without it the suffix decides: those of prose, source
-    code, markup and settings (`.txt`, `.md`, `.py`, `.toml`, …) are text, one row a file. A file that is named itself
-    is text without a suffix, and an error with one that is not known; a folder or glob leaves such files out, and
-    `left_out` counts them. `kind="text"` reads every file as text. A folder of Delta Lake or Lance is opened by its
-    package. Other files of tables whose files alone are not their rows are errors, and so are URIs but `file:///…`.
+    `kind` is "parquet", "arrow", "text", "libsvm", "criteo", "jsonl" or "csv". Without it the suffix decides: those
+    of prose, source code, markup and settings (`.txt`, `.md`, `.py`, `.toml`, …) are text, one row a file. A file
+    that is named itself is text without a suffix, and an error with one that is not known; a folder or glob leaves
+    such files out, and `left_out` counts them. `kind="text"` reads every file as text. A folder of Delta Lake or
+    Lance is opened by its package. Other files of tables whose files alone are not their rows are errors, and so are
+    URIs but `file:///…`.
 
     Files in folders called `lang=python` have a column `lang` behind their own: integers where all values are such,
     else text.
@@ -98,7 +108,10 @@ def open(
     child process first, so that what would crash pyarrow is an error; for Parquet `use_threads=False`; for text
     `encoding=None`, `errors="strict"`, `batch_bytes` (2 MiB); for libsvm `one_based=False` and for Criteo
     `categories="ids"` or "texts", both with `batch_bytes` (4 MiB), and compressed where the name ends in .gz, .bz2 or
-    .zst; for what is in memory `batch_bytes` (64 MiB), for streams that can be had again 8 MiB; `schema`, a
+    .zst; for JSON lines and CSV, also compressed, `schema` (types by column, `{"ids": "list<int64>"}`, too), without
+    which the first lines decide, `extra_fields="error"` or "ignore", and `batch_bytes` (4 MiB); for CSV
+    `delimiter=","` (a tab where the name ends in .tsv or .tab), `list_delimiter` for columns declared as lists, and
+    `header=True`; for what is in memory `batch_bytes` (64 MiB), for streams that can be had again 8 MiB; `schema`, a
     `pyarrow.Schema`, for functions, lists, iterators and cursors, whose columns are else those of the first rows.
 
     Raises MissingSourceError, UnknownColumnError, and ProviderError for files that are damaged or disagree, and

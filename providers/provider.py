@@ -101,6 +101,8 @@ class Provider:
     dictionaries: SharedDictionaries = field(default_factory=SharedDictionaries)
     left_out: str = ""
     """How many files of the source are of other kinds, and are not read."""
+    inferred: str = ""
+    """Which lines of which file the schema is inferred from; empty where it is declared, or known from the source."""
     search: Search | None = None
     """Where its files were looked for; None for what is no path."""
     fill: Fill = None
@@ -224,7 +226,7 @@ class Provider:
         rows = "" if self.num_rows is None else f", {self.num_rows} row{'s' * (self.num_rows != 1)}"
         lines = [
             f"Provider of {self.kind}, {self.origin}{rows}",
-            *([f"  {self.left_out}"] if self.left_out else ()),
+            *(f"  {message}" for message in (self.left_out, self.inferred) if message),
             *(f"  {field.name}: {field.type}" for field in self.schema),
         ]
         return "\n".join(map(printable_line, lines))

@@ -33,8 +33,10 @@ def inspect(
     for block in source.blocks():
         survey.add(source.read(block))
     if json:
-        print_json({"path": path, **survey.summary()})
+        print_json({"path": path, "inferred": source.inferred, **survey.summary()})
     else:
+        if source.inferred:
+            say(source.inferred)
         _print(survey.summary(), batch)
 
 

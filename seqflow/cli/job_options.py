@@ -16,7 +16,8 @@ JobSettings = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Of a job: override a setting: batch.capacity=4096"),
 ]
 Kind = Annotated[
-    str | None, typer.Option(help="parquet, arrow, text, libsvm or criteo, where the name does not say.")
+    str | None,
+    typer.Option(help="parquet, arrow, text, libsvm, criteo, jsonl or csv, where the name does not say."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 

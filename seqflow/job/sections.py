@@ -17,7 +17,7 @@ class SourceSection:
     """Files, folders, globs and URIs `file:///…`; `{stdlib}` and the other names of `sysconfig.get_paths` stand for
     folders."""
     columns: tuple[str, ...] | None = None
-    kind: Literal["parquet", "arrow", "text", "libsvm", "criteo"] | None = None
+    kind: Literal["parquet", "arrow", "text", "libsvm", "criteo", "jsonl", "csv"] | None = None
     """None takes it from the suffixes; "text" reads any file as one row."""
     exclude: tuple[str, ...] = ()
     rename: dict[str, str] | None = None
@@ -37,6 +37,16 @@ class SourceSection:
     """True says that the indices in libsvm files count from 1."""
     categories: Literal["ids", "texts"] | None = None
     """What the categories in Criteo files are read as; None is ids."""
+    schema: dict[str, str] | None = None
+    """Types of the columns of JSON lines and CSV, `ids = "list<int64>"`; None infers them from the first lines."""
+    extra_fields: Literal["error", "ignore"] | None = None
+    """What becomes of keys and columns that are not in the schema; None is error."""
+    delimiter: str | None = None
+    """What separates the columns of CSV; None is a comma, or a tab where the name ends in .tsv or .tab."""
+    list_delimiter: str | None = None
+    """What separates the values in the columns of CSV that are declared as lists."""
+    header: bool | None = None
+    """False says that the first lines of CSV files are rows; the columns are then those of `schema`, in order."""
     batch_bytes: int | str | None = None
     """Bytes of text that are read, and prepared, together; the default is that of `sf.open`."""
 

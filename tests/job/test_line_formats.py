@@ -61,3 +61,17 @@ def test_a_job_fills_what_is_missing_in_criteo_files_by_column(tmp_path: Path) -
 def test_a_wrong_setting_is_an_error(key: str, value: object, message: str) -> None:
     with pytest.raises(JobError, match=message):
         Job.from_dict({"source": {"paths": "x", key: value}})
+
+
+def test_a_job_reads_json_lines_and_csv(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text('{"id": 1, "ids": [4, 5]}\n{"id": "x"}\n{"id": 2, "ids": []}\n')
+    (tmp_path / "x.csv").write_text("id,ids\n1,4 5\nx,\n2,\n")
+    schema = {"id": "int64", "ids": "list<int64>"}
+    for source in ({"paths": "x.jsonl"}, {"paths": "x.csv", "list_delimiter": " "}):
+        tables = {
+            "source": {**source, "schema": schema},
+            "output": {"path": str(tmp_path / "out")},
+            "bad_rows": {"policy": "skip"},
+        }
+        job = Job.from_dict(tables, tmp_path)
+        assert rows(job, tmp_path) == [{"id": 1, "ids": [4, 5]}, {"id": 2, "ids": []}]

@@ -160,7 +160,7 @@ def test_suffixes_tell_the_kind():
     assert {kind_of(name) for name in ("a.arrow", "b.feather", "c.IPC")} == {"arrow"}
     assert {kind_of(name) for name in ("a.py", "b.MD", "c.toml")} == {"text"}
     assert {kind_of(name) for name in ("a.svm", "a.svm.gz")} == {"libsvm"}
-    assert {kind_of(name) for name in ("a.csv", "b", "c.txt.gz", "d.parquet.gz")} == {None}
+    assert {kind_of(name) for name in ("a.json", "b", "c.txt.gz", "d.parquet.gz")} == {None}
 
 
 def test_mixed_kinds_are_an_error_naming_a_file_of_each(tree):

@@ -1,0 +1,183 @@
+"""JSON lines: one object in each line, held to a declared or inferred schema."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from seqflow.errors import ProviderOptionError
+from seqflow.providers.json_schemas import infer_schema
+from seqflow.providers.line_faults import Malformed
+from seqflow.providers.lines import open_lines
+from seqflow.providers.provider import Provider
+from seqflow.providers.type_texts import SchemaLike, declared_schema
+from seqflow.providers.typed_lines import BOM, Lines, check_types, not_utf8, parse_lines
+from seqflow.record.arrow_types import LISTS, child_fields, is_any
+from seqflow.record.nested_arrays import with_fields, with_values
+from seqflow.record.record import Tensor
+from seqflow.record.selection import MAX_DEPTH, Rename
+
+_LEAVES = (
+    types.is_boolean, types.is_integer, types.is_float32, types.is_float64, types.is_string,
+    types.is_large_string, types.is_timestamp, types.is_decimal128,
+)  # fmt: skip
+_STRING = re.compile(rb'"(?:[^"\\\n]|\\.)*"')
+_PLACE = re.compile(r"^JSON parse error: | in row \d+$")
+
+
+def open_json_lines(
+    paths: Sequence[str],
+    *,
+    columns: Sequence[str] | None = None,
+    rename: Rename | None = None,
+    schema: SchemaLike | None = None,
+    extra_fields: str = "error",
+    batch_bytes: int | None = None,
+) -> Provider:
+    """A provider of lines with an object each, whose keys are the columns. A missing key is null.
+
+    Without a `schema` it is inferred from the lines of the first 64 KiB of the first file. A key that is not in the
+    schema is an error of its line, or left out with `extra_fields="ignore"`.
+    """
+    if extra_fields not in ("error", "ignore"):
+        raise ProviderOptionError(f"extra_fields is {extra_fields!r}, expected 'error' or 'ignore'")
+    inferred = ""
+    if schema is None:
+        found, inferred = infer_schema(paths)
+    else:
+        found = declared_schema(schema)
+        check_types(found, _is_readable, "JSON")
+    return open_lines(paths, JsonLines(found, extra_fields), columns, rename, batch_bytes, inferred=inferred)
+
+
+def _is_readable(kind: pa.DataType) -> bool:
+    if types.is_list_view(kind) or types.is_large_list_view(kind):
+        return False
+    children = child_fields(kind)
+    if children:
+        return all(_is_readable(child.type) for _, child in children)
+    return is_any(kind, _LEAVES)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLines:
+    """Parses JSON lines; see LineFormat and typed_lines.Parser."""
+
+    schema: pa.Schema
+    extra_fields: str
+    kind: ClassVar[str] = "jsonl"
+    blanks: ClassVar[bytes] = b" \t\r"
+
+    def skip(self, content: bytes) -> int:
+        return len(BOM) if content.startswith(BOM) else 0
+
+    def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
+        return parse_lines(self, data)
+
+    def faults(self, lines: Lines) -> Iterator[tuple[Tensor, str]]:
+        """Lines that pyarrow crashes on, lets through, or reads over the end of."""
+        yield _too_deep(lines), f"nested in {MAX_DEPTH} levels or more"
+        yield not_utf8(lines), "not UTF-8"
+        first, last = lines.data[lines.starts], lines.data[lines.stops - 1]
+        yield (first != ord("{")) | (last != ord("}")), "expected one whole object, {…}, in the line"
+
+    def rows(self, data: bytes | Tensor) -> pa.RecordBatch:
+        from pyarrow import json as arrow_json
+
+        table = arrow_json.read_json(
+            pa.BufferReader(pa.py_buffer(data)),
+            arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            arrow_json.ParseOptions(
+                explicit_schema=pa.schema([(field.name, _parsed_type(field.type)) for field in self.schema]),
+                unexpected_field_behavior=self.extra_fields,
+            ),
+        ).combine_chunks()
+        columns = [
+            _built(table.column(field.name).chunk(0), field.type)
+            if table.num_rows
+            else pa.nulls(0, field.type)
+            for field in self.schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def explain(self, line: bytes, error: Exception) -> tuple[str, int, str]:
+        """The first key whose value alone is refused, too."""
+        try:
+            pairs = json.loads(line, object_pairs_hook=list)
+        except (ValueError, RecursionError):
+            return "", 0, _plain(error)
+        for name, _ in pairs if isinstance(pairs, list) else ():
+            place = max(line.find(json.dumps(name, ensure_ascii=False).encode(errors="replace")), 0)
+            if name not in self.schema.names:
+                if self.extra_fields == "error":
+                    return "", place, f"the key {name!r} is not in the schema"
+                continue
+            value = json.loads(line)[name]
+            one = JsonLines(pa.schema([self.schema.field(name)]), self.extra_fields)
+            try:
+                one.rows(json.dumps({name: value}).encode() + b"\n")
+            except (pa.ArrowException, ValueError) as found:
+                kind = self.schema.field(name).type
+                return name, place, f"{name!r} is no {kind}: {_plain(found)}"
+        return "", 0, _plain(error)
+
+
+def _plain(error: Exception) -> str:
+    """The reason that pyarrow gives, without the row, which is one of the block."""
+    return _PLACE.sub("", str(error))
+
+
+def _too_deep(lines: Lines) -> Tensor:
+    """Which lines have MAX_DEPTH levels of objects and arrays or more, inside which pyarrow's parser overflows.
+
+    Brackets in texts count only where a line has so many brackets that it might be too deep.
+    """
+    wrong = lines.count(ord("["), ord("{")) >= MAX_DEPTH
+    for at in np.flatnonzero(wrong).tolist():
+        letters = np.frombuffer(_STRING.sub(b"", lines.line(at)), np.uint8)
+        opened = (letters == ord("[")) | (letters == ord("{"))
+        closed = (letters == ord("]")) | (letters == ord("}"))
+        depth = np.cumsum(opened.astype(np.int32) - closed, dtype=np.int64)
+        wrong[at] = depth.max(initial=0) >= MAX_DEPTH
+    return wrong
+
+
+def _parsed_type(kind: pa.DataType) -> pa.DataType:
+    """The type that pyarrow's parser reads in place of a type: a list for other lists, pairs for a map."""
+    if types.is_struct(kind):
+        return pa.struct([(child.name, _parsed_type(child.type)) for child in kind])
+    if types.is_map(kind):
+        pair = [("key", _parsed_type(kind.key_type)), ("value", _parsed_type(kind.item_type))]
+        return pa.list_(pa.struct(pair))
+    return pa.list_(_parsed_type(kind.value_type)) if is_any(kind, LISTS) else kind
+
+
+def _built(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """An array of `_parsed_type(kind)` as one of `kind`; ValueError where that can't be."""
+    if array.type == kind:
+        return array
+    if types.is_struct(kind):
+        children = [_built(array.field(at), child.type) for at, child in enumerate(kind)]
+        return with_fields(array, kind, children)
+    if types.is_map(kind):
+        return _map(array, kind)
+    if not is_any(kind, LISTS):
+        return array.cast(kind)
+    values = _built(array.values, kind.value_type)
+    return with_values(array, pa.list_(kind.value_field), values).cast(kind)
+
+
+def _map(array: pa.Array, kind: pa.MapType) -> pa.Array:
+    pairs = array.values
+    if pairs.null_count or pairs.field(0).null_count:
+        raise ValueError("a map has a pair without a key")
+    keys, values = _built(pairs.field(0), kind.key_type), _built(pairs.field(1), kind.item_type)
+    entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
+    return pa.Array.from_buffers(
+        kind, len(array), array.buffers()[:2], array.null_count, array.offset, children=[entries]
+    )
