@@ -6,8 +6,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypedDict
 
-import pyarrow as pa
-
 from seqflow.errors import ProviderError, ProviderOptionError, nearest
 from seqflow.printable import printable, printable_line
 from seqflow.providers.criteo import open_criteo

@@ -78,7 +78,7 @@ def _parse(tokens: list[str]) -> pa.DataType:
 
 
 def _parse_fields(tokens: list[str]) -> list[pa.Field]:
-    fields = []
+    fields: list[pa.Field] = []
     while not fields or tokens[0] == ",":
         if fields:
             _take(tokens, ",")

@@ -83,12 +83,12 @@ class Lines:
 def not_utf8(lines: Lines) -> Tensor:
     """Which lines are not UTF-8."""
     wrong = np.zeros(len(lines.starts), np.bool_)
-    if not _is_utf8(memoryview(lines.data)):
+    if not _is_utf8(lines.data):
         wrong[:] = [not _is_utf8(lines.line(at)) for at in range(len(wrong))]
     return wrong
 
 
-def _is_utf8(content: bytes | memoryview) -> bool:
+def _is_utf8(content: bytes | Tensor) -> bool:
     offsets = pa.py_buffer(np.array([0, len(content)], np.int64))
     text = pa.Array.from_buffers(pa.large_string(), 1, [None, offsets, pa.py_buffer(content)])
     try:
