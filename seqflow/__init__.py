@@ -25,6 +25,7 @@ from seqflow.version import __version__
 
 if TYPE_CHECKING:
     from seqflow import auto, caffe2, ops, providers
+    from seqflow.arrow_function import arrow_function
     from seqflow.executor import run
     from seqflow.expression import Expression
     from seqflow.loader import (
@@ -81,6 +82,7 @@ __all__ = [
     "TensorSpec",
     "TokenBudget",
     "Vocabulary",
+    "arrow_function",
     "auto",
     "caffe2",
     "features",
@@ -117,6 +119,7 @@ _ON_FIRST_USE = {
     "TensorSpec": "tensor",
     "TokenBudget": "loader",
     "Vocabulary": "vocabulary",
+    "arrow_function": "arrow_function",
     "features": "map_features",
     "from_arrow": "record",
     "open": "providers",

@@ -109,6 +109,29 @@ def keeps_rows(net: Net, record: Record) -> bool:
     return _plan_for(net, record, record.parents).keeps_rows
 
 
+def output_specs(net: Net, record: Record) -> Mapping[str, TensorSpec]:
+    """Dtype and shape of each of the net's outputs for records with tensors of these dtypes and ranks.
+
+    Sizes of rows are unknown; those of other axes are known where the net or the record says them.
+    """
+    return _plan_for(net, record, record.parents).outputs
+
+
+def empty_result(net: Net, record: Record) -> Record:
+    """What the net makes of such a record, without rows: inferred, not run, since a net may need a row.
+
+    Axes behind the first, of which inference does not know the size, have size 0.
+    """
+    plan = _plan_for(net, record, record.parents)
+    tensors = {name: _without_rows(spec) for name, spec in plan.outputs.items()}
+    return _as_record(net, tensors, plan.parents, record)
+
+
+def _without_rows(spec: TensorSpec) -> Array:
+    sizes = [size.get_length() if size.is_static else 0 for size in spec.shape.dimensions or ()]
+    return np.empty([0, *sizes[1:]] if sizes else (), spec.dtype)
+
+
 class StepGuards(NamedTuple):
     """Equalities that a step relies on, checked once both sides are known."""
 
@@ -130,6 +153,8 @@ class NetPlan:
     """The outputs, and the lengths among them that describe their rows."""
     keeps_rows: bool
     """Whether all other outputs have the rows of the record."""
+    outputs: Mapping[str, TensorSpec]
+    """Dtype and shape of each output."""
 
 
 Structure = tuple[tuple[str, np.dtype[Any], int, Any, tuple[int | None, ...]], ...]
@@ -183,6 +208,7 @@ def _plan(net: Net, structure: Structure) -> NetPlan:
         tuple(_last_uses(net, guards, outputs)),
         parents,
         all(inferred.specs[name].rows == own for name, parent in parents.items() if parent is None),
+        {name: inferred.specs[name] for name in outputs},
     )
 
 

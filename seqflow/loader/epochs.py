@@ -17,6 +17,7 @@ from seqflow.loader.schedule.identity import FORMAT
 from seqflow.loader.schedule.ranks import Deal
 from seqflow.loader.schedule.state import Place, Progress
 from seqflow.record import Record
+from seqflow.record.one_schema import reader_of
 from seqflow.torch.tensors import to_tensors
 
 
@@ -131,6 +132,16 @@ class EpochBatches:
                 return list(islice(batches, n))
         finally:
             self.epoch, self._start, self._progress = before
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The batches of the coming epoch as a stream of Arrow record batches, as `to_arrow` makes them.
+
+        Whatever reads Arrow streams reads it: `duckdb.sql("FROM loader")`, `polars.DataFrame(loader)`,
+        `pyarrow.table(loader)`. All batches need the first one's columns and types, so no axis padded to the longest
+        row. An error on the way arrives as the reader's own, with its message.
+        """
+        reader = reader_of(iter(self), self.pipeline.empty_batch())
+        return reader.__arrow_c_stream__(requested_schema)
 
     def stats(self) -> Stats:
         """Counts of the last iteration so far, and where its time went."""

@@ -84,6 +84,19 @@ class MixPipeline:
         members: list[dict[str, Any]] = [{"passes": [], "windows": {}} for _ in self.members]
         return MixPosition(epoch, 0, self.deal.world_size, False, members)
 
+    def empty_batch(self) -> MixedRecord | None:
+        """A batch without rows; None where Python functions make the batches."""
+        return None if self.empty is None else self.labelled(slice_rows(self.empty, 0, 0), [], [])
+
+    def labelled(self, batch: Record, members: list[int], counts: list[int]) -> MixedRecord:
+        """The batch with the source of each of its rows, and the names of these sources."""
+        tensors, parents = batch.tensors, batch.parents
+        if self.column is not None:
+            tensors = {**tensors, self.column: np.repeat(np.array(members, np.int64), counts)}
+            parents = {**parents, self.column: None}
+        names = tuple(self.names[member] for member, rows in zip(members, counts, strict=True) if rows)
+        return MixedRecord(tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, names)
+
     def handlers(self) -> list[BadRowHandler]:
         """What takes the bad rows of each source."""
         return [
@@ -240,28 +253,18 @@ class MixIterator:
 
     def _empty(self) -> Record:
         """A batch without rows, to fill the last round."""
-        empty = self.mix.empty
+        empty = self.mix.empty_batch()
         if empty is None:
             raise BatchPlanError(
                 "Mix: tail='pad' needs nets: nobody knows the empty batch of a Python function"
             )
-        return self._labelled(slice_rows(empty, 0, 0), [], [])
+        return empty
 
     def _batch(self, number: int) -> Record:
         made = [(member, self.members[member].take(one)) for member, one in self.picks.of(number)]
         counts = [batch.num_rows for _, batch in made]
         joined = concat_records([batch for _, batch in made])
-        return self._labelled(joined, [member for member, _ in made], counts)
-
-    def _labelled(self, batch: Record, members: list[int], counts: list[int]) -> MixedRecord:
-        """The batch with the source of each of its rows, and the names of these sources."""
-        mix = self.mix
-        tensors, parents = batch.tensors, batch.parents
-        if mix.column is not None:
-            tensors = {**tensors, mix.column: np.repeat(np.array(members, np.int64), counts)}
-            parents = {**parents, mix.column: None}
-        names = tuple(mix.names[member] for member, rows in zip(members, counts, strict=True) if rows)
-        return MixedRecord(tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, names)
+        return self.mix.labelled(joined, [member for member, _ in made], counts)
 
     def _sum_counts(self) -> None:
         """The counts of the mix are those of its sources together."""
