@@ -1,5 +1,6 @@
 // Checks of lengths, and lengths.h. In NumPy: lengths.py.
 #include "lengths.h"
+#include "processor.h"
 #include "python.h"
 #include "threads.h"
 
@@ -45,8 +46,13 @@ nb::object number_rows(nb::handle lengths, RowNumbers number) {
   return numbers;
 }
 
-nb::object lengths_to_segment_ids(nb::handle lengths) { return number_rows(lengths, baseline::length_kernels.segment_ids); }
-nb::object lengths_to_positions(nb::handle lengths) { return number_rows(lengths, baseline::length_kernels.positions); }
+nb::object lengths_to_segment_ids(nb::handle lengths) {
+  return number_rows(lengths, SEQFLOW_SELECTED(length_kernels).segment_ids);
+}
+
+nb::object lengths_to_positions(nb::handle lengths) {
+  return number_rows(lengths, SEQFLOW_SELECTED(length_kernels).positions);
+}
 
 nb::object segment_ids_to_lengths(nb::handle ids, nb::handle limit) {
   Index num_segments;
