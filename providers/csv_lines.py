@@ -27,6 +27,7 @@ _LEAVES = (
     types.is_large_string, types.is_timestamp, types.is_date32, types.is_decimal128,
 )  # fmt: skip
 _TABS = (".tsv", ".tab")
+_DELIMITERS = ",;\t|"
 _INTEGER = re.compile(r"-?(0|[1-9]\d*)")
 _NUMBER = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
 _PLACE = re.compile(r"^In CSV column #\d+: |^CSV parse error: |^CSV conversion error to [^:]*: |Row #\d+: ")
@@ -49,6 +50,7 @@ def open_csv(
     Without a `schema` it is inferred from the lines of the first 64 KiB of the first file. All files have one header.
     A value has no newlines, not in quotes either: such lines are malformed.
     """
+    is_guessed = delimiter is None
     delimiter = _tabs_or_commas(paths[0]) if delimiter is None else delimiter
     for name, letter in (("delimiter", delimiter), ("list_delimiter", list_delimiter or "|")):
         if not isinstance(letter, str) or len(letter) != 1 or not letter.isascii() or letter in '"\r\n':
@@ -58,6 +60,8 @@ def open_csv(
     if not header and schema is None:
         raise ProviderOptionError("CSV without a header needs schema=, with all its columns in order")
     names = _common_header(paths, delimiter) if header else ()
+    if is_guessed and len(names) == 1:
+        _check_one_column(paths[0], names[0], delimiter)
     inferred = ""
     if schema is None:
         found, inferred = _inferred(paths, names, delimiter)
@@ -118,6 +122,16 @@ def _header(path: str, delimiter: str) -> tuple[str, ...]:
     names = _values(line, delimiter)
     check_names(pa.schema([(name, pa.null()) for name in names]))
     return tuple(names)
+
+
+def _check_one_column(path: str, name: str, delimiter: str) -> None:
+    """ProviderError where the only column has a name that another delimiter would cut."""
+    other = next((letter for letter in _DELIMITERS if letter in name), None)
+    if other is not None:
+        raise ProviderError(
+            f"{path}, line 1: the header has no {delimiter!r} and is {name!r}, one name\n"
+            f"delimiter={other!r} cuts it, delimiter={delimiter!r} reads it as it is"
+        )
 
 
 def _check_header(path: str, names: Sequence[str], declared: Sequence[str], extra_fields: str) -> None:

@@ -135,6 +135,8 @@ def _unknown(path: str) -> str:
         found = f"has the suffix {what}, which is not known"
     else:
         found = f"has the suffix {what}: {form} can't be read yet"
+    if suffix == ".json":
+        found += ', but kind="jsonl" reads one object a line'
     known = ", ".join(SUFFIXES)
     return (
         f"{path} {found}, expected {known}, or that of a text such as .txt, .md or .py\n"

@@ -161,3 +161,14 @@ def test_damaged_lines_are_bad_rows_and_never_more(tmp_path_factory, content, ba
             values = next(csv.reader([line.decode()]))
             assert len(values) == 3
             assert values[2] == (row["text"] or "")
+
+
+@pytest.mark.parametrize(("header", "other"), [("id;x", "';'"), ("id\tx", r"'\\t'"), ("id|x", r"'\|'")])
+def test_a_header_that_another_delimiter_would_cut_is_no_column(tmp_path, header, other):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n1\n")
+    with pytest.raises(
+        sf.ProviderError, match=rf"line 1: the header has no ',' and is .*\ndelimiter={other} cuts it"
+    ):
+        sf.open(path)
+    assert sf.open(path, delimiter=",").columns == (header,)

@@ -87,3 +87,11 @@ def test_a_folder_says_how_many_files_it_left_out(tmp_path):
         ProviderOptionError, match=r"b\.npy has the suffix \.npy: NumPy arrays can't be read yet"
     ):
         sf.open([tmp_path / "a.py", tmp_path / "b.npy"])
+
+
+def test_lines_of_json_in_a_file_of_another_suffix_are_read_where_they_are_said_to_be(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"a": 1}\n{"a": 2}\n')
+    with pytest.raises(ProviderOptionError, match='kind="jsonl" reads one object a line'):
+        sf.open(path)
+    assert sf.open(path, kind="jsonl")["a"].tolist() == [1, 2]

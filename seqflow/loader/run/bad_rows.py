@@ -112,7 +112,10 @@ class Rejected:
 def bad_row_error(bad: BadRow, number: int | None, block: Block) -> ProviderError:
     """The error for a bad row, which has this number in its block, or was made by `prepare`."""
     row = "a row that prepare made" if number is None else f"row {number}"
-    return ProviderError(f"{block.origin}, block {block.index}, {row}, column {bad.column!r}: {bad.reason}")
+    return ProviderError(
+        f"{block.origin}, block {block.index}, {row}, column {bad.column!r}: {bad.reason}\n"
+        "  bad_rows= says what becomes of such rows, fill= and valid= of nulls"
+    )
 
 
 def refused_row(row: int, names: Iterable[str], error: Exception) -> BadRow:
