@@ -28,11 +28,16 @@ class WindowOpening:
             workers.submit(partial(self._read_all, list(slices)))
             for _, slices in groupby(enumerate(window.slices), key=lambda entry: entry[1].number)
         ]
+        self._num_done = 0
+        """How many tasks, from the first on, are known to be done: a window may have thousands."""
         self.estimate = 0
 
     def done(self) -> bool:
         """Whether asking for the result will not wait for threads."""
-        return self._future.done() or all(task.done() for task in self._tasks)
+        tasks = self._tasks
+        while self._num_done < len(tasks) and tasks[self._num_done].done():
+            self._num_done += 1
+        return self._num_done >= len(tasks)
 
     def result(self) -> OpenWindow:
         """The window, or the error of its first slice that has one."""
