@@ -34,7 +34,7 @@ def block_bounds(provider: Provider) -> Iterator[BlockBounds] | None:
         return _file_sizes(source)
     if source.num_rows is None:
         return None
-    return (BlockBounds(block.num_rows or 0, {}) for block in provider.blocks())
+    return (BlockBounds(block.num_rows or 0, {}) for block in source.blocks(provider.schema))
 
 
 def _row_groups(path: str, file: ParquetFile) -> Iterator[BlockBounds]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypedDict
 
-from seqflow.errors import ProviderError, ProviderOptionError, nearest
+from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
 from seqflow.printable import printable, printable_line
 from seqflow.providers.criteo import open_criteo
 from seqflow.providers.csv_lines import open_csv
@@ -20,13 +20,21 @@ from seqflow.providers.parquet import open_parquet
 from seqflow.providers.partitioned import find_partitions, open_partitioned, recorded_types
 from seqflow.providers.paths import Search, find_duplicate, find_files, is_path, searched_path
 from seqflow.providers.provider import Provider
+from seqflow.providers.row_filter import (
+    Condition,
+    Where,
+    bound_filter,
+    check_rename,
+    columns_to_open,
+    condition_of,
+)
 from seqflow.providers.saved_datasets import in_saved_order
 from seqflow.providers.table_folders import table_folder
 from seqflow.providers.table_formats import check_table_formats
 from seqflow.providers.text import open_text
 from seqflow.providers.type_texts import SchemaLike
 from seqflow.record import Fill, Valid, as_table, check_fill, check_valid
-from seqflow.record.selection import Rename
+from seqflow.record.selection import Rename, select_schema
 
 _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
     "parquet": (open_parquet, ("memory_map", "use_threads", "untrusted")),
@@ -45,6 +53,7 @@ class OpenOptions(TypedDict, total=False):
     """All options of `open`, of whatever kind of source."""
 
     columns: Sequence[str] | None
+    where: Where
     kind: str | None
     exclude: Sequence[str] | str
     rename: Rename | None
@@ -74,6 +83,7 @@ def open(
     source: Any,
     *,
     columns: Sequence[str] | None = None,
+    where: Where = None,
     kind: str | None = None,
     exclude: Sequence[str] | str = (),
     rename: Rename | None = None,
@@ -91,6 +101,10 @@ def open(
     the files of a glob or folder are sorted by path. Files that match a pattern of `exclude` are left out. `columns`
     picks columns, or fields of them (`docs.title`); `rename` maps old names to new ones, or lists all names. `fill`
     and `valid` say what becomes of nulls where a loader makes tensors of the rows, as in `from_arrow`.
+
+    `where` keeps the rows for which it is true, not those for which it is null: text such as
+    `"lang in ['py', 'c'] and tokens.lengths > 30"`, or a `pyarrow.compute.Expression`. Its names are the source's,
+    before `rename` and `fill`, and need not be among `columns`.
 
     `kind` is "parquet", "arrow", "text", "libsvm", "criteo", "jsonl" or "csv". Without it the suffix decides: those
     of prose, source code, markup and settings (`.txt`, `.md`, `.py`, `.toml`, …) are text, one row a file. A file
@@ -112,15 +126,43 @@ def open(
     `header=True`; for what is in memory `batch_bytes` (64 MiB), for streams that can be had again 8 MiB; `schema`, a
     `pyarrow.Schema`, for functions, lists, iterators and cursors, whose columns are else those of the first rows.
 
-    Raises MissingSourceError, UnknownColumnError, and ProviderError for files that are damaged or disagree, and
-    for names that collide as tensor names.
+    Raises MissingSourceError, UnknownColumnError, FilterError, and ProviderError for files that are damaged or
+    disagree, and for names that collide as tensor names.
     """
-    provider = _open(source, columns, kind, exclude, rename, options)
+    if where is None:
+        provider = _open(source, columns, kind, exclude, rename, options)
+    else:
+        provider = _open_filtered(source, condition_of(where), columns, kind, exclude, rename, options)
     if fill is None and valid is False:
         return provider
     check_fill(fill, provider.schema)
     check_valid(valid, provider.schema)
     return replace(provider, fill=fill, valid=valid)
+
+
+def _open_filtered(
+    source: Any,
+    condition: Condition,
+    columns: Sequence[str] | None,
+    kind: str | None,
+    exclude: Sequence[str] | str,
+    rename: Rename | None,
+    options: Mapping[str, Any],
+) -> Provider:
+    """A provider of the rows that fulfil a condition: opened with the columns of the condition, too."""
+    if isinstance(source, Provider):
+        raise ProviderOptionError("this is a provider already; pass where= where it is opened")
+    check_rename(rename)
+    needed = columns_to_open(condition, columns, rename)
+    try:
+        provider = _open(source, needed, kind, exclude, rename, options)
+    except UnknownColumnError as error:
+        if columns is None or needed is None or isinstance(columns, str):
+            raise
+        _open(source, columns, kind, exclude, rename, options)  # an unknown one of these has its own error
+        raise UnknownColumnError(f"where: {error}") from None
+    schema = provider.schema if columns is None else select_schema(provider.schema, columns)
+    return replace(provider, schema=schema, where=bound_filter(condition, provider.schema, rename))
 
 
 def _open(

@@ -1,89 +1,34 @@
-"""Provider: the schema and the blocks of a source of rows; Source: what each kind of source implements."""
+"""Provider: the schema and the blocks of a source of rows, and what of it is read."""
 
 import os
 from collections import abc
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
 from seqflow.printable import printable_line
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
+from seqflow.providers.filtered_blocks import FilteredBlock, FilteredReader, KeptRows
 from seqflow.providers.paths import Search
+from seqflow.providers.row_filter import ALL, RowFilter
+from seqflow.providers.source import Block, BoundedSource, SlicedSource, Source, VersionedSource
 from seqflow.record import BadRow, Fill, Record, Valid, from_arrow
 from seqflow.record.buffers import chunks_of
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Table, select_schema
 from seqflow.sequence import Sequence
 
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A part of a source that is read at once: a row group, a record batch or a group of text files.
-
-    `origin` names the file, `index` is the number of the block in it. `nbytes` estimates its size in memory.
-    """
-
-    origin: str
-    index: int
-    num_rows: int | None
-    nbytes: int | None
-
-
-class Source(Protocol):
-    """The interface of each kind of source. `schema` is always all or part of the schema it was opened with."""
-
-    @property
-    def num_rows(self) -> int | None:
-        """The number of rows in all blocks; None where it is not known before reading."""
-        ...
-
-    @property
-    def paths(self) -> tuple[str, ...]:
-        """The files that are read; empty for sources in memory and streams."""
-        ...
-
-    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
-        """All blocks, in order."""
-        ...
-
-    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
-        """The block's rows with the columns and fields of `schema`.
-
-        Where `bad_rows` is None, a row that can't be read is an error; else it is null, and added to `bad_rows`.
-        """
-        ...
-
-
-@runtime_checkable
-class SlicedSource(Protocol):
-    """A source that can read a few rows of a block, without having the whole block in memory."""
-
-    def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
-        """Consecutive rows of the block with the columns and fields of `schema`."""
-        ...
-
-
-@runtime_checkable
-class BoundedSource(Protocol):
-    """A source whose rows may be larger than its files say, and which stops reading at a limit of bytes."""
-
-    def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
-        """All rows of the block, or some; ProviderError where they take more than `max_bytes` in memory.
-
-        Rows whose size is known before are read whatever it is.
-        """
-        ...
-
-
-@runtime_checkable
-class VersionedSource(Protocol):
-    """A source that knows by what a later one can be told to hold the same rows."""
-
-    def content(self, schema: pa.Schema) -> Any:
-        """JSON-compatible values that are equal where the rows are."""
-        ...
+__all__ = [
+    "Block",
+    "BoundedSource",
+    "Provider",
+    "SlicedSource",
+    "Source",
+    "VersionedSource",
+    "origin_of",
+]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -109,6 +54,8 @@ class Provider:
     """What nulls become where tensors are made of the rows."""
     valid: Valid = False
     """Which columns have masks of what is not null, where tensors are made of the rows."""
+    where: RowFilter | None = None
+    """Which rows are kept; None for all."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -126,12 +73,55 @@ class Provider:
 
     @property
     def num_rows(self) -> int | None:
-        """The number of rows in all blocks; None where it is not known before reading."""
-        return self.source.num_rows
+        """The number of rows in all blocks; None where it is not known before reading.
+
+        With a filter the rows are counted, by its columns, the first time.
+        """
+        if self.where is None:
+            return self.source.num_rows
+        if not self.counts_rows:
+            return None
+        counts = self.where.counts
+        if ALL not in counts:
+            counts[ALL] = sum(block.num_rows or 0 for block in self.blocks())
+        return counts[ALL]
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether the rows of blocks are known, or counted, before all of their columns are read."""
+        return self.source.num_rows is not None and (self.where is None or self.source_reads_columns)
+
+    @property
+    def source_reads_columns(self) -> bool:
+        """Whether reading a few columns takes less than reading all; of a file for each row it does not."""
+        files = getattr(self.source, "files", self.source)
+        return not hasattr(files, "paths_of")
 
     def blocks(self) -> Iterator[Block]:
-        """All blocks, in order."""
-        return self.source.blocks(self.schema)
+        """All blocks, in order. With a filter their rows are those that it keeps."""
+        return self._blocks(self.schema, counted=True)
+
+    def _blocks(self, schema: pa.Schema, *, counted: bool) -> Iterator[Block]:
+        if self.where is None:
+            return self.source.blocks(schema)
+        return self._filtered(counted=counted).blocks(schema)
+
+    def _filtered(self, *, counted: bool = False) -> FilteredReader:
+        assert self.where is not None
+        return FilteredReader(self.source, self.where, counted and self.counts_rows)
+
+    def unfiltered(self, block: Block) -> tuple["Provider", Block]:
+        """The provider of all rows, and its block that this one is a part of."""
+        return replace(self, where=None), block.inner if isinstance(block, FilteredBlock) else block
+
+    @property
+    def content(self) -> Any | None:
+        """JSON-compatible values that are equal where the rows of the source are; None where it has none."""
+        if not isinstance(self.source, VersionedSource):
+            return None
+        return self.source.content(
+            self.schema if self.where is None else self.where.with_columns(self.schema)
+        )
 
     @property
     def is_stream(self) -> bool:
@@ -168,6 +158,18 @@ class Provider:
         All blocks of a dictionary column share one dictionary. To find its values, the first read of such a column
         goes through it once; the dictionary of a stream grows as it is read.
         """
+        return self.read_kept(block, columns, bad_rows=bad_rows, rows=rows, max_bytes=max_bytes).table
+
+    def read_kept(
+        self,
+        block: Block,
+        columns: abc.Sequence[str] | None = None,
+        *,
+        bad_rows: list[BadRow] | None = None,
+        rows: range | None = None,
+        max_bytes: int | None = None,
+    ) -> KeptRows:
+        """As `read`, with the numbers that these rows have in the block, and how many the filter has left out."""
         schema = self.schema if columns is None else select_schema(self.schema, columns)
         return self._read(block, schema, bad_rows, rows, max_bytes)
 
@@ -178,8 +180,8 @@ class Provider:
         schema = select_schema(self.schema, [column])
         name = schema.names[0]
         chunks: list[pa.Array] = []
-        for block in self.source.blocks(schema):
-            chunks += chunks_of(self._read(block, schema, None).column(name))
+        for block in self._blocks(schema, counted=False):
+            chunks += chunks_of(self._read(block, schema, None).table.column(name))
         read: Sequence | Tensor | Record = from_arrow(pa.chunked_array(chunks, schema.field(name).type))
         return read
 
@@ -190,7 +192,23 @@ class Provider:
         bad_rows: list[BadRow] | None,
         rows: range | None = None,
         max_bytes: int | None = None,
-    ) -> Table:
+    ) -> KeptRows:
+        if self.where is None:
+            found = self._read_all(block, schema, bad_rows, rows, max_bytes)
+        elif rows is None:
+            found = self._filtered().read(block, schema, bad_rows, max_bytes)
+        else:
+            found = self._filtered().read_rows(block, schema, rows, max_bytes)
+        return found._replace(table=self._with_shared_dictionaries(found.table, schema))
+
+    def _read_all(
+        self,
+        block: Block,
+        schema: pa.Schema,
+        bad_rows: list[BadRow] | None,
+        rows: range | None,
+        max_bytes: int | None,
+    ) -> KeptRows:
         if max_bytes is not None and isinstance(self.source, BoundedSource):
             table = self.source.read_within(block, schema, rows, max_bytes)
         elif rows is None:
@@ -198,6 +216,10 @@ class Provider:
         else:
             assert isinstance(self.source, SlicedSource)
             table = self.source.read_rows(block, schema, rows)
+        start = 0 if rows is None else rows.start
+        return KeptRows(table, range(start, start + table.num_rows), 0)
+
+    def _with_shared_dictionaries(self, table: Table, schema: pa.Schema) -> Table:
         coded = [column.name for column in schema if has_dictionaries(column.type)]
         if not coded:
             return table
@@ -218,14 +240,17 @@ class Provider:
         return True
 
     def __len__(self) -> int:
-        if self.num_rows is None:
+        rows = self.num_rows
+        if rows is None:
             raise TypeError(f"the number of rows of {self.origin} is not known before it is read")
-        return self.num_rows
+        return rows
 
     def __repr__(self) -> str:
-        rows = "" if self.num_rows is None else f", {self.num_rows} row{'s' * (self.num_rows != 1)}"
+        count = self.source.num_rows
+        rows = "" if count is None else f", {count} row{'s' * (count != 1)}"
         lines = [
             f"Provider of {self.kind}, {self.origin}{rows}",
+            *([f"  where {self.where.text}"] if self.where is not None else []),
             *(f"  {message}" for message in (self.left_out, self.inferred) if message),
             *(f"  {field.name}: {field.type}" for field in self.schema),
         ]

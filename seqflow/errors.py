@@ -86,6 +86,10 @@ class ProviderOptionError(ProviderError):
     """An option that a source does not have, or does not have with this value."""
 
 
+class FilterError(ProviderOptionError, ExpressionError):
+    """A filter of rows (`where`) that cannot be understood, or does not fit the columns."""
+
+
 class BatchPlanError(LodError, OpError):
     """A batch is to be planned on lengths that the records do not have."""
 

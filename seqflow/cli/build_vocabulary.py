@@ -37,7 +37,7 @@ def build_vocabulary(
     _check_output(output)
     counts = count(
         _keys_of_job(source, column, output, input, set_)
-        if is_job([source], kind, input, set_)
+        if is_job([source], kind, None, input, set_)
         else _keys_of_files(source, column, output, kind)
     )
     kept = most_frequent(counts, min_count, None if max_size is None else max_size - 1)

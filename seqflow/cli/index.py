@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqflow.cli.job_options import AsJson, JobInput, JobSettings, Kind, is_job, overrides_of
+from seqflow.cli.job_options import AsJson, JobInput, JobSettings, Kind, Where, is_job, overrides_of
 from seqflow.cli.printing import print_json, print_table
 
 if TYPE_CHECKING:
@@ -28,13 +28,14 @@ def index(
         typer.Option(help="The list column that batches are planned on; by default the only one of numbers."),
     ] = None,
     kind: Kind = None,
+    where: Where = None,
     threads: Annotated[int | None, typer.Option(min=0, help="Threads that read.")] = None,
     input: JobInput = None,
     set_: JobSettings = None,
     json: AsJson = False,
 ) -> None:
     """Write the lengths index of a source or a job, so that loaders count batches before they read."""
-    loader = _loader(source, output, lengths, kind, threads, input, set_)
+    loader = _loader(source, output, lengths, kind, where, threads, input, set_)
     found = loader.lengths_index(anew=True)
     report = {
         "blocks": len({block for block, _ in found.lengths}),
@@ -55,6 +56,7 @@ def _loader(
     output: Path | None,
     lengths: str | None,
     kind: str | None,
+    where: str | None,
     threads: int | None,
     input: list[str] | None,
     settings: list[str] | None,
@@ -62,7 +64,7 @@ def _loader(
     from seqflow.errors import JobError
     from seqflow.loader import Loader, TokenBudget
 
-    if is_job(source, kind, input, settings):
+    if is_job(source, kind, where, input, settings):
         from seqflow.job import Job
         from seqflow.job.opening import open_loader
 
@@ -77,4 +79,6 @@ def _loader(
         return loader
     paths = source[0] if len(source) == 1 else source
     plan = TokenBudget(_ANY_PLAN, lengths=lengths)
-    return Loader(paths, kind=kind, batch=plan, index=output or True, threads=threads, rank=0, world_size=1)
+    return Loader(
+        paths, kind=kind, where=where, batch=plan, index=output or True, threads=threads, rank=0, world_size=1
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from seqflow.cli.job_options import AsJson, Kind
+from seqflow.cli.job_options import AsJson, Kind, Where
 from seqflow.cli.printing import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ def inspect(
     path: Annotated[str, typer.Argument(help="A file, folder or glob.")],
     batch: Annotated[int, typer.Option(min=1, help="Rows of the batches whose padding is reported.")] = 256,
     kind: Kind = None,
+    where: Where = None,
     untrusted: Annotated[
         bool, typer.Option("--untrusted", help="Read Parquet and Arrow metadata in a child process first.")
     ] = False,
@@ -28,7 +29,7 @@ def inspect(
     """Show what is in a source: its tensors, how long its sequences are, how much padding would waste."""
     from seqflow import providers
 
-    source = providers.open(path, kind=kind, untrusted=untrusted or None)
+    source = providers.open(path, kind=kind, where=where, untrusted=untrusted or None)
     survey = Survey(batch)
     for block in source.blocks():
         survey.add(source.read(block))

@@ -19,6 +19,10 @@ Kind = Annotated[
     str | None,
     typer.Option(help="parquet, arrow, text, libsvm, criteo, jsonl or csv, where the name does not say."),
 ]
+Where = Annotated[
+    str | None,
+    typer.Option(help="Which rows: a condition on the source's columns, such as \"lang == 'py'\"."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -42,11 +46,19 @@ def overrides_of(
     return overrides
 
 
-def is_job(sources: list[str], kind: str | None, input: list[str] | None, settings: list[str] | None) -> bool:
-    """Whether the source is a job file; JobError for options of a job where it is none."""
+def is_job(
+    sources: list[str],
+    kind: str | None,
+    where: str | None,
+    input: list[str] | None,
+    settings: list[str] | None,
+) -> bool:
+    """Whether the source is a job file; JobError for options of a job where it is none, and for its own elsewhere."""
     from seqflow.errors import JobError
 
     if len(sources) == 1 and sources[0].endswith(".toml") and kind is None:
+        if where is not None:
+            raise JobError("--where: a job says which rows are kept; write --set 'source.where=…'")
         return True
     if input or settings:
         raise JobError(f"{sources[0]} is no job (a TOML file), so --input and --set have nothing to change")

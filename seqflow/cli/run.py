@@ -153,7 +153,8 @@ def _print_report(report: Report) -> None:
         ("batches", f"{report.batches:,}"),
         *(() if report.outcome == "complete" else times),
         *((("dropped", f"{report.dropped:,}"),) if report.dropped else ()),
-        *((("skipped", f"{report.skipped:,}"),) if report.skipped else ()),
+        *((("filtered", f"{report.filtered:,}"),) if report.filtered else ()),
+        *((("skipped", f"{skipped:,}"),) if (skipped := report.skipped - report.filtered) else ()),
         ("bad rows", f"{report.bad_rows:,}"),
     ]
     if report.files:

@@ -10,7 +10,10 @@ class Token(NamedTuple):
     """A token and its span in the text: `text[start:end]`."""
 
     kind: str
-    """`number`, `operand` (`@0`), `name`, `mark` (an operator, bracket or comma) or `end`."""
+    """`number`, `operand` (`@0`), `name`, `mark` (an operator, bracket or comma), `string` or `end`.
+
+    In filters also `column`, a name in backticks.
+    """
     text: str
     start: int
     end: int
@@ -21,6 +24,8 @@ _TOKEN = re.compile(
     |(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
     |(?P<operand>@[0-9]+)
     |(?P<name>[^\W\d]\w*(?:\.[^\W\d]\w*)*)
+    |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+    |(?P<column>`[^`\n]+`)
     |(?P<mark>\*\*|//|<<|>>|[<>=!]=|[-+*/%&|^~<>(),])
     |(?P<other>.)
     """,
@@ -35,12 +40,17 @@ _ADVICE = {
     "[": "an expression works element by element; there are no lists and no indexing",
     "]": "an expression works element by element; there are no lists and no indexing",
     ".": "a dotted name is written doc.values",
+    '"': "a text ends, on its line, with the quote that it begins with",
+    "'": "a text ends, on its line, with the quote that it begins with",
+    "`": "a column's name in backticks ends with a backtick",
 }
 _WINDOW = 36
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str, *, lists: bool = False) -> list[Token]:
     """All tokens of the text and one of kind `end`; ExpressionError at a character that begins none.
+
+    With `lists` square brackets are marks.
 
     >>> [token.text for token in tokenize("sqrt(@0) + 1e-3")]
     ['sqrt', '(', '@0', ')', '+', '1e-3', '']
@@ -51,6 +61,8 @@ def tokenize(text: str) -> list[Token]:
         if kind == "blank":
             continue
         start, end = match.span()
+        if kind == "other" and lists and match.group() in "[]":
+            kind = "mark"
         if kind == "other":
             found = match.group()
             fail(
@@ -65,7 +77,15 @@ def tokenize(text: str) -> list[Token]:
     return [*tokens, Token("end", "", len(text), len(text))]
 
 
-def fail(text: str, position: int, message: str, advice: str = "") -> NoReturn:
+def fail(
+    text: str,
+    position: int,
+    message: str,
+    advice: str = "",
+    *,
+    what: str = "expression",
+    kind: type[ExpressionError] = ExpressionError,
+) -> NoReturn:
     """ExpressionError at a position of the text, with its line (or what surrounds it) and a caret under it."""
     line_start = text.rfind("\n", 0, position) + 1
     line_end = text.find("\n", position)
@@ -75,8 +95,8 @@ def fail(text: str, position: int, message: str, advice: str = "") -> NoReturn:
     after = text[position:end] + ("…" if end < line_end else "")
     line = f"line {text.count(chr(10), 0, position) + 1}, " if "\n" in text else ""
     blanks = "".join("\t" if character == "\t" else " " for character in before)
-    error = ExpressionError(
-        f"expression, {line}column {position - line_start + 1}: {message}\n  {before}{after}\n  {blanks}^"
+    error = kind(
+        f"{what}, {line}column {position - line_start + 1}: {message}\n  {before}{after}\n  {blanks}^"
         + (f"\n  {advice}" if advice else "")
     )
     error.fault = position, message, advice

@@ -80,8 +80,14 @@ _PYTHON = {
     "if": "choose with where(condition, x, y)",
     "else": "choose with where(condition, x, y)",
     "None": "there is no None; a missing number is nan",
-    **dict.fromkeys(("lambda", "in", "is", "for", "import", "await", "yield"), "an expression is not Python"),
+    "in": "lists are for filters (where=): write (x == 1) | (x == 2)",
+    **dict.fromkeys(("lambda", "is", "for", "import", "await", "yield"), "an expression is not Python"),
 }
+_ONLY_IN_FILTERS = {
+    "string": "tensors hold numbers: a text is compared in a filter (where=), or made an id by a vocabulary before",
+    "column": "names in backticks are for filters (where=)",
+}
+"""What to do about kinds of tokens that expressions over tensors don't have."""
 
 
 def parse(text: str) -> Parsed:
@@ -201,7 +207,8 @@ class _Parser:
 
     def expected(self, token: Token, what: str) -> NoReturn:
         found = "the end" if token.kind == "end" else repr(token.text)
-        self.fail(token, f"found {found}, expected {what}", _PYTHON.get(token.text, ""))
+        advice = _ONLY_IN_FILTERS.get(token.kind) or _PYTHON.get(token.text, "")
+        self.fail(token, f"found {found}, expected {what}", advice)
 
     def finish(self) -> Parsed:
         self.reduce(-1)

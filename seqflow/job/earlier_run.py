@@ -19,15 +19,15 @@ from seqflow.loader.schedule.identity import FORMAT
 from seqflow.output.output_file import FORM
 from seqflow.output.target import Target
 
-_ACCESS = ("paths", "memory_map", "untrusted")
-"""Keys of [source] that say how files are found and read, not what is read."""
+_ACCESS = ("paths", "memory_map", "untrusted", "where")
+"""Keys of [source] that say how files are found and read, not what is read, and what the loader's settings have."""
 
 
 COUNTED = (
-    "rows", "tokens", "cells", "batches", "bad_rows", "rows_read", "rows_left", "dropped", "skipped",
+    "rows", "tokens", "cells", "batches", "bad_rows", "rows_read", "rows_left", "dropped", "skipped", "filtered",
 )  # fmt: skip
 """The fields of the loader's Stats that a run notes with its progress."""
-_COUNTS = dict.fromkeys(COUNTED, is_count)
+_COUNTS = {name: is_count for name in COUNTED if name != "filtered"}  # which older records don't have
 _COMPLETE = {"job": Mapping, "counts": {**_COUNTS, "rows_left": int}}
 _CHANGES = [{"from_row": is_count, "differences": [str]}]
 _UNFINISHED = {

@@ -35,9 +35,11 @@ class Report:
     dropped: int
     """Rows of short batches that `drop_last` left out."""
     skipped: int
-    """Rows that the batch plan left out by their lengths."""
+    """Rows that `where` left out, and those that the batch plan left out by their lengths."""
+    filtered: int
+    """Those of them that `where` left out."""
     rows_read: int
-    """Rows of the source, without those that could not be read or prepared."""
+    """Rows of the source, without those that `where` left out, or that could not be read or prepared."""
     tokens: int
     fill: float | None
     """The part of the elements of all batches that are tokens; None without a list column to count."""
@@ -136,7 +138,7 @@ def _write_output(
 
 
 def _report(found: _Result, seconds: float) -> Report:
-    counted = ("rows", "dropped", "skipped", "rows_read", "tokens", "batches", "bad_rows")
+    counted = ("rows", "dropped", "skipped", "filtered", "rows_read", "tokens", "batches", "bad_rows")
     return Report(
         **{name: found.counts[name] for name in counted},
         fill=Stats(**found.counts).fill,
@@ -241,7 +243,7 @@ class _Run:
 
 
 def _counts_in(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: record["counts"][name] for name in COUNTED}
+    return {name: record["counts"].get(name, 0) for name in COUNTED}
 
 
 def _counts_of(stats: Stats) -> dict[str, Any]:

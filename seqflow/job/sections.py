@@ -17,6 +17,8 @@ class SourceSection:
     """Files, folders, globs and URIs `file:///…`; `{stdlib}` and the other names of `sysconfig.get_paths` stand for
     folders."""
     columns: tuple[str, ...] | None = None
+    where: str | None = None
+    """Which rows are kept: a condition on the source's columns, `lang == "py" and tokens.lengths > 30`."""
     kind: Literal["parquet", "arrow", "text", "libsvm", "criteo", "jsonl", "csv"] | None = None
     """None takes it from the suffixes; "text" reads any file as one row."""
     exclude: tuple[str, ...] = ()

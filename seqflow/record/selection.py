@@ -136,7 +136,7 @@ def rename_schema(schema: pa.Schema, rename: Rename) -> pa.Schema:
         return pa.schema(
             [field.with_name(name) for field, name in zip(schema, rename, strict=True)], schema.metadata
         )
-    known = {path for field in schema for path in _paths(field)}
+    known = {path for field in schema for path in field_paths(field)}
     for path in rename:
         if path not in known:
             raise UnknownColumnError(f"rename: there is no column {path!r}{nearest(path, known)}")
@@ -223,7 +223,7 @@ def _structs(kind: pa.DataType, path: str) -> Iterator[tuple[str, pa.StructType]
         yield from _structs(child.type, _path_below(kind, path, part))
 
 
-def _paths(field: pa.Field) -> Iterator[str]:
+def field_paths(field: pa.Field) -> Iterator[str]:
     """The path of a field and of all struct fields below it."""
     yield field.name
     for path, kind in _structs(field.type, field.name):

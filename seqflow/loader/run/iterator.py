@@ -193,11 +193,19 @@ class BatchIterator:
                 rows = self._crossing.rows_never_read(stream.number)
                 self._stats.rows_read += rows
                 self._stats.dropped += rows
+                self._count_filtered(self._crossing, stream)
             elif self._rotation.counted and not stream.num_batches:
                 for position in range(stream.num_windows):
                     self._opened((stream.number, position), wait=True)
         self._count_windows()
         self._count_refused()
+
+    def _count_filtered(self, crossing: Crossing, stream: Stream) -> None:
+        """Count the rows that `where` has left out of windows from which no batch takes rows."""
+        for position in crossing.windows_without_rows(stream.number):
+            filtered = self._rotation.window((stream.number, position)).filtered
+            self._stats.filtered += filtered
+            self._stats.skipped += filtered
 
     def _is_read_here(self, stream: Stream) -> bool:
         """Whether this rank counts what of a stream is in no batch."""
@@ -389,6 +397,9 @@ class BatchIterator:
         stats = self._stats
         for one in self._reader.slices(address):
             stats.rows_read += one.num_rows
+            if self._crossing is None or self._crossing.gives_rows(address):
+                stats.filtered += one.filtered
+                stats.skipped += one.filtered
             stats.seconds_reading += one.seconds_reading
             stats.seconds_preparing += one.seconds_preparing
             for rejected in one.rejected:

@@ -43,7 +43,8 @@ _FORM = {
     "members": [{"passes": [is_count], "windows": numbered((is_count, is_count, is_count))}],
 }  # fmt: skip
 _SUMMED = (
-    "rows", "rows_read", "rows_left", "tokens", "cells", "bad_rows", "dropped", "skipped", "bytes_in_flight",
+    "rows", "rows_read", "rows_left", "tokens", "cells", "bad_rows", "dropped", "skipped", "filtered",
+    "bytes_in_flight",
     "seconds_reading", "seconds_preparing", "seconds_planning", "seconds_making", "seconds_waiting",
 )  # fmt: skip
 """Counts of a mix that are those of its sources together."""

@@ -17,7 +17,7 @@ class Stats:
     rows: int = 0
     """Rows handed out; one that is cut into pieces counts with its first."""
     rows_read: int = 0
-    """Rows of the source, without those that could not be read or prepared, in the windows so far."""
+    """Rows of the source in the windows so far, without those that `where` left out or could not be prepared."""
     rows_left: int = 0
     """Rows of these windows, as `prepare` made them, that are for later batches, or for those of other ranks."""
     tokens: int = 0
@@ -29,7 +29,9 @@ class Stats:
     dropped: int = 0
     """Rows of short batches that `drop_last` left out, and of the last round that `tail="drop"` left out."""
     skipped: int = 0
-    """Rows that the batch plan left out by their lengths."""
+    """Rows that `where` left out, and those that the batch plan left out by their lengths."""
+    filtered: int = 0
+    """Those of them that `where` left out; of files that names of folders exclude nothing is counted."""
     repeated: int = 0
     """Rows of the epoch's first batches that were handed out again, to fill the last round."""
     seconds_reading: float = 0.0
@@ -46,7 +48,7 @@ class Stats:
     @property
     def rows_done(self) -> int:
         """Rows of the source that need no more work: the progress of an epoch, also inside a large window."""
-        prepared = self.rows + self.rows_left + self.dropped + self.skipped
+        prepared = self.rows + self.rows_left + self.dropped + self.skipped - self.filtered
         left = min(1.0, max(0, self.rows_left) / prepared) if prepared else 0.0
         return self.rows_read - round(self.rows_read * left)
 

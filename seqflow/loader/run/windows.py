@@ -48,6 +48,8 @@ class PreparedSlice:
     rejected: tuple[Rejected, ...]
     num_rows: int
     """Rows that were read, without bad ones."""
+    filtered: int
+    """Rows that `where` has left out."""
     seconds_reading: float
     seconds_preparing: float
 
@@ -114,7 +116,7 @@ class WindowMaker:
         """Its tensors are read-only, since batches may share their memory."""
         started = perf_counter()
         self.listing.check_unchanged(one.block.origin)
-        record, numbers, rejected = self._convert(one)
+        record, numbers, rejected, filtered = self._convert(one)
         read = perf_counter()
         found = list(self._prepare(record, numbers, one, epoch, rejected))
         kept = record.num_rows - sum(one.in_prepare for one in rejected)
@@ -123,15 +125,16 @@ class WindowMaker:
             tuple(RowRange(one.block, prepared.num_rows, rows) for prepared, rows in found),
             tuple(rejected),
             kept,
+            filtered,
             read - started,
             perf_counter() - read,
         )
 
-    def _convert(self, one: BlockSlice) -> tuple[Record, RowNumbers, list[Rejected]]:
-        """The good rows of a slice, their row numbers in the block, and the bad rows."""
+    def _convert(self, one: BlockSlice) -> tuple[Record, RowNumbers, list[Rejected], int]:
+        """The good rows of a slice, their row numbers in the block, the bad rows, and how many `where` left out."""
         recipe = self.recipe
         unreadable: list[BadRow] = []
-        table = recipe.source.read(
+        table, numbers, filtered = recipe.source.read_kept(
             one.block,
             recipe.columns,
             bad_rows=unreadable if recipe.keeps_going else None,
@@ -139,16 +142,15 @@ class WindowMaker:
             max_bytes=recipe.memory,
         )
         record, bad = convert(table, fill=recipe.fill, valid=recipe.valid)
-        numbers: RowNumbers = range(one.start, one.start + table.num_rows)
         if not bad and not unreadable:
-            return record, numbers, []
+            return record, numbers, [], filtered
         known = {row.row for row in unreadable}  # which are null in all columns
         bad = [*unreadable, *(row for row in bad if row.row not in known)]
         rejected = Rejected.of(table, bad, numbers, one.block, in_prepare=0)
         if not recipe.keeps_going:
             raise rejected.error()
         good = np.flatnonzero(keep_rows(table.num_rows, bad))
-        return take_rows(record, good), good + one.start, [rejected]
+        return take_rows(record, good), np.asarray(numbers)[good], [rejected], filtered
 
     def _prepare(
         self, record: Record, numbers: RowNumbers, one: BlockSlice, epoch: int, rejected: list[Rejected]
@@ -232,9 +234,10 @@ class WindowMaker:
         if of.numbers is None:
             return Rejected(self._null_rows(len(bad)), tuple(bad), (None,) * len(bad), block, in_prepare=0)
         numbers = [int(of.numbers[one.row]) for one in bad]
-        rows = range(min(numbers), max(numbers) + 1) if recipe.is_sliced(block) else None
+        source, block_of_all = recipe.source.unfiltered(block)
+        rows = range(min(numbers), max(numbers) + 1) if recipe.is_sliced(block_of_all) else None
         start = 0 if rows is None else rows.start
-        table = recipe.source.read(block, recipe.columns, bad_rows=[], rows=rows)
+        table = source.read(block_of_all, recipe.columns, bad_rows=[], rows=rows)
         in_table = [one._replace(row=row - start) for one, row in zip(bad, numbers, strict=True)]
         return Rejected.of(table, in_table, range(start, start + table.num_rows), block, in_prepare=0)
 

@@ -11,7 +11,7 @@ from seqflow.identity.content import digest_of_text
 from seqflow.identity.samples import sampled_digest
 from seqflow.loader.schedule.recipe import Listing, Recipe
 from seqflow.providers import Provider
-from seqflow.providers.provider import Block, VersionedSource
+from seqflow.providers.provider import Block
 from seqflow.record.selection import Selection
 
 FORMAT = 2
@@ -29,6 +29,7 @@ def settings_of(recipe: Recipe, prepare: Any, net: Any, world_size: int) -> dict
     steps = recipe.steps_per_epoch
     return {
         "columns": _columns(recipe),
+        "where": _where(recipe.source),
         "prepare": prepare,
         "net": net,
         "batch": repr(recipe.batch),
@@ -60,6 +61,7 @@ def index_key(
     return {
         "format": FORMAT,
         "columns": columns,
+        "where": _where(recipe.source),
         "prepare": prepare,
         "lengths": lengths,
         "cut together": list(recipe.batch.columns or ()),
@@ -95,8 +97,8 @@ def data_fingerprint(source: Provider, listing: Listing) -> dict[str, Any]:
         "read with": dict(_options(source.source)),
         "blocks": digest_of_text(repr([_size(block) for block in blocks])),
     }
-    if not files and isinstance(source.source, VersionedSource):
-        return found | {"content": source.source.content(source.schema)}
+    if not files and (content := source.content) is not None:
+        return found | {"content": content}
     if not files:
         return found | {"content": _content(source, blocks)}
     if len(files) <= _LISTED_FILES:
@@ -161,6 +163,10 @@ def _relative(paths: Sequence[str]) -> list[str]:
 
 def _columns(recipe: Recipe) -> list[str] | None:
     return None if recipe.columns is None else list(recipe.columns)
+
+
+def _where(source: Provider) -> str | None:
+    return None if source.where is None else source.where.text
 
 
 def _valid(recipe: Recipe) -> bool | list[str]:

@@ -332,6 +332,16 @@ class Crossing:
         start, stop = self._ends[stream][position : position + 2]
         return stop - max(start, min(stop, self._kept[stream]))
 
+    def gives_rows(self, window: WindowAddress) -> bool:
+        """Whether a batch takes rows from a window."""
+        stream, position = window
+        start, stop = self._ends[stream][position : position + 2]
+        return start < min(stop, self._kept[stream])
+
+    def windows_without_rows(self, stream: int) -> list[int]:
+        """The positions of the windows from which no batch takes rows."""
+        return [at for at in range(len(self._ends[stream]) - 1) if not self.gives_rows((stream, at))]
+
     def rows_never_read(self, stream: int) -> int:
         """The rows of windows that no batch takes rows from."""
         pairs = pairwise(self._ends[stream])

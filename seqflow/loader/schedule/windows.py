@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from seqflow.errors import OpError
 from seqflow.providers import Block
+from seqflow.providers.filtered_blocks import FilteredBlock
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,12 @@ class BlockSlice:
         return -(-size * (self.stop - self.start) // self.block.num_rows)
 
     @property
+    def filtered(self) -> int:
+        """Rows that `where` has left out, where that is known; those of a block are of its first slice."""
+        known = self.block.left_out if isinstance(self.block, FilteredBlock) and self.start == 0 else None
+        return known or 0
+
+    @property
     def key(self) -> tuple[int, int]:
         """The number of the block and the first row: no other slice of the source has the same."""
         return self.number, self.start
@@ -56,6 +63,11 @@ class Window:
     @property
     def nbytes(self) -> int:
         return sum(one.nbytes for one in self.slices)
+
+    @property
+    def filtered(self) -> int:
+        """Rows that `where` has left out, where that is known before reading."""
+        return sum(one.filtered for one in self.slices)
 
     def in_order(self) -> Window:
         """With the slices in the order of the source."""

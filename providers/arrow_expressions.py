@@ -1,0 +1,174 @@
+"""The structure of a `pyarrow.compute.Expression`, which pyarrow itself does not show.
+
+An expression is pickled as an Arrow file: its calls, in prefix order, are the metadata of the schema, and its
+literals the columns of one record batch. Arrow gives metadata as a dict, which keeps one of equal keys, so that it is
+read from the file's Flatbuffers here. An expression of another form is None: nothing is known of it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column, or a field of one."""
+
+    path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A literal."""
+
+    value: pa.Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of Arrow, with its arguments and its options by name."""
+
+    function: str
+    arguments: tuple[Node, ...]
+    options: dict[str, pa.Scalar]
+
+
+Node = Field | Literal | Call
+
+
+def structure(expression: Any) -> Node | None:
+    """The syntax tree of an expression; None where it cannot be told."""
+    try:
+        (content,) = expression.__reduce__()[1]
+        values = pa.ipc.open_file(content).get_batch(0)
+        items = list(_metadata(memoryview(content)))
+        return _parsed(items, values)
+    except (ValueError, TypeError, LookupError, struct.error, pa.ArrowException, AttributeError):
+        return None
+
+
+def fields_of(node: Node) -> Iterator[tuple[str, ...]]:
+    """The paths of the columns in a tree."""
+    stack = [node]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Field):
+            yield one.path
+        elif isinstance(one, Call):
+            stack.extend(reversed(one.arguments))
+
+
+def canonical(node: Node) -> str:
+    """The tree as text; equal for equal trees only."""
+    pieces: list[str] = []
+    stack: list[Node | str] = [node]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, str):
+            pieces.append(one)
+        elif isinstance(one, Field):
+            pieces.append(".".join(map(_name, one.path)))
+        elif isinstance(one, Literal):
+            pieces.append(_literal(one.value))
+        else:
+            pieces.append(f"{one.function}(")
+            stack.append(f"{_options(one.options)})")
+            for at, argument in reversed(list(enumerate(one.arguments))):
+                stack.extend([argument, ", "] if at else [argument])
+    return "".join(pieces)
+
+
+def _name(name: str) -> str:
+    return name if name.isidentifier() else repr(name)
+
+
+def _literal(value: pa.Scalar) -> str:
+    """A literal as text, with its type where Python's own would not tell it."""
+    kind = value.type
+    if value.is_valid and (pa.types.is_integer(kind) or kind in (pa.bool_(), pa.string(), pa.float64())):
+        return repr(value.as_py())
+    return f"{_python(value)} as {kind}"
+
+
+def _python(value: pa.Scalar) -> str:
+    try:
+        return repr(value.as_py())
+    except (ValueError, OverflowError):  # a time that Python has none for
+        return str(value)
+
+
+def _options(options: dict[str, pa.Scalar]) -> str:
+    return "".join(f", {name}={_literal(value)}" for name, value in sorted(options.items()))
+
+
+def _parsed(items: list[tuple[str, str]], values: pa.RecordBatch) -> Node:
+    """The tree of the items; ValueError or LookupError where they are no tree."""
+    open_calls: list[tuple[str, list[Node], dict[str, pa.Scalar]]] = [("", [], {})]
+    rest = iter(items)
+    for key, value in rest:
+        _, arguments, options = open_calls[-1]
+        if key == "field_ref":
+            arguments.append(Field((value,)))
+        elif key == "nested_field_ref":
+            parts = [next(rest) for _ in range(int(value))]
+            if any(name != "field_ref" for name, _ in parts):
+                raise ValueError("a reference to a field by its number")
+            arguments.append(Field(tuple(part for _, part in parts)))
+        elif key == "literal":
+            arguments.append(Literal(values.column(int(value))[0]))
+        elif key == "options":
+            found = values.column(int(value))[0]
+            options |= {name: found[name] for name in found.type.names if name != "_type_name"}
+        elif key == "call":
+            open_calls.append((value, [], {}))
+        elif key == "end" and open_calls[-1][0] == value and len(open_calls) > 1:
+            open_calls.pop()
+            open_calls[-1][1].append(Call(value, tuple(arguments), options))
+        else:
+            raise ValueError(f"an expression with {key}")
+    ((_, (tree,), _),) = open_calls
+    return tree
+
+
+# Slots of Arrow's tables in Flatbuffers.
+_HEADER, _CUSTOM_METADATA, _KEY, _VALUE = 2, 2, 0, 1
+_START = 16
+"""Where the first message of an Arrow file begins: behind its magic word, a mark and a size."""
+
+
+def _metadata(file: memoryview) -> Iterator[tuple[str, str]]:
+    """The metadata of the schema of an Arrow file, in order and with repeated keys."""
+    message = _START + _uint(file, _START)
+    schema = _target(file, message, _HEADER)
+    vector = _target(file, schema, _CUSTOM_METADATA)
+    for at in range(_uint(file, vector)):
+        place = vector + 4 + 4 * at
+        pair = place + _uint(file, place)
+        yield _string(file, _target(file, pair, _KEY)), _string(file, _target(file, pair, _VALUE))
+
+
+def _target(file: memoryview, table: int, slot: int) -> int:
+    """Where the value in a slot of a table lies; LookupError where there is none."""
+    (back,) = struct.unpack_from("<i", file, table)
+    size, _, *_ = struct.unpack_from("<HH", file, table - back)
+    entry = 4 + 2 * slot
+    (offset,) = struct.unpack_from("<H", file, table - back + entry) if entry < size else (0,)
+    if not offset:
+        raise LookupError("a slot that is empty")
+    place = table + int(offset)
+    return place + _uint(file, place)
+
+
+def _string(file: memoryview, place: int) -> str:
+    size = _uint(file, place)
+    return bytes(file[place + 4 : place + 4 + size]).decode()
+
+
+def _uint(file: memoryview, place: int) -> int:
+    (found,) = struct.unpack_from("<I", file, place)
+    return int(found)

@@ -1,0 +1,182 @@
+"""Blocks of a source with a filter: their rows are counted by its columns alone, and read without the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seqflow.providers.row_filter import RowFilter
+from seqflow.providers.source import Block, BoundedSource, SlicedSource, Source
+from seqflow.record import BadRow
+from seqflow.record.arrow_types import TEXT_VIEWS, is_any_level
+from seqflow.record.record import Tensor
+from seqflow.record.run_ends import take_table
+from seqflow.record.selection import Selection, Table
+
+_PIECE_BYTES = 64 << 20
+"""Bytes of a large block that are looked at together."""
+
+
+class KeptRows(NamedTuple):
+    """Rows of a block, as a filter keeps them."""
+
+    table: Table
+    numbers: range | Tensor
+    """The numbers of these rows in the block."""
+    left_out: int
+    """How many rows the filter has left out; those of a block that is read in slices count with its first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredBlock(Block):
+    """The rows of a block that a filter keeps; their number is known where the source counts rows by columns."""
+
+    inner: Block = field(repr=False)
+    left_out: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredReader:
+    """Reads the rows of a source that a filter keeps."""
+
+    source: Source
+    filter: RowFilter
+    counts_rows: bool
+    """Whether rows can be counted without reading all of them."""
+
+    def blocks(self, schema: pa.Schema) -> Iterator[FilteredBlock]:
+        """All blocks, in order, of the kept rows."""
+        for block in self.source.blocks(self.filter.with_columns(schema)):
+            rows, size, left_out = None, block.nbytes, None
+            if self.counts_rows and block.num_rows is not None:
+                rows = self.count(block)
+                left_out = block.num_rows - rows
+                size = None if size is None else -(-size * rows // max(1, block.num_rows))
+            yield FilteredBlock(block.origin, block.index, rows, size, block, left_out)
+
+    def count(self, block: Block) -> int:
+        """How many rows of a block are kept."""
+        key = block.origin, block.index
+        counts = self.filter.counts
+        if key not in counts:
+            counts[key] = sum(len(found) for found in self._numbers(block))
+        return counts[key]
+
+    def read(
+        self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None, max_bytes: int | None
+    ) -> KeptRows:
+        """The kept rows of a block. Those that can't be read are kept: they are bad, not left out."""
+        assert isinstance(block, FilteredBlock)
+        if block.num_rows == 0:
+            return KeptRows(schema.empty_table(), range(0), block.left_out or 0)
+        full = self.filter.with_columns(schema)
+        tables: list[Table] = []
+        numbers: list[Tensor] = []
+        rows = 0
+        for start, table in self._pieces(block.inner, full, bad_rows, max_bytes):
+            mask = self.filter.mask(table).to_numpy()
+            if bad_rows:
+                mask[[bad.row for bad in bad_rows]] = True
+            numbers.append(np.flatnonzero(mask) + start)
+            tables.append(_chosen(table, schema, mask))
+            rows += table.num_rows
+        kept = np.concatenate(numbers)
+        if bad_rows:
+            places = np.searchsorted(kept, [bad.row for bad in bad_rows]).tolist()
+            bad_rows[:] = [bad._replace(row=row) for bad, row in zip(bad_rows, places, strict=True)]
+        return KeptRows(_joined(tables), kept, rows - len(kept))
+
+    def read_rows(self, block: Block, schema: pa.Schema, rows: range, max_bytes: int | None) -> KeptRows:
+        """Some of the kept rows of a block: `rows` count these alone. Holds no more of the others than a piece."""
+        assert isinstance(block, FilteredBlock)
+        inner, full = block.inner, self.filter.with_columns(schema)
+        numbers = np.concatenate(list(self._numbers(inner)))
+        chosen = numbers[rows.start : rows.stop]
+        tables = []
+        start = int(chosen[0])
+        stop = int(chosen[-1]) + 1
+        for piece in _ranges(inner, start, stop, _piece_bytes(max_bytes)):
+            table = self._read_rows(inner, full, piece, max_bytes)
+            mask = np.zeros(len(piece), bool)
+            mask[
+                chosen[np.searchsorted(chosen, piece.start) : np.searchsorted(chosen, piece.stop)]
+                - piece.start
+            ] = True
+            tables.append(_chosen(table, schema, mask))
+        left_out = (block.left_out or 0) if rows.start == 0 else 0
+        if rows.stop == len(numbers) and stop < (
+            inner.num_rows or 0
+        ):  # the source waits for its block's last row
+            self._read_rows(inner, full, range((inner.num_rows or 0) - 1, inner.num_rows or 0), max_bytes)
+        return KeptRows(_joined(tables), chosen, left_out)
+
+    def _numbers(self, block: Block) -> Iterator[Tensor]:
+        """The numbers of the kept rows, piece by piece, by the filter's columns alone."""
+        for start, table in self._pieces(block, self.filter.columns, None, None):
+            yield np.flatnonzero(self.filter.mask(table).to_numpy()) + start
+
+    def _pieces(
+        self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None, max_bytes: int | None
+    ) -> Iterator[tuple[int, Table]]:
+        """The block, or a large one that can be sliced a part at a time, each with the number of its first row."""
+        size, most = block.nbytes or 0, _piece_bytes(max_bytes)
+        if size > most and isinstance(self.source, SlicedSource) and block.num_rows:
+            for rows in _ranges(block, 0, block.num_rows, most):
+                yield rows.start, self._read_rows(block, schema, rows, max_bytes)
+        elif max_bytes is not None and isinstance(self.source, BoundedSource):
+            yield 0, self.source.read_within(block, schema, None, max_bytes)
+        else:
+            yield 0, self.source.read(block, schema, bad_rows)
+
+    def _read_rows(self, block: Block, schema: pa.Schema, rows: range, max_bytes: int | None) -> Table:
+        if max_bytes is not None and isinstance(self.source, BoundedSource):
+            return self.source.read_within(block, schema, rows, max_bytes)
+        assert isinstance(self.source, SlicedSource)
+        return self.source.read_rows(block, schema, rows)
+
+
+def _piece_bytes(max_bytes: int | None) -> int:
+    return _PIECE_BYTES if max_bytes is None else max(1 << 20, min(_PIECE_BYTES, max_bytes // 4))
+
+
+def _ranges(block: Block, start: int, stop: int, nbytes: int) -> Iterator[range]:
+    """Rows of a block in parts of about so many bytes."""
+    step = max(1, (block.num_rows or 0) * nbytes // max(1, block.nbytes or 0))
+    for first in range(start, stop, step):
+        yield range(first, min(stop, first + step))
+
+
+def _chosen(table: Table, schema: pa.Schema, mask: Tensor) -> Table:
+    """The columns of `schema`, of the rows where the mask is true."""
+    chosen = Selection(table.schema, table.schema, schema).apply(table)
+    count = int(np.count_nonzero(mask))
+    if count == len(mask):
+        return chosen
+    if any(is_any_level(kind, _cannot_be_filtered) for kind in chosen.schema.types):
+        return _encoded(take_table(chosen, np.flatnonzero(mask)), schema)
+    return chosen.filter(pa.array(mask))
+
+
+def _cannot_be_filtered(kind: pa.DataType) -> bool:
+    """Whether Arrow's `filter` doesn't take arrays of a type."""
+    return pa.types.is_run_end_encoded(kind) or any(holds(kind) for holds in TEXT_VIEWS)
+
+
+def _encoded(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """With run ends where the schema has them, and `take_table` has decoded them."""
+    for at, expected in enumerate(schema):
+        if pa.types.is_run_end_encoded(expected.type) and table.schema.field(at).type != expected.type:
+            values = table.column(at).cast(expected.type.value_type)
+            table = table.set_column(at, expected, pc.run_end_encode(values, expected.type.run_end_type))
+    return table
+
+
+def _joined(tables: list[Table]) -> Table:
+    if len(tables) == 1:
+        return tables[0]
+    return pa.concat_tables([pa.table(one) for one in tables])

@@ -1,0 +1,99 @@
+"""Syntax tree of a filter: which rows of a source are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from seqflow.expression.lexer import Token
+
+Scalar = bool | int | float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column, or a field of one (`doc.lang`); `quoted` names are in backticks, and are columns as a whole."""
+
+    token: Token
+    name: str
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number, a text, True or False."""
+
+    token: Token
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Arithmetic, or a function of columns; `name` is the operator or the function."""
+
+    token: Token
+    name: str
+    arguments: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two values, compared by `==`, `!=`, `<`, `<=`, `>` or `>=`, which is the token."""
+
+    token: Token
+    left: Filter
+    right: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """Whether a value is in a list, or is not."""
+
+    token: Token
+    value: Filter
+    members: tuple[Constant, ...]
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NullTest:
+    """Whether a value is null, or is not."""
+
+    token: Token
+    value: Filter
+    negated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """Not this condition."""
+
+    token: Token
+    condition: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """All of some conditions (`and`), or at least one (`or`)."""
+
+    token: Token
+    is_and: bool
+    conditions: tuple[Filter, ...]
+
+
+Filter = Column | Constant | Operation | Comparison | Membership | NullTest | Negation | Connection
+
+
+def columns_of(tree: Filter) -> Iterator[Column]:
+    """The columns that a filter names, in the order of the text."""
+    match tree:
+        case Column():
+            yield tree
+        case Operation(arguments=parts) | Connection(conditions=parts):
+            for part in parts:
+                yield from columns_of(part)
+        case Comparison(left=left, right=right):
+            yield from columns_of(left)
+            yield from columns_of(right)
+        case Membership(value=part) | NullTest(value=part) | Negation(condition=part):
+            yield from columns_of(part)
