@@ -44,14 +44,17 @@ def _row_groups(path: str, file: ParquetFile) -> Iterator[BlockBounds]:
     number of values at every level of lists above it. The bytes of texts are there where the writer counted them.
     """
     leaves = [leaf for leaf, _ in leaf_types(file.selection.renamed)]
-    for group, chunks in enumerate(file.chunks(path)):
+    chunks = file.chunks(path)
+    for group, (values, texts) in enumerate(
+        zip(chunks.num_values.tolist(), chunks.text_bytes.tolist(), strict=True)
+    ):
         sums: dict[str, int] = {}
-        for leaf, chunk in zip(leaves, chunks, strict=True):
+        for leaf, num_values, text_bytes in zip(leaves, values, texts, strict=True):
             for end in range(1, len(leaf)):
                 name = ".".join((*leaf[:end], "lengths"))
-                sums[name] = min(chunk.num_values, sums.get(name, chunk.num_values))
-            if chunk.text_bytes is not None:
-                sums[".".join((*leaf, "lengths"))] = chunk.text_bytes
+                sums[name] = min(num_values, sums.get(name, num_values))
+            if text_bytes >= 0:
+                sums[".".join((*leaf, "lengths"))] = text_bytes
         yield BlockBounds(file.metadata.row_group(group).num_rows, sums)
 
 

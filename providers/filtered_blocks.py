@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seqflow.providers.row_filter import RowFilter
-from seqflow.providers.source import Block, BoundedSource, SlicedSource, Source
+from seqflow.providers.source import Block, SlicedSource, Source, reads_within
 from seqflow.record import BadRow
 from seqflow.record.arrow_types import TEXT_VIEWS, is_any_level
 from seqflow.record.record import Tensor
@@ -128,13 +128,13 @@ class FilteredReader:
         if size > most and isinstance(self.source, SlicedSource) and block.num_rows:
             for rows in _ranges(block, 0, block.num_rows, most):
                 yield rows.start, self._read_rows(block, schema, rows, max_bytes)
-        elif max_bytes is not None and isinstance(self.source, BoundedSource):
+        elif max_bytes is not None and reads_within(self.source):
             yield 0, self.source.read_within(block, schema, None, max_bytes)
         else:
             yield 0, self.source.read(block, schema, bad_rows)
 
     def _read_rows(self, block: Block, schema: pa.Schema, rows: range, max_bytes: int | None) -> Table:
-        if max_bytes is not None and isinstance(self.source, BoundedSource):
+        if max_bytes is not None and reads_within(self.source):
             return self.source.read_within(block, schema, rows, max_bytes)
         assert isinstance(self.source, SlicedSource)
         return self.source.read_rows(block, schema, rows)

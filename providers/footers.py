@@ -8,61 +8,71 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
+import numpy as np
+
+from seqflow import kernels
 from seqflow.errors import ProviderError
-from seqflow.providers.thrift import read_struct
+from seqflow.kernels.arrays import Array
 
 _TAIL = 8
 """Bytes at the end of a file: the size of the footer, and a magic word."""
+_NUM_VALUES, _UNCOMPRESSED_BYTES, _TEXT_BYTES, _ENCODINGS = range(4)
 
-# Field numbers of the format's Thrift definition.
-_ROW_GROUPS, _COLUMNS, _COLUMN_METADATA = 4, 1, 3
-_ENCODINGS, _NUM_VALUES, _UNCOMPRESSED_BYTES, _SIZE_STATISTICS = 2, 5, 6, 16
-_TEXT_BYTES, _DEFINITION_LEVELS = 1, 3
-
-
-DICTIONARY_ENCODINGS, PREFIX_ENCODING = frozenset({2, 8}), 7
+DICTIONARY_ENCODINGS, PREFIX_ENCODING = 1 << 2 | 1 << 8, 1 << 7
 """Encodings of texts that write what several have in common once: whole texts, or how they begin."""
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnChunk:
-    """One leaf column of one row group."""
+@dataclass(frozen=True)
+class ColumnChunks:
+    """The leaf columns of each row group of a file: int64 [row groups, leaves]."""
 
-    num_values: int
-    """The number of values, nulls included, plus one for each empty list."""
-    uncompressed_bytes: int
-    text_bytes: int | None
-    """The bytes of all texts; None for other types, and where the writer has not counted them."""
-    encodings: frozenset[int]
-    """How its pages are encoded, in the numbers of the format."""
+    chunks: Array
+    """int64 [row groups, leaves, 4], as `kernels.read_column_chunks` has them."""
 
     @property
-    def tells_text_bytes(self) -> bool:
-        """Whether texts take no more bytes than `uncompressed_bytes` and `text_bytes` say.
+    def num_values(self) -> Array:
+        """The number of values, nulls included, plus one for each empty list."""
+        return self.chunks[..., _NUM_VALUES]
+
+    @property
+    def uncompressed_bytes(self) -> Array:
+        return self.chunks[..., _UNCOMPRESSED_BYTES]
+
+    @property
+    def text_bytes(self) -> Array:
+        """The bytes of all texts; -1 for other types, and where the writer has not counted them."""
+        return self.chunks[..., _TEXT_BYTES]
+
+    @property
+    def has_prefixes(self) -> Array:
+        """bool: whether texts are without the bytes that they begin with alike."""
+        prefixed: Array = self.chunks[..., _ENCODINGS] & PREFIX_ENCODING != 0
+        return prefixed
+
+    @cached_property
+    def tells_text_bytes(self) -> Array:
+        """bool: whether texts take no more bytes than `uncompressed_bytes` and `text_bytes` say.
 
         Of texts without the bytes that they begin with alike, `text_bytes` is that of what is left.
         """
-        if PREFIX_ENCODING in self.encodings:
-            return False
-        return self.text_bytes is not None or not self.encodings & DICTIONARY_ENCODINGS
+        is_plain = self.chunks[..., _ENCODINGS] & DICTIONARY_ENCODINGS == 0
+        told: Array = ~self.has_prefixes & ((self.text_bytes >= 0) | is_plain)
+        return told
 
 
-def read_column_chunks(path: str, num_row_groups: int, num_leaves: int) -> list[list[ColumnChunk]]:
+def read_column_chunks(path: str, num_row_groups: int, num_leaves: int) -> ColumnChunks:
     """The column chunks of each row group; ProviderError for a damaged footer, or another number of them."""
     try:
-        groups = [
-            [_chunk(column[_COLUMN_METADATA]) for column in group[_COLUMNS]]
-            for group in read_struct(_footer(path)).get(_ROW_GROUPS, [])
-        ]
-    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ProviderError(f"{path} has a damaged footer: {type(error).__name__}: {error}") from error
-    if len(groups) != num_row_groups or any(len(group) != num_leaves for group in groups):
+        counts, chunks = kernels.read_column_chunks(np.frombuffer(_footer(path), np.uint8))
+    except (OSError, ValueError) as error:
+        raise ProviderError(f"{path} has a damaged footer: {error}") from error
+    if len(counts) != num_row_groups or (counts != num_leaves).any():
         raise ProviderError(
             f"{path} has a damaged footer: not every one of its {num_row_groups} row groups has {num_leaves} columns"
         )
-    return groups
+    return ColumnChunks(chunks.reshape(num_row_groups, num_leaves, 4))
 
 
 def _footer(path: str) -> bytes:
@@ -71,22 +81,3 @@ def _footer(path: str) -> bytes:
         size = int.from_bytes(file.read(4), "little")
         file.seek(-_TAIL - size, os.SEEK_END)
         return file.read(size)
-
-
-def _chunk(metadata: dict[int, Any]) -> ColumnChunk:
-    sizes = metadata.get(_SIZE_STATISTICS, {})
-    for count in sizes.get(_DEFINITION_LEVELS, ()):
-        _count(count)  # not used here, but one that is negative shows that the footer is damaged
-    text_bytes = sizes.get(_TEXT_BYTES)
-    return ColumnChunk(
-        _count(metadata[_NUM_VALUES]),
-        _count(metadata[_UNCOMPRESSED_BYTES]),
-        None if text_bytes is None else _count(text_bytes),
-        frozenset(map(int, metadata.get(_ENCODINGS, ()))),
-    )
-
-
-def _count(number: Any) -> int:
-    if not isinstance(number, int) or not 0 <= number < 2**63:
-        raise ValueError(f"found {number!r}, expected a count")
-    return number

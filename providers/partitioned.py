@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeGuard
 
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
 from seqflow.providers.paths import searched_folders
-from seqflow.providers.provider import Block, BoundedSource, Provider, SlicedSource, Source
+from seqflow.providers.provider import Block, Provider
+from seqflow.providers.source import SlicedSource, Source, reads_within
 from seqflow.record import BadRow
 from seqflow.record.partition_names import folder_value
 from seqflow.record.selection import Rename, Table, check_names, rename_schema, select_schema
@@ -21,13 +22,16 @@ Partitions = dict[str, dict[str, str | None]]
 """The values in the names of folders, by the path of a file and the column."""
 
 
-@runtime_checkable
 class FilePerRow(Protocol):
     """A source each of whose rows is a file."""
 
     def paths_of(self, block: Block) -> Sequence[str]:
         """The file of each row of a block."""
         ...
+
+
+def is_file_per_row(source: object) -> TypeGuard[FilePerRow]:
+    return hasattr(source, "paths_of")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ class PartitionedSource:
     """The columns that the names of folders give."""
     values: Mapping[str, Mapping[str, Any]]
     """Their values, by the path of a file."""
+    known: dict[pa.Schema, pa.Schema] = field(default_factory=dict, compare=False)
+    """The columns of the files in each schema that was read: one object, for which selections are kept."""
 
     @property
     def num_rows(self) -> int | None:
@@ -57,7 +63,9 @@ class PartitionedSource:
         return self._joined(self.files.read(block, self._of_files(schema), bad_rows), block, schema)
 
     def _of_files(self, schema: pa.Schema) -> pa.Schema:
-        return pa.schema([field for field in schema if field.name not in self.schema.names])
+        if schema not in self.known:
+            self.known[schema] = pa.schema([one for one in schema if one.name not in self.schema.names])
+        return self.known[schema]
 
     def _row_bytes(self, block: Block, schema: pa.Schema) -> int:
         """Bytes that the names of folders add to a row, about."""
@@ -67,7 +75,7 @@ class PartitionedSource:
     def _of_folders(self, block: Block, schema: pa.Schema, rows: int) -> list[pa.Array]:
         """The columns of `schema` that the names of folders give, for the rows of a block or some of them."""
         fields = [field for field in self.schema if field.name in schema.names]
-        if isinstance(self.files, FilePerRow):
+        if is_file_per_row(self.files):
             found = [self.values[path] for path in self.files.paths_of(block)]
             return [pa.array([values.get(field.name) for values in found], field.type) for field in fields]
         values = self.values[block.origin]
@@ -84,7 +92,7 @@ class SlicedPartitionedSource(PartitionedSource):
     """A PartitionedSource of files that can be read in slices."""
 
     def read_within(self, block: Block, schema: pa.Schema, rows: range | None, max_bytes: int) -> Table:
-        if isinstance(self.files, BoundedSource):
+        if reads_within(self.files):
             table = self.files.read_within(block, self._of_files(schema), rows, max_bytes)
             return self._joined(table, block, schema)
         return self.read(block, schema, None) if rows is None else self.read_rows(block, schema, rows)
@@ -113,8 +121,10 @@ def recorded_types(source: object) -> dict[str, pa.DataType]:
 def find_partitions(source: object, paths: Sequence[str]) -> Partitions | None:
     """The values in the names of folders, from those that are searched to the files; None where there are none."""
     tops = searched_folders(source)
-    found = {path: _values(os.path.abspath(path), tops) for path in paths}
-    return found if any(found.values()) else None
+    by_folder = {folder: _values(folder, tops) for folder in {os.path.dirname(path) for path in paths}}
+    if not any(by_folder.values()):
+        return None
+    return {path: by_folder[os.path.dirname(path)] for path in paths}
 
 
 def open_partitioned(
@@ -163,8 +173,9 @@ def open_partitioned(
     )
 
 
-def _values(path: str, tops: Sequence[str]) -> dict[str, str | None]:
-    """The values in the names of the folders that a file is in, below one of `tops`."""
+def _values(folder: str, tops: Sequence[str]) -> dict[str, str | None]:
+    """The values in the names of a folder of files and of those that it is in, below one of `tops`."""
+    path = os.path.abspath(folder).rstrip(os.sep) + os.sep
     above = [top.rstrip(os.sep) + os.sep for top in tops if path.startswith(top.rstrip(os.sep) + os.sep)]
     if not above:
         return {}
@@ -187,10 +198,9 @@ def _typed(
     values: Mapping[str, Mapping[str, str | None]], fields: Sequence[pa.Field]
 ) -> dict[str, dict[str, Any]]:
     kinds = {field.name: field.type for field in fields}
-    return {
-        path: {name: _value(name, one, kinds[name]) for name, one in of.items()}
-        for path, of in values.items()
-    }
+    texts = {pair for of in values.values() for pair in of.items()}
+    known = {(name, text): _value(name, text, kinds[name]) for name, text in texts}
+    return {path: {name: known[name, text] for name, text in of.items()} for path, of in values.items()}
 
 
 def _value(column: str, text: str | None, kind: pa.DataType) -> Any:

@@ -13,7 +13,7 @@ from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
 from seqflow.providers.filtered_blocks import FilteredBlock, FilteredReader, KeptRows
 from seqflow.providers.paths import Search
 from seqflow.providers.row_filter import ALL, RowFilter
-from seqflow.providers.source import Block, BoundedSource, SlicedSource, Source, VersionedSource
+from seqflow.providers.source import Block, SlicedSource, Source, VersionedSource, reads_within
 from seqflow.record import BadRow, Fill, Record, Valid, from_arrow
 from seqflow.record.buffers import chunks_of
 from seqflow.record.record import Tensor
@@ -22,7 +22,6 @@ from seqflow.sequence import Sequence
 
 __all__ = [
     "Block",
-    "BoundedSource",
     "Provider",
     "SlicedSource",
     "Source",
@@ -56,6 +55,8 @@ class Provider:
     """Which columns have masks of what is not null, where tensors are made of the rows."""
     where: RowFilter | None = None
     """Which rows are kept; None for all."""
+    _schemas: dict[tuple[str, ...], pa.Schema] = field(default_factory=dict, compare=False)
+    """By names of columns that were read, the schema of these: what follows from it is kept for it."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -170,8 +171,7 @@ class Provider:
         max_bytes: int | None = None,
     ) -> KeptRows:
         """As `read`, with the numbers that these rows have in the block, and how many the filter has left out."""
-        schema = self.schema if columns is None else select_schema(self.schema, columns)
-        return self._read(block, schema, bad_rows, rows, max_bytes)
+        return self._read(block, self._chosen(columns), bad_rows, rows, max_bytes)
 
     def __getitem__(self, column: str) -> Sequence | Tensor | Record:
         """The whole column, as `from_arrow` gives it: lists and texts are a Sequence, numbers an array."""
@@ -184,6 +184,17 @@ class Provider:
             chunks += chunks_of(self._read(block, schema, None).table.column(name))
         read: Sequence | Tensor | Record = from_arrow(pa.chunked_array(chunks, schema.field(name).type))
         return read
+
+    def _chosen(self, columns: abc.Sequence[str] | None) -> pa.Schema:
+        """The schema of some columns and fields; the same object each time."""
+        if columns is None:
+            return self.schema
+        if isinstance(columns, list | tuple) and all(isinstance(name, str) for name in columns):
+            names = tuple(columns)
+            if names not in self._schemas:
+                self._schemas[names] = select_schema(self.schema, names)
+            return self._schemas[names]
+        return select_schema(self.schema, columns)
 
     def _read(
         self,
@@ -209,7 +220,7 @@ class Provider:
         rows: range | None,
         max_bytes: int | None,
     ) -> KeptRows:
-        if max_bytes is not None and isinstance(self.source, BoundedSource):
+        if max_bytes is not None and reads_within(self.source):
             table = self.source.read_within(block, schema, rows, max_bytes)
         elif rows is None:
             table = self.source.read(block, schema, bad_rows)

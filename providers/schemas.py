@@ -33,7 +33,8 @@ def common_selections(
         renamed = schema if rename is None else rename_schema(schema, rename)
         common = _agreed(common, renamed, columns, paths[0], path)
         found.append(Selection(schema, renamed, common))
-    return [one.to(common) for one in found]
+    parts = {id(one): one.to(common) for one in found}  # files of one schema share their selection
+    return [parts[id(one)] for one in found]
 
 
 def _agreed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 import pyarrow as pa
 
@@ -69,6 +69,11 @@ class BoundedSource(Protocol):
         Rows whose size is known before are read whatever it is.
         """
         ...
+
+
+def reads_within(source: object) -> TypeGuard[BoundedSource]:
+    """Whether a source is a BoundedSource: asked for each block, of which isinstance would take a good part."""
+    return hasattr(source, "read_within")
 
 
 @runtime_checkable

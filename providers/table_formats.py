@@ -50,9 +50,10 @@ def format_of(folder: str) -> TableFormat | None:
 
 def check_table_formats(paths: Iterable[str]) -> None:
     """ProviderOptionError where a file, or what it links to, lies in a folder of another table format."""
-    folders = set()
-    for path in paths:
-        folders |= {os.path.dirname(os.path.abspath(path)), os.path.dirname(os.path.realpath(path))}
+    paths = list(paths)
+    own = {os.path.dirname(path) for path in paths}  # a folder has many files
+    folders = {os.path.abspath(folder) for folder in own} | {os.path.realpath(folder) for folder in own}
+    folders |= {os.path.dirname(os.path.realpath(path)) for path in paths if os.path.islink(path)}
     below: dict[str, set[str]] = {}
     """The folders of files in each folder above them."""
     for start in sorted(folders):

@@ -21,6 +21,7 @@ from seqflow.kernels import (
     bucketing,
     chunks,
     distinct,
+    footers,
     groups,
     hashing,
     lengths,
@@ -42,6 +43,7 @@ from seqflow.kernels.chunks import *
 from seqflow.kernels.dispatch import info, isas, num_threads, set_num_threads, single_thread, use
 from seqflow.kernels.distinct import *
 from seqflow.kernels.error import KernelError
+from seqflow.kernels.footers import *
 from seqflow.kernels.groups import *
 from seqflow.kernels.hashing import *
 from seqflow.kernels.lengths import *
@@ -72,6 +74,7 @@ __all__ = [
 __all__ += bucketing.__all__
 __all__ += chunks.__all__
 __all__ += distinct.__all__
+__all__ += footers.__all__
 __all__ += groups.__all__
 __all__ += hashing.__all__
 __all__ += lengths.__all__

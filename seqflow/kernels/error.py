@@ -9,7 +9,8 @@ class KernelError(ValueError):
     kind: "negative" (a length below 0), "sum" (lengths that do not add up to the rows there are), "index" (an
     index outside the rows it points into), "order" (ids that decrease), "overflow" (a sum or a value above int64),
     "bounds" (a length above what there is room for, a slice outside its array), "out" (an `out` array of the wrong
-    form), "memory" (a result of more bytes than there are) or "changed" (another thread wrote to it meanwhile).
+    form), "memory" (a result of more bytes than there are), "changed" (another thread wrote to it meanwhile) or
+    "damaged" (bytes that are not of the format they should have).
     argument: the name of the argument. position: the flat position in it, None where no single entry is wrong.
     value: what was found. low, high: `low <= value < high` would have been right; None where there is no bound.
     """
@@ -118,6 +119,11 @@ def too_full(row: int, total: int, capacity: int) -> KernelError:
 def changed(argument: str) -> KernelError:
     """Integers that another thread changed while they were read."""
     return KernelError(f"{argument} changed while they were read", "changed", argument)
+
+
+def damaged(argument: str, reason: str) -> KernelError:
+    """Bytes that are not of the format they should have."""
+    return KernelError(f"{argument} is damaged: {reason}", "damaged", argument)
 
 
 def beyond_memory(needed: int | None = None, free: int | None = None) -> KernelMemoryError:

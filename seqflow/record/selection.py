@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
-from seqflow.record.arrow_types import LISTS, child_fields, is_any, storage_type, with_child_fields
+from seqflow.record.arrow_types import LISTS, TEXTS, child_fields, is_any, storage_type, with_child_fields
 from seqflow.record.nested_arrays import with_fields, with_values
+from seqflow.record.record import Tensor
 
 Table: TypeAlias = "pa.RecordBatch | pa.Table"
 Rename = Mapping[str, str] | Sequence[str]
@@ -21,28 +24,50 @@ _RESERVED = ("lengths", "values", "valid")
 class Selection:
     """The columns and fields to read of a source, and their new names.
 
-    `renamed` is the source schema under new names, `schema` the chosen columns and fields of that.
+    `renamed` is the source schema under new names, `schema` the chosen columns and fields of that. What follows from
+    them is computed once: a source of thousands of files has one selection for all that have one schema.
     """
 
     source: pa.Schema
     renamed: pa.Schema
     schema: pa.Schema
 
-    @property
+    @cached_property
+    def _latest_part(self) -> "Selection | None":
+        """The part that was asked for last: one block is read after the other with the same columns."""
+        return None
+
+    @cached_property
     def positions(self) -> list[int]:
         """The positions of the chosen columns in the source, in the order chosen."""
         places = {name: place for place, name in reversed(list(enumerate(self.renamed.names)))}
         return [places[name] for name in self.schema.names]
 
-    @property
+    @cached_property
     def leaves(self) -> list[int]:
         """The chosen leaf columns, numbered depth first over the source schema, as Parquet has them."""
         chosen = {path for path, _ in leaf_types(self.schema)}
         return [number for number, (path, _) in enumerate(leaf_types(self.renamed)) if path in chosen]
 
+    @cached_property
+    def texts(self) -> list[int]:
+        """The leaf columns of the source that are texts, by their numbers."""
+        return [number for number, (_, kind) in enumerate(leaf_types(self.source)) if is_any(kind, TEXTS)]
+
+    @cached_property
+    def value_bytes(self) -> Tensor:
+        """int64 [leaf columns of the source]: the bytes of a value in memory; 0 where values differ in size."""
+        return np.array([_value_bytes(kind) for _, kind in leaf_types(self.source)], np.int64)
+
     def to(self, schema: pa.Schema) -> "Selection":
         """The selection of a part of the chosen columns and fields."""
-        return Selection(self.source, self.renamed, schema)
+        if schema is self.schema:
+            return self
+        known = self._latest_part
+        if known is None or known.schema is not schema:
+            known = Selection(self.source, self.renamed, schema)
+            vars(self)["_latest_part"] = known
+        return known
 
     def apply(self, table: Table, present: Sequence[int] | None = None) -> Table:
         """Rename and pick from a table of the source schema, or of the columns `present` in it."""
@@ -265,6 +290,13 @@ def _leaves_of(kind: pa.DataType, path: tuple[str, ...]) -> Iterator[tuple[tuple
         yield from _leaves_of(child.type, (*path, part))
     if not children and not types.is_struct(kind):  # a struct without fields has no leaf
         yield path, kind
+
+
+def _value_bytes(kind: pa.DataType) -> int:
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return 0
 
 
 def _each_chunk(column: pa.Array | pa.ChunkedArray, labelled: pa.DataType, requested: pa.DataType) -> Any:

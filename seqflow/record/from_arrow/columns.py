@@ -74,6 +74,7 @@ def from_arrow(
         table = selection(table.schema, columns, rename).apply(table)
     check_fill(fill, table.schema)
     check_valid(valid, table.schema)
+    check_names(table.schema)
     record, bad_rows = convert(table, fill=fill, valid=valid)
     if bad_rows:
         row, name, reason = bad_rows[0]
@@ -83,14 +84,18 @@ def from_arrow(
 
 def find_bad_rows(obj: Any, *, fill: Fill = None, valid: Valid = False) -> list[BadRow]:
     """The rows that from_arrow would refuse, in order, with the first reason for each row and column."""
-    return convert(as_table(obj), fill=fill, valid=valid)[1]
+    table = as_table(obj)
+    check_names(table.schema)
+    return convert(table, fill=fill, valid=valid)[1]
 
 
 def convert(
     table: pa.RecordBatch | pa.Table, *, fill: Fill = None, valid: Valid = False
 ) -> tuple[Record, list[BadRow]]:
-    """Convert a table to a record, and list its bad rows, which from_arrow refuses; their nulls become 0."""
-    check_names(table.schema)
+    """Convert a table to a record, and list its bad rows, which from_arrow refuses; their nulls become 0.
+
+    The names of its columns are checked already.
+    """
     whole = TensorReader(fill, bool(valid))
     bad_rows: list[BadRow] = []
     for position, field in enumerate(table.schema):

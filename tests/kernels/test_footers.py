@@ -1,0 +1,98 @@
+"""Column chunks of Parquet footers, read natively and in Python, also of footers that are damaged."""
+
+import io
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from seqflow import kernels
+from seqflow.kernels.dispatch import extension
+
+TABLE = pa.table(
+    {"id": range(20), "ids": [[1, 2], None] * 10, "text": ["a", "bc"] * 10, "empty": [None] * 20}
+)
+
+
+def footer_of(table, **options):
+    file = io.BytesIO()
+    pq.write_table(table, file, **options)
+    content = file.getvalue()
+    size = int.from_bytes(content[-8:-4], "little")
+    return np.frombuffer(content[-8 - size : -8], np.uint8)
+
+
+FOOTER = footer_of(TABLE, row_group_size=7)
+
+
+def test_the_numbers_are_those_that_pyarrow_reads(any_kernels):
+    counts, chunks = kernels.read_column_chunks(FOOTER)
+    file = io.BytesIO()
+    pq.write_table(TABLE, file, row_group_size=7)
+    metadata = pq.ParquetFile(file).metadata
+    assert counts.tolist() == [4, 4, 4]
+    groups = [metadata.row_group(group) for group in range(3)]
+    leaves = [group.column(leaf) for group in groups for leaf in range(4)]
+    assert chunks[:, 0].tolist() == [leaf.num_values for leaf in leaves]
+    assert chunks[:, 1].tolist() == [leaf.total_uncompressed_size for leaf in leaves]
+
+
+@pytest.mark.parametrize(
+    ("options", "number"),
+    [
+        ({"use_dictionary": False}, 0),
+        ({}, 8),
+        ({"use_dictionary": False, "column_encoding": "DELTA_BYTE_ARRAY"}, 7),
+    ],
+)
+def test_encodings_are_bits_and_texts_are_counted(any_kernels, options, number):
+    _, chunks = kernels.read_column_chunks(footer_of(TABLE.select(["text"]), **options))
+    assert chunks.shape == (1, 4)
+    assert chunks[0, 2] in (-1, 30)
+    assert chunks[0, 3] >> number & 1
+
+
+def test_a_file_without_row_groups_has_no_chunks(any_kernels):
+    counts, chunks = kernels.read_column_chunks(footer_of(TABLE[:0], row_group_size=1))
+    assert len(counts) == len(chunks) // 4
+
+
+def result_of(function, footer):
+    try:
+        return [one.tolist() for one in function(footer)]
+    except kernels.KernelError as error:
+        return str(error)
+
+
+@pytest.mark.skipif(extension() is None, reason="native kernels were not built")
+@given(st.data())
+def test_damaged_footers_are_read_alike_or_refused_alike(data):
+    content = bytearray(FOOTER.tobytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        how = data.draw(st.sampled_from(["flip", "cut", "insert", "delete"]))
+        if how == "flip":
+            content[at] = data.draw(st.integers(0, 255))
+        elif how == "cut":
+            del content[max(1, at) :]
+        elif how == "insert":
+            content[at:at] = data.draw(st.binary(min_size=1, max_size=12))
+        else:
+            del content[at : min(at + 3, len(content) - 1)]
+    footer = np.frombuffer(bytes(content), np.uint8)
+    assert result_of(kernels.read_column_chunks, footer) == result_of(_in_python, footer)
+
+
+def _in_python(footer):
+    with kernels.use("reference"):
+        return kernels.read_column_chunks(footer)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x19\xfc\xff\xff\xff\xff\x0f", b"\xff" * 40, b"\x1c" * 5000])
+def test_what_is_no_footer_is_refused(any_kernels, content):
+    with pytest.raises(kernels.KernelError, match=r"^footer is damaged: ") as caught:
+        kernels.read_column_chunks(np.frombuffer(content, np.uint8))
+    assert caught.value.kind == "damaged"
