@@ -214,6 +214,8 @@ class ParquetSource:
         """The columns to read, None for all, and what makes a table of `schema` of them."""
         file = self.files[block.origin]
         selection = file.selection.to(schema)
+        if len(selection.leaves) == file.metadata.num_columns:
+            return None, selection.label
         if len(set(file.selection.source.names)) < len(file.selection.source):
             return None, selection.apply
         return [file.metadata.schema.column(leaf).path for leaf in selection.leaves], selection.label

@@ -75,6 +75,8 @@ class Selection:
 
     def label(self, table: Table) -> Table:
         """Rename and reorder a table that has only the chosen columns and fields, in the order of the source."""
+        if table.schema.equals(self.schema, check_metadata=True):
+            return table
         return self._picked(table, sorted(self.positions), None)
 
     def _picked(self, table: Table, present: Sequence[int], renamed: pa.Schema | None) -> Table:
