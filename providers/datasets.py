@@ -11,10 +11,12 @@ import pyarrow as pa
 
 from seqflow.errors import ProviderError
 from seqflow.providers.foreign import foreign_errors
+from seqflow.providers.fragment_ranges import fragment_ranges
 from seqflow.providers.memory import BLOCK_BYTES, open_table
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.replayed import Scans, open_replayed
 from seqflow.providers.slices import SliceReaders
+from seqflow.providers.value_ranges import Path, ValueRange
 from seqflow.record import BadRow
 from seqflow.record.selection import Rename, Selection, Table, leaf_types, selection
 from seqflow.record.validation import reading
@@ -65,6 +67,15 @@ class DatasetSource:
         names = self._names(schema)
         for index, piece in enumerate(self.pieces):
             yield Block(piece.origin, index, piece.num_rows, _num_bytes(piece, names))
+
+    def ranged_blocks(
+        self, schema: pa.Schema, paths: Sequence[Path]
+    ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
+        pairs = zip(leaf_types(self.selection.renamed), leaf_types(self.selection.source), strict=True)
+        leaves = {renamed: leaf for (renamed, _), leaf in pairs}
+        wanted = [leaves.get(path) for path in paths]
+        for block in self.blocks(schema):
+            yield block, fragment_ranges(self.pieces[block.index].fragment, wanted)
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         with reading(f"{block.origin}, block {block.index} can't be read"):

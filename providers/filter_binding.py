@@ -19,6 +19,7 @@ from pyarrow import types
 from seqflow.errors import UnknownColumnError, nearest
 from seqflow.expression.filter_parser import refuse
 from seqflow.expression.filter_syntax import (
+    LENGTHS,
     Column,
     Comparison,
     Connection,
@@ -44,8 +45,6 @@ _FUNCTIONS = {
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _ARITHMETIC = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 _DATES = (types.is_date, types.is_timestamp)
-LENGTHS = "lengths"
-"""The function, and the last part of a name, that stand for the lengths of lists and texts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from seqflow.providers.row_filter import RowFilter
 from seqflow.providers.source import Block, SlicedSource, Source, reads_within
+from seqflow.providers.value_ranges import RangedSource
 from seqflow.record import BadRow
 from seqflow.record.arrow_types import TEXT_VIEWS, is_any_level
 from seqflow.record.record import Tensor
@@ -34,10 +34,12 @@ class KeptRows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FilteredBlock(Block):
-    """The rows of a block that a filter keeps; their number is known where the source counts rows by columns."""
+    """The rows of a block that a filter keeps; their number is not known before they are counted, or read."""
 
     inner: Block = field(repr=False)
     left_out: int | None
+    is_whole: bool = False
+    """Whether the ranges of values say that all of its rows are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +48,32 @@ class FilteredReader:
 
     source: Source
     filter: RowFilter
-    counts_rows: bool
-    """Whether rows can be counted without reading all of them."""
 
     def blocks(self, schema: pa.Schema) -> Iterator[FilteredBlock]:
         """All blocks, in order, of the kept rows."""
-        for block in self.source.blocks(self.filter.with_columns(schema)):
-            rows, size, left_out = None, block.nbytes, None
-            if self.counts_rows and block.num_rows is not None:
-                rows = self.count(block)
-                left_out = block.num_rows - rows
-                size = None if size is None else -(-size * rows // max(1, block.num_rows))
-            yield FilteredBlock(block.origin, block.index, rows, size, block, left_out)
+        full = self.filter.with_columns(schema)
+        paths = list(self.filter.looks_at().values())
+        if not isinstance(self.source, RangedSource) or not paths:
+            yield from (self._filtered(block, True, True) for block in self.source.blocks(full))
+            return
+        found = list(self.source.ranged_blocks(full, paths))
+        possible = self.filter.possible([ranges for _, ranges in found])
+        may_be_left_out = possible.false | possible.null
+        for (block, _), may_be_kept, may_not in zip(found, possible.true, may_be_left_out, strict=True):
+            yield self._filtered(block, bool(may_be_kept), bool(may_not))
+
+    def _filtered(self, block: Block, may_be_kept: bool, may_be_left_out: bool) -> FilteredBlock:
+        """A block, whose rows are known where the ranges of its values tell that it is empty or whole."""
+        rows = None
+        if not may_be_kept:
+            rows = 0
+        elif not may_be_left_out:
+            rows = block.num_rows
+        return _with_rows(block, rows, is_whole=not may_be_left_out)
+
+    def counted(self, block: FilteredBlock) -> FilteredBlock:
+        """A block with the number of its kept rows."""
+        return _with_rows(block.inner, self.count(block.inner), is_whole=block.is_whole)
 
     def count(self, block: Block) -> int:
         """How many rows of a block are kept."""
@@ -74,6 +90,8 @@ class FilteredReader:
         assert isinstance(block, FilteredBlock)
         if block.num_rows == 0:
             return KeptRows(schema.empty_table(), range(0), block.left_out or 0)
+        if block.is_whole:
+            return self._read_whole(block.inner, schema, bad_rows, max_bytes)
         full = self.filter.with_columns(schema)
         tables: list[Table] = []
         numbers: list[Tensor] = []
@@ -94,8 +112,11 @@ class FilteredReader:
     def read_rows(self, block: Block, schema: pa.Schema, rows: range, max_bytes: int | None) -> KeptRows:
         """Some of the kept rows of a block: `rows` count these alone. Holds no more of the others than a piece."""
         assert isinstance(block, FilteredBlock)
+        if block.is_whole:
+            return KeptRows(self._read_rows(block.inner, schema, rows, max_bytes), rows, 0)
         inner, full = block.inner, self.filter.with_columns(schema)
-        numbers = np.concatenate(list(self._numbers(inner)))
+        key = inner.origin, inner.index
+        numbers = self.filter.numbers.get(key, lambda: np.concatenate(list(self._numbers(inner))))
         chosen = numbers[rows.start : rows.stop]
         tables = []
         start = int(chosen[0])
@@ -109,11 +130,23 @@ class FilteredReader:
             ] = True
             tables.append(_chosen(table, schema, mask))
         left_out = (block.left_out or 0) if rows.start == 0 else 0
+        if rows.stop == len(numbers):
+            self.filter.numbers.forget(key)
         if rows.stop == len(numbers) and stop < (
             inner.num_rows or 0
         ):  # the source waits for its block's last row
             self._read_rows(inner, full, range((inner.num_rows or 0) - 1, inner.num_rows or 0), max_bytes)
         return KeptRows(_joined(tables), chosen, left_out)
+
+    def _read_whole(
+        self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None, max_bytes: int | None
+    ) -> KeptRows:
+        """All rows of a block, without the columns that only the filter looks at."""
+        if max_bytes is not None and reads_within(self.source):
+            table = self.source.read_within(block, schema, None, max_bytes)
+        else:
+            table = self.source.read(block, schema, bad_rows)
+        return KeptRows(table, range(table.num_rows), 0)
 
     def _numbers(self, block: Block) -> Iterator[Tensor]:
         """The numbers of the kept rows, piece by piece, by the filter's columns alone."""
@@ -138,6 +171,16 @@ class FilteredReader:
             return self.source.read_within(block, schema, rows, max_bytes)
         assert isinstance(self.source, SlicedSource)
         return self.source.read_rows(block, schema, rows)
+
+
+def _with_rows(block: Block, rows: int | None, *, is_whole: bool) -> FilteredBlock:
+    """A block of the source of which so many rows are kept; its size is their share."""
+    size, left_out = block.nbytes, None
+    if rows is not None and block.num_rows is not None:
+        left_out = block.num_rows - rows
+        if size is not None and block.num_rows:
+            size = -(-size * rows // block.num_rows)
+    return FilteredBlock(block.origin, block.index, rows, size, block, left_out, is_whole)
 
 
 def _piece_bytes(max_bytes: int | None) -> int:
@@ -169,6 +212,8 @@ def _cannot_be_filtered(kind: pa.DataType) -> bool:
 
 def _encoded(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """With run ends where the schema has them, and `take_table` has decoded them."""
+    import pyarrow.compute as pc
+
     for at, expected in enumerate(schema):
         if pa.types.is_run_end_encoded(expected.type) and table.schema.field(at).type != expected.type:
             values = table.column(at).cast(expected.type.value_type)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,10 +19,21 @@ from seqflow.kernels.arrays import Array
 
 _TAIL = 8
 """Bytes at the end of a file: the size of the footer, and a magic word."""
-_NUM_VALUES, _UNCOMPRESSED_BYTES, _TEXT_BYTES, _ENCODINGS = range(4)
+_NUM_VALUES, _UNCOMPRESSED_BYTES, _TEXT_BYTES, _ENCODINGS, _NULL_COUNT, _MINIMUM_SIZE, _MAXIMUM_SIZE = range(
+    7
+)
 
 DICTIONARY_ENCODINGS, PREFIX_ENCODING = 1 << 2 | 1 << 8, 1 << 7
 """Encodings of texts that write what several have in common once: whole texts, or how they begin."""
+
+
+class Statistics(NamedTuple):
+    """What a footer says of the values of a column chunk, as the format stores them; None where it does not."""
+
+    minimum: bytes | None
+    """No value is smaller, but for NaN."""
+    maximum: bytes | None
+    null_count: int | None
 
 
 @dataclass(frozen=True)
@@ -29,7 +41,9 @@ class ColumnChunks:
     """The leaf columns of each row group of a file: int64 [row groups, leaves]."""
 
     chunks: Array
-    """int64 [row groups, leaves, 4], as `kernels.read_column_chunks` has them."""
+    """int64 [row groups, leaves, 7], as `kernels.read_column_chunks` has them."""
+    limits: bytes = b""
+    """The smallest and largest values of all column chunks, one behind the other."""
 
     @property
     def num_values(self) -> Array:
@@ -61,18 +75,35 @@ class ColumnChunks:
         told: Array = ~self.has_prefixes & ((self.text_bytes >= 0) | is_plain)
         return told
 
+    @cached_property
+    def _starts(self) -> Array:
+        """int64 [row groups, leaves, 2]: where the limits of each column chunk begin."""
+        sizes = np.maximum(self.chunks[..., _MINIMUM_SIZE:], 0)
+        starts: Array = (np.cumsum(sizes) - sizes.reshape(-1)).reshape(sizes.shape)
+        return starts
+
+    def statistics(self, group: int, leaf: int) -> Statistics:
+        """What the footer says of the values of a column chunk."""
+        nulls, *sizes = self.chunks[group, leaf, _NULL_COUNT:].tolist()
+        starts = self._starts[group, leaf].tolist()
+        low, high = (
+            None if size < 0 else self.limits[start : start + size]
+            for start, size in zip(starts, sizes, strict=True)
+        )
+        return Statistics(low, high, None if nulls < 0 else nulls)
+
 
 def read_column_chunks(path: str, num_row_groups: int, num_leaves: int) -> ColumnChunks:
     """The column chunks of each row group; ProviderError for a damaged footer, or another number of them."""
     try:
-        counts, chunks = kernels.read_column_chunks(np.frombuffer(_footer(path), np.uint8))
+        counts, chunks, limits = kernels.read_column_chunks(np.frombuffer(_footer(path), np.uint8))
     except (OSError, ValueError) as error:
         raise ProviderError(f"{path} has a damaged footer: {error}") from error
     if len(counts) != num_row_groups or (counts != num_leaves).any():
         raise ProviderError(
             f"{path} has a damaged footer: not every one of its {num_row_groups} row groups has {num_leaves} columns"
         )
-    return ColumnChunks(chunks.reshape(num_row_groups, num_leaves, 4))
+    return ColumnChunks(chunks.reshape(num_row_groups, num_leaves, chunks.shape[1]), limits)
 
 
 def _footer(path: str) -> bytes:

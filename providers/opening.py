@@ -155,7 +155,7 @@ def _open_filtered(
     check_rename(rename)
     needed = columns_to_open(condition, columns, rename)
     try:
-        provider = _open(source, needed, kind, exclude, rename, options)
+        provider = _open(source, needed, kind, exclude, rename, options, condition)
     except UnknownColumnError as error:
         if columns is None or needed is None or isinstance(columns, str):
             raise
@@ -172,7 +172,9 @@ def _open(
     exclude: Sequence[str] | str,
     rename: Rename | None,
     options: Mapping[str, Any],
+    condition: Condition | None = None,
 ) -> Provider:
+    """A provider of all rows; of those that fulfil the condition, files whose folders exclude it are left out."""
     shared: dict[str, Any] = {"columns": columns, "rename": rename}
     if isinstance(source, Provider):
         return _opened(source, columns, rename)
@@ -185,7 +187,7 @@ def _open(
         if is_whole and (open_folder := table_folder(searched_path(source))) is not None:
             table = open_folder(**shared, **_checked(options, (), "the folder of a table"))
             return replace(table, search=Search.of(source, kind, exclude))
-        provider = _open_files(source, _chosen(source, kind, exclude), shared, options)
+        provider = _open_files(source, _chosen(source, kind, exclude), shared, options, condition)
         return replace(provider, search=Search.of(source, kind, exclude))
     if isinstance(source, list | tuple) and not source:
         raise ProviderError("the list of sources is empty")
@@ -221,13 +223,19 @@ def _chosen(source: Any, kind: str | None, exclude: Sequence[str] | str) -> Chos
 
 
 def _open_files(
-    source: Any, chosen: Chosen, shared: Mapping[str, Any], options: Mapping[str, Any]
+    source: Any,
+    chosen: Chosen,
+    shared: Mapping[str, Any],
+    options: Mapping[str, Any],
+    condition: Condition | None,
 ) -> Provider:
     opener, known = _FILES[chosen.kind]
     open_files = partial(opener, **_checked(options, known, chosen.kind))
     partitions = find_partitions(source, chosen.paths)
     if partitions is not None:
-        provider = open_partitioned(open_files, partitions, **shared, types=recorded_types(source))
+        provider = open_partitioned(
+            open_files, partitions, **shared, types=recorded_types(source), condition=condition
+        )
     else:
         provider = open_files(chosen.paths, **shared)
     return replace(provider, left_out=chosen.left_out)

@@ -10,13 +10,15 @@ import pyarrow as pa
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import ProviderError
 from seqflow.providers.footers import ColumnChunks, read_column_chunks
+from seqflow.providers.parquet_ranges import value_range
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.providers.schemas import common_selections
 from seqflow.providers.slices import SliceReaders
 from seqflow.providers.untrusted import read_in_child
+from seqflow.providers.value_ranges import UNKNOWN, Path, ValueRange
 from seqflow.record import BadRow
 from seqflow.record.decoded_sizes import row_bytes
-from seqflow.record.selection import Rename, Selection, Table
+from seqflow.record.selection import Rename, Selection, Table, leaf_types
 from seqflow.record.validation import reading
 
 _BUFFER = 1 << 18
@@ -106,11 +108,29 @@ class ParquetSource:
         return sum(file.metadata.num_rows for file in self.files.values())
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        return (block for block, _ in self._row_groups(schema))
+
+    def ranged_blocks(
+        self, schema: pa.Schema, paths: Sequence[Path]
+    ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
+        leaves: list[tuple[int, pa.DataType] | None] = []
+        selection = None
+        for block, chunks in self._row_groups(schema):
+            file = self.files[block.origin]
+            if file.selection is not selection:
+                selection = file.selection
+                known = {path: (at, kind) for at, (path, kind) in enumerate(leaf_types(selection.renamed))}
+                leaves = [known.get(path) for path in paths]
+            rows = block.num_rows or 0
+            yield block, [_range(file, chunks, block.index, leaf, rows) for leaf in leaves]
+
+    def _row_groups(self, schema: pa.Schema) -> Iterator[tuple[Block, ColumnChunks]]:
+        """All row groups, each with the column chunks of its file."""
         for path, file in self.files.items():
             chunks = file.chunks(path)
             self.uncounted[path] = file.uncounted(chunks)
             for group, nbytes in enumerate(file.bytes_of_groups(chunks, schema)):
-                yield Block(path, group, file.metadata.row_group(group).num_rows, nbytes)
+                yield Block(path, group, file.metadata.row_group(group).num_rows, nbytes), chunks
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         columns, finish = self._columns(block, schema)
@@ -272,3 +292,14 @@ def _wrong_count(block: Block, rows: int) -> ProviderError:
     return ProviderError(
         f"{block.origin}, row group {block.index} has {rows} rows, but its footer says {block.num_rows}"
     )
+
+
+def _range(
+    file: ParquetFile, chunks: ColumnChunks, group: int, leaf: tuple[int, pa.DataType] | None, num_rows: int
+) -> ValueRange:
+    """The range of a leaf column in a row group; of others nothing is known."""
+    if leaf is None:
+        return UNKNOWN
+    at, kind = leaf
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return value_range(chunks.statistics(group, at), kind, file.metadata.schema.column(at), num_rows)

@@ -11,9 +11,13 @@ from typing import Any, Protocol, TypeGuard
 import pyarrow as pa
 
 from seqflow.errors import ProviderError
+from seqflow.providers.arrow_expressions import structure
+from seqflow.providers.arrow_values import comparable
 from seqflow.providers.paths import searched_folders
 from seqflow.providers.provider import Block, Provider
+from seqflow.providers.row_filter import Condition
 from seqflow.providers.source import SlicedSource, Source, reads_within
+from seqflow.providers.value_ranges import UNKNOWN, Path, RangedSource, Ranges, ValueRange, range_of_value
 from seqflow.record import BadRow
 from seqflow.record.partition_names import folder_value
 from seqflow.record.selection import Rename, Table, check_names, rename_schema, select_schema
@@ -55,9 +59,32 @@ class PartitionedSource:
         return self.files.paths
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
-        for block in self.files.blocks(self._of_files(schema)):
-            size = self._row_bytes(block, schema) * (block.num_rows or 0)
-            yield block if block.nbytes is None else replace(block, nbytes=block.nbytes + size)
+        return (self._with_folders(block, schema) for block in self.files.blocks(self._of_files(schema)))
+
+    def ranged_blocks(
+        self, schema: pa.Schema, paths: Sequence[Path]
+    ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
+        of_files, own = self._of_files(schema), [path for path in paths if path[0] not in self.schema.names]
+        found: Iterator[tuple[Block, Sequence[ValueRange]]]
+        if isinstance(self.files, RangedSource):
+            found = self.files.ranged_blocks(of_files, own)
+        else:
+            found = ((block, ()) for block in self.files.blocks(of_files))
+        for block, ranges in found:
+            known = dict(zip(own, ranges, strict=False))
+            known |= {path: self._range(block, path[0]) for path in paths if path not in own}
+            yield self._with_folders(block, schema), [known.get(path, UNKNOWN) for path in paths]
+
+    def _with_folders(self, block: Block, schema: pa.Schema) -> Block:
+        """A block with the bytes that the names of folders add to it."""
+        size = self._row_bytes(block, schema) * (block.num_rows or 0)
+        return block if block.nbytes is None else replace(block, nbytes=block.nbytes + size)
+
+    def _range(self, block: Block, column: str) -> ValueRange:
+        """The range of a column that the names of folders give."""
+        if is_file_per_row(self.files):
+            return UNKNOWN
+        return range_of_value(self.values[block.origin].get(column))
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         return self._joined(self.files.read(block, self._of_files(schema), bad_rows), block, schema)
@@ -133,8 +160,11 @@ def open_partitioned(
     columns: Sequence[str] | None,
     rename: Rename | None,
     types: Mapping[str, pa.DataType],
+    condition: Condition | None = None,
 ) -> Provider:
     """A provider of the columns in files, and behind them those that the names of folders give, of these `types`.
+
+    Files are not opened whose folders tell that no row fulfils the `condition`, but for the first one.
 
     A column that the files have is read from them. A file outside the folders of a column has null there. Where
     nobody has recorded a type, it is int64 if all values are written as integers, else text.
@@ -159,6 +189,16 @@ def open_partitioned(
         pa.field(new, types.get(name) or _type_of([of[new] for of in values.values()]))
         for name, new in new_names.items()
     ]
+    typed = _typed(values, fields)
+    if condition is not None:
+        by_source = pa.schema([one.with_name(name) for one, name in zip(fields, names, strict=True)])
+        found = [{name: typed[path][new] for name, new in new_names.items()} for path in paths]
+        paths = [
+            path
+            for path, keep in zip(paths, _may_fulfil(condition, own, by_source, found), strict=True)
+            if keep
+        ]
+        paths = paths or list(partitions)[:1]
     inner = None
     if columns is not None:
         select_schema(pa.schema([*(own if rename is None else rename_schema(own, rename)), *fields]), columns)
@@ -167,10 +207,22 @@ def open_partitioned(
     schema = pa.schema([*files.schema, *fields])
     check_names(schema)
     kind = SlicedPartitionedSource if isinstance(files.source, SlicedSource) else PartitionedSource
-    source = kind(files.source, pa.schema(fields), _typed(values, fields))
+    source = kind(files.source, pa.schema(fields), typed)
     return Provider(
         files.kind, files.origin, schema if columns is None else select_schema(schema, columns), source
     )
+
+
+def _may_fulfil(
+    condition: Condition, own: pa.Schema, folders: pa.Schema, found: Sequence[Mapping[str, Any]]
+) -> Sequence[bool]:
+    """Whether rows of each file may fulfil a condition, by what the names of folders say of it."""
+    schema = comparable(pa.schema([*own, *folders]).empty_table()).schema
+    tree = structure(condition.bind(schema))
+    columns: dict[Path, tuple[pa.DataType, Sequence[ValueRange]]] = {
+        (one.name,): (one.type, [range_of_value(values[one.name]) for values in found]) for one in folders
+    }
+    return Ranges(len(found), columns).possible(tree).true.tolist()  # type: ignore[no-any-return]
 
 
 def _values(folder: str, tops: Sequence[str]) -> dict[str, str | None]:

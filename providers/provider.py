@@ -84,7 +84,7 @@ class Provider:
             return None
         counts = self.where.counts
         if ALL not in counts:
-            counts[ALL] = sum(block.num_rows or 0 for block in self.blocks())
+            counts[ALL] = sum(block.num_rows or 0 for block in self.blocks(counted=True))
         return counts[ALL]
 
     @property
@@ -98,18 +98,29 @@ class Provider:
         files = getattr(self.source, "files", self.source)
         return not hasattr(files, "paths_of")
 
-    def blocks(self) -> Iterator[Block]:
-        """All blocks, in order. With a filter their rows are those that it keeps."""
-        return self._blocks(self.schema, counted=True)
+    def blocks(self, *, counted: bool = False) -> Iterator[Block]:
+        """All blocks, in order. With a filter their rows are those that it keeps.
 
-    def _blocks(self, schema: pa.Schema, *, counted: bool) -> Iterator[Block]:
+        Their number is then known where the smallest and largest values of a block tell it, and where it is `counted`
+        by the filter's columns.
+        """
+        return self._blocks(self.schema, counted=counted)
+
+    def counted(self, block: Block) -> Block:
+        """A block whose rows are counted, where `counts_rows` says that they can be."""
+        if isinstance(block, FilteredBlock) and block.num_rows is None and self.counts_rows:
+            return self._filtered().counted(block)
+        return block
+
+    def _blocks(self, schema: pa.Schema, *, counted: bool = False) -> Iterator[Block]:
         if self.where is None:
             return self.source.blocks(schema)
-        return self._filtered(counted=counted).blocks(schema)
+        blocks = self._filtered().blocks(schema)
+        return map(self.counted, blocks) if counted else iter(blocks)
 
-    def _filtered(self, *, counted: bool = False) -> FilteredReader:
+    def _filtered(self) -> FilteredReader:
         assert self.where is not None
-        return FilteredReader(self.source, self.where, counted and self.counts_rows)
+        return FilteredReader(self.source, self.where)
 
     def unfiltered(self, block: Block) -> tuple["Provider", Block]:
         """The provider of all rows, and its block that this one is a part of."""
@@ -180,7 +191,7 @@ class Provider:
         schema = select_schema(self.schema, [column])
         name = schema.names[0]
         chunks: list[pa.Array] = []
-        for block in self._blocks(schema, counted=False):
+        for block in self._blocks(schema):
             chunks += chunks_of(self._read(block, schema, None).table.column(name))
         read: Sequence | Tensor | Record = from_arrow(pa.chunked_array(chunks, schema.field(name).type))
         return read

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types
 
 from seqflow.errors import FilterError, ProviderError, UnknownColumnError, nearest
 from seqflow.expression.filter_parser import parse_filter
-from seqflow.expression.filter_syntax import Filter, columns_of
+from seqflow.expression.filter_syntax import LENGTHS, Filter, columns_of
 from seqflow.providers.arrow_expressions import Node, canonical, fields_of, structure
-from seqflow.providers.filter_binding import LENGTHS, bind_filter
-from seqflow.record.arrow_types import storage_type
-from seqflow.record.buffers import chunks_of
-from seqflow.record.run_ends import decoded, decoded_type
+from seqflow.providers.arrow_values import comparable, value_of
+from seqflow.providers.foreign import is_a
+from seqflow.providers.value_ranges import Path, Possible, Ranges, ValueRange
+from seqflow.record.record import Tensor
 from seqflow.record.selection import Rename, Selection, Table, field_paths, rename_schema
 
 Where = Any
 """A filter as users write it: text, or a `pyarrow.compute.Expression`."""
 ALL = ("", -1)
 """In the place of a block: all blocks together."""
+_RECENT = 8
+"""Blocks of which it is kept which rows are, while they are read in slices."""
 _LONGEST = 1000
 """Characters of a filter that are kept as they are, in states and messages."""
 
@@ -48,6 +49,8 @@ class Condition:
     def bind(self, schema: pa.Schema) -> Any:
         """The expression over columns of a schema; FilterError or UnknownColumnError where it does not fit them."""
         if self.tree is not None:
+            from seqflow.providers.filter_binding import bind_filter
+
             return bind_filter(self.text, self.tree, schema)
         found = structure(self.expression)
         for path in () if found is None else fields_of(found):
@@ -63,7 +66,7 @@ def condition_of(where: Where) -> Condition:
     """The condition of a text or a `pyarrow.compute.Expression`; FilterError for anything else."""
     if isinstance(where, str):
         return Condition(where, parse_filter(where))
-    if isinstance(where, pc.Expression):
+    if is_a(where, "pyarrow", "Expression"):
         try:
             where.__reduce__()
         except pa.ArrowNotImplementedError as error:
@@ -77,6 +80,30 @@ def condition_of(where: Where) -> Condition:
         'pc.field("lang") == "py"'
         + ("\nrows are chosen by a function in prepare=" if callable(where) else "")
     )
+
+
+class RecentNumbers:
+    """The numbers of the kept rows of a few blocks, those that were asked for last. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, int], Tensor] = {}
+
+    def __reduce__(self) -> tuple[type, tuple[()]]:
+        return RecentNumbers, ()
+
+    def get(self, block: tuple[str, int], make: Callable[[], Tensor]) -> Tensor:
+        """The numbers of a block, which are made where they are not kept."""
+        found = self._found.get(block)
+        if found is None:
+            found = make()
+            for oldest in list(self._found)[: 1 - _RECENT]:
+                self._found.pop(oldest, None)
+            self._found[block] = found
+        return found
+
+    def forget(self, block: tuple[str, int]) -> None:
+        """The last slice of a block was read."""
+        self._found.pop(block, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +121,27 @@ class RowFilter:
     """The same columns under the source's names."""
     counts: dict[tuple[str, int], int] = field(default_factory=dict, compare=False, repr=False)
     """How many rows of each block are kept, as far as they were counted, by origin and index; ALL has all of them."""
+    numbers: RecentNumbers = field(default_factory=RecentNumbers, compare=False, repr=False)
+    """Which rows of the blocks that are read in slices are kept."""
 
     @property
     def structure(self) -> Node | None:
         return structure(self.expression)
+
+    def looks_at(self) -> dict[Path, Path]:
+        """The columns and fields that the expression looks at: the source's paths, and the provider's."""
+        tree = self.structure
+        paths = [] if tree is None else dict.fromkeys(fields_of(tree))
+        return {path: _path_under(path, self.source, self.columns) for path in paths}
+
+    def possible(self, ranges: Sequence[Sequence[ValueRange]]) -> Possible:
+        """What it may be in each block, by the ranges of what it looks at."""
+        schema = comparable(self.source.empty_table()).schema
+        columns = {
+            path: (_type_at(path, schema), [of_block[at] for of_block in ranges])
+            for at, path in enumerate(self.looks_at())
+        }
+        return Ranges(len(ranges), columns).possible(self.structure)
 
     def with_columns(self, schema: pa.Schema) -> pa.Schema:
         """A schema, and the columns of the filter besides."""
@@ -111,7 +155,11 @@ class RowFilter:
             found = self.evaluate(self.expression, table)
         except pa.ArrowInvalid as error:  # a number that is too large, text that is no number
             raise ProviderError(f"where: {self.text} can't be evaluated: {error}") from error
-        return pc.fill_null(found, False) if found.null_count else found
+        if not found.null_count:
+            return found
+        import pyarrow.compute as pc
+
+        return pc.fill_null(found, False)
 
     def evaluate(self, expression: Any, table: Table) -> pa.ChunkedArray:
         """The value of an expression over the source's names, for each row of a table of the provider's."""
@@ -157,41 +205,23 @@ def _text(expression: Any, tree: Node | None) -> str:
     return f"{text[:_LONGEST]}… {hashlib.blake2b(content, digest_size=16).hexdigest()}"
 
 
-def value_of(expression: Any, table: pa.Table) -> pa.ChunkedArray:
-    """The value of an expression for each row of a table."""
-    from pyarrow.acero import Declaration, ProjectNodeOptions, TableSourceNodeOptions
-
-    read = Declaration("table_source", TableSourceNodeOptions(table))
-    project = Declaration("project", ProjectNodeOptions([expression], ["value"]))
-    return Declaration.from_sequence([read, project]).to_table(use_threads=False).column(0)
-
-
-def comparable(table: pa.Table) -> pa.Table:
-    """The columns in types that Arrow's functions take: no extensions, run ends, views, maps or float16."""
-    kinds = [_comparable_type(kind) for kind in table.schema.types]
-    if kinds == table.schema.types:
-        return table
-    columns = [_converted(column, kind) for column, kind in zip(table.columns, kinds, strict=True)]
-    return pa.Table.from_arrays(columns, names=table.schema.names)
+def _path_under(path: Path, source: pa.Schema, renamed: pa.Schema) -> Path:
+    """The path of a field in a schema that has the same types under other names."""
+    found = []
+    fields: Any = source
+    others: Any = renamed
+    for name in path:
+        at = fields.get_field_index(name)
+        found.append(others.field(at).name)
+        fields, others = fields.field(at).type, others.field(at).type
+    return tuple(found)
 
 
-def _comparable_type(kind: pa.DataType) -> pa.DataType:
-    kind = decoded_type(storage_type(kind), views=True)
-    if types.is_float16(kind):
-        return pa.float32()
-    return pa.list_(kind.field(0)) if types.is_map(kind) else kind
-
-
-def _converted(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    if column.type == kind:
-        return column
-    return pa.chunked_array([_array(chunk, kind) for chunk in chunks_of(column)], kind)
-
-
-def _array(chunk: pa.Array, kind: pa.DataType) -> pa.Array:
-    stored = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
-    found = decoded(stored, views=True)
-    return found if found.type == kind else found.cast(kind)
+def _type_at(path: Path, schema: pa.Schema) -> pa.DataType:
+    kind = schema.field(path[0]).type
+    for name in path[1:]:
+        kind = kind.field(name).type
+    return kind.value_type if types.is_dictionary(kind) else kind
 
 
 def _inverse(full: pa.Schema, rename: Mapping[str, str]) -> dict[str, str]:

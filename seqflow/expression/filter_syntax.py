@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from seqflow.expression.lexer import Token
 
 Scalar = bool | int | float | str
+LENGTHS = "lengths"
+"""The function, and the last part of a name, that stand for the lengths of lists and texts."""
 
 
 @dataclass(frozen=True, slots=True)

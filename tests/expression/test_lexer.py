@@ -59,7 +59,7 @@ def test_blanks_are_no_tokens():
 @pytest.mark.parametrize(
     ("text", "column"),
     [("@", 1), ("@ 1 2", 1), ("a @x", 3), ("a..b", 2), ("a; b", 2), ("a[0]", 2), ("a = 1", 3), ("2x", 2),
-     ("0x10", 2), ("1..2", 3), ("1_000", 2), ("a ! b", 3), ("a ? b", 3), ("'a'", 1), ("\x00", 1)],
+     ("0x10", 2), ("1..2", 3), ("1_000", 2), ("a ! b", 3), ("a ? b", 3), ("'a", 1), ("\x00", 1)],
 )  # fmt: skip
 def test_a_character_that_begins_no_token_is_pointed_at(text, column):
     with pytest.raises(ExpressionError) as error:

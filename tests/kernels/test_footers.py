@@ -29,7 +29,7 @@ FOOTER = footer_of(TABLE, row_group_size=7)
 
 
 def test_the_numbers_are_those_that_pyarrow_reads(any_kernels):
-    counts, chunks = kernels.read_column_chunks(FOOTER)
+    counts, chunks, limits = kernels.read_column_chunks(FOOTER)
     file = io.BytesIO()
     pq.write_table(TABLE, file, row_group_size=7)
     metadata = pq.ParquetFile(file).metadata
@@ -38,6 +38,11 @@ def test_the_numbers_are_those_that_pyarrow_reads(any_kernels):
     leaves = [group.column(leaf) for group in groups for leaf in range(4)]
     assert chunks[:, 0].tolist() == [leaf.num_values for leaf in leaves]
     assert chunks[:, 1].tolist() == [leaf.total_uncompressed_size for leaf in leaves]
+    assert chunks[:, 4].tolist() == [0, 3, 0, -1, 0, 4, 0, -1, 0, 3, 0, -1]
+    assert chunks[:4, 5:].tolist() == [[8, 8], [8, 8], [1, 2], [-1, -1]]
+    assert limits[:16] == np.array([0, 6]).tobytes()
+    assert limits[32:35] == b"abc"
+    assert len(limits) == np.maximum(chunks[:, 5:], 0).sum()
 
 
 @pytest.mark.parametrize(
@@ -49,20 +54,31 @@ def test_the_numbers_are_those_that_pyarrow_reads(any_kernels):
     ],
 )
 def test_encodings_are_bits_and_texts_are_counted(any_kernels, options, number):
-    _, chunks = kernels.read_column_chunks(footer_of(TABLE.select(["text"]), **options))
-    assert chunks.shape == (1, 4)
+    _, chunks, _ = kernels.read_column_chunks(footer_of(TABLE.select(["text"]), **options))
+    assert chunks.shape == (1, 7)
     assert chunks[0, 2] in (-1, 30)
     assert chunks[0, 3] >> number & 1
 
 
 def test_a_file_without_row_groups_has_no_chunks(any_kernels):
-    counts, chunks = kernels.read_column_chunks(footer_of(TABLE[:0], row_group_size=1))
+    counts, chunks, _ = kernels.read_column_chunks(footer_of(TABLE[:0], row_group_size=1))
     assert len(counts) == len(chunks) // 4
+
+
+def test_limits_whose_order_nobody_tells_are_left_out(any_kernels):
+    footer = footer_of(TABLE)
+    (at,) = [at for at in range(len(footer)) if bytes(footer[at : at + 4]) == bytes([0x19, 0x4C, 0x1C, 0x00])]
+    unordered = np.concatenate([footer[:at], footer[at + 2 + 4 * 3 :]])  # a list of four structs
+    counts, chunks, limits = kernels.read_column_chunks(unordered)
+    assert counts.tolist() == [4]
+    assert chunks[:, 4].tolist() == [0, 10, 0, -1]
+    assert (chunks[:, 5:] == -1).all()
+    assert limits == b""
 
 
 def result_of(function, footer):
     try:
-        return [one.tolist() for one in function(footer)]
+        return [one if isinstance(one, bytes) else one.tolist() for one in function(footer)]
     except kernels.KernelError as error:
         return str(error)
 

@@ -51,6 +51,14 @@ class Reader {
     at += size;
   }
 
+  // Some bytes, in the footer itself.
+  const uint8_t *bytes(int64_t &size) {
+    const uint64_t found = number();
+    skip_bytes(found);
+    size = static_cast<int64_t>(found);
+    return at - found;
+  }
+
   // The type of the elements of a list, and how many there are. Each takes a byte at least.
   Kind elements(uint64_t &size) {
     const uint8_t head = byte();
@@ -112,14 +120,38 @@ class Reader {
 };
 
 // Numbers of fields in the format's Thrift definition.
-enum { ROW_GROUPS = 4, COLUMNS = 1, COLUMN_METADATA = 3 };
-enum { ENCODINGS = 2, NUM_VALUES = 5, UNCOMPRESSED_BYTES = 6, SIZE_STATISTICS = 16 };
+enum { ROW_GROUPS = 4, COLUMN_ORDERS = 7, COLUMNS = 1, COLUMN_METADATA = 3 };
+enum { ENCODINGS = 2, NUM_VALUES = 5, UNCOMPRESSED_BYTES = 6, STATISTICS = 12, SIZE_STATISTICS = 16 };
 enum { TEXT_BYTES = 1, DEFINITION_LEVELS = 3 };
+enum { NULL_COUNT = 3, MAXIMUM = 5, MINIMUM = 6 };
 constexpr int64_t MOST_ENCODINGS = 63;
 
 struct Chunk {
-  int64_t num_values = -1, uncompressed_bytes = -1, text_bytes = -1, encodings = 0;
+  int64_t num_values = -1, uncompressed_bytes = -1, text_bytes = -1, encodings = 0, null_count = -1;
+  int64_t minimum_size = -1, maximum_size = -1;
 };
+constexpr int64_t NUMBERS = sizeof(Chunk) / sizeof(int64_t);
+
+// The smallest and largest value of a column chunk.
+struct Limits {
+  const uint8_t *minimum = nullptr, *maximum = nullptr;
+};
+
+void read_statistics(Reader &reader, Chunk &chunk, Limits &limits) {
+  chunk.null_count = chunk.minimum_size = chunk.maximum_size = -1;
+  reader.fields([&](int64_t field, Kind kind) {
+    if (field == NULL_COUNT && kind == I64)
+      chunk.null_count = reader.count();
+    else if (field == MINIMUM && kind == BINARY)
+      limits.minimum = reader.bytes(chunk.minimum_size);
+    else if (field == MAXIMUM && kind == BINARY)
+      limits.maximum = reader.bytes(chunk.maximum_size);
+    else if (field == NULL_COUNT || field == MINIMUM || field == MAXIMUM)
+      decline();
+    else
+      reader.skip(kind);
+  });
+}
 
 void read_sizes(Reader &reader, Chunk &chunk) {
   chunk.text_bytes = -1;
@@ -135,7 +167,7 @@ void read_sizes(Reader &reader, Chunk &chunk) {
   });
 }
 
-void read_metadata(Reader &reader, Chunk &chunk) {
+void read_metadata(Reader &reader, Chunk &chunk, Limits &limits) {
   reader.fields([&](int64_t field, Kind kind) {
     if (field == ENCODINGS) {
       chunk.encodings = 0;
@@ -148,21 +180,26 @@ void read_metadata(Reader &reader, Chunk &chunk) {
       chunk.uncompressed_bytes = reader.count();
     else if (field == SIZE_STATISTICS && kind == STRUCT)
       read_sizes(reader, chunk);
-    else if (field == NUM_VALUES || field == UNCOMPRESSED_BYTES || field == SIZE_STATISTICS)
+    else if (field == STATISTICS && kind == STRUCT)
+      read_statistics(reader, chunk, limits);
+    else if (field == NUM_VALUES || field == UNCOMPRESSED_BYTES || field == SIZE_STATISTICS || field == STATISTICS)
       decline();
     else
       reader.skip(kind);
   });
 }
 
-Chunk read_column(Reader &reader) {
+Chunk read_column(Reader &reader, std::vector<uint8_t> &values) {
   Chunk chunk;
+  Limits limits;
   reader.fields([&](int64_t field, Kind kind) {
     if (field != COLUMN_METADATA) return reader.skip(kind);
     if (kind != STRUCT || chunk.num_values >= 0) decline();
-    read_metadata(reader, chunk);
+    read_metadata(reader, chunk, limits);
   });
   if (chunk.num_values < 0 || chunk.uncompressed_bytes < 0) decline();
+  if (chunk.minimum_size > 0) values.insert(values.end(), limits.minimum, limits.minimum + chunk.minimum_size);
+  if (chunk.maximum_size > 0) values.insert(values.end(), limits.maximum, limits.maximum + chunk.maximum_size);
   return chunk;
 }
 
@@ -172,8 +209,10 @@ nb::object read_column_chunks(nb::handle footer) {
   Reader reader(bytes.data(), bytes.data() + bytes.bytes());
   std::vector<int64_t> counts;
   std::vector<Chunk> chunks;
-  bool found = false;
+  std::vector<uint8_t> limits;
+  bool found = false, is_ordered = false;
   reader.fields([&](int64_t field, Kind kind) {
+    is_ordered |= field == COLUMN_ORDERS;
     if (field != ROW_GROUPS) return reader.skip(kind);
     if (found) decline();
     found = true;
@@ -184,16 +223,21 @@ nb::object read_column_chunks(nb::handle footer) {
         if (of_group != COLUMNS) return reader.skip(of);
         if (has_columns) decline();
         has_columns = true;
-        reader.structs(of, [&] { chunks.push_back(read_column(reader)); });
+        reader.structs(of, [&] { chunks.push_back(read_column(reader, limits)); });
       });
       if (!has_columns) decline();
       counts.push_back(static_cast<int64_t>(chunks.size() - before));
     });
   });
+  if (!is_ordered) {
+    limits.clear();
+    for (Chunk &chunk : chunks) chunk.minimum_size = chunk.maximum_size = -1;
+  }
   const int64_t size = static_cast<int64_t>(chunks.size());
-  nb::object numbers = int64_array(reinterpret_cast<const int64_t *>(chunks.data()), 4 * size);
+  nb::object numbers = int64_array(reinterpret_cast<const int64_t *>(chunks.data()), NUMBERS * size);
   return nb::make_tuple(int64_array(counts.data(), static_cast<int64_t>(counts.size())),
-                        numbers.attr("reshape")(size, 4));
+                        numbers.attr("reshape")(size, NUMBERS),
+                        nb::bytes(reinterpret_cast<const char *>(limits.data()), limits.size()));
 }
 
 }  // namespace footers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from seqflow.identity.content import digest_of_text
@@ -29,7 +29,7 @@ def settings_of(recipe: Recipe, prepare: Any, net: Any, world_size: int) -> dict
     steps = recipe.steps_per_epoch
     return {
         "columns": _columns(recipe),
-        "where": _where(recipe.source),
+        **_where(recipe.source),
         "prepare": prepare,
         "net": net,
         "batch": repr(recipe.batch),
@@ -61,7 +61,7 @@ def index_key(
     return {
         "format": FORMAT,
         "columns": columns,
-        "where": _where(recipe.source),
+        **_where(recipe.source),
         "prepare": prepare,
         "lengths": lengths,
         "cut together": list(recipe.batch.columns or ()),
@@ -76,20 +76,19 @@ def index_key(
 def data_fingerprint(source: Provider, listing: Listing) -> dict[str, Any]:
     """What a state says of the data: relative paths, sizes, rows, columns and digests, as they were first listed.
 
-    Of what is in memory it is the digest of some rows.
+    Of what is in memory it is the digest of some rows. A filter is a setting: it changes nothing here.
     """
     slices, sizes = listing.slices(), listing.file_sizes
+    blocks = [source.unfiltered(block)[1] for block in {one.number: one.block for one in slices}.values()]
     rows: dict[str, int | None] = {}
-    for one in slices:
-        known = rows.get(one.block.origin, 0)
-        more = one.num_rows
-        rows[one.block.origin] = None if known is None or more is None else known + more
+    for block in blocks:
+        known, more = rows.get(block.origin, 0), block.num_rows
+        rows[block.origin] = None if known is None or more is None else known + more
     files = [
         [path, sizes.get(name), rows.get(name), sampled_digest(name)]
         for path, name in zip(_relative(source.files), source.files, strict=True)
     ]
     total = None if None in rows.values() else sum(rows.values())  # type: ignore[arg-type]
-    blocks = list({one.number: one.block for one in slices}.values())
     found: dict[str, Any] = {
         "kind": source.kind,
         "rows": total,
@@ -100,7 +99,7 @@ def data_fingerprint(source: Provider, listing: Listing) -> dict[str, Any]:
     if not files and (content := source.content) is not None:
         return found | {"content": content}
     if not files:
-        return found | {"content": _content(source, blocks)}
+        return found | {"content": _content(replace(source, where=None), blocks)}
     if len(files) <= _LISTED_FILES:
         return found | {"files": files}
     return found | {"files": len(files), "digest": digest_of_text(repr(files))}
@@ -165,8 +164,8 @@ def _columns(recipe: Recipe) -> list[str] | None:
     return None if recipe.columns is None else list(recipe.columns)
 
 
-def _where(source: Provider) -> str | None:
-    return None if source.where is None else source.where.text
+def _where(source: Provider) -> dict[str, str]:
+    return {} if source.where is None else {"where": source.where.text}
 
 
 def _valid(recipe: Recipe) -> bool | list[str]:

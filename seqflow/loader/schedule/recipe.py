@@ -16,6 +16,7 @@ from seqflow.loader.plans.batches import no_batches
 from seqflow.loader.plans.pad import Pad
 from seqflow.loader.plans.permutation import key_of, permutation
 from seqflow.loader.plans.plan import BatchPlan, WindowBatches
+from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.selection import planned_lengths
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.schedule.windows import BlockSlice, Window, cut_windows, slices_of
@@ -76,8 +77,15 @@ class Recipe:
     def slices(self) -> Iterator[BlockSlice]:
         """All blocks in the order of the source, the large ones sliced."""
         sliced = self.source.slices_blocks and self.shuffle is None
-        for number, block in enumerate(self.source.blocks()):
+        for number, block in enumerate(self.source.blocks(counted=self._needs_counts)):
+            if (block.nbytes or 0) > self.window:
+                block = self.source.counted(block)
             yield from slices_of(number, block, self.window, sliced=sliced)
+
+    @property
+    def _needs_counts(self) -> bool:
+        """Whether batches run across windows where the rows of these are known."""
+        return isinstance(self.batch, Rows) and not self.batch.filters and not self.keeps_going
 
     def is_sliced(self, block: Block) -> bool:
         """Whether a block is read in slices."""
