@@ -38,10 +38,10 @@ def fragment_ranges(fragment: Any, leaves: Sequence[Leaf | None]) -> list[ValueR
 
 
 def _partition_keys(fragment: Any) -> dict[str, Any]:
+    """The keys that all rows of a fragment have; fragments of Lance have none, and say so by an error."""
     from pyarrow.dataset import get_partition_keys
 
-    expression = getattr(fragment, "partition_expression", None)
-    return {} if expression is None else get_partition_keys(expression)
+    return {} if hasattr(fragment, "fragment_id") else get_partition_keys(fragment.partition_expression)
 
 
 def _range(statistics: Any, kind: pa.DataType, column: Any, num_rows: int) -> ValueRange:

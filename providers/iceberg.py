@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -12,8 +13,9 @@ from seqflow.errors import ProviderError
 from seqflow.providers.foreign import foreign_errors
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.replayed import open_replayed
+from seqflow.providers.value_ranges import UNKNOWN, Path, ValueRange
 from seqflow.record import BadRow
-from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.record.selection import Rename, Selection, Table, leaf_types, selection
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,15 @@ class IcebergSource:
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         for index, task in enumerate(self.tasks):
             yield Block(task.file.file_path, index, _num_rows(task), task.file.file_size_in_bytes)
+
+    def ranged_blocks(
+        self, schema: pa.Schema, paths: Sequence[Path]
+    ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
+        pairs = zip(leaf_types(self.selection.renamed), leaf_types(self.selection.source), strict=True)
+        leaves = {renamed: leaf for (renamed, _), leaf in pairs}
+        fields = [_field(self.scan, *leaves[path]) if path in leaves else None for path in paths]
+        for block, task in zip(self.blocks(schema), self.tasks, strict=True):
+            yield block, [UNKNOWN if field is None else _range(task.file, field) for field in fields]
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         chosen = self.selection.to(schema)
@@ -103,3 +114,34 @@ def _num_rows(task: Any) -> int | None:
 
 def _deletes(task: Any) -> list[str]:
     return sorted(str(one.file_path) for one in task.delete_files)
+
+
+def _field(scan: Any, path: Path, kind: pa.DataType) -> Any:
+    """The field of a table at a path, where the bounds of its files are values of the Arrow type; else None."""
+    if pa.types.is_timestamp(kind) and kind.unit != "us":
+        return None
+    try:
+        return scan.projection().find_field(".".join(path))
+    except ValueError:
+        return None
+
+
+def _range(file: Any, field: Any) -> ValueRange:
+    """The range of a column in a data file, as its manifest has it; bounds of texts may be cut."""
+    nulls = (file.null_value_counts or {}).get(field.field_id)
+    low, high = (_bound(bounds, field) for bounds in (file.lower_bounds, file.upper_bounds))
+    return ValueRange(low, high, nulls != 0, nulls is None or nulls < file.record_count)
+
+
+def _bound(bounds: Any, field: Any) -> Any:
+    """A bound as ranges have it: integers for dates and times, bytes for texts; None where there is none."""
+    from pyiceberg.conversions import from_bytes
+
+    stored = (bounds or {}).get(field.field_id)
+    try:
+        value: Any = None if stored is None else from_bytes(field.field_type, stored)
+    except Exception:  # of bounds of another type, which the column had before
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    return value if isinstance(value, bool | int | float | bytes | Decimal) else None
