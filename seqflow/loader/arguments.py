@@ -63,7 +63,8 @@ def open_source(source: Any, options: Mapping[str, Any]) -> Provider:
     """The source, opened with those of the options that are `sf.open`'s. A provider is open already."""
     given = {name: options[name] for name in option_names() if name in options}
     if isinstance(source, Provider):
-        return providers.open(source, fill=given.get("fill"), valid=given.get("valid", False))
+        given = {name: given[name] for name in ("where", "fill", "valid") if name in given}
+        return providers.open(source, **given)
     return providers.open(source, **given)
 
 

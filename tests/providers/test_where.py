@@ -284,6 +284,8 @@ def test_other_objects_than_filters_are_refused() -> None:
             sf.open(TABLE, where=where)
     with pytest.raises(ProviderOptionError, match="pass where= where it is opened"):
         sf.open(sf.open(TABLE), where="id > 1")
+    with pytest.raises(ProviderOptionError, match="pass where= where it is opened"):
+        sf.Loader(sf.open(TABLE), where="id > 1")
 
 
 def test_expressions_of_arrow_are_checked_when_the_source_is_opened() -> None:
@@ -316,6 +318,31 @@ def test_dictionaries_are_shared_by_all_blocks_and_compared_by_value(tmp_path: P
     found = sf.open(source, where="c == 'b'")
     assert [found.read(block)["c"].to_pylist() for block in found.blocks()] == [["b"], ["b"]]
     assert sf.open(source, columns=["n"], where="c != 'b'")["n"].tolist() == [0, 2, 1]
+
+
+def test_files_of_other_kinds_are_filtered(tmp_path: Path) -> None:
+    for number in range(5):
+        (tmp_path / f"{number}.txt").write_bytes(b"x" * number if number != 3 else b"\xff\xff")
+    texts = {"encoding": "utf-8", "where": "text.lengths > 1", "threads": 0}
+    loader = sf.Loader(tmp_path, bad_rows="skip", **texts)
+    assert [batch["text.lengths"].tolist() for batch in loader] == [[2, 4]]
+    assert (loader.stats().filtered, loader.stats().bad_rows, loader.num_rows) == (2, 1, None)
+    with pytest.raises(ProviderError, match=r"3\.txt: not utf-8"):
+        list(sf.Loader(tmp_path, **texts))
+    (tmp_path / "a.svm").write_text("1 1:0.5 3:2\n0\n1 2:1\n")
+    (tmp_path / "day_0").write_text("".join(f"{label}\t7" + "\t" * 37 + "\tff\n" for label in (1, 0)))
+    (tmp_path / "a.csv").write_text("a,b\n1,x\n2,y\n,x\n")
+    for name, where, column, values in (
+        ("a.svm", "features.lengths > 0 and label == 1", "features.lengths", [2, 1]),
+        ("day_0", "label == 0", "label", [0]),
+        ("a.csv", "b == 'x' and a != None", "a", [1]),
+    ):
+        kind = "criteo" if name == "day_0" else None
+        (batch,) = sf.Loader(tmp_path / name, kind=kind, fill=0, where=where, threads=0)
+        assert batch[column].tolist() == values
+    columns = {"a": [1, 2, 3], "b": [[1], [], [2, 3]]}
+    assert sf.open(columns, where="b.lengths > 0")["a"].tolist() == [1, 3]
+    assert len(sf.open([{"a": 1}, {"a": None}], where="a == None")) == 1
 
 
 def test_a_bad_row_is_bad_and_not_filtered(tmp_path: Path) -> None:
