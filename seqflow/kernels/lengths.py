@@ -17,6 +17,7 @@ __all__ = [
     "lengths_to_positions",
     "lengths_to_segment_ids",
     "max_length",
+    "offsets_to_lengths",
     "quick_check_lengths",
     "segment_ids_to_lengths",
 ]
@@ -42,6 +43,23 @@ def lengths_to_offsets(lengths: Array) -> Array:
     lengths = int64_counts(lengths, "lengths")
     total_of(lengths, "lengths")
     return offsets_of(lengths)
+
+
+@kernel(offsets=COUNTS)
+def offsets_to_lengths(offsets: Array) -> Array:
+    """int64 lengths[B]: the differences of offsets[B+1], as Arrow has them; none of no offsets.
+
+    KernelError for a first offset that is negative, and at the first that is below the one before it.
+    """
+    offsets = int64_counts(offsets, "offsets")
+    if len(offsets) and offsets[0] < 0:
+        raise negative("offsets", 0, int(offsets[0]))
+    decreases = offsets[1:] < offsets[:-1]
+    if decreases.any():
+        at = int(np.argmax(decreases)) + 1
+        raise descending("offsets", at, int(offsets[at]), int(offsets[at - 1]))
+    lengths: Array = offsets[1:] - offsets[:-1]
+    return lengths
 
 
 @kernel(lengths=COUNTS)

@@ -8,8 +8,8 @@ from pyarrow import types
 
 from seqflow import kernels
 from seqflow.errors import ProviderError
-from seqflow.record.arrow_types import LIST_VIEWS, TEXT_VIEWS, is_any
-from seqflow.record.buffers import leaf_array, leaf_values, view
+from seqflow.record.arrow_types import LIST_VIEWS, TEXT_VIEWS, is_any, leaf_dtype
+from seqflow.record.buffers import leaf_array, leaf_values, pool_array, view
 from seqflow.record.record import Tensor
 from seqflow.record.validation import reading, validated
 
@@ -29,9 +29,8 @@ def list_parts(name: str, array: pa.Array, nulls: Tensor | None) -> tuple[Tensor
     else:
         dtype = np.dtype(np.int64 if types.is_large_list(array.type) else np.int32)
         offsets = view(array.buffers()[1], dtype, array.offset, len(array) + 1 if len(array) else 0)
-        lengths = np.subtract(offsets[1:], offsets[:-1], dtype=np.int64)
+        lengths = _lengths_of(name, offsets, len(array.values))
         start, total = (int(offsets[0]), int(offsets[-1]) - int(offsets[0])) if len(offsets) else (0, 0)
-        _check_offsets(name, offsets, lengths, len(array.values))
     rows = array.values.slice(start, total)
     # Arrow allows a null list to have a length above 0; its values must not become rows of the tensor.
     if nulls is not None and lengths[nulls].any():
@@ -67,19 +66,19 @@ def _check_views(name: str, starts: Tensor, lengths: Tensor, num_rows: int) -> N
         )
 
 
-def _check_offsets(name: str, offsets: Tensor, lengths: Tensor, num_rows: int) -> None:
-    if not len(offsets):
-        return
-    if not len(lengths) and offsets[0] >= 0:
-        return
-    if offsets[0] < 0 or lengths.min() < 0:
-        row = 0 if offsets[0] < 0 else int(np.argmax(lengths < 0))
+def _lengths_of(name: str, offsets: Tensor, num_rows: int) -> Tensor:
+    """int64 lengths[B] of offsets[B+1] into `num_rows` values; ProviderError for offsets that are none."""
+    try:
+        lengths: Tensor = kernels.offsets_to_lengths(offsets)
+    except kernels.KernelError as error:
+        row = max(0, (error.position or 0) - 1)
+        found = offsets[row : row + 2].tolist()
+        raise ProviderError(f"{name}: the Arrow offsets decrease at row {row}: {found}") from None
+    if len(lengths) and offsets[-1] > num_rows:
         raise ProviderError(
-            f"{name}: the Arrow offsets decrease at row {row}: {offsets[row : row + 2].tolist()}"
+            f"{name}: the Arrow offsets reach to {offsets[-1]}, but there are {num_rows} values"
         )
-    most = offsets.max() if offsets.dtype == np.int64 else offsets[-1]  # differences of int64 may overflow
-    if most > num_rows:
-        raise ProviderError(f"{name}: the Arrow offsets reach to {most}, but there are {num_rows} values")
+    return lengths
 
 
 def filled_lists(
@@ -98,10 +97,11 @@ def filled_lists(
 def _take_ranges(name: str, rows: pa.Array, starts: Tensor, lengths: Tensor) -> pa.Array:
     """Concatenate the ranges `rows[starts : starts + lengths]`; what Arrow itself copies is validated first."""
     ends = np.cumsum(lengths)
-    if types.is_uint8(rows.type) and not rows.null_count:
-        data = np.empty(int(ends[-1]), np.uint8)
-        kernels.move_slices(leaf_values(rows), starts, lengths, data, ends - lengths)
-        return leaf_array(data, rows.type, None)
+    if leaf_dtype(rows.type) is not None and not rows.null_count:
+        values = leaf_values(rows)
+        moved = pool_array(int(ends[-1]), values.dtype)
+        kernels.move_slices(values, starts, lengths, moved, ends - lengths)
+        return leaf_array(moved, rows.type, None)
     validated(rows, name)
     return take_any(rows, np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths))
 

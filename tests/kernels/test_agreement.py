@@ -189,6 +189,15 @@ def test_checks_of_lengths(native, data):
 
 @each_isa
 @given(data=st.data())
+def test_offsets_to_lengths(native, data):
+    numbers = data.draw(st.lists(st.integers(-1, 40), max_size=40))
+    numbers = numbers if data.draw(st.booleans()) else sorted(max(0, number) for number in numbers)
+    array = styled(data.draw, np.array(numbers, data.draw(st.sampled_from(["i8", "i4", "i1"]))))
+    assert_same(outcome(native.offsets_to_lengths, array), outcome(reference.offsets_to_lengths, array))
+
+
+@each_isa
+@given(data=st.data())
 def test_segment_ids_to_lengths(native, data):
     ids = sorted(data.draw(st.lists(st.integers(0, 9), max_size=40)))
     for _ in range(data.draw(st.sampled_from([0, 0, 1, 2]))):

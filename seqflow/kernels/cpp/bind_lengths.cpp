@@ -54,6 +54,33 @@ nb::object lengths_to_positions(nb::handle lengths) {
   return number_rows(lengths, SEQFLOW_SELECTED(length_kernels).positions);
 }
 
+[[noreturn]] void blame_offset(Integers offsets) {
+  for (int64_t at = 1; at < offsets.size; ++at) {
+    const int64_t before = offsets[at - 1], found = offsets[at];
+    if (found < before) throw Fault{"descending", "offsets", {at, found, before}, 3};
+  }
+  throw Fault{"changed", "offsets", {}, 0};  // another thread wrote to them
+}
+
+nb::object offsets_to_lengths(nb::handle values) {
+  const Buffer buffer(values);
+  const Integers offsets = buffer.counts();
+  if (offsets.size && offsets[0] < 0) throw Fault{"negative", "offsets", {0, offsets[0]}, 2};
+  const int64_t count = offsets.size ? offsets.size - 1 : 0;
+  nb::object lengths = empty_array({count}, buffer, 1, dtype_named(INT64));
+  Buffer out(lengths, NUMERIC, true);
+  int64_t *const to = reinterpret_cast<int64_t *>(out.data());
+  const LengthKernels &kernels = SEQFLOW_SELECTED(length_kernels);
+  bool ascends = true;
+  {
+    const Unlocked unlocked(out.bytes());
+    ascends = offsets.wide ? kernels.lengths_of_int64(static_cast<const int64_t *>(offsets.values), 0, count, to)
+                           : kernels.lengths_of_int32(static_cast<const int32_t *>(offsets.values), 0, count, to);
+  }
+  if (!ascends) blame_offset(offsets);
+  return lengths;
+}
+
 nb::object segment_ids_to_lengths(nb::handle ids, nb::handle limit) {
   Index num_segments;
   num_segments.value = -1;  // as many as the last id says
@@ -76,6 +103,7 @@ nb::object segment_ids_to_lengths(nb::handle ids, nb::handle limit) {
 void bind_lengths(nb::module_ &module) {
   bind_kernel(module, "check_lengths", check_lengths);
   bind_kernel(module, "max_length", max_length);
+  bind_kernel(module, "offsets_to_lengths", offsets_to_lengths);
   bind_kernel(module, "lengths_to_offsets", lengths_to_offsets);
   bind_kernel(module, "lengths_to_segment_ids", lengths_to_segment_ids);
   bind_kernel(module, "lengths_to_positions", lengths_to_positions);

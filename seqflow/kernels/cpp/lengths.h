@@ -1,4 +1,4 @@
-// Segment ids and positions of rows, from lengths. In NumPy: lengths.py.
+// Segment ids and positions of rows, from lengths; lengths from offsets. In NumPy: lengths.py.
 #pragma once
 
 #include "instruction_set.h"
@@ -9,6 +9,9 @@ namespace seqflow {
 struct LengthKernels {
   void (*segment_ids)(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out);
   void (*positions)(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out);
+  // From offsets that are not checked: whether none is below the one before it.
+  bool (*lengths_of_int32)(const int32_t *offsets, int64_t begin, int64_t end, int64_t *out);
+  bool (*lengths_of_int64)(const int64_t *offsets, int64_t begin, int64_t end, int64_t *out);
 };
 SEQFLOW_TABLE(LengthKernels, length_kernels)
 
@@ -44,7 +47,17 @@ inline void positions(const int64_t *offsets, int64_t begin, int64_t end, int64_
   number_rows(offsets, begin, end, out, [](int64_t, int64_t i) { return i; });
 }
 
-extern const LengthKernels length_kernels = {segment_ids, positions};
+template <class I>
+bool differences(const I *offsets, int64_t begin, int64_t end, int64_t *out) {
+  int64_t decreases = 0;
+  for (int64_t k = begin; k < end; ++k) {
+    decreases |= offsets[k + 1] < offsets[k];
+    out[k] = static_cast<int64_t>(static_cast<uint64_t>(offsets[k + 1]) - static_cast<uint64_t>(offsets[k]));
+  }
+  return decreases == 0;
+}
+
+extern const LengthKernels length_kernels = {segment_ids, positions, differences<int32_t>, differences<int64_t>};
 
 }  // namespace SEQFLOW_ISA
 }  // namespace seqflow
