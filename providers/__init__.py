@@ -4,6 +4,7 @@ if __name__ != "seqflow.providers":
     raise ImportError("import seqflow.providers; the name 'providers' alone is a folder of the repository")
 
 from seqflow.providers.opening import open
+from seqflow.providers.own_sources import OwnSource
 from seqflow.providers.provider import Block, Provider, Source
 
-__all__ = ["Block", "Provider", "Source", "open"]
+__all__ = ["Block", "OwnSource", "Provider", "Source", "open"]

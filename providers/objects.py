@@ -11,6 +11,7 @@ from seqflow.providers.foreign import is_a
 from seqflow.providers.functions import is_cursor, open_function, open_iterator, open_list
 from seqflow.providers.hugging_face import open_hugging_face, open_iterable, refuse_splits
 from seqflow.providers.iceberg import open_iceberg
+from seqflow.providers.own_sources import is_own, open_own
 from seqflow.providers.provider import Provider
 from seqflow.providers.replayed import open_lazy_frame, open_relation
 from seqflow.providers.stream import open_stream
@@ -59,6 +60,8 @@ def opener_of(source: Any) -> Opener | None:
     for package, names, advice in _REFUSED:
         if is_a(source, package, *names):
             raise ProviderError(f"a {package} {names[0]} can't be read\n{advice}")
+    if is_own(source):
+        return Opener(open_own)
     if isinstance(source, Mapping):
         return None
     if hasattr(source, "__arrow_c_stream__"):

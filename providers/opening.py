@@ -1,5 +1,6 @@
 """`sf.open` opens any supported source as a provider."""
 
+import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,10 +17,12 @@ from seqflow.providers.kinds import Chosen, check_utf8, choose, choose_kind
 from seqflow.providers.libsvm import open_libsvm
 from seqflow.providers.memory import check_arrays, open_table, table_of
 from seqflow.providers.objects import opener_of
+from seqflow.providers.own_kinds import checked_options, made_by_kind, package_kinds, place_of
+from seqflow.providers.own_sources import is_own, open_own
 from seqflow.providers.parquet import open_parquet
 from seqflow.providers.partitioned import find_partitions, open_partitioned, recorded_types
 from seqflow.providers.paths import Search, find_duplicate, find_files, is_path, searched_path
-from seqflow.providers.provider import Provider
+from seqflow.providers.provider import OpenedBy, Provider
 from seqflow.providers.row_filter import (
     Condition,
     Where,
@@ -55,6 +58,7 @@ class OpenOptions(TypedDict, total=False):
     columns: Sequence[str] | None
     where: Where
     kind: str | None
+    options: Mapping[str, Any] | None
     exclude: Sequence[str] | str
     rename: Rename | None
     fill: Fill
@@ -77,6 +81,22 @@ class OpenOptions(TypedDict, total=False):
 def option_names() -> tuple[str, ...]:
     """The names of all options of `open`."""
     return tuple(OpenOptions.__annotations__)
+
+
+def file_kinds() -> list[str]:
+    """The kinds of files that are built in."""
+    return list(_FILES)
+
+
+def check_kind(kind: Any) -> None:
+    """ProviderOptionError for what is no kind of files, `module:function`, or kind that a package offers."""
+    if isinstance(kind, str) and (kind in _FILES or place_of(kind)):
+        return
+    known = [*_FILES, *package_kinds()]
+    meant = nearest(kind, known) if isinstance(kind, str) else ""
+    raise ProviderOptionError(
+        f"kind is {kind!r}{meant}, but must be one of {', '.join(known)}, or 'module:function'"
+    )
 
 
 def open(
@@ -106,7 +126,9 @@ def open(
     `"lang in ['py', 'c'] and tokens.lengths > 30"`, or a `pyarrow.compute.Expression`. Its names are the source's,
     before `rename` and `fill`, and need not be among `columns`.
 
-    `kind` is "parquet", "arrow", "text", "libsvm", "criteo", "jsonl" or "csv". Without it the suffix decides: those
+    `kind` is "parquet", "arrow", "text", "libsvm", "criteo", "jsonl", "csv", a function of your own as
+    "module:function", which makes the source of `source` and `options` (docs/extending.md), or a kind that an
+    installed package offers. Without it the suffix decides: those
     of prose, source code, markup and settings (`.txt`, `.md`, `.py`, `.toml`, …) are text, one row a file. A file
     that is named itself is text without a suffix, and an error with one that is not known; a folder or glob leaves
     such files out, and `left_out` counts them. `kind="text"` reads every file as text. A folder of Delta Lake or
@@ -124,7 +146,8 @@ def open(
     which the first lines decide, `extra_fields="error"` or "ignore", and `batch_bytes` (4 MiB); for CSV
     `delimiter=","` (a tab where the name ends in .tsv or .tab), `list_delimiter` for columns declared as lists, and
     `header=True`; for what is in memory `batch_bytes` (64 MiB), for streams that can be had again 8 MiB; `schema`, a
-    `pyarrow.Schema`, for functions, lists, iterators and cursors, whose columns are else those of the first rows.
+    `pyarrow.Schema`, for functions, lists, iterators and cursors, whose columns are else those of the first rows;
+    `options`, a dict of arguments for the function of a kind of your own.
 
     Raises MissingSourceError, UnknownColumnError, FilterError, and ProviderError for files that are damaged or
     disagree, and for names that collide as tensor names.
@@ -178,10 +201,13 @@ def _open(
     shared: dict[str, Any] = {"columns": columns, "rename": rename}
     if isinstance(source, Provider):
         return _opened(source, columns, rename)
+    if kind is not None:
+        check_kind(kind)
+        if kind not in _FILES:
+            return _open_own_kind(source, kind, exclude, shared, options)
+    if options.get("options") is not None:
+        raise ProviderOptionError("options are passed to the function of a kind: kind='module:function'")
     if is_path(source) or (isinstance(source, list | tuple) and source and is_path(source[0])):
-        if kind is not None and (not isinstance(kind, str) or kind not in _FILES):
-            meant = nearest(kind, _FILES) if isinstance(kind, str) else ""
-            raise ProviderOptionError(f"kind is {kind!r}{meant}, but must be one of {', '.join(_FILES)}")
         exclude = exclude if isinstance(exclude, str) or not isinstance(exclude, Iterable) else list(exclude)
         is_whole = kind is None and not exclude and is_path(source)
         if is_whole and (open_folder := table_folder(searched_path(source))) is not None:
@@ -199,6 +225,26 @@ def _open(
         return open_table(table_of(source), **shared, **_checked(options, ("batch_bytes",), "memory"))
     options = _checked(options, ("batch_bytes",), "memory")
     return open_table(as_table(source), origin=origin, **shared, **options)
+
+
+def _open_own_kind(
+    source: Any, kind: str, exclude: Any, shared: Mapping[str, Any], options: Mapping[str, Any]
+) -> Provider:
+    """A provider of what the function of a kind makes: of a source of its own, or of anything that `open` takes."""
+    if exclude:
+        raise ProviderOptionError(f"exclude is of files that are found, and kind={kind!r} finds its own")
+    rest = {name: value for name, value in options.items() if name != "options"}
+    given = checked_options(options.get("options") or {})
+    made = made_by_kind(kind, source, given)
+    if isinstance(made, Provider):
+        raise ProviderOptionError(
+            f"{kind} returns a Provider\nreturn what it was opened of, or a source of your own"
+        )
+    if is_own(made):
+        provider = open_own(made, **shared, **_checked(rest, (), "a source of your own"), origin=kind)
+    else:
+        provider = _open(made, shared["columns"], None, (), shared["rename"], rest)
+    return replace(provider, opened_by=OpenedBy(kind, json.dumps(given, sort_keys=True)))
 
 
 def _chosen(source: Any, kind: str | None, exclude: Sequence[str] | str) -> Chosen:

@@ -4,7 +4,7 @@ import os
 from collections import abc
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -28,6 +28,13 @@ __all__ = [
     "VersionedSource",
     "origin_of",
 ]
+
+
+class OpenedBy(NamedTuple):
+    """The kind whose function has made a source, and the options that it was given, as JSON."""
+
+    kind: str
+    options: str
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -55,6 +62,8 @@ class Provider:
     """Which columns have masks of what is not null, where tensors are made of the rows."""
     where: RowFilter | None = None
     """Which rows are kept; None for all."""
+    opened_by: OpenedBy | None = None
+    """The user's own kind that it was opened by."""
     _schemas: dict[tuple[str, ...], pa.Schema] = field(default_factory=dict, compare=False)
     """By names of columns that were read, the schema of these: what follows from it is kept for it."""
 

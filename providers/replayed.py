@@ -157,7 +157,7 @@ class ReplayedSource:
                     batch = next(reader)
             except StopIteration:
                 return
-            yield _with_columns(validated(batch, place), source, place)
+            yield with_columns(validated(batch, place), source, place)
             index += 1
 
 
@@ -167,7 +167,7 @@ _ORDER = (
 )
 
 
-def _with_columns(batch: pa.RecordBatch, source: pa.Schema, place: str) -> pa.RecordBatch:
+def with_columns(batch: pa.RecordBatch, source: pa.Schema, place: str) -> pa.RecordBatch:
     """The columns of a batch by their names, in the order of `source`; ProviderError where one is another."""
     for expected in source:
         at = batch.schema.get_all_field_indices(expected.name)

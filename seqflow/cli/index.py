@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqflow.cli.job_options import AsJson, JobInput, JobSettings, Kind, Where, is_job, overrides_of
+from seqflow.cli.job_options import (
+    AsJson,
+    JobInput,
+    JobSettings,
+    Kind,
+    Where,
+    import_kind,
+    is_job,
+    overrides_of,
+)
 from seqflow.cli.printing import print_json, print_table
 
 if TYPE_CHECKING:
@@ -77,6 +86,7 @@ def _loader(
         if loader.index is None:
             raise JobError("order.index: the job has no index, expected a file\n  set it, or give --output")
         return loader
+    import_kind(kind)
     paths = source[0] if len(source) == 1 else source
     plan = TokenBudget(_ANY_PLAN, lengths=lengths)
     return Loader(

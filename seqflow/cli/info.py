@@ -15,6 +15,8 @@ def info(json: AsJson = False) -> None:
     import pyarrow as pa
 
     from seqflow import kernels
+    from seqflow.providers.opening import file_kinds
+    from seqflow.providers.own_kinds import package_kinds
 
     facts = {
         "seqflow": __version__,
@@ -23,6 +25,8 @@ def info(json: AsJson = False) -> None:
         "numpy": np.__version__,
         "pyarrow": pa.__version__,
         "platform": platform.platform(),
+        "kinds of files": file_kinds(),
+        "kinds of packages": package_kinds(),
     }
     if json:
         print_json(facts)

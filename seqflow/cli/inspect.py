@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from seqflow.cli.job_options import AsJson, Kind, Where
+from seqflow.cli.job_options import AsJson, Kind, Where, import_kind
 from seqflow.cli.printing import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ def inspect(
     """Show what is in a source: its tensors, how long its sequences are, how much padding would waste."""
     from seqflow import providers
 
+    import_kind(kind)
     source = providers.open(path, kind=kind, where=where, untrusted=untrusted or None)
     survey = Survey(batch)
     for block in source.blocks():

@@ -17,13 +17,25 @@ JobSettings = Annotated[
 ]
 Kind = Annotated[
     str | None,
-    typer.Option(help="parquet, arrow, text, libsvm, criteo, jsonl or csv, where the name does not say."),
+    typer.Option(
+        help="The kind, where the name does not say: `seqflow info` lists them; or module:function."
+    ),
 ]
 Where = Annotated[
     str | None,
     typer.Option(help="Which rows: a condition on the source's columns, such as \"lang == 'py'\"."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def import_kind(kind: str | None) -> None:
+    """Import the module of a kind of the user's own, from the current folder, too."""
+    from seqflow.job.modules import import_modules
+    from seqflow.providers.own_kinds import module_of
+
+    module = module_of(kind or "")
+    if module:
+        import_modules((module,), Path())
 
 
 def overrides_of(

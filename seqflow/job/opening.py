@@ -18,6 +18,7 @@ from seqflow.loader import Loader, Shuffle
 from seqflow.net import Net
 from seqflow.output import OutputWriter, Sizes, open_output
 from seqflow.printable import printable
+from seqflow.providers.own_kinds import module_of
 from seqflow.vocabulary import Vocabulary
 
 _BYTES_SUFFIXES = (".json", ".txt")
@@ -38,7 +39,8 @@ def open_job_output(job: Job) -> OutputWriter:
 
 def open_loader(job: Job) -> Loader:
     """Make the loader of a job, after importing its modules."""
-    import_modules(job.imports, job.folder)
+    own_kind = module_of(job.source.kind or "")
+    import_modules((*job.imports, *([own_kind] if own_kind else [])), job.folder)
     constants = {
         name: _constant(name, file, job.source.memory_map is not False)
         for name, file in job.constants.items()
@@ -48,7 +50,7 @@ def open_loader(job: Job) -> Loader:
     if job.source.batch_bytes is not None:
         source["batch_bytes"] = parse_bytes(job.source.batch_bytes)
     return Loader(
-        paths if isinstance(paths, str) else list(paths),
+        paths if isinstance(paths, str) else list(paths) or None,
         prepare=_net(job.prepare, "prepare", job.folder, constants),
         net=_net(job.net, "net", job.folder, constants),
         batch=job.batch,

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from seqflow.byte_sizes import parse_bytes
-from seqflow.errors import JobError, OpError, nearest
+from seqflow.errors import JobError, OpError, ProviderOptionError, nearest
 from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.job.toml import line_of
 from seqflow.job.values import choices, described, fits
 from seqflow.loader import BadRows, BatchPlan, Buckets, Rows, TokenBudget
 from seqflow.output import MAX_THREADS
+from seqflow.providers.opening import check_kind
+from seqflow.providers.own_kinds import place_of
 from seqflow.renamed import renamed_arguments
 
 T = TypeVar("T")
@@ -127,7 +129,17 @@ def _source(tables: Mapping[str, Any], job_file: JobFile) -> SourceSection:
     if "source" not in tables:
         job_file.fail("source", "there is no [source]; its paths say what to read")
     source = _section(SourceSection, "source", tables, job_file)
-    if not source.paths:
+    is_own = source.kind is not None and bool(place_of(source.kind))
+    if source.kind is not None and not is_own:
+        try:
+            check_kind(source.kind)
+        except ProviderOptionError as error:
+            job_file.fail("source.kind", str(error))
+    if source.options is not None and not is_own:
+        job_file.fail("source.options", 'options are passed to a function, kind = "module:function"')
+    if "paths" not in tables["source"] and not is_own:
+        job_file.fail("source", "[source] needs 'paths'")
+    if not source.paths and not is_own:
         job_file.fail("source.paths", "paths is empty, expected at least one path")
     return source
 

@@ -13,14 +13,17 @@ from seqflow.loader import BatchPlan, Buckets, Packed, Rows, TokenBudget
 class SourceSection:
     """The source of the rows: the arguments of `sf.open`, and how null values are read."""
 
-    paths: str | tuple[str, ...]
+    paths: str | tuple[str, ...] = ()
     """Files, folders, globs and URIs `file:///…`; `{stdlib}` and the other names of `sysconfig.get_paths` stand for
-    folders."""
+    folders. Needed, unless `kind` is a function that takes none."""
     columns: tuple[str, ...] | None = None
     where: str | None = None
     """Which rows are kept: a condition on the source's columns, `lang == "py" and tokens.lengths > 30`."""
-    kind: Literal["parquet", "arrow", "text", "libsvm", "criteo", "jsonl", "csv"] | None = None
-    """None takes it from the suffixes; "text" reads any file as one row."""
+    kind: str | None = None
+    """None takes it from the suffixes; "text" reads any file as one row. `"module:function"` is a function of your
+    own, in a module of the job's folder or an installed one, which makes the source of `paths` and `options`."""
+    options: dict[str, Any] | None = None
+    """Arguments for that function, a section [source.options]."""
     exclude: tuple[str, ...] = ()
     rename: dict[str, str] | None = None
     fill: Any = None

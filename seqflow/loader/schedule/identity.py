@@ -8,9 +8,11 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 from seqflow.identity.content import digest_of_text
+from seqflow.identity.modules import module_texts
 from seqflow.identity.samples import sampled_digest
 from seqflow.loader.schedule.recipe import Listing, Recipe
 from seqflow.providers import Provider
+from seqflow.providers.own_kinds import module_of
 from seqflow.providers.provider import Block
 from seqflow.record.selection import Selection
 
@@ -95,6 +97,7 @@ def data_fingerprint(source: Provider, listing: Listing) -> dict[str, Any]:
         "columns": [f"{field.name}: {field.type}" for field in source.schema],
         "read with": dict(_options(source.source)),
         "blocks": digest_of_text(repr([_size(block) for block in blocks])),
+        **_opened_by(source),
     }
     if not files and (content := source.content) is not None:
         return found | {"content": content}
@@ -103,6 +106,15 @@ def data_fingerprint(source: Provider, listing: Listing) -> dict[str, Any]:
     if len(files) <= _LISTED_FILES:
         return found | {"files": files}
     return found | {"files": len(files), "digest": digest_of_text(repr(files))}
+
+
+def _opened_by(source: Provider) -> dict[str, Any]:
+    """The kind of the user's own by which a source was opened: its name, options and code."""
+    if source.opened_by is None:
+        return {}
+    kind, options = source.opened_by
+    code = module_texts([module_of(kind)])
+    return {"opened by": kind, "options": options, "code of its kind": code}
 
 
 def _size(block: Block) -> tuple[str, int | None]:

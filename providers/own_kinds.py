@@ -1,0 +1,91 @@
+"""Kinds of sources that are not built in: a function of a module, or one that an installed package offers."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from typing import Any
+
+from seqflow.errors import ProviderOptionError, nearest
+from seqflow.providers.foreign import foreign_errors
+
+GROUP = "seqflow.providers"
+"""The group of entry points in which packages offer kinds."""
+
+
+def package_kinds() -> dict[str, str]:
+    """The kinds that installed packages offer, by name: `module:function`."""
+    return {one.name: one.value for one in sorted(metadata.entry_points(group=GROUP))}
+
+
+def place_of(kind: str) -> str:
+    """The place of the function that a kind stands for, `module:function`; "" where it is none of these kinds."""
+    return kind if ":" in kind else package_kinds().get(kind, "")
+
+
+def module_of(kind: str) -> str:
+    """The module of the function that a kind stands for; "" where it is none of these kinds."""
+    return place_of(kind).partition(":")[0].strip()
+
+
+def opener_of_kind(kind: str) -> Callable[..., Any]:
+    """The function that a kind stands for; ProviderOptionError where there is none."""
+    module, _, name = place_of(kind).partition(":")
+    if not module or not name:
+        raise ProviderOptionError(f"kind is {kind!r}, expected 'module:function'")
+    try:
+        found: Any = importlib.import_module(module.strip())
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise ProviderOptionError(f"kind: the module {module!r} needs another: {error}") from error
+        raise ProviderOptionError(f"kind: there is no module {module!r}") from None
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise ProviderOptionError(f"kind: the module {module!r} cannot be imported: {what}") from error
+    for part in name.split("[")[0].strip().split("."):
+        if not hasattr(found, part):
+            guess = nearest(part, dir(found))
+            raise ProviderOptionError(f"kind: there is no {name!r} in the module {module!r}{guess}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise ProviderOptionError(f"kind: {kind} is a {type(found).__name__}, expected a function")
+    opener: Callable[..., Any] = found
+    return opener
+
+
+def made_by_kind(kind: str, source: Any, options: Mapping[str, Any]) -> Any:
+    """What the function of a kind makes of a source, and of options; of a source that is None, of options alone."""
+    opener = opener_of_kind(kind)
+    with foreign_errors(f"{kind} has failed"):
+        made = opener(**options) if source is None else opener(source, **options)
+    if made is None:
+        raise ProviderOptionError(f"{kind} has returned None, expected a source, or what sf.open takes")
+    return made
+
+
+def checked_options(options: Any) -> dict[str, Any]:
+    """The options of a kind: names, and values as JSON has them; ProviderOptionError for others."""
+    if not isinstance(options, Mapping):
+        raise ProviderOptionError(f"options is a {type(options).__name__}, expected a dict")
+    return {_name(name): _plain(value, f"options: {name!r}") for name, value in options.items()}
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str):
+        raise ProviderOptionError(f"options: {name!r} is no name, expected text")
+    return name
+
+
+def _plain(value: Any, place: str) -> Any:
+    """The value, tuples as lists; ProviderOptionError for one that a state can't hold."""
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    if isinstance(value, Mapping):
+        return {_name(name): _plain(one, f"{place}[{name!r}]") for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one, f"{place}[{at}]") for at, one in enumerate(value)]
+    raise ProviderOptionError(
+        f"{place} is a {type(value).__name__}, expected text, numbers, True, False, None, or lists and dicts of these"
+        "\noptions are part of states; pass objects as the source, or open them in the function"
+    )

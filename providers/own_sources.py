@@ -1,0 +1,153 @@
+"""OwnSource: what users write to read a source of their own; checked at the edge, and read as any other."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from seqflow.errors import ProviderError
+from seqflow.printable import printable_line
+from seqflow.providers.foreign import foreign_errors
+from seqflow.providers.memory import table_of
+from seqflow.providers.provider import Block, Provider
+from seqflow.providers.replayed import with_columns
+from seqflow.record import BadRow, as_table
+from seqflow.record.selection import Rename, Selection, Table, selection
+from seqflow.record.validation import validated
+
+
+@runtime_checkable
+class OwnSource(Protocol):
+    """A source of rows of your own: its columns, its blocks, and how one of them is read.
+
+    `schema` is a `pyarrow.Schema`. Besides these three it may have
+
+    * `paths`: the files that it reads, a list. States and jobs compare their names, sizes and contents.
+    * `version`: for sources without files, values as JSON has them, which are equal where the rows are. Without it
+      some rows of the source are compared.
+
+    Threads read blocks at the same time, in any order, and again in the next epoch.
+    """
+
+    schema: pa.Schema
+
+    def blocks(self) -> Iterable[Block]:
+        """All blocks, in order, each with another `origin` or `index`. Called once, when the source is opened."""
+        ...
+
+    def read(self, block: Block, columns: Sequence[str]) -> Any:
+        """The rows of a block, with these columns at least: a table, record batch, frame, or dict of arrays."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedSource:
+    """A source of the user's own. What it gives must be what its schema and its blocks promise."""
+
+    own: Any
+    listed: tuple[Block, ...]
+    selection: Selection
+    origin: str
+    paths: tuple[str, ...]
+    version: Any = field(default=None)
+
+    @property
+    def num_rows(self) -> int | None:
+        rows = [block.num_rows for block in self.listed]
+        return None if None in rows else sum(rows)  # type: ignore[arg-type]
+
+    def blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        return iter(self.listed)
+
+    def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
+        chosen = self.selection.to(schema)
+        positions = sorted(set(chosen.positions))
+        expected = pa.schema([self.selection.source.field(position) for position in positions])
+        place = f"{self.origin}, block {block.index} of {block.origin}"
+        with foreign_errors(f"{place} can't be read"):
+            rows = self.own.read(block, expected.names)
+        table = with_columns(validated(_table_of(rows, place), place), expected, place)
+        if block.num_rows not in (None, table.num_rows):
+            raise ProviderError(f"{place} has {table.num_rows} rows, expected {block.num_rows}")
+        return chosen.apply(table, positions)
+
+
+class VersionedCheckedSource(CheckedSource):
+    """A source of the user's own that has a version."""
+
+    def content(self, schema: pa.Schema) -> Any:
+        return self.version
+
+
+def open_own(
+    own: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    rename: Rename | None = None,
+    origin: str = "",
+) -> Provider:
+    """A provider of an object with `schema`, `blocks()` and `read(block, columns)`."""
+    origin = origin or f"a {type(own).__name__}"
+    with foreign_errors(f"{origin} can't be opened"):
+        schema, listed = own.schema, tuple(own.blocks())
+        paths = _paths(own, origin)
+        version = getattr(own, "version", None)
+    if not isinstance(schema, pa.Schema):
+        raise ProviderError(f"{origin}: schema is a {type(schema).__name__}, expected a pyarrow.Schema")
+    _check_blocks(listed, origin)
+    chosen = selection(schema, columns, rename)
+    kind = CheckedSource if version is None else VersionedCheckedSource
+    source = kind(own, listed, chosen, origin, paths, version)
+    return Provider("own", origin, chosen.schema, source)
+
+
+def _table_of(rows: Any, place: str) -> Table:
+    try:
+        return table_of(rows) if isinstance(rows, Mapping) else as_table(rows)
+    except ProviderError as error:
+        raise ProviderError(f"{place} can't be read: {error}") from error
+
+
+def _paths(own: Any, origin: str) -> tuple[str, ...]:
+    """The absolute paths of the files that it says it reads; ProviderError for one that is not there."""
+    given = getattr(own, "paths", ())
+    if isinstance(given, str | os.PathLike):
+        raise ProviderError(f"{origin}: paths is {given!r}, expected a list of paths")
+    paths = tuple(os.path.abspath(os.fsdecode(path)) for path in given)
+    for path in paths:
+        if not os.path.isfile(path):
+            raise ProviderError(f"{origin}: {path} of its paths is no file")
+    return tuple(dict.fromkeys(paths))
+
+
+def _check_blocks(blocks: Sequence[Any], origin: str) -> None:
+    seen = set()
+    for number, block in enumerate(blocks):
+        if not isinstance(block, Block):
+            raise ProviderError(
+                f"{origin}: blocks() gives a {type(block).__name__}, expected seqflow.providers.Block"
+            )
+        for name in ("index", "num_rows", "nbytes"):
+            value = getattr(block, name)
+            is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+            if not is_count and (value is not None or name == "index"):
+                raise ProviderError(
+                    f"{origin}: {name} of block {number} is {value!r}, expected an integer of 0 or more"
+                    + (", or None" if name != "index" else "")
+                )
+        if (block.origin, block.index) in seen:
+            raise ProviderError(
+                f"{origin}: blocks() gives block {block.index} of {printable_line(str(block.origin))} twice"
+                "\ngive each block another origin, or another index"
+            )
+        seen.add((block.origin, block.index))
+
+
+def is_own(value: Any) -> bool:
+    """Whether this is a source of the user's own: it has `schema`, `blocks` and `read`."""
+    has_methods = all(callable(getattr(value, name, None)) for name in ("blocks", "read"))
+    return has_methods and not isinstance(value, type | Provider) and hasattr(value, "schema")
