@@ -28,10 +28,10 @@ def features(record: Any, column: str, names: Names) -> Record:
     >>> maps = pa.array([[(1, [10, 11]), (3, [101])], [(1, [11])]], pa.map_(pa.int64(), pa.list_(pa.int64())))
     >>> features(pa.table({"f": maps}), "f", {3: "likes", 1: "pages"})
     Record of 2 rows
-      likes.lengths  int64[2] = 1, 0
-        likes.values  int64[1] = 101
-      pages.lengths  int64[2] = 2, 1
-        pages.values  int64[3] = 10, 11, 11
+      likes.lengths   int64  [2]  1, 0
+        likes.values  int64  [1]  101
+      pages.lengths   int64  [2]  2, 1
+        pages.values  int64  [3]  10, 11, 11
     """
     record = record if isinstance(record, Record) else from_arrow(record)
     asked = _asked(names)

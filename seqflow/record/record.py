@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import UnknownColumnError, nearest
-from seqflow.printable import printable_line
+from seqflow.record.display import as_html, as_text
 
 Tensor = np.ndarray[Any, np.dtype[Any]]
 
@@ -66,12 +66,11 @@ class Record(Mapping[str, Tensor]):
         raise ValueError("the truth of a batch is ambiguous: ask batch.num_rows > 0, or batch is not None")
 
     def __repr__(self) -> str:
-        """The number of rows, then each tensor below the lengths that describe its rows."""
-        lines = [f"Record of {self.num_rows} row{'s' * (self.num_rows != 1)}"]
-        for name, tensor in self.tensors.items():
-            indent = "  " * (1 + self.depth(name))
-            lines.append(f"{indent}{printable_line(name)}  {tensor.dtype}{list(tensor.shape)}{_head(tensor)}")
-        return "\n".join(lines)
+        """A table: each tensor below the lengths that describe its rows, its dtype, shape and first values."""
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
 
     def depth(self, name: str) -> int:
         """The number of levels of lengths between the record's rows and the rows of the tensor `name`."""
@@ -119,11 +118,3 @@ def _parent_by_name(name: str, names: Mapping[str, object]) -> str | None:
         if parts[end] in ("values", "keys") and lengths in names:
             return lengths
     return None
-
-
-def _head(tensor: Tensor) -> str:
-    """The first values of a 1-D tensor as text."""
-    if tensor.ndim != 1 or not len(tensor):
-        return ""
-    shown = ", ".join(str(value) for value in tensor[:4])
-    return f" = {shown}{', …' if len(tensor) > 4 else ''}"

@@ -42,16 +42,6 @@ def test_an_unknown_tensor_names_the_nearest():
         from_arrow(BATCH)["c.length"]
 
 
-def test_the_repr_shows_names_types_shapes_and_nesting():
-    assert repr(from_arrow(BATCH)) == (
-        "Record of 3 rows\n"
-        "  c.lengths  int64[3] = 2, 0, 1\n"
-        "    c.values.lengths  int64[3] = 1, 2, 1\n"
-        "      c.values.values  int64[4] = 1, 2, 3, 4\n"
-        "  x  float64[3] = 1.0, 2.0, 3.0"
-    )
-
-
 def test_slices_are_views_on_every_level():
     record = from_arrow(BATCH)
     part = slice_rows(record, 0, 2)

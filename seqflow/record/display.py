@@ -1,0 +1,103 @@
+"""A record as a table of its tensors: names below the lengths that describe them, dtypes, shapes and first values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import NamedTuple, Protocol
+
+from seqflow.kernels.arrays import Array
+from seqflow.printable import printable_line
+
+_SHOWN = 40
+"""Tensors that are shown; of more the first and the last."""
+_VALUES = 4
+
+
+class Displayed(Protocol):
+    """The interface of a Record that display uses."""
+
+    @property
+    def tensors(self) -> Mapping[str, Array]: ...
+    @property
+    def num_rows(self) -> int: ...
+    def depth(self, name: str, /) -> int: ...
+
+
+class Row(NamedTuple):
+    """What the table says of one tensor."""
+
+    level: int
+    name: str
+    dtype: str
+    shape: str
+    values: str
+
+
+def as_text(record: Displayed) -> str:
+    """A title, and a line for each tensor, in columns."""
+    rows = _rows(record)
+    shown = [row for row in rows if row is not None]
+    names = max((2 * row.level + len(row.name) for row in shown), default=0)
+    dtypes = max((len(row.dtype) for row in shown), default=0)
+    shapes = max((len(row.shape) for row in shown), default=0)
+    lines = [_title(record)]
+    for row in rows:
+        if row is None:
+            lines.append(f"  … {len(record.tensors) - len(shown)} more tensors")
+        else:
+            name = "  " * row.level + row.name
+            line = f"  {name:{names}}  {row.dtype:{dtypes}}  {row.shape:{shapes}}  {row.values}"
+            lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+_CELL = "padding:1px 10px 1px 0;text-align:left;white-space:nowrap;vertical-align:top;"
+
+
+def as_html(record: Displayed) -> str:
+    """The same as an HTML table, in the page's own colours, without scripts."""
+    rows = _rows(record)
+    shown = sum(row is not None for row in rows)
+    cells = []
+    for row in rows:
+        if row is None:
+            cells.append(f"<tr><td colspan=4>… {len(record.tensors) - shown} more tensors</td></tr>")
+            continue
+        name = f'<td style="{_CELL}padding-left:{1.2 * row.level:g}em">{escape(row.name)}</td>'
+        others = "".join(f'<td style="{_CELL}">{escape(text)}</td>' for text in row[2:])
+        cells.append(f"<tr>{name}{others}</tr>")
+    head = "".join(
+        f'<th style="{_CELL}">{text}</th>' for text in ("tensor", "dtype", "shape", "first values")
+    )
+    return (
+        f'<div style="overflow-x:auto"><table style="border-collapse:collapse"><caption style="text-align:left">'
+        f"{_title(record)}</caption><tr>{head}</tr>{''.join(cells)}</table></div>"
+    )
+
+
+def _title(record: Displayed) -> str:
+    return f"Record of {record.num_rows} row{'s' * (record.num_rows != 1)}"
+
+
+def _rows(record: Displayed) -> list[Row | None]:
+    """A row for each tensor; None for those between the first and the last of many."""
+    names = list(record.tensors)
+    if len(names) > _SHOWN:
+        first, last = names[: _SHOWN // 2], names[-_SHOWN // 2 + 1 :]
+        return [*(_row(record, name) for name in first), None, *(_row(record, name) for name in last)]
+    return [_row(record, name) for name in names]
+
+
+def _row(record: Displayed, name: str) -> Row:
+    tensor = record.tensors[name]
+    shape = f"[{', '.join(map(str, tensor.shape))}]"
+    return Row(record.depth(name), printable_line(name), str(tensor.dtype), shape, _first(tensor))
+
+
+def _first(tensor: Array) -> str:
+    """The first values of a tensor of one axis."""
+    if tensor.ndim != 1 or not len(tensor):
+        return ""
+    values = ", ".join(printable_line(str(value)) for value in tensor[:_VALUES])
+    return f"{values}{', …' if len(tensor) > _VALUES else ''}"
