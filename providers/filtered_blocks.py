@@ -18,8 +18,8 @@ from seqflow.record.record import Tensor
 from seqflow.record.run_ends import take_table
 from seqflow.record.selection import Selection, Table
 
-_PIECE_BYTES = 64 << 20
-"""Bytes of a large block that are looked at together."""
+_WHOLE_BYTES, _PIECE_BYTES = 64 << 20, 8 << 20
+"""Bytes above which a block is read in pieces, and bytes of these."""
 
 
 class KeptRows(NamedTuple):
@@ -71,16 +71,16 @@ class FilteredReader:
             rows = block.num_rows
         return _with_rows(block, rows, is_whole=not may_be_left_out)
 
-    def counted(self, block: FilteredBlock) -> FilteredBlock:
+    def counted(self, block: FilteredBlock, max_bytes: int | None) -> FilteredBlock:
         """A block with the number of its kept rows."""
-        return _with_rows(block.inner, self.count(block.inner), is_whole=block.is_whole)
+        return _with_rows(block.inner, self.count(block.inner, max_bytes), is_whole=block.is_whole)
 
-    def count(self, block: Block) -> int:
+    def count(self, block: Block, max_bytes: int | None) -> int:
         """How many rows of a block are kept."""
         key = block.origin, block.index
         counts = self.filter.counts
         if key not in counts:
-            counts[key] = sum(len(found) for found in self._numbers(block))
+            counts[key] = sum(len(found) for found in self._numbers(block, max_bytes))
         return counts[key]
 
     def read(
@@ -116,7 +116,7 @@ class FilteredReader:
             return KeptRows(self._read_rows(block.inner, schema, rows, max_bytes), rows, 0)
         inner, full = block.inner, self.filter.with_columns(schema)
         key = inner.origin, inner.index
-        numbers = self.filter.numbers.get(key, lambda: np.concatenate(list(self._numbers(inner))))
+        numbers = self.filter.numbers.get(key, lambda: np.concatenate(list(self._numbers(inner, max_bytes))))
         chosen = numbers[rows.start : rows.stop]
         tables = []
         start = int(chosen[0])
@@ -148,17 +148,18 @@ class FilteredReader:
             table = self.source.read(block, schema, bad_rows)
         return KeptRows(table, range(table.num_rows), 0)
 
-    def _numbers(self, block: Block) -> Iterator[Tensor]:
+    def _numbers(self, block: Block, max_bytes: int | None) -> Iterator[Tensor]:
         """The numbers of the kept rows, piece by piece, by the filter's columns alone."""
-        for start, table in self._pieces(block, self.filter.columns, None, None):
+        for start, table in self._pieces(block, self.filter.columns, None, max_bytes):
             yield np.flatnonzero(self.filter.mask(table).to_numpy()) + start
 
     def _pieces(
         self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None, max_bytes: int | None
     ) -> Iterator[tuple[int, Table]]:
         """The block, or a large one that can be sliced a part at a time, each with the number of its first row."""
-        size, most = block.nbytes or 0, _piece_bytes(max_bytes)
-        if size > most and isinstance(self.source, SlicedSource) and block.num_rows:
+        most = _piece_bytes(max_bytes)
+        is_large = (block.nbytes or 0) > (_WHOLE_BYTES if max_bytes is None else most)
+        if is_large and isinstance(self.source, SlicedSource) and block.num_rows:
             for rows in _ranges(block, 0, block.num_rows, most):
                 yield rows.start, self._read_rows(block, schema, rows, max_bytes)
         elif max_bytes is not None and reads_within(self.source):
@@ -184,7 +185,8 @@ def _with_rows(block: Block, rows: int | None, *, is_whole: bool) -> FilteredBlo
 
 
 def _piece_bytes(max_bytes: int | None) -> int:
-    return _PIECE_BYTES if max_bytes is None else max(1 << 20, min(_PIECE_BYTES, max_bytes // 4))
+    """A quarter of `max_bytes`, at least 1 MiB."""
+    return _PIECE_BYTES if max_bytes is None else max(1 << 20, min(_WHOLE_BYTES, max_bytes // 4))
 
 
 def _ranges(block: Block, start: int, stop: int, nbytes: int) -> Iterator[range]:

@@ -33,7 +33,7 @@ def stored_range(
     Only limits whose meaning is sure are taken: other types and units of time are not known.
     """
     low, high = (None if one is None else _meant(one, kind, column) for one in (low, high))
-    if low != low or high != high:  # NaN has no place in a range
+    if low != low or high != high or (None not in (low, high) and low > high):  # NaN, or damage
         low = high = None
     return ValueRange(low, high, null_count != 0, null_count is None or null_count < num_rows)
 
@@ -60,7 +60,12 @@ def _meant(value: Any, kind: pa.DataType, column: Any) -> Any:
         wide = kind.bit_width == 64
         if physical != ("INT64" if wide else "INT32"):
             return None
-        return value + 2 ** (64 if wide else 32) if value < 0 and types.is_unsigned_integer(kind) else value
+        is_signed = not types.is_unsigned_integer(kind)
+        value += 2 ** (64 if wide else 32) * (value < 0 and not is_signed)
+        low, high = (
+            (-(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1)) if is_signed else (0, 2**kind.bit_width)
+        )
+        return value if low <= value < high else None
     return None
 
 

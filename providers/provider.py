@@ -107,25 +107,23 @@ class Provider:
         files = getattr(self.source, "files", self.source)
         return not hasattr(files, "paths_of")
 
-    def blocks(self, *, counted: bool = False) -> Iterator[Block]:
+    def blocks(self, *, counted: bool = False, max_bytes: int | None = None) -> Iterator[Block]:
         """All blocks, in order. With a filter their rows are those that it keeps.
 
         Their number is then known where the smallest and largest values of a block tell it, and where it is `counted`
-        by the filter's columns.
+        by the filter's columns, in about `max_bytes` of memory.
         """
-        return self._blocks(self.schema, counted=counted)
+        blocks = self._blocks(self.schema)
+        return (self.counted(block, max_bytes) for block in blocks) if counted else blocks
 
-    def counted(self, block: Block) -> Block:
+    def counted(self, block: Block, max_bytes: int | None = None) -> Block:
         """A block whose rows are counted, where `counts_rows` says that they can be."""
         if isinstance(block, FilteredBlock) and block.num_rows is None and self.counts_rows:
-            return self._filtered().counted(block)
+            return self._filtered().counted(block, max_bytes)
         return block
 
-    def _blocks(self, schema: pa.Schema, *, counted: bool = False) -> Iterator[Block]:
-        if self.where is None:
-            return self.source.blocks(schema)
-        blocks = self._filtered().blocks(schema)
-        return map(self.counted, blocks) if counted else iter(blocks)
+    def _blocks(self, schema: pa.Schema) -> Iterator[Block]:
+        return self.source.blocks(schema) if self.where is None else self._filtered().blocks(schema)
 
     def _filtered(self) -> FilteredReader:
         assert self.where is not None

@@ -1,5 +1,6 @@
 """Blocks that no row of a filter lies in are not read: statistics of row groups, and the names of folders."""
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
-from seqflow.errors import FilterError, ProviderError
+from seqflow.errors import FilterError, ProviderError, SeqflowError
 from seqflow.providers import Provider
+from seqflow.providers.footers import Statistics
+from seqflow.providers.parquet_ranges import value_range
+from seqflow.providers.value_ranges import ValueRange
 
 ROWS, GROUP = 100, 10
 TABLE = pa.table(
@@ -127,6 +131,62 @@ def test_nan_hides_outside_of_statistics(tmp_path: Path) -> None:
         "x not in [5]": [1],
     }.items():
         assert sf.open(tmp_path / "a.parquet", columns=["row"], where=where)["row"].tolist() == rows  # type: ignore[union-attr]
+
+
+def test_statistics_that_fit_no_value_are_not_known() -> None:
+    file = io.BytesIO()
+    kinds = {
+        "u8": pa.uint8(),
+        "i64": pa.int64(),
+        "f64": pa.float64(),
+        "at": pa.timestamp("ms"),
+        "text": pa.string(),
+    }
+    pq.write_table(
+        pa.table({name: pa.array([1], pa.int64()).cast(kind) for name, kind in kinds.items()}), file
+    )
+    schema = pq.ParquetFile(file).metadata.schema
+    one, ten = (np.int64(n).tobytes() for n in (1, 10))
+    for name, low, high, expected in (
+        ("i64", one, ten, (1, 10)),
+        ("i64", one[:3], ten, (None, 10)),
+        ("i64", ten, one, (None, None)),
+        ("i64", None, ten, (None, 10)),
+        ("u8", np.int32(3).tobytes(), np.int32(200).tobytes(), (3, 200)),
+        ("u8", np.int32(3).tobytes(), np.int32(256).tobytes(), (3, None)),
+        ("u8", np.int32(-1).tobytes(), np.int32(5).tobytes(), (None, 5)),
+        ("u8", one, ten, (None, None)),
+        ("f64", np.float64(1).tobytes(), np.float64("nan").tobytes(), (None, None)),
+        ("at", one, ten, (1, 10)),
+        ("text", b"", b"\xff", (b"", b"\xff")),
+    ):
+        at = list(kinds).index(name)
+        found = value_range(Statistics(low, high, 1), kinds[name], schema.column(at), 5)
+        assert found == ValueRange(*expected, has_nulls=True, has_values=True), name
+    in_other_unit = value_range(Statistics(one, ten, 5), pa.timestamp("us"), schema.column(3), 5)
+    assert in_other_unit == ValueRange(None, None, has_nulls=True, has_values=False)
+
+
+@pytest.mark.slow
+def test_a_damaged_footer_is_our_error_with_a_filter_too(tmp_path: Path) -> None:
+    columns = {name: TABLE[name] for name in ("id", "lang", "score")} | {"u8": TABLE["id"].cast(pa.uint8())}
+    pq.write_table(pa.table(columns), tmp_path / "good.parquet", row_group_size=GROUP)
+    good = (tmp_path / "good.parquet").read_bytes()
+    start = len(good) - 8 - int.from_bytes(good[-8:-4], "little")
+    draw = np.random.default_rng(0)
+    for _ in range(300):
+        content = bytearray(good)
+        for at in draw.integers(start, len(good) - 8, draw.integers(1, 4)):
+            content[at] = draw.integers(0, 256)
+        (tmp_path / "bad.parquet").write_bytes(content)
+        try:
+            found = sf.open(
+                tmp_path / "bad.parquet", where="id > 20 and lang == 'py' and score < 5 and u8 < 90"
+            )
+            for block in found.blocks(counted=True):
+                found.read(block)
+        except SeqflowError:
+            continue
 
 
 @pytest.fixture

@@ -114,6 +114,8 @@ class WindowMaker:
 
     def _read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
         """Its tensors are read-only, since batches may share their memory."""
+        if one.num_rows == 0 and one.filtered:
+            return PreparedSlice((), (), (), 0, one.filtered, 0.0, 0.0)
         started = perf_counter()
         self.listing.check_unchanged(one.block.origin)
         record, numbers, rejected, filtered = self._convert(one)

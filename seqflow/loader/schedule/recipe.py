@@ -77,9 +77,10 @@ class Recipe:
     def slices(self) -> Iterator[BlockSlice]:
         """All blocks in the order of the source, the large ones sliced."""
         sliced = self.source.slices_blocks and self.shuffle is None
-        for number, block in enumerate(self.source.blocks(counted=self._needs_counts)):
+        blocks = self.source.blocks(counted=self._needs_counts, max_bytes=self.memory)
+        for number, block in enumerate(blocks):
             if (block.nbytes or 0) > self.window:
-                block = self.source.counted(block)
+                block = self.source.counted(block, self.memory)
             yield from slices_of(number, block, self.window, sliced=sliced)
 
     @property
