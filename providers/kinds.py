@@ -22,6 +22,8 @@ SUFFIXES = {
     ".csv": "csv",
     ".tsv": "csv",
     ".tab": "csv",
+    ".npy": "numpy",
+    ".npz": "numpy",
 }
 """Suffixes of files with many rows each."""
 _OF_LINES = ("libsvm", "jsonl", "csv")
@@ -46,7 +48,6 @@ COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _LATER = {
     "JSON": ".json .json5 .geojson",
     "lines with bars": ".psv",
-    "NumPy arrays": ".npy .npz",
     "ORC": ".orc",
     "Avro": ".avro",
     "archives, such as those of WebDataset,": ".tar .tgz .tbz2 .zip .7z .rar",

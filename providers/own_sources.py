@@ -124,6 +124,13 @@ def _paths(own: Any, origin: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(paths))
 
 
+_EXPECTED = {
+    "index": "",
+    "num_rows": ", or None where it is not known",
+    "nbytes": ": the size of its rows in memory, about, by which windows are cut",
+}
+
+
 def _check_blocks(blocks: Sequence[Any], origin: str) -> None:
     seen = set()
     for number, block in enumerate(blocks):
@@ -134,10 +141,10 @@ def _check_blocks(blocks: Sequence[Any], origin: str) -> None:
         for name in ("index", "num_rows", "nbytes"):
             value = getattr(block, name)
             is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-            if not is_count and (value is not None or name == "index"):
+            if not is_count and (value is not None or name != "num_rows"):
                 raise ProviderError(
                     f"{origin}: {name} of block {number} is {value!r}, expected an integer of 0 or more"
-                    + (", or None" if name != "index" else "")
+                    + _EXPECTED[name]
                 )
         if (block.origin, block.index) in seen:
             raise ProviderError(

@@ -27,7 +27,7 @@ class Counting:
 
     def blocks(self) -> Iterator[Block]:
         for index, size in enumerate(self.sizes):
-            yield Block("numbers", index, size if self.rows else None, None)
+            yield Block("numbers", index, size if self.rows else None, 100 * size)
 
     def read(self, block: Block, columns: Sequence[str]) -> Any:
         start, size = sum(self.sizes[: block.index]), self.sizes[block.index]
@@ -71,12 +71,12 @@ def test_a_source_of_your_own_is_read_as_any_other() -> None:
 
 @pytest.mark.parametrize("rows", [True, False])
 def test_it_is_read_again_resumed_and_pickled(rows: bool) -> None:
-    loader = sf.Loader(Counting(rows=rows), batch=2, window=1)
+    loader = sf.Loader(Counting(rows=rows), batch=2, window=400)
     assert ids(loader) == ids(loader) == list(range(7))
     batches = iter(loader)
     first = next(batches)["id"].tolist()
     state = loader.state_dict()
-    other = sf.Loader(Counting(rows=rows), batch=2, window=1)
+    other = sf.Loader(Counting(rows=rows), batch=2, window=400)
     other.load_state_dict(state)
     assert first + ids(other) == list(range(7))
     assert ids(pickle.loads(pickle.dumps(sf.Loader(Counting(rows=rows), batch=2)))) == list(range(7))
@@ -111,9 +111,10 @@ def test_a_state_compares_files_or_the_version_or_some_rows(tmp_path: Path) -> N
 @pytest.mark.parametrize(("wrong", "message"), [
     ({"schema": {"id": "int64"}}, "a Wrong: schema is a dict, expected a pyarrow.Schema"),
     ({"given": [1]}, "a Wrong: blocks.. gives a int, expected seqflow.providers.Block"),
-    ({"given": [Block("a", 0, 1, None), Block("a", 0, 1, None)]}, "a Wrong: blocks.. gives block 0 of a twice"),
-    ({"given": [Block("a", 0, -1, None)]}, "num_rows of block 0 is -1, expected an integer of 0 or more, or None"),
-    ({"given": [Block("a", None, 1, None)]}, "index of block 0 is None"),  # type: ignore[arg-type]
+    ({"given": [Block("a", 0, 1, 9), Block("a", 0, 1, 9)]}, "a Wrong: blocks.. gives block 0 of a twice"),
+    ({"given": [Block("a", 0, -1, 9)]}, "num_rows of block 0 is -1, expected an integer of 0 or more, or None"),
+    ({"given": [Block("a", None, 1, 9)]}, "index of block 0 is None"),  # type: ignore[arg-type]
+    ({"given": [Block("a", 0, 1, None)]}, "nbytes of block 0 is None, expected an integer .*size of its rows in memory"),
     ({"given": None}, "a Wrong can't be opened"),
     ({"paths": ["nowhere"]}, "nowhere of its paths is no file"),
     ({"paths": "nowhere"}, "paths is 'nowhere', expected a list"),
@@ -123,7 +124,7 @@ def test_what_promises_nothing_is_refused(wrong: dict[str, Any], message: str) -
         sf.open(Wrong(**wrong))
 
 
-TABLE = Counting().read(Block("", 0, 3, None), ["id", "ids"])
+TABLE = Counting().read(Block("", 0, 3, 9), ["id", "ids"])
 LYING = pa.Array.from_buffers(
     pa.list_(pa.int32()), 3, [None, pa.py_buffer(np.array([0, 2, 1, 2], np.int32))], children=[pa.array([7, 8], pa.int32())]
 )  # fmt: skip
@@ -167,7 +168,7 @@ class Words:
     def __init__(self, path, upper):
         self.paths, self.upper = [path], upper
     def blocks(self):
-        yield Block(self.paths[0], 0, None, None)
+        yield Block(self.paths[0], 0, None, 100)
     def read(self, block, columns):
         words = Path(self.paths[0]).read_text().split()
         return {"word": [word.upper() if self.upper else word for word in words]}

@@ -1,0 +1,192 @@
+"""What holds for all formats whose files say little but rows: epochs, pickles, resume, pruning, jobs, damage."""
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command import seqflow
+
+import seqflow as sf
+from seqflow.errors import ProviderError, SeqflowError
+from seqflow.job import Job, run
+from seqflow.providers import Provider
+
+ROWS = 300
+ID = np.arange(ROWS)
+X = (ID[:, None] * np.array([1, -1])).astype(np.float32)
+
+
+def write_npz(path: Path) -> None:
+    np.savez(path, id=ID, x=X)
+
+
+def write_structured_npy(path: Path) -> None:
+    array = np.zeros(ROWS, [("id", "<i8"), ("x", ">f4", (2,))])
+    array["id"], array["x"] = ID, X
+    np.save(path, array)
+
+
+def write_compressed_npz(path: Path) -> None:
+    np.savez_compressed(path, id=ID, x=X)
+
+
+FORMATS: dict[str, tuple[str, Callable[[Path], None], dict[str, Any], list[dict[str, Any]]]] = {
+    "npz": ("a.npz", write_npz, {"batch_bytes": 500}, [{"id": n, "x": X[n].tolist()} for n in range(ROWS)]),
+    "compressed npz": (
+        "a.npz",
+        write_compressed_npz,
+        {},
+        [{"id": n, "x": X[n].tolist()} for n in range(ROWS)],
+    ),
+    "npy": (
+        "a.npy",
+        write_structured_npy,
+        {"batch_bytes": 500},
+        [{"id": n, "x": X[n].tolist()} for n in range(ROWS)],
+    ),
+}
+"""By name: the file, what writes it, options, and its rows."""
+each_format = pytest.mark.parametrize("form", FORMATS)
+
+
+def write(form: str, folder: Path) -> tuple[Path, dict[str, Any], list[dict[str, Any]]]:
+    name, writer, options, rows = FORMATS[form]
+    writer(folder / name)
+    return folder / name, options, rows
+
+
+def rows_of(provider: Provider) -> list[dict[str, Any]]:
+    return [row for block in provider.blocks() for row in provider.read(block).to_pylist()]
+
+
+def ids(loader: sf.Loader) -> list[int]:
+    return [n for batch in loader for n in batch["id"].tolist()]
+
+
+@each_format
+def test_rows_are_those_that_were_written(tmp_path: Path, form: str) -> None:
+    path, options, rows = write(form, tmp_path)
+    provider = sf.open(path, **options)
+    assert rows_of(provider) == rows
+    assert provider.num_rows in (len(rows), None)
+    assert provider.files == (str(path),)
+    assert sf.open(path, columns=["id"], where="id >= 298", **options)["id"].tolist() == [298, 299]  # type: ignore[union-attr]
+    renamed = sf.open(path, rename={"id": "n"}, columns=["n"], **options)
+    assert renamed["n"].tolist() == list(range(ROWS))  # type: ignore[union-attr]
+
+
+@each_format
+def test_epochs_pickles_and_resume(tmp_path: Path, form: str) -> None:
+    path, options, _ = write(form, tmp_path)
+
+    def loader() -> sf.Loader:
+        return sf.Loader(path, columns=["id"], batch=7, window=2400, shuffle=True, **options)
+
+    first = loader()
+    epochs = [ids(first), ids(first)]
+    assert [sorted(epoch) for epoch in epochs] == [list(range(ROWS))] * 2
+    assert ids(pickle.loads(pickle.dumps(loader()))) == epochs[0]
+    begun = loader()
+    batches = iter(begun)
+    start = [n for _ in range(9) for n in next(batches)["id"].tolist()]
+    after = loader()
+    after.load_state_dict(begun.state_dict())
+    assert start + ids(after) == epochs[0]
+
+
+@each_format
+def test_a_state_is_of_the_content_wherever_the_folder_lies(tmp_path: Path, form: str) -> None:
+    path, options, _ = write(form, tmp_path)
+    state = sf.Loader(path, batch=7, **options).state_dict()
+    moved = tmp_path / "elsewhere" / path.name
+    moved.parent.mkdir()
+    path.rename(moved)
+    sf.Loader(moved, batch=7, **options).load_state_dict(state)
+
+
+@each_format
+def test_commands_and_jobs(tmp_path: Path, form: str) -> None:
+    path, options, _ = write(form, tmp_path)
+    shown = seqflow("inspect", path.name, folder=tmp_path)
+    assert "300 rows" in shown.stdout, shown.stderr
+    text = "".join(f"{name} = {value!r}\n" for name, value in options.items())
+    (tmp_path / "job.toml").write_text(f'[source]\npaths = "{path.name}"\n{text}[output]\npath = "out"\n')
+    checked = seqflow("check", "job.toml", folder=tmp_path)
+    assert "id" in checked.stdout, checked.stderr
+    assert run(Job.read(tmp_path / "job.toml")).rows == ROWS
+    assert pq.read_table(tmp_path / "out")["id"].to_pylist() == list(range(ROWS))
+
+
+@each_format
+def test_partitions_and_several_files(tmp_path: Path, form: str) -> None:
+    name, writer, options, _ = FORMATS[form]
+    for lang in ("c", "py"):
+        (tmp_path / f"lang={lang}").mkdir()
+        writer(tmp_path / f"lang={lang}" / name)
+    provider = sf.open(tmp_path, columns=["id", "lang"], **options)
+    rows = rows_of(provider)
+    assert (len(rows), rows[0], rows[-1]) == (2 * ROWS, {"id": 0, "lang": "c"}, {"id": 299, "lang": "py"})
+
+
+READ = """
+import sys
+import seqflow as sf
+from seqflow.errors import SeqflowError
+from seqflow.record import convert
+content = open(sys.argv[1], "rb").read()
+step = max(1, len(content) // 150)
+changed = [content[:at] for at in range(0, len(content), step)]
+near = {*range(0, min(len(content), 300), 3), *range(0, len(content), step), *range(max(0, len(content) - 200), len(content), 5)}
+for at in sorted(near):
+    for bits in (1, 128, 255):
+        changed.append(content[:at] + bytes([content[at] ^ bits]) + content[at + 1 :])
+    changed.append(content[:at] + b"\\xff" * 8 + content[at + 8 :])
+for one in changed:
+    with open(sys.argv[2], "wb") as file:
+        file.write(one)
+    try:
+        provider = sf.open(sys.argv[2])
+        for block in provider.blocks():
+            convert(provider.read(block), valid=True)
+    except SeqflowError:
+        pass
+print("alive", len(changed))
+"""
+
+
+@pytest.mark.slow
+@each_format
+def test_no_damage_ends_the_process_or_takes_much_memory(tmp_path: Path, form: str) -> None:
+    path, _, _ = write(form, tmp_path)
+    damaged = tmp_path / "damaged" / path.name
+    damaged.parent.mkdir()
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -v 6000000; exec "$@"', "-", sys.executable, "-c", READ, path, damaged],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout.startswith("alive"), done.stderr[-3000:]
+
+
+@each_format
+def test_a_cut_file_and_another_file_are_errors_that_name_it(tmp_path: Path, form: str) -> None:
+    path, options, _ = write(form, tmp_path)
+    content = path.read_bytes()
+    for damaged in (b"", b"something else" * 100, content[: len(content) // 2], content[:20]):
+        path.write_bytes(damaged)
+        with pytest.raises(ProviderError, match=path.name):
+            rows_of(sf.open(path, **options))
+
+
+def test_several_files_agree_in_their_columns(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", id=ID)
+    np.savez(tmp_path / "b.npz", id=ID.astype(np.int32))
+    with pytest.raises(SeqflowError, match=r"column 'id' is int64 in .*a.npz, but int32 in .*b.npz"):
+        sf.open([tmp_path / "a.npz", tmp_path / "b.npz"])
+    assert pa.types.is_int64(sf.open(tmp_path / "a.npz").schema.field("id").type)
