@@ -64,7 +64,7 @@ def fields_of(node: Node) -> Iterator[tuple[str, ...]]:
 
 
 def canonical(node: Node) -> str:
-    """The tree as text; equal for equal trees only."""
+    """The tree as text, as filters are written; equal only where the same rows are kept."""
     pieces: list[str] = []
     stack: list[Node | str] = [node]
     while stack:
@@ -76,21 +76,50 @@ def canonical(node: Node) -> str:
         elif isinstance(one, Literal):
             pieces.append(_literal(one.value))
         else:
-            pieces.append(f"{one.function}(")
-            stack.append(f"{_options(one.options)})")
-            for at, argument in reversed(list(enumerate(one.arguments))):
-                stack.extend([argument, ", "] if at else [argument])
+            stack.extend(reversed(_written(one)))
     return "".join(pieces)
 
 
+_OPERATORS = {
+    "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
+    "and_kleene": "and", "or_kleene": "or",
+}  # fmt: skip
+_ENDINGS = {"is_null": "is None", "is_valid": "is not None"}
+
+
+def _written(call: Call) -> list[Node | str]:
+    """The pieces of a call, in brackets where it is an operator."""
+    options = {
+        name: value for name, value in call.options.items() if name not in _USUAL or value.as_py() != 0
+    }
+    match call:
+        case Call(function, (left, right)) if function in _OPERATORS and not options:
+            return ["(", left, f" {_OPERATORS[function]} ", right, ")"]
+        case Call("invert", (inner,)):
+            return ["(not ", inner, ")"]
+        case Call(function, (inner,)) if function in _ENDINGS and not options:
+            return ["(", inner, f" {_ENDINGS[function]})"]
+        case Call("is_in", (inner,)) if list(options) == ["value_set"]:
+            return ["(", inner, f" in {_literal(options['value_set'])})"]
+    pieces: list[Node | str] = [f"{call.function}("]
+    for at, argument in enumerate(call.arguments):
+        pieces += [", ", argument] if at else [argument]
+    return [*pieces, *(f", {name}={_literal(value)}" for name, value in sorted(options.items())), ")"]
+
+
+_USUAL = ("nan_is_null", "null_matching_behavior")
+"""Options that are not written where they are 0 or False."""
+
+
 def _name(name: str) -> str:
-    return name if name.isidentifier() else repr(name)
+    return name if name.isidentifier() else f"`{name!r}`"
 
 
 def _literal(value: pa.Scalar) -> str:
     """A literal as text, with its type where Python's own would not tell it."""
     kind = value.type
-    if value.is_valid and (pa.types.is_integer(kind) or kind in (pa.bool_(), pa.string(), pa.float64())):
+    of = kind.value_type if pa.types.is_list(kind) else kind
+    if value.is_valid and (pa.types.is_integer(of) or of in (pa.bool_(), pa.string(), pa.float64())):
         return repr(value.as_py())
     return f"{_python(value)} as {kind}"
 
@@ -100,10 +129,6 @@ def _python(value: pa.Scalar) -> str:
         return repr(value.as_py())
     except (ValueError, OverflowError):  # a time that Python has none for
         return str(value)
-
-
-def _options(options: dict[str, pa.Scalar]) -> str:
-    return "".join(f", {name}={_literal(value)}" for name, value in sorted(options.items()))
 
 
 def _parsed(items: list[tuple[str, str]], values: pa.RecordBatch) -> Node:

@@ -32,6 +32,9 @@ class Selection:
     renamed: pa.Schema
     schema: pa.Schema
 
+    def __reduce__(self) -> "tuple[type[Selection], tuple[pa.Schema, pa.Schema, pa.Schema]]":
+        return Selection, (self.source, self.renamed, self.schema)
+
     @cached_property
     def _latest_part(self) -> "Selection | None":
         """The part that was asked for last: one block is read after the other with the same columns."""

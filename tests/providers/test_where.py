@@ -383,6 +383,6 @@ def test_a_provider_with_a_filter_pickles(tmp_path: Path) -> None:
 
 
 def test_a_provider_shows_its_filter() -> None:
-    assert "\n  where and_kleene(equal(lang, 'py'), greater(id, 3))\n" in repr(
+    assert "\n  where ((lang == 'py') and (id > 3))\n" in repr(
         sf.open(TABLE, where="lang == 'py' and id > 3")
     )
