@@ -75,14 +75,27 @@ class Ranges:
         self._columns = {path: _Column.of(kind, ranges) for path, (kind, ranges) in columns.items()}
 
     def possible(self, node: Node | None) -> Possible:
-        """What a condition may be, as far as is known; where nothing is known, it may be anything."""
+        """What a condition may be, as far as is known; where nothing is known, it may be anything.
+
+        Conditions may be nested as deep as somebody's chain of them is long, so they wait on a stack.
+        """
+        found: list[Possible] = []
+        stack: list[tuple[Node | None, bool]] = [(node, False)]
+        while stack:
+            one, is_second = stack.pop()
+            if not isinstance(one, Call) or one.function not in _CONNECTIVES:
+                found.append(self._leaf(one))
+            elif not is_second:
+                stack += [(one, True), *((part, False) for part in one.arguments)]
+            elif one.function == "invert":
+                found.append(_inverted(found.pop()))
+            else:
+                pair = found.pop(), found.pop()
+                found.append(_both(*pair) if one.function == "and_kleene" else _either(*pair))
+        return found.pop()
+
+    def _leaf(self, node: Node | None) -> Possible:
         match node:
-            case Call("and_kleene", (left, right)):
-                return self._both(self.possible(left), self.possible(right))
-            case Call("or_kleene", (left, right)):
-                return _inverted(self._both(_inverted(self.possible(left)), _inverted(self.possible(right))))
-            case Call("invert", (inner,)):
-                return _inverted(self.possible(inner))
             case Call("is_null", (Field(path),), options) if not any(one.as_py() for one in options.values()):
                 return self._null_test(path)
             case Call("is_valid", (Field(path),)):
@@ -100,10 +113,6 @@ class Ranges:
     def _anything(self) -> Possible:
         everywhere = np.ones(self.count, bool)
         return Possible(everywhere, everywhere, everywhere)
-
-    def _both(self, one: Possible, other: Possible) -> Possible:
-        null = (one.null & (other.null | other.true)) | (other.null & one.true)
-        return Possible(one.true & other.true, one.false | other.false, null)
 
     def _null_test(self, path: Path) -> Possible:
         column = self._columns.get(path)
@@ -146,6 +155,7 @@ class Ranges:
         )
 
 
+_CONNECTIVES = ("and_kleene", "or_kleene", "invert")
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 _MIRRORED = {
     "equal": "equal", "not_equal": "not_equal",
@@ -172,6 +182,15 @@ def _intervals(members: pa.Array) -> Iterator[tuple[pa.Scalar, pa.Scalar]]:
 
 def _inverted(one: Possible) -> Possible:
     return Possible(one.false, one.true, one.null)
+
+
+def _both(one: Possible, other: Possible) -> Possible:
+    null = (one.null & (other.null | other.true)) | (other.null & one.true)
+    return Possible(one.true & other.true, one.false | other.false, null)
+
+
+def _either(one: Possible, other: Possible) -> Possible:
+    return _inverted(_both(_inverted(one), _inverted(other)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,22 @@ def test_statistics_tell_which_row_groups_are_empty_or_whole(text: str, path: Pa
         assert known(sf.open(ds.dataset(path), where=text)) == (empty, whole)
 
 
+def test_long_chains_of_conditions_are_compared_with_statistics(path: Path) -> None:
+    chain = pc.field("id") == 0
+    for number in range(1, 1500):
+        chain = chain | (pc.field("id") == 1000 + number)
+    assert known(sf.open(path, where=chain)) == ([*range(1, 10)], [])
+    texts = " or ".join(f"id == {1000 + number}" for number in range(1500))
+    assert known(sf.open(path, where=f"{texts} or id in {list(range(20, 30))}")) == (
+        [0, 1, *range(3, 10)],
+        [],
+    )
+    assert known(sf.open(path, where=f"id in {[*range(500, 5000), *range(-5000, 5)]}")) == (
+        [*range(1, 10)],
+        [],
+    )
+
+
 def test_row_groups_without_hits_are_never_read(path: Path) -> None:
     content = bytearray(path.read_bytes())
     first = min(

@@ -17,7 +17,7 @@ import pytest
 
 import seqflow as sf
 from seqflow.errors import FilterError, ProviderError, ProviderOptionError, UnknownColumnError
-from seqflow.providers import Provider
+from seqflow.providers import Block, Provider
 
 ROWS = 60
 TABLE = pa.table(
@@ -343,6 +343,25 @@ def test_files_of_other_kinds_are_filtered(tmp_path: Path) -> None:
     columns = {"a": [1, 2, 3], "b": [[1], [], [2, 3]]}
     assert sf.open(columns, where="b.lengths > 0")["a"].tolist() == [1, 3]
     assert len(sf.open([{"a": 1}, {"a": None}], where="a == None")) == 1
+
+
+class Own:
+    """A source of the user's own."""
+
+    schema = TABLE.schema
+
+    def blocks(self) -> Any:
+        return (Block("own", number, 20, 100) for number in range(3))
+
+    def read(self, block: Block, columns: Any) -> pa.Table:
+        return TABLE.slice(20 * block.index, 20).select(columns)
+
+
+def test_sources_of_the_users_own_are_filtered() -> None:
+    loader = sf.Loader(Own(), columns=["id"], where="lang == 'py' and doc.size != None", threads=0)
+    expected = TABLE.filter((pc.field("lang") == "py") & pc.field("doc", "size").is_valid())["id"].to_pylist()
+    assert [n for batch in loader for n in batch["id"].tolist()] == expected
+    assert loader.stats().filtered == ROWS - len(expected)
 
 
 def test_a_bad_row_is_bad_and_not_filtered(tmp_path: Path) -> None:
