@@ -1,7 +1,9 @@
 """Files of Criteo's click logs: in each line a label, 13 integers and 26 categories, separated by tabs."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -9,16 +11,15 @@ import pyarrow as pa
 
 from seqflow import kernels
 from seqflow.errors import ProviderOptionError
-from seqflow.providers.line_faults import Faults, Malformed, excerpt
+from seqflow.providers.line_faults import Malformed, excerpt
 from seqflow.providers.lines import first_lines, open_lines
-from seqflow.providers.numerals import parse_integers
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, leaf_array, validity
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Rename
 
 NUM_INTEGERS, NUM_CATEGORIES = 13, 26
-_TAB, _NEWLINE, _RETURN = b"\t\n\r"
+_INTEGER, _HEXADECIMAL = re.compile(rb"[+-]?[0-9]{1,19}"), re.compile(rb"[0-9a-fA-F]{1,16}")
 Categories = Literal["ids", "texts"]
 
 
@@ -58,102 +59,74 @@ class CriteoFormat:
         kind = pa.list_(pa.int64(), NUM_CATEGORIES) if self.categories == "ids" else pa.list_(pa.binary())
         return pa.schema([*[label] * self.has_label, integers, pa.field("categories", kind, nullable=False)])
 
+    @property
+    def bases(self) -> list[int]:
+        """The base of the number in each field; 0 for texts."""
+        base = 16 if self.categories == "ids" else 0
+        return [10] * (self.has_label + NUM_INTEGERS) + [base] * NUM_CATEGORIES
+
     def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
-        fields = _Fields.of(data, self.has_label + NUM_INTEGERS + NUM_CATEGORIES)
-        first = int(self.has_label)
-        middle = first + NUM_INTEGERS
-        columns = {"integers": fields.numbers(slice(first, middle), 10, "integers", "an integer or nothing")}
-        if self.categories == "ids":
-            expected = "a hexadecimal number or nothing"
-            columns["categories"] = fields.numbers(slice(middle, None), 16, "categories", expected)
-        else:
-            columns["categories"] = fields.texts(slice(middle, None))
+        widths = np.array([*[1] * self.has_label, NUM_INTEGERS, NUM_CATEGORIES])
+        numbers, missing, starts, good = kernels.parse_fields(data, np.array(self.bases), widths)
         if self.has_label:
-            columns["label"] = fields.labels()
-        ordered = [columns[name] for name in self.schema.names]
-        return pa.RecordBatch.from_arrays(ordered, schema=self.schema), fields.malformed()
+            good = good & ~missing[0][:, 0]
+        columns = [pa.array(numbers[0][:, 0])] * self.has_label
+        columns.append(_fixed_lists(numbers[-2], missing[-2]))
+        make = _fixed_lists if self.categories == "ids" else partial(_texts, data)
+        columns.append(make(numbers[-1], missing[-1]))
+        batch = pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        return batch, self._malformed(data, starts, np.flatnonzero(~good).tolist())
 
+    def _malformed(self, data: Tensor, starts: Tensor, rows: list[int]) -> Iterator[Malformed]:
+        """The first fault of each of these lines."""
+        for row in rows:
+            start = int(starts[row])
+            stop = int(starts[row + 1]) if row + 1 < len(starts) else len(data)
+            line = data[start:stop].tobytes().partition(b"\n")[0].removesuffix(b"\r")
+            fields = line.split(b"\t")
+            if len(fields) != len(self.bases):
+                found = f"found {len(fields)} fields, expected {len(self.bases)} fields"
+                yield Malformed(row, start, "categories", found)
+                continue
+            for number, field in enumerate(fields):
+                if (fault := self._fault(number, field)) is not None:
+                    column, expected = fault
+                    yield Malformed(row, start, column, f"found {excerpt(field)}, expected {expected}")
+                    break
+                start += len(field) + 1
 
-@dataclass(slots=True)
-class _Fields:
-    """The fields of all lines but blank ones: `data[starts[r, k]:stops[r, k]]`, all empty in a malformed line."""
-
-    data: Tensor
-    starts: Tensor
-    stops: Tensor
-    bad: Tensor
-    """Whether a line has another number of fields."""
-    faults: Faults
-
-    @classmethod
-    def of(cls, data: Tensor, num_fields: int) -> "_Fields":
-        breaks = np.flatnonzero((data == _TAB) | (data == _NEWLINE))
-        ends = np.flatnonzero(data[breaks] == _NEWLINE)
-        counts = np.diff(ends, prepend=-1)
-        line_stops = breaks[ends]
-        line_starts = np.concatenate(([0], line_stops + 1))[:-1]
-        line_stops = line_stops - ((line_stops > line_starts) & (data[line_stops - 1] == _RETURN))
-        rows = np.flatnonzero(line_stops > line_starts)
-        line_starts, line_stops, counts, ends = (
-            each[rows] for each in (line_starts, line_stops, counts, ends)
+    def _fault(self, number: int, field: bytes) -> tuple[str, str] | None:
+        """The column of a field, and what it should be; None where it is that."""
+        base = self.bases[number]
+        if number < self.has_label:
+            return None if _is_number(field, base) else ("label", "an integer")
+        if not field or not base or _is_number(field, base):
+            return None
+        return (
+            ("integers", "an integer or nothing")
+            if base == 10
+            else ("categories", "a hexadecimal number or nothing")
         )
 
-        good = np.flatnonzero(counts == num_fields)
-        stops = np.repeat(line_starts[:, None], num_fields, axis=1)
-        starts = stops.copy()
-        stops[good] = breaks[ends[good, None] + np.arange(1 - num_fields, 1)]
-        starts[good, 1:] = stops[good, :-1] + 1
-        stops[good, -1] = line_stops[good]
-        bad = counts != num_fields
-        faults = Faults()
-        faults.add(
-            np.flatnonzero(bad), line_starts[bad], line_stops[bad], "categories", f"{num_fields} fields"
-        )
-        return cls(data, starts, stops, bad, faults)
 
-    def labels(self) -> pa.Array:
-        """The first field of each line, an integer."""
-        rows = np.flatnonzero(~self.bad)
-        labels = np.zeros(len(self.bad), np.int64)
-        labels[rows] = self._parse(rows, self.starts[rows, 0], self.stops[rows, 0], 10, "label", "an integer")
-        return pa.array(labels)
+def _is_number(field: bytes, base: int) -> bool:
+    form = _INTEGER if base == 10 else _HEXADECIMAL
+    return form.fullmatch(field) is not None and abs(int(field, base)) < 2**63
 
-    def numbers(self, columns: slice, base: int, name: str, expected: str) -> pa.Array:
-        """A fixed-size list of numbers; empty fields are null."""
-        starts, stops = self.starts[:, columns], self.stops[:, columns]
-        present = stops > starts
-        numbers = np.zeros(present.shape, np.int64)
-        rows = np.nonzero(present)[0]
-        numbers[present] = self._parse(rows, starts[present], stops[present], base, name, expected)
-        values = leaf_array(numbers.reshape(-1), pa.int64(), self._nulls(present))
-        return pa.FixedSizeListArray.from_arrays(values, present.shape[1])
 
-    def texts(self, columns: slice) -> pa.Array:
-        """A list of bytes; empty fields are null."""
-        starts, stops = self.starts[:, columns], self.stops[:, columns]
-        sizes = (stops - starts).reshape(-1)
-        offsets = kernels.lengths_to_offsets(sizes)
-        packed = np.empty(int(offsets[-1]), np.uint8)
-        kernels.move_slices(self.data, starts.reshape(-1), sizes, packed, offsets[:-1])
-        buffers = [validity(self._nulls(stops > starts)), buffer_of(offsets.astype(np.int32))]
-        values = pa.Array.from_buffers(pa.binary(), len(sizes), [*buffers, buffer_of(packed)])
-        ends = np.arange(len(starts) + 1, dtype=np.int32) * starts.shape[1]
-        return pa.ListArray.from_arrays(pa.array(ends), values)
+def _fixed_lists(numbers: Tensor, missing: Tensor) -> pa.Array:
+    """Lists of one size; missing numbers are null."""
+    values = leaf_array(numbers.reshape(-1), pa.int64(), missing.reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(values, numbers.shape[1])
 
-    def malformed(self) -> Iterator[Malformed]:
-        """The first fault of each row that has any."""
-        for row, start, stop, column, expected in self.faults.first():
-            found = excerpt(self.data, start, stop)
-            if self.bad[row]:
-                found = f"{1 + np.count_nonzero(self.data[start:stop] == _TAB)} fields"
-            yield Malformed(row, start, column, f"found {found}, expected {expected}")
 
-    def _parse(
-        self, rows: Tensor, starts: Tensor, stops: Tensor, base: int, column: str, expected: str
-    ) -> Tensor:
-        numbers, wrong = parse_integers(self.data, starts, stops, base)
-        self.faults.add(rows[wrong], starts[wrong], stops[wrong], column, expected)
-        return numbers
-
-    def _nulls(self, present: Tensor) -> Tensor:
-        return (~present & ~self.bad[:, None]).reshape(-1)
+def _texts(data: Tensor, places: Tensor, missing: Tensor) -> pa.Array:
+    """Lists of bytes; missing texts are null. `places` are those of `kernels.parse_fields`."""
+    starts, sizes = places.reshape(-1) >> 32, places.reshape(-1) & (1 << 32) - 1
+    offsets = kernels.lengths_to_offsets(sizes)
+    packed = np.empty(int(offsets[-1]), np.uint8)
+    kernels.move_slices(data, starts, sizes, packed, offsets[:-1])
+    buffers = [validity(missing.reshape(-1)), buffer_of(offsets.astype(np.int32)), buffer_of(packed)]
+    values = pa.Array.from_buffers(pa.binary(), len(sizes), buffers)
+    ends = np.arange(len(places) + 1, dtype=np.int32) * places.shape[1]
+    return pa.ListArray.from_arrays(pa.array(ends), values)

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from seqflow.kernels.fields import parse_integers
 from seqflow.providers.libsvm_tokens import Tokens
 from seqflow.providers.line_faults import Malformed
 from seqflow.providers.lines import first_lines, open_lines
-from seqflow.providers.numerals import parse_floats, parse_integers
+from seqflow.providers.numerals import parse_floats
 from seqflow.providers.provider import Provider
 from seqflow.record.buffers import buffer_of, offsets_of, validity
 from seqflow.record.record import Tensor

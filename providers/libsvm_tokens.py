@@ -88,7 +88,8 @@ class Tokens:
     def malformed(self) -> Iterator[Malformed]:
         """The first fault of each row that has any."""
         for row, start, _, column, expected in self.faults.first():
-            found = excerpt(self.data, *self._word(int(np.searchsorted(self.starts, start))))
+            first, stop = self._word(int(np.searchsorted(self.starts, start)))
+            found = excerpt(self.data[first : min(stop, first + 41)].tobytes())
             yield Malformed(row, start, column, f"found {found}, expected {expected}")
 
     def _word(self, token: int) -> tuple[int, int]:

@@ -53,7 +53,6 @@ class Faults:
             yield Fault(int(rows[at]), int(starts[at]), int(stops[at]), *self._expected[kinds[at]])
 
 
-def excerpt(data: Tensor, start: int, stop: int) -> str:
+def excerpt(text: bytes) -> str:
     """Some bytes of a line for a message, in quotes, cut where they are many."""
-    text = data[start : min(stop, start + 40)].tobytes().decode(errors="replace")
-    return repr(text + "…" * (stop - start > 40))
+    return repr(text[:40].decode(errors="replace") + "…" * (len(text) > 40))

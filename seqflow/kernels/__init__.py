@@ -21,6 +21,7 @@ from seqflow.kernels import (
     bucketing,
     chunks,
     distinct,
+    fields,
     footers,
     groups,
     hashing,
@@ -43,6 +44,7 @@ from seqflow.kernels.chunks import *
 from seqflow.kernels.dispatch import info, isas, num_threads, set_num_threads, single_thread, use
 from seqflow.kernels.distinct import *
 from seqflow.kernels.error import KernelError
+from seqflow.kernels.fields import *
 from seqflow.kernels.footers import *
 from seqflow.kernels.groups import *
 from seqflow.kernels.hashing import *
@@ -74,6 +76,7 @@ __all__ = [
 __all__ += bucketing.__all__
 __all__ += chunks.__all__
 __all__ += distinct.__all__
+__all__ += fields.__all__
 __all__ += footers.__all__
 __all__ += groups.__all__
 __all__ += hashing.__all__

@@ -23,6 +23,11 @@ def floats(rows):
     return rows.reshape(2, 1), np.zeros((1, 1), rows.dtype)
 
 
+def _lines(rows):
+    """Two blank lines where these are bytes."""
+    return np.full(len(rows), ord("\n"), rows.dtype) if rows.dtype == np.uint8 else rows
+
+
 # The argument that holds rows, the dtypes of them that are native, and the other arguments to rows [2].
 ROWS = {
     "add_by_id": ("data", ["f4", "f8"], lambda rows: (rows, A([0, 1]), 2, True)),
@@ -51,6 +56,7 @@ ROWS = {
     "pad": (
         "data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, 2, rows[0], "left", True, None, None),
     ),
+    "parse_fields": ("data", ["u1"], lambda rows: (_lines(rows), A([10]), A([1]))),
     "pool_quantized": (
         "table", ["u1"],
         lambda rows: (

@@ -37,6 +37,7 @@ NB_MODULE(_native, module) {
   bind_bucketing(module);
   bind_chunks(module);
   bind_distinct(module);
+  bind_fields(module);
   bind_footers(module);
   bind_groups(module);
   bind_hashing(module);
