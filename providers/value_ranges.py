@@ -5,6 +5,7 @@ The ranges of all blocks are compared at once, by the same functions of Arrow th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -146,10 +147,7 @@ class Ranges:
         members = options["value_set"].values
         has_null = members.null_count > 0
         has_nan = column.may_be_nan and any(one != one for one in members.to_pylist())
-        true = np.zeros(self.count, bool)
-        for low, high in _intervals(members):
-            true |= column.maybe("less_equal", high, low=True) & column.maybe("greater_equal", low, low=False)
-        true = (true | has_nan) & column.has_values
+        true = (column.may_hold(members) | has_nan) & column.has_values
         return Possible(
             true | (column.has_nulls & has_null), np.ones(self.count, bool), np.zeros(self.count, bool)
         )
@@ -163,21 +161,6 @@ _MIRRORED = {
 }  # fmt: skip
 _MATCHES_OR_SKIPS = (0, 1)
 """How `is_in` treats null, in Arrow's numbers: found in a list with null, or never."""
-_FEW = 64
-"""Members of a list that are compared one by one; of more, it is runs of neighbours."""
-
-
-def _intervals(members: pa.Array) -> Iterator[tuple[pa.Scalar, pa.Scalar]]:
-    """Intervals that hold all members of a list."""
-    import pyarrow.compute as pc
-
-    found = pc.drop_null(members)
-    if types.is_floating(found.type):
-        found = found.filter(pc.invert(pc.is_nan(found)))
-    found = found.take(pc.sort_indices(found))
-    step = -(-len(found) // _FEW) or 1
-    for start in range(0, len(found), step):
-        yield found[start], found[min(start + step, len(found)) - 1]
 
 
 def _inverted(one: Possible) -> Possible:
@@ -223,6 +206,20 @@ class _Column:
         found: Array = ~self._compared(function, value, low, False)
         return found
 
+    def may_hold(self, members: pa.Array) -> Array:
+        """Whether one of the members of a list lies in each range; true where ranges or types are others."""
+        kind, of = self.low.type, members.type
+        is_text = types.is_large_binary(kind)
+        if not is_text and kind != of and not (types.is_integer(kind) and types.is_integer(of)):
+            return np.ones(len(self.low), bool)
+        try:
+            found = _as_numbers(members.cast(kind) if is_text else members).to_pylist()
+        except pa.ArrowException:
+            return np.ones(len(self.low), bool)
+        ordered = sorted(one for one in found if one is not None and one == one)
+        limits = zip(_as_numbers(self.low).to_pylist(), _as_numbers(self.high).to_pylist(), strict=True)
+        return np.array([_is_between(ordered, low, high) for low, high in limits], bool)
+
     def _compared(self, function: str, value: pa.Scalar, low: bool, unknown: bool) -> Array:
         import pyarrow.compute as pc
 
@@ -237,6 +234,19 @@ class _Column:
             return np.full(len(limits), unknown)
         filled: Array = pc.fill_null(found, unknown).to_numpy()
         return filled
+
+
+def _is_between(ordered: Sequence[Any], low: Any, high: Any) -> bool:
+    """Whether an entry of a sorted list lies between limits; None is none."""
+    at = 0 if low is None else bisect_left(ordered, low)
+    return at < len(ordered) and (high is None or ordered[at] <= high)
+
+
+def _as_numbers(values: pa.Array) -> pa.Array:
+    """Dates and times as the integers that they are stored as; others themselves."""
+    if not types.is_temporal(values.type):
+        return values
+    return values.cast(pa.int32() if values.type.bit_width == 32 else pa.int64())
 
 
 def _values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
