@@ -24,6 +24,7 @@ SUFFIXES = {
     ".tab": "csv",
     ".npy": "numpy",
     ".npz": "numpy",
+    ".orc": "orc",
 }
 """Suffixes of files with many rows each."""
 _OF_LINES = ("libsvm", "jsonl", "csv")
@@ -48,7 +49,6 @@ COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _LATER = {
     "JSON": ".json .json5 .geojson",
     "lines with bars": ".psv",
-    "ORC": ".orc",
     "Avro": ".avro",
     "archives, such as those of WebDataset,": ".tar .tgz .tbz2 .zip .7z .rar",
     "compressed files but those of lines": ".gz .bz2 .zst .xz .lz4 .snappy .br .z .lzma",

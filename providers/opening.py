@@ -18,6 +18,7 @@ from seqflow.providers.libsvm import open_libsvm
 from seqflow.providers.memory import check_arrays, open_table, table_of
 from seqflow.providers.numpy_files import open_numpy
 from seqflow.providers.objects import opener_of
+from seqflow.providers.orc import open_orc
 from seqflow.providers.own_kinds import checked_options, made_by_kind, package_kinds, place_of
 from seqflow.providers.own_sources import is_own, open_own
 from seqflow.providers.parquet import open_parquet
@@ -49,6 +50,7 @@ _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
     "jsonl": (open_json_lines, ("schema", "extra_fields", "batch_bytes")),
     "csv": (open_csv, ("schema", "extra_fields", "delimiter", "list_delimiter", "header", "batch_bytes")),
     "numpy": (open_numpy, ("batch_bytes",)),
+    "orc": (open_orc, ("untrusted",)),
 }
 _log = logging.getLogger("seqflow")
 _SWITCHES = ("memory_map", "use_threads", "untrusted", "one_based", "header")

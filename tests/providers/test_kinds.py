@@ -8,7 +8,6 @@ from seqflow.errors import ProviderOptionError
 DATA = [
     "f.json",
     "f.psv",
-    "f.orc",
     "f.avro",
     "f.tar",
     "f.zip",
@@ -74,17 +73,15 @@ def test_a_file_without_a_suffix_is_text_where_it_is_named_itself(tmp_path):
 
 
 def test_a_folder_says_how_many_files_it_left_out(tmp_path):
-    for name in ("a.py", "b.mds", "c.png", "LICENSE"):
+    for name in ("a.py", "b.h5", "c.png", "LICENSE"):
         (tmp_path / name).touch()
     provider = sf.open(tmp_path)
     assert provider.files == (str(tmp_path / "a.py"),)
-    assert "3 files of other kinds left out (no suffix, .mds, .png)" in repr(provider)
-    assert sf.open(tmp_path, exclude=["*.npy", "*.png", "LICENSE"]).left_out == ""
+    assert "3 files of other kinds left out (no suffix, .h5, .png)" in repr(provider)
+    assert sf.open(tmp_path, exclude=["*.h5", "*.png", "LICENSE"]).left_out == ""
     assert sf.open([tmp_path / "LICENSE", tmp_path / "*.py"]).num_rows == 2
-    with pytest.raises(
-        ProviderOptionError, match=r"b\.npy has the suffix \.npy: NumPy arrays can't be read yet"
-    ):
-        sf.open([tmp_path / "a.py", tmp_path / "b.mds"])
+    with pytest.raises(ProviderOptionError, match=r"b\.h5 has the suffix \.h5: HDF5 can't be read yet"):
+        sf.open([tmp_path / "a.py", tmp_path / "b.h5"])
 
 
 def test_lines_of_json_in_a_file_of_another_suffix_are_read_where_they_are_said_to_be(tmp_path):
