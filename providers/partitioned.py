@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeGuard
 
 import pyarrow as pa
 
-from seqflow.errors import ProviderError
+from seqflow.errors import ProviderError, UnknownColumnError
 from seqflow.providers.arrow_expressions import structure
 from seqflow.providers.arrow_values import comparable
 from seqflow.providers.paths import searched_folders
@@ -218,7 +218,10 @@ def _may_fulfil(
 ) -> Sequence[bool]:
     """Whether rows of each file may fulfil a condition, by what the names of folders say of it."""
     schema = comparable(pa.schema([*own, *folders]).empty_table()).schema
-    tree = structure(condition.bind(schema))
+    try:
+        tree = structure(condition.bind(schema))
+    except UnknownColumnError:  # which is an error when the files are open
+        return [True] * len(found)
     columns: dict[Path, tuple[pa.DataType, Sequence[ValueRange]]] = {
         (one.name,): (one.type, [range_of_value(values[one.name]) for values in found]) for one in folders
     }

@@ -252,10 +252,12 @@ def _as_numbers(values: pa.Array) -> pa.Array:
 def _values(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """Values of a range as an array: of the column's type, texts as bytes; null where they don't fit it."""
     if is_any(kind, TEXTS) or types.is_fixed_size_binary(kind):
-        return pa.array(values, pa.large_binary())
+        kind = pa.large_binary()
     if types.is_floating(kind):
         values = [None if value is None or value != value else value for value in values]
-    if types.is_temporal(kind):
-        stored = pa.int32() if kind.bit_width == 32 else pa.int64()
-        return pa.array(values, stored).cast(kind)
-    return pa.array(values, kind)
+    try:
+        if types.is_temporal(kind):
+            return pa.array(values, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+        return pa.array(values, kind)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.nulls(len(values), kind)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
-from seqflow.errors import FilterError, ProviderError, SeqflowError
+from seqflow.errors import FilterError, ProviderError, SeqflowError, UnknownColumnError
 from seqflow.providers import Provider
 from seqflow.providers.footers import Statistics
 from seqflow.providers.parquet_ranges import value_range
@@ -241,6 +241,12 @@ def test_files_are_not_opened_that_the_names_of_folders_exclude(folders: Path) -
     assert loader.stats().filtered == 0
     with pytest.raises(FilterError, match="lang is string and does not compare with the literal 5"):
         sf.open(folders, where="lang == 5")
+
+
+def test_an_unknown_column_is_named_with_folders_too(folders: Path) -> None:
+    for columns in (None, ["id"]):
+        with pytest.raises(UnknownColumnError, match=r"^.?where: there is no column 'langg'"):
+            sf.open(folders, columns=columns, where="langg == 'py'")
 
 
 def test_folders_of_other_formats_are_pruned_too(tmp_path: Path) -> None:
