@@ -25,6 +25,8 @@ SUFFIXES = {
     ".npy": "numpy",
     ".npz": "numpy",
     ".orc": "orc",
+    ".idx": "megatron",
+    ".tar": "tar",
 }
 """Suffixes of files with many rows each."""
 _OF_LINES = ("libsvm", "jsonl", "csv")
@@ -50,7 +52,7 @@ _LATER = {
     "JSON": ".json .json5 .geojson",
     "lines with bars": ".psv",
     "Avro": ".avro",
-    "archives, such as those of WebDataset,": ".tar .tgz .tbz2 .zip .7z .rar",
+    "archives but plain .tar": ".tgz .tbz2 .zip .7z .rar",
     "compressed files but those of lines": ".gz .bz2 .zst .xz .lz4 .snappy .br .z .lzma",
     "TFRecord": ".tfrecord .tfrecords .tfrec",
     "Lance": ".lance",
@@ -79,10 +81,13 @@ def choose(paths: Sequence[str], named: Iterable[str], source: str) -> Chosen:
     unknown suffix of a file that was named, and where nothing is left.
     """
     own = set(named)
+    known = set(paths)
     kinds: dict[str, list[str]] = {}
     others = []
     for path in paths:
         kind = kind_of(path) or ("text" if path in own and not _suffix(path) else None)
+        if _suffix(path) == ".bin" and f"{path[:-4]}.idx" in known:
+            continue  # its index says what is in it
         if kind is None and path in own:
             raise ProviderOptionError(_unknown(path))
         others.append(path) if kind is None else kinds.setdefault(kind, []).append(path)
@@ -136,6 +141,8 @@ def _unknown(path: str) -> str:
         found = f"has the suffix {what}, which is not known"
     else:
         found = f"has the suffix {what}: {form} can't be read yet"
+    if suffix == ".bin":
+        found += ", but the .idx of Megatron beside it can"
     if suffix == ".json":
         found += ', but kind="jsonl" reads one object a line'
     known = ", ".join(SUFFIXES)

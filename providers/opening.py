@@ -15,6 +15,7 @@ from seqflow.providers.ipc import open_arrow
 from seqflow.providers.json_lines import open_json_lines
 from seqflow.providers.kinds import Chosen, check_utf8, choose, choose_kind
 from seqflow.providers.libsvm import open_libsvm
+from seqflow.providers.megatron import open_megatron
 from seqflow.providers.memory import check_arrays, open_table, table_of
 from seqflow.providers.numpy_files import open_numpy
 from seqflow.providers.objects import opener_of
@@ -36,6 +37,7 @@ from seqflow.providers.row_filter import (
 from seqflow.providers.saved_datasets import in_saved_order
 from seqflow.providers.table_folders import table_folder
 from seqflow.providers.table_formats import check_table_formats
+from seqflow.providers.tar import open_tar
 from seqflow.providers.text import open_text
 from seqflow.providers.type_texts import SchemaLike
 from seqflow.record import Fill, Valid, as_table, check_fill, check_valid
@@ -51,9 +53,11 @@ _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
     "csv": (open_csv, ("schema", "extra_fields", "delimiter", "list_delimiter", "header", "batch_bytes")),
     "numpy": (open_numpy, ("batch_bytes",)),
     "orc": (open_orc, ("untrusted",)),
+    "megatron": (open_megatron, ("documents", "batch_bytes")),
+    "tar": (open_tar, ("batch_bytes",)),
 }
 _log = logging.getLogger("seqflow")
-_SWITCHES = ("memory_map", "use_threads", "untrusted", "one_based", "header")
+_SWITCHES = ("memory_map", "use_threads", "untrusted", "one_based", "header", "documents")
 
 
 class OpenOptions(TypedDict, total=False):
@@ -80,6 +84,7 @@ class OpenOptions(TypedDict, total=False):
     delimiter: str | None
     list_delimiter: str | None
     header: bool | None
+    documents: bool | None
 
 
 def option_names() -> tuple[str, ...]:

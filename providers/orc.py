@@ -87,7 +87,7 @@ def _rows_of_stripes(path: str) -> list[int] | None:
         postscript = dict(_fields(tail[-1 - length : -1]))
         size = postscript.get(_FOOTER, 0)
         if not isinstance(size, int) or size > min(_LARGEST, end):
-            raise ProviderError(f"its footer says that it has {size} bytes")
+            raise ProviderError(f"its footer says that it has {size!r} bytes")
         file.seek(end - 1 - length - size)
         footer = _inflated(file.read(size), postscript.get(_COMPRESSION, 0))
     if footer is None:

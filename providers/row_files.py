@@ -45,7 +45,8 @@ class RowFileSource:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return tuple(self.files)
+        """The files, each with those beside it that it needs."""
+        return tuple(one for path, file in self.files.items() for one in (path, *getattr(file, "beside", ())))
 
     @property
     def num_rows(self) -> int | None:

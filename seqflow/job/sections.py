@@ -52,6 +52,8 @@ class SourceSection:
     """What separates the values in the columns of CSV that are declared as lists."""
     header: bool | None = None
     """False says that the first lines of CSV files are rows; the columns are then those of `schema`, in order."""
+    documents: bool | None = None
+    """False says that the rows of Megatron's files are sequences, not documents."""
     batch_bytes: int | str | None = None
     """Bytes of text that are read, and prepared, together; the default is that of `sf.open`."""
 

@@ -9,7 +9,6 @@ DATA = [
     "f.json",
     "f.psv",
     "f.avro",
-    "f.tar",
     "f.zip",
     "f.tfrecord",
     "f.lance",
