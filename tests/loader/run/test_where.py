@@ -2,6 +2,8 @@
 
 import json
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -191,3 +193,36 @@ def test_large_blocks_are_read_in_slices_of_bounded_memory(files: dict[str, Path
     )
     assert len(list(loader.recipe.slices())) > 8
     assert [n for record in loader for n in record["id"].tolist()] == list(range(100, ROWS))
+
+
+MEASURE = """
+import resource, sys
+import numpy as np
+import pyarrow.acero, pyarrow.compute
+import seqflow as sf
+path, where = sys.argv[1:]
+list(sf.Loader(path, where="id < 10", columns=["id"], threads=0))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+options = {"window": "4 MiB", "memory": "16 MiB", "threads": 1, "memory_map": False}
+rows = sum(batch.num_rows for batch in sf.Loader(path, where=where, batch=200, **options))
+print(rows, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows counts memory in another way")
+def test_a_large_row_group_is_filtered_in_bounded_memory(tmp_path: Path) -> None:
+    """Of 320 MB, with a window of 4 MiB, whichever column is looked at and however many rows are kept."""
+    rows, draw = 400_000, np.random.default_rng(0)
+    tokens = pa.LargeListArray.from_arrays(np.arange(rows + 1) * 100, draw.integers(0, 1 << 30, rows * 100))
+    table = pa.table({"id": np.arange(rows), "score": draw.random(rows), "tokens": tokens})
+    path = tmp_path / "one.parquet"
+    pq.write_table(table, path, row_group_size=rows, use_dictionary=False, compression="none")
+    for where, kept in (
+        ("score < 0.01", np.count_nonzero(table["score"].to_numpy() < 0.01)),
+        ("id >= 399000", 1000),
+        ("tokens.lengths > 5", rows),
+    ):
+        done = subprocess.run([sys.executable, "-c", MEASURE, path, where], capture_output=True, text=True)
+        found, mebibytes = map(int, done.stdout.split())
+        assert (found, mebibytes < 120) == (kept, True), (where, mebibytes, done.stderr)
