@@ -21,6 +21,11 @@ def value_of(expression: Any, table: pa.Table) -> pa.ChunkedArray:
     return Declaration.from_sequence([read, project]).to_table(use_threads=False).column(0)
 
 
+def comparable_schema(schema: pa.Schema) -> pa.Schema:
+    """The columns in types that Arrow's functions take."""
+    return pa.schema([field.with_type(_comparable_type(field.type)) for field in schema])
+
+
 def comparable(table: pa.Table) -> pa.Table:
     """The columns in types that Arrow's functions take: no extensions, run ends, views, maps or float16."""
     kinds = [_comparable_type(kind) for kind in table.schema.types]

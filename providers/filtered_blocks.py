@@ -15,7 +15,7 @@ from seqflow.providers.value_ranges import RangedSource
 from seqflow.record import BadRow
 from seqflow.record.arrow_types import TEXT_VIEWS, is_any_level
 from seqflow.record.record import Tensor
-from seqflow.record.run_ends import take_table
+from seqflow.record.run_ends import decoded_type, take_table
 from seqflow.record.selection import Selection, Table
 
 _WHOLE_BYTES, _PIECE_BYTES = 64 << 20, 8 << 20
@@ -89,7 +89,7 @@ class FilteredReader:
         """The kept rows of a block. Those that can't be read are kept: they are bad, not left out."""
         assert isinstance(block, FilteredBlock)
         if block.num_rows == 0:
-            return KeptRows(schema.empty_table(), range(0), block.left_out or 0)
+            return KeptRows(_empty(schema), range(0), block.left_out or 0)
         if block.is_whole:
             return self._read_whole(block.inner, schema, bad_rows, max_bytes)
         full = self.filter.with_columns(schema)
@@ -221,6 +221,14 @@ def _encoded(table: pa.Table, schema: pa.Schema) -> pa.Table:
             values = table.column(at).cast(expected.type.value_type)
             table = table.set_column(at, expected, pc.run_end_encode(values, expected.type.run_end_type))
     return table
+
+
+def _empty(schema: pa.Schema) -> pa.Table:
+    """No rows; of run ends inside other types, of which Arrow makes no array, the types of their values."""
+    try:
+        return schema.empty_table()
+    except pa.ArrowNotImplementedError:
+        return pa.schema([field.with_type(decoded_type(field.type)) for field in schema]).empty_table()
 
 
 def _joined(tables: list[Table]) -> Table:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from seqflow.errors import ProviderError, UnknownColumnError
 from seqflow.providers.arrow_expressions import structure
-from seqflow.providers.arrow_values import comparable
+from seqflow.providers.arrow_values import comparable_schema
 from seqflow.providers.paths import searched_folders
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.row_filter import Condition
@@ -217,7 +217,7 @@ def _may_fulfil(
     condition: Condition, own: pa.Schema, folders: pa.Schema, found: Sequence[Mapping[str, Any]]
 ) -> Sequence[bool]:
     """Whether rows of each file may fulfil a condition, by what the names of folders say of it."""
-    schema = comparable(pa.schema([*own, *folders]).empty_table()).schema
+    schema = comparable_schema(pa.schema([*own, *folders]))
     try:
         tree = structure(condition.bind(schema))
     except UnknownColumnError:  # which is an error when the files are open

@@ -14,7 +14,7 @@ from seqflow.errors import FilterError, ProviderError, UnknownColumnError, neare
 from seqflow.expression.filter_parser import parse_filter
 from seqflow.expression.filter_syntax import LENGTHS, Filter, columns_of
 from seqflow.providers.arrow_expressions import Node, canonical, fields_of, structure
-from seqflow.providers.arrow_values import comparable, value_of
+from seqflow.providers.arrow_values import comparable, comparable_schema, value_of
 from seqflow.providers.foreign import is_a
 from seqflow.providers.value_ranges import Path, Possible, Ranges, ValueRange
 from seqflow.record.record import Tensor
@@ -136,7 +136,7 @@ class RowFilter:
 
     def possible(self, ranges: Sequence[Sequence[ValueRange]]) -> Possible:
         """What it may be in each block, by the ranges of what it looks at."""
-        schema = comparable(self.source.empty_table()).schema
+        schema = comparable_schema(self.source)
         columns = {
             path: (_type_at(path, schema), [of_block[at] for of_block in ranges])
             for at, path in enumerate(self.looks_at())
@@ -177,7 +177,7 @@ def bound_filter(condition: Condition, full: pa.Schema, rename: Rename | None) -
     """
     inverse = _inverse(full, rename) if isinstance(rename, Mapping) else {}
     source = rename_schema(full, inverse)
-    shown = comparable(source.empty_table()).schema
+    shown = comparable_schema(source)
     expression = condition.bind(shown)
     _check_condition(condition, expression, shown)
     tree = structure(expression)

@@ -345,6 +345,47 @@ def test_files_of_other_kinds_are_filtered(tmp_path: Path) -> None:
     assert len(sf.open([{"a": 1}, {"a": None}], where="a == None")) == 1
 
 
+CODES = pa.array(["a", "b", "a", "c"]).dictionary_encode()
+RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([2, 4], pa.int32()), pa.array([1, None]))
+ODD = {
+    "lists of codes": pa.ListArray.from_arrays([0, 1, 2, 4, 4], CODES),
+    "structs of codes": pa.StructArray.from_arrays([CODES], ["k"]),
+    "maps of codes": pa.MapArray.from_arrays([0, 1, 2, 3, 4], pa.array(["x", "y", "z", "w"]), CODES),
+    "runs": RUNS,
+    "structs of runs": pa.StructArray.from_arrays([RUNS], ["k"]),
+    "lists of views": pa.array([["a"], [], None, ["b", "c"]], pa.list_(pa.string_view())),
+    "list views of views": pa.array([["a"], [], None, ["b", "c"]], pa.list_view(pa.string_view())),
+    "maps of views": pa.array([[("a", 1)], [], None, [("b", 2)]], pa.map_(pa.string_view(), pa.int64())),
+    "fixed lists of views": pa.array([["a"], ["b"], None, ["c"]], pa.list_(pa.string_view(), 1)),
+    "binary views": pa.array([b"a", None, b"", b"z" * 20], pa.binary_view()),
+    "nulls": pa.nulls(4),
+    "durations": pa.array([1, 2, 3, None], pa.duration("s")),
+    "wide decimals": pa.array([1, None, 3, 4], pa.decimal256(50, 1)),
+    "tensors": pa.ExtensionArray.from_storage(
+        pa.fixed_shape_tensor(pa.int32(), [2]), pa.array([[1, 2]] * 4, pa.list_(pa.int32(), 2))
+    ),
+    "half floats": pa.array(np.array([1, 2, 3, 4], np.float16)),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_rows_of_any_type_are_kept(name: str) -> None:
+    table = pa.table({"x": ODD[name], "row": range(4)})
+    values = table["x"].to_pylist()
+    for where, rows in (
+        ("row > 0 and row != 2", [1, 3]),
+        ("row > 9", []),
+        ("row >= 0", [0, 1, 2, 3]),
+        ("x != None", [row for row, value in enumerate(values) if value is not None]),
+    ):
+        found = sf.open(table, where=where)
+        (block,) = found.blocks()
+        kept = pa.table(found.read(block))
+        kept.validate(full=True)
+        assert kept["row"].to_pylist() == rows
+        assert kept["x"].to_pylist() == [values[row] for row in rows]
+
+
 class Own:
     """A source of the user's own."""
 
