@@ -2,14 +2,14 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import ProviderError, ProviderOptionError
-from seqflow.providers.kinds import COMPRESSIONS
+from seqflow.providers.inflated import InflatedFiles, compression_of
 from seqflow.providers.line_faults import Malformed
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.record import BadRow
@@ -47,7 +47,7 @@ class LineFormat(Protocol):
 class LineSource:
     """Block i of a file holds the lines that start in its bytes `i * batch_bytes` … `(i + 1) * batch_bytes - 1`.
 
-    A compressed file is one block.
+    Of a compressed file the decompressed bytes count.
     """
 
     paths: tuple[str, ...]
@@ -55,29 +55,33 @@ class LineSource:
     batch_bytes: int
     format: LineFormat
     selection: Selection
+    inflated: InflatedFiles = field(default_factory=InflatedFiles, compare=False)
 
     num_rows: ClassVar[None] = None
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
-        for path, size in zip(self.paths, self.sizes, strict=True):
+        for path, stored in zip(self.paths, self.sizes, strict=True):
+            size = self.inflated.size(path, stored) if stored and compression_of(path) else stored
             for index, start in enumerate(range(0, size, self.batch_bytes)):
-                if _compression(path):
-                    yield Block(path, 0, None, None)
-                    break
                 yield Block(path, index, None, min(self.batch_bytes, size - start))
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         path, start = block.origin, block.index * self.batch_bytes
-        content, start = _read_lines(path, start, start + self.batch_bytes)
+        lines_before = None
+        if compression_of(path):
+            content, start, lines_before = self.inflated.block(path, block.index, self.batch_bytes)
+        else:
+            content, start = _read_lines(path, start, start + self.batch_bytes)
         if start == 0 and (skip := getattr(self.format, "skip", None)) is not None:
             start = skip(content)
+            lines_before = content.count(_NEWLINE, 0, start)
             content = content[start:]
         data = np.frombuffer(content, np.uint8)
         batch, malformed = self.format.parse(data)
         first_line = None
         for row, position, column, reason in malformed:
             if first_line is None:
-                first_line = 1 + _newlines_before(path, start)
+                first_line = 1 + (_newlines_before(path, start) if lines_before is None else lines_before)
                 newlines = np.flatnonzero(data == _NEWLINE[0])
             line = int(np.searchsorted(newlines, position))
             line_start = newlines[line - 1] + 1 if line else 0
@@ -131,25 +135,18 @@ def first_line(path: str) -> bytes:
 
 
 def _read_lines(path: str, start: int, stop: int) -> tuple[bytes, int]:
-    """The lines that start in `start` … `stop - 1`, with a newline at the end; and where the first one starts.
-
-    All lines of a compressed file.
-    """
-    if _compression(path):
-        content, first = _read(path, 0, INT32_MAX + 1), 0
-    else:
-        # one byte more at the start tells whether a line begins there, or has begun in the block before
-        content, first = _read(path, max(start - 1, 0), stop), 0
-        if start:
-            first = content.find(_NEWLINE, 0, stop - start) + 1
-            if not first:
-                return b"", start
-            start += first - 1
-        content += _rest_of_line(path, content, stop)
+    """The lines that start in `start` … `stop - 1`, with a newline at the end; and where the first one starts."""
+    # one byte more at the start tells whether a line begins there, or has begun in the block before
+    content, first = _read(path, max(start - 1, 0), stop), 0
+    if start:
+        first = content.find(_NEWLINE, 0, stop - start) + 1
+        if not first:
+            return b"", start
+        start += first - 1
+    content += _rest_of_line(path, content, stop)
     if len(content) > INT32_MAX:
         raise ProviderError(
-            f"{path}: a block has more than {INT32_MAX} bytes, as a compressed file or a line of it has\n"
-            "split the file, or decompress it"
+            f"{path}: a line has more than {INT32_MAX} bytes\nsplit it, or leave out the file"
         )
     content = content[first:]
     return content if content.endswith(_NEWLINE) or not content else content + _NEWLINE, start
@@ -193,12 +190,8 @@ def _read(path: str, start: int, stop: int) -> bytes:
 
 
 def _open(path: str) -> IO[bytes] | Any:
-    compression = _compression(path)
+    compression = compression_of(path)
     return pa.input_stream(path, compression=compression) if compression else open(path, "rb", buffering=0)
-
-
-def _compression(path: str) -> str | None:
-    return COMPRESSIONS.get(os.path.splitext(path)[1].lower())
 
 
 def _size(path: str) -> int:

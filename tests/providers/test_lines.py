@@ -3,7 +3,10 @@
 import bz2
 import gzip
 import random
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import seqflow as sf
@@ -50,18 +53,77 @@ def test_the_line_of_a_fault_is_counted_from_the_start_of_the_file(path, batch_b
         rows(sf.open(path, batch_bytes=batch_bytes))
 
 
-@pytest.mark.parametrize(("suffix", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress)])
-def test_a_compressed_file_is_one_block(path, suffix, compress):
-    expected = rows(sf.open(path))
-    squeezed = path.with_name(f"x.svm.{suffix}")
-    squeezed.write_bytes(compress(LINES))
-    provider = sf.open(squeezed, batch_bytes=10)
-    assert provider.kind == "libsvm"
-    assert len(list(provider.blocks())) == 1
-    assert rows(provider) == expected
-    squeezed.write_bytes(compress(LINES)[:-20] + b"x")
+def squeezed(path, suffix, compress):
+    made = path.with_name(f"x.svm.{suffix}")
+    made.write_bytes(compress(LINES))
+    return made
+
+
+def zstd(content):
+    return bytes(pa.compress(content, codec="zstd", asbytes=True))
+
+
+COMPRESSIONS = [("gz", gzip.compress), ("bz2", bz2.compress), ("zst", zstd)]
+each_compression = pytest.mark.parametrize(
+    ("suffix", "compress"), COMPRESSIONS, ids=[one for one, _ in COMPRESSIONS]
+)
+
+
+@each_compression
+@pytest.mark.parametrize("batch_bytes", [1, 10, 33, 1000])
+def test_a_compressed_file_has_the_blocks_of_its_decompressed_bytes(path, suffix, compress, batch_bytes):
+    plain, made = (
+        sf.open(path, batch_bytes=batch_bytes),
+        sf.open(squeezed(path, suffix, compress), batch_bytes=batch_bytes),
+    )
+    assert made.kind == "libsvm"
+    blocks, expected = list(made.blocks()), list(plain.blocks())
+    assert [block.nbytes for block in blocks] == [block.nbytes for block in expected]
+    order = np.random.default_rng(0).permutation(len(blocks)).tolist()
+    for at in [*range(len(blocks)), *order]:
+        assert made.read(blocks[at]).to_pylist() == plain.read(expected[at]).to_pylist()
+
+
+@each_compression
+def test_a_compressed_file_that_is_cut_off_is_an_error(path, suffix, compress):
+    made = squeezed(path, suffix, compress)
+    made.write_bytes(compress(LINES)[:-10])
     with pytest.raises(ProviderError, match=rf"x\.svm\.{suffix} can't be read"):
-        rows(sf.open(squeezed))
+        rows(sf.open(made))
+
+
+def test_members_and_frames_behind_each_other_are_one_file(path):
+    made = squeezed(path, "gz", lambda content: 2 * gzip.compress(content + b"\n"))
+    assert rows(sf.open(made, batch_bytes=10)) == 2 * rows(sf.open(path))
+
+
+def test_the_line_of_a_fault_is_counted_in_a_compressed_file_too(path):
+    made = squeezed(path, "gz", lambda content: gzip.compress(b"1 1:1\n\n# x\n1 2:3 4:y\n1 1:1\n"))
+    for batch_bytes in (1, 7, 20, 1000):
+        with pytest.raises(
+            ProviderError, match=r"x\.svm\.gz, line 4, column 9: found '4:y', expected a number"
+        ):
+            rows(sf.open(made, batch_bytes=batch_bytes))
+
+
+def test_threads_that_read_blocks_in_any_order_share_one_decompression(path):
+    made = sf.open(squeezed(path, "gz", gzip.compress), batch_bytes=5)
+    blocks = list(made.blocks())
+    expected = [made.read(block).to_pylist() for block in blocks]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda block: made.read(block).to_pylist(), blocks))
+    assert found == expected
+
+
+def test_a_file_that_grows_after_its_blocks_were_listed_is_an_error(path):
+    made = squeezed(path, "gz", gzip.compress)
+    provider = sf.open(made)
+    blocks = list(provider.blocks())
+    made.write_bytes(gzip.compress(LINES + b"1 1:1\n"))
+    with pytest.raises(
+        ProviderError, match=r"has not \d+ decompressed bytes, as it had when its blocks were listed"
+    ):
+        [provider.read(block) for block in blocks]
 
 
 def test_a_file_may_be_empty(tmp_path):
