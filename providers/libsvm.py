@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from seqflow import kernels
 from seqflow.kernels.fields import parse_integers
 from seqflow.providers.libsvm_tokens import Tokens
 from seqflow.providers.line_faults import Malformed
@@ -53,6 +54,15 @@ class LibsvmFormat:
         return pa.schema([_LABEL, *[_QID] * self.has_qid, _FEATURES])
 
     def parse(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
+        plain = kernels.parse_pairs(data, self.has_qid, self.one_based)
+        if plain is None:
+            return self._parse_any(data)
+        labels, qids, ids, values, offsets = plain
+        columns = [pa.array(labels), *[pa.array(qids)] * self.has_qid, _maps(ids, values, offsets, None)]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema), iter(())
+
+    def _parse_any(self, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
+        """Any lines: those that are malformed are found, too."""
         tokens = Tokens.of(data)
         labels = self._labels(tokens)
         qids, at_qid = self._qids(tokens)
@@ -67,7 +77,7 @@ class LibsvmFormat:
         columns = [
             pa.array(np.where(bad, 0, labels)),
             *[pa.array(np.where(bad, 0, qids))] * self.has_qid,
-            _maps(ids[kept], values[kept], lengths, bad),
+            _maps(ids[kept], values[kept], offsets_of(lengths, wide=False), bad),
         ]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema), tokens.malformed()
 
@@ -100,10 +110,10 @@ class LibsvmFormat:
         return ids - self.one_based, values
 
 
-def _maps(keys: Tensor, values: Tensor, lengths: Tensor, nulls: Tensor) -> pa.Array:
+def _maps(keys: Tensor, values: Tensor, offsets: Tensor, nulls: Tensor | None) -> pa.Array:
     kind = _FEATURES.type
     entries = pa.StructArray.from_arrays(
         [pa.array(keys), pa.array(values)], fields=[kind.key_field, kind.item_field]
     )
-    buffers = [validity(nulls), buffer_of(offsets_of(lengths, wide=False))]
-    return pa.Array.from_buffers(kind, len(lengths), buffers, children=[entries])
+    buffers = [validity(nulls), buffer_of(offsets)]
+    return pa.Array.from_buffers(kind, len(offsets) - 1, buffers, children=[entries])

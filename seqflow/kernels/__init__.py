@@ -30,6 +30,7 @@ from seqflow.kernels import (
     ordering,
     packing,
     padding,
+    pairs,
     quantized,
     recurrent,
     reductions,
@@ -53,6 +54,7 @@ from seqflow.kernels.moves import *
 from seqflow.kernels.ordering import *
 from seqflow.kernels.packing import *
 from seqflow.kernels.padding import *
+from seqflow.kernels.pairs import *
 from seqflow.kernels.quantized import *
 from seqflow.kernels.recurrent import *
 from seqflow.kernels.reductions import *
@@ -85,6 +87,7 @@ __all__ += moves.__all__
 __all__ += ordering.__all__
 __all__ += packing.__all__
 __all__ += padding.__all__
+__all__ += pairs.__all__
 __all__ += quantized.__all__
 __all__ += recurrent.__all__
 __all__ += reductions.__all__

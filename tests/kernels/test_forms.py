@@ -57,6 +57,7 @@ ROWS = {
         "data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, 2, rows[0], "left", True, None, None),
     ),
     "parse_fields": ("data", ["u1"], lambda rows: (_lines(rows), A([10]), A([1]))),
+    "parse_pairs": ("data", ["u1"], lambda rows: (_lines(rows), False, False)),
     "pool_quantized": (
         "table", ["u1"],
         lambda rows: (

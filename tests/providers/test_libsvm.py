@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import seqflow as sf
+from seqflow import kernels
 from seqflow.errors import ProviderError
+from seqflow.kernels.dispatch import extension
+from seqflow.providers.libsvm import LibsvmFormat
 
 I64 = 2**63 - 1
 
@@ -109,3 +112,53 @@ def test_what_is_written_is_read(tmp_path_factory, written):
     lines = [" ".join([repr(label), *(f"{k}:{v!r}" for k, v in pairs)]) for label, pairs in written]
     found = read(tmp_path_factory.getbasetemp() / "written", "\n".join(lines), batch_bytes=512)
     assert found == [{"label": label, "features": pairs} for label, pairs in written]
+
+
+needs_native = pytest.mark.skipif(extension() is None, reason="native kernels were not built")
+
+
+def parsed(text, has_qid=False, one_based=False):
+    batch, malformed = LibsvmFormat(has_qid, one_based).parse(np.frombuffer(text, np.uint8))
+    batch.validate(full=True)
+    values = batch["features"].items.to_numpy(zero_copy_only=False)
+    bits = batch["label"].to_numpy().tobytes() + values.astype(np.float32).tobytes()
+    return repr(batch.to_pylist()), bits, list(malformed)
+
+
+NUMBERS = st.one_of(
+    st.floats().map(repr),
+    st.floats(width=32).map(repr),
+    st.from_regex(r"[-+]?[0-9]{0,25}\.?[0-9]{0,50}(e[-+]?[0-9]{1,3})?", fullmatch=True),
+    st.sampled_from(
+        ["nan", "INF", "-infinity", "1e999", "-1e-999", "0e9999999999999999999", "+-1", ".", "1e"]
+    ),
+)
+INDICES = st.one_of(st.integers(-2, 5).map(str), st.integers(-(2**64), 2**64).map(str), st.just("qid"))
+PAIRS = st.tuples(INDICES, NUMBERS).map(":".join)
+WORDS = st.one_of(PAIRS, NUMBERS, st.text(" \t\r\v\f:#+-.0123456789e\0x", max_size=5))
+LINES = st.lists(
+    st.tuples(NUMBERS, st.just("qid:3") | WORDS, st.lists(PAIRS), WORDS | st.just("")).map(
+        lambda parts: " ".join([*parts[:2], *parts[2], parts[3]])
+    ),
+    max_size=4,
+)
+
+
+@needs_native
+@given(LINES, st.booleans(), st.booleans(), st.sampled_from(["\n", "\r\n", "\n\n", " # 1:x\n"]))
+@example(["1 1:16777217", "1 1:16777219 2:1.00000005960464477539062500000001"], False, False, "\n")
+@example(["1 1:1e-45 2:1.401298464324817e-45 3:1.17549435e-38 4:3.4028236e38"], False, False, "\n")
+def test_native_and_arrow_parse_the_same(lines, has_qid, one_based, ending):
+    text = "".join(line + ending for line in lines).encode()
+    found = parsed(text, has_qid, one_based)
+    with kernels.use("reference"):
+        assert parsed(text, has_qid, one_based) == found
+
+
+@needs_native
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False), st.integers(1, 25))
+def test_floats_of_any_number_of_digits_are_rounded_once(number, digits):
+    text = f"{number:.{digits}g} 0:{number:.{digits}g} 1:{number:.{digits}f}\n".encode()
+    found = parsed(text)
+    with kernels.use("reference"):
+        assert parsed(text) == found

@@ -46,6 +46,7 @@ NB_MODULE(_native, module) {
   bind_ordering(module);
   bind_packing(module);
   bind_padding(module);
+  bind_pairs(module);
   bind_quantized(module);
   bind_recurrent(module);
   bind_reductions(module);

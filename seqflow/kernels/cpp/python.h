@@ -149,6 +149,7 @@ void bind_moves(nb::module_ &module);
 void bind_ordering(nb::module_ &module);
 void bind_packing(nb::module_ &module);
 void bind_padding(nb::module_ &module);
+void bind_pairs(nb::module_ &module);
 void bind_quantized(nb::module_ &module);
 void bind_recurrent(nb::module_ &module);
 void bind_reductions(nb::module_ &module);
