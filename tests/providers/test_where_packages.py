@@ -1,6 +1,9 @@
 """Filters on the frames, tables and datasets of other packages."""
 
+import subprocess
+import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -65,14 +68,9 @@ def delta(folder: Path) -> Any:
     return folder / "delta"
 
 
-def lance(folder: Path) -> Any:
-    package = pytest.importorskip("lance")
-    package.write_dataset(TABLE, folder / "lance", max_rows_per_file=25)
-    return folder / "lance"
-
-
 def iceberg(folder: Path) -> Any:
     catalogs = pytest.importorskip("pyiceberg.catalog.sql")
+    pytest.importorskip("sqlalchemy")
     catalog = catalogs.SqlCatalog("c", uri=f"sqlite:///{folder}/c.db", warehouse=f"file://{folder}")
     catalog.create_namespace("n")
     table = catalog.create_table("n.t", schema=TABLE.schema)
@@ -99,7 +97,7 @@ def test_files_of_tables_that_hold_no_such_rows_are_not_read(
 
 
 SOURCES: list[Callable[[Path], Any]] = [
-    polars_frame, lazy_frame, pandas_frame, relation, hugging_face, shuffled, iterable, delta, lance, iceberg,
+    polars_frame, lazy_frame, pandas_frame, relation, hugging_face, shuffled, iterable, delta, iceberg,
 ]  # fmt: skip
 
 
@@ -124,3 +122,24 @@ def test_a_source_has_the_rows_that_arrow_keeps(make: Callable[[Path], Any], tmp
                 again = sf.Loader(source, columns=["id", "tokens"], where=where, batch=7, threads=0)
                 again.load_state_dict(loader.state_dict())
                 assert [batch["id"].tolist() for batch in again] == batches[1:]
+
+
+LANCE = """
+import sys
+import lance, pyarrow as pa, seqflow as sf
+table = pa.table({"id": range(60), "tokens": [[n] * (n % 7) for n in range(60)]})
+lance.write_dataset(table, sys.argv[1], max_rows_per_file=25)
+for where in ("tokens.lengths == 3 and id >= 20", "id > 1000"):
+    expected = [n for n in range(20, 60) if n % 7 == 3 and "1000" not in where]
+    loader = sf.Loader(sys.argv[1], columns=["id"], where=where, batch=4, threads=0)
+    for _ in range(2):
+        assert [n for batch in loader for n in batch["id"].tolist()] == expected
+        assert loader.stats().filtered == 60 - len(expected)
+    assert loader.num_rows == len(expected)
+"""
+
+
+def test_lance_in_a_process_of_its_own_since_it_forbids_forks(tmp_path: Path) -> None:
+    if find_spec("lance") is None:
+        pytest.skip("pylance is not installed")
+    subprocess.run([sys.executable, "-c", LANCE, tmp_path / "a.lance"], check=True)
