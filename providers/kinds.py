@@ -27,6 +27,9 @@ SUFFIXES = {
     ".orc": "orc",
     ".idx": "megatron",
     ".tar": "tar",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".db": "sqlite",
 }
 """Suffixes of files with many rows each."""
 _OF_LINES = ("libsvm", "jsonl", "csv")
@@ -61,7 +64,7 @@ _LATER = {
     "HDF5": ".h5 .hdf5 .hdf .nc",
     "tensors": ".pt .pth .ckpt .safetensors .pkl .pickle .bin .mat .msgpack .rds .dta .sav",
     "spreadsheets": ".xls .xlsx .xlsm .ods",
-    "databases": ".db .sqlite .sqlite3 .duckdb",
+    "databases but those of SQLite": ".duckdb .mdb .accdb",
 }
 _SHOWN = 3
 

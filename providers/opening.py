@@ -35,6 +35,7 @@ from seqflow.providers.row_filter import (
     condition_of,
 )
 from seqflow.providers.saved_datasets import in_saved_order
+from seqflow.providers.sqlite import open_sqlite
 from seqflow.providers.table_folders import table_folder
 from seqflow.providers.table_formats import check_table_formats
 from seqflow.providers.tar import open_tar
@@ -55,6 +56,7 @@ _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
     "orc": (open_orc, ("untrusted",)),
     "megatron": (open_megatron, ("documents", "batch_bytes")),
     "tar": (open_tar, ("batch_bytes",)),
+    "sqlite": (open_sqlite, ("table", "schema", "batch_bytes")),
 }
 _log = logging.getLogger("seqflow")
 _SWITCHES = ("memory_map", "use_threads", "untrusted", "one_based", "header", "documents")
@@ -85,6 +87,7 @@ class OpenOptions(TypedDict, total=False):
     list_delimiter: str | None
     header: bool | None
     documents: bool | None
+    table: str | None
 
 
 def option_names() -> tuple[str, ...]:

@@ -43,7 +43,8 @@ class SourceSection:
     categories: Literal["ids", "texts"] | None = None
     """What the categories in Criteo files are read as; None is ids."""
     schema: dict[str, str] | None = None
-    """Types of the columns of JSON lines and CSV, `ids = "list<int64>"`; None infers them from the first lines."""
+    """Types of the columns of JSON lines and CSV, `ids = "list<int64>"`; None infers them from the first lines.
+    Those of columns of SQLite; None takes what the table declares."""
     extra_fields: Literal["error", "ignore"] | None = None
     """What becomes of keys and columns that are not in the schema; None is error."""
     delimiter: str | None = None
@@ -54,6 +55,8 @@ class SourceSection:
     """False says that the first lines of CSV files are rows; the columns are then those of `schema`, in order."""
     documents: bool | None = None
     """False says that the rows of Megatron's files are sequences, not documents."""
+    table: str | None = None
+    """The table of SQLite databases, where they have more than one."""
     batch_bytes: int | str | None = None
     """Bytes of text that are read, and prepared, together; the default is that of `sf.open`."""
 

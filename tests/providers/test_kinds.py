@@ -17,7 +17,6 @@ DATA = [
     "f.pkl",
     "f.safetensors",
     "f.xlsx",
-    "f.sqlite",
     "f.json.gz",
     "f.txt.gz",
     "f.parquet.gz",

@@ -2,11 +2,13 @@
 
 import io
 import pickle
+import sqlite3
 import struct
 import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,15 @@ def write_megatron(path: Path) -> None:
     path.write_bytes(head + b"".join(array.tobytes() for array in arrays))
 
 
+def write_sqlite(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE docs (id INTEGER, x DOUBLE, text VARCHAR(20), data BLOB)")
+        rows = ((n, n / 2, "é" * (n % 5), bytes(n % 7)) for n in range(ROWS))
+        connection.executemany("INSERT INTO docs VALUES (?, ?, ?, ?)", rows)
+        connection.commit()
+
+
+SQLITE = [{"id": n, "x": n / 2, "text": "é" * (n % 5), "data": bytes(n % 7)} for n in range(ROWS)]
 TAR = [
     {"__key__": f"{'long/' * (n % 40)}{n:05}", "id": b"%d" % n, "data": bytes([n % 256]) * n}
     for n in range(ROWS)
@@ -93,6 +104,7 @@ FORMATS: dict[str, tuple[str, Callable[[Path], None], dict[str, Any], list[dict[
         {"batch_bytes": 500},
         [{"id": n, "x": X[n].tolist()} for n in range(ROWS)],
     ),
+    "sqlite": ("a.db", write_sqlite, {"batch_bytes": 800}, SQLITE),
     "tar": ("a.tar", write_tar, {"batch_bytes": 2000}, TAR),
     "megatron": (
         "a.idx",
