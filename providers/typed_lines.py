@@ -8,12 +8,12 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
+from seqflow import kernels
 from seqflow.errors import ProviderOptionError
 from seqflow.providers.line_faults import Malformed
 from seqflow.record.record import Tensor
 
 BOM = b"\xef\xbb\xbf"
-_NEWLINE = 10
 
 
 class Parser(Protocol):
@@ -25,6 +25,11 @@ class Parser(Protocol):
     @property
     def blanks(self) -> bytes:
         """Letters without a meaning at the start and the end of a line."""
+        ...
+
+    @property
+    def counted(self) -> bytes:
+        """Letters whose number in a line `faults` looks at."""
         ...
 
     def faults(self, lines: "Lines") -> Iterator[tuple[Tensor, str]]:
@@ -47,31 +52,15 @@ class Lines:
     data: Tensor
     starts: Tensor
     stops: Tensor
+    counts: dict[int, Tensor]
+    """How often each of some letters is in each line."""
 
     @classmethod
-    def of(cls, data: Tensor, blanks: bytes) -> "Lines":
-        """The lines of data that ends with a newline, without the `blanks` around each."""
-        stops = np.flatnonzero(data == _NEWLINE)
-        starts = np.concatenate([stops[:0], [0], stops[:-1] + 1]) if len(stops) else stops
-        starts = starts.copy()
-        for at in np.flatnonzero(np.isin(data[starts], np.frombuffer(blanks, np.uint8))).tolist():
-            line = data[starts[at] : stops[at]].tobytes()
-            starts[at] += len(line) - len(line.lstrip(blanks))
-        if len(stops):
-            last = data[np.maximum(stops - 1, 0)]
-            for at in np.flatnonzero(np.isin(last, np.frombuffer(blanks, np.uint8))).tolist():
-                line = data[starts[at] : stops[at]].tobytes()
-                stops[at] -= len(line) - len(line.rstrip(blanks))
-        kept = starts < stops
-        return cls(data, starts[kept], stops[kept])
-
-    def count(self, *letters: int) -> Tensor:
-        """How often any of the letters is in each line."""
-        found = self.data == letters[0]
-        for letter in letters[1:]:
-            found |= self.data == letter
-        places = np.flatnonzero(found)
-        return np.searchsorted(places, self.stops) - np.searchsorted(places, self.starts)
+    def of(cls, data: Tensor, blanks: bytes, counted: bytes) -> "Lines":
+        """The lines of data that ends with a newline, without the `blanks` around each, with counts of letters."""
+        letters = np.frombuffer(counted, np.uint8)
+        starts, stops, counts = kernels.split_lines(data, np.frombuffer(blanks, np.uint8), letters)
+        return cls(data, starts, stops, dict(zip(counted, counts, strict=True)))
 
     def line(self, at: int) -> bytes:
         return self.data[self.starts[at] : self.stops[at]].tobytes()
@@ -100,7 +89,7 @@ def _is_utf8(content: bytes | Tensor) -> bool:
 
 def parse_lines(parser: Parser, data: Tensor) -> tuple[pa.RecordBatch, Iterator[Malformed]]:
     """The rows of a block, and the malformed lines in order, whose rows are null."""
-    lines = Lines.of(data, parser.blanks)
+    lines = Lines.of(data, parser.blanks, parser.counted)
     bad: dict[int, str | Exception] = {}
     for wrong, reason in parser.faults(lines):
         for at in np.flatnonzero(wrong).tolist():

@@ -26,6 +26,7 @@ from seqflow.kernels import (
     groups,
     hashing,
     lengths,
+    lines,
     moves,
     ordering,
     packing,
@@ -50,6 +51,7 @@ from seqflow.kernels.footers import *
 from seqflow.kernels.groups import *
 from seqflow.kernels.hashing import *
 from seqflow.kernels.lengths import *
+from seqflow.kernels.lines import *
 from seqflow.kernels.moves import *
 from seqflow.kernels.ordering import *
 from seqflow.kernels.packing import *
@@ -83,6 +85,7 @@ __all__ += footers.__all__
 __all__ += groups.__all__
 __all__ += hashing.__all__
 __all__ += lengths.__all__
+__all__ += lines.__all__
 __all__ += moves.__all__
 __all__ += ordering.__all__
 __all__ += packing.__all__

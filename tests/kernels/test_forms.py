@@ -76,6 +76,7 @@ ROWS = {
     "segment_variance": ("data", NUMBERS, lambda rows: (rows, TWO, 0, 0)),
     "softmax_within": ("data", NUMBERS, lambda rows: (rows, TWO, False)),
     "sort_within": ("data", [*NUMBERS, *TIMES], lambda rows: (rows, TWO, True)),
+    "split_lines": ("data", ["u1"], lambda rows: (rows, A([32]).astype(np.uint8), A([9]).astype(np.uint8))),
     "unpack_by_time": ("packed", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows.reshape(1, 2), TWO, None)),
     "unpad": ("padded", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows.reshape(2, 1), TWO, "right", None)),
     "windows": ("data", [*NUMBERS, *TIMES, *OTHERS], lambda rows: (rows, TWO, 1, 1, rows[0])),

@@ -42,6 +42,7 @@ NB_MODULE(_native, module) {
   bind_groups(module);
   bind_hashing(module);
   bind_lengths(module);
+  bind_lines(module);
   bind_moves(module);
   bind_ordering(module);
   bind_packing(module);

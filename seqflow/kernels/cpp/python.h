@@ -145,6 +145,7 @@ void bind_footers(nb::module_ &module);
 void bind_groups(nb::module_ &module);
 void bind_hashing(nb::module_ &module);
 void bind_lengths(nb::module_ &module);
+void bind_lines(nb::module_ &module);
 void bind_moves(nb::module_ &module);
 void bind_ordering(nb::module_ &module);
 void bind_packing(nb::module_ &module);
