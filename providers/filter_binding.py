@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,8 +29,18 @@ from seqflow.expression.filter_syntax import (
     Negation,
     NullTest,
     Operation,
-    Scalar,
     columns_of,
+)
+from seqflow.providers.filter_literals import (
+    advice,
+    comparison_class,
+    float_literal,
+    integer_limit,
+    is_number,
+    list_type,
+    plain_literal,
+    value_type,
+    written_form,
 )
 from seqflow.record.arrow_types import LISTS, TEXTS, is_any
 
@@ -96,7 +106,7 @@ class _Binder:
             self.fail(
                 tree,
                 f"{self.shown(tree)} is {value.type}, expected a condition",
-                _advice(self.shown(tree), value.type),
+                advice(self.shown(tree), value.type),
             )
         return _inverted(value.expression, negated)
 
@@ -111,7 +121,7 @@ class _Binder:
             case Operation():
                 return self.arithmetic(tree)
             case Constant(value=constant):
-                return Value(*_plain(constant))
+                return Value(*plain_literal(constant))
         return Value(self.condition(tree, negated=False), pa.bool_())
 
     def column(self, tree: Column) -> Value:
@@ -125,7 +135,7 @@ class _Binder:
             )
         kind, path = self.schema.field(parts[0]).type, [parts[0]]
         for part in parts[1:]:
-            is_coded, kind = types.is_dictionary(kind), _value_type(kind)
+            is_coded, kind = types.is_dictionary(kind), value_type(kind)
             if part == LENGTHS and (types.is_map(kind) or is_any(kind, (*LISTS, *TEXTS))):
                 return self.lengths(tree, Value(pc.field(*path), kind, is_coded))
             names = [child.name for child in kind] if types.is_struct(kind) else []
@@ -134,7 +144,7 @@ class _Binder:
                 raise UnknownColumnError(f"where: {what}")
             kind = kind.field(part).type
             path.append(part)
-        return Value(pc.field(*path), _value_type(kind), types.is_dictionary(kind))
+        return Value(pc.field(*path), value_type(kind), types.is_dictionary(kind))
 
     def lengths(self, tree: Filter, value: Value) -> Value:
         """Elements of lists, bytes of texts."""
@@ -148,8 +158,8 @@ class _Binder:
     def arithmetic(self, tree: Operation) -> Value:
         known = (*_ARITHMETIC, "/", "abs")
         if tree.name not in known:
-            advice = "other functions are for prepare= and net=, which get the rows that are kept"
-            self.fail(tree, f"a filter has no {tree.name!r}, expected {LENGTHS}, {', '.join(known)}", advice)
+            hint = "other functions are for prepare= and net=, which get the rows that are kept"
+            self.fail(tree, f"a filter has no {tree.name!r}, expected {LENGTHS}, {', '.join(known)}", hint)
         values = [self.value(one) for one in tree.arguments]
         if len(values) not in {"abs": (1,), "-": (1, 2)}.get(tree.name, (2,)):
             self.fail(tree, f"{tree.name} takes another number of arguments, found {len(values)}")
@@ -158,7 +168,7 @@ class _Binder:
                 self.fail(
                     one,
                     f"{self.shown(one)} is {value.type}, expected numbers",
-                    _advice(self.shown(one), value.type),
+                    advice(self.shown(one), value.type),
                 )
         operands = [value.expression for value in values]
         if tree.name == "/":
@@ -184,40 +194,40 @@ class _Binder:
             return self.with_literal(value, operator, left, right)
         other = self.value(right)
         self.comparable(right, other.type)
-        if _class(value.type) != _class(other.type):
+        if comparison_class(value.type) != comparison_class(other.type):
             self.mismatch(tree, left, value.type, f"{self.shown(right)}, which is {other.type}")
         return _FUNCTIONS[operator](value.expression, other.expression)
 
     def comparable(self, tree: Filter, kind: pa.DataType) -> None:
-        if _class(kind) is None:
+        if comparison_class(kind) is None:
             self.fail(
-                tree, f"{self.shown(tree)} is {kind}, which is not compared", _advice(self.shown(tree), kind)
+                tree, f"{self.shown(tree)} is {kind}, which is not compared", advice(self.shown(tree), kind)
             )
 
     def mismatch(self, place: Filter, left: Filter, kind: pa.DataType, other: str) -> NoReturn:
         self.fail(place, f"{self.shown(left)} is {kind} and does not compare with {other}")
 
     def with_literal(self, value: Value, operator: str, left: Filter, right: Constant) -> Any:
-        if types.is_integer(value.type) and _is_number(right.value):
-            operator, limit = _integer_limit(operator, right.value, value.type)
+        if types.is_integer(value.type) and is_number(right.value):
+            operator, limit = integer_limit(operator, right.value, value.type)
             return _FUNCTIONS[operator](value.expression, pa.scalar(limit, value.type))
         return _FUNCTIONS[operator](value.expression, self.literal(value.type, left, right))
 
     def literal(self, kind: pa.DataType, left: Filter, right: Constant) -> pa.Scalar:
         """A literal as a scalar of the type that it is compared with: exact, or the nearest float."""
         constant = right.value
-        if types.is_floating(kind) and _is_number(constant):
-            return _float(constant, kind)
-        if types.is_decimal(kind) and _is_number(constant) and math.isfinite(constant):
+        if types.is_floating(kind) and is_number(constant):
+            return float_literal(constant, kind)
+        if types.is_decimal(kind) and is_number(constant) and math.isfinite(constant):
             return pa.scalar(Decimal(repr(constant)))
         if types.is_boolean(kind) and isinstance(constant, bool):
             return pa.scalar(constant)
-        if isinstance(constant, str) and _class(kind) == "texts":
+        if isinstance(constant, str) and comparison_class(kind) == "texts":
             is_text = types.is_string(kind) or types.is_large_string(kind)
             return pa.scalar(constant if is_text else constant.encode())
         if isinstance(constant, str) and (is_any(kind, _DATES) or types.is_time(kind)):
             return self.time(kind, left, right)
-        return self.mismatch(right, left, kind, f"the literal {right.token.text}{_written(kind)}")
+        return self.mismatch(right, left, kind, f"the literal {right.token.text}{written_form(kind)}")
 
     def time(self, kind: pa.DataType, left: Filter, right: Constant) -> pa.Scalar:
         try:
@@ -230,30 +240,28 @@ class _Binder:
                 )
             return pa.scalar(right.value).cast(kind)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-            self.fail(right, f"{self.shown(left)} is {kind}, and {right.token.text} is none{_written(kind)}")
+            self.fail(
+                right, f"{self.shown(left)} is {kind}, and {right.token.text} is none{written_form(kind)}"
+            )
 
     def membership(self, tree: Membership, negated: bool) -> Any:
         value = self.value(tree.value)
         self.comparable(tree.value, value.type)
         scalars = [self.member(value.type, tree.value, one) for one in tree.members]
-        kind = _literal_type(value.type)
+        kind = list_type(value.type)
         members = pa.array([scalar.as_py() for scalar in scalars if scalar is not None], kind)
         found = value.expression.isin(members)
         return pc.and_kleene(pc.is_valid(value.expression), pc.invert(found)) if negated else found
 
     def member(self, kind: pa.DataType, left: Filter, right: Constant) -> pa.Scalar | None:
         """A member of a list; None for a number that no value of an integer column equals."""
-        if types.is_integer(kind) and _is_number(right.value):
-            operator, limit = _integer_limit("==", right.value, kind)
+        if types.is_integer(kind) and is_number(right.value):
+            operator, limit = integer_limit("==", right.value, kind)
             return pa.scalar(limit, kind) if operator == "==" else None
         return self.literal(kind, left, right)
 
     def shown(self, tree: Filter) -> str:
         return tree.name if isinstance(tree, Column) else repr(tree.token.text)
-
-
-def _is_number(constant: Scalar) -> TypeGuard[int | float]:
-    return type(constant) in (int, float)
 
 
 def _joined(function: Any, parts: Sequence[Any]) -> Any:
@@ -266,90 +274,3 @@ def _joined(function: Any, parts: Sequence[Any]) -> Any:
 
 def _inverted(expression: Any, negated: bool) -> Any:
     return pc.invert(expression) if negated else expression
-
-
-def _plain(constant: Scalar) -> tuple[Any, pa.DataType]:
-    scalar = (
-        pa.scalar(constant)
-        if not isinstance(constant, int) or -(2**63) <= constant < 2**63
-        else pa.scalar(float(constant))
-    )
-    return pc.scalar(scalar), scalar.type
-
-
-def _value_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if types.is_dictionary(kind) else kind
-
-
-def _class(kind: pa.DataType) -> str | None:
-    """What values of a type are compared as; None where they are not."""
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        return "numbers"
-    if types.is_boolean(kind):
-        return "bools"
-    if is_any(kind, TEXTS) or types.is_fixed_size_binary(kind):
-        return "texts"
-    if types.is_timestamp(kind):
-        return "times without zone" if kind.tz is None else "times"
-    return str(kind) if types.is_temporal(kind) else None
-
-
-def _literal_type(kind: pa.DataType) -> pa.DataType | None:
-    """The type of the list that values are looked for in."""
-    return None if types.is_decimal(kind) else kind
-
-
-def _integer_limit(operator: str, constant: float, kind: pa.DataType) -> tuple[str, int]:
-    """An operator and an integer of the type that compare all its integers as the number does, exactly."""
-    low, high = _limits(kind)
-    if constant != constant or (
-        operator in ("==", "!=") and (constant in (math.inf, -math.inf) or constant != int(constant))
-    ):
-        return (">", high) if operator != "!=" else ("<=", high)
-    if constant > high:
-        return ("<=", high) if operator in ("<", "<=", "!=") else (">", high)
-    if constant < low:
-        return (">=", low) if operator in (">", ">=", "!=") else ("<", low)
-    floor = math.floor(constant)
-    if floor != constant:
-        operator = {"<": "<=", ">=": ">"}.get(operator, operator)
-    return operator, floor
-
-
-def _limits(kind: pa.DataType) -> tuple[int, int]:
-    bits = kind.bit_width
-    return (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if types.is_signed_integer(kind) else (0, 2**bits - 1)
-
-
-def _float(constant: float, kind: pa.DataType) -> pa.Scalar:
-    """A number as a float of the column's type, as literals of expressions are; a double where that has no room."""
-    try:
-        number = float(constant)
-    except OverflowError:
-        number = math.copysign(math.inf, constant)
-    found = pa.scalar(number, pa.float64())
-    narrow = (
-        found.cast(kind, safe=False) if not types.is_float16(kind) else found.cast(pa.float32(), safe=False)
-    )
-    return found if math.isinf(narrow.as_py()) and not math.isinf(number) else narrow
-
-
-def _advice(name: str, kind: pa.DataType) -> str:
-    """What a filter can ask of values of a type that it does not compare, or that are no condition."""
-    if types.is_map(kind) or is_any(kind, LISTS):
-        return f"its lengths can be compared: {name}.{LENGTHS} > 30"
-    if types.is_struct(kind):
-        return f"its fields can be compared: {name}.{kind.field(0).name if kind.num_fields else 'field'} == …"
-    return f"compare it: {name} == …" if _class(kind) else "pass an expression of pyarrow.compute"
-
-
-def _written(kind: pa.DataType) -> str:
-    """How literals of a type are written."""
-    if types.is_date(kind):
-        return ": dates are written '2024-01-31'"
-    if types.is_timestamp(kind):
-        zone = "" if kind.tz is None else "Z"
-        return f": times are written '2024-01-31T12:30:00{zone}', in at most the column's precision"
-    if types.is_time(kind):
-        return ": times of day are written '12:30:00'"
-    return ""

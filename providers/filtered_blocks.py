@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -223,6 +224,7 @@ def _encoded(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return table
 
 
+@lru_cache(maxsize=16)
 def _empty(schema: pa.Schema) -> pa.Table:
     """No rows; of run ends inside other types, of which Arrow makes no array, the types of their values."""
     try:

@@ -235,7 +235,7 @@ class _Parser:
         self.expected("'and', 'or', an operator or ')'")
 
     def number(self, token: Token) -> int | float:
-        return int(token.text) if token.text.isdigit() and len(token.text) < 400 else float(token.text)
+        return int(token.text) if token.text.isdigit() and len(token.text) <= 300 else float(token.text)
 
     def unescaped(self, token: Token) -> str:
         """The text that a literal stands for."""
