@@ -26,6 +26,7 @@ SUFFIXES = {
     ".npz": "numpy",
     ".orc": "orc",
     ".idx": "megatron",
+    ".avro": "avro",
     ".tar": "tar",
     ".sqlite": "sqlite",
     ".sqlite3": "sqlite",
@@ -54,7 +55,6 @@ COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _LATER = {
     "JSON": ".json .json5 .geojson",
     "lines with bars": ".psv",
-    "Avro": ".avro",
     "archives but plain .tar": ".tgz .tbz2 .zip .7z .rar",
     "compressed files but those of lines": ".gz .bz2 .zst .xz .lz4 .snappy .br .z .lzma",
     "TFRecord": ".tfrecord .tfrecords .tfrec",

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError, nearest
 from seqflow.printable import printable, printable_line
+from seqflow.providers.avro import open_avro
 from seqflow.providers.criteo import open_criteo
 from seqflow.providers.csv_lines import open_csv
 from seqflow.providers.ipc import open_arrow
@@ -56,6 +57,7 @@ _FILES: dict[str, tuple[Callable[..., Provider], tuple[str, ...]]] = {
     "orc": (open_orc, ("untrusted",)),
     "megatron": (open_megatron, ("documents", "batch_bytes")),
     "tar": (open_tar, ("batch_bytes",)),
+    "avro": (open_avro, ("batch_bytes",)),
     "sqlite": (open_sqlite, ("table", "schema", "batch_bytes")),
 }
 _log = logging.getLogger("seqflow")

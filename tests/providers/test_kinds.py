@@ -8,7 +8,6 @@ from seqflow.errors import ProviderOptionError
 DATA = [
     "f.json",
     "f.psv",
-    "f.avro",
     "f.zip",
     "f.tfrecord",
     "f.lance",

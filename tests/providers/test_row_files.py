@@ -83,13 +83,24 @@ def write_sqlite(path: Path) -> None:
 
 
 SQLITE = [{"id": n, "x": n / 2, "text": "é" * (n % 5), "data": bytes(n % 7)} for n in range(ROWS)]
+LISTS = [{"id": n, "ids": [n] * (n % 3), "text": str(n)} for n in range(ROWS)]
+
+
+def write_avro(path: Path, codec: str = "null") -> None:
+    fastavro = pytest.importorskip("fastavro")
+    schema = {"type": "record", "name": "row", "fields": [
+        {"name": "id", "type": "long"}, {"name": "ids", "type": {"type": "array", "items": "long"}}, {"name": "text", "type": "string"},
+    ]}  # fmt: skip
+    with open(path, "wb") as file:
+        fastavro.writer(file, schema, LISTS, codec=codec, sync_interval=200)
+
+
 TAR = [
     {"__key__": f"{'long/' * (n % 40)}{n:05}", "id": b"%d" % n, "data": bytes([n % 256]) * n}
     for n in range(ROWS)
 ]
 
 
-LISTS = [{"id": n, "ids": [n] * (n % 3), "text": str(n)} for n in range(ROWS)]
 FORMATS: dict[str, tuple[str, Callable[[Path], None], dict[str, Any], list[dict[str, Any]]]] = {
     "npz": ("a.npz", write_npz, {"batch_bytes": 500}, [{"id": n, "x": X[n].tolist()} for n in range(ROWS)]),
     "compressed npz": (
@@ -105,6 +116,8 @@ FORMATS: dict[str, tuple[str, Callable[[Path], None], dict[str, Any], list[dict[
         [{"id": n, "x": X[n].tolist()} for n in range(ROWS)],
     ),
     "sqlite": ("a.db", write_sqlite, {"batch_bytes": 800}, SQLITE),
+    "avro": ("a.avro", write_avro, {"batch_bytes": 500}, LISTS),
+    "avro deflate": ("a.avro", partial(write_avro, codec="deflate"), {"batch_bytes": 500}, LISTS),
     "tar": ("a.tar", write_tar, {"batch_bytes": 2000}, TAR),
     "megatron": (
         "a.idx",
