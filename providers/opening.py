@@ -140,28 +140,29 @@ def open(
     `"lang in ['py', 'c'] and tokens.lengths > 30"`, or a `pyarrow.compute.Expression`. Its names are the source's,
     before `rename` and `fill`, and need not be among `columns`.
 
-    `kind` is "parquet", "arrow", "text", "libsvm", "criteo", "jsonl", "csv", a function of your own as
-    "module:function", which makes the source of `source` and `options` (docs/extending.md), or a kind that an
-    installed package offers. Without it the suffix decides: those
-    of prose, source code, markup and settings (`.txt`, `.md`, `.py`, `.toml`, …) are text, one row a file. A file
-    that is named itself is text without a suffix, and an error with one that is not known; a folder or glob leaves
-    such files out, and `left_out` counts them. `kind="text"` reads every file as text. A folder of Delta Lake or
-    Lance is opened by its package. Other files of tables whose files alone are not their rows are errors, and so are
-    URIs but `file:///…`.
+    `kind` is "parquet", "arrow", "text", "libsvm", "criteo", "jsonl", "csv", "numpy", "orc", "avro", "megatron",
+    "tar", "sqlite", a function of your own as "module:function", which makes the source of `source` and `options`
+    (docs/extending.md), or a kind that an installed package offers. Without it the suffix decides: those of prose,
+    source code, markup and settings (`.txt`, `.md`, `.py`, `.toml`, …) are text, one row a file. A file that is named
+    itself is text without a suffix, and an error with one that is not known; a folder or glob leaves such files out,
+    and `left_out` counts them. `kind="text"` reads every file as text. A folder of Delta Lake or Lance is opened by
+    its package. Other files of tables whose files alone are not their rows are errors, and so are URIs but
+    `file:///…`.
 
     Files in folders called `lang=python` have a column `lang` behind their own: integers where all values are such,
     else text.
 
     More options: for Parquet and Arrow files `memory_map=True`, and `untrusted=True`, which reads their metadata in a
-    child process first, so that what would crash pyarrow is an error; for Parquet `use_threads=False`; for text
-    `encoding=None`, `errors="strict"`, `batch_bytes` (2 MiB); for libsvm `one_based=False` and for Criteo
+    child process first, so that what would crash pyarrow is an error, as for ORC; for Parquet `use_threads=False`;
+    for text `encoding=None`, `errors="strict"`, `batch_bytes` (2 MiB); for libsvm `one_based=False` and for Criteo
     `categories="ids"` or "texts", both with `batch_bytes` (4 MiB), and compressed where the name ends in .gz, .bz2 or
     .zst; for JSON lines and CSV, also compressed, `schema` (types by column, `{"ids": "list<int64>"}`, too), without
     which the first lines decide, `extra_fields="error"` or "ignore", and `batch_bytes` (4 MiB); for CSV
     `delimiter=","` (a tab where the name ends in .tsv or .tab), `list_delimiter` for columns declared as lists, and
-    `header=True`; for what is in memory `batch_bytes` (64 MiB), for streams that can be had again 8 MiB; `schema`, a
-    `pyarrow.Schema`, for functions, lists, iterators and cursors, whose columns are else those of the first rows;
-    `options`, a dict of arguments for the function of a kind of your own.
+    `header=True`; for SQLite `table` and `schema`, for Megatron's files `documents=True`, for both, NumPy's, Avro and
+    tar `batch_bytes` (8 MiB); for what is in memory `batch_bytes` (64 MiB), for streams that can be had again 8 MiB;
+    `schema`, a `pyarrow.Schema`, for functions, lists, iterators and cursors, whose columns are else those of the
+    first rows; `options`, a dict of arguments for the function of a kind of your own.
 
     Raises MissingSourceError, UnknownColumnError, FilterError, and ProviderError for files that are damaged or
     disagree, and for names that collide as tensor names.

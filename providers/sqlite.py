@@ -133,12 +133,18 @@ def _open_file(
         (count,) = connection.execute(f"SELECT count(*) FROM {quoted}").fetchone()
         row_bytes = max(1, os.path.getsize(path) // max(1, count))
         rows = max(1, batch_bytes // row_bytes)
-        numbered = f"SELECT {rowid} AS at, row_number() OVER (ORDER BY {rowid}) AS n FROM {quoted}"
-        starts = [
-            at for (at,) in connection.execute(f"SELECT at FROM ({numbered}) WHERE (n - 1) % {rows} = 0")
-        ]
+        starts = list(_starts(connection, quoted, rowid, rows))
     counts = [min(rows, count - start) for start in range(0, count, rows)]
     return SqliteFile(name, rowid, schema, tuple(starts), tuple(counts), row_bytes)
+
+
+def _starts(connection: sqlite3.Connection, quoted: str, rowid: str, rows: int) -> Iterator[int]:
+    """The rowid of every row whose number is a multiple of `rows`, in one pass."""
+    found = connection.execute(f"SELECT {rowid} FROM {quoted} ORDER BY {rowid} LIMIT 1").fetchone()
+    while found is not None:
+        yield found[0]
+        next_start = f"SELECT {rowid} FROM {quoted} WHERE {rowid} >= ? ORDER BY {rowid} LIMIT 1 OFFSET {rows}"
+        found = connection.execute(next_start, found).fetchone()
 
 
 def _connected(path: str) -> sqlite3.Connection:
@@ -245,14 +251,16 @@ def _storage(field: pa.Field) -> tuple[str, ...]:
 
 def _check_storage(connection: sqlite3.Connection, query: str, schema: pa.Schema, rowid: str) -> None:
     """ProviderError where a value is stored as another type than its column's."""
-    for field in schema:
-        kinds = ", ".join(f"'{kind}'" for kind in (*_storage(field), "null"))
-        name = _quoted(field.name)
-        wrong = connection.execute(
-            f"SELECT {rowid}, typeof({name}) {query} AND typeof({name}) NOT IN ({kinds}) LIMIT 1"
-        ).fetchone()
-        if wrong is not None:
-            raise _wrong(field, wrong[1], f"row {wrong[0]}")
+    names = [f"typeof({_quoted(name)})" for name in schema.names]
+    kinds = [(*_storage(field), "null") for field in schema]
+    others = " OR ".join(
+        f"{name} NOT IN ({', '.join(map(repr, known))})" for name, known in zip(names, kinds, strict=True)
+    )
+    row = connection.execute(f"SELECT {rowid}, {', '.join(names)} {query} AND ({others}) LIMIT 1").fetchone()
+    if row is not None:
+        found = zip(schema, kinds, row[1:], strict=True)
+        field, kind = next((field, kind) for field, known, kind in found if kind not in known)
+        raise _wrong(field, kind, f"row {row[0]}")
 
 
 def _wrong(field: pa.Field, found: str, place: str) -> ProviderError:

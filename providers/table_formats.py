@@ -26,7 +26,8 @@ _HUDI = TableFormat(
 _SPARK = TableFormat("the output of a Spark stream", "read it with Spark, and write it to Parquet once")
 _SHARDED = TableFormat(
     "a dataset in shards with an index (MDS, LitData)",
-    "read it with its package, by a function: sf.open(lambda: iter(streaming.StreamingDataset(local=…)))",
+    "read it by a source of your own (docs/extending.md has one for MDS), or with its package, by a function: "
+    "sf.open(lambda: iter(streaming.StreamingDataset(local=…)))",
 )
 _DICT = TableFormat("a DatasetDict with several splits", "open the folder of one split")
 _MARKS = {

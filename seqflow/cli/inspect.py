@@ -22,7 +22,10 @@ def inspect(
     kind: Kind = None,
     where: Where = None,
     untrusted: Annotated[
-        bool, typer.Option("--untrusted", help="Read Parquet and Arrow metadata in a child process first.")
+        bool,
+        typer.Option(
+            "--untrusted", help="Read Parquet and Arrow metadata, and ORC, in a child process first."
+        ),
     ] = False,
     json: AsJson = False,
 ) -> None:

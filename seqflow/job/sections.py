@@ -37,7 +37,7 @@ class SourceSection:
     memory_map: bool | None = None
     """False reads files, and constants, instead of mapping them, for files that may shrink meanwhile."""
     untrusted: bool | None = None
-    """True reads the metadata of Parquet and Arrow files in a child process first."""
+    """True reads the metadata of Parquet and Arrow files, and ORC files, in a child process first."""
     one_based: bool | None = None
     """True says that the indices in libsvm files count from 1."""
     categories: Literal["ids", "texts"] | None = None
@@ -58,7 +58,7 @@ class SourceSection:
     table: str | None = None
     """The table of SQLite databases, where they have more than one."""
     batch_bytes: int | str | None = None
-    """Bytes of text that are read, and prepared, together; the default is that of `sf.open`."""
+    """Bytes that are read, and prepared, together; the default is that of `sf.open`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
