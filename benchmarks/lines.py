@@ -1,9 +1,9 @@
-"""Files of lines beside Polars and pyarrow: Criteo's, JSON of id lists, CSV; CPU seconds, one thread.
+"""Files of lines beside Polars: Criteo's, libsvm's, JSON of id lists and of texts, CSV; CPU seconds, one thread.
 
     POLARS_MAX_THREADS=1 python benchmarks/lines.py [--rows 100000] [--times 3]
 
-Each reader makes typed columns of the same file: Criteo's 26 categories are hexadecimal numbers. All are measured in
-turn, and of each the least counts; ratios are to Polars.
+Each reader makes typed columns of the same file: Criteo's 26 categories are hexadecimal numbers, or texts. All are
+measured in turn, and of each the least counts; ratios are to Polars, and, for libsvm, to the parser of any lines.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ def main() -> None:
     options = parser.parse_args()
     pa.set_cpu_count(1)
     with tempfile.TemporaryDirectory() as folder:
-        for name, make in {"criteo": criteo, "json ids": json_ids, "csv": csv}.items():
+        for name, make in CASES.items():
             compare(name, make(Path(folder), options.rows), options.times)
 
 
@@ -40,35 +41,66 @@ def compare(name: str, cases: dict[str, Callable[[], object]], times: int) -> No
             start = time.process_time()
             case()
             seconds[reader] = min(seconds[reader], time.process_time() - start)
+    first, *_ = seconds.values()
     for reader, found in seconds.items():
-        print(f"{name:10}{reader:10}{found:8.3f} s{found / seconds['polars']:8.2f}×", flush=True)
+        print(f"{name:13}{reader:10}{found:8.3f} s{found / first:8.2f}×", flush=True)
 
 
-def read(path: Path, **options: object) -> None:
+def read(path: Path, **options: object) -> pa.Table:
     provider = sf.open(path, **options)
-    for block in provider.blocks():
-        provider.read(block)
+    return pa.Table.from_batches([provider.read(block) for block in provider.blocks()])
 
 
-def criteo(folder: Path, rows: int) -> dict[str, Callable[[], object]]:
+def check(found: pa.Table, expected: pl.DataFrame) -> None:
+    """Both readers must have made the same rows."""
+    if not pl.DataFrame(found).equals(expected):
+        raise AssertionError(f"the rows differ: {found.schema}, {expected.schema}")
+
+
+def criteo(folder: Path, rows: int, categories: str = "ids") -> dict[str, Callable[[], object]]:
     path, generator = folder / "day_0.tsv", np.random.default_rng(0)
     with path.open("w") as file:
         for row in range(rows):
             numbers = [
                 "" if number < 4 else str(int(number)) for number in generator.lognormal(3, 2, NUMBERS)
             ]
-            categories = [
+            hexadecimals = [
                 "" if number < 2**27 else f"{number:08x}"
                 for number in generator.integers(0, 2**32, CATEGORIES)
             ]
-            file.write("\t".join([str(row % 2), *numbers, *categories]) + "\n")
+            file.write("\t".join([str(row % 2), *numbers, *hexadecimals]) + "\n")
     names = [f"c{number}" for number in range(CATEGORIES)]
     schema = {f"n{number}": pl.Int64 for number in range(1 + NUMBERS)} | dict.fromkeys(names, pl.String)
     scan = pl.scan_csv(path, separator="\t", has_header=False, schema=pl.Schema(schema))
-    return {
-        "polars": scan.with_columns(pl.col(names).str.to_integer(base=16)).collect,
-        "seqflow": lambda: read(path, kind="criteo"),
-    }
+    if categories == "ids":
+        scan = scan.with_columns(pl.col(names).str.to_integer(base=16))
+    else:
+        scan = scan.with_columns(pl.col(names).cast(pl.Binary))
+    found = read(path, kind="criteo", categories=categories)
+    lists = [found[name].combine_chunks() for name in ("integers", "categories")]
+    columns = [found["label"].combine_chunks()]
+    for values, width in zip(lists, (NUMBERS, CATEGORIES), strict=True):
+        columns += [values.flatten()[at::width] for at in range(width)]
+    columns = [column.take(pa.array(range(rows))) for column in columns]
+    check(pa.table(columns, names=scan.collect_schema().names()), scan.collect())
+    return {"polars": scan.collect, "seqflow": lambda: read(path, kind="criteo", categories=categories)}
+
+
+def libsvm(folder: Path, rows: int) -> dict[str, Callable[[], object]]:
+    path, generator = folder / "train.svm", np.random.default_rng(0)
+    with path.open("w") as file:
+        for row in range(rows // 10):
+            ids, values = np.sort(generator.integers(0, 1_000_000, 40)), generator.random(40)
+            pairs = zip(ids.tolist(), values.tolist(), strict=True)
+            file.write(" ".join([str(row % 2), *(f"{id}:{value:.6g}" for id, value in pairs)]) + "\n")
+
+    def any_lines() -> pa.Table:
+        with sf.kernels.use("reference"):
+            return read(path)
+
+    if not read(path).equals(any_lines()):
+        raise AssertionError("the rows differ")
+    return {"any lines": any_lines, "plain": lambda: read(path)}
 
 
 def json_ids(folder: Path, rows: int) -> dict[str, Callable[[], object]]:
@@ -79,6 +111,22 @@ def json_ids(folder: Path, rows: int) -> dict[str, Callable[[], object]]:
             file.write(json.dumps({"id": row, "ids": ids, "name": f"row {row}"}) + "\n")
     schema = {"id": "int64", "ids": "list<int32>", "name": "string"}
     columns = pl.Schema({"id": pl.Int64, "ids": pl.List(pl.Int32), "name": pl.String})
+    check(read(path, schema=schema), pl.scan_ndjson(path, schema=columns).collect())
+    return {
+        "polars": pl.scan_ndjson(path, schema=columns).collect,
+        "seqflow": lambda: read(path, schema=schema),
+    }
+
+
+def json_texts(folder: Path, rows: int) -> dict[str, Callable[[], object]]:
+    path = folder / "texts.jsonl"
+    with path.open("w") as file:
+        file.writelines(
+            json.dumps({"id": row, "text": f"words {row} " * 40}) + "\n" for row in range(rows // 2)
+        )
+    columns = pl.Schema({"id": pl.Int64, "text": pl.String})
+    schema = {"id": "int64", "text": "string"}
+    check(read(path, schema=schema), pl.scan_ndjson(path, schema=columns).collect())
     return {
         "polars": pl.scan_ndjson(path, schema=columns).collect,
         "seqflow": lambda: read(path, schema=schema),
@@ -94,11 +142,21 @@ def csv(folder: Path, rows: int) -> dict[str, Callable[[], object]]:
         )
     schema = {"id": "int64", "x": "float64", "name": "string"}
     columns = pl.Schema({"id": pl.Int64, "x": pl.Float64, "name": pl.String})
+    check(read(path, schema=schema), pl.scan_csv(path, schema=columns).collect())
     return {
         "polars": pl.scan_csv(path, schema=columns).collect,
         "seqflow": lambda: read(path, schema=schema),
     }
 
+
+CASES = {
+    "criteo ids": criteo,
+    "criteo texts": partial(criteo, categories="texts"),
+    "libsvm": libsvm,
+    "json ids": json_ids,
+    "json texts": json_texts,
+    "csv": csv,
+}
 
 if __name__ == "__main__":
     main()

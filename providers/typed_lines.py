@@ -14,6 +14,8 @@ from seqflow.providers.line_faults import Malformed
 from seqflow.record.record import Tensor
 
 BOM = b"\xef\xbb\xbf"
+_FEW = 8
+"""Lines that are parsed one by one where they are not all good: halves take more calls if many are bad."""
 
 
 class Parser(Protocol):
@@ -110,7 +112,7 @@ def _with_nulls(rows: pa.RecordBatch, is_bad: Tensor) -> pa.RecordBatch:
 def _parsed(
     parser: Parser, lines: Lines, chosen: Tensor, bad: dict[int, str | Exception]
 ) -> Iterator[pa.RecordBatch]:
-    """Parse the chosen lines; where that fails, each half of them, down to the single lines that are bad."""
+    """Parse the chosen lines; where that fails, each half of them, and of a few each one."""
     pending = [chosen]
     while pending:
         part = pending.pop()
@@ -126,8 +128,7 @@ def _parsed(
             if len(part) == 1:
                 bad[int(part[0])] = error
             else:
-                middle = len(part) // 2
-                pending += [part[middle:], part[:middle]]
+                pending += reversed(np.array_split(part, len(part) if len(part) <= _FEW else 2))
 
 
 def _malformed(parser: Parser, lines: Lines, bad: Mapping[int, str | Exception]) -> Iterator[Malformed]:
