@@ -144,6 +144,8 @@ def _unknown(path: str) -> str:
         found = f"has the suffix {what}, which is not known"
     else:
         found = f"has the suffix {what}: {form} can't be read yet"
+    if form in ("TFRecord", "MDS"):
+        found += ", but by a source of your own, as in docs/extending.md"
     if suffix == ".bin":
         found += ", but the .idx of Megatron beside it can"
     if suffix == ".json":
