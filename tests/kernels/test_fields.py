@@ -51,6 +51,16 @@ def test_a_line_of_other_fields_is_not_good(any_kernels, line):
     assert starts == [0, 4, 5 + len(line)]
 
 
+@pytest.mark.parametrize("place", range(9))
+@pytest.mark.parametrize("letter", [*b"/09:@AFG`afg\x00\x80\xff"])
+def test_each_digit_of_a_hexadecimal_number_counts(any_kernels, place, letter):
+    digits = bytearray(b"123456789")
+    digits[place] = letter
+    numbers, _, _, good = parse(bytes(digits) + b"\n", [16])
+    is_number = letter in b"09AFaf"
+    assert (numbers, good) == ([[[int(digits, 16) if is_number else 0]]], [is_number])
+
+
 @pytest.mark.parametrize(
     ("text", "bases", "widths", "reason"),
     [
