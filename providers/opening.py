@@ -90,6 +90,7 @@ class OpenOptions(TypedDict, total=False):
     header: bool | None
     documents: bool | None
     table: str | None
+    partitioning: Sequence[str] | None
 
 
 def option_names() -> tuple[str, ...]:
@@ -150,7 +151,7 @@ def open(
     `file:///…`.
 
     Files in folders called `lang=python` have a column `lang` behind their own: integers where all values are such,
-    else text.
+    else text. `partitioning=["year", "month"]` names the columns of folders called `2024/05`.
 
     More options: for Parquet and Arrow files `memory_map=True`, and `untrusted=True`, which reads their metadata in a
     child process first, so that what would crash pyarrow is an error, as for ORC; for Parquet `use_threads=False`;
@@ -291,8 +292,9 @@ def _open_files(
     condition: Condition | None,
 ) -> Provider:
     opener, known = _FILES[chosen.kind]
-    open_files = partial(opener, **_checked(options, known, chosen.kind))
-    partitions = find_partitions(source, chosen.paths)
+    checked = _checked(options, (*known, "partitioning"), chosen.kind)
+    partitions = find_partitions(source, chosen.paths, checked.pop("partitioning", None))
+    open_files = partial(opener, **checked)
     if partitions is not None:
         provider = open_partitioned(
             open_files, partitions, **shared, types=recorded_types(source), condition=condition

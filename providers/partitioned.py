@@ -7,10 +7,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeGuard
+from urllib.parse import unquote
 
 import pyarrow as pa
 
-from seqflow.errors import ProviderError, UnknownColumnError
+from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError
 from seqflow.providers.arrow_expressions import structure
 from seqflow.providers.arrow_values import comparable_schema
 from seqflow.providers.paths import searched_folders
@@ -145,10 +146,18 @@ def recorded_types(source: object) -> dict[str, pa.DataType]:
     return found
 
 
-def find_partitions(source: object, paths: Sequence[str]) -> Partitions | None:
-    """The values in the names of folders, from those that are searched to the files; None where there are none."""
+def find_partitions(
+    source: object, paths: Sequence[str], names: Sequence[str] | None = None
+) -> Partitions | None:
+    """The values in the names of folders, from those that are searched to the files; None where there are none.
+
+    Folders are called `column=value`; or, where there are `names` of columns, `value`, one inside the other.
+    """
+    if isinstance(names, str) or (names is not None and not all(isinstance(name, str) for name in names)):
+        raise ProviderOptionError(f"partitioning is {names!r}, expected a list of names of columns")
     tops = searched_folders(source)
-    by_folder = {folder: _values(folder, tops) for folder in {os.path.dirname(path) for path in paths}}
+    folders = {os.path.dirname(path) for path in paths}
+    by_folder = {folder: _values(folder, tops, names) for folder in folders}
     if not any(by_folder.values()):
         return None
     return {path: by_folder[os.path.dirname(path)] for path in paths}
@@ -228,14 +237,19 @@ def _may_fulfil(
     return Ranges(len(found), columns).possible(tree).true.tolist()  # type: ignore[no-any-return]
 
 
-def _values(folder: str, tops: Sequence[str]) -> dict[str, str | None]:
+def _values(folder: str, tops: Sequence[str], names: Sequence[str] | None) -> dict[str, str | None]:
     """The values in the names of a folder of files and of those that it is in, below one of `tops`."""
     path = os.path.abspath(folder).rstrip(os.sep) + os.sep
     above = [top.rstrip(os.sep) + os.sep for top in tops if path.startswith(top.rstrip(os.sep) + os.sep)]
-    if not above:
-        return {}
-    folders = path.removeprefix(max(above, key=len)).split(os.sep)[:-1]
-    return dict(pair for folder in folders if (pair := folder_value(folder)) is not None)
+    folders = path.removeprefix(max(above, key=len)).split(os.sep)[:-1] if above else []
+    if names is None:
+        return dict(pair for one in folders if (pair := folder_value(one)) is not None)
+    if len(folders) != len(names):
+        raise ProviderError(
+            f"{folder} is {len(folders)} folders deep, expected {len(names)} for partitioning={list(names)}\n"
+            "open the folder above all of them, or leave others out with exclude="
+        )
+    return {name: unquote(one) for name, one in zip(names, folders, strict=True)}
 
 
 def _type_of(values: Sequence[str | None]) -> pa.DataType:

@@ -25,6 +25,9 @@ class SourceSection:
     options: dict[str, Any] | None = None
     """Arguments for that function, a section [source.options]."""
     exclude: tuple[str, ...] = ()
+    partitioning: tuple[str, ...] | None = None
+    """The columns that folders one inside the other give by their names, `["year", "month"]` for `2024/05/`; folders
+    `year=2024` need no such list."""
     rename: dict[str, str] | None = None
     fill: Any = None
     """What nulls become: a number, text, date or list for all columns that can hold it, or a table of such by column,

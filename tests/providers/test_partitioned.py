@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
-from seqflow.errors import UnknownColumnError
+from seqflow.errors import ProviderError, UnknownColumnError
 from seqflow.job import Job, run
 
 ROWS = pa.table({"lang": ["c", "py", "c", "a/b"], "year": [1, 2, 2, 1], "n": [[0], [1, 1], [], [3]]})
@@ -88,3 +88,34 @@ def test_folders_are_columns_of_files_of_lines(tmp_path: Path, suffix: str) -> N
     (batch,) = sf.Loader(tmp_path, columns=["label", "day"])
     assert (batch["label"].tolist(), batch["day"].tolist()) == ([1, 0, 2, 0], [1, 1, 2, 2])
     assert all(block.nbytes for block in sf.open(tmp_path).blocks())
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
+def test_folders_without_names_are_columns_that_are_named(tmp_path: Path, suffix: str) -> None:
+    for year, month in ((2023, "05"), (2024, "a%2Fb")):
+        folder = tmp_path / str(year) / month
+        folder.mkdir(parents=True)
+        if suffix == ".parquet":
+            pq.write_table(pa.table({"id": [year]}), folder / "x.parquet")
+        else:
+            (folder / "x.jsonl").write_text(f'{{"id": {year}}}\n')
+    provider = sf.open(tmp_path, partitioning=["year", "month"])
+    rows = [row for block in provider.blocks() for row in provider.read(block).to_pylist()]
+    assert rows == [{"id": 2023, "year": 2023, "month": "05"}, {"id": 2024, "year": 2024, "month": "a/b"}]
+    assert sf.open(tmp_path).columns == ("id",)
+    kept = sf.open(tmp_path, partitioning=["year", "month"], where="year == 2024")
+    assert kept.num_rows in (1, None)
+    assert [batch["id"].tolist() for batch in sf.Loader(kept, batch=4)] == [[2024]]
+
+
+def test_folders_of_another_depth_and_what_names_no_columns_are_errors(tmp_path: Path) -> None:
+    (tmp_path / "2024").mkdir()
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "2024" / "x.parquet")
+    with pytest.raises(
+        ProviderError, match=r"2024 is 1 folders deep, expected 2 for partitioning=\['year', 'month'\]"
+    ):
+        sf.open(tmp_path, partitioning=["year", "month"])
+    with pytest.raises(ProviderError, match="partitioning is 'year', expected a list of names"):
+        sf.open(tmp_path, partitioning="year")
+    with pytest.raises(ProviderError, match="no option 'partitioning' for memory"):
+        sf.open({"id": [1]}, partitioning=["year"])
