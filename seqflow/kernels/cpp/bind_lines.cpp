@@ -1,5 +1,6 @@
 // Where the lines of a text start and stop, and how often letters are in them. In NumPy: lines.py.
 #include <cstring>
+#include <utility>
 
 #include "python.h"
 

@@ -1,6 +1,5 @@
 // Lines `label qid:number index:value …` in one pass. In NumPy: providers/libsvm.py, for all other lines, too.
 #include <charconv>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
