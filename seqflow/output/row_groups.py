@@ -42,6 +42,7 @@ class RowGroups:
         self._gathered: list[Table] = []
         self._files: list[FileWriter] = []
         self._turn = 0
+        self._has_started = False
         self._pending: deque[tuple[Future[None], int]] = deque()
         self._most_pending, self._pending_bytes = pending_bytes, 0
 
@@ -61,6 +62,7 @@ class RowGroups:
 
     def write_group(self) -> None:
         """Have the gathered rows, which may be none, written as a row group."""
+        self._start_threads()
         group, size = self._make(self._gathered), self.gathered_bytes
         self._gathered, self.gathered_bytes = [], 0
         while self._pending and (
@@ -68,8 +70,7 @@ class RowGroups:
         ):
             self._await_oldest()
         write = self._start(self._turn, self._files)
-        with naming_thread_limit("output.threads"):
-            task = self._threads[self._turn].submit(write, group, self.count)
+        task = self._threads[self._turn].submit(write, group, self.count)
         self._pending.append((task, size))
         self._pending_bytes += size
         self.count += 1
@@ -87,6 +88,18 @@ class RowGroups:
             finish(file)
         self._files = []
         self._turn = self.rows = self.nbytes = 0
+
+    def _start_threads(self) -> None:
+        """Start all threads, before they have anything to write.
+
+        An executor knows its thread only once that has started: a signal which interrupts the start of one that has a
+        row group to write would leave it writing to a file that `discard` closes, since nobody waits for it.
+        """
+        if not self._has_started:
+            with naming_thread_limit("output.threads"):
+                for thread in self._threads:
+                    thread.submit(int).result()
+            self._has_started = True
 
     def discard(self) -> None:
         """End the threads, and remove the files that are open."""
