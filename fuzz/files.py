@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -183,19 +185,44 @@ def _text(rng: random.Random, folder: Path) -> None:
     )
 
 
+_LINES: dict[str, bytes] = {
+    "libsvm": b"1 qid:3 1:0.5 7:-2e1 # x\n-1 qid:4\n" * 3,
+    "criteo": b"\t".join([b"1", *[b"12"] * 13, *[b"0a1b2c3d"] * 25, b"\n"]) * 3,
+    "jsonl": '{"id": 7, "ids": [1, 2], "text": "h\u00e4\\n", "deep": {"x": [[1.5e3], null]}}\n{"id": null}\n'.encode()
+    * 3,
+    "csv": 'id,ids,text\n7,1 2,"a ""b"", c"\n-3,,h\u00e4\n'.encode() + b"1,2,3\n" * 3,
+}
+_SCHEMA = {"id": "int64", "ids": "list<int32>", "text": "string"}
+_COMPRESSED: dict[str, Callable[[bytes], bytes]] = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".zst": lambda content: bytes(pa.compress(content, codec="zstd", asbytes=True)),
+}
+
+
 def _lines(rng: random.Random, folder: Path) -> None:
-    kind = rng.choice(("libsvm", "criteo"))
-    content = b"1 qid:3 1:0.5 7:-2e1 # x\n-1 qid:4\n" * 3
-    if kind == "criteo":
-        content = b"\t".join([b"1", *[b"12"] * 13, *[b"0a1b2c3d"] * 25, b"\n"]) * 3
-    options = (
-        {"one_based": rng.random() < 0.5}
-        if kind == "libsvm"
-        else {"categories": rng.choice(("ids", "texts"))}
-    )
-    _open_and_use(
-        rng, folder / "x", damaged(rng, content), kind=kind, batch_bytes=rng.choice((7, 4096)), **options
-    )
+    """Lines of any kind, plain or compressed, damaged before or behind it; some nested deep, or long."""
+    kind = rng.choice(tuple(_LINES))
+    content = _LINES[kind]
+    if rng.random() < 0.1:
+        at, letter = rng.randrange(len(content)), rng.choice((b"[", b'{"a":', b"9", b'"', b"\x00", b"\t"))
+        content = content[:at] + letter * rng.choice((30, 70, 40_000)) + content[at:]
+    suffix = rng.choice(("", "", *_COMPRESSED))
+    if suffix and rng.random() < 0.5:
+        content = damaged(rng, _COMPRESSED[suffix](content))
+    else:
+        content = damaged(rng, content)
+        content = _COMPRESSED[suffix](content) if suffix else content
+    options: dict[str, Any] = {}
+    if kind == "libsvm":
+        options = {"one_based": rng.random() < 0.5}
+    elif kind == "criteo":
+        options = {"categories": rng.choice(("ids", "texts"))}
+    elif rng.random() < 0.7:
+        options = {"schema": _SCHEMA, "extra_fields": rng.choice(("error", "ignore"))}
+        options |= {"list_delimiter": " "} if kind == "csv" else {}
+    batch_bytes = 4096 if len(content) > 10_000 else rng.choice((7, 50, 4096))
+    _open_and_use(rng, folder / f"x{suffix}", content, kind=kind, batch_bytes=batch_bytes, **options)
 
 
 def _constant(rng: random.Random, folder: Path) -> None:
@@ -295,4 +322,4 @@ def _rebuilt(kind: pa.DataType, length: int, array: pa.Array, buffers: Any) -> p
     return pa.Array.from_buffers(kind, length, own, children=children)
 
 
-_KINDS = (*[_parquet] * 8, *[_arrow] * 8, *[_buffers] * 8, _text, _text, _lines, _lines, _constant, _message)
+_KINDS = (*[_parquet] * 8, *[_arrow] * 8, *[_buffers] * 8, _text, _text, *[_lines] * 6, _constant, _message)

@@ -119,7 +119,10 @@ def _header(path: str, delimiter: str) -> tuple[str, ...]:
             f"{path}, line 1: expected a header with the names of the columns in one line\n"
             "header=False reads files without one"
         )
-    names = _values(line, delimiter)
+    try:
+        names = _values(line, delimiter)
+    except ValueError as error:
+        raise ProviderError(f"{path}, line 1: the header can't be read: {error}") from None
     check_names(pa.schema([(name, pa.null()) for name in names]))
     return tuple(names)
 

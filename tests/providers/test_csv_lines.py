@@ -172,3 +172,11 @@ def test_a_header_that_another_delimiter_would_cut_is_no_column(tmp_path, header
     ):
         sf.open(path)
     assert sf.open(path, delimiter=",").columns == (header,)
+
+
+@pytest.mark.parametrize("header", ['"a"b,c', f"a,{'x' * 200_000}"], ids=["quote", "long"])
+def test_a_header_that_is_no_csv_is_an_error_of_its_line(tmp_path, header):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{header}\n1,2\n")
+    with pytest.raises(sf.ProviderError, match=r"a\.csv, line 1: the header can't be read"):
+        sf.open(path)
