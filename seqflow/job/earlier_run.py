@@ -35,7 +35,8 @@ _UNFINISHED = {
     "changes": _CHANGES,
     "bad_rows": lambda pieces: pieces is None or has_form(pieces, [FORM]),
 }
-"""What a job adds to the records of its output; a loader's state, where it can go on."""
+_OPEN = {"loader": Mapping, "part": is_count}
+"""What a job adds to the records of its output; where it can go on, the next part and the loader's state there."""
 
 
 def describe(job: Job, loader: Loader) -> dict[str, Any]:
@@ -93,7 +94,12 @@ def earlier_run(
 def _unfinished(target: Target, described: Mapping[str, Any], accept_changes: bool) -> EarlierRun:
     """The progress file of a run of this job; JobError for a damaged one, or one of another job."""
     name, content = str(target.path), target.read_progress()
-    form = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, "loader": Mapping}
+    form = _UNFINISHED if content is None or content["sealed"] else {**_UNFINISHED, **_OPEN}
+    if content is None and (version := target.earlier_format) is not None:
+        raise JobError(
+            f"output: {name!r} holds the beginning of a run of seqflow {version}, which cut parts in another way\n"
+            "  go on with that version; --overwrite begins anew"
+        )
     if content is None or not has_form(content, form):
         raise JobError(
             f"output: the progress file {str(target.progress)!r} is damaged, or of no job\n"

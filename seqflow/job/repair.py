@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
 from seqflow.errors import JobError
 from seqflow.loader import Loader, Stats
+from seqflow.loader.parts import make_parts
 from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.schedule.parts import Parts
 from seqflow.output import Batches, OutputFile, OutputWriter
 from seqflow.output.target import Target
 from seqflow.record import Record
@@ -46,12 +48,13 @@ def repair_output(
     bad_rows: BadRowHandler,
     files: Sequence[OutputFile],
     pieces: Sequence[OutputFile],
+    plan: Callable[[], Parts],
 ) -> None:
     """Write damaged files of an output again, and damaged pieces of its quarantine file."""
     spans = {file.batches.start["batch"]: file.batches for file in (*files, *pieces) if file.batches}
     for _, batches in sorted(spans.items()):
         piece = next((piece for piece in pieces if piece.batches == batches), None)
-        records = _batches(loader, batches, bad_rows.again(piece))
+        records = _batches(loader, batches, bad_rows.again(piece), plan())
         if any(file.batches == batches for file in files):
             output.write_again(batches, records)
         else:
@@ -61,14 +64,19 @@ def repair_output(
             bad_rows.commit(batches)
 
 
-def _batches(loader: Loader, span: Batches, bad_rows: BadRowHandler) -> Iterator[Record]:
+def _batches(loader: Loader, span: Batches, bad_rows: BadRowHandler, plan: Parts) -> Iterator[Record]:
     """The batches of a file; an empty one where the job has none."""
     loader.load_state_dict({**loader.state_dict(), **span.start})
     stats = Stats()
-    with closing(loader.batches(bad_rows, stats)) as batches:
-        for batch in batches:
-            yield batch
-            if loader.place is not None and loader.place.batch == span.stop:
-                return
+    part = span.start.get("part")
+    if part is not None:
+        with closing(make_parts(loader, plan, part, bad_rows, stats)) as parts:
+            yield from next(parts)
+    else:  # of an output whose parts were cut by the bytes that came out
+        with closing(loader.batches(bad_rows, stats)) as batches:
+            for batch in batches:
+                yield batch
+                if loader.place.batch == span.stop:
+                    return
     if not stats.batches and (empty := loader.empty_batch()) is not None:
         yield empty

@@ -20,8 +20,11 @@ from seqflow.job.opening import open_job_output, open_loader
 from seqflow.job.repair import check_complete, is_repairable, repair_output
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader, Stats
+from seqflow.loader.parts import make_parts
 from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.schedule.parts import Parts
 from seqflow.output import Batches, OutputFile, OutputWriter
+from seqflow.output.progress_file import Change
 
 Outcome = Literal["new", "resumed", "complete"]
 
@@ -72,10 +75,10 @@ def run(
 ) -> Report:
     """Run a job. Its files get their final names at the end, all or none.
 
-    About every `output.part_bytes`, at the end of a window, parts are finished under hidden names and noted in a
-    progress file. Where a run was killed, or has failed, `resume` goes on behind the last of them, and the output
-    becomes what it would have been. Where the same job has written the output before, nothing is done; JobError
-    where another has, unless `overwrite` replaces what is there.
+    About every `output.part_bytes` of the plan, at the end of a window, parts are finished under hidden names, and
+    noted in a progress file once a second at most. Where a run was killed, or has failed, `resume` goes on behind the
+    last of them, and the output becomes what it would have been. Where the same job has written the output before,
+    nothing is done; JobError where another has, unless `overwrite` replaces what is there.
 
     A job is all that decides its output: settings, nets and the files and constants they read, imported modules, and
     the content of its input. With `accept_changes` a run that is resumed may have other nets, constants, tokenizers
@@ -125,7 +128,7 @@ def _write_output(
                 BadRowHandler(job.bad_rows, loader.source.files).leave()  # removes what a killed run has left
                 return _Result(
                     output.found(record),
-                    _counts_in(record),
+                    counts_in(record),
                     "complete",
                     [],
                     (),
@@ -153,7 +156,7 @@ def _report(found: _Result, seconds: float) -> Report:
 
 
 class _Run:
-    """One run of a job, from its beginning or resumed from a progress file."""
+    """One run of a job, from its beginning or resumed from a progress file, in which it notes where it is."""
 
     def __init__(
         self, job: Job, loader: Loader, output: OutputWriter, described: dict[str, Any], record: Any
@@ -166,6 +169,10 @@ class _Run:
         """Those of the quarantine file."""
         self._changes: list[dict[str, Any]] = []
         """Those that were accepted, each with the place from which on it holds."""
+        self._part = 0
+        """The first part that is not committed."""
+        self._num_pieces = self._num_noted_pieces = 0
+        """Pieces of the quarantine file that belong to the parts before, and those that are noted."""
         if record is None:
             self._begin()
         else:
@@ -173,13 +180,14 @@ class _Run:
 
     def _begin(self) -> None:
         """Discard what an earlier run has committed."""
-        self.counts, self._is_sealed, self._keeps_bad_rows = _counts_of(Stats()), False, True
+        self.counts, self._is_sealed, self._keeps_bad_rows = counts_of(Stats()), False, True
         self._bad_rows = BadRowHandler(self._job.bad_rows, self._loader.source.files)
+        self._state = self._loader.state_dict()
         self._output.begin()
 
     def _resume(self, record: Mapping[str, Any]) -> None:
         """Resume from a progress file; begin anew if a damaged part cannot be made again by itself."""
-        self.counts, self._is_sealed = _counts_in(record), record["sealed"]
+        self.counts, self._is_sealed = counts_in(record), record["sealed"]
         pieces = record["bad_rows"]
         self._keeps_bad_rows = pieces is not None  # else their file is complete
         policy = self._job.bad_rows if self._keeps_bad_rows else self._job.bad_rows.uncounted()
@@ -194,23 +202,29 @@ class _Run:
             return
         self.outcome, self._changes = "resumed", record.get("changes", [])
         if not self._is_sealed:
+            self._part = record["part"]
             self._loader.load_state_dict(record["loader"], changes="accept" if self._changes else "refuse")
+        self._state = self._loader.state_dict()
+        self._num_pieces = self._bad_rows.num_pieces
 
     def run(self, progress: Progress | None) -> list[OutputFile]:
         """Write the output and return its files; committed parts survive any error."""
         try:
             is_sealed = self._is_sealed
             if self.outcome == "resumed" and (self.damaged or self._damaged_pieces):
-                place = self._loader.state_dict()
-                repair_output(self._loader, self._output, self._bad_rows, self.damaged, self._damaged_pieces)
-                self._loader.load_state_dict(place)
+                repair_output(
+                    self._loader, self._output, self._bad_rows, self.damaged, self._damaged_pieces, self._plan
+                )
+                self._loader.load_state_dict(self._state)
                 is_sealed = False
             batches = None if self._is_sealed else self._write(progress)
             if not is_sealed:
-                self._output.seal(self._note(batches), batches)
+                self._bad_rows.commit(batches)
+                self._output.seal(self._sealed(), batches)
             self._bad_rows.install(lambda file: self._output.note("bad_rows_file", file))
             return self._output.install()
         except BaseException as error:
+            self._output.note_now()
             if self._output.has_progress:
                 error.add_note("what is finished is kept: --resume goes on behind it")
             raise
@@ -218,41 +232,74 @@ class _Run:
             self._bad_rows.leave()
 
     def _write(self, progress: Progress | None) -> Batches:
-        """Write all batches, committing at ends of windows; returns the range of batches not committed yet."""
+        """Write all parts, committing those that are full; returns the range of batches not committed yet."""
         loader, output, stats = self._loader, self._output, Stats(**self.counts)
-        start = _place(loader.state_dict())
-        with closing(loader.batches(self._bad_rows, stats)) as found:
-            for batch in found:
-                output.write(batch)
-                del batch  # its memory is the output's now
-                if progress is not None:
-                    progress(stats, loader.num_rows)
-                if loader.at_window_end and output.is_full:
-                    self.counts, state = _counts_of(stats), loader.state_dict()
+        start = place_of(self._state, self._part)
+        with closing(make_parts(loader, self._plan(), self._part, self._bad_rows, stats)) as parts:
+            for part in parts:
+                for batch in part:
+                    output.write(batch)
+                    del batch  # its memory is the output's now
+                    if progress is not None:
+                        progress(stats, loader.num_rows)
+                if part.is_full:
+                    state = loader.state_dict()
                     batches = Batches(start, state["batch"])
-                    output.commit({**self._note(batches), "loader": state}, batches)
-                    start = _place(state)
+                    self._bad_rows.commit(batches)
+                    output.commit(batches)
+                    self._advance(part.number + 1, stats, state)
+                    start = place_of(state, self._part)
         if not stats.batches and (empty := loader.empty_batch()) is not None:
             output.write(empty)
-        self.counts = _counts_of(stats)
+        self.counts = counts_of(stats)
         return Batches(start, None)
 
-    def _note(self, batches: Batches | None) -> dict[str, Any]:
-        bad_rows = self._bad_rows.commit(batches) if self._keeps_bad_rows else None
-        return {"job": self._described, "changes": self._changes, "counts": self.counts, "bad_rows": bad_rows}
+    def _advance(self, part: int, stats: Stats, state: dict[str, Any]) -> None:
+        """Note that all parts before this one are committed."""
+        self._part, self.counts, self._state = part, counts_of(stats), state
+        self._num_pieces = self._bad_rows.num_pieces
+        self._output.note_soon(self)
+
+    def _plan(self) -> Parts:
+        """Where the parts of the output end."""
+        sizes, layout = self._output.layout.sizes, self._output.layout
+        rows = (
+            None
+            if layout.arrangement or sizes.rows_per_file is None
+            else sizes.rows_per_file * layout.threads
+        )
+        return Parts(sizes.part_bytes * layout.threads, rows)
+
+    def whole(self) -> dict[str, Any]:
+        """What is noted of the run, all of it."""
+        self._num_noted_pieces = self._num_pieces
+        return {**self._sealed(self._num_pieces), "part": self._part, "loader": self._state}
+
+    def change(self) -> Change:
+        """What has changed since it was last noted."""
+        pieces = self._bad_rows.pieces(self._num_noted_pieces, self._num_pieces)
+        self._num_noted_pieces = self._num_pieces
+        extend = {"bad_rows": pieces} if pieces else {}
+        place = place_of(self._state, self._part)
+        return Change({"counts": self.counts, "part": self._part}, {"loader": place}, extend)
+
+    def _sealed(self, num_pieces: int | None = None) -> dict[str, Any]:
+        """What is noted where only names are left to give."""
+        pieces = self._bad_rows.pieces(0, num_pieces) if self._keeps_bad_rows else None
+        return {"job": self._described, "changes": self._changes, "counts": self.counts, "bad_rows": pieces}
 
 
-def _counts_in(record: Mapping[str, Any]) -> dict[str, Any]:
+def counts_in(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: record["counts"].get(name, 0) for name in COUNTED}
 
 
-def _counts_of(stats: Stats) -> dict[str, Any]:
+def counts_of(stats: Stats) -> dict[str, Any]:
     return {name: getattr(stats, name) for name in COUNTED}
 
 
-def _place(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The position of a loader's state in the sequence of batches."""
-    return {key: state[key] for key in ("epoch", "batch", "windows")}
+def place_of(state: Mapping[str, Any], part: int) -> dict[str, Any]:
+    """The position of a loader's state in the sequence of batches, at the beginning of a part."""
+    return {**{key: state[key] for key in ("epoch", "batch", "windows")}, "part": part}
 
 
 def _peak_memory() -> int:

@@ -110,9 +110,11 @@ class OutputSection:
     row_group_bytes: int | str = "16 MiB"
     """Arrow bytes of a row group, about."""
     part_bytes: int | str = "512 MiB"
-    """Arrow bytes from which on a part is closed, at the end of a window: so much is lost when a run is killed."""
+    """Bytes of the source, as they are planned, from which on a part is closed, at the end of a window: so much, and
+    what came in the last second, is lost when a run is killed."""
     rows_per_file: int | None = None
-    """Rows from which on a part is closed, at the end of a window."""
+    """Rows of the source from which on a part is closed, at the end of a window; of sorted or partitioned output
+    rows of each file, exactly."""
 
 
 BATCH_KINDS: Mapping[str, type[BatchPlan]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import islice
 from typing import Any
 
@@ -108,13 +108,19 @@ class EpochBatches:
                 handler.close(keep=finished)
 
     def _iterate(self, handlers: Sequence[BadRowHandler], stats: Stats) -> Generator[Record, None, None]:
+        with self.iteration(handlers, stats) as iteration:
+            yield from iteration
+
+    @contextmanager
+    def iteration(self, handlers: Sequence[BadRowHandler], stats: Stats, **options: Any) -> Iterator[Any]:
+        """An iteration of the pipeline; left without an error, its epoch is at its end."""
         start = self.place if self._progress is None else self.pipeline.beginning(self.epoch)
         self._start, self._stats = None, stats
         workers = Workers(self.pipeline.threads)
         try:
-            iteration = self.pipeline.iterate(start, workers, handlers, stats)  # type: ignore[arg-type]
+            iteration = self.pipeline.iterate(start, workers, handlers, stats, **options)  # type: ignore[arg-type]
             self._progress = iteration.progress
-            yield from iteration
+            yield iteration
             iteration.check_start()
             if self._progress is iteration.progress:  # no other place was set meanwhile
                 self.epoch, self._progress = start.epoch + 1, None

@@ -104,6 +104,18 @@ def write_bytes(path: Path, content: bytes) -> None:
         unfinished.discard(temporary)
 
 
+def append_bytes(path: Path, content: bytes) -> None:
+    """Append to a file and synchronise it to the disk: after a crash it may end with a part of the content."""
+    try:
+        opened = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0))
+        with os.fdopen(opened, "ab") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise naming(error, path) from error
+
+
 def remove_temporaries(folder: Path, name: str) -> None:
     """Remove temporary files that killed processes left, of files whose name matches a regular expression."""
     left = re.compile(rf"\.{name}\.tmp-\d+")

@@ -51,15 +51,13 @@ class Sizes:
     row_group_bytes: int = 16 << 20
     """Arrow bytes of a row group."""
     part_bytes: int = 512 << 20
-    """Arrow bytes of a part from which on it is closed."""
+    """Planned bytes of the source from which on a part is closed; Arrow bytes of merged rows."""
     rows_per_file: int | None = None
-    """Rows of a part from which on it is closed."""
+    """Rows of the source from which on a part is closed; of merged rows the most of a file."""
 
-    def are_reached(self, rows: int, nbytes: int, parts: int = 1) -> bool:
-        """Whether `parts` open parts together have reached the size of parts."""
-        return nbytes >= self.part_bytes * parts or (
-            self.rows_per_file is not None and rows >= self.rows_per_file * parts
-        )
+    def are_reached(self, rows: int, nbytes: int) -> bool:
+        """Whether a part of merged rows has reached its size."""
+        return nbytes >= self.part_bytes or (self.rows_per_file is not None and rows >= self.rows_per_file)
 
 
 DEFAULT_SIZES = Sizes()

@@ -20,7 +20,8 @@ class RowGroups:
 
     `make(gathered)` makes the table of a row group. `start(turn, files)` gives the function that writes it in thread
     `turn`, with its number in the whole output; it adds a file to `files` where that needs a new one. Row groups of
-    `pending_bytes` together may wait for the threads; one is always let through.
+    `pending_bytes` together may wait for the threads; one is always let through. With `inline` there are no threads:
+    each row group is written where it is full.
     """
 
     def __init__(
@@ -30,9 +31,14 @@ class RowGroups:
         pending_bytes: int,
         make: Callable[[Sequence[Table]], pa.Table],
         start: Callable[[int, list[FileWriter]], WriteGroup],
+        *,
+        inline: bool = False,
     ) -> None:
         self._group_bytes, self._make, self._start = group_bytes, make, start
-        self._threads = [ThreadPoolExecutor(1, thread_name_prefix="seqflow-write") for _ in range(threads)]
+        self._num_turns = threads
+        self._threads = [
+            ThreadPoolExecutor(1, thread_name_prefix="seqflow-write") for _ in range(0 if inline else threads)
+        ]
         self.count = 0
         """Row groups of the whole output so far."""
         self.rows = self.nbytes = 0
@@ -70,11 +76,14 @@ class RowGroups:
         ):
             self._await_oldest()
         write = self._start(self._turn, self._files)
-        task = self._threads[self._turn].submit(write, group, self.count)
-        self._pending.append((task, size))
-        self._pending_bytes += size
+        if self._threads:
+            task = self._threads[self._turn].submit(write, group, self.count)
+            self._pending.append((task, size))
+            self._pending_bytes += size
+        else:
+            write(group, self.count)
         self.count += 1
-        self._turn = (self._turn + 1) % len(self._threads)
+        self._turn = (self._turn + 1) % self._num_turns
 
     def close(self, finish: Callable[[FileWriter], None]) -> None:
         """Write the rows that are left, close the open files, and then `finish` each."""

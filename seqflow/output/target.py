@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,19 @@ from seqflow.output.durable_files import remove_temporaries, sync_folder, write_
 from seqflow.output.file_writer import FileKind, FileWriter, Format
 from seqflow.output.lock import Lock
 from seqflow.output.output_file import FORM, OutputFile, damaged_files
+from seqflow.output.progress_file import FORMAT, Change, append_progress, parse_progress, write_progress
+from seqflow.output.sorted_runs import RUN
 from seqflow.version import __version__
 
 MANIFEST, PROGRESS = "_manifest.json", ".progress.json"
 _MANIFEST = {"columns": [str], "files": [FORM]}
-_PROGRESS = {**_MANIFEST, "are_runs": bool, "sealed": bool, "stale": [str]}
+_PROGRESS = {
+    **_MANIFEST,
+    "progress": lambda form: form == FORMAT,
+    "are_runs": bool,
+    "sealed": bool,
+    "stale": [str],
+}
 """What the records have; those of jobs have more."""
 
 
@@ -131,6 +139,10 @@ class Target:
         piece = self.file(number)
         return FileWriter(self.path if self.is_file else piece, self.form, piece)
 
+    def new_run(self, number: int) -> FileWriter:
+        """A writer of sorted run `number`."""
+        return FileWriter(self.path, RUN, self.run(number))
+
     def run(self, number: int) -> Path:
         """The path of sorted run `number`."""
         name = f"run-{number:05}"
@@ -142,10 +154,15 @@ class Target:
 
     def save_progress(self, content: Mapping[str, Any]) -> None:
         """Write the progress file; from now on the folder stays, whatever happens."""
-        write_bytes(self.progress, _as_json({"seqflow": __version__, **content}, indent=1))
+        write_progress(self.progress, {"seqflow": __version__, **content})
         for folder in self._created:
             unfinished.discard(folder)
         self._created.clear()
+
+    def append_progress(self, change: Change, files: Sequence[OutputFile]) -> None:
+        """Add committed files to the progress file, and what else has changed."""
+        entries = [file.to_json(self.folder) for file in files]
+        append_progress(self.progress, replace(change, extend={**change.extend, "files": entries}))
 
     def install(self, content: Mapping[str, Any]) -> list[OutputFile]:
         """Give the parts of a sealed progress file their final names; may be repeated after a crash at any step.
@@ -213,9 +230,7 @@ class Target:
 
     def note(self, key: str, value: Any) -> None:
         """Set one entry of the progress file."""
-        content = self.read_progress()
-        assert content is not None
-        self.save_progress({**content, key: value})
+        append_progress(self.progress, Change(set={key: value}))
 
     def damaged_commits(self, record: Mapping[str, Any]) -> list[OutputFile]:
         """The parts of a progress file that are intact neither under their hidden nor their final name."""
@@ -248,15 +263,25 @@ class Target:
 
     def read_progress(self) -> dict[str, Any] | None:
         """The record of an output that is not complete; None where there is none, or it is damaged."""
-        content = self._read(self.progress, _PROGRESS)
+        content = self._read(self.progress, _PROGRESS, parse_progress)
         return content if content is None or content["sealed"] or content["files"] else None
 
-    def _read(self, path: Path, form: Mapping[str, Any]) -> dict[str, Any] | None:
+    @property
+    def earlier_format(self) -> str | None:
+        """The version of seqflow that has written a progress file in an older form, if one is there."""
+        content = self._read(self.progress, _MANIFEST)
+        if content is None or "progress" in content:
+            return None
+        return str(content.get("seqflow", "an older version"))
+
+    def _read(
+        self, path: Path, form: Mapping[str, Any], parse: Callable[[str], Any] = json.loads
+    ) -> dict[str, Any] | None:
         """Read JSON of a form, whose files have names of parts of this output; None for anything else."""
         if not path.is_file():  # a pipe would never end
             return None
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = parse(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
             return None
         prefix = rf"{re.escape(self.path.name)}|" if self.is_file else r"(?:[^/]+=[^/]*/)*"

@@ -1,18 +1,19 @@
-"""OutputWriter writes batches to files, in threads of its own."""
+"""OutputWriter writes the batches of an output, or takes parts that others have written, and commits them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from types import TracebackType
 from typing import Any, Literal
 
 import pyarrow as pa
 
-from seqflow.errors import JobError, ProviderError, nearest
-from seqflow.output.arranging import UNARRANGED, Arrangement, arrange
+from seqflow.errors import JobError, ProviderError
+from seqflow.output.arranging import Arrangement, arrange
 from seqflow.output.committed_files import check_sizes, committed_path, schema_of
 from seqflow.output.durable_files import sync_folder
 from seqflow.output.file_writer import (
@@ -25,127 +26,137 @@ from seqflow.output.file_writer import (
     Sizes,
 )
 from seqflow.output.output_file import Batches, OutputFile
-from seqflow.output.partitions import check_values, type_names
-from seqflow.output.row_groups import RowGroups, WriteGroup
-from seqflow.output.sorted_runs import RUN, RUN_BYTES, write_run
+from seqflow.output.part_writer import Layout, PartWriter
+from seqflow.output.partitions import type_names
+from seqflow.output.progress_file import Note
+from seqflow.output.sorted_runs import RUN
 from seqflow.output.target import Target
-from seqflow.record import Record, to_arrow
+from seqflow.record import Record
 
-PENDING_BYTES = 24 << 20
-"""Arrow bytes that may wait for the writing threads; one row group is always let through."""
 MAX_THREADS = 256
 """Threads that write; each has a file open."""
+SECONDS_BETWEEN_NOTES = 1.0
+"""How often at most committed parts are noted in the progress file: each time it is synchronised to the disk."""
 
 
 class OutputWriter:
     """A context manager that writes batches; `finish` gives the files their final names.
 
-    `commit` finishes the parts that are open and notes them in the progress file, with what the caller needs to go
-    on behind them: another process may `resume` there. Leaving the context without `finish` (an exception, Ctrl-C)
-    removes what was not committed. Where no batch has rows, one empty file is written. Small batches are gathered
-    to row groups, large ones are cut. With `threads` above 1, each thread writes a part file of its own, and row
-    groups go to them in turn; the manifest has the numbers of the row groups in each part.
+    `commit` finishes the part that is open, or `adopt` takes one that another process has written; `note_soon` notes
+    them in the progress file, with what the caller needs to go on behind them: another process may `resume` there.
+    Leaving the context without `finish` (an exception, Ctrl-C) removes what was not committed. Where no batch has
+    rows, one empty file is written. With `threads` above 1, each thread writes a file of the part, and row groups go
+    to them in turn; the manifest has the numbers of the row groups in each file.
 
     With an `arrangement` what is committed are sorted runs, which `install` merges to the parts of the output.
     """
 
-    def __init__(
-        self,
-        target: Target | None,
-        columns: Sequence[str] | None = None,
-        threads: int = 1,
-        sizes: Sizes = DEFAULT_SIZES,
-        arrangement: Arrangement = UNARRANGED,
-    ) -> None:
-        self.target = target
-        self._columns = columns
-        self.arrangement = arrangement
-        self._sizes = sizes
-        self._group_bytes = RUN_BYTES if arrangement else sizes.row_group_bytes
-        pending = max(PENDING_BYTES, self._group_bytes * threads if arrangement else 0)
-        self._num_threads = threads if target else 0
-        self._groups = RowGroups(self._group_bytes, self._num_threads, pending, self._table, self._start)
+    def __init__(self, target: Target | None, layout: Layout = Layout()) -> None:  # noqa: B008 (it is frozen)
+        self.target, self.layout = target, layout
+        self._part = None if target is None else PartWriter(layout, self)
         self._begun = False
-        self._parts: list[OutputFile] = []
+        self._files: list[OutputFile] = []
         """Those that are committed."""
-        self._schema: pa.Schema | None = None
-        self._earlier_schema: pa.Schema | None = None
-        """That of committed parts, as a file gives it back: equal, but not to the last byte of its metadata."""
         self._names: list[str] = []
         self._partitions: dict[str, str] = {}
         """The types of the columns that become folders."""
         self._stale: list[str] = []
-        """Parts of an earlier run, of which a progress file knows."""
+        """Files of an earlier run, of which a progress file knows."""
+        self._note: Note | None = None
+        self._num_due = 0
+        """What is to be noted, and how many files were committed with it."""
+        self._noted_at = -SECONDS_BETWEEN_NOTES
+        self._num_noted: int | None = None
+        """How many committed files the progress file knows of; None where this process has not written it."""
 
     def __enter__(self) -> OutputWriter:
         if self.target is not None:
             self.target.prepare()
         return self
 
+    @property
+    def arrangement(self) -> Arrangement:
+        return self.layout.arrangement
+
+    # Where the files of the open part go
+
+    def new_part(self, turn: int) -> FileWriter:
+        """A writer of file `turn` of the open part."""
+        return self._open_target.new_part(len(self._files) + turn)
+
+    def new_run(self, group: int) -> FileWriter:
+        """A writer of the sorted run of a row group."""
+        return self._open_target.new_run(group)
+
+    @property
+    def _open_target(self) -> Target:
+        assert self.target is not None
+        return self.target
+
+    @property
+    def _writer(self) -> PartWriter:
+        assert self._part is not None
+        return self._part
+
+    # Going on behind an earlier run
+
     def resume(self, record: Mapping[str, Any]) -> list[OutputFile]:
         """Continue after the parts of a progress file; returns the damaged ones, which have to be written again."""
-        assert self.target is not None
-        self._begun = True
-        self._parts = self.target.files(record)
-        self._groups.count = sum(len(part.groups) for part in self._parts)
+        target, self._begun = self._open_target, True
+        self._files = target.files(record)
+        self._count_groups()
         self._names, self._stale = record["columns"], record["stale"]
         self._partitions = record.get("partitions", {})
-        self.target.keep_committed(self._parts)
-        damaged = self.target.damaged_commits(record)
-        hidden = [committed_path(part.path) for part in self._parts if part not in damaged]
+        target.keep_committed(self._files)
+        damaged = target.damaged_commits(record)
+        hidden = [committed_path(file.path) for file in self._files if file not in damaged]
         if there := next((path for path in hidden if path.exists()), None):
-            self._earlier_schema = schema_of(there, RUN.kind if record["are_runs"] else self.target.kind)
+            self._writer.earlier_schema = schema_of(there, RUN.kind if record["are_runs"] else target.kind)
         return damaged
 
     def write_again(self, span: Batches, batches: Iterable[Record]) -> None:
-        """Replace some committed parts by writing their batches again."""
-        before = [part for part in self._parts if part.batches != span]
-        first = next(at for at, part in enumerate(self._parts) if part.batches == span)
-        old, behind = self._parts[first : len(self._parts) - len(before) + first], before[first:]
-        self._parts = before[:first]
-        self._groups.count = sum(len(part.groups) for part in self._parts)
+        """Replace some committed files by writing their batches again."""
+        before = [file for file in self._files if file.batches != span]
+        first = next(at for at, file in enumerate(self._files) if file.batches == span)
+        old, behind = self._files[first : len(self._files) - len(before) + first], before[first:]
+        self._files = before[:first]
+        self._count_groups()
         for batch in batches:
             self.write(batch)
-        if self._groups.is_empty:
-            self._groups.write_group()  # an empty one
-        self._commit(span)
-        made = self._parts[first:]
+        if self._writer.groups.is_empty:
+            self._writer.groups.write_group()  # an empty one
+        self._close_part(span)
+        made = self._files[first:]
         if [(one.num_rows, one.groups) for one in made] != [(one.num_rows, one.groups) for one in old]:
             raise JobError(
                 f"output: {old[0].path.name!r} was damaged, and comes out with other rows now\n"
                 "  --overwrite begins anew"
             )
-        self._parts += behind
-        self._groups.count = sum(len(part.groups) for part in self._parts)
+        self._files += behind
+        self._count_groups()
+        self._num_noted = None
+
+    def _count_groups(self) -> None:
+        self._writer.groups.count = sum(len(file.groups) for file in self._files)
 
     def reopen(self, manifest: Mapping[str, Any]) -> dict[str, Any]:
         """Turn a complete output with damaged parts into a sealed one, whose parts are installed again."""
-        assert self.target is not None
         record = {**manifest, "bad_rows": None, "are_runs": False, "sealed": True, "stale": []}
-        self.target.save_progress(record)
+        self._open_target.save_progress(record)
         return record
 
     def found(self, record: Mapping[str, Any]) -> list[OutputFile]:
         """The files of a complete output; removes what a killed run has left beside them."""
-        assert self.target is not None
-        self.target.keep_committed(())
-        return self.target.files(record)
-
-    def note(self, key: str, file: OutputFile) -> None:
-        """Note a file in the progress file."""
-        if self.target is not None:
-            self.target.note(key, file.to_json(file.path.parent))
-
-    @property
-    def has_progress(self) -> bool:
-        """Whether there is a progress file, from which another process can resume."""
-        return self.target is not None and self.target.progress.exists()
+        self._open_target.keep_committed(())
+        return self._open_target.files(record)
 
     def begin(self) -> None:
         """Begin anew: remove what an unfinished run has left."""
         self._begun = True
-        self._parts, self._groups.count, self._stale, self._earlier_schema = [], 0, [], None
+        self._files, self._stale = [], []
         if self.target is not None:
+            self._writer.earlier_schema = None
+            self._count_groups()
             self.target.abandon()
 
     def check(self, schema: pa.Schema | None) -> None:
@@ -153,45 +164,93 @@ class OutputWriter:
         if self.target is not None:
             self.target.check()
             if schema is not None:
-                self._chosen(schema)
+                self.layout.chosen(schema)
 
-    def _chosen(self, schema: pa.Schema) -> list[str]:
-        """The columns that are written of batches of this schema."""
-        names = schema.names if self._columns is None else list(self._columns)
-        missing = next((name for name in names if name not in schema.names), None)
-        if missing is not None:
-            raise JobError(
-                f"output: the batches have no column {missing!r}{nearest(missing, schema.names)}\n"
-                f"  they have {', '.join(schema.names)}"
-            )
-        self.arrangement.check(pa.schema([schema.field(name) for name in names]))
-        return names
+    # Parts
 
     def write(self, record: Record) -> None:
-        """Add one batch. Errors of earlier batches are raised here, too; an OSError names the file."""
+        """Add one batch to the open part. Errors of earlier ones are raised here, too; an OSError names the file."""
         if self.target is None:
             return
         if not self._begun:
             self.begin()
-        batch = self._fitting(to_arrow(record))
-        if not batch.num_rows:
-            return
-        groups = max(1, round(batch.nbytes / self._group_bytes))
-        rows = -(-batch.num_rows // groups)
-        for start in range(0, batch.num_rows, rows):
-            self._groups.add(batch.slice(start, rows))
+        self._writer.write(record)
+
+    def commit(self, batches: Batches | None = None) -> None:
+        """Finish the open part, which holds these batches."""
+        if self.target is not None:
+            self._close_part(batches)
+
+    def adopt(self, files: Sequence[OutputFile], schema: pa.Schema | None, batches: Batches) -> None:
+        """Take the finished files of a part from where another process has written them.
+
+        Their row groups, numbered in the part, get their numbers in the whole output. JobError where the part has
+        other columns than those before.
+        """
+        if self.target is not None:
+            if schema is not None:
+                self._writer.check_schema(schema)
+            groups = self._writer.groups
+            for file in files:
+                numbers = tuple(groups.count + number for number in file.groups)
+                path = self.target.run(numbers[0]) if self.arrangement else self.target.file(len(self._files))
+                file.path.replace(committed_path(path))
+                self._files.append(replace(file, path=path, groups=numbers, batches=batches))
+            groups.count += sum(len(file.groups) for file in files)
+
+    def _close_part(self, batches: Batches | None) -> None:
+        def finish(writer: FileWriter) -> None:
+            self._files.append(writer.output_file(writer.piece, batches))
+            writer.rename(committed_path(writer.piece))
+
+        self._writer.close(finish)
+
+    # Notes
 
     @property
-    def is_full(self) -> bool:
-        """Whether the open parts are as large as parts should be."""
-        groups, threads = self._groups, self._num_threads
-        return threads > 0 and self._sizes.are_reached(groups.rows, groups.nbytes, threads)
+    def has_progress(self) -> bool:
+        """Whether there is a progress file, from which another process can resume."""
+        return self.target is not None and self.target.progress.exists()
 
-    def commit(self, note: Mapping[str, Any], batches: Batches | None = None) -> None:
-        """Finish the open parts, which hold these batches, and note them together with `note`."""
+    def note_soon(self, note: Note) -> None:
+        """Note the parts that are committed, together with `note`; later, where that was done a moment ago."""
+        self._note, self._num_due = note, len(self._files)
+        if monotonic() - self._noted_at >= SECONDS_BETWEEN_NOTES:
+            self.note_now()
+
+    def note_now(self) -> None:
+        """Note what is committed and was not noted yet."""
+        if self._note is None or self.target is None or not self._num_due:
+            return
+        note, self._note = self._note, None
+        sync_folder(self.target.folder)
+        files = self._files[self._num_noted or 0 : self._num_due]
+        if self._num_noted is None:
+            self.target.save_progress({**note.whole(), **self._record(files), "sealed": False, "stale": []})
+        else:
+            change = note.change()
+            change = replace(change, set={**change.set, **self._fixed()})
+            self.target.append_progress(change, files)
+        self._num_noted, self._noted_at = self._num_due, monotonic()
+
+    def note(self, key: str, file: OutputFile) -> None:
+        """Note a file in the progress file of a sealed output."""
         if self.target is not None:
-            self._commit(batches)
-            self.target.save_progress({**note, **self._record(), "sealed": False, "stale": []})
+            self.target.note(key, file.to_json(file.path.parent))
+
+    def _record(self, files: Sequence[OutputFile]) -> dict[str, Any]:
+        entries = [file.to_json(self._open_target.folder) for file in files]
+        return {**self._fixed(), "files": entries, "are_runs": bool(self.arrangement)}
+
+    def _fixed(self) -> dict[str, Any]:
+        """What a record says of all files."""
+        schema = self._writer.schema
+        if schema is not None:
+            self._names = schema.names
+            self._partitions = type_names(schema, self.arrangement.partition_by)
+        return {"columns": self._names, **({"partitions": self._partitions} if self._partitions else {})}
+
+    # The end
 
     def seal(self, note: Mapping[str, Any], batches: Batches | None = None) -> None:
         """Write the remaining rows; from now on nothing but `install` is left to do, in this process or another."""
@@ -199,13 +258,15 @@ class OutputWriter:
             return
         if not self._begun:
             self.begin()
-        if self._schema is not None and not self._groups.count:
-            self._groups.write_group()  # an empty one
-        self._commit(batches)
-        if not self._parts and self.target.is_file:
+        if self._writer.schema is not None and not self._writer.groups.count:
+            self._writer.groups.write_group()  # an empty one
+        self._close_part(batches)
+        sync_folder(self.target.folder)
+        if not self._files and self.target.is_file:
             raise ProviderError(f"there are no batches to write to {str(self.target.path)!r}")
         stale = sorted({*self._stale, *self.target.stale_parts()})
-        self.target.save_progress({**note, **self._record(), "sealed": True, "stale": stale})
+        self.target.save_progress({**note, **self._record(self._files), "sealed": True, "stale": stale})
+        self._note = None
 
     def install(self) -> list[OutputFile]:
         """Give all files of a sealed output their final names, in place of those of an earlier run."""
@@ -222,7 +283,7 @@ class OutputWriter:
         """Merge the sorted runs of a sealed output into parts; returns the new progress record."""
         runs = target.files(record)
         check_sizes(runs, [committed_path(run.path) for run in runs])
-        parts = arrange(runs, target, self.arrangement, self._sizes)
+        parts = arrange(runs, target, self.arrangement, self.layout.sizes)
         files = [part.to_json(target.folder) for part in parts]
         record = {**record, "files": files, "are_runs": False}
         target.save_progress(record)
@@ -236,58 +297,10 @@ class OutputWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._groups.discard()
+        if self._part is not None:
+            self._part.groups.discard()
         if self.target is not None:
             self.target.leave()
-
-    def _record(self) -> dict[str, Any]:
-        assert self.target is not None
-        files = [part.to_json(self.target.folder) for part in self._parts]
-        if self._schema is not None:
-            self._partitions = type_names(self._schema, self.arrangement.partition_by)
-        return {
-            "columns": self._names,
-            "files": files,
-            "are_runs": bool(self.arrangement),
-            **({"partitions": self._partitions} if self._partitions else {}),
-        }
-
-    def _commit(self, batches: Batches | None) -> None:
-        assert self.target is not None
-
-        def finish(writer: FileWriter) -> None:
-            self._parts.append(writer.output_file(writer.piece, batches))
-            writer.rename(committed_path(writer.piece))
-
-        self._groups.close(finish)
-        sync_folder(self.target.folder)
-
-    def _fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The requested columns of the batch; JobError unless their types are those of the batches before."""
-        if self._schema is None or self._columns is not None:
-            batch = batch.select(self._chosen(batch.schema))
-        expected = self._schema or self._earlier_schema
-        if expected is not None and batch.schema != expected:
-            raise JobError(_schema_change(expected, batch.schema))
-        self._schema = self._schema or batch.schema
-        self._names = self._schema.names
-        return batch
-
-    def _table(self, gathered: Sequence[pa.RecordBatch]) -> pa.Table:
-        group = pa.Table.from_batches(gathered, self._schema)
-        check_values(group, self.arrangement.partition_by)
-        return group
-
-    def _start(self, turn: int, files: list[FileWriter]) -> WriteGroup:
-        """The function that writes a row group in thread `turn`: to its part file, or as a sorted run."""
-        assert self.target is not None
-        if self.arrangement:
-            run = FileWriter(self.target.path, RUN, self.target.run(self._groups.count))
-            files.append(run)
-            return partial(write_run, run, self.arrangement.keys)
-        if turn == len(files):
-            files.append(self.target.new_part(len(self._parts) + turn))
-        return files[turn].write
 
 
 def open_output(
@@ -327,7 +340,7 @@ def open_output(
         )
     form = Format(kind or of_suffix or "parquet", compression)
     arrangement = Arrangement.of(sort_by, partition_by)
-    return OutputWriter(Target(path, form, is_file), columns, threads, sizes, arrangement)
+    return OutputWriter(Target(path, form, is_file), Layout(columns, threads, sizes, arrangement))
 
 
 def _check_path(path: str) -> None:
@@ -344,15 +357,3 @@ def _check_path(path: str) -> None:
             f"output: the path {path!r} ends in {suffix!r}, expected {known}, or a folder\n"
             f"  a folder of such a name ends in {os.sep!r}, or is there already"
         )
-
-
-def _schema_change(before: pa.Schema, now: pa.Schema) -> str:
-    if before.names != now.names:
-        return f"output: a batch has the columns {', '.join(now.names)}; before they were {', '.join(before.names)}"
-    name = next((n for n in now.names if before.field(n) != now.field(n)), None)
-    if name is None:
-        return "output: a batch has another schema than the batches before it"
-    return (
-        f"output: column {name!r} is {now.field(name).type} in one batch and {before.field(name).type} before\n"
-        "  all batches of a file have one type: pad to a fixed max_length, or write values and lengths"
-    )

@@ -129,6 +129,7 @@ def die(job: Job, where: str, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
         return done
 
     with monkeypatch.context() as patch:
+        patch.setattr("seqflow.output.writer.SECONDS_BETWEEN_NOTES", 0.0)
         patch.setattr(Target, where, call)
         with pytest.raises(Killed):
             run(job)
@@ -144,7 +145,7 @@ def test_resuming_makes_damaged_parts_again(
     folder: Path, output: str, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     want, job = expected(folder, output), job_of(folder, output)
-    die(job, "save_progress", 3, monkeypatch)
+    die(job, "append_progress", 2, monkeypatch)
     pieces = [path for path in hidden(folder) if path.name.startswith(".bad")]
     parts = [path for path in hidden(folder) if path not in pieces]
     before = {path: path.read_bytes() for path in parts}
@@ -160,7 +161,7 @@ def test_resuming_makes_damaged_pieces_of_the_quarantine_again(
     folder: Path, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     want, job = expected(folder, "parquet"), job_of(folder, "parquet")
-    die(job, "save_progress", 3, monkeypatch)
+    die(job, "append_progress", 2, monkeypatch)
     pieces = [path for path in hidden(folder) if path.name.startswith(".bad")]
     DAMAGES[damage](pieces[1], pieces[0])
     run(job, resume=True)

@@ -19,6 +19,7 @@ from outputs import names
 from seqflow.errors import JobError
 from seqflow.job import Job, run
 from seqflow.loader import Stats
+from seqflow.output.progress_file import parse_progress
 
 THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 
@@ -253,7 +254,7 @@ def test_a_run_that_failed_goes_on_and_reports_all_of_the_job(
 ) -> None:
     undisturbed = run(job(folder, **{**changes, "output": {**changes.get("output", {}), "path": "whole"}}))
     stopped(folder, 40, **changes)
-    noted = json.loads((folder / "out" / ".progress.json").read_text())
+    noted = parse_progress((folder / "out" / ".progress.json").read_text())
     assert 0 < noted["counts"]["batches"] < 40
     assert not [name for name in names(folder / "out") if ".tmp-" in name or "lock" in name]
     report = run(job(folder, **changes), resume=True)
@@ -340,7 +341,7 @@ def test_a_shuffled_job_writes_the_same_rows_in_an_order_that_the_seed_decides(f
     [
         {"counts": {"rows": "x"}}, {"counts": {}}, {"sealed": 1}, {"files": []}, {"files": [{"name": "x"}]},
         {"loader": None}, {"bad_rows": 3}, {"columns": None}, {"job": []}, {"stale": ["docs.parquet"]},
-        {"stale": ["../docs.parquet"]},
+        {"stale": ["../docs.parquet"]}, {"part": -1}, {"part": None}, {"progress": 4},
     ],
 )  # fmt: skip
 def test_a_damaged_progress_file_is_refused_and_nothing_is_removed(
@@ -348,11 +349,50 @@ def test_a_damaged_progress_file_is_refused_and_nothing_is_removed(
 ) -> None:
     stopped(folder, 50)
     progress = folder / "out" / ".progress.json"
-    progress.write_text(json.dumps({**json.loads(progress.read_text()), **change}))
+    progress.write_text(json.dumps({**parse_progress(progress.read_text()), **change}) + "\n")
     before = names(folder / "out")
     with pytest.raises(JobError, match=r"the progress file '.*json' is damaged, or of no job\n  --overwrite"):
         run(job(folder), resume=True)
     assert names(folder / "out") == before
+    assert run(job(folder), overwrite=True).outcome == "new"
+
+
+@in_one_folder
+@pytest.mark.parametrize("line", ["{}", "[]", "x", '{"set": {}, "update": {"files": {}}, "extend": {}}',
+                                  '{"set": {}, "update": {}, "extend": {"counts": []}}'])  # fmt: skip
+def test_a_damaged_line_of_a_progress_file_is_refused(folder: Path, line: str) -> None:
+    stopped(folder, 50)
+    progress = folder / "out" / ".progress.json"
+    progress.write_text(progress.read_text() + line + "\n")
+    with pytest.raises(JobError, match=r"the progress file '.*json' is damaged, or of no job"):
+        run(job(folder), resume=True)
+
+
+@in_one_folder
+def test_a_line_that_was_being_written_when_the_run_was_killed_does_not_count(folder: Path) -> None:
+    undisturbed = run(job(folder, output={"path": "whole"}))
+    stopped(folder, 50)
+    progress = folder / "out" / ".progress.json"
+    whole = progress.read_text()
+    for size in (1, 20, len(whole.splitlines()[-1])):
+        progress.write_text(whole + whole.splitlines()[-1][:size])
+        assert parse_progress(progress.read_text()) == parse_progress(whole)
+    report = run(job(folder), resume=True)
+    assert report.outcome == "resumed"
+    assert [path.read_bytes() for path in report.files] == [path.read_bytes() for path in undisturbed.files]
+
+
+@in_one_folder
+def test_the_beginning_of_an_output_of_the_old_form_is_refused_by_its_version(folder: Path) -> None:
+    stopped(folder, 50)
+    progress = folder / "out" / ".progress.json"
+    record = parse_progress(progress.read_text())
+    del record["progress"], record["part"]
+    progress.write_text(json.dumps({**record, "seqflow": "0.1.0"}, indent=1) + "\n")
+    with pytest.raises(
+        JobError, match=r"the beginning of a run of seqflow 0\.1\.0, which cut parts in another"
+    ):
+        run(job(folder), resume=True)
     assert run(job(folder), overwrite=True).outcome == "new"
 
 
@@ -362,6 +402,6 @@ def test_a_progress_file_that_names_other_pieces_of_the_quarantine_file_is_refus
     stopped(folder, 50, **changes)
     progress = folder / "out" / ".progress.json"
     piece = {"name": "../docs.parquet", "rows": 1, "bytes": 1, "row_groups": [0]}
-    progress.write_text(json.dumps({**json.loads(progress.read_text()), "bad_rows": [piece]}))
+    progress.write_text(json.dumps({**parse_progress(progress.read_text()), "bad_rows": [piece]}) + "\n")
     with pytest.raises(JobError, match=r"'../docs.parquet' is no piece of '.*bad.parquet'"):
         run(job(folder, **changes), resume=True)

@@ -251,7 +251,7 @@ def test_merged_runs_are_what_a_sort_of_all_rows_gives(
 def test_what_is_sorted_is_never_all_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty runs of 64 KiB, in batches of 4 KiB, become parts of one order."""
     for name, size in {
-        "seqflow.output.writer.RUN_BYTES": 64 << 10,
+        "seqflow.output.part_writer.RUN_BYTES": 64 << 10,
         "seqflow.output.file_writer.RUN_BATCH_BYTES": 4 << 10,
     }.items():
         monkeypatch.setattr(name, size)

@@ -11,7 +11,7 @@ import pytest
 from outputs import names, record, write
 
 from seqflow.errors import JobError
-from seqflow.output import Sizes, open_output
+from seqflow.output import open_output
 
 
 def test_a_folder_gets_parts_and_a_manifest(tmp_path: Path) -> None:
@@ -59,14 +59,12 @@ def test_with_threads_row_groups_go_to_parts_in_turn_and_the_manifest_tells_thei
     np.testing.assert_array_equal(in_order, np.arange(12_000_000))
 
 
-@pytest.mark.parametrize("sizes", [Sizes(part_bytes=4000), Sizes(rows_per_file=500)])
-def test_where_the_open_part_is_full_a_commit_begins_the_next(tmp_path: Path, sizes: Sizes) -> None:
-    with open_output(tmp_path / "out", sizes=sizes) as output:
+def test_a_commit_begins_the_next_file(tmp_path: Path) -> None:
+    with open_output(tmp_path / "out") as output:
         for start in range(0, 1100, 100):
             output.write(record(start, 100))
-            if output.is_full:
-                output.commit({})
-                assert not output.is_full
+            if start % 500 == 400:
+                output.commit()
         files = output.finish()
     assert [file.path.name for file in files] == [f"part-0000{i}.parquet" for i in range(3)]
     assert [file.num_rows for file in files] == [500, 500, 100]

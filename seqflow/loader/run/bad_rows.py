@@ -104,6 +104,26 @@ class Rejected:
         """How many rows they are: one may be bad in several columns."""
         return len({one.row for one in self.bad})
 
+    def table(self) -> pa.Table:
+        """The rows as a quarantine file has them, with a column that says why."""
+        import pyarrow as pa
+
+        rows, bad = self.rows, self.bad
+        reasons = pa.StructArray.from_arrays(
+            [
+                pa.array([printable_line(self.block.origin)] * len(bad), pa.string()),
+                pa.array([self.block.index] * len(bad), pa.int64()),
+                pa.array(self.numbers, pa.int64()),
+                pa.array([row.column for row in bad], pa.string()),
+                pa.array([row.reason for row in bad], pa.string()),
+            ],
+            names=REASON_FIELDS,
+        )
+        name = "bad"
+        while name in rows.schema.names:
+            name += "_"
+        return pa.table({name: reasons, **dict(zip(rows.schema.names, rows.columns, strict=True))})
+
     def error(self) -> ProviderError:
         """The error for the first of them, where bad rows are errors."""
         return bad_row_error(self.bad[0], self.numbers[0], self.block)
@@ -171,9 +191,24 @@ class BadRowHandler:
             handler._file = self._file
         return handler
 
-    def commit(self, batches: Batches | None = None) -> list[dict[str, Any]]:
-        """Finish what is written so far as a piece of the quarantine file; the entries of all pieces."""
-        return [] if self._file is None else self._file.commit(batches)
+    def commit(self, batches: Batches | None = None) -> None:
+        """Finish what is written so far as a piece of the quarantine file."""
+        if self._file is not None:
+            self._file.commit(batches)
+
+    def adopt(self, piece: OutputFile, batches: Batches) -> None:
+        """Take a finished piece of the quarantine file from where another process has written it."""
+        assert self._file is not None
+        self._file.adopt(piece, batches)
+
+    @property
+    def num_pieces(self) -> int:
+        """The committed pieces of the quarantine file."""
+        return 0 if self._file is None else self._file.num_pieces
+
+    def pieces(self, first: int = 0, stop: int | None = None) -> list[dict[str, Any]]:
+        """The entries of the committed pieces of the quarantine file, or of some of them."""
+        return [] if self._file is None else self._file.entries(first, stop)
 
     def install(self, note: Callable[[OutputFile], None] = lambda file: None) -> None:
         """Make the quarantine file of its pieces. What it will be is told to `note` before."""
@@ -239,33 +274,32 @@ class Quarantine:
         remove_committed(self._path.parent, rf"{name}\.part-\d+", {piece.path.name for piece in self._pieces})
 
     def write(self, rejected: Rejected) -> None:
-        import pyarrow as pa
-
-        taken, bad = rejected.rows, rejected.bad
-        reasons = pa.StructArray.from_arrays(
-            [
-                pa.array([printable_line(rejected.block.origin)] * len(bad), pa.string()),
-                pa.array([rejected.block.index] * len(bad), pa.int64()),
-                pa.array(rejected.numbers, pa.int64()),
-                pa.array([row.column for row in bad], pa.string()),
-                pa.array([row.reason for row in bad], pa.string()),
-            ],
-            names=REASON_FIELDS,
-        )
-        name = "bad"
-        while name in taken.schema.names:
-            name += "_"
-        columns = dict(zip(taken.schema.names, taken.columns, strict=True))
         if self._writer is None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._acquire()
             number = len(self._pieces) if self._number is None else self._number
             piece = piece_path(self._path, number)
             self._writer = FileWriter(self._path, self._form, piece)
-        self._writer.write(pa.table({name: reasons, **columns}), len(self._writer.groups))
+        self._writer.write(rejected.table(), len(self._writer.groups))
 
-    def commit(self, batches: Batches | None = None) -> list[dict[str, Any]]:
-        """Finish a piece, with the bad rows of these batches; the entries of all so far."""
+    def adopt(self, piece: OutputFile, batches: Batches) -> None:
+        """Give a finished piece, with the bad rows of these batches, the next hidden name."""
+        self._acquire()
+        path = piece_path(self._path, len(self._pieces))
+        piece.path.replace(committed_path(path))
+        sync_folder(path.parent)
+        self._pieces.append(replace(piece, path=path, batches=batches))
+
+    @property
+    def num_pieces(self) -> int:
+        return len(self._pieces)
+
+    def entries(self, first: int, stop: int | None) -> list[dict[str, Any]]:
+        """The entries of some committed pieces."""
+        return [piece.to_json(self._path.parent) for piece in self._pieces[first:stop]]
+
+    def commit(self, batches: Batches | None = None) -> None:
+        """Finish a piece, with the bad rows of these batches."""
         if self._writer is not None:
             self._writer.close()
             piece = self._writer.output_file(self._writer.piece, batches)
@@ -279,7 +313,6 @@ class Quarantine:
             self._pieces[at] = [piece]
             self._writer = None
         self._number = None
-        return [piece.to_json(self._path.parent) for piece in self._pieces]
 
     def damaged(self, joined: Any) -> list[OutputFile]:
         """The committed pieces that are gone or changed, unless they are `joined` already, as was noted."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from time import perf_counter
 
@@ -37,6 +37,26 @@ much as gathering a small batch."""
 
 class Waiting(Exception):
     """A window is still being read."""
+
+
+class PartBatches:
+    """The batches of one part; once they were handed out, all that is counted belongs to them and those before."""
+
+    def __init__(self, number: int, stream: Stream, batches: Iterable[Record]) -> None:
+        self.number, self._stream, self._batches = number, stream, batches
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._batches)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the part has reached its size; known when its batches were handed out."""
+        return self._stream.part_stop is not None
+
+    @property
+    def last_batches(self) -> int:
+        """The batches of its last window."""
+        return self._stream.checkpoint(self._stream.part_windows.stop - 1).batches
 
 
 class BatchIterator:
@@ -120,6 +140,16 @@ class BatchIterator:
                 self._workers.check_process()
                 self._make_ahead(wait=False)
 
+    def parts(self, first: int) -> Iterator[PartBatches]:
+        """The batches of each part of the only stream, from part `first` on."""
+        (stream,) = self._rotation.streams
+        for number in count(first):
+            stream.part = number
+            part = PartBatches(number, stream, self)
+            yield part
+            if (stop := stream.part_stop) is None or stream.window(stop) is None:
+                return
+
     def check_start(self) -> None:
         """OpError where nothing was handed out because the state that was loaded lies behind the end of the epoch."""
         if self.progress.position is self._start:
@@ -187,25 +217,53 @@ class BatchIterator:
         self._count_refused(None if is_last or self._numbers is not None else address.window)
 
     def _end(self) -> None:
-        """Count what no batch was made of."""
+        """Count what no batch was made of, of all windows, or of those of the part that ends."""
         for stream in filter(self._is_read_here, self._rotation.streams):
+            windows = stream.part_windows if self._rotation.counted else range(0)
             if self._crossing is not None:
-                rows = self._crossing.rows_never_read(stream.number)
+                rows = self._crossing.rows_never_read(stream.number, windows)
                 self._stats.rows_read += rows
                 self._stats.dropped += rows
-                self._count_filtered(self._crossing, stream)
-            elif self._rotation.counted and not stream.num_batches:
-                for position in range(stream.num_windows):
+                self._count_filtered(self._crossing, stream, windows)
+                if stream.is_cut:
+                    self._count_inside_batches(self._crossing, stream, windows)
+            elif not stream.has_batches(windows):
+                for position in windows:
                     self._opened((stream.number, position), wait=True)
         self._count_windows()
         self._count_refused()
+        if len(self._rotation.streams) == 1 and self._numbers is None:
+            self._advance_behind_part(*self._rotation.streams)
 
-    def _count_filtered(self, crossing: Crossing, stream: Stream) -> None:
+    def _advance_behind_part(self, stream: Stream) -> None:
+        """Note the place behind the last window of a part, which may have had no batch."""
+        stop = stream.part_stop
+        if stop is None:
+            return
+        if not self._rotation.counted:
+            self.checkpoints = {stream.number: stream.checkpoint(stop - 1)}
+        self.progress.at_window_end = True
+        self.progress.position = Position(self._epoch, self._round, self.checkpoints, self._world_size)
+
+    def _count_filtered(self, crossing: Crossing, stream: Stream, windows: range) -> None:
         """Count the rows that `where` has left out of windows from which no batch takes rows."""
-        for position in crossing.windows_without_rows(stream.number):
+        for position in crossing.windows_without_rows(stream.number, windows):
             filtered = self._rotation.window((stream.number, position)).filtered
             self._stats.filtered += filtered
             self._stats.skipped += filtered
+
+    def _count_inside_batches(self, crossing: Crossing, stream: Stream, windows: range) -> None:
+        """Count the windows of a part that only a batch of an earlier part takes rows from: it has read them."""
+        for position in windows:
+            address = stream.number, position
+            if address not in self._seen and crossing.gives_rows(address):
+                window, dropped = self._rotation.window(address), crossing.dropped_of(address)
+                rows, filtered = window.num_rows or 0, window.filtered
+                self._stats.rows_read += rows
+                self._stats.dropped += dropped
+                self._stats.rows_left += rows - dropped
+                self._stats.filtered += filtered
+                self._stats.skipped += filtered
 
     def _is_read_here(self, stream: Stream) -> bool:
         """Whether this rank counts what of a stream is in no batch."""
@@ -385,11 +443,14 @@ class BatchIterator:
 
         So at the end of a window all that is counted belongs to the batches handed out, whatever was read ahead.
         """
-        windows = sorted(self._uncounted)
-        if address is not None:
-            stop = self._rotation.streams[address.stream].next_window(address)
-            windows = [one for one in windows if one[0] == address.stream and one[1] < stop]
-        for one in windows:
+        streams = self._rotation.streams
+        if address is None:
+            stops = [stream.part_stop for stream in streams]
+            windows = [(of, at) for of, at in self._uncounted if (stop := stops[of]) is None or at < stop]
+        else:
+            behind = streams[address.stream].next_window(address)
+            windows = [(of, at) for of, at in self._uncounted if of == address.stream and at < behind]
+        for one in sorted(windows):
             self._count(one, self._uncounted.pop(one))
 
     def _count(self, address: WindowAddress, opened: OpenWindow) -> None:

@@ -23,6 +23,7 @@ from seqflow.loader.run.windows import KeptWindow, WindowMaker
 from seqflow.loader.run.workers import Prefetch, Workers
 from seqflow.loader.schedule.identity import data_fingerprint, index_key, settings_of
 from seqflow.loader.schedule.index import LengthsIndex
+from seqflow.loader.schedule.parts import Parts
 from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
 from seqflow.loader.schedule.recipe import Listing, Recipe
 from seqflow.loader.schedule.state import Position, check_prepared_place, check_state
@@ -50,11 +51,11 @@ class Pipeline:
         self.recipe, self.deal, self.bad_rows = recipe, deal, bad_rows
         self.threads, self._reuse = prefetch.threads, prefetch.reuse
         self._version = version
-        self._listing = Listing(recipe)
+        self.listing = Listing(recipe)
         self._kept = KeptWindow()
         self._index = None
         if index is not None:
-            self._index = Indexing(index, recipe, self._listing, self.threads, self._index_key)
+            self._index = Indexing(index, recipe, self.listing, self.threads, self._index_key)
         self._identities: dict[str, Any] = {}
         """Those of `prepare` and `net`, once they were asked for."""
         self._data: dict[str, Any] | None = None
@@ -87,11 +88,17 @@ class Pipeline:
         handlers: Sequence[BadRowHandler],
         stats: Stats,
         numbers: Iterator[int] | None = None,
+        parts: Parts | None = None,
     ) -> BatchIterator:
-        """The batches from a place on: those of this rank, or some by their numbers in the epoch, in order."""
-        self._look_at_functions()
+        """The batches from a place on: those of this rank, or some by their numbers in the epoch, in order.
+
+        The windows of the only stream may be cut into parts, of which one after another is asked for.
+        """
+        self.look_at_functions()
         deal = self.deal if numbers is None else ALL_BATCHES
-        rotation, crossing = self._rotation(start.epoch)
+        rotation, crossing = self.rotation(start.epoch)
+        if parts is not None:
+            rotation.streams[0].cut_into(parts)
         if not rotation.counted:
             self._check_counts(rotation, start)
             for stream, checkpoint in start.windows.items():
@@ -99,7 +106,7 @@ class Pipeline:
         is_measured = self._index is not None and not rotation.counted and numbers is None
         windows = WindowMaker(
             self.recipe,
-            self._listing,
+            self.listing,
             self._kept if self._keeps_window(rotation) else None,
             self._index.measured() if is_measured and self._index is not None else None,
         )
@@ -110,14 +117,14 @@ class Pipeline:
 
     def window_maker(self) -> WindowMaker:
         """Makes single windows, of which nothing is kept."""
-        return WindowMaker(self.recipe, self._listing)
+        return WindowMaker(self.recipe, self.listing)
 
     def end_epoch(self) -> None:
         """An epoch was read to its end: the index is written, where it has measured all."""
         if self._index is not None:
             self._index.keep()
 
-    def _look_at_functions(self) -> None:
+    def look_at_functions(self) -> None:
         """Note the code of Python functions before they run, which may change what they refer to."""
         for option in ("prepare", "net"):
             if not isinstance(getattr(self.recipe, option), Net):
@@ -141,13 +148,13 @@ class Pipeline:
         """
         if self.recipe.steps_per_epoch is not None:
             return self.recipe.steps_per_epoch * self.deal.world_size
-        return self._rotation(epoch, counted=True)[0].total
+        return self.rotation(epoch, counted=True)[0].total
 
     def counts_rows(self) -> bool:
         """Whether the rows of each window are known before anything is read, and batches have a number of them."""
         if self._counts_rows is None:
             recipe = self.recipe
-            windows = [] if recipe.source.is_stream else recipe.windows(self._listing.slices(), 0)
+            windows = [] if recipe.source.is_stream else recipe.windows(self.listing.slices(), 0)
             crossing = self._crossing(deal_windows(windows, recipe.streams))
             self._counts_rows = crossing is not None and not recipe.source.is_stream
         return self._counts_rows
@@ -158,7 +165,7 @@ class Pipeline:
             raise OpError("Loader: there is no index; give index=, the file to keep it in")
         return self._index.read(anew=anew)
 
-    def _rotation(self, epoch: int, *, counted: bool = False) -> tuple[Rotation, Crossing | None]:
+    def rotation(self, epoch: int, *, counted: bool = False) -> tuple[Rotation, Crossing | None]:
         """The streams of an epoch, and how batches run across their windows.
 
         Their batches are `counted` where that can be, even if the index has to be made first.
@@ -171,7 +178,7 @@ class Pipeline:
                 raise OpError("Loader: streams: the source is a stream itself, expected streams = 1")
             windows = partial(_windows_of_stream, recipe)
             return Rotation([Stream(0, windows(), again=windows)], total), None
-        dealt = deal_windows(recipe.windows(self._listing.slices(), epoch), recipe.streams)
+        dealt = deal_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
         crossing = self._crossing(dealt)
         counts: Sequence[list[int] | None] = [None] * recipe.streams
         if crossing is not None:
@@ -231,7 +238,7 @@ class Pipeline:
     def data_fingerprint(self) -> dict[str, Any]:
         """What a state says of the data: relative paths, sizes, rows and columns, as they were first listed."""
         if self._data is None:
-            self._data = data_fingerprint(self.recipe.source, self._listing)
+            self._data = data_fingerprint(self.recipe.source, self.listing)
         return self._data
 
     def identity(self, option: str) -> Any:
@@ -261,7 +268,7 @@ class Pipeline:
         recipe, lengths = self.recipe, self.recipe.batch.lengths
         if recipe.prepare is None or isinstance(recipe.prepare, Net):
             lengths = recipe.planned_lengths(empty_rows(recipe))
-        sliced = any(one.stop is not None for one in self._listing.slices())
+        sliced = any(one.stop is not None for one in self.listing.slices())
         return index_key(recipe, self.data_fingerprint(), self.identity("prepare"), lengths, sliced)
 
     # Batches before anything is read

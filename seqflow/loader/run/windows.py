@@ -24,7 +24,7 @@ from seqflow.loader.run.provenance import (
 )
 from seqflow.loader.run.transforms import apply, one_row_space
 from seqflow.loader.schedule.index import Measured
-from seqflow.loader.schedule.recipe import NET, PREPARE, Listing, Recipe
+from seqflow.loader.schedule.recipe import NET, PREPARE, Listing, Recipe, Stamps
 from seqflow.loader.schedule.windows import BlockSlice, Window
 from seqflow.net import Net
 from seqflow.printable import printable
@@ -90,7 +90,8 @@ class WindowMaker:
     """Reads, prepares and plans windows, whoever needs them and in whatever order."""
 
     recipe: Recipe
-    listing: Listing
+    listed: Listing | Stamps
+    """Knows which files have changed since they were listed."""
     kept: KeptWindow | None = None
     """Keeps what is read, where one window holds everything."""
     measured: Measured | None = None
@@ -117,7 +118,7 @@ class WindowMaker:
         if one.num_rows == 0 and one.filtered:
             return PreparedSlice((), (), (), 0, one.filtered, 0.0, 0.0)
         started = perf_counter()
-        self.listing.check_unchanged(one.block.origin)
+        self.listed.check_unchanged(one.block.origin)
         record, numbers, rejected, filtered = self._convert(one)
         read = perf_counter()
         found = list(self._prepare(record, numbers, one, epoch, rejected))

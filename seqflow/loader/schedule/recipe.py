@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +135,26 @@ Stamp = tuple[int, int]
 """Size of a file, and its time of change in nanoseconds."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stamps:
+    """Files as they were when their blocks were listed."""
+
+    found: Mapping[str, Stamp]
+
+    def check_unchanged(self, path: str) -> None:
+        """ProviderError where a file is another one than then."""
+        then = self.found.get(path)
+        if then is not None and (now := stamp_of(path)) != then:
+            what = (
+                "is gone"
+                if now is None
+                else f"had {then[0]} bytes and has {now[0]} now, or was written again"
+            )
+            raise ProviderError(
+                f"{path} changed while it was read: it {what}\n  make a new loader, and run again"
+            )
+
+
 class Listing:
     """The blocks of a source, listed once, in slices that fit into a window; size and time of change of its files.
 
@@ -144,7 +164,7 @@ class Listing:
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
         self._slices: list[BlockSlice] | None = None
-        self._stamps: dict[str, Stamp] = {}
+        self._stamps = Stamps({})
 
     def __reduce__(self) -> tuple[type[Listing], tuple[Recipe]]:
         """Another process lists the blocks itself: its files may be others."""
@@ -155,7 +175,7 @@ class Listing:
         if self._slices is None:
             recipe = self._recipe
             stamps = {path: stamp_of(path) for path in recipe.source.files}
-            self._stamps = {path: stamp for path, stamp in stamps.items() if stamp is not None}
+            self._stamps = Stamps({path: stamp for path, stamp in stamps.items() if stamp is not None})
             slices = [] if recipe.source.is_stream else list(recipe.slices())
             if recipe.shuffle is not None:
                 _check_fit(slices, recipe.window)
@@ -166,20 +186,16 @@ class Listing:
     def file_sizes(self) -> dict[str, int]:
         """The bytes of each file when it was listed."""
         self.slices()
-        return {path: size for path, (size, _) in self._stamps.items()}
+        return {path: size for path, (size, _) in self._stamps.found.items()}
 
     def check_unchanged(self, path: str) -> None:
         """ProviderError where a file is another one than when its blocks were listed."""
-        then = self._stamps.get(path)
-        if then is not None and (now := stamp_of(path)) != then:
-            what = (
-                "is gone"
-                if now is None
-                else f"had {then[0]} bytes and has {now[0]} now, or was written again"
-            )
-            raise ProviderError(
-                f"{path} changed while it was read: it {what}\n  make a new loader, and run again"
-            )
+        self._stamps.check_unchanged(path)
+
+    def stamps_of(self, paths: Iterable[str]) -> Stamps:
+        """Those of some files, for another process."""
+        self.slices()
+        return Stamps({path: self._stamps.found[path] for path in paths if path in self._stamps.found})
 
 
 def stamp_of(path: str) -> Stamp | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, count, pairwise
@@ -14,6 +14,7 @@ import numpy as np
 from seqflow.errors import BatchPlanError, OpError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.rows import Rows
+from seqflow.loader.schedule.parts import Parts
 from seqflow.loader.schedule.ranks import Deal
 from seqflow.loader.schedule.windows import Window
 
@@ -67,6 +68,14 @@ class Stream:
         self.counted = counts is not None
         for batches in counts or ():
             self._firsts.append(self._firsts[-1] + batches)
+        self._parts = Parts(None)
+        self.part = 0
+        """The part whose batches are asked for now: there are none behind it."""
+        self.is_cut = False
+
+    def cut_into(self, parts: Parts, part: int = 0) -> None:
+        """Cut the windows, none of which was found yet, into parts, and begin with one of them."""
+        self._parts, self.part, self.is_cut = parts, part, True
 
     def start_at(self, checkpoint: Checkpoint) -> None:
         """Go on behind a window whose batches were counted before; OpError where there is no such window."""
@@ -91,8 +100,32 @@ class Stream:
             window = next(self._rest, None)
             if window is None:
                 return None
+            self._parts.add(window)
             self._windows.append(window)
         return self._windows[position]
+
+    @property
+    def part_stop(self) -> int | None:
+        """The position behind the last window of the part, as far as it is known."""
+        return self._parts.stop(self.part)
+
+    @property
+    def part_windows(self) -> range:
+        """The positions of the windows of the part, all of which are looked for."""
+        self.find_part(self.part)
+        start, stop = self._parts.start(self.part), self._parts.stop(self.part)
+        return range(start, len(self._windows) if stop is None else stop)
+
+    def find_part(self, part: int) -> None:
+        """Find all windows of the first parts, up to this one."""
+        while self._parts.stop(part) is None and self.window(len(self._windows)) is not None:
+            pass
+
+    def _is_behind_part(self, position: int) -> bool:
+        """Whether a window, if it is one, belongs to a later part."""
+        self.window(position)
+        stop = self._parts.stop(self.part)
+        return stop is not None and position >= stop
 
     def count(self, position: int, batches: int) -> None:
         """A window was planned: it has so many batches."""
@@ -125,23 +158,33 @@ class Stream:
         following = address.position + 1
         if not self.counted:
             return following
-        return max(following, bisect_right(self._firsts, self._firsts[following]) - 1)
+        behind = max(following, bisect_right(self._firsts, self._firsts[following]) - 1)
+        _, stop = self._part_of(address, behind)
+        return behind if stop is None else min(behind, stop)
+
+    def _part_of(self, address: BatchAddress, until: int) -> tuple[int, int | None]:
+        """Start and stop of the part of a window, where those up to a position are known."""
+        self.window(until)
+        return self._parts.around(address.position)
 
     def without_batches(self, address: BatchAddress) -> list[int]:
         """The windows that are known to have no batches, and are read with a batch: so each is read by one rank.
 
-        They are those behind the last batch of a window, and those before the first batch of the stream.
+        They are those behind the last batch of a window, and those before the first batch of the stream; where it is
+        cut into parts, those of the batch's own.
         """
         if not self.counted:
             return []
-        is_first = self._firsts[address.position] + address.number == 0
+        start, _ = self._part_of(address, address.position)
+        is_first = self._firsts[address.position] + address.number == self._firsts[start]
         behind = range(address.position + 1, self.next_window(address)) if self.is_last(address) else ()
-        return [*(range(address.position) if is_first else ()), *behind]
+        return [*(range(start, address.position) if is_first else ()), *behind]
 
     @property
     def num_windows(self) -> int:
         """The number of windows, all of which are looked for."""
-        self._windows += self._rest
+        while self.window(len(self._windows)) is not None:
+            pass
         return len(self._windows)
 
     def from_its_start(self) -> Stream:
@@ -169,6 +212,10 @@ class Stream:
         """Batches of all windows, where they were counted before anything was read."""
         return self._firsts[-1] if self.counted else None
 
+    def has_batches(self, windows: range) -> bool:
+        """Whether some of the windows, whose batches were counted, have any."""
+        return bool(windows) and self._firsts[windows.stop] > self._firsts[windows.start]
+
     def locate(self, batch: int) -> BatchAddress | int | None:
         """The address of a batch; the position of the window to plan first; None behind the last batch."""
         at = bisect_right(self._firsts, batch) - 1
@@ -177,9 +224,11 @@ class Stream:
                 f"load_state_dict: batch {batch} of stream {self.number} lies before its window, which begins with "
                 f"batch {self._firsts[0]}: the state is damaged"
             )
-        if at < len(self._firsts) - 1:
-            return BatchAddress(self.number, self._start + at, batch - self._firsts[at])
         position = self._start + at
+        if self._is_behind_part(position):
+            return None
+        if at < len(self._firsts) - 1:
+            return BatchAddress(self.number, position, batch - self._firsts[at])
         return None if self.counted or self.window(position) is None else position
 
 
@@ -223,7 +272,7 @@ class Rotation:
             return None
         stream, number = self.turn(batch)
         found = stream.locate(number)
-        if found is None and self.total is not None:
+        if found is None and self.total is not None and stream.part_stop is None:
             raise BatchPlanError(
                 f"Loader: stream {stream.number} of {len(self.streams)} ends after {number} batches, but an epoch "
                 f"of {self.total} batches needs more of it\n  lower steps_per_epoch"
@@ -295,20 +344,22 @@ class Crossing:
 
     So no batch but the last of a stream is short. A batch belongs to the window of its first row, as that one's last:
     whoever makes it reads the next window, too, and a resumed run begins with the window that owns the next batch.
+
+    Of a part of a stream `rows` are those of its windows and of the following ones from which it takes rows, and
+    `first_row` says how many are before it.
     """
 
-    def __init__(self, plan: Rows, rows: Sequence[Sequence[int]]) -> None:
+    def __init__(self, plan: Rows, rows: Sequence[Sequence[int]], first_row: int = 0) -> None:
         self.plan = Rows(plan.n, lengths=plan.lengths)
-        self._ends = [[0, *accumulate(of_stream)] for of_stream in rows]
-        """For each stream the first row of each window, and its number of rows."""
+        self._ends = [list(accumulate(of_stream, initial=first_row)) for of_stream in rows]
+        """For each stream the first row of each window, and the row behind its last."""
         self.counts: list[list[int]] = []
         """For each stream the number of batches of each window."""
         for ends in self._ends:
             most = ends[-1] // plan.n if plan.drop_last else -(-ends[-1] // plan.n)
             begun = [min(-(-end // plan.n), most) for end in ends]
             self.counts.append([stop - start for start, stop in pairwise(begun)])
-        self._kept = [plan.n * sum(counts) if plan.drop_last else ends[-1]
-                      for counts, ends in zip(self.counts, self._ends, strict=True)]  # fmt: skip
+        self._kept = [ends[-1] // plan.n * plan.n if plan.drop_last else ends[-1] for ends in self._ends]
         """For each stream the rows that batches are made of; those behind them are dropped."""
 
     def following(self, address: BatchAddress) -> list[WindowAddress]:
@@ -338,11 +389,18 @@ class Crossing:
         start, stop = self._ends[stream][position : position + 2]
         return start < min(stop, self._kept[stream])
 
-    def windows_without_rows(self, stream: int) -> list[int]:
-        """The positions of the windows from which no batch takes rows."""
-        return [at for at in range(len(self._ends[stream]) - 1) if not self.gives_rows((stream, at))]
+    def windows_without_rows(self, stream: int, windows: range) -> list[int]:
+        """The positions, of these, of the windows from which no batch takes rows."""
+        return [at for at in windows if not self.gives_rows((stream, at))]
 
-    def rows_never_read(self, stream: int) -> int:
-        """The rows of windows that no batch takes rows from."""
-        pairs = pairwise(self._ends[stream])
-        return sum(stop - start for start, stop in pairs if start >= self._kept[stream])
+    def rows_never_read(self, stream: int, windows: range) -> int:
+        """The rows of those of these windows that no batch takes rows from."""
+        ends, kept = self._ends[stream], self._kept[stream]
+        return sum(ends[at + 1] - ends[at] for at in windows if ends[at] >= kept)
+
+    def part(self, stream: int, start: int, stop: int) -> tuple[int, int]:
+        """The rows before window `start` of a stream, and the windows behind `stop` that its last batch reads."""
+        ends, n = self._ends[stream], self.plan.n
+        end = min(-(-ends[stop] // n) * n, ends[-1])
+        following = bisect_left(ends, end, lo=stop) - stop
+        return ends[start], following

@@ -28,6 +28,14 @@ class BlockSlice:
         return self.block.num_rows if self.stop is None else self.stop - self.start
 
     @property
+    def source_rows(self) -> int | None:
+        """Rows of the source, those that `where` leaves out with them."""
+        if self.stop is not None:
+            return self.stop - self.start
+        block = self.block.inner if isinstance(self.block, FilteredBlock) else self.block
+        return block.num_rows
+
+    @property
     def nbytes(self) -> int:
         """Bytes in memory, as far as the source can tell; those of all slices are no less than the block's."""
         size = self.block.nbytes or 0
@@ -58,6 +66,12 @@ class Window:
     @property
     def num_rows(self) -> int | None:
         rows = [one.num_rows for one in self.slices]
+        return None if None in rows else sum(rows)  # type: ignore[arg-type]
+
+    @property
+    def source_rows(self) -> int | None:
+        """Rows of the source, those that `where` leaves out with them; None where nobody knows before reading."""
+        rows = [one.source_rows for one in self.slices]
         return None if None in rows else sum(rows)  # type: ignore[arg-type]
 
     @property

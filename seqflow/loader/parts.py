@@ -1,0 +1,92 @@
+"""An epoch by parts: made one after another here, or planned here and made by other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from itertools import count
+
+from seqflow.loader.loader import Loader
+from seqflow.loader.plans.rows import Rows
+from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.iterator import BatchIterator, PartBatches
+from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.windows import WindowMaker
+from seqflow.loader.run.workers import Workers
+from seqflow.loader.schedule.parts import Parts, PlannedPart, origins_of
+from seqflow.loader.schedule.state import Position
+from seqflow.loader.schedule.streams import Crossing, Rotation, Stream
+
+
+def make_parts(
+    loader: Loader, parts: Parts, first: int, handler: BadRowHandler, stats: Stats
+) -> Generator[PartBatches, None, None]:
+    """The batches of each part of the coming epoch, from part `first` on, at whose beginning the loader is.
+
+    When those of a part were handed out, its state is the place behind the part, and handler and stats hold what
+    belongs to the parts so far, and nothing else.
+    """
+    with loader.iteration([handler], stats, parts=parts) as iteration:
+        yield from iteration.parts(first)
+
+
+def plan_parts(loader: Loader, parts: Parts, first: int = 0) -> Iterator[PlannedPart]:
+    """The parts of the coming epoch, from part `first` on, for other processes to make. Nothing is read."""
+    rotation, crossing = loader.pipeline.rotation(loader.epoch)
+    (stream,) = rotation.streams
+    stream.cut_into(parts)
+    if first:
+        stream.find_part(first - 1)
+    for number in count(first):
+        stream.part = number
+        own = stream.part_windows
+        if not own and number:
+            return
+        first_row, following = None, 0
+        if crossing is not None:
+            first_row, following = crossing.part(0, own.start, own.stop)
+        windows = tuple(rotation.window((0, at)) for at in range(own.start, own.stop + following))
+        yield PlannedPart(
+            number,
+            loader.epoch,
+            windows[: len(own)],
+            windows[len(own) :],
+            first_row,
+            is_full=stream.part_stop is not None,
+            stop=own.stop,
+            counts_batches=rotation.counted,
+            stamps=loader.pipeline.listing.stamps_of(origins_of(windows)),
+        )
+        if stream.part_stop is None:
+            return
+
+
+@contextmanager
+def make_part(
+    loader: Loader, part: PlannedPart, handler: BadRowHandler, stats: Stats
+) -> Iterator[PartBatches]:
+    """The batches of one part that another process has planned; the place of the loader stays where it is."""
+    workers = Workers(loader.pipeline.threads)
+    try:
+        yield next(_iterator(loader, part, workers, handler, stats).parts(0))
+    finally:
+        workers.close()
+
+
+def _iterator(
+    loader: Loader, part: PlannedPart, workers: Workers, handler: BadRowHandler, stats: Stats
+) -> BatchIterator:
+    recipe = loader.recipe
+    loader.pipeline.look_at_functions()
+    windows = [*part.windows, *part.following]
+    crossing = counts = None
+    if part.first_row is not None:
+        assert isinstance(recipe.batch, Rows)
+        rows = [window.num_rows or 0 for window in windows]
+        crossing = Crossing(recipe.batch, [rows], part.first_row)
+        (counts,) = crossing.counts
+    stream = Stream(0, windows, counts)
+    stream.cut_into(Parts.of_one(len(part.windows)))
+    start = Position(part.epoch, 0, {}, 1)
+    maker = WindowMaker(recipe, part.stamps)
+    return BatchIterator(maker, Rotation([stream], None), crossing, start, workers, handler, stats)

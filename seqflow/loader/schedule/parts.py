@@ -1,0 +1,96 @@
+"""Parts: consecutive windows of an epoch, whose batches are written together, by whoever runs them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from seqflow.errors import OpError
+from seqflow.loader.schedule.recipe import Stamps
+from seqflow.loader.schedule.windows import Window
+
+
+class Parts:
+    """Where parts end: each behind the window with which its planned bytes, or rows of the source, are reached.
+
+    So they depend on the plan alone, never on what the batches turn out to be. They are found with the windows.
+    Without a number of bytes there is one part, which does not end.
+    """
+
+    def __init__(self, nbytes: int | None, rows: int | None = None) -> None:
+        self._most_bytes, self._most_rows = nbytes, rows
+        self._ends: list[int] = []
+        """For each part that is known to end the position behind its last window."""
+        self._windows = self._bytes = self._rows = 0
+        """Windows so far; bytes and rows of those behind the last end."""
+
+    @classmethod
+    def of_one(cls, windows: int) -> Parts:
+        """A single part, of so many windows."""
+        parts = cls(None)
+        parts._ends = [windows]
+        return parts
+
+    def add(self, window: Window) -> None:
+        """Take the next window; OpError where rows are to be counted, and it does not know its own."""
+        self._windows += 1
+        if self._most_bytes is None:
+            return
+        self._bytes += window.nbytes
+        if self._most_rows is not None:
+            self._rows += _source_rows(window)
+        if self._bytes >= self._most_bytes or (self._most_rows is not None and self._rows >= self._most_rows):
+            self._ends.append(self._windows)
+            self._bytes = self._rows = 0
+
+    def start(self, part: int) -> int:
+        """The position of the first window of a part; all windows before it have to be known."""
+        return self._ends[part - 1] if part else 0
+
+    def stop(self, part: int) -> int | None:
+        """The position behind the last window of a part; None where it is not known yet, or the last part goes on."""
+        return self._ends[part] if part < len(self._ends) else None
+
+    def around(self, position: int) -> tuple[int, int | None]:
+        """Start and stop of the part of a window."""
+        part = bisect_right(self._ends, position)
+        return self.start(part), self.stop(part)
+
+
+def _source_rows(window: Window) -> int:
+    """The rows of a window, those that a filter leaves out with them."""
+    rows = window.source_rows
+    if rows is None:
+        block = window.slices[0].block
+        raise OpError(
+            f"output: rows_per_file cuts by rows of the source, but those of {block.origin} are not known before "
+            "it is read\n  use part_bytes; or sort the output, whose files are then cut at exactly so many rows"
+        )
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """A part as whoever makes it needs it: nothing else passes from one part to the next."""
+
+    number: int
+    epoch: int
+    windows: tuple[Window, ...]
+    following: tuple[Window, ...]
+    """The windows behind them from which their last batch takes rows."""
+    first_row: int | None
+    """Rows before its first window, where batches run across windows; else None."""
+    is_full: bool
+    """Whether it has reached its size: the last part may not."""
+    stop: int
+    """The position behind its last window."""
+    counts_batches: bool
+    """Whether batches of each window were counted before anything was read."""
+    stamps: Stamps
+    """The files that it reads, as they were when they were listed."""
+
+
+def origins_of(windows: Iterable[Window]) -> tuple[str, ...]:
+    """The files that windows are of, in order."""
+    return tuple(dict.fromkeys(one.block.origin for window in windows for one in window.slices))

@@ -1,0 +1,132 @@
+"""PartWriter writes the batches of one part after another to files, in threads of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+import pyarrow as pa
+
+from seqflow.errors import JobError, nearest
+from seqflow.output.arranging import UNARRANGED, Arrangement
+from seqflow.output.file_writer import DEFAULT_SIZES, FileWriter, Sizes
+from seqflow.output.partitions import check_values
+from seqflow.output.row_groups import RowGroups, WriteGroup
+from seqflow.output.sorted_runs import RUN_BYTES, write_run
+from seqflow.record import Record, to_arrow
+
+PENDING_BYTES = 24 << 20
+"""Arrow bytes that may wait for the writing threads; one row group is always let through."""
+
+
+class PartFiles(Protocol):
+    """Where the files of parts go."""
+
+    def new_part(self, turn: int) -> FileWriter:
+        """A writer of file `turn` of the part."""
+        ...
+
+    def new_run(self, group: int) -> FileWriter:
+        """A writer of the sorted run of a row group."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How batches become files: the columns that are written, sizes, order, and how many files a part has."""
+
+    columns: Sequence[str] | None = None
+    threads: int = 1
+    """Each thread writes a file of its own; row groups go to them in turn."""
+    sizes: Sizes = DEFAULT_SIZES
+    arrangement: Arrangement = UNARRANGED
+
+    @property
+    def group_bytes(self) -> int:
+        return RUN_BYTES if self.arrangement else self.sizes.row_group_bytes
+
+    def chosen(self, schema: pa.Schema) -> list[str]:
+        """The columns that are written of batches of this schema; JobError where one is missing."""
+        names = schema.names if self.columns is None else list(self.columns)
+        missing = next((name for name in names if name not in schema.names), None)
+        if missing is not None:
+            raise JobError(
+                f"output: the batches have no column {missing!r}{nearest(missing, schema.names)}\n"
+                f"  they have {', '.join(schema.names)}"
+            )
+        self.arrangement.check(pa.schema([schema.field(name) for name in names]))
+        return names
+
+
+class PartWriter:
+    """Gathers batches to row groups, small ones together, large ones cut, and writes them to the files of a part.
+
+    With an arrangement each row group becomes a sorted run, a file of its own. With `inline` they are written in
+    the thread that calls.
+    """
+
+    def __init__(self, layout: Layout, files: PartFiles, *, inline: bool = False) -> None:
+        self._layout, self._files = layout, files
+        self.schema: pa.Schema | None = None
+        self.earlier_schema: pa.Schema | None = None
+        """That of committed parts, as a file gives it back: equal, but not to the last byte of its metadata."""
+        threads, group_bytes = layout.threads, layout.group_bytes
+        pending = max(PENDING_BYTES, group_bytes * threads if layout.arrangement else 0)
+        self.groups = RowGroups(group_bytes, threads, pending, self._table, self._start, inline=inline)
+
+    def write(self, record: Record) -> None:
+        """Add one batch. Errors of earlier batches are raised here, too; an OSError names the file."""
+        batch = self._fitting(to_arrow(record))
+        if not batch.num_rows:
+            return
+        groups = max(1, round(batch.nbytes / self._layout.group_bytes))
+        rows = -(-batch.num_rows // groups)
+        for start in range(0, batch.num_rows, rows):
+            self.groups.add(batch.slice(start, rows))
+
+    def close(self, finish: Callable[[FileWriter], None]) -> None:
+        """Write the rows that are left, close the files of the part, and then `finish` each."""
+        self.groups.close(finish)
+
+    def check_schema(self, schema: pa.Schema) -> None:
+        """JobError unless batches of this schema can follow those so far."""
+        expected = self.schema or self.earlier_schema
+        if expected is not None and schema != expected:
+            raise JobError(_schema_change(expected, schema))
+        self.schema = self.schema or schema
+
+    def _fitting(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The requested columns of the batch; JobError unless their types are those of the batches before."""
+        if self.schema is None or self._layout.columns is not None:
+            batch = batch.select(self._layout.chosen(batch.schema))
+        self.check_schema(batch.schema)
+        return batch
+
+    def _table(self, gathered: Sequence[pa.RecordBatch]) -> pa.Table:
+        group = pa.Table.from_batches(gathered, self.schema)
+        check_values(group, self._layout.arrangement.partition_by)
+        return group
+
+    def _start(self, turn: int, files: list[FileWriter]) -> WriteGroup:
+        """The function that writes a row group in thread `turn`: to its part file, or as a sorted run."""
+        if self._layout.arrangement:
+            run = self._files.new_run(self.groups.count)
+            files.append(run)
+            return partial(write_run, run, self._layout.arrangement.keys)
+        if turn == len(files):
+            files.append(self._files.new_part(turn))
+        return files[turn].write
+
+
+def _schema_change(before: pa.Schema, now: pa.Schema) -> str:
+    if before.names != now.names:
+        return f"output: a batch has the columns {', '.join(now.names)}; before they were {', '.join(before.names)}"
+    name = next((n for n in now.names if before.field(n) != now.field(n)), None)
+    if name is None:
+        return "output: a batch has another schema than the batches before it"
+    return (
+        f"output: column {name!r} is {now.field(name).type} in one batch and {before.field(name).type} before\n"
+        "  all batches of a file have one type: pad to a fixed max_length, or write values and lengths"
+    )
