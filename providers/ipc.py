@@ -1,7 +1,7 @@
 """Arrow IPC files, Feather files and stream files, memory-mapped: a block is a record batch."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -47,6 +47,10 @@ class ArrowSource:
     @property
     def num_rows(self) -> int:
         return sum(sum(file.rows) for file in self.files.values())
+
+    def of_files(self, paths: Collection[str]) -> "ArrowSource":
+        files = {path: self.files[path] for path in paths if path in self.files}
+        return replace(self, files=files, slices=SliceReaders())
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         for path, file in self.files.items():

@@ -1,7 +1,7 @@
 """Parquet files: a block is a row group, whose sizes come from the footer."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,6 +106,11 @@ class ParquetSource:
     @property
     def num_rows(self) -> int:
         return sum(file.metadata.num_rows for file in self.files.values())
+
+    def of_files(self, paths: Collection[str]) -> "ParquetSource":
+        files = {path: self.files[path] for path in paths if path in self.files}
+        uncounted = {path: self.uncounted[path] for path in files if path in self.uncounted}
+        return replace(self, files=files, uncounted=uncounted, slices=SliceReaders())
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         return (block for block, _ in self._row_groups(schema))

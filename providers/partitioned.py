@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeGuard
 from urllib.parse import unquote
@@ -17,7 +17,7 @@ from seqflow.providers.arrow_values import comparable_schema
 from seqflow.providers.paths import searched_folders
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.row_filter import Condition
-from seqflow.providers.source import SlicedSource, Source, reads_within
+from seqflow.providers.source import DividedSource, SlicedSource, Source, of_files, reads_within
 from seqflow.providers.value_ranges import UNKNOWN, Path, RangedSource, Ranges, ValueRange, range_of_value
 from seqflow.record import BadRow
 from seqflow.record.partition_names import folder_value
@@ -58,6 +58,12 @@ class PartitionedSource:
     @property
     def paths(self) -> tuple[str, ...]:
         return self.files.paths
+
+    def of_files(self, paths: Collection[str]) -> PartitionedSource:
+        if not isinstance(self.files, DividedSource):
+            return self
+        values = {path: self.values[path] for path in paths if path in self.values}
+        return replace(self, files=of_files(self.files, paths), values=values, known={})
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         return (self._with_folders(block, schema) for block in self.files.blocks(self._of_files(schema)))

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from seqflow.errors import ProviderError
 from seqflow.printable import printable_line
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
 from seqflow.providers.filtered_blocks import FilteredBlock, FilteredReader, KeptRows
 from seqflow.providers.paths import Search
 from seqflow.providers.row_filter import ALL, RowFilter
-from seqflow.providers.source import Block, SlicedSource, Source, VersionedSource, reads_within
+from seqflow.providers.source import Block, SlicedSource, Source, VersionedSource, of_files, reads_within
 from seqflow.record import BadRow, Fill, Record, Valid, from_arrow
 from seqflow.record.buffers import chunks_of
 from seqflow.record.record import Tensor
@@ -190,6 +191,24 @@ class Provider:
     ) -> KeptRows:
         """As `read`, with the numbers that these rows have in the block, and how many the filter has left out."""
         return self._read(block, self._chosen(columns), bad_rows, rows, max_bytes)
+
+    def of_files(self, paths: abc.Collection[str]) -> "Provider":
+        """The same provider with these files only, where its source can be divided; else all of it."""
+        return replace(self, source=of_files(self.source, paths))
+
+    def find_dictionaries(self, columns: abc.Sequence[str] | None) -> None:
+        """Find all values of the dictionary columns among these, so that codes mean the same wherever they are read.
+
+        ProviderError where that cannot be known before reading.
+        """
+        coded = [column.name for column in self._chosen(columns) if has_dictionaries(column.type)]
+        if coded and self.source.num_rows is None:
+            raise ProviderError(
+                f"column {coded[0]!r} of {self.origin} is a dictionary that grows as the source is read: several "
+                "processes would number its values differently\n  read it as text, or run in one process"
+            )
+        if coded:
+            self.dictionaries.find(coded, self._read_everywhere)
 
     def __getitem__(self, column: str) -> Sequence | Tensor | Record:
         """The whole column, as `from_arrow` gives it: lists and texts are a Sequence, numbers an array."""

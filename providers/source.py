@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
@@ -74,6 +74,20 @@ class BoundedSource(Protocol):
 def reads_within(source: object) -> TypeGuard[BoundedSource]:
     """Whether a source is a BoundedSource: asked for each block, of which isinstance would take a good part."""
     return hasattr(source, "read_within")
+
+
+@runtime_checkable
+class DividedSource(Protocol):
+    """A source of many files that knows something of each, and can be had with some of them alone."""
+
+    def of_files(self, paths: Collection[str]) -> Source:
+        """The same source with these files only: it reads their blocks as before."""
+        ...
+
+
+def of_files(source: Source, paths: Collection[str]) -> Source:
+    """The source with these files only, where it can be divided; else all of it."""
+    return source.of_files(paths) if isinstance(source, DividedSource) else source
 
 
 @runtime_checkable

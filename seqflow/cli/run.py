@@ -37,6 +37,18 @@ def run(
             "--accept-changes", help="With --resume: go on with nets, constants or modules that changed."
         ),
     ] = False,
+    engine: Annotated[
+        str | None, typer.Option(help="Who runs the parts: local (this machine) or ray (a Ray cluster).")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="How many processes run parts at once; without, this one runs all.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Ray's cluster: host:port, auto (the one here), or local (start one).")
+    ] = None,
+    task_memory: Annotated[
+        str | None, typer.Option(help='Memory that Ray keeps free for each worker, such as "4 GiB".')
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print windows, rows, batches and memory, and write nothing.")
     ] = False,
@@ -46,11 +58,17 @@ def run(
     Paths in the job file are relative to its folder, paths given here to the current one. A run that was killed
     goes on with --resume. A job whose output is complete is not run again, unless with --overwrite. Neither is done
     for a job that was edited since: --overwrite makes its output anew, --resume --accept-changes goes on with it.
+
+    With --workers parts of the output are made by so many processes, with --engine ray by tasks of a Ray cluster. The
+    output is the same, byte for byte, and a run that was begun in one way may be resumed in another.
     """
     from seqflow.job import Job
     from seqflow.job import run as run_job
 
-    description = Job.read(job, overrides_of(set_, input, output))
+    overrides = overrides_of(set_, input, output)
+    given = {"kind": engine, "workers": workers, "address": address, "memory": task_memory}
+    overrides |= {f"engine.{key}": value for key, value in given.items() if value is not None}
+    description = Job.read(job, overrides)
     _return_freed_memory()
     if dry_run:
         _print_plan(description, json=json)

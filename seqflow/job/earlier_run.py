@@ -11,6 +11,7 @@ from typing import Any
 
 from seqflow.errors import JobError
 from seqflow.identity.differences import ACCEPTABLE, differences, listed
+from seqflow.job.counts import COUNTED
 from seqflow.job.job import Job
 from seqflow.job.modules import module_identity
 from seqflow.json_form import has_form, is_count
@@ -21,12 +22,6 @@ from seqflow.output.target import Target
 
 _ACCESS = ("paths", "memory_map", "untrusted", "where")
 """Keys of [source] that say how files are found and read, not what is read, and what the loader's settings have."""
-
-
-COUNTED = (
-    "rows", "tokens", "cells", "batches", "bad_rows", "rows_read", "rows_left", "dropped", "skipped", "filtered",
-)  # fmt: skip
-"""The fields of the loader's Stats that a run notes with its progress."""
 _COUNTS = {name: is_count for name in COUNTED if name != "filtered"}  # which older records don't have
 _COMPLETE = {"job": Mapping, "counts": {**_COUNTS, "rows_left": int}}
 _CHANGES = [{"from_row": is_count, "differences": [str]}]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from seqflow.engine import EngineSettings
 from seqflow.job.reading import read_sections, sections_from_tables
 from seqflow.job.sections import NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.loader import BadRows, BatchPlan, Rows
@@ -33,6 +34,7 @@ class Job:
     """
     output: OutputSection = field(default_factory=OutputSection)
     bad_rows: BadRows = field(default_factory=BadRows)
+    engine: EngineSettings = field(default_factory=EngineSettings)
     imports: tuple[str, ...] = ()
     """Modules to import first, such as those with the user's own ops; they may be in `folder`."""
     folder: Path = Path()

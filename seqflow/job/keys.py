@@ -8,6 +8,7 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
 
+from seqflow.engine import EngineSettings
 from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.loader import BadRows
 
@@ -24,6 +25,7 @@ SECTIONS: dict[str, tuple[type, ...]] = {
     "net": (NetSection,),
     "output": (OutputSection,),
     "bad_rows": (BadRows,),
+    "engine": (EngineSettings,),
 }
 
 

@@ -18,6 +18,7 @@ from seqflow.loader import Loader, Shuffle
 from seqflow.net import Net
 from seqflow.output import OutputWriter, Sizes, open_output
 from seqflow.printable import printable
+from seqflow.providers import Provider
 from seqflow.providers.own_kinds import module_of
 from seqflow.vocabulary import Vocabulary
 
@@ -37,20 +38,22 @@ def open_job_output(job: Job) -> OutputWriter:
     )  # fmt: skip
 
 
-def open_loader(job: Job) -> Loader:
-    """Make the loader of a job, after importing its modules."""
-    own_kind = module_of(job.source.kind or "")
-    import_modules((*job.imports, *([own_kind] if own_kind else [])), job.folder)
+def open_loader(job: Job, source: Provider | None = None) -> Loader:
+    """Make the loader of a job, after importing its modules; of a source that is open already, where it is given."""
+    import_job_modules(job)
+    options: dict[str, Any] = {"columns": job.source.columns}
+    if source is None:
+        options = {field.name: getattr(job.source, field.name) for field in fields(job.source)}
+        paths = options.pop("paths")
+        if job.source.batch_bytes is not None:
+            options["batch_bytes"] = parse_bytes(job.source.batch_bytes)
+        options["index"] = job.order.index
     constants = {
         name: _constant(name, file, job.source.memory_map is not False)
         for name, file in job.constants.items()
     }
-    source = {field.name: getattr(job.source, field.name) for field in fields(job.source)}
-    paths = source.pop("paths")
-    if job.source.batch_bytes is not None:
-        source["batch_bytes"] = parse_bytes(job.source.batch_bytes)
     return Loader(
-        paths if isinstance(paths, str) else list(paths) or None,
+        source if source is not None else paths if isinstance(paths, str) else list(paths) or None,
         prepare=_net(job.prepare, "prepare", job.folder, constants),
         net=_net(job.net, "net", job.folder, constants),
         batch=job.batch,
@@ -59,12 +62,17 @@ def open_loader(job: Job) -> Loader:
         window=job.order.window,
         memory=job.order.memory,
         threads=job.order.threads,
-        index=job.order.index,
         rank=0,
         world_size=1,
         bad_rows=job.bad_rows,
-        **source,
+        **options,
     )
+
+
+def import_job_modules(job: Job) -> None:
+    """Import the modules of a job, and that of its own kind of source."""
+    own_kind = module_of(job.source.kind or "")
+    import_modules((*job.imports, *([own_kind] if own_kind else [])), job.folder)
 
 
 def _net(transform: NetSection, section: str, folder: Path, constants: Mapping[str, Any]) -> Net | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from seqflow.byte_sizes import parse_bytes
+from seqflow.engine import EngineSettings
 from seqflow.errors import JobError, OpError, ProviderOptionError, nearest
 from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.job.toml import line_of
@@ -26,11 +27,14 @@ from seqflow.renamed import renamed_arguments
 T = TypeVar("T")
 
 _PATHS = ("source.paths", "prepare.file", "net.file", "output.path", "bad_rows.path", "order.index")
-_SIZES = ("source.batch_bytes", "order.window", "order.memory", "output.row_group_bytes", "output.part_bytes")
+_SIZES = ("source.batch_bytes", "order.window", "order.memory", "output.row_group_bytes", "output.part_bytes",
+          "engine.memory")  # fmt: skip
 _RANGES: Mapping[str, tuple[int, int | None]] = {
     "order.threads": (0, MAX_THREADS),
     "output.threads": (1, MAX_THREADS),
     "output.rows_per_file": (1, None),
+    "engine.workers": (1, None),
+    "engine.cpus": (1, None),
 }
 """The least and the most that a number may be."""
 
@@ -307,6 +311,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "constants": _constants,
     "output": partial(_section, OutputSection, "output"),
     "bad_rows": partial(_section, BadRows, "bad_rows"),
+    "engine": partial(_section, EngineSettings, "engine"),
     "imports": _imports,
 }
 """The sections and keys of a job, and what reads each."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 
 from seqflow.loader.loader import Loader
@@ -13,9 +14,11 @@ from seqflow.loader.run.iterator import BatchIterator, PartBatches
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Workers
+from seqflow.loader.schedule.index import Measured
 from seqflow.loader.schedule.parts import Parts, PlannedPart, origins_of
 from seqflow.loader.schedule.state import Position
 from seqflow.loader.schedule.streams import Crossing, Rotation, Stream
+from seqflow.providers import Provider
 
 
 def make_parts(
@@ -63,20 +66,37 @@ def plan_parts(loader: Loader, parts: Parts, first: int = 0) -> Iterator[Planned
 
 @contextmanager
 def make_part(
-    loader: Loader, part: PlannedPart, handler: BadRowHandler, stats: Stats
+    loader: Loader,
+    part: PlannedPart,
+    handler: BadRowHandler,
+    stats: Stats,
+    *,
+    source: Provider | None = None,
+    measured: Measured | None = None,
 ) -> Iterator[PartBatches]:
-    """The batches of one part that another process has planned; the place of the loader stays where it is."""
+    """The batches of one part that another process has planned; the place of the loader stays where it is.
+
+    They are read from `source`, where that is another one than the loader's, with the files of the part alone.
+    `measured` takes the lengths of what is read.
+    """
     workers = Workers(loader.pipeline.threads)
+    recipe = loader.recipe if source is None else replace(loader.recipe, source=source)
+    maker = WindowMaker(recipe, part.stamps, measured=measured)
     try:
-        yield next(_iterator(loader, part, workers, handler, stats).parts(0))
+        yield next(_iterator(loader, part, maker, workers, handler, stats).parts(0))
     finally:
         workers.close()
 
 
 def _iterator(
-    loader: Loader, part: PlannedPart, workers: Workers, handler: BadRowHandler, stats: Stats
+    loader: Loader,
+    part: PlannedPart,
+    maker: WindowMaker,
+    workers: Workers,
+    handler: BadRowHandler,
+    stats: Stats,
 ) -> BatchIterator:
-    recipe = loader.recipe
+    recipe = maker.recipe
     loader.pipeline.look_at_functions()
     windows = [*part.windows, *part.following]
     crossing = counts = None
@@ -88,5 +108,4 @@ def _iterator(
     stream = Stream(0, windows, counts)
     stream.cut_into(Parts.of_one(len(part.windows)))
     start = Position(part.epoch, 0, {}, 1)
-    maker = WindowMaker(recipe, part.stamps)
     return BatchIterator(maker, Rotation([stream], None), crossing, start, workers, handler, stats)

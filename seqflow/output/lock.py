@@ -32,6 +32,11 @@ class Lock:
         self._target = target
         self._file: int | None = None
 
+    @property
+    def is_held(self) -> bool:
+        """Whether this process has it."""
+        return self._file is not None
+
     def acquire(self) -> None:
         """JobError, with the owner, where another run writes to the target, or the name is taken."""
         while self._file is None:

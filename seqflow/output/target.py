@@ -13,6 +13,7 @@ from typing import Any
 from seqflow.errors import JobError
 from seqflow.json_form import has_form
 from seqflow.output import unfinished
+from seqflow.output.attempt_folders import remove_attempts
 from seqflow.output.committed_files import (
     check_sizes,
     committed_path,
@@ -115,9 +116,16 @@ class Target:
             records = "|".join(re.escape(path.name) for path in (self.manifest, self.progress))
             own = f"{re.escape(self.path.name)}|" if self.is_file else ""
             remove_temporaries(self.folder, f"(?:{own}{self._part_names}|{records})")
+            remove_attempts(self.folder, re.escape(self._hidden(".tasks-").name))
         except BaseException:
             self.leave()
             raise
+
+    def attempts_folder(self, run: str) -> Path:
+        """A new folder in which other processes write parts."""
+        folder = self._hidden(f".tasks-{run}")
+        folder.mkdir()
+        return folder
 
     def leave(self) -> None:
         """Release the lock, and remove the folders that `prepare` made, unless something is in them."""

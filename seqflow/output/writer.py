@@ -62,6 +62,8 @@ class OutputWriter:
         """The types of the columns that become folders."""
         self._stale: list[str] = []
         """Files of an earlier run, of which a progress file knows."""
+        self._adopted_schema: bytes | None = None
+        """That of the parts from other processes, serialized."""
         self._note: Note | None = None
         self._num_due = 0
         """What is to be noted, and how many files were committed with it."""
@@ -181,15 +183,16 @@ class OutputWriter:
         if self.target is not None:
             self._close_part(batches)
 
-    def adopt(self, files: Sequence[OutputFile], schema: pa.Schema | None, batches: Batches) -> None:
+    def adopt(self, files: Sequence[OutputFile], schema: bytes | None, batches: Batches) -> None:
         """Take the finished files of a part from where another process has written them.
 
-        Their row groups, numbered in the part, get their numbers in the whole output. JobError where the part has
-        other columns than those before.
+        Their row groups, numbered in the part, get their numbers in the whole output. `schema` is that of its
+        batches, serialized; JobError where it is another one than before.
         """
         if self.target is not None:
-            if schema is not None:
-                self._writer.check_schema(schema)
+            if schema is not None and schema != self._adopted_schema:
+                self._writer.check_schema(pa.ipc.read_schema(pa.py_buffer(schema)))
+                self._adopted_schema = schema
             groups = self._writer.groups
             for file in files:
                 numbers = tuple(groups.count + number for number in file.groups)

@@ -12,7 +12,7 @@ import pytest
 from outputs import names, record, write
 
 from seqflow.errors import JobError
-from seqflow.loader.run.bad_rows import Quarantine
+from seqflow.loader.run.quarantine import Quarantine
 from seqflow.output import open_output
 
 WRITER = """

@@ -14,8 +14,9 @@ from seqflow.loader.plans.batches import BatchSize
 from seqflow.loader.plans.packed import PackedBatches
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows, row_sizes
-from seqflow.loader.run.bad_rows import BadRowHandler, refused_row
+from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.provenance import RowRange, blames_rows, by_halves, describe_rows, first_failing
+from seqflow.loader.run.rejected import refused_row
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.loader.schedule.streams import BatchAddress, WindowAddress

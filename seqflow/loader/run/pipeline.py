@@ -22,7 +22,7 @@ from seqflow.loader.run.transforms import apply
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
 from seqflow.loader.run.workers import Prefetch, Workers
 from seqflow.loader.schedule.identity import data_fingerprint, index_key, settings_of
-from seqflow.loader.schedule.index import LengthsIndex
+from seqflow.loader.schedule.index import LengthsIndex, Measured
 from seqflow.loader.schedule.parts import Parts
 from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
 from seqflow.loader.schedule.recipe import Listing, Recipe
@@ -118,6 +118,12 @@ class Pipeline:
     def window_maker(self) -> WindowMaker:
         """Makes single windows, of which nothing is kept."""
         return WindowMaker(self.recipe, self.listing)
+
+    def unmeasured(self) -> Measured | None:
+        """What takes the lengths of all rows, where the index is to be made of them in an epoch."""
+        if self._index is None or self._index.path.exists() or self.counts_rows():
+            return None
+        return self._index.measured()
 
     def end_epoch(self) -> None:
         """An epoch was read to its end: the index is written, where it has measured all."""

@@ -13,7 +13,6 @@ import numpy as np
 from seqflow import executor
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows
-from seqflow.loader.run.bad_rows import Rejected, bad_row_error, keep_rows, refused_row
 from seqflow.loader.run.provenance import (
     ROW_ERRORS,
     RowNumbers,
@@ -22,6 +21,7 @@ from seqflow.loader.run.provenance import (
     by_halves,
     first_failing,
 )
+from seqflow.loader.run.rejected import Rejected, bad_row_error, keep_rows, refused_row
 from seqflow.loader.run.transforms import apply, one_row_space
 from seqflow.loader.schedule.index import Measured
 from seqflow.loader.schedule.recipe import NET, PREPARE, Listing, Recipe, Stamps

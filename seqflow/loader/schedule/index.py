@@ -81,6 +81,24 @@ class Measured:
     def complete(self) -> bool:
         return not self._missing
 
+    def save(self, path: Path) -> None:
+        """Write the lengths to a file, which another process adds to its own."""
+        keys = np.array([(*key, len(lengths)) for key, lengths in self.lengths.items()], np.int64).reshape(
+            -1, 3
+        )
+        values = np.concatenate([np.zeros(0, np.int64), *self.lengths.values()])
+        with path.open("wb") as file:
+            np.savez(file, keys=keys, values=values)
+
+    def add_saved(self, path: Path) -> None:
+        """Add the lengths that another process has saved."""
+        with np.load(path) as saved:
+            keys, values = saved["keys"], saved["values"]
+        stops = np.cumsum(keys[:, 2]).tolist()
+        for (number, start, count), stop in zip(keys.tolist(), stops, strict=True):
+            self.lengths[number, start] = values[stop - count : stop]
+            self._missing.discard((number, start))
+
     def add(self, recipe: Recipe, key: SliceKey, records: Sequence[Record]) -> None:
         """Measure the prepared rows of a slice, the first time."""
         if key in self._missing:

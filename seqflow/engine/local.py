@@ -1,0 +1,143 @@
+"""Processes of this machine as workers."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from contextlib import suppress
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any
+
+from seqflow.engine.engine import Ended
+from seqflow.engine.worker import Setup, run_task, sendable
+
+_START = (
+    "import sys; sys.path[:] = {path!r}; from seqflow.engine.local import work; work({descriptor}, {parent})"
+)
+
+
+class _Process:
+    """A worker process, and the pipe to it."""
+
+    def __init__(self, setup: bytes) -> None:
+        self.pipe, theirs = Pipe()
+        start = _START.format(path=sys.path, descriptor=theirs.fileno(), parent=os.getpid())
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", start], stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+        )
+        theirs.close()
+        self.number: int | None = None
+        """The task that it runs."""
+        with suppress(OSError):  # it has died: waiting for it says so
+            self.pipe.send_bytes(setup)
+
+    def run(self, number: int, task: bytes) -> None:
+        self.number = number
+        with suppress(OSError):
+            self.pipe.send_bytes(task)
+
+    def ended(self) -> Ended:
+        """How its task has ended; the pipe is ready."""
+        number = self.number
+        assert number is not None
+        try:
+            result, error = pickle.loads(self.pipe.recv_bytes())
+        except (EOFError, OSError):
+            return Ended(number, died=_how_it_ended(self._process.wait()))
+        self.number = None
+        return Ended(number, result, error)
+
+    def end(self) -> None:
+        """End it at once, whatever it does: it writes under names of its own only."""
+        self._process.kill()
+        self._process.wait()
+        self.pipe.close()
+
+
+def _how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"it exited with {code}"
+    try:
+        return f"it was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"it was ended by signal {-code}"
+
+
+class ProcessEngine:
+    """So many processes, started as they are needed; one that dies is replaced."""
+
+    def __init__(self, workers: int, setup: Setup) -> None:
+        self.workers = workers
+        self._setup = pickle.dumps(setup)
+        self._processes: list[_Process] = []
+        self._waiting: deque[tuple[int, bytes]] = deque()
+
+    def __enter__(self) -> ProcessEngine:
+        return self
+
+    def submit(self, number: int, task: Any) -> None:
+        """Have a task run by the first process that is free."""
+        self._waiting.append((number, pickle.dumps(task)))
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        while self._waiting:
+            free = next((one for one in self._processes if one.number is None), None)
+            if free is None:
+                if len(self._processes) >= self.workers:
+                    return
+                free = _Process(self._setup)
+                self._processes.append(free)
+            free.run(*self._waiting.popleft())
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """The tasks that have ended since; waits for one, up to some seconds."""
+        by_pipe: dict[Any, _Process] = {one.pipe: one for one in self._processes if one.number is not None}
+        found = []
+        for pipe in wait(list(by_pipe), seconds):
+            process = by_pipe[pipe]
+            ended = process.ended()
+            found.append(ended)
+            if ended.died:
+                process.end()
+                self._processes.remove(process)
+        self._hand_out()
+        return found
+
+    def __exit__(self, *exception: object) -> None:
+        for process in self._processes:
+            process.end()
+        self._processes = []
+
+
+def work(descriptor: int, parent: int) -> None:
+    """Run tasks that come through a pipe, until it closes or the parent process ends."""
+    for number in (signal.SIGINT, signal.SIGHUP):  # the whole group gets them; the parent ends this one
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    pipe = Connection(descriptor)
+    with suppress(EOFError, OSError):
+        setup: Setup = pickle.loads(pipe.recv_bytes())
+        while True:
+            pipe.send_bytes(_outcome(setup, pickle.loads(pipe.recv_bytes())))
+
+
+def _outcome(setup: Setup, task: Any) -> bytes:
+    try:
+        return pickle.dumps((run_task(setup, task), None))
+    except BaseException as error:
+        return pickle.dumps((None, sendable(error)))
+
+
+def _end_with(parent: int) -> None:
+    """End this process at once when its parent is gone."""
+    import time
+
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    os._exit(1)

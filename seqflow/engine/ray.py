@@ -1,0 +1,190 @@
+"""Tasks of a Ray cluster as workers."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from seqflow.byte_sizes import format_bytes, parse_bytes
+from seqflow.engine.engine import Ended
+from seqflow.engine.settings import EngineSettings
+from seqflow.engine.worker import Setup, run_task, sendable
+from seqflow.errors import JobError
+
+_OBJECT_STORE_BYTES = 128 << 20
+"""Parts travel through files: next to nothing is in Ray's store."""
+_PROBE_SECONDS = 3.0
+_ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_memory_monitor_refresh_ms": "0",  # it ends workers by the memory of the whole machine
+    "RAY_worker_niceness": "0",  # 15 by default: they starve beside anything else
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def import_ray() -> Any:
+    """Ray, quiet; JobError where it is not installed."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError as error:
+        raise JobError(f'engine: Ray cannot be imported: {error}\n  pip install "seqflow[ray]"') from None
+    return ray
+
+
+class RayEngine:
+    """Tasks of a cluster, each with some CPUs; the cluster is started and ended here, unless it was there."""
+
+    def __init__(self, settings: EngineSettings, setup: Setup) -> None:
+        self._ray = import_ray()
+        self._settings, self._setup = settings, setup
+        self._refs: dict[Any, int] = {}
+        self._is_own = False
+        self.workers = 0
+
+    def __enter__(self) -> RayEngine:
+        ray = self._ray
+        if not ray.is_initialized():
+            self._connect()
+        try:
+            self.workers = self._workers()
+            options: dict[str, Any] = {"num_cpus": self._settings.cpus, "max_retries": 0}
+            if self._settings.memory is not None:
+                options["memory"] = parse_bytes(self._settings.memory)
+            self._task = ray.remote(**options)(_run)
+            self._setup_ref = ray.put(pickle.dumps(self._setup))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _connect(self) -> None:
+        settings = self._settings
+        address = settings.address or os.environ.get("RAY_ADDRESS") or "local"
+        options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
+        if address == "local":
+            workers = settings.workers
+            options |= {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
+            options["num_cpus"] = None if workers is None else workers * settings.cpus
+        else:
+            _probe(address)
+        try:
+            with _own_signals():
+                self._ray.init(**options)
+        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+            raise JobError(f"engine: Ray cannot be reached at {address!r}: {_first_line(error)}") from None
+        self._is_own = True
+
+    def _workers(self) -> int:
+        """How many tasks run at once; JobError for more than any node has."""
+        cpus, memory = self._settings.cpus, self._settings.memory
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        most = max((int(node.get("CPU", 0)) for node in nodes), default=0)
+        if most < cpus:
+            raise JobError(
+                f"engine: a worker needs {cpus} CPUs, but no node of the cluster has more than {most}"
+            )
+        if memory is not None:
+            largest = max(int(node.get("memory", 0)) for node in nodes)
+            if largest < (needed := parse_bytes(memory)):
+                raise JobError(
+                    f"engine: a worker needs {format_bytes(needed)}, but no node of the cluster has more than "
+                    f"{format_bytes(largest)}"
+                )
+        there = sum(int(node.get("CPU", 0)) // cpus for node in nodes)
+        return min(there, self._settings.workers or there)
+
+    def submit(self, number: int, task: Any) -> None:
+        """Have a task run somewhere."""
+        self._refs[self._task.remote(self._setup_ref, self._setup.name, pickle.dumps(task))] = number
+
+    def wait(self, seconds: float) -> list[Ended]:
+        """The tasks that have ended since; waits for one, up to some seconds."""
+        ready, _ = self._ray.wait(list(self._refs), num_returns=1, timeout=seconds)
+        return [self._ended(ref, self._refs.pop(ref)) for ref in ready]
+
+    def _ended(self, ref: Any, number: int) -> Ended:
+        exceptions = self._ray.exceptions
+        try:
+            result, error = pickle.loads(self._ray.get(ref))
+        except exceptions.RayTaskError as before:  # our own code ran
+            return Ended(number, error=_not_started(before))
+        except exceptions.RayError as lost:
+            return Ended(number, died=_first_line(lost))
+        return Ended(number, result, error)
+
+    def __exit__(self, *exception: object) -> None:
+        """End the tasks, which may still write, and the cluster where it was started here."""
+        for ref in self._refs:
+            self._ray.cancel(ref, force=True)
+        if self._refs:
+            self._ray.wait(list(self._refs), num_returns=len(self._refs), timeout=10)
+        self._refs = {}
+        if self._is_own:
+            self._ray.shutdown()
+
+
+def _run(setup: bytes, name: str, task: bytes) -> bytes:
+    """A task, in a worker of Ray; its error comes back as it is."""
+    try:
+        return pickle.dumps((run_task(_setup(setup, name), pickle.loads(task)), None))
+    except Exception as error:
+        return pickle.dumps((None, sendable(error)))
+
+
+_setups: dict[str, Setup] = {}
+
+
+def _setup(setup: bytes, name: str) -> Setup:
+    """The setup of a run, kept while this worker is of that run."""
+    if name not in _setups:
+        _setups.clear()
+        _setups[name] = pickle.loads(setup)
+    return _setups[name]
+
+
+def _not_started(error: Exception) -> JobError:
+    cause = getattr(error, "cause", None) or error
+    return JobError(
+        f"engine: a worker of Ray cannot run tasks of seqflow: {type(cause).__name__}: {_first_line(cause)}\n"
+        "  the same packages have to be installed on all machines"
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0]
+
+
+def _probe(address: str) -> None:
+    """JobError where nothing listens at the address: Ray would try for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PROBE_SECONDS).close()
+    except OSError as error:
+        raise JobError(f"engine: there is no Ray cluster at {address!r}: {error.strerror or error}") from None
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Set our signal handlers again after Ray has set its own."""
+    try:
+        before = {number: signal.getsignal(number) for number in _SIGNALS}
+    except ValueError:
+        before = {}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            try:
+                signal.signal(number, handler)
+            except ValueError:  # not the main thread, where Ray has set none either
+                break

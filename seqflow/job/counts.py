@@ -1,0 +1,37 @@
+"""The counts of a run, and the memory of a process."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from seqflow.loader import Stats
+
+COUNTED = (
+    "rows", "tokens", "cells", "batches", "bad_rows", "rows_read", "rows_left", "dropped", "skipped", "filtered",
+)  # fmt: skip
+"""The fields of the loader's Stats that a run notes with its progress."""
+
+
+def counts_of(stats: Stats) -> dict[str, Any]:
+    """What a run notes of its counts."""
+    return {name: getattr(stats, name) for name in COUNTED}
+
+
+def counts_in(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The counts in a progress file or manifest."""
+    return {name: record["counts"].get(name, 0) for name in COUNTED}
+
+
+def add_counts(stats: Stats, counts: Mapping[str, Any]) -> None:
+    """Add the counts of a part to those of a run."""
+    for name in COUNTED:
+        setattr(stats, name, getattr(stats, name) + counts[name])
+
+
+def peak_memory() -> int:
+    """The most bytes that this process had in memory."""
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

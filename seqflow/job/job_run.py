@@ -1,0 +1,224 @@
+"""One run of a job: its parts are made here or by the workers of an engine, committed in order, and noted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from shutil import rmtree
+from typing import Any, Literal
+
+from seqflow.engine import in_order, open_engine
+from seqflow.job.counts import add_counts, counts_in, counts_of
+from seqflow.job.job import Job
+from seqflow.job.part_tasks import Folders, MadePart, setup_of, tasks_of
+from seqflow.job.repair import is_repairable, repair_output
+from seqflow.loader import Loader, Stats
+from seqflow.loader.parts import make_parts
+from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.schedule.parts import Parts, PlannedPart
+from seqflow.output import Batches, OutputFile, OutputWriter
+from seqflow.output.attempt_folders import attempts_beside, new_name, remove_attempts_beside
+from seqflow.output.progress_file import Change
+
+Outcome = Literal["new", "resumed", "complete"]
+Progress = Callable[[Stats, int | None], None]
+
+
+class JobRun:
+    """One run of a job, from its beginning or resumed from a progress file, in which it notes where it is."""
+
+    def __init__(
+        self, job: Job, loader: Loader, output: OutputWriter, described: dict[str, Any], record: Any
+    ) -> None:
+        self._job, self._loader, self._output, self._described = job, loader, output, described
+        self.outcome: Outcome = "new"
+        self.damaged: list[OutputFile] = []
+        """Committed files of the output that are gone or changed."""
+        self._damaged_pieces: list[OutputFile] = []
+        """Those of the quarantine file."""
+        self._changes: list[dict[str, Any]] = []
+        """Those that were accepted, each with the place from which on it holds."""
+        self._part = 0
+        """The first part that is not committed."""
+        self.peak_memory = 0
+        """The most bytes that a worker had in memory."""
+        self._num_pieces = self._num_noted_pieces = 0
+        """Pieces of the quarantine file that belong to the parts before, and those that are noted."""
+        if record is None:
+            self._begin()
+        else:
+            self._resume(record)
+
+    def _begin(self) -> None:
+        """Discard what an earlier run has committed."""
+        self.counts, self._is_sealed, self._keeps_bad_rows = counts_of(Stats()), False, True
+        self._bad_rows = BadRowHandler(self._job.bad_rows, self._loader.source.files)
+        self._state = self._loader.state_dict()
+        self._output.begin()
+
+    def _resume(self, record: Mapping[str, Any]) -> None:
+        """Resume from a progress file; begin anew if a damaged part cannot be made again by itself."""
+        self.counts, self._is_sealed = counts_in(record), record["sealed"]
+        pieces = record["bad_rows"]
+        self._keeps_bad_rows = pieces is not None  # else their file is complete
+        policy = self._job.bad_rows if self._keeps_bad_rows else self._job.bad_rows.uncounted()
+        self._bad_rows = BadRowHandler(
+            policy, self._loader.source.files, count=self.counts["bad_rows"], pieces=pieces or ()
+        )
+        self.damaged = self._output.resume(record)
+        self._damaged_pieces = self._bad_rows.damaged(record.get("bad_rows_file"))
+        if not is_repairable([*self.damaged, *self._damaged_pieces], record):
+            self._bad_rows.leave()
+            self._begin()
+            return
+        self.outcome, self._changes = "resumed", record.get("changes", [])
+        if not self._is_sealed:
+            self._part = record["part"]
+            self._loader.load_state_dict(record["loader"], changes="accept" if self._changes else "refuse")
+        self._state = self._loader.state_dict()
+        self._num_pieces = self._bad_rows.num_pieces
+
+    def run(self, progress: Progress | None) -> list[OutputFile]:
+        """Write the output and return its files; committed parts survive any error."""
+        try:
+            is_sealed = self._is_sealed
+            if self.outcome == "resumed" and (self.damaged or self._damaged_pieces):
+                repair_output(
+                    self._loader, self._output, self._bad_rows, self.damaged, self._damaged_pieces, self._plan
+                )
+                self._loader.load_state_dict(self._state)
+                is_sealed = False
+            batches = None if self._is_sealed else self._write(progress)
+            if not is_sealed:
+                self._bad_rows.commit(batches)
+                self._output.seal(self._sealed(), batches)
+            self._bad_rows.install(lambda file: self._output.note("bad_rows_file", file))
+            return self._output.install()
+        except BaseException as error:
+            self._output.note_now()
+            if self._output.has_progress:
+                error.add_note("what is finished is kept: --resume goes on behind it")
+            raise
+        finally:
+            self._bad_rows.leave()
+
+    def _write(self, progress: Progress | None) -> Batches:
+        """Write all parts, committing those that are full; returns the range of batches not committed yet."""
+        loader, stats = self._loader, Stats(**self.counts)
+        make = self._make_elsewhere if self._job.engine.has_workers else self._make_here
+        start = make(stats, progress)
+        if not stats.batches and (empty := loader.empty_batch()) is not None:
+            self._output.write(empty)
+        self.counts = counts_of(stats)
+        return Batches(start, None)
+
+    def _make_here(self, stats: Stats, progress: Progress | None) -> dict[str, Any]:
+        """Make all parts in this process; returns the place where the last one that is not full begins."""
+        loader, output = self._loader, self._output
+        start = place_of(self._state, self._part)
+        with closing(make_parts(loader, self._plan(), self._part, self._bad_rows, stats)) as parts:
+            for part in parts:
+                for batch in part:
+                    output.write(batch)
+                    del batch  # its memory is the output's now
+                    if progress is not None:
+                        progress(stats, loader.num_rows)
+                if part.is_full:
+                    state = loader.state_dict()
+                    batches = Batches(start, state["batch"])
+                    self._bad_rows.commit(batches)
+                    output.commit(batches)
+                    self._advance(part.number + 1, stats, state)
+                    start = place_of(state, self._part)
+        return start
+
+    def _make_elsewhere(self, stats: Stats, progress: Progress | None) -> dict[str, Any]:
+        """Have all parts made by the workers of an engine, and take their files in order."""
+        loader, output = self._loader, self._output
+        start, measured = place_of(self._state, self._part), loader.pipeline.unmeasured()
+        with self._folders(measured is not None) as (name, folders):
+            setup = setup_of(self._job, loader, name, folders)
+            with open_engine(self._job.engine, setup) as engine:
+                tasks = tasks_of(loader, self._plan(), self._part)
+                for task, made in in_order(engine, tasks, lambda task: task.name):
+                    add_counts(stats, made.counts)
+                    state = self._state_behind(task.part, made, stats)
+                    batches = Batches(start, state["batch"] if task.part.is_full else None)
+                    if made.bad_rows is not None:
+                        self._bad_rows.adopt(made.bad_rows, batches)
+                    output.adopt(made.files, made.schema, batches)
+                    if measured is not None and made.lengths is not None:
+                        measured.add_saved(made.lengths)
+                    if task.part.is_full:
+                        self._advance(task.part.number + 1, stats, state)
+                        start = place_of(state, self._part)
+                    self.peak_memory = max(self.peak_memory, made.peak_memory)
+                    if progress is not None:
+                        progress(stats, loader.num_rows)
+        loader.pipeline.end_epoch()
+        return start
+
+    @contextmanager
+    def _folders(self, measures: bool) -> Iterator[tuple[str, Folders]]:
+        """The name of this run for its workers, and the folders in which they write; removed in the end."""
+        name, target, index = new_name(), self._output.target, self._loader.index
+        parts = None if target is None else target.attempts_folder(name)
+        bad_rows = self._bad_rows.attempts_folder(name)
+        lengths = None
+        if measures and index is not None:
+            lengths = attempts_beside(index, name)
+            remove_attempts_beside(index)
+            lengths.mkdir(parents=True)
+        try:
+            yield name, Folders(parts, bad_rows, lengths)
+        finally:
+            for folder in (parts, bad_rows, lengths):
+                if folder is not None:
+                    rmtree(folder, ignore_errors=True)
+
+    def _state_behind(self, part: PlannedPart, made: MadePart, stats: Stats) -> dict[str, Any]:
+        """The state of a loader that has handed out the batches of a part."""
+        windows = {}
+        if not part.counts_batches:
+            first = stats.batches - made.last_batches
+            windows["0"] = {"window": part.stop - 1, "first_batch": first, "batches": made.last_batches}
+        return {**self._state, "batch": stats.batches, "windows": windows}
+
+    def _advance(self, part: int, stats: Stats, state: dict[str, Any]) -> None:
+        """Note that all parts before this one are committed."""
+        self._part, self.counts, self._state = part, counts_of(stats), state
+        self._num_pieces = self._bad_rows.num_pieces
+        self._output.note_soon(self)
+
+    def _plan(self) -> Parts:
+        """Where the parts of the output end."""
+        sizes, layout = self._output.layout.sizes, self._output.layout
+        rows = (
+            None
+            if layout.arrangement or sizes.rows_per_file is None
+            else sizes.rows_per_file * layout.threads
+        )
+        return Parts(sizes.part_bytes * layout.threads, rows)
+
+    def whole(self) -> dict[str, Any]:
+        """What is noted of the run, all of it."""
+        self._num_noted_pieces = self._num_pieces
+        return {**self._sealed(self._num_pieces), "part": self._part, "loader": self._state}
+
+    def change(self) -> Change:
+        """What has changed since it was last noted."""
+        pieces = self._bad_rows.pieces(self._num_noted_pieces, self._num_pieces)
+        self._num_noted_pieces = self._num_pieces
+        extend = {"bad_rows": pieces} if pieces else {}
+        place = place_of(self._state, self._part)
+        return Change({"counts": self.counts, "part": self._part}, {"loader": place}, extend)
+
+    def _sealed(self, num_pieces: int | None = None) -> dict[str, Any]:
+        """What is noted where only names are left to give."""
+        pieces = self._bad_rows.pieces(0, num_pieces) if self._keeps_bad_rows else None
+        return {"job": self._described, "changes": self._changes, "counts": self.counts, "bad_rows": pieces}
+
+
+def place_of(state: Mapping[str, Any], part: int) -> dict[str, Any]:
+    """The position of a loader's state in the sequence of batches, at the beginning of a part."""
+    return {**{key: state[key] for key in ("epoch", "batch", "windows")}, "part": part}

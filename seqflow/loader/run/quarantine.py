@@ -1,0 +1,194 @@
+"""The quarantine file of bad rows: written in pieces, here or by other processes, and joined at the end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from seqflow import providers
+from seqflow.errors import JobError, ProviderError
+from seqflow.json_form import has_form
+from seqflow.loader.run.rejected import REASON_FIELDS, Rejected
+from seqflow.output.attempt_folders import attempts_beside, remove_attempts_beside
+from seqflow.output.committed_files import committed_path, join, locate, piece_path, remove_committed
+from seqflow.output.durable_files import remove_temporaries, sync_folder
+from seqflow.output.file_writer import KIND_OF_SUFFIX, FileWriter, Format
+from seqflow.output.lock import Lock
+from seqflow.output.output_file import FORM, Batches, OutputFile
+from seqflow.output.overwriting import overwritten
+
+
+class QuarantinePiece:
+    """A piece of a quarantine file that another process has begun, under a name of its own."""
+
+    def __init__(self, path: Path, piece: Path) -> None:
+        self._path, self._piece = path, piece
+        self._writer: FileWriter | None = None
+
+    def write(self, rejected: Rejected) -> None:
+        if self._writer is None:
+            self._writer = FileWriter(
+                self._path, Format(KIND_OF_SUFFIX[self._path.suffix.lower()]), self._piece
+            )
+        self._writer.write(rejected.table(), len(self._writer.groups))
+
+    def finish(self) -> OutputFile | None:
+        """Finish the piece; None where there was no bad row."""
+        if self._writer is None:
+            return None
+        self._writer.close()
+        piece = self._writer.output_file(self._piece)
+        self._writer.rename(self._piece)
+        return piece
+
+    def discard(self) -> None:
+        """Remove what is not finished."""
+        if self._writer is not None:
+            self._writer.discard()
+
+
+class Quarantine:
+    """A Parquet or Arrow file of bad rows: their own columns, and a struct column `bad` that says why.
+
+    The fields of `bad` are `file`, `block`, `row`, `column` and `reason`. The column is called `bad_` where the rows
+    have a column `bad` themselves. The file replaces that of an earlier run, and no other: ProviderError where
+    something else has its name, or it is one of `files`, from which the rows come. No other run may write
+    it meanwhile.
+
+    It is written in pieces: `commit` finishes one under a hidden name, `install` joins them, and may be repeated by
+    another process that knows their names.
+    """
+
+    def __init__(
+        self, path: Path, files: Sequence[str] = (), pieces: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        if (source := overwritten(path, files)) is not None:
+            raise ProviderError(f"quarantine: {str(path)!r} is {source!r}, from which the rows come")
+        if path.exists() and not _is_quarantine(path):
+            raise ProviderError(
+                f"quarantine: {str(path)!r} exists and is no quarantine file of an earlier run\n"
+                "  choose a new name"
+            )
+        self._path = path
+        self._form = Format(KIND_OF_SUFFIX[path.suffix.lower()])
+        own = re.compile(rf"{re.escape(path.name)}\.part-\d+")
+        names = [piece["name"] for piece in pieces]
+        if (foreign := next((name for name in names if not own.fullmatch(name)), None)) is not None:
+            raise JobError(
+                f"quarantine: {foreign!r} is no piece of {str(path)!r}: the progress file is damaged"
+            )
+        self._pieces = [OutputFile.from_json(path.parent, piece) for piece in pieces]
+        self._number: int | None = None
+        """The place of the piece that is written again."""
+        self._writer: FileWriter | None = None
+        self._lock = Lock(path.with_name(f".{path.name}.lock"), path)
+        if path.parent.is_dir():
+            self._acquire()
+
+    def _acquire(self) -> None:
+        """Lock the file, and remove what killed runs have left of it."""
+        if self._lock.is_held:
+            return
+        self._lock.acquire()
+        name = re.escape(self._path.name)
+        remove_temporaries(self._path.parent, rf"{name}(?:\.part-\d+)?")
+        remove_committed(self._path.parent, rf"{name}\.part-\d+", {piece.path.name for piece in self._pieces})
+        remove_attempts_beside(self._path)
+
+    def attempts_folder(self, run: str) -> Path:
+        """A new folder in which other processes write pieces."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._acquire()
+        folder = attempts_beside(self._path, run)
+        folder.mkdir()
+        return folder
+
+    def write(self, rejected: Rejected) -> None:
+        if self._writer is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._acquire()
+            number = len(self._pieces) if self._number is None else self._number
+            piece = piece_path(self._path, number)
+            self._writer = FileWriter(self._path, self._form, piece)
+        self._writer.write(rejected.table(), len(self._writer.groups))
+
+    def adopt(self, piece: OutputFile, batches: Batches) -> None:
+        """Give a finished piece, with the bad rows of these batches, the next hidden name."""
+        self._acquire()
+        path = piece_path(self._path, len(self._pieces))
+        piece.path.replace(committed_path(path))
+        sync_folder(path.parent)
+        self._pieces.append(replace(piece, path=path, batches=batches))
+
+    @property
+    def num_pieces(self) -> int:
+        return len(self._pieces)
+
+    def entries(self, first: int, stop: int | None) -> list[dict[str, Any]]:
+        """The entries of some committed pieces."""
+        return [piece.to_json(self._path.parent) for piece in self._pieces[first:stop]]
+
+    def commit(self, batches: Batches | None = None) -> None:
+        """Finish a piece, with the bad rows of these batches."""
+        if self._writer is not None:
+            self._writer.close()
+            piece = self._writer.output_file(self._writer.piece, batches)
+            self._writer.rename(committed_path(piece.path))
+            sync_folder(self._path.parent)
+            at = (
+                slice(len(self._pieces), None)
+                if self._number is None
+                else slice(self._number, self._number + 1)
+            )
+            self._pieces[at] = [piece]
+            self._writer = None
+        self._number = None
+
+    def damaged(self, joined: Any) -> list[OutputFile]:
+        """The committed pieces that are gone or changed, unless they are `joined` already, as was noted."""
+        folder = self._path.parent
+        if has_form(joined, FORM) and OutputFile.from_json(folder, joined).is_at(self._path):
+            return []
+        found = locate(self._pieces, folder)
+        return [piece for piece, path in zip(self._pieces, found, strict=True) if path is None]
+
+    def write_again(self, piece: OutputFile) -> None:
+        """Write a committed piece that is damaged again, up to the next `commit`."""
+        self._number = self._pieces.index(piece)
+
+    def install(self, note: Callable[[OutputFile], None] = lambda file: None) -> None:
+        """Make the file of its committed pieces; none of an earlier run is left where there are no bad rows."""
+        join(self._pieces, self._path, self._form, note)
+        if not self._pieces:
+            self._path.unlink(missing_ok=True)
+
+    def leave(self) -> None:
+        """Remove what is not committed, and let others write the file."""
+        if self._writer is not None:
+            self._writer.discard()
+        self._lock.release()
+
+    def close(self, *, keep: bool) -> None:
+        try:
+            if keep:
+                self.commit()
+                self.install()
+        finally:
+            self.leave()
+
+
+def _is_quarantine(path: Path) -> bool:
+    import pyarrow.types as types
+
+    try:
+        schema = providers.open(path).schema
+    except ProviderError:
+        return False
+    return any(
+        field.name.rstrip("_") == "bad" and tuple(part.name for part in field.type) == REASON_FIELDS
+        for field in schema
+        if types.is_struct(field.type)
+    )

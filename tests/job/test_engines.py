@@ -1,0 +1,373 @@
+"""The same job on every engine: this process, others of this machine, and tasks of a Ray cluster write the same."""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from seqflow.errors import JobError, ProviderError, SeqflowError
+from seqflow.job import Job, Report, run
+from seqflow.loader import Stats
+
+Tables = dict[str, dict[str, Any]]
+
+TRUNCATE = "b = truncate(tokens.values, tokens.lengths, max_length=30)\nreturn b.values, b.lengths, label"
+SMALL = {"part_bytes": "32 KiB", "row_group_bytes": "8 KiB"}
+JOBS: dict[str, Tables] = {
+    "rows": {"batch": {"n": 16}},
+    "rows across windows": {
+        "source": {"columns": ["label"]},
+        "batch": {"n": 300},
+        "order": {"shuffle": True},
+    },
+    "rows across windows, the last dropped": {
+        "source": {"columns": ["label"]},
+        "batch": {"n": 300, "drop_last": True},
+    },
+    "packed and shuffled": {
+        "order": {"shuffle": True, "seed": 3},
+        "prepare": {"net": TRUNCATE},
+        "batch": {"kind": "packed", "capacity": 64, "rows": 8},
+    },
+    "budget": {"batch": {"kind": "tokens", "max_tokens": 500}},
+    "buckets": {"batch": {"kind": "buckets", "boundaries": [8, 20], "n": 8}},
+    "sorted": {"batch": {"n": 16}, "output": {"sort_by": ["-label"]}},
+    "sorted into files of rows": {"batch": {"n": 16}, "output": {"sort_by": "label", "rows_per_file": 1000}},
+    "partitioned": {
+        "source": {"columns": ["label", "lang"]},
+        "batch": {"n": 16},
+        "output": {"partition_by": "lang"},
+    },
+    "one file": {"batch": {"n": 16}, "output": {"path": "o/out.parquet"}},
+    "arrow, two threads": {"batch": {"n": 16}, "output": {"kind": "arrow", "threads": 2}},
+    "files of rows": {"batch": {"n": 16}, "output": {"part_bytes": "1 GiB", "rows_per_file": 700}},
+    "filtered": {"source": {"where": "label > 300 and tokens.lengths > 4"}, "batch": {"n": 16}},
+    "dictionary": {"source": {"columns": ["word", "label"]}, "batch": {"n": 16}},
+    "constants": {
+        "prepare": {"net": "scaled = float64(label) * c\nreturn scaled, label"},
+        "source": {"columns": ["label"]},
+        "batch": {"n": 16},
+        "constants": {"c": "c.npy"},
+    },
+    "a net that refuses rows": {
+        "net": {"net": "kept = refuse_some(label)"},
+        "batch": {"n": 16},
+        "imports": ["refusing"],
+    },  # type: ignore[dict-item]
+    "an index": {"order": {"index": "lengths.arrow"}, "batch": {"kind": "tokens", "max_tokens": 500}},
+    "nothing written": {"batch": {"n": 16}, "output": {"kind": "none"}},
+    "no rows": {"source": {"where": "label < 0"}, "batch": {"n": 16}},
+}
+
+REFUSING = '''
+from seqflow import OpError, op
+
+@op("x[N] -> y[N]")
+def refuse_some(x):
+    """The same, without some numbers."""
+    if (x % 211 == 3).any():
+        raise OpError("a number that is refused")
+    return x
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Three files of 1,000 rows in row groups of 50, of which some tokens are null."""
+    draw = np.random.default_rng(0)
+    for part in range(3):
+        lists = [
+            [None] if i % 97 == 5 else [*map(int, draw.integers(0, 99, n))]
+            for i, n in enumerate(draw.integers(0, 40, 1000))
+        ]
+        words = [f"word{part}{n}" for n in draw.integers(0, 30, 1000)]
+        columns = {
+            "tokens": pa.array(lists, pa.list_(pa.int32())),
+            "label": np.arange(1000) + 1000 * part,
+            "word": pa.array(words).dictionary_encode(),
+            "lang": draw.choice(["py", "c"], 1000),
+        }
+        pq.write_table(pa.table(columns), tmp_path / f"in{part}.parquet", row_group_size=50)
+    np.save(tmp_path / "c.npy", np.float64(2.5))
+    (tmp_path / "refusing.py").write_text(REFUSING)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """A cluster of two CPUs, in which drivers of this process run."""
+    pytest.importorskip("ray")
+    from seqflow.engine.ray import import_ray
+
+    ray, place = import_ray(), tempfile.mkdtemp(prefix="r", dir="/tmp")  # paths of sockets have to be short
+    ray.init(
+        address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR",
+        object_store_memory=128 << 20, _temp_dir=place,
+    )  # fmt: skip
+    yield
+    ray.shutdown()
+    shutil.rmtree(place, ignore_errors=True)
+
+
+ENGINES = {"workers": {"workers": 2}, "ray": {"kind": "ray"}}
+engines = pytest.mark.parametrize("engine", ["workers", pytest.param("ray", marks=pytest.mark.slow)])
+QUICK = ("packed and shuffled", "rows across windows", "sorted", "constants")
+"""Jobs of which every change is tried on every engine; the others are slow."""
+
+
+def named(names: Iterable[str], quick: Iterable[str] = QUICK) -> list[Any]:
+    return [name if name in quick else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+def settings_of(engine: str, request: pytest.FixtureRequest) -> dict[str, Any]:
+    if engine == "ray":
+        request.getfixturevalue("cluster")
+    return ENGINES[engine]
+
+
+def job(folder: Path, tables: Tables, engine: dict[str, Any] | None = None) -> Job:
+    """A job of many small parts. Bad rows go to a quarantine file, unless all rows have to be known before."""
+    counted = tables.get("source", {}).get("columns") in (["label"], ["word", "label"])
+    small = {"part_bytes": 3000, "row_group_bytes": 500} if counted else SMALL
+    bad_rows = {"policy": "raise"} if counted else {"policy": "quarantine", "path": "o/bad.parquet"}
+    usual: Tables = {
+        "source": {"paths": "in*.parquet"},
+        "order": {"window": 800 if counted else "8 KiB"},
+        "output": {"path": "o/out", **small},
+        "engine": engine or {},
+    }
+    merged = {name: {**section, **tables.get(name, {})} for name, section in usual.items()}
+    rest = {name: section for name, section in tables.items() if name not in usual}
+    return Job.from_dict({"bad_rows": bad_rows, **rest, **merged}, folder)
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    """Everything that a run has left; removed."""
+    places = [folder / "o", folder / "lengths.arrow", *folder.glob(".*")]
+    files = [
+        file
+        for place in places
+        for file in ([place] if place.is_file() else place.rglob("*"))
+        if file.is_file()
+    ]
+    found = {str(file.relative_to(folder)): file.read_bytes() for file in files}
+    folders = sorted(str(place.relative_to(folder)) for place in (folder / "o").rglob("*") if place.is_dir())
+    shutil.rmtree(folder / "o", ignore_errors=True)
+    for file in files:
+        file.unlink(missing_ok=True)
+    return {**found, "folders": json.dumps(folders).encode()}
+
+
+def counted(report: Report) -> dict[str, Any]:
+    names = (
+        "rows",
+        "dropped",
+        "skipped",
+        "filtered",
+        "rows_read",
+        "tokens",
+        "fill",
+        "batches",
+        "bad_rows",
+        "files",
+    )
+    return {name: getattr(report, name) for name in names}
+
+
+@engines
+@pytest.mark.parametrize("name", named(JOBS))
+def test_every_engine_writes_the_same_bytes(
+    folder: Path, name: str, engine: str, request: pytest.FixtureRequest
+) -> None:
+    settings = settings_of(engine, request)
+    expected = run(job(folder, JOBS[name]))
+    files = written(folder)
+    if name not in ("nothing written", "no rows"):
+        assert len(files) > 3
+    seen: list[Stats] = []
+    report = run(job(folder, JOBS[name], settings), lambda stats, total: seen.append(stats))
+    assert counted(report) == counted(expected)
+    assert written(folder) == files
+    assert seen
+
+
+@engines
+@pytest.mark.parametrize(
+    "name", ["packed and shuffled", "rows across windows", "sorted", "one file", "an index"]
+)
+def test_a_run_goes_on_with_another_engine(
+    folder: Path, name: str, engine: str, request: pytest.FixtureRequest
+) -> None:
+    settings = settings_of(engine, request)
+    expected = run(job(folder, JOBS[name]))
+    files = written(folder)
+
+    def stop(stats: Stats, total: int | None) -> None:
+        if stats.batches >= expected.batches // 2:
+            raise InterruptedError("enough")
+
+    for first, second in [(None, settings), (settings, None)]:
+        with pytest.raises(InterruptedError) as caught:
+            run(job(folder, JOBS[name], first), stop)
+        assert caught.value.__notes__ == ["what is finished is kept: --resume goes on behind it"]
+        assert not list((folder / "o").rglob("*tasks*"))
+        report = run(job(folder, JOBS[name], second), resume=True)
+        assert report.outcome == "resumed"
+        assert counted(report) == counted(expected)
+        files.pop("lengths.arrow", None)  # of a whole run alone
+        assert written(folder) == files
+
+
+@engines
+@pytest.mark.parametrize(
+    ("tables", "kind", "message"),
+    [
+        ({"bad_rows": {"policy": "raise"}, "batch": {"n": 16}}, ProviderError, "in0.parquet, block 0, row 5, column 'tokens'"),
+        ({"net": {"net": "y = gather(label, int64(label))\nreturn y"}, "batch": {"n": 16}, "bad_rows": {"policy": "raise"}, "source": {"columns": ["label"]}}, SeqflowError, "gather"),
+    ],
+)  # fmt: skip
+def test_an_error_is_that_of_a_run_in_this_process(
+    folder: Path,
+    tables: Tables,
+    kind: type[Exception],
+    message: str,
+    engine: str,
+    request: pytest.FixtureRequest,
+) -> None:
+    settings = settings_of(engine, request)
+    errors = []
+    for one in (None, settings):
+        described = job(folder, tables, one)
+        with pytest.raises(kind, match=message) as caught:
+            run(described)
+        errors.append((type(caught.value), str(caught.value), getattr(caught.value, "__notes__", [])))
+        assert not (folder / "o").exists()
+    assert errors[0] == errors[1]
+
+
+@engines
+def test_a_file_that_changes_meanwhile_is_an_error(
+    folder: Path, engine: str, request: pytest.FixtureRequest
+) -> None:
+    settings = settings_of(engine, request)
+
+    def change(stats: Stats, total: int | None) -> None:
+        os.utime(folder / "in2.parquet", ns=(1, 1))
+
+    with pytest.raises(ProviderError, match=r"in2\.parquet changed while it was read"):
+        run(job(folder, JOBS["rows"], settings), change)
+
+
+KILLER = '''
+import os, signal
+from seqflow import op
+
+@op("x[N] -> y[N]")
+def deadly(x):
+    """The same, but for one number."""
+    if (x == 1234).any() and os.environ.get("DEADLY") != "no":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+'''
+
+
+@pytest.mark.slow
+@engines
+def test_a_part_that_always_kills_its_worker_ends_with_an_error_that_names_it(
+    folder: Path, engine: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_of(engine, request)
+    (folder / "killer.py").write_text(KILLER)
+    tables: Tables = {"imports": ["killer"], "net": {"net": "y = deadly(label)"}, "batch": {"n": 16}}  # type: ignore[dict-item]
+    with pytest.raises(
+        JobError, match=r"engine: part \d+, windows? \d+.* of .*in1\.parquet.*died 6 times"
+    ) as caught:
+        run(job(folder, tables, settings))
+    assert caught.value.__notes__ == ["what is finished is kept: --resume goes on behind it"]
+    monkeypatch.setenv("DEADLY", "no")
+    resumed = run(job(folder, tables), resume=True)
+    assert resumed.outcome == "resumed"
+    files = written(folder)
+    run(job(folder, tables))
+    assert written(folder) == files
+
+
+def test_what_other_processes_cannot_have_is_refused_before_anything_is_written(folder: Path) -> None:
+    (folder / "in.jsonl").write_text('{"word": "a"}\n{"word": "b"}\n')
+    tables: Tables = {
+        "source": {"paths": "in.jsonl", "schema": {"word": "dictionary<values=string, indices=int32>"}},
+        "batch": {"n": 1},
+    }
+    described = job(folder, tables, {"workers": 2})
+    with pytest.raises(SeqflowError, match="dictionary"):
+        run(described)
+    assert not (folder / "o").exists()
+
+
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [
+        ({"workers": 0}, "workers is 0, expected 1 or more"),
+        ({"kind": "spark"}, "kind is 'spark', expected 'local' or 'ray'"),
+        ({"memory": "much"}, "memory"),
+        ({"worker": 2}, "unknown key 'worker' in .engine."),
+    ],
+)
+def test_settings_that_are_none_are_named(folder: Path, engine: dict[str, Any], message: str) -> None:
+    with pytest.raises(JobError, match=message):
+        job(folder, JOBS["rows"], engine)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [
+        (
+            {"kind": "ray", "address": "127.0.0.1:1"},
+            r"there is no Ray cluster at '127\.0\.0\.1:1': Connection refused",
+        ),
+        ({"kind": "ray", "address": "auto"}, "Ray cannot be reached at 'auto'"),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_named_at_once(
+    folder: Path, engine: dict[str, Any], message: str
+) -> None:
+    ray = pytest.importorskip("ray")
+    if ray.is_initialized():
+        ray.shutdown()
+    with pytest.raises(JobError, match=message):
+        run(job(folder, JOBS["rows"], engine))
+    assert not (folder / "o").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [
+        ({"memory": "900 TiB"}, r"a worker needs 900.*, but no node of the cluster has more than"),
+        ({"cpus": 1000}, r"a worker needs 1000 CPUs, but no node of the cluster has more than 2"),
+    ],
+)
+def test_more_than_any_node_has_is_refused(
+    folder: Path, cluster: None, engine: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(JobError, match=message):
+        run(job(folder, JOBS["rows"], {"kind": "ray", **engine}))
+    assert not (folder / "o").exists()
+
+
+def test_without_ray_the_error_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(JobError, match=r'engine: Ray cannot be imported: .*\n  pip install "seqflow\[ray\]"'):
+        run(job(folder, JOBS["rows"], {"kind": "ray"}))
+    assert not (folder / "o").exists()
