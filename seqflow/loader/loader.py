@@ -55,7 +55,7 @@ class Loader(EpochBatches):
     `shuffle` is True or `Shuffle(seed)`: blocks come in a random order each epoch, and rows in a random order
     inside a window. A window that holds everything is shuffled exactly, and is kept for the next epoch.
 
-    All ranks see one sequence of batches: `ranks`, by default those of the environment variables RANK and WORLD_SIZE,
+    All ranks see one sequence of batches: `ranks`, by default those of Ray Train or of the environment (see `Ranks`),
     says which of them this process gets. `streams` interleaves that many streams of windows, so that a rank reads its
     part of the data alone; the number of batches has to be known for that, from an `index`, or given as
     `steps_per_epoch`. `index` is a file with the lengths of all prepared rows; True keeps it beside the data. It is

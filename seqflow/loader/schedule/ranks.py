@@ -1,9 +1,10 @@
-"""Ranks: which batches a process gets, as it is told or by the environment that a launcher has made."""
+"""Ranks: which batches a process gets, by its arguments, by Ray Train, or by the environment that a launcher made."""
 
 from __future__ import annotations
 
 import operator
 import os
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -21,12 +22,13 @@ class Ranks:
 
         sf.Loader(path, ranks=sf.Ranks(rank, world_size, tail="pad"))
 
-    What is not given is that of the environment variables RANK and WORLD_SIZE, or of LOCAL_RANK and LOCAL_WORLD_SIZE
-    where there is one node; without any there is one rank. All ranks get equally many batches: `tail` says what
+    What is not given is that of Ray Train's context in one of its workers. Elsewhere it is that of the environment
+    variables RANK and WORLD_SIZE, or of LOCAL_RANK and LOCAL_WORLD_SIZE where there is one node; without any there is
+    one rank. All ranks get equally many batches: `tail` says what
     happens to an incomplete last round, "drop" it, "pad" it with empty batches, or "repeat" the epoch's first ones.
 
-    Raises OpError for a rank that is not one of `world_size`, and where the environment has only half of what it
-    needs; OpTypeError for what is no integer.
+    Raises OpError for a rank that is not one of `world_size`, where the environment has only half of what it needs,
+    and where it contradicts Ray Train; OpTypeError for what is no integer.
 
     >>> Ranks(1, 4)
     Ranks(rank=1, world_size=4, tail='drop')
@@ -38,7 +40,7 @@ class Ranks:
 
     def __post_init__(self) -> None:
         rank, world_size, where = _resolved(self.rank, self.world_size)
-        by = f" (by {where} of the environment)" if where else ""
+        by = f" (by {where})" if where else ""
         if world_size < 1:
             raise OpError(f"Ranks: world_size is {world_size}, expected 1 or more{by}")
         if not 0 <= rank < world_size:
@@ -94,9 +96,10 @@ class Deal:
 
 
 def _resolved(rank: Any, world_size: Any) -> tuple[int, int, str]:
-    """Rank, world size, and the variables of the environment that say so."""
+    """Rank, world size, and who says so, where nothing was given."""
     if rank is None and world_size is None:
-        return _environment()
+        told = _ray_train()
+        return _environment() if told is None else (*told, "the context of Ray Train")
     if world_size is None:
         return _given("rank", rank), _other("rank", "world_size", "WORLD_SIZE"), ""
     count = _given("world_size", world_size)
@@ -105,19 +108,41 @@ def _resolved(rank: Any, world_size: Any) -> tuple[int, int, str]:
     return _given("rank", rank), count, ""
 
 
+def _ray_train() -> tuple[int, int] | None:
+    """Rank and world size of a worker of Ray Train; None in any other process.
+
+    OpError where RANK or WORLD_SIZE of the environment is another one.
+    """
+    train = sys.modules.get("ray.train")
+    if not hasattr(train, "UserCallback"):  # its first version has a context in any process
+        return None
+    try:
+        context = train.get_context()  # type: ignore[union-attr]
+    except (RuntimeError, DeprecationWarning):  # no worker of Ray Train; a trial of Ray Tune
+        return None
+    rank, world_size = context.get_world_rank(), context.get_world_size()
+    for variable, told in {"RANK": rank, "WORLD_SIZE": world_size}.items():
+        if (found := _variable(variable)) not in (None, told):
+            raise OpError(
+                f"Ranks: the environment has {variable} = {found}, but this is worker {rank} of {world_size} of "
+                "Ray Train\n  unset RANK and WORLD_SIZE where the trainer is started, or give rank= and world_size="
+            )
+    return rank, world_size
+
+
 def _environment() -> tuple[int, int, str]:
     """Rank, world size, and the variables that say so. Those of one node count where it is the only one."""
     rank, world_size = _variable("RANK"), _variable("WORLD_SIZE")
     if rank is not None and world_size is not None:
-        return rank, world_size, "RANK, WORLD_SIZE"
+        return rank, world_size, "RANK, WORLD_SIZE of the environment"
     local_rank, local_size = _variable("LOCAL_RANK"), _variable("LOCAL_WORLD_SIZE")
     if local_rank is not None and local_rank < 0:  # Hugging Face's trainers say so that there are no ranks
         local_rank = None
     agree = rank in (None, local_rank) and world_size in (None, local_size)
     if local_rank is not None and local_size is not None and agree and _is_one_node():
-        return local_rank, local_size, "LOCAL_RANK, LOCAL_WORLD_SIZE"
+        return local_rank, local_size, "LOCAL_RANK, LOCAL_WORLD_SIZE of the environment"
     if rank is None and world_size in (None, 1) and local_rank is None and local_size in (None, 1):
-        return 0, 1, "WORLD_SIZE"
+        return 0, 1, ""
     raise _half(RANK=rank, WORLD_SIZE=world_size, LOCAL_RANK=local_rank, LOCAL_WORLD_SIZE=local_size)
 
 
@@ -138,7 +163,10 @@ def _half(**variables: int | None) -> OpError:
 
 
 def _other(given: str, option: str, variable: str) -> int:
-    """The variable that goes with the only option that is given."""
+    """What goes with the only option that is given: of Ray Train, or the variable."""
+    told = _ray_train()
+    if told is not None:
+        return told[option == "world_size"]
     found = _variable(variable)
     if found is None:
         raise OpError(
