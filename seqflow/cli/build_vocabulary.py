@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqflow.cli.job_options import AsJson, JobInput, JobSettings, Kind, is_job, overrides_of
+from seqflow.cli.job_options import (
+    Address,
+    AsJson,
+    Engine,
+    JobInput,
+    JobSettings,
+    Kind,
+    Workers,
+    engine_settings,
+    is_job,
+    overrides_of,
+)
 from seqflow.cli.printing import print_json, print_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from seqflow.engine import EngineSettings
 
 
 def build_vocabulary(
@@ -28,18 +40,24 @@ def build_vocabulary(
     kind: Kind = None,
     input: JobInput = None,
     set_: JobSettings = None,
+    engine: Engine = None,
+    workers: Workers = None,
+    address: Address = None,
     json: AsJson = False,
 ) -> None:
-    """Write the keys of a column, the most frequent first, as a vocabulary: ids for encode and encode_strings."""
+    """Write the keys of a column, the most frequent first, as a vocabulary: ids for encode and encode_strings.
+
+    With --workers so many processes count, with --engine ray tasks of a Ray cluster.
+    """
     from seqflow.vocabulary import Vocabulary
-    from seqflow.vocabulary.counting import count, most_frequent
+    from seqflow.vocabulary.counting import most_frequent
 
     _check_output(output)
-    counts = count(
-        _keys_of_job(source, column, output, input, set_)
-        if is_job([source], kind, None, input, set_)
-        else _keys_of_files(source, column, output, kind)
-    )
+    settings = engine_settings(engine, workers, address)
+    if is_job([source], kind, None, input, set_):
+        counts = _count_of_job(source, column, output, input, set_, settings)
+    else:
+        counts = _count_of_files(source, column, output, kind, settings)
     kept = most_frequent(counts, min_count, None if max_size is None else max_size - 1)
     vocabulary = Vocabulary(kept, max_size=max_size).freeze()
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -58,23 +76,41 @@ def build_vocabulary(
         print_table(lines)
 
 
-def _keys_of_job(
-    job: str, tensor: str, output: Path, input: list[str] | None, settings: list[str] | None
-) -> Iterator[pa.Array]:
+def _count_of_job(
+    path: str,
+    tensor: str,
+    output: Path,
+    input: list[str] | None,
+    set_: list[str] | None,
+    settings: EngineSettings,
+) -> pa.Table:
     from seqflow.job import Job
-    from seqflow.job.prepared_keys import prepared_keys
+    from seqflow.job.prepared_keys import check_output, prepared_keys, prepared_loader
+    from seqflow.vocabulary.counting import count
 
-    return prepared_keys(Job.read_until_prepare(job, overrides_of(settings, input)), tensor, output)
+    job = Job.read_until_prepare(path, overrides_of(set_, input))
+    if not settings.has_workers:
+        return count(prepared_keys(job, tensor, output))
+    from seqflow.job import scans
+
+    check_output(prepared_loader(job), output)
+    return scans.count_prepared(job, tensor, settings)
 
 
-def _keys_of_files(source: str, column: str, output: Path, kind: str | None) -> Iterator[pa.Array]:
+def _count_of_files(
+    source: str, column: str, output: Path, kind: str | None, settings: EngineSettings
+) -> pa.Table:
     from seqflow import providers
     from seqflow.output.overwriting import check_new_file
-    from seqflow.vocabulary.counting import keys_of_column
+    from seqflow.vocabulary.counting import count, keys_of_column
 
     provider = providers.open(source, kind=kind)
     check_new_file("output", output, provider)
-    return keys_of_column(provider, column)
+    if not settings.has_workers:
+        return count(keys_of_column(provider, column))
+    from seqflow.job import scans
+
+    return scans.count_column(provider, column, settings)
 
 
 def _check_output(output: Path) -> None:

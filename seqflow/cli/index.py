@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from seqflow.cli.job_options import (
+    Address,
     AsJson,
+    Engine,
     JobInput,
     JobSettings,
     Kind,
     Where,
+    Workers,
+    engine_settings,
     import_kind,
     is_job,
     overrides_of,
@@ -20,7 +25,11 @@ from seqflow.cli.job_options import (
 from seqflow.cli.printing import print_json, print_table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from seqflow.job import Job
     from seqflow.loader import Loader
+    from seqflow.loader.schedule.index import Measured
 
 _ANY_PLAN = 1 << 62
 """Tokens of a batch that holds whatever there is: lengths do not depend on the plan, but on its column."""
@@ -41,11 +50,23 @@ def index(
     threads: Annotated[int | None, typer.Option(min=0, help="Threads that read.")] = None,
     input: JobInput = None,
     set_: JobSettings = None,
+    engine: Engine = None,
+    workers: Workers = None,
+    address: Address = None,
     json: AsJson = False,
 ) -> None:
-    """Write the lengths index of a source or a job, so that loaders count batches before they read."""
-    loader = _loader(source, output, lengths, kind, where, threads, input, set_)
-    found = loader.lengths_index(anew=True)
+    """Write the lengths index of a source or a job, so that loaders count batches before they read.
+
+    With --workers so many processes read the data, with --engine ray tasks of a Ray cluster.
+    """
+    loader, job = _loader(source, output, lengths, kind, where, threads, input, set_)
+    settings = engine_settings(engine, workers, address)
+    measure: Callable[[Measured], None] | None = None
+    if settings.has_workers:
+        from seqflow.job import scans
+
+        measure = partial(scans.measure, loader, job, settings)
+    found = loader.pipeline.lengths_index(anew=True, measure=measure)
     report = {
         "blocks": len({block for block, _ in found.lengths}),
         "rows": sum(len(one) for one in found.lengths.values()),
@@ -69,7 +90,7 @@ def _loader(
     threads: int | None,
     input: list[str] | None,
     settings: list[str] | None,
-) -> Loader:
+) -> tuple[Loader, Job | None]:
     from seqflow.errors import JobError
     from seqflow.loader import Loader, TokenBudget
 
@@ -82,13 +103,14 @@ def _loader(
             overrides["order.index"] = str(output.absolute())
         if lengths is not None:
             raise JobError("--lengths: a job says what batches are planned on; write --set batch.lengths=…")
-        loader = open_loader(Job.read(source[0], overrides))
+        job = Job.read(source[0], overrides)
+        loader = open_loader(job)
         if loader.index is None:
             raise JobError("order.index: the job has no index, expected a file\n  set it, or give --output")
-        return loader
+        return loader, job
     import_kind(kind)
     paths = source[0] if len(source) == 1 else source
     plan = TokenBudget(_ANY_PLAN, lengths=lengths)
     return Loader(
         paths, kind=kind, where=where, batch=plan, index=output or True, threads=threads, rank=0, world_size=1
-    )
+    ), None

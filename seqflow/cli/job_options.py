@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from seqflow.engine import EngineSettings
 
 JobPath = Annotated[Path, typer.Argument(metavar="JOB", help="The job: a TOML file.")]
 JobInput = Annotated[
@@ -25,7 +28,24 @@ Where = Annotated[
     str | None,
     typer.Option(help="Which rows: a condition on the source's columns, such as \"lang == 'py'\"."),
 ]
+Engine = Annotated[str | None, typer.Option(help="Who does it: local (this machine) or ray (a Ray cluster).")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="How many processes do it at once; without, this one does all.")
+]
+Address = Annotated[
+    str | None, typer.Option(help="Ray's cluster: host:port, auto (the one here), or local (start one).")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def engine_settings(engine: str | None, workers: int | None, address: str | None) -> EngineSettings:
+    """The engine of these options; JobError for one that there is not."""
+    from seqflow.engine import EngineSettings
+    from seqflow.errors import JobError
+
+    if engine not in (None, "local", "ray"):
+        raise JobError(f"--engine is {engine!r}, expected local or ray")
+    return EngineSettings(kind="ray" if engine == "ray" else "local", workers=workers, address=address)
 
 
 def import_kind(kind: str | None) -> None:

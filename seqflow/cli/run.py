@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of
+from seqflow.cli.job_options import (
+    Address,
+    AsJson,
+    Engine,
+    JobInput,
+    JobPath,
+    JobSettings,
+    Workers,
+    overrides_of,
+)
 from seqflow.cli.printing import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -37,15 +46,9 @@ def run(
             "--accept-changes", help="With --resume: go on with nets, constants or modules that changed."
         ),
     ] = False,
-    engine: Annotated[
-        str | None, typer.Option(help="Who runs the parts: local (this machine) or ray (a Ray cluster).")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="How many processes run parts at once; without, this one runs all.")
-    ] = None,
-    address: Annotated[
-        str | None, typer.Option(help="Ray's cluster: host:port, auto (the one here), or local (start one).")
-    ] = None,
+    engine: Engine = None,
+    workers: Workers = None,
+    address: Address = None,
     task_memory: Annotated[
         str | None, typer.Option(help='Memory that Ray keeps free for each worker, such as "4 GiB".')
     ] = None,

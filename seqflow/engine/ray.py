@@ -78,7 +78,7 @@ class RayEngine:
         try:
             with _own_signals():
                 self._ray.init(**options)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        except Exception as error:  # a node that does not start in time has no class of its own
             raise JobError(f"engine: Ray cannot be reached at {address!r}: {_first_line(error)}") from None
         self._is_own = True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -90,44 +90,51 @@ class Folders:
 
 def setup_of(job: Job, loader: Loader, run: str, folders: Folders) -> Setup:
     """What each worker gets once. JobError for a source that other processes cannot read."""
-    provider = loader.source
+    source = sendable_source(loader.source, job.source.columns)
+    cpus = job.engine.cpus
+    worker = PartWorker(
+        absolute(job, cpus), source, folders.parts, folders.bad_rows, folders.lengths, cpus == 1
+    )
+    return Setup(run, pickle.dumps(worker), cpus)
+
+
+def sendable_source(provider: Provider, columns: Sequence[str] | None) -> bytes:
+    """A provider as other processes can have it, without its files where it can be divided.
+
+    JobError, or ProviderError, for one that only this process can read.
+    """
     if provider.is_stream:
         raise JobError(
             f"engine: {provider.origin} is a stream of this process, which no other can read\n"
             '  write it to files first, or run with kind = "local" and no workers'
         )
     try:
-        provider.find_dictionaries(job.source.columns)
-        source = pickle.dumps(provider.of_files(()))
+        provider.find_dictionaries(columns)
+        return pickle.dumps(provider.of_files(()))
     except ProviderError:
         raise
     except Exception as error:
         raise JobError(
             f"engine: {provider.origin} cannot be sent to other processes: {type(error).__name__}: {error}"
         ) from None
-    cpus = job.engine.cpus
-    worker = PartWorker(
-        _absolute(job, cpus), source, folders.parts, folders.bad_rows, folders.lengths, cpus == 1
-    )
-    return Setup(run, pickle.dumps(worker), cpus)
 
 
-def _absolute(job: Job, cpus: int) -> Job:
+def absolute(job: Job, cpus: int) -> Job:
     """The job with paths that mean the same wherever a worker runs, and with a worker's threads."""
     folder = job.folder.resolve()
 
-    def absolute(path: str | None) -> str | None:
+    def place(path: str | None) -> str | None:
         return None if path is None else str(Path(path).expanduser().absolute())
 
     return replace(
         job,
         folder=folder,
-        constants={name: str(absolute(file)) for name, file in job.constants.items()},
-        prepare=replace(job.prepare, file=absolute(job.prepare.file)),
-        net=replace(job.net, file=absolute(job.net.file)),
-        output=replace(job.output, path=absolute(job.output.path)),
+        constants={name: str(place(file)) for name, file in job.constants.items()},
+        prepare=replace(job.prepare, file=place(job.prepare.file)),
+        net=replace(job.net, file=place(job.net.file)),
+        output=replace(job.output, path=place(job.output.path)),
         bad_rows=replace(
-            job.bad_rows, path=absolute(None if job.bad_rows.path is None else str(job.bad_rows.path))
+            job.bad_rows, path=place(None if job.bad_rows.path is None else str(job.bad_rows.path))
         ),
         order=replace(job.order, threads=cpus - 1, index=None),
     )

@@ -12,7 +12,7 @@ import pyarrow as pa
 from seqflow.errors import JobError, nearest
 from seqflow.job.job import Job
 from seqflow.job.opening import open_loader
-from seqflow.loader import BadRows
+from seqflow.loader import BadRows, Loader
 from seqflow.output.overwriting import overwritten
 from seqflow.vocabulary.keys import as_keys, strings_of
 
@@ -26,15 +26,25 @@ def prepared_keys(job: Job, name: str, output: Path) -> Iterator[pa.Array]:
     Bad rows that the job would put in quarantine are skipped. JobError where there is no such tensor, or where
     `output`, to which the keys will be written, is a file that the job reads.
     """
+    loader = prepared_loader(job)
+    check_output(loader, output)
+    return (keys_of_record(record, name) for record in loader)
+
+
+def prepared_loader(job: Job) -> Loader:
+    """The loader of a job up to `prepare`, whose bad rows go to no file."""
     if job.bad_rows.policy == "quarantine":
         job = replace(job, bad_rows=BadRows("skip"))
-    loader = open_loader(job)
+    return open_loader(job)
+
+
+def check_output(loader: Loader, output: Path) -> None:
+    """JobError where the vocabulary would be written over a file that is read."""
     if (found := overwritten(output, loader.source.files)) is not None:
         raise JobError(f"output: {str(output)!r} is {found!r}, a file that is read\n  choose a new name")
-    return (_keys(record, name) for record in loader)
 
 
-def _keys(record: Record, name: str) -> pa.Array:
+def keys_of_record(record: Record, name: str) -> pa.Array:
     tensor = name
     while tensor not in record and any(other.startswith(f"{tensor}.values") for other in record):
         tensor += ".values"

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyarrow import compute, types
 
 from seqflow.errors import UnknownColumnError, nearest
-from seqflow.providers import open
+from seqflow.providers import Block, Provider, open
 from seqflow.record.arrow_types import LISTS, is_any
 from seqflow.record.buffers import nulls_of
 from seqflow.record.lists import list_parts, take_any
@@ -25,11 +25,16 @@ def keys_of_column(source: Any, column: str) -> Iterator[pa.Array]:
     A path names a part: `keys` and `values` of a map, `values` of a list, a field of a struct.
     """
     provider = open(source)
+    return keys_of_blocks(provider, column, provider.blocks())
+
+
+def keys_of_blocks(provider: Provider, column: str, blocks: Iterable[Block]) -> Iterator[pa.Array]:
+    """The keys of a column in some blocks of a provider, as `keys_of_column`."""
     outer, *inner = column.split(".")
     if outer not in provider.schema.names:
         guess = nearest(outer, provider.schema.names)
         raise UnknownColumnError(f"{provider.origin} has no column {outer!r}{guess}")
-    for block in provider.blocks():
+    for block in blocks:
         found = provider.read(block, [outer]).column(outer)
         for chunk in found.chunks if isinstance(found, pa.ChunkedArray) else [found]:
             part = decoded(chunk)
@@ -63,9 +68,16 @@ def _elements(array: pa.Array, column: str) -> pa.Array:
 
 def count(blocks: Iterable[pa.Array]) -> pa.Table:
     """The distinct keys of all blocks as column `key`, and how often each occurs as `count`."""
+    return added(
+        pa.Table.from_arrays(compute.value_counts(keys).flatten(), ["key", "count"]) for keys in blocks
+    )
+
+
+def added(tables: Iterable[pa.Table]) -> pa.Table:
+    """The counts of several such tables together."""
     counts: list[pa.Table] = []
-    for keys in blocks:
-        counts.append(pa.Table.from_arrays(compute.value_counts(keys).flatten(), ["key", "count"]))
+    for table in tables:
+        counts.append(table)
         if sum(len(one) for one in counts[1:]) > max(_FEW, len(counts[0])):
             counts = [_added(counts)]
     return _added(counts) if counts else pa.table({"key": pa.nulls(0), "count": pa.array([], pa.int64())})

@@ -33,18 +33,20 @@ class Indexing:
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_lengths": None, "_measured": None}
 
-    def read(self, *, anew: bool = False) -> LengthsIndex:
+    def read(self, *, anew: bool = False, measure: Callable[[Measured], None] | None = None) -> LengthsIndex:
         """The lengths of all prepared rows, from the file, which is made where it is not there.
 
-        `anew` makes it in any case, and takes the place of an older index once it is whole. OpError where the file
-        is no index, or of other data or settings: it names the difference.
+        `anew` makes it in any case, and takes the place of an older index once it is whole; `measure` has others read
+        the data for it. OpError where the file is no index, or of other data or settings: it names the difference.
         """
         if self._lengths is None or anew:
             self._check_indexable()
             if anew:
                 check_is_index(self.path)
             if anew or not self.path.exists():
-                self._read_all()
+                self._measured = Measured(self._listing.slices())
+                (measure or self._read_all)(self._measured)
+                self.keep()
             self._lengths = read_index(self.path, self._listing.slices(), self._key())
         return self._lengths
 
@@ -62,11 +64,10 @@ class Indexing:
             write_index(self.path, self._listing.slices(), measured.lengths, self._key())
             self._measured = None
 
-    def _read_all(self) -> None:
+    def _read_all(self, measured: Measured) -> None:
         """Measure all of the data, by one pass."""
         slices = self._listing.slices()
-        self._measured = Measured(slices)
-        maker = WindowMaker(self._recipe, self._listing, measured=self._measured)
+        maker = WindowMaker(self._recipe, self._listing, measured=measured)
         workers = Workers(self._threads)
         try:
             largest = max((one.nbytes for one in slices), default=1)
@@ -80,7 +81,6 @@ class Indexing:
                 task.result()
         finally:
             workers.close()
-        self.keep()
 
     def _check_indexable(self) -> None:
         if self._recipe.source.is_stream:

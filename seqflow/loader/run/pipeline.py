@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -165,11 +165,11 @@ class Pipeline:
             self._counts_rows = crossing is not None and not recipe.source.is_stream
         return self._counts_rows
 
-    def lengths_index(self, *, anew: bool) -> LengthsIndex:
-        """The lengths of all prepared rows; OpError where no index is kept."""
+    def lengths_index(self, *, anew: bool, measure: Callable[[Measured], None] | None = None) -> LengthsIndex:
+        """The lengths of all prepared rows, for an index that others may measure; OpError where none is kept."""
         if self._index is None:
             raise OpError("Loader: there is no index; give index=, the file to keep it in")
-        return self._index.read(anew=anew)
+        return self._index.read(anew=anew, measure=measure)
 
     def rotation(self, epoch: int, *, counted: bool = False) -> tuple[Rotation, Crossing | None]:
         """The streams of an epoch, and how batches run across their windows.

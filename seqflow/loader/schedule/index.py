@@ -95,9 +95,13 @@ class Measured:
         with np.load(path) as saved:
             keys, values = saved["keys"], saved["values"]
         stops = np.cumsum(keys[:, 2]).tolist()
-        for (number, start, count), stop in zip(keys.tolist(), stops, strict=True):
-            self.lengths[number, start] = values[stop - count : stop]
-            self._missing.discard((number, start))
+        rows = zip(keys.tolist(), stops, strict=True)
+        self.add_measured({(of, start): values[stop - count : stop] for (of, start, count), stop in rows})
+
+    def add_measured(self, lengths: Mapping[SliceKey, Array]) -> None:
+        """Add the lengths of slices that another process has measured."""
+        self.lengths.update(lengths)
+        self._missing.difference_update(lengths)
 
     def add(self, recipe: Recipe, key: SliceKey, records: Sequence[Record]) -> None:
         """Measure the prepared rows of a slice, the first time."""

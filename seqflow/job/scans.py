@@ -1,0 +1,168 @@
+"""Scans: all blocks of a source looked at once, by the workers of an engine: lengths for an index, counts of keys."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from seqflow.engine import EngineSettings, Setup, in_order, open_engine
+from seqflow.job.job import Job
+from seqflow.job.opening import import_job_modules, open_loader
+from seqflow.job.part_tasks import absolute, sendable_source
+from seqflow.job.prepared_keys import keys_of_record, prepared_loader
+from seqflow.loader import Loader
+from seqflow.loader.run.windows import WindowMaker
+from seqflow.loader.schedule.index import Measured
+from seqflow.loader.schedule.recipe import Listing, Stamps
+from seqflow.loader.schedule.windows import BlockSlice
+from seqflow.output.attempt_folders import new_name
+from seqflow.providers import Provider
+from seqflow.vocabulary.counting import added, count, keys_of_blocks
+
+_TASK_BYTES, _TASK_BLOCKS = 64 << 20, 1000
+"""Planned bytes, and blocks, of a task, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanTask:
+    """Consecutive blocks, in slices where they are read so."""
+
+    slices: tuple[BlockSlice, ...]
+    stamps: Stamps
+    """Their files, as they were when they were listed."""
+    source: bytes | None
+    """The pickled source with these files alone; None where it cannot be divided."""
+
+    @property
+    def name(self) -> str:
+        """The blocks, for errors."""
+        first, last = self.slices[0].block, self.slices[-1].block
+        return f"blocks from {first.origin}, block {first.index}, to {last.origin}, block {last.index}"
+
+
+Look = Callable[[Provider, ScanTask], Any]
+"""Looks at the blocks of a task, read from a provider."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanWorker:
+    """Prepares a worker for the blocks of a source."""
+
+    job: Job | None
+    """Whose modules are imported first."""
+    source: bytes
+    prepare: Callable[[Provider], Look]
+
+    def __call__(self) -> Callable[[ScanTask], Any]:
+        if self.job is not None:
+            import_job_modules(self.job)
+        provider: Provider = pickle.loads(self.source)
+        return partial(_run, provider, self.prepare(provider))
+
+
+def _run(provider: Provider, look: Look, task: ScanTask) -> Any:
+    if task.source is not None:
+        provider = replace(provider, source=pickle.loads(task.source))
+    return look(provider, task)
+
+
+def _scan(
+    loader: Loader, job: Job | None, prepare: Callable[[Provider], Look], settings: EngineSettings
+) -> Iterator[Any]:
+    """What the workers find in all blocks of a loader's source, in order."""
+    source = sendable_source(loader.source, loader.columns)
+    worker = ScanWorker(job, source, prepare)
+    with open_engine(settings, Setup(new_name(), pickle.dumps(worker), settings.cpus)) as engine:
+        tasks = _tasks(loader.source, loader.pipeline.listing)
+        for _, found in in_order(engine, tasks, lambda task: task.name):
+            yield found
+
+
+def _tasks(provider: Provider, listing: Listing) -> Iterator[ScanTask]:
+    is_divided = provider.of_files(()).source is not provider.source
+    for slices in _together(listing.slices()):
+        files = tuple(dict.fromkeys(one.block.origin for one in slices))
+        source = pickle.dumps(provider.of_files(files).source) if is_divided else None
+        yield ScanTask(tuple(slices), listing.stamps_of(files), source)
+
+
+def _together(slices: Sequence[BlockSlice]) -> Iterator[list[BlockSlice]]:
+    """The slices of each task: whole blocks, as many as make a task of some size."""
+    together: list[BlockSlice] = []
+    size = blocks = 0
+    for _, of_block in groupby(slices, key=lambda one: one.number):
+        block = list(of_block)
+        together += block
+        size, blocks = size + sum(one.nbytes for one in block), blocks + 1
+        if size >= _TASK_BYTES or blocks == _TASK_BLOCKS:
+            yield together
+            together, size, blocks = [], 0, 0
+    if together:
+        yield together
+
+
+def measure(loader: Loader, job: Job | None, settings: EngineSettings, measured: Measured) -> None:
+    """Have the lengths of all rows of a loader measured by workers."""
+    opened = (
+        partial(_with_plan, loader.batch) if job is None else partial(_with_job, absolute(job, settings.cpus))
+    )
+    for lengths in _scan(loader, job, partial(_measuring, opened), settings):
+        measured.add_measured(lengths)
+
+
+def _with_job(job: Job, provider: Provider) -> Loader:
+    return open_loader(job, provider)
+
+
+def _with_plan(plan: Any, provider: Provider) -> Loader:
+    return Loader(provider, batch=plan, threads=0, rank=0, world_size=1)
+
+
+def _measuring(opened: Callable[[Provider], Loader], provider: Provider) -> Look:
+    recipe = opened(provider).recipe
+
+    def look(source: Provider, task: ScanTask) -> Any:
+        measured = Measured(task.slices)
+        maker = WindowMaker(replace(recipe, source=source), task.stamps, measured=measured)
+        for one in task.slices:
+            maker.read(one, 0)
+        return measured.lengths
+
+    return look
+
+
+def count_column(provider: Provider, column: str, settings: EngineSettings) -> pa.Table:
+    """How often each key of a column occurs, as `vocabulary.counting.count`."""
+    loader = Loader(provider, batch=1, threads=0, rank=0, world_size=1)
+    return added(_scan(loader, None, partial(_counting, column), settings))
+
+
+def _counting(column: str, provider: Provider) -> Look:
+    def look(source: Provider, task: ScanTask) -> pa.Table:
+        return count(keys_of_blocks(source, column, [one.block for one in task.slices]))
+
+    return look
+
+
+def count_prepared(job: Job, name: str, settings: EngineSettings) -> pa.Table:
+    """How often each key of a tensor that a job prepares occurs."""
+    loader = prepared_loader(job)
+    opened = partial(_with_job, absolute(job, settings.cpus))
+    return added(_scan(loader, job, partial(_counting_prepared, opened, name), settings))
+
+
+def _counting_prepared(opened: Callable[[Provider], Loader], name: str, provider: Provider) -> Look:
+    recipe = opened(provider).recipe
+
+    def look(source: Provider, task: ScanTask) -> pa.Table:
+        maker = WindowMaker(replace(recipe, source=source), task.stamps)
+        found = (record for one in task.slices for record in maker.read(one, 0).records)
+        return count(keys_of_record(record, name) for record in found)
+
+    return look

@@ -1,0 +1,237 @@
+"""Workers and drivers that are killed, at any moment: the output is that of an undisturbed run, byte for byte."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+JOB = """
+imports = ["slowly"]
+[source]
+paths = "docs*.parquet"
+[order]
+shuffle = true
+seed = 3
+window = "8 KiB"
+[prepare]
+net = "a = wait_a_little(tokens.values)\\nb = truncate(a, tokens.lengths, max_length=30)\\nreturn b.values, b.lengths, label"
+[batch]
+kind = "packed"
+capacity = 32
+rows = 16
+[net]
+net = "kept = refuse_some(label)"
+[output]
+path = "o/out"
+part_bytes = 1
+row_group_bytes = "4 KiB"
+[bad_rows]
+policy = "quarantine"
+path = "o/bad.parquet"
+"""
+
+SLOWLY = '''
+import os, signal, sys, time
+from seqflow import OpError, op
+
+@op("x[N] -> y[N]")
+def wait_a_little(x):
+    """The same."""
+    time.sleep(float(os.environ.get("WAIT", 0)))
+    return x
+
+@op("x[N] -> y[N]")
+def refuse_some(x):
+    """The same, without some numbers."""
+    if (x % 211 == 3).any():
+        raise OpError("a number that is refused")
+    return x
+
+def killing(function, count=[0]):
+    def call(*arguments, **options):
+        if count[0] == int(os.environ["KILL_AT"]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        count[0] += 1
+        return function(*arguments, **options)
+    return call
+
+if "KILL_AT" in os.environ and "seqflow" in sys.argv[0]:  # the driver, no worker
+    os.replace, os.rename, os.unlink = map(killing, (os.replace, os.rename, os.unlink))
+'''
+
+ENGINES = {"workers": ["--workers", "2"], "ray": ["--engine", "ray", "--workers", "2"]}
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> list[str]:
+    if request.param == "ray":
+        pytest.importorskip("ray")
+    return ENGINES[request.param]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """About 200 windows, one a part."""
+    draw = np.random.default_rng(0)
+    for file in range(4):
+        lists = [
+            [None] if i % 97 == 5 else [*map(int, draw.integers(0, 99, n))]
+            for i, n in enumerate(draw.integers(0, 40, 3000))
+        ]
+        table = pa.table({"tokens": pa.array(lists, pa.list_(pa.int32())), "label": np.arange(3000)})
+        pq.write_table(table, tmp_path / f"docs{file}.parquet", row_group_size=50)
+    (tmp_path / "slowly.py").write_text(SLOWLY)
+    (tmp_path / "job.toml").write_text(JOB)
+    return tmp_path
+
+
+def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "seqflow", "run", "job.toml", "--quiet", *arguments],
+        cwd=folder, env={**os.environ, **environment}, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def done(process: subprocess.Popen[str]) -> None:
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Everything that a run leaves."""
+    found = [path for path in (folder / "o").rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def whole(folder: Path) -> dict[str, bytes]:
+    """What an undisturbed run in one process leaves; it is removed again."""
+    done(start(folder))
+    found = files(folder)
+    for name in found:
+        (folder / name).unlink()
+    assert sum("part-" in name for name in found) > 150
+    return found
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    """The processes below a driver that run tasks."""
+    parents: dict[int, int] = {}
+    commands: dict[int, str] = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal():
+            try:
+                stat = (entry / "stat").read_text()
+                commands[int(entry.name)] = (entry / "cmdline").read_text()
+            except OSError:
+                continue
+            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
+    found = []
+    for pid, command in commands.items():
+        above = pid
+        while above and above != process.pid:
+            above = parents.get(above, 0)
+        if (
+            above
+            and pid != process.pid
+            and ("engine.local" in command or command.startswith(("ray::_run", "ray::IDLE")))
+        ):
+            found.append(pid)
+    return found
+
+
+def kill(pid: int) -> bool:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def finished(folder: Path) -> int:
+    return len(list((folder / "o" / "out").glob(".*.done")))
+
+
+def test_twenty_workers_and_five_drivers_are_killed(folder: Path, engine: list[str]) -> None:
+    expected, draw = whole(folder), random.Random(5)
+    killed = drivers = 0
+    process = start(folder, *engine, WAIT="0.05")
+    while killed < 20 or drivers < 5:
+        if process.poll() is not None:
+            assert process.returncode == 0, process.communicate()[1]
+            break
+        time.sleep(draw.uniform(0.05, 0.25))
+        some = workers_of(process)
+        if killed < 20 and some:
+            killed += kill(draw.choice(some))
+        if drivers < 5 and finished(folder) > 35 * (drivers + 1):
+            process.send_signal(draw.choice([signal.SIGKILL, signal.SIGTERM]))
+            process.communicate()
+            drivers += 1
+            process = start(folder, *engine, "--resume", WAIT="0.05")
+    done(process)
+    assert (killed, drivers) == (20, 5)
+    assert files(folder) == expected
+
+
+def test_a_driver_that_is_killed_while_it_gives_names_goes_on(folder: Path, engine: list[str]) -> None:
+    """At some moments of the commits, and of the end."""
+    expected = whole(folder)
+    moments = (3, 100, 230, 240, 300, 390) if "ray" not in engine else (100, 240, 390)
+    for moment in moments:
+        process = start(folder, *engine, "--overwrite", KILL_AT=str(moment))
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL, moment
+        done(start(folder, *engine, "--resume"))
+        assert files(folder) == expected, moment
+
+
+def test_runs_that_are_killed_go_on_with_other_engines(folder: Path, engine: list[str]) -> None:
+    expected, now, later = whole(folder), engine, [engine, [], engine, []]
+    for number, next_one in enumerate(later):
+        process = start(folder, *now, "--resume", WAIT="0.05")
+        while process.poll() is None and finished(folder) < 30 * (number + 1):
+            time.sleep(0.01)
+        process.kill()
+        process.communicate()
+        now = next_one
+    done(start(folder, *now, "--resume"))
+    assert files(folder) == expected
+
+
+def test_a_driver_that_is_stopped_leaves_no_workers_and_no_attempts(folder: Path, engine: list[str]) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        process = start(folder, *engine, "--overwrite", WAIT="0.05")
+        while not (workers := workers_of(process)) or finished(folder) < 3:
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        process.communicate()
+        assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
+        until = time.monotonic() + 30
+        while any(Path(f"/proc/{pid}").exists() for pid in workers):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        if number != signal.SIGKILL:
+            assert not list((folder / "o" / "out").glob(".tasks-*"))
+    done(start(folder, *engine, "--overwrite"))
+    assert not list((folder / "o").rglob(".*"))
+
+
+def test_a_second_driver_at_the_same_output_is_refused(folder: Path, engine: list[str]) -> None:
+    first = start(folder, *engine, WAIT="0.02")
+    while not finished(folder):
+        time.sleep(0.01)
+    second = start(folder, *engine, "--resume")
+    _, errors = second.communicate()
+    assert second.returncode == 2
+    assert "is writing to" in errors, errors
+    done(first)

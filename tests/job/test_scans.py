@@ -1,0 +1,103 @@
+"""Lengths for an index, and counts of keys, by workers: the files are those that one process writes."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from command import seqflow
+
+JOB = """
+[source]
+paths = "in*.parquet"
+[prepare]
+net = "b, n = truncate(tokens.values, tokens.lengths, max_length=9)\\nreturn b, n, tag"
+[batch]
+kind = "tokens"
+max_tokens = 100
+[order]
+index = "lengths.arrow"
+[output]
+path = "out"
+[bad_rows]
+policy = "skip"
+"""
+ENGINES = [
+    pytest.param(("--workers", "2"), id="workers"),
+    pytest.param(("--engine", "ray"), id="ray", marks=pytest.mark.slow),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    draw = np.random.default_rng(0)
+    for part in range(3):
+        columns = {
+            "tokens": pa.array(
+                [None if i == 7 else [*range(n)] for i, n in enumerate(draw.integers(0, 20, 500))]
+            ),
+            "tag": pa.array([f"tag{n}" for n in draw.zipf(1.5, 500) % 97]).dictionary_encode(),
+        }
+        pq.write_table(pa.table(columns), tmp_path / f"in{part}.parquet", row_group_size=40)
+    (tmp_path / "job.toml").write_text(JOB)
+    return tmp_path
+
+
+def made(folder: Path, file: str, *arguments: str) -> bytes:
+    """What a command writes; removed."""
+    done = seqflow(*arguments, folder=folder)
+    assert done.returncode == 0, done.stderr
+    content = (folder / file).read_bytes()
+    (folder / file).unlink()
+    return content + done.stdout.encode()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("index", "job.toml"),
+        ("index", "job.toml", "--set", "order.window=600"),
+        (
+            "index",
+            "in*.parquet",
+            "--output",
+            "lengths.arrow",
+            "--lengths",
+            "tokens",
+            "--where",
+            "tokens.lengths > 3",
+        ),
+    ],
+    ids=["of a job", "of slices", "of files, filtered"],
+)
+def test_an_index_is_the_same_whoever_measures(
+    folder: Path, arguments: tuple[str, ...], engine: tuple[str, ...]
+) -> None:
+    if "ray" in engine:
+        pytest.importorskip("ray")
+    assert made(folder, "lengths.arrow", *arguments, *engine) == made(folder, "lengths.arrow", *arguments)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("source", ["job.toml", "in*.parquet"])
+def test_a_vocabulary_is_the_same_whoever_counts(folder: Path, source: str, engine: tuple[str, ...]) -> None:
+    if "ray" in engine:
+        pytest.importorskip("ray")
+    arguments = ("build-vocabulary", source, "tag", "tags.arrow", "--min-count", "2")
+    assert made(folder, "tags.arrow", *arguments, *engine) == made(folder, "tags.arrow", *arguments)
+
+
+def test_an_error_of_a_worker_is_that_of_one_process(folder: Path) -> None:
+    arguments = ("index", "job.toml", "--set", "bad_rows.policy=raise")
+    alone, by_workers = (seqflow(*arguments, *more, folder=folder) for more in ((), ("--workers", "2")))
+    assert "in0.parquet, block 0, row 7, column 'tokens'" in alone.stderr
+    assert (by_workers.stderr, by_workers.returncode) == (alone.stderr, alone.returncode)
+    assert not (folder / "lengths.arrow").exists()
+
+
+def test_an_engine_that_is_none_is_named(folder: Path) -> None:
+    done = seqflow("index", "job.toml", "--engine", "spark", folder=folder)
+    assert done.returncode == 2
+    assert "--engine is 'spark', expected local or ray" in done.stderr
