@@ -24,7 +24,7 @@ from seqflow.registry import op
 from seqflow.version import __version__
 
 if TYPE_CHECKING:
-    from seqflow import auto, caffe2, ops, providers
+    from seqflow import auto, caffe2, ops, providers, ray, torch
     from seqflow.arrow_function import arrow_function
     from seqflow.executor import run
     from seqflow.expression import Expression
@@ -132,7 +132,7 @@ only call ops do not pay for Arrow."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("auto", "caffe2", "ops", "providers"):
+    if name in ("auto", "caffe2", "ops", "providers", "ray", "torch"):
         return import_module(f"seqflow.{name}")
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module 'seqflow' has no attribute {name!r}")

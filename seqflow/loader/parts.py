@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from itertools import count
 
@@ -62,6 +63,19 @@ def plan_parts(loader: Loader, parts: Parts, first: int = 0) -> Iterator[Planned
         )
         if stream.part_stop is None:
             return
+
+
+def loader_for_workers(loader: Loader) -> Loader:
+    """The loader for other processes, which make parts: it has no files, where its source can be divided.
+
+    The values of dictionary columns are looked for here, in all files. ProviderError where they cannot be known.
+    """
+    loader.source.find_dictionaries(loader.columns)
+    sent = copy(loader)
+    sent.pipeline = loader.pipeline.for_parts()
+    sent.recipe = sent.pipeline.recipe
+    sent.source = sent.recipe.source
+    return sent
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,11 @@ class Pipeline:
         """Whether batches of one epoch are others than those of the next, by their order or by random ops."""
         nets = (one for one in (self.recipe.prepare, self.recipe.net) if isinstance(one, Net))
         return self.recipe.shuffle is not None or any(net.is_random for net in nets)
+
+    def for_parts(self) -> Pipeline:
+        """The same for another process, which makes parts that it is sent: it has no files, threads or index."""
+        recipe = replace(self.recipe, source=self.recipe.source.of_files(()))
+        return Pipeline(recipe, ALL_BATCHES, None, BadRows("skip"), self._version, Prefetch(threads=0))
 
     # Iterating
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from seqflow.errors import OpError
 from seqflow.loader.schedule.recipe import Stamps
@@ -94,3 +94,18 @@ class PlannedPart:
 def origins_of(windows: Iterable[Window]) -> tuple[str, ...]:
     """The files that windows are of, in order."""
     return tuple(dict.fromkeys(one.block.origin for window in windows for one in window.slices))
+
+
+def joined(parts: Sequence[PlannedPart]) -> PlannedPart:
+    """Consecutive parts as one, with the number of the first."""
+    windows = {one.number: one for part in parts for one in (*part.windows, *part.following)}
+    in_order = tuple(windows[number] for number in sorted(windows))
+    own = sum(len(part.windows) for part in parts)
+    return replace(
+        parts[0],
+        windows=in_order[:own],
+        following=in_order[own:],
+        is_full=parts[-1].is_full,
+        stop=parts[-1].stop,
+        stamps=Stamps({path: stamp for part in parts for path, stamp in part.stamps.found.items()}),
+    )

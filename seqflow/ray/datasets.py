@@ -1,0 +1,140 @@
+"""Datasets of Ray Data: the batches of a loader or of a job, made by Ray's tasks."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pyarrow as pa
+
+from seqflow.errors import OpError, OpTypeError
+from seqflow.identity.transforms import name_of
+from seqflow.job import Job
+from seqflow.job.opening import open_loader
+from seqflow.loader import Loader, Mix
+from seqflow.net import Net
+from seqflow.ray.planning import plan_epoch
+from seqflow.ray.sending import setup_of_job, setup_of_loader
+from seqflow.record import to_arrow
+from seqflow.tensor import TensorSpec
+
+
+def dataset(
+    source: Loader | Job | str | os.PathLike[str],
+    epoch: int = 0,
+    *,
+    schema: pa.Schema | None = None,
+    override_num_blocks: int | None = None,
+) -> Any:
+    """A Dataset of Ray Data with the rows of the batches of an epoch, as `to_arrow` gives them.
+
+        dataset = seqflow.ray.dataset(sf.Loader("docs/*.parquet", batch=sf.Packed(2048)))
+        dataset = seqflow.ray.dataset("job.toml")
+
+    `source` is a Loader, a Job or its file; of a job source, order, nets and batches count, and nothing is written.
+    The epoch is planned here, on footers (dictionary columns are read for their values), and `schema()` and
+    `size_bytes()` are known before anything else is read. Each task of Ray reads and makes the batches of some
+    consecutive windows. Blocks come as they are finished; with
+    `DataContext.get_current().execution_options.preserve_order = True` in the order of the loader. Ray joins and
+    splits blocks: where one batch ends is not kept.
+
+    `schema` is needed where Python functions make the batches, whose result nobody knows before. Bad rows that the
+    policy skips are left out, and nobody counts them. `override_num_blocks` is that of `ray.data.read_datasource`.
+
+    OpError where Ray Data is not installed; where the batches have no common schema, such as those padded to the
+    longest row; for a loader of several ranks or streams, with `steps_per_epoch`, or whose bad rows go to a file; and
+    for what cannot be sent to other processes. ProviderError in the task that finds a file changed since then.
+    """
+    loader, job = _opened(source)
+    _check(loader)
+    schema = _schema_of(loader, schema)
+    data = _ray_data()
+    from ray import cloudpickle
+
+    from seqflow.ray.datasource import BatchesSource
+
+    plan = plan_epoch(loader, epoch)
+    if job is None:
+        setup = setup_of_loader(loader, schema, cloudpickle.dumps)
+    else:
+        setup = setup_of_job(job, loader, schema, cloudpickle.dumps)
+    return data.read_datasource(BatchesSource(plan, setup, schema), override_num_blocks=override_num_blocks)
+
+
+def _ray_data() -> Any:
+    try:
+        import ray.data
+    except ImportError as error:
+        raise OpError(
+            f'seqflow.ray.dataset: Ray Data cannot be imported: {error}\n  pip install "seqflow[ray]"'
+        ) from None
+    return ray.data
+
+
+def _opened(source: Any) -> tuple[Loader, Job | None]:
+    """The loader, and the job that it is of; OpTypeError for what is neither a loader nor a job."""
+    if isinstance(source, Loader):
+        return source, None
+    if isinstance(source, str | os.PathLike):
+        source = Job.read(source)
+    if isinstance(source, Job):
+        return open_loader(source), source
+    more = "\n  make a dataset of each of its loaders" if isinstance(source, Mix) else ""
+    raise OpTypeError(
+        f"seqflow.ray.dataset: source is {type(source).__name__}, expected a Loader, a Job, or a job's file{more}"
+    )
+
+
+def _check(loader: Loader) -> None:
+    """OpError for a loader whose batches tasks of Ray cannot make from the plan alone."""
+    origin, path = loader.source.origin, loader.bad_rows.path
+    refused = {
+        f"{origin} is a stream of this process, which no other can read\n  write it to files first": (
+            loader.source.is_stream
+        ),
+        f"the loader is rank {loader.rank} of {loader.world_size}, and Ray Data deals rows itself\n"
+        "  give it rank=0, world_size=1": loader.world_size > 1,
+        f"the loader has {loader.streams} streams, whose batches come in turn\n  give it streams=1": loader.streams
+        > 1,
+        "steps_per_epoch counts batches, which tasks make by themselves\n"
+        "  leave it out, and take as many rows with dataset.limit": loader.steps_per_epoch is not None,
+        f"bad rows would go to {str(path)!r}, a file that tasks cannot share\n"
+        "  write bad_rows='skip', or run it as a job, which collects them": path is not None,
+    }
+    for what, is_refused in refused.items():
+        if is_refused:
+            raise OpError(f"seqflow.ray.dataset: {what}")
+
+
+def _schema_of(loader: Loader, schema: pa.Schema | None) -> pa.Schema:
+    """The schema of all batches, before any is made; OpError where there is none."""
+    if schema is not None:
+        if not isinstance(schema, pa.Schema):
+            raise OpTypeError(
+                f"seqflow.ray.dataset: schema is {type(schema).__name__}, expected a pyarrow.Schema"
+            )
+        return schema
+    for transform in (loader.prepare, loader.net):
+        if transform is not None and not isinstance(transform, Net):
+            raise OpError(
+                f"seqflow.ray.dataset: nobody knows what {name_of(transform)} returns\n"
+                "  write it as a net, or give schema=, that of all batches"
+            )
+    for name, spec in loader.spec.items():
+        _check_fixed(name, spec)
+    empty = loader.empty_batch()
+    if empty is None:
+        raise OpError(
+            "seqflow.ray.dataset: a net needs rows to know what it returns\n  give schema=, that of all batches"
+        )
+    return to_arrow(empty).schema
+
+
+def _check_fixed(name: str, spec: TensorSpec) -> None:
+    for axis, dimension in enumerate((spec.shape.dimensions or ())[1:], start=1):
+        if not dimension.is_static:
+            raise OpError(
+                f"seqflow.ray.dataset: axis {axis} of {name} is {dimension}, which depends on the data, so its "
+                "column has no type that all batches share\n"
+                "  return values and lengths, which become lists, or pad to a constant size"
+            )

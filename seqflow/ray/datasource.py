@@ -1,0 +1,71 @@
+"""BatchesSource: the planned batches of an epoch as a source of Ray Data. Imports Ray Data."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import ray
+from ray.data.block import BlockMetadata
+from ray.data.datasource import Datasource, ReadTask
+
+from seqflow.engine import Setup
+from seqflow.engine.worker import run_task
+from seqflow.job.part_tasks import PartTask
+from seqflow.loader.schedule.parts import origins_of
+from seqflow.ray.planning import EpochPlan
+
+
+class BatchesSource(Datasource):  # type: ignore[misc]
+    """The batches of an epoch; each read task makes those of some consecutive windows."""
+
+    def __init__(self, plan: EpochPlan, setup: Setup, schema: pa.Schema) -> None:
+        super().__init__()
+        self._plan, self._schema = plan, schema
+        self._run = setup.name
+        self._setup = ray.put(pickle.dumps(setup))
+
+    def get_name(self) -> str:
+        return "Seqflow"
+
+    def estimate_inmemory_data_size(self) -> int | None:
+        """The bytes of the windows in memory; None where the source cannot tell."""
+        return self._plan.nbytes or None
+
+    def get_read_tasks(
+        self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
+    ) -> list[Any]:
+        """At most `parallelism` tasks."""
+        if not self._plan.parts:
+            nothing = BlockMetadata(num_rows=0, size_bytes=0, input_files=None, exec_stats=None)
+            return [ReadTask(partial(_no_rows, self._schema), nothing, schema=self._schema)]
+        return [self._read_task(task, per_task_row_limit) for task in self._plan.tasks(parallelism)]
+
+    def _read_task(self, task: PartTask, limit: int | None) -> Any:
+        metadata = BlockMetadata(
+            num_rows=None,
+            size_bytes=sum(window.nbytes for window in task.part.windows),
+            input_files=origins_of(task.part.windows),
+            exec_stats=None,
+        )
+        function = partial(_read, self._run, self._setup, pickle.dumps(task))
+        return ReadTask(function, metadata, schema=self._schema, per_task_row_limit=limit)
+
+
+def _read(run: str, setup: Any, task: bytes) -> Iterator[pa.Table]:
+    """The batches of a task, in a worker."""
+    if run not in _setups:
+        _setups.clear()
+        _setups[run] = pickle.loads(ray.get(setup))
+    yield from run_task(_setups[run], pickle.loads(task))
+
+
+def _no_rows(schema: pa.Schema) -> list[pa.Table]:
+    return [schema.empty_table()]
+
+
+_setups: dict[str, Setup] = {}
+"""What this worker was sent for the dataset whose windows it has read last."""

@@ -1,0 +1,54 @@
+"""The plan of an epoch for Ray Data: made once, and divided into as many tasks as Ray asks for."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import dataclass
+from itertools import accumulate, groupby
+
+from seqflow.job.part_tasks import PartTask
+from seqflow.loader import Loader
+from seqflow.loader.parts import plan_parts
+from seqflow.loader.schedule.parts import Parts, PlannedPart, joined, origins_of
+from seqflow.providers import Provider
+
+
+@dataclass(frozen=True, slots=True)
+class EpochPlan:
+    """The windows of an epoch, each as a part, and the source that they are of."""
+
+    provider: Provider
+    parts: tuple[PlannedPart, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all windows, as far as the source can tell."""
+        return sum(map(_bytes_of, self.parts))
+
+    def tasks(self, most: int) -> Iterator[PartTask]:
+        """Consecutive windows together, at most so many times, of about as many bytes each."""
+        sizes = [max(1, _bytes_of(part)) for part in self.parts]
+        total = sum(sizes)
+        turns = [before * most // total for before in accumulate(sizes[:-1], initial=0)]
+        for _, some in groupby(zip(turns, self.parts, strict=True), key=lambda pair: pair[0]):
+            part = joined([part for _, part in some])
+            yield PartTask(part, self._source_of(part))
+
+    def _source_of(self, part: PlannedPart) -> bytes | None:
+        """The pickled source with the files of a part; None where it cannot be divided."""
+        source = self.provider.of_files(origins_of((*part.windows, *part.following))).source
+        return None if source is self.provider.source else pickle.dumps(source)
+
+
+def plan_epoch(loader: Loader, epoch: int) -> EpochPlan:
+    """The plan of an epoch of a loader, whose place stays where it is. Nothing but footers is read."""
+    of_epoch = copy(loader)
+    of_epoch.set_epoch(epoch)
+    parts = tuple(part for part in plan_parts(of_epoch, Parts(0)) if part.windows)
+    return EpochPlan(loader.source, parts)
+
+
+def _bytes_of(part: PlannedPart) -> int:
+    return sum(window.nbytes for window in part.windows)

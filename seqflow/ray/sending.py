@@ -1,0 +1,149 @@
+"""What workers of Ray Data get once, and what they make of the windows of a task."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from seqflow.engine import Setup
+from seqflow.engine.worker import sendable
+from seqflow.errors import OpError, ProviderError, SeqflowError
+from seqflow.job import Job
+from seqflow.job.opening import import_job_modules, open_loader
+from seqflow.job.part_tasks import PartTask, absolute
+from seqflow.loader import BadRows, Loader, Stats
+from seqflow.loader.parts import loader_for_workers, make_part
+from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.schedule.recipe import Stamps
+from seqflow.net import Net
+from seqflow.output.attempt_folders import new_name
+from seqflow.providers.own_kinds import module_of
+from seqflow.record import to_arrow
+from seqflow.record.one_schema import of_schema
+
+Pickle = Callable[[Any], bytes]
+"""Pickles what is sent, functions of `__main__` too."""
+
+
+def setup_of_loader(loader: Loader, schema: pa.Schema, dumps: Pickle) -> Setup:
+    """For a loader: it is sent by what it was made from. OpError for what cannot be sent."""
+    return _setup(
+        LoaderReader(_own_modules(loader), _sent("the loader", loader_for_workers(loader), dumps), schema)
+    )
+
+
+def setup_of_job(job: Job, loader: Loader, schema: pa.Schema, dumps: Pickle) -> Setup:
+    """For a job: its sections and paths are sent, and its source as it was listed."""
+    source = _sent("the source", loader_for_workers(loader).source, dumps)
+    return _setup(JobReader(absolute(job, 1), source, schema))
+
+
+def _setup(reader: LoaderReader | JobReader) -> Setup:
+    return Setup(new_name(), pickle.dumps(reader), threads=1)
+
+
+def _sent(what: str, value: Any, dumps: Pickle) -> bytes:
+    try:
+        return dumps(value)
+    except Exception as error:
+        raise OpError(
+            f"seqflow.ray.dataset: {what} cannot be sent to other processes: {type(error).__name__}: {error}"
+        ) from None
+
+
+def _own_modules(loader: Loader) -> tuple[str, ...]:
+    """The modules of the user's own ops and source; OpError where other processes cannot import them."""
+    found = {module_of(loader.source.opened_by.kind): "the source"} if loader.source.opened_by else {}
+    for net in (loader.prepare, loader.net):
+        for op in {step.op for step in net.steps} if isinstance(net, Net) else ():
+            if op.family is None and not op.function.__module__.startswith("seqflow."):
+                found[op.function.__module__] = f"the op {op.name!r}"
+    if "__main__" in found:
+        raise OpError(
+            f"seqflow.ray.dataset: {found['__main__']} is defined in the main program, which workers do not import\n"
+            "  put it into a module"
+        )
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderReader:
+    """Prepares a worker for the windows of a loader."""
+
+    modules: tuple[str, ...]
+    loader: bytes
+    schema: pa.Schema
+
+    def __call__(self) -> WindowReader:
+        try:
+            for name in self.modules:
+                importlib.import_module(name)
+            return WindowReader(pickle.loads(self.loader), self.schema)
+        except SeqflowError:
+            raise
+        except Exception as error:
+            raise OpError(
+                f"seqflow.ray.dataset: a worker cannot open the loader: {type(error).__name__}: {error}\n"
+                "  workers import what it uses: install it there, or send it by py_modules of Ray's runtime_env"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class JobReader:
+    """Prepares a worker for the windows of a job."""
+
+    job: Job
+    source: bytes
+    schema: pa.Schema
+
+    def __call__(self) -> WindowReader:
+        import_job_modules(self.job)  # the source may be one of theirs
+        return WindowReader(open_loader(self.job, pickle.loads(self.source)), self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowReader:
+    """Makes the batches of some windows, as tables of one schema; one without rows where there are none."""
+
+    loader: Loader
+    schema: pa.Schema
+
+    def __call__(self, task: PartTask) -> Iterator[pa.Table]:
+        is_empty = True
+        try:
+            for batch in self._batches(task):
+                is_empty = False
+                yield pa.Table.from_batches([batch])
+        except Exception as error:
+            raise sendable(error) from None
+        if is_empty:
+            yield self.schema.empty_table()
+
+    def _batches(self, task: PartTask) -> Iterator[pa.RecordBatch]:
+        _check_unchanged(task.part.stamps)
+        source = self.loader.source
+        if task.source is not None:
+            source = replace(source, source=pickle.loads(task.source))
+        with make_part(
+            self.loader, task.part, BadRowHandler(BadRows("skip")), Stats(), source=source
+        ) as batches:
+            for batch in batches:
+                yield of_schema(to_arrow(batch), self.schema)
+
+
+def _check_unchanged(stamps: Stamps) -> None:
+    """ProviderError where this machine sees another file than the one that was listed."""
+    for path in stamps.found:
+        try:
+            stamps.check_unchanged(path)
+        except ProviderError as error:
+            error.add_note(
+                f"seen on {socket.gethostname()!r}; workers on other machines need a file system that all share"
+            )
+            raise
