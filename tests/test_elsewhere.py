@@ -2,6 +2,7 @@
 
 import os
 import re
+import site
 import subprocess
 import sys
 from pathlib import Path
@@ -19,15 +20,17 @@ def package_of(example):
 
 def test_each_engine_has_an_example():
     assert [package_of(example) for example in EXAMPLES] == [
-        "polars", "duckdb", "duckdb", "datasets", "ray", "pyspark"
+        "polars", "duckdb", "duckdb", "datasets", "ray", "ray", "ray", "pyspark"
     ]  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES, ids=[f"{package_of(e)}{i}" for i, e in enumerate(EXAMPLES)])
 def test_the_example_runs(example, tmp_path):
-    pytest.importorskip(package_of(example))
+    for name in re.findall(r"^(?:import|from) ([\w.]+)", example, re.MULTILINE):
+        pytest.importorskip(name, exc_type=ImportError)
     environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment |= {"HOME": str(tmp_path), "PYTHONUSERBASE": site.getuserbase()}  # Ray Train writes there
     environment |= {"HF_HOME": str(tmp_path), "RAY_USAGE_STATS_ENABLED": "0"}
     done = subprocess.run(
         [sys.executable, "-c", SHARED + example],
