@@ -48,7 +48,7 @@ def compare_windows(paths: list[str], times: int, threads: int) -> None:
     for _ in whole:
         states.append(whole.state_dict())
     assert len(states) == BATCHES
-    window = whole.recipe.windows(list(whole.recipe.parts()), 0)[0]
+    window = whole.recipe.windows(whole.recipe.planned_slices(), 0)[0]
 
     def read() -> None:
         for part in window.parts:

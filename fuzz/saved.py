@@ -220,7 +220,8 @@ def _record(rng: random.Random, folder: Path) -> None:
     with suppress(_Killed):
         run_job(job, progress)
     for path in folder.glob("**/*.json"):
-        path.write_bytes(_damaged_json(rng, path.read_bytes()))
+        damage = _damaged_line if "progress" in path.name else _damaged_json
+        path.write_bytes(damage(rng, path.read_bytes()))
     resume = rng.random() < 0.8
     run_job(job, resume=resume, overwrite=not resume)
 
@@ -237,6 +238,15 @@ def _manifest(rng: random.Random, folder: Path) -> None:
         if not again:
             path = folder / "out" / "_manifest.json"
             path.write_bytes(_damaged_json(rng, path.read_bytes()))
+
+
+def _damaged_line(rng: random.Random, content: bytes) -> bytes:
+    """A progress file one of whose lines is damaged, or ends in its middle."""
+    *lines, _ = content.split(b"\n")
+    at = rng.randrange(len(lines))
+    lines[at] = _damaged_json(rng, lines[at])
+    whole = b"\n".join([*lines, b""])
+    return whole if rng.random() < 0.8 else whole[: rng.randrange(len(whole))]
 
 
 def _vocabulary(rng: random.Random, folder: Path) -> None:

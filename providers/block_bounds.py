@@ -55,7 +55,7 @@ def _row_groups(path: str, file: ParquetFile) -> Iterator[BlockBounds]:
                 sums[name] = min(num_values, sums.get(name, num_values))
             if text_bytes >= 0:
                 sums[".".join((*leaf, "lengths"))] = text_bytes
-        yield BlockBounds(file.metadata.row_group(group).num_rows, sums)
+        yield BlockBounds(int(file.rows[group]), sums)
 
 
 def _file_sizes(source: TextSource) -> Iterator[BlockBounds]:

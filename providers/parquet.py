@@ -9,6 +9,9 @@ import pyarrow as pa
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.errors import ProviderError
+from seqflow.kernels.arrays import Array
+from seqflow.providers.block_columns import BlockColumns
+from seqflow.providers.footer_cache import FooterCache
 from seqflow.providers.footers import ColumnChunks, read_column_chunks
 from seqflow.providers.parquet_ranges import value_range
 from seqflow.providers.provider import Block, Provider, origin_of
@@ -50,24 +53,31 @@ class TextChunk(NamedTuple):
 
 Uncounted = Mapping[int, Sequence[TextChunk]]
 """The texts whose size is not known before they are read, by row group."""
+_NO_TEXTS: Uncounted = {}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ParquetFile:
-    """One file: its footer, and what is read from it."""
+    """One file: what plans need of its footer, and what is read from it."""
 
-    metadata: Any
+    rows: Array
+    """int64: the rows of each row group."""
+    num_leaves: int
     selection: Selection
+
+    @property
+    def num_rows(self) -> int:
+        return int(self.rows.sum())
 
     def chunks(self, path: str) -> ColumnChunks:
         """The leaf columns of each row group."""
-        return read_column_chunks(path, self.metadata.num_row_groups, self.metadata.num_columns)
+        return read_column_chunks(path, len(self.rows), self.num_leaves)
 
     def uncounted(self, chunks: ColumnChunks) -> Uncounted:
         """The column chunks of text whose size the footer does not bound, by row group."""
         texts = self.selection.texts
         if not texts or chunks.tells_text_bytes[:, texts].all():
-            return {}
+            return _NO_TEXTS
         found: dict[int, list[TextChunk]] = {}
         for group, at in np.argwhere(~chunks.tells_text_bytes[:, texts]).tolist():
             leaf = texts[at]
@@ -76,8 +86,8 @@ class ParquetFile:
             found.setdefault(group, []).append(text)
         return found
 
-    def bytes_of_groups(self, chunks: ColumnChunks, schema: pa.Schema) -> list[int]:
-        """About how many bytes the columns of `schema` take in memory, for each row group.
+    def bytes_of_groups(self, chunks: ColumnChunks, schema: pa.Schema) -> Array:
+        """int64: about how many bytes the columns of `schema` take in memory, for each row group.
 
         Counts are added as floats, in which sums below 2**53 are exact and others do not overflow.
         """
@@ -85,7 +95,8 @@ class ParquetFile:
         values = chunks.num_values[:, leaves].astype(np.float64)
         texts = np.maximum(chunks.uncompressed_bytes, chunks.text_bytes)[:, leaves] + 4 * values
         sizes = np.where(fixed[leaves] > 0, values * fixed[leaves], texts)
-        return [int(size) for size in sizes.sum(axis=1).tolist()]
+        capped: Array = np.minimum(sizes.sum(axis=1), 2.0**62).astype(np.int64)
+        return capped
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +109,7 @@ class ParquetSource:
     slices: SliceReaders = field(default_factory=SliceReaders, compare=False)
     uncounted: dict[str, Uncounted] = field(default_factory=dict, compare=False)
     """By path, of the files whose footers were read for it."""
+    footers: FooterCache = field(default_factory=FooterCache, compare=False)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -105,7 +117,7 @@ class ParquetSource:
 
     @property
     def num_rows(self) -> int:
-        return sum(file.metadata.num_rows for file in self.files.values())
+        return sum(file.num_rows for file in self.files.values())
 
     def of_files(self, paths: Collection[str]) -> "ParquetSource":
         files = {path: self.files[path] for path in paths if path in self.files}
@@ -114,6 +126,11 @@ class ParquetSource:
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         return (block for block, _ in self._row_groups(schema))
+
+    def block_columns(self, schema: pa.Schema) -> BlockColumns:
+        return BlockColumns.of_files(
+            (path, file.rows, nbytes) for path, file, _, nbytes in self._files(schema)
+        )
 
     def ranged_blocks(
         self, schema: pa.Schema, paths: Sequence[Path]
@@ -127,15 +144,26 @@ class ParquetSource:
                 known = {path: (at, kind) for at, (path, kind) in enumerate(leaf_types(selection.renamed))}
                 leaves = [known.get(path) for path in paths]
             rows = block.num_rows or 0
-            yield block, [_range(file, chunks, block.index, leaf, rows) for leaf in leaves]
+            names = self._footer(block.origin).schema
+            yield block, [_range(names, chunks, block.index, leaf, rows) for leaf in leaves]
 
     def _row_groups(self, schema: pa.Schema) -> Iterator[tuple[Block, ColumnChunks]]:
         """All row groups, each with the column chunks of its file."""
+        for path, file, chunks, nbytes in self._files(schema):
+            sizes = zip(file.rows.tolist(), nbytes.tolist(), strict=True)
+            for group, (rows, size) in enumerate(sizes):
+                yield Block(path, group, rows, size), chunks
+
+    def _files(self, schema: pa.Schema) -> Iterator[tuple[str, ParquetFile, ColumnChunks, Array]]:
+        """All files, each with its column chunks and the bytes of its row groups."""
         for path, file in self.files.items():
             chunks = file.chunks(path)
             self.uncounted[path] = file.uncounted(chunks)
-            for group, nbytes in enumerate(file.bytes_of_groups(chunks, schema)):
-                yield Block(path, group, file.metadata.row_group(group).num_rows, nbytes), chunks
+            yield path, file, chunks, file.bytes_of_groups(chunks, schema)
+
+    def _footer(self, path: str) -> Any:
+        """The footer of a file; ProviderError where it is another one than when the file was opened."""
+        return self.footers.get(path, lambda: _same_footer(path, self.files[path]))
 
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         columns, finish = self._columns(block, schema)
@@ -212,13 +240,13 @@ class ParquetSource:
             if chunk.has_prefixes:
                 rows = min(rows, max(_FEW_ROWS, max_bytes // max(1, chunk.uncompressed_bytes)))
             else:
-                coded.append(file.metadata.schema.column(chunk.leaf).path)
+                coded.append(self._footer(block.origin).schema.column(chunk.leaf).path)
         return UnboundedTexts(tuple(coded), rows) if coded or rows < _COUNTED_ROWS else None
 
     def _open(self, block: Block) -> Any:
         from pyarrow.parquet import ParquetFile
 
-        metadata = self.files[block.origin].metadata
+        metadata = self._footer(block.origin)
         # fetching ahead in pyarrow's threads costs more than it gains: 2.6 times the time for small files on a disk
         return ParquetFile(block.origin, metadata=metadata, memory_map=self.memory_map, pre_buffer=False)
 
@@ -226,7 +254,7 @@ class ParquetSource:
         """Open a file for buffered reading: pages of a memory map would stay in memory while it is open."""
         from pyarrow.parquet import ParquetFile
 
-        metadata = self.files[block.origin].metadata
+        metadata = self._footer(block.origin)
         return ParquetFile(
             block.origin,
             metadata=metadata,
@@ -239,11 +267,12 @@ class ParquetSource:
         """The columns to read, None for all, and what makes a table of `schema` of them."""
         file = self.files[block.origin]
         selection = file.selection.to(schema)
-        if len(selection.leaves) == file.metadata.num_columns:
+        if len(selection.leaves) == file.num_leaves:
             return None, selection.label
         if len(set(file.selection.source.names)) < len(file.selection.source):
             return None, selection.apply
-        return [file.metadata.schema.column(leaf).path for leaf in selection.leaves], selection.label
+        names = self._footer(block.origin).schema
+        return [names.column(leaf).path for leaf in selection.leaves], selection.label
 
 
 def open_parquet(
@@ -258,13 +287,20 @@ def open_parquet(
     """A provider of Parquet files; reads all footers, and checks that they agree."""
     if untrusted:
         read_in_child(paths, _READ_FOOTERS)
-    footers = [_footer(path) for path in paths]
-    selections = common_selections(paths, [schema for _, schema in footers], columns, rename)
+    footers, schemas = FooterCache(), list[pa.Schema]()
+    found: list[tuple[Array, int]] = []
+    for path in paths:
+        metadata, schema, rows = _read_footer(path)
+        is_same = schemas and schemas[-1].equals(schema, check_metadata=True)
+        schemas.append(schemas[-1] if is_same else schema)  # a million equal ones are one object
+        found.append((rows, metadata.num_columns))
+        footers.keep(path, metadata)
+    selections = common_selections(paths, schemas, columns, rename)
     files = {
-        path: ParquetFile(metadata, selection)
-        for path, (metadata, _), selection in zip(paths, footers, selections, strict=True)
+        path: ParquetFile(rows, num_leaves, selection)
+        for path, (rows, num_leaves), selection in zip(paths, found, selections, strict=True)
     }
-    source = ParquetSource(files, memory_map, use_threads)
+    source = ParquetSource(files, memory_map, use_threads, footers=footers)
     return Provider("parquet", origin_of(paths), selections[0].schema, source)
 
 
@@ -280,7 +316,16 @@ def read(path):
 """
 
 
-def _footer(path: str) -> tuple[Any, pa.Schema]:
+def _same_footer(path: str, file: ParquetFile) -> Any:
+    """The footer of a file that was opened before; ProviderError where its row groups are others now."""
+    metadata, _, rows = _read_footer(path)
+    if metadata.num_columns != file.num_leaves or not np.array_equal(rows, file.rows):
+        raise ProviderError(f"{path} has other row groups than when it was opened: open it again")
+    return metadata
+
+
+def _read_footer(path: str) -> tuple[Any, pa.Schema, Array]:
+    """The footer of a file, its schema, and the rows of each row group."""
     from pyarrow.parquet import ParquetFile
 
     with reading(f"{path} is not a Parquet file, or damaged"), ParquetFile(path) as file:
@@ -290,7 +335,7 @@ def _footer(path: str) -> tuple[Any, pa.Schema]:
         raise ProviderError(
             f"{path} has a damaged footer: {metadata.num_rows} rows, in row groups of {rows[:8]}"
         )
-    return metadata, schema
+    return metadata, schema, np.array(rows, np.int64)
 
 
 def _wrong_count(block: Block, rows: int) -> ProviderError:
@@ -300,11 +345,11 @@ def _wrong_count(block: Block, rows: int) -> ProviderError:
 
 
 def _range(
-    file: ParquetFile, chunks: ColumnChunks, group: int, leaf: tuple[int, pa.DataType] | None, num_rows: int
+    names: Any, chunks: ColumnChunks, group: int, leaf: tuple[int, pa.DataType] | None, num_rows: int
 ) -> ValueRange:
     """The range of a leaf column in a row group; of others nothing is known."""
     if leaf is None:
         return UNKNOWN
     at, kind = leaf
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return value_range(chunks.statistics(group, at), kind, file.metadata.schema.column(at), num_rows)
+    return value_range(chunks.statistics(group, at), kind, names.column(at), num_rows)

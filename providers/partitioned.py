@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeGuard
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 
 from seqflow.errors import ProviderError, ProviderOptionError, UnknownColumnError
 from seqflow.providers.arrow_expressions import structure
 from seqflow.providers.arrow_values import comparable_schema
+from seqflow.providers.block_columns import BlockColumns, ColumnarSource
 from seqflow.providers.paths import searched_folders
 from seqflow.providers.provider import Block, Provider
 from seqflow.providers.row_filter import Condition
@@ -67,6 +69,14 @@ class PartitionedSource:
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         return (self._with_folders(block, schema) for block in self.files.blocks(self._of_files(schema)))
+
+    def block_columns(self, schema: pa.Schema) -> BlockColumns:
+        if not isinstance(self.files, ColumnarSource) or is_file_per_row(self.files):
+            return BlockColumns.of(self.blocks(schema))
+        blocks = self.files.block_columns(self._of_files(schema))
+        firsts = (Block(path, 0, 1, 0) for path in blocks.origins)
+        row_bytes = np.array([self._row_bytes(block, schema) for block in firsts], np.int64)
+        return replace(blocks, nbytes=blocks.nbytes + row_bytes[blocks.file] * blocks.rows)
 
     def ranged_blocks(
         self, schema: pa.Schema, paths: Sequence[Path]

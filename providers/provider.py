@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from seqflow.errors import ProviderError
 from seqflow.printable import printable_line
+from seqflow.providers.block_columns import BlockColumns, ColumnarSource
 from seqflow.providers.dictionaries import SharedDictionaries, has_dictionaries
 from seqflow.providers.filtered_blocks import FilteredBlock, FilteredReader, KeptRows
 from seqflow.providers.paths import Search
@@ -116,6 +117,12 @@ class Provider:
         """
         blocks = self._blocks(self.schema)
         return (self.counted(block, max_bytes) for block in blocks) if counted else blocks
+
+    def block_columns(self, *, counted: bool = False, max_bytes: int | None = None) -> BlockColumns:
+        """The blocks of `blocks` in columns, for sources of millions."""
+        if self.where is None and isinstance(self.source, ColumnarSource):
+            return self.source.block_columns(self.schema)
+        return BlockColumns.of(self.blocks(counted=counted, max_bytes=max_bytes))
 
     def counted(self, block: Block, max_bytes: int | None = None) -> Block:
         """A block whose rows are counted, where `counts_rows` says that they can be."""

@@ -22,8 +22,15 @@ from seqflow.output.target import Target
 
 _ACCESS = ("paths", "memory_map", "untrusted", "where")
 """Keys of [source] that say how files are found and read, not what is read, and what the loader's settings have."""
-_COUNTS = {name: is_count for name in COUNTED if name != "filtered"}  # which older records don't have
-_COMPLETE = {"job": Mapping, "counts": {**_COUNTS, "rows_left": int}}
+_COUNTS = {**{name: is_count for name in COUNTED if name != "filtered"}, "rows_left": int}
+
+
+def _are_counts(counts: Any) -> bool:
+    """Whether these are counts of a run; older ones have none of what is filtered."""
+    return has_form(counts, _COUNTS) and is_count(counts.get("filtered", 0))
+
+
+_COMPLETE = {"job": Mapping, "counts": _are_counts}
 _CHANGES = [{"from_row": is_count, "differences": [str]}]
 _UNFINISHED = {
     **_COMPLETE,

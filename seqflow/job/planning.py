@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from seqflow.byte_sizes import format_bytes
@@ -11,7 +10,7 @@ from seqflow.job.opening import open_job_output, open_loader
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
-from seqflow.loader.schedule.windows import Window, cut_windows
+from seqflow.loader.schedule.windows import Windows
 from seqflow.record import to_arrow
 
 
@@ -66,10 +65,10 @@ def plan(job: Job) -> Plan:
         "partition_by": output.arrangement.partition_by,
     }
     recipe, maker = loader.recipe, loader.window_maker()
-    slices = list(recipe.slices())
-    windows = list(cut_windows(slices, loader.window))
-    size = sum(window.nbytes for window in windows)
-    if not windows:
+    slices = recipe.planned_slices()
+    windows = Windows.cut(slices, None, loader.window)
+    size = int(windows.nbytes.sum())
+    if not len(windows):
         return Plan(0, 0, 0, 0, False, None, 0, 0, **arranged)
     counted = _counted(loader)
     first = maker.make(recipe.windows(slices, 0)[0], 0)
@@ -77,11 +76,11 @@ def plan(job: Job) -> Plan:
     cells = sum(one.cells for one in sizes)
     share = size / first.window.nbytes if first.window.nbytes else len(windows)
     batches = counted if counted is not None else round(len(first.batches) * share)
-    rows = [window.num_rows for window in windows]
+    rows = windows.rows
     growth = first.rows.nbytes / max(1, first.window.nbytes)
     return Plan(
         windows=len(windows),
-        rows=None if None in rows else sum(rows),  # type: ignore[arg-type]
+        rows=None if rows is None else int(rows.sum()),
         bytes=size,
         batches=batches,
         is_estimate=counted is None,
@@ -113,7 +112,6 @@ def _batch_bytes(job: Job, maker: WindowMaker, window: OpenWindow) -> int:
     return int(table.select(list(job.output.columns)).nbytes if job.output.columns else table.nbytes)
 
 
-def _memory(loader: Loader, windows: Sequence[Window], growth: float) -> int:
-    largest = max(window.nbytes for window in windows)
-    total = sum(window.nbytes for window in windows)
+def _memory(loader: Loader, windows: Windows, growth: float) -> int:
+    largest, total = int(windows.nbytes.max()), int(windows.nbytes.sum())
     return int(min(total * growth, max(loader.memory, largest * growth)))

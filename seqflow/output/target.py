@@ -32,13 +32,8 @@ from seqflow.version import __version__
 
 MANIFEST, PROGRESS = "_manifest.json", ".progress.json"
 _MANIFEST = {"columns": [str], "files": [FORM]}
-_PROGRESS = {
-    **_MANIFEST,
-    "progress": lambda form: form == FORMAT,
-    "are_runs": bool,
-    "sealed": bool,
-    "stale": [str],
-}
+_OLD_PROGRESS = {**_MANIFEST, "are_runs": bool, "sealed": bool, "stale": [str]}
+_PROGRESS = {**_OLD_PROGRESS, "progress": lambda form: form == FORMAT}
 """What the records have; those of jobs have more."""
 
 
@@ -277,7 +272,7 @@ class Target:
     @property
     def earlier_format(self) -> str | None:
         """The version of seqflow that has written a progress file in an older form, if one is there."""
-        content = self._read(self.progress, _MANIFEST)
+        content = self._read(self.progress, _OLD_PROGRESS)
         if content is None or "progress" in content:
             return None
         return str(content.get("seqflow", "an older version"))

@@ -262,8 +262,9 @@ def test_a_file_that_changes_meanwhile_is_an_error(
     def change(stats: Stats, total: int | None) -> None:
         os.utime(folder / "in2.parquet", ns=(1, 1))
 
+    tables = {**JOBS["rows"], "output": {"part_bytes": 1}}  # more parts than can be made ahead
     with pytest.raises(ProviderError, match=r"in2\.parquet changed while it was read"):
-        run(job(folder, JOBS["rows"], settings), change)
+        run(job(folder, tables, settings), change)
 
 
 KILLER = '''

@@ -335,11 +335,16 @@ def test_a_shuffled_job_writes_the_same_rows_in_an_order_that_the_seed_decides(f
     assert sorted(labels[0]) == sorted(labels[2]) != labels[0]
 
 
+COUNTS = dict.fromkeys(
+    ("rows", "tokens", "cells", "batches", "bad_rows", "rows_read", "rows_left", "dropped", "skipped"), 1
+)
+
+
 @in_one_folder
 @pytest.mark.parametrize(
     "change",
     [
-        {"counts": {"rows": "x"}}, {"counts": {}}, {"sealed": 1}, {"files": []}, {"files": [{"name": "x"}]},
+        {"counts": {"rows": "x"}}, {"counts": {}}, {"counts": {**COUNTS, "filtered": "x"}}, {"sealed": 1}, {"files": []}, {"files": [{"name": "x"}]},
         {"loader": None}, {"bad_rows": 3}, {"columns": None}, {"job": []}, {"stale": ["docs.parquet"]},
         {"stale": ["../docs.parquet"]}, {"part": -1}, {"part": None}, {"progress": 4},
     ],

@@ -147,7 +147,7 @@ class BatchIterator:
             stream.part = number
             part = PartBatches(number, stream, self)
             yield part
-            if (stop := stream.part_stop) is None or stream.window(stop) is None:
+            if (stop := stream.part_stop) is None or not stream.has(stop):
                 return
 
     def check_start(self) -> None:

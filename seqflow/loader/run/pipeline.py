@@ -29,7 +29,7 @@ from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
 from seqflow.loader.schedule.recipe import Listing, Recipe
 from seqflow.loader.schedule.state import Position, check_prepared_place, check_state
 from seqflow.loader.schedule.streams import Crossing, Rotation, Stream
-from seqflow.loader.schedule.windows import Window, cut_windows, deal_windows
+from seqflow.loader.schedule.windows import Window, Windows, cut_windows, deal_windows
 from seqflow.net import Net
 from seqflow.record import Record, from_arrow
 from seqflow.shape import Dimension
@@ -166,7 +166,7 @@ class Pipeline:
         """Whether the rows of each window are known before anything is read, and batches have a number of them."""
         if self._counts_rows is None:
             recipe = self.recipe
-            windows = [] if recipe.source.is_stream else recipe.windows(self.listing.slices(), 0)
+            windows = recipe.windows(self.listing.slices(), 0)
             crossing = self._crossing(deal_windows(windows, recipe.streams))
             self._counts_rows = crossing is not None and not recipe.source.is_stream
         return self._counts_rows
@@ -201,19 +201,16 @@ class Pipeline:
         streams = [Stream(number, *pair) for number, pair in enumerate(zip(dealt, counts, strict=True))]
         return Rotation(streams, total), crossing
 
-    def _crossing(self, dealt: Sequence[Sequence[Window]]) -> Crossing | None:
+    def _crossing(self, dealt: Sequence[Windows]) -> Crossing | None:
         """Batches across windows, where the plan is a number of rows and each window's rows are known."""
         recipe = self.recipe
-        rows = [[window.num_rows for window in stream] for stream in dealt]
-        if (
-            not isinstance(recipe.batch, Rows)
-            or recipe.batch.filters
-            or recipe.keeps_going
-            or any(None in stream for stream in rows)
-            or not self._keeps_rows()
-        ):
+        if not isinstance(recipe.batch, Rows) or recipe.batch.filters or recipe.keeps_going:
             return None
-        return Crossing(recipe.batch, rows)  # type: ignore[arg-type]
+        rows = [windows.rows for windows in dealt]
+        known = [one.tolist() for one in rows if one is not None]
+        if len(known) < len(rows) or not self._keeps_rows():
+            return None
+        return Crossing(recipe.batch, known)
 
     def _keeps_rows(self) -> bool:
         """Whether row i of what `prepare` makes is known to be row i of what it gets."""
@@ -280,7 +277,7 @@ class Pipeline:
         recipe, lengths = self.recipe, self.recipe.batch.lengths
         if recipe.prepare is None or isinstance(recipe.prepare, Net):
             lengths = recipe.planned_lengths(empty_rows(recipe))
-        sliced = any(one.stop is not None for one in self.listing.slices())
+        sliced = bool(self.listing.slices().is_slice.any())
         return index_key(recipe, self.data_fingerprint(), self.identity("prepare"), lengths, sliced)
 
     # Batches before anything is read

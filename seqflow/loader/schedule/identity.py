@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from seqflow.identity.content import digest_of_text
 from seqflow.identity.modules import module_texts
 from seqflow.identity.samples import sampled_digest
 from seqflow.loader.schedule.recipe import Listing, Recipe
 from seqflow.providers import Provider
+from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns
 from seqflow.providers.own_kinds import module_of
 from seqflow.providers.provider import Block
 from seqflow.record.selection import Selection
@@ -80,12 +83,8 @@ def data_fingerprint(source: Provider, listing: Listing) -> dict[str, Any]:
 
     Of what is in memory it is the digest of some rows. A filter is a setting: it changes nothing here.
     """
-    slices, sizes = listing.slices(), listing.file_sizes
-    blocks = [source.unfiltered(block)[1] for block in {one.number: one.block for one in slices}.values()]
-    rows: dict[str, int | None] = {}
-    for block in blocks:
-        known, more = rows.get(block.origin, 0), block.num_rows
-        rows[block.origin] = None if known is None or more is None else known + more
+    columns, sizes = _unfiltered(source, listing.slices().blocks), listing.file_sizes
+    rows = _rows_of_files(columns)
     files = [
         [path, sizes.get(name), rows.get(name), sampled_digest(name)]
         for path, name in zip(_relative(source.files), source.files, strict=True)
@@ -96,13 +95,13 @@ def data_fingerprint(source: Provider, listing: Listing) -> dict[str, Any]:
         "rows": total,
         "columns": [f"{field.name}: {field.type}" for field in source.schema],
         "read with": dict(_options(source.source)),
-        "blocks": digest_of_text(repr([_size(block) for block in blocks])),
+        "blocks": digest_of_text(repr(_sizes(columns))),
         **_opened_by(source),
     }
     if not files and (content := source.content) is not None:
         return found | {"content": content}
     if not files:
-        return found | {"content": _content(replace(source, where=None), blocks)}
+        return found | {"content": _content(replace(source, where=None), columns)}
     if len(files) <= _LISTED_FILES:
         return found | {"files": files}
     return found | {"files": len(files), "digest": digest_of_text(repr(files))}
@@ -117,8 +116,30 @@ def _opened_by(source: Provider) -> dict[str, Any]:
     return {"opened by": kind, "options": options, "code of its kind": code}
 
 
-def _size(block: Block) -> tuple[str, int | None]:
-    return ("bytes", block.nbytes) if block.num_rows is None else ("rows", block.num_rows)
+def _unfiltered(source: Provider, blocks: BlockColumns) -> BlockColumns:
+    """The blocks that those of a filter are parts of."""
+    return blocks.with_others(
+        {number: source.unfiltered(block)[1] for number, block in blocks.others.items()}
+    )
+
+
+def _rows_of_files(blocks: BlockColumns) -> dict[str, int | None]:
+    """The rows of each file; None where they are not known before reading."""
+    is_known = blocks.rows != UNKNOWN_SIZE
+    files = len(blocks.origins)
+    unknown = np.bincount(blocks.file[~is_known], minlength=files)
+    sums = np.zeros(files, np.int64)
+    np.add.at(sums, blocks.file[is_known], blocks.rows[is_known])
+    found = zip(blocks.origins, sums.tolist(), unknown.tolist(), strict=True)
+    return {path: None if lacks else rows for path, rows, lacks in found}
+
+
+def _sizes(blocks: BlockColumns) -> list[tuple[str, int | None]]:
+    """The rows of each block, or its bytes where these are not known."""
+    return [
+        ("rows", rows) if rows != UNKNOWN_SIZE else ("bytes", None if nbytes == UNKNOWN_SIZE else nbytes)
+        for rows, nbytes in zip(blocks.rows.tolist(), blocks.nbytes.tolist(), strict=True)
+    ]
 
 
 def _content(source: Provider, blocks: Sequence[Block]) -> str:

@@ -6,9 +6,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
 from seqflow.loader.schedule.recipe import Stamps
-from seqflow.loader.schedule.windows import Window
+from seqflow.loader.schedule.windows import Window, Windows
 
 
 class Parts:
@@ -44,6 +47,29 @@ class Parts:
             self._ends.append(self._windows)
             self._bytes = self._rows = 0
 
+    def add_all(self, windows: Windows) -> None:
+        """Take all windows at once; OpError as `add`."""
+        if self._most_bytes is None:
+            return
+        nbytes = np.cumsum(windows.nbytes)
+        rows = None if self._most_rows is None else np.cumsum(_all_source_rows(windows))
+        self._windows = len(windows)
+        at = 0
+        while at < len(windows):
+            full = self._full(nbytes, at, self._most_bytes)
+            if rows is not None and self._most_rows is not None:
+                full = min(full, self._full(rows, at, self._most_rows))
+            if full == len(windows):
+                break
+            at = full + 1
+            self._ends.append(at)
+
+    @staticmethod
+    def _full(sums: Array, first: int, most: int) -> int:
+        """The first window from `first` on with which a sum is reached."""
+        before = int(sums[first - 1]) if first else 0
+        return max(first, int(np.searchsorted(sums, before + most)))
+
     def start(self, part: int) -> int:
         """The position of the first window of a part; all windows before it have to be known."""
         return self._ends[part - 1] if part else 0
@@ -56,6 +82,14 @@ class Parts:
         """Start and stop of the part of a window."""
         part = bisect_right(self._ends, position)
         return self.start(part), self.stop(part)
+
+
+def _all_source_rows(windows: Windows) -> Array:
+    """int64: the rows of each window, those that a filter leaves out with them."""
+    rows = windows.source_rows
+    if rows is None:
+        rows = np.array([_source_rows(window) for window in windows])  # the first that is not known is named
+    return rows
 
 
 def _source_rows(window: Window) -> int:

@@ -19,7 +19,7 @@ from seqflow.loader.plans.plan import BatchPlan, WindowBatches
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.selection import planned_lengths
 from seqflow.loader.plans.window_rows import WindowRows
-from seqflow.loader.schedule.windows import BlockSlice, Window, cut_windows, slices_of
+from seqflow.loader.schedule.windows import NO_SLICES, BlockSlice, Slices, Window, Windows, slices_of
 from seqflow.net import Net
 from seqflow.providers import Block, Provider
 from seqflow.record import Record, Valid
@@ -74,8 +74,16 @@ class Recipe:
         """Whether bad rows are left out; else they are errors."""
         return self.bad_rows != "raise"
 
+    def planned_slices(self) -> Slices:
+        """All blocks in the order of the source, the large ones sliced, in columns."""
+        blocks = self.source.block_columns(counted=self._needs_counts, max_bytes=self.memory)
+        large = np.flatnonzero(blocks.nbytes > self.window).tolist() if blocks.others else []
+        counted = {number: self.source.counted(blocks[number], self.memory) for number in large}
+        sliced = self.source.slices_blocks and self.shuffle is None
+        return Slices.of(blocks.with_others(counted), self.window, sliced=sliced)
+
     def slices(self) -> Iterator[BlockSlice]:
-        """All blocks in the order of the source, the large ones sliced."""
+        """All blocks in the order of the source, the large ones sliced, one by one as they come."""
         sliced = self.source.slices_blocks and self.shuffle is None
         blocks = self.source.blocks(counted=self._needs_counts, max_bytes=self.memory)
         for number, block in enumerate(blocks):
@@ -93,16 +101,14 @@ class Recipe:
         sliced = self.source.slices_blocks and self.shuffle is None
         return sliced and (block.nbytes or 0) > self.window
 
-    def windows(self, slices: Sequence[BlockSlice], epoch: int) -> list[Window]:
+    def windows(self, slices: Slices, epoch: int) -> Windows:
         """The windows of an epoch: blocks in their order, cut where a window is full.
 
         Where rows are shuffled, blocks are in a random order, but inside a window in that of the source: rows are
         permuted there, and reading goes forward through a file.
         """
-        if self.shuffle is None:
-            return list(cut_windows(slices, self.window))
-        slices = [slices[i] for i in permutation(len(slices), self.key(epoch, BLOCKS))]
-        return [window.in_order() for window in cut_windows(slices, self.window)]
+        order = None if self.shuffle is None else permutation(len(slices), self.key(epoch, BLOCKS))
+        return Windows.cut(slices, order, self.window)
 
     def key(self, epoch: int, *numbers: int) -> int:
         """The key of random numbers for a purpose: never of a rank or thread, so that all make the same batches."""
@@ -163,20 +169,20 @@ class Listing:
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
-        self._slices: list[BlockSlice] | None = None
+        self._slices: Slices | None = None
         self._stamps = Stamps({})
 
     def __reduce__(self) -> tuple[type[Listing], tuple[Recipe]]:
         """Another process lists the blocks itself: its files may be others."""
         return Listing, (self._recipe,)
 
-    def slices(self) -> list[BlockSlice]:
+    def slices(self) -> Slices:
         """All blocks in the order of the source; OpError where rows are shuffled in windows smaller than a block."""
         if self._slices is None:
             recipe = self._recipe
             stamps = {path: stamp_of(path) for path in recipe.source.files}
             self._stamps = Stamps({path: stamp for path, stamp in stamps.items() if stamp is not None})
-            slices = [] if recipe.source.is_stream else list(recipe.slices())
+            slices = NO_SLICES if recipe.source.is_stream else recipe.planned_slices()
             if recipe.shuffle is not None:
                 _check_fit(slices, recipe.window)
             self._slices = slices
@@ -207,9 +213,9 @@ def stamp_of(path: str) -> Stamp | None:
     return found.st_size, found.st_mtime_ns
 
 
-def _check_fit(slices: list[BlockSlice], window: int) -> None:
+def _check_fit(slices: Slices, window: int) -> None:
     """OpError for a block that does not fit into a window."""
-    largest = max(slices, key=lambda one: one.nbytes, default=None)
+    largest = slices[int(slices.nbytes.argmax())] if len(slices) else None
     if largest is not None and largest.nbytes > window:
         raise OpError(
             f"Loader: {largest.block.origin}, block {largest.block.index} has "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, count, pairwise
@@ -16,8 +17,10 @@ from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.schedule.parts import Parts
 from seqflow.loader.schedule.ranks import Deal
-from seqflow.loader.schedule.windows import Window
+from seqflow.loader.schedule.windows import Window, Windows
 
+_KEPT_WINDOWS = 64
+"""Windows that are kept when they were made: each is asked for several times, while it is near."""
 WindowAddress = tuple[int, int]
 """A stream, and the position of a window in it."""
 
@@ -59,8 +62,13 @@ class Stream:
         self.number = number
         self._again = again
         """Gives the windows anew, where they have their rows with them and are not kept."""
+        self._listed = windows if isinstance(windows, Windows) else None
+        """All windows, where they are listed; each is made when it is asked for."""
+        self._made: OrderedDict[int, Window] = OrderedDict()
+        """Those that were asked for last."""
         self._windows: list[Window] = []
-        self._rest = iter(windows)
+        """Those of a stream, so far."""
+        self._rest = iter(() if self._listed is not None else windows)
         self._start = 0
         """The position of the first window whose batches are counted."""
         self._firsts = [0]
@@ -76,15 +84,17 @@ class Stream:
     def cut_into(self, parts: Parts, part: int = 0) -> None:
         """Cut the windows, none of which was found yet, into parts, and begin with one of them."""
         self._parts, self.part, self.is_cut = parts, part, True
+        if self._listed is not None:
+            parts.add_all(self._listed)
 
     def start_at(self, checkpoint: Checkpoint) -> None:
         """Go on behind a window whose batches were counted before; OpError where there is no such window."""
         if self._again is not None:
             self._pass_over(checkpoint.position)
-        if self.window(checkpoint.position) is None:
+        if not self.has(checkpoint.position):
             raise OpError(
                 f"load_state_dict: the state is in window {checkpoint.position} of stream {self.number}, which has "
-                f"{len(self._windows)}: the state is damaged"
+                f"{self._num_found}: the state is damaged"
             )
         self._start = checkpoint.position
         self._firsts = [checkpoint.first, checkpoint.first + checkpoint.batches]
@@ -96,6 +106,8 @@ class Stream:
 
     def window(self, position: int) -> Window | None:
         """The window at a position; None behind the last."""
+        if self._listed is not None:
+            return self._listed_window(self._listed, position)
         while len(self._windows) <= position:
             window = next(self._rest, None)
             if window is None:
@@ -103,6 +115,26 @@ class Stream:
             self._parts.add(window)
             self._windows.append(window)
         return self._windows[position]
+
+    def _listed_window(self, windows: Windows, position: int) -> Window | None:
+        if position >= len(windows):
+            return None
+        if (made := self._made.get(position)) is None:
+            made = self._made[position] = windows[position]
+            if len(self._made) > _KEPT_WINDOWS:
+                self._made.popitem(last=False)
+        return made
+
+    def has(self, position: int) -> bool:
+        """Whether there is a window at a position. The parts of all windows up to there are known then."""
+        if self._listed is None:
+            return self.window(position) is not None
+        return position < len(self._listed)
+
+    @property
+    def _num_found(self) -> int:
+        """How many windows are known by now."""
+        return len(self._windows) if self._listed is None else len(self._listed)
 
     @property
     def part_stop(self) -> int | None:
@@ -114,16 +146,16 @@ class Stream:
         """The positions of the windows of the part, all of which are looked for."""
         self.find_part(self.part)
         start, stop = self._parts.start(self.part), self._parts.stop(self.part)
-        return range(start, len(self._windows) if stop is None else stop)
+        return range(start, self._num_found if stop is None else stop)
 
     def find_part(self, part: int) -> None:
         """Find all windows of the first parts, up to this one."""
-        while self._parts.stop(part) is None and self.window(len(self._windows)) is not None:
+        while self._parts.stop(part) is None and self.has(self._num_found):
             pass
 
     def _is_behind_part(self, position: int) -> bool:
         """Whether a window, if it is one, belongs to a later part."""
-        self.window(position)
+        self.has(position)
         stop = self._parts.stop(self.part)
         return stop is not None and position >= stop
 
@@ -164,7 +196,7 @@ class Stream:
 
     def _part_of(self, address: BatchAddress, until: int) -> tuple[int, int | None]:
         """Start and stop of the part of a window, where those up to a position are known."""
-        self.window(until)
+        self.has(until)
         return self._parts.around(address.position)
 
     def without_batches(self, address: BatchAddress) -> list[int]:
@@ -183,13 +215,15 @@ class Stream:
     @property
     def num_windows(self) -> int:
         """The number of windows, all of which are looked for."""
-        while self.window(len(self._windows)) is not None:
+        while self.has(self._num_found):
             pass
-        return len(self._windows)
+        return self._num_found
 
     def from_its_start(self) -> Stream:
         """The same windows, with nothing counted."""
-        windows = self._windows[: self.num_windows] if self._again is None else self._again()
+        windows: Iterable[Window] | None = self._listed
+        if windows is None:
+            windows = self._windows[: self.num_windows] if self._again is None else self._again()
         return Stream(self.number, windows, again=self._again)
 
     @property
@@ -229,7 +263,7 @@ class Stream:
             return None
         if at < len(self._firsts) - 1:
             return BatchAddress(self.number, position, batch - self._firsts[at])
-        return None if self.counted or self.window(position) is None else position
+        return None if self.counted or not self.has(position) else position
 
 
 class Rotation:
@@ -249,7 +283,7 @@ class Rotation:
     @property
     def has_one_window(self) -> bool:
         """Whether a window holds everything."""
-        return len(self.streams) == 1 and self.streams[0].window(1) is None
+        return len(self.streams) == 1 and not self.streams[0].has(1)
 
     def window(self, address: WindowAddress) -> Window:
         """A window that is known to be there."""
@@ -325,7 +359,7 @@ class Rotation:
             found = False
             for stream in open_streams:
                 position = firsts[stream.number] + ahead
-                if stream.window(position) is not None:
+                if stream.has(position):
                     found = True
                     yield stream.number, position
             if not found:
@@ -349,7 +383,7 @@ class Crossing:
     `first_row` says how many are before it.
     """
 
-    def __init__(self, plan: Rows, rows: Sequence[Sequence[int]], first_row: int = 0) -> None:
+    def __init__(self, plan: Rows, rows: Sequence[Iterable[int]], first_row: int = 0) -> None:
         self.plan = Rows(plan.n, lengths=plan.lengths)
         self._ends = [list(accumulate(of_stream, initial=first_row)) for of_stream in rows]
         """For each stream the first row of each window, and the row behind its last."""

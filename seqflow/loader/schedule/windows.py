@@ -6,9 +6,14 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import overload
+
+import numpy as np
 
 from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
 from seqflow.providers import Block
+from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns
 from seqflow.providers.filtered_blocks import FilteredBlock
 
 
@@ -83,11 +88,9 @@ class Window:
         """Rows that `where` has left out, where that is known before reading."""
         return sum(one.filtered for one in self.slices)
 
-    def in_order(self) -> Window:
-        """With the slices in the order of the source."""
-        return replace(self, slices=tuple(sorted(self.slices, key=lambda one: one.key)))
 
-
+_MOST_BYTES = 1 << 62
+"""Sums of two such numbers still fit an int64."""
 _SLICES = 8
 """A window of a block that is sliced has so many slices: what is read at once is small, and need not be joined."""
 
@@ -103,11 +106,187 @@ def slices_of(number: int, block: Block, window_bytes: int, *, sliced: bool) -> 
     return [BlockSlice(block, number, start, stop) for start, stop in pairwise(stops)]
 
 
-def cut_windows(slices: Iterable[BlockSlice], window_bytes: int) -> Iterator[Window]:
-    """Consecutive slices, as many as fit into a window. One that alone is larger is a window of its own.
+@dataclass(frozen=True, slots=True, eq=False)
+class Slices(Sequence[BlockSlice]):
+    """All blocks of a source in columns, in its order, the large ones in slices."""
 
-    Slices of a block share no window with other blocks: those of one stream alone read it.
-    """
+    blocks: BlockColumns
+    numbers: Array | None = None
+    """int64: the block of each slice; None where all blocks are whole."""
+    starts: Array | None = None
+    """int64: the first row of each slice."""
+    stops: Array | None = None
+    """int64: the row behind the last; -1 for a whole block."""
+
+    @staticmethod
+    def of(blocks: BlockColumns, window_bytes: int, *, sliced: bool) -> Slices:
+        """The blocks, sliced as `slices_of` does."""
+        is_large = (blocks.nbytes > window_bytes) & (blocks.rows >= 2)
+        if not sliced or not is_large.any():
+            return Slices(blocks)
+        numbers, starts, stops = [], [], []
+        large = np.flatnonzero(is_large).tolist()
+        done = 0
+        for number in [*large, len(blocks)]:
+            whole = np.arange(done, number)
+            numbers.append(whole)
+            starts.append(np.zeros(len(whole), np.int64))
+            stops.append(np.full(len(whole), -1))
+            if number < len(blocks):
+                parts = slices_of(number, blocks[number], window_bytes, sliced=True)
+                numbers.append(np.full(len(parts), number))
+                starts.append(np.array([one.start for one in parts]))
+                stops.append(np.array([-1 if one.stop is None else one.stop for one in parts]))
+            done = number + 1
+        return Slices(
+            blocks, *(np.concatenate(column).astype(np.int64) for column in (numbers, starts, stops))
+        )
+
+    def __len__(self) -> int:
+        return len(self.blocks) if self.numbers is None else len(self.numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> BlockSlice: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[BlockSlice]: ...
+
+    def __getitem__(self, at: int | slice) -> BlockSlice | Sequence[BlockSlice]:
+        if isinstance(at, slice):
+            return [self[one] for one in range(*at.indices(len(self)))]
+        if self.numbers is None or self.starts is None or self.stops is None:
+            return BlockSlice(self.blocks[at], int(at))
+        number, stop = int(self.numbers[at]), int(self.stops[at])
+        return BlockSlice(self.blocks[number], number, int(self.starts[at]), None if stop < 0 else stop)
+
+    def __iter__(self) -> Iterator[BlockSlice]:
+        return (self[at] for at in range(len(self)))
+
+    @property
+    def rows(self) -> Array:
+        """int64: the rows of each, or `UNKNOWN_SIZE`."""
+        if self.numbers is None or self.starts is None or self.stops is None:
+            return self.blocks.rows
+        of_blocks: Array = self.blocks.rows[self.numbers]
+        return np.where(self.stops < 0, of_blocks, self.stops - self.starts)
+
+    @property
+    def nbytes(self) -> Array:
+        """int64: the planned bytes of each."""
+        sizes: Array = np.maximum(self.blocks.nbytes, 0)
+        if self.numbers is None:
+            return sizes
+        sizes = sizes[self.numbers]
+        for at in np.flatnonzero(self.is_slice).tolist():
+            sizes[at] = self[at].nbytes
+        return sizes
+
+    @property
+    def is_slice(self) -> Array:
+        """bool: whether each is a part of a block."""
+        return np.zeros(len(self), bool) if self.stops is None else self.stops >= 0
+
+
+NO_SLICES = Slices(BlockColumns.of(()))
+"""Those of a stream, before its blocks come."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows(Sequence[Window]):
+    """The windows of an epoch in columns; each is made when it is asked for."""
+
+    slices: Slices
+    order: Array | None
+    """int64: the order of the slices; None for that of the source."""
+    starts: Array
+    """int64[windows + 1]: the first slice of each window, in that order, and the end of the last."""
+    numbers: Array | None = None
+    """int64: which of these windows they are; None for all."""
+
+    @staticmethod
+    def cut(slices: Slices, order: Array | None, window_bytes: int) -> Windows:
+        """Windows of consecutive slices, as many as fit; one that alone is larger is a window of its own.
+
+        Slices of a block share no window with other blocks: those of one stream alone read it.
+        """
+        nbytes = slices.nbytes if order is None else slices.nbytes[order]
+        window_bytes = min(window_bytes, _MOST_BYTES)
+        if nbytes.sum(dtype=np.float64) > _MOST_BYTES:  # damaged footers say anything
+            nbytes = nbytes.astype(object)
+        ends = np.cumsum(nbytes)
+        begins = ends - nbytes
+        following = np.searchsorted(ends, begins + window_bytes, side="right")
+        following = np.maximum(following, np.arange(1, len(ends) + 1))
+        if slices.numbers is not None:  # only where rows are in the order of the source
+            is_slice = slices.is_slice
+            apart = (slices.numbers[1:] != slices.numbers[:-1]) & (is_slice[1:] | is_slice[:-1])
+            stops = np.append(np.flatnonzero(apart) + 1, len(ends))
+            following = np.minimum(
+                following, stops[np.searchsorted(stops, np.arange(len(ends)), side="right")]
+            )
+        starts, at, behind = [0], 0, following.tolist()
+        while at < len(behind):
+            at = behind[at]
+            starts.append(at)
+        return Windows(slices, order, np.array(starts if len(ends) else [0], np.int64))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1 if self.numbers is None else len(self.numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> Window: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Window]: ...
+
+    def __getitem__(self, at: int | slice) -> Window | Sequence[Window]:
+        if isinstance(at, slice):
+            return [self[one] for one in range(*at.indices(len(self)))]
+        number = int(range(len(self))[at] if self.numbers is None else self.numbers[at])
+        start, stop = int(self.starts[number]), int(self.starts[number + 1])
+        places: Iterable[int] = range(start, stop)
+        if self.order is not None:  # read in the order of the source: rows are permuted inside the window
+            places = np.sort(self.order[start:stop]).tolist()
+        return Window(number, tuple(self.slices[place] for place in places))
+
+    def __iter__(self) -> Iterator[Window]:
+        return (self[at] for at in range(len(self)))
+
+    def _sums(self, values: Array) -> Array:
+        if not len(self.starts) - 1:
+            return np.zeros(0, np.int64)
+        values = values if self.order is None else values[self.order]
+        sums: Array = np.add.reduceat(values, self.starts[:-1], dtype=np.int64)
+        return sums if self.numbers is None else sums[self.numbers]
+
+    @property
+    def nbytes(self) -> Array:
+        """int64: the planned bytes of each window."""
+        return self._sums(self.slices.nbytes)
+
+    @property
+    def rows(self) -> Array | None:
+        """int64: the rows of each window; None where those of some are not known before reading."""
+        rows = self.slices.rows
+        return None if (rows == UNKNOWN_SIZE).any() else self._sums(rows)
+
+    @property
+    def source_rows(self) -> Array | None:
+        """int64: the rows of each window, those that `where` leaves out with them; None where some are not known."""
+        rows = self.slices.rows
+        if self.slices.blocks.others:
+            rows = np.array(
+                [-1 if (known := one.source_rows) is None else known for one in self.slices], np.int64
+            )
+        return None if (rows == UNKNOWN_SIZE).any() else self._sums(rows)
+
+    def some(self, numbers: Sequence[int]) -> Windows:
+        """Some of all windows, by their numbers."""
+        return replace(self, numbers=np.array(numbers, np.int64))
+
+
+def cut_windows(slices: Iterable[BlockSlice], window_bytes: int) -> Iterator[Window]:
+    """The windows of slices that come one by one, as `Windows.cut` cuts them."""
     held: list[BlockSlice] = []
     size = number = 0
     for one in slices:
@@ -124,36 +303,49 @@ def _apart(one: BlockSlice, other: BlockSlice) -> bool:
     return one.number != other.number and (one.stop is not None or other.stop is not None)
 
 
-def deal_windows(windows: Sequence[Window], streams: int) -> list[list[Window]]:
+def deal_windows(windows: Windows, streams: int) -> list[Windows]:
     """The windows of each stream, in order: each goes to the stream with the fewest bytes so far.
 
     All slices of a block go to one stream, so that no other reads the block.
     """
     if streams == 1:
-        return [list(windows)]
+        return [windows]
     if len(windows) < streams:
         raise OpError(
             f"Loader: streams = {streams} needs as many windows, but the data are {len(windows)}\n"
             "  lower streams or window"
         )
-    dealt: list[list[Window]] = [[] for _ in range(streams)]
+    dealt: list[list[int]] = [[] for _ in range(streams)]
     loads = [(0, stream) for stream in range(streams)]
     of_block: dict[int, int] = {}
-    for window in windows:
-        sliced = next((one.number for one in window.slices if one.stop is not None), None)
+    sliced_blocks = _sliced_blocks(windows)
+    for number, nbytes in enumerate(windows.nbytes.tolist()):
+        sliced = sliced_blocks.get(number)
         if sliced in of_block:
             stream = of_block[sliced]
-            loads = [(load + window.nbytes * (at == stream), at) for load, at in loads]
+            loads = [(load + nbytes * (at == stream), at) for load, at in loads]
             heapq.heapify(loads)
         else:
             load, stream = heapq.heappop(loads)
-            heapq.heappush(loads, (load + max(1, window.nbytes), stream))
+            heapq.heappush(loads, (load + max(1, nbytes), stream))
             if sliced is not None:
                 of_block[sliced] = stream
-        dealt[stream].append(window)
+        dealt[stream].append(number)
     if (empty := next((stream for stream, of in enumerate(dealt) if not of), None)) is not None:
         raise OpError(
             f"Loader: stream {empty} of {streams} gets no window: the slices of a block stay together\n"
             "  lower streams, or write files with smaller row groups"
         )
-    return dealt
+    return [windows.some(numbers) for numbers in dealt]
+
+
+def _sliced_blocks(windows: Windows) -> dict[int, int]:
+    """The block of each window that has slices of one."""
+    slices = windows.slices
+    if slices.numbers is None:
+        return {}
+    firsts = windows.starts[:-1]
+    is_sliced = slices.is_slice[firsts]
+    return dict(
+        zip(np.flatnonzero(is_sliced).tolist(), slices.numbers[firsts[is_sliced]].tolist(), strict=True)
+    )

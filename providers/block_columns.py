@@ -1,0 +1,119 @@
+"""Blocks in columns: a few bytes for each of millions, and a Block when one is asked for."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, overload, runtime_checkable
+
+import numpy as np
+import pyarrow as pa
+
+from seqflow.kernels.arrays import Array
+from seqflow.providers.source import Block
+
+UNKNOWN_SIZE = -1
+_MOST = 1 << 62
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlockColumns(Sequence[Block]):
+    """The blocks of a source, in order."""
+
+    origins: tuple[str, ...]
+    """The files."""
+    file: Array
+    """int32: the number of each block's file."""
+    indices: Array
+    """int32: the number of the block in it."""
+    rows: Array
+    """int64: rows, or `UNKNOWN_SIZE`."""
+    nbytes: Array
+    """int64: bytes in memory, or `UNKNOWN_SIZE`."""
+    others: dict[int, Block] = field(default_factory=dict)
+    """Blocks that say more than these columns, by their number."""
+
+    @staticmethod
+    def of(blocks: Iterable[Block]) -> BlockColumns:
+        """The columns of blocks that come one by one."""
+        files: dict[str, int] = {}
+        file, index, rows, nbytes = array("i"), array("i"), array("q"), array("q")
+        others: dict[int, Block] = {}
+        for number, block in enumerate(blocks):
+            file.append(files.setdefault(block.origin, len(files)))
+            index.append(block.index)
+            rows.append(UNKNOWN_SIZE if block.num_rows is None else block.num_rows)
+            nbytes.append(UNKNOWN_SIZE if block.nbytes is None else min(block.nbytes, _MOST))
+            if type(block) is not Block or (block.nbytes or 0) > _MOST:
+                others[number] = block
+        return BlockColumns(
+            tuple(files),
+            np.array(file, np.int32),
+            np.array(index, np.int32),
+            np.array(rows, np.int64),
+            np.array(nbytes, np.int64),
+            others,
+        )
+
+    @staticmethod
+    def of_files(files: Iterable[tuple[str, Array, Array]]) -> BlockColumns:
+        """Files, each with the rows and the bytes of all its blocks."""
+        origins, rows, nbytes = [], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for path, of_rows, of_bytes in files:
+            origins.append(path)
+            rows.append(of_rows)
+            nbytes.append(of_bytes)
+        counts = np.array([len(one) for one in rows[1:]], np.int64)
+        starts = np.repeat(np.cumsum(counts) - counts, counts)
+        return BlockColumns(
+            tuple(origins),
+            np.repeat(np.arange(len(origins), dtype=np.int32), counts),
+            (np.arange(counts.sum()) - starts).astype(np.int32),
+            np.concatenate(rows),
+            np.concatenate(nbytes),
+        )
+
+    def __len__(self) -> int:
+        return len(self.file)
+
+    @overload
+    def __getitem__(self, number: int) -> Block: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> Sequence[Block]: ...
+
+    def __getitem__(self, number: int | slice) -> Block | Sequence[Block]:
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        if self.others and (other := self.others.get(number)) is not None:
+            return other
+        rows, nbytes = int(self.rows[number]), int(self.nbytes[number])
+        return Block(
+            self.origins[self.file[number]],
+            int(self.indices[number]),
+            None if rows == UNKNOWN_SIZE else rows,
+            None if nbytes == UNKNOWN_SIZE else nbytes,
+        )
+
+    def __iter__(self) -> Iterator[Block]:
+        return (self[number] for number in range(len(self)))
+
+    def with_others(self, others: dict[int, Block]) -> BlockColumns:
+        """The same with other blocks in the place of some."""
+        if not others:
+            return self
+        rows, nbytes = self.rows.copy(), self.nbytes.copy()
+        for number, block in others.items():
+            rows[number] = UNKNOWN_SIZE if block.num_rows is None else block.num_rows
+            nbytes[number] = UNKNOWN_SIZE if block.nbytes is None else min(block.nbytes, _MOST)
+        return BlockColumns(self.origins, self.file, self.indices, rows, nbytes, {**self.others, **others})
+
+
+@runtime_checkable
+class ColumnarSource(Protocol):
+    """A source that knows its blocks without making an object of each."""
+
+    def block_columns(self, schema: pa.Schema) -> BlockColumns:
+        """All blocks, in order: those of `blocks`."""
+        ...
