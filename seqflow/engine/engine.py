@@ -16,8 +16,9 @@ MOST_ATTEMPTS = 6
 _AHEAD = 4
 """Results that wait for an earlier one, at most, as a multiple of the tasks that run at once."""
 _SLOW, _SLOW_SECONDS = 4.0, 10.0
-"""A task that runs longer than so many times the median, and so many seconds, is started a second time where a worker
-has nothing else to do."""
+"""A task that runs longer than so many times the median, and so many seconds, is started a second time."""
+_SHARE = 20
+"""One of so many workers may be at such a second time while there are other tasks."""
 _POLL_SECONDS = 1.0
 
 
@@ -30,6 +31,8 @@ class Ended:
     error: BaseException | None = None
     died: str = ""
     """What became of the worker, where it did not survive the task."""
+    seconds: float = 0.0
+    """For which it ran."""
 
 
 class Engine(Protocol):
@@ -70,6 +73,8 @@ class _Tasks(Generic[T]):
     ended: dict[int, tuple[T, Ended]] = field(default_factory=dict)
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=99))
     submitted: int = 0
+    looked: float = 0.0
+    """When slow tasks were looked for."""
     is_failing: bool = False
     """Whether an error waits for its turn: nothing new is begun then."""
 
@@ -99,7 +104,7 @@ class _Tasks(Generic[T]):
                 self._again(one, running)
                 continue
             del self.running[one.number]
-            self.seconds.append(monotonic() - running.started)
+            self.seconds.append(one.seconds)
             self.ended[one.number] = running.task, one
             self.is_failing = self.is_failing or one.error is not None
         self._repeat_slow()
@@ -123,14 +128,22 @@ class _Tasks(Generic[T]):
         self.is_failing = True
 
     def _repeat_slow(self) -> None:
-        """Start the slowest task a second time where workers would have nothing to do."""
-        if not self.seconds or len(self.running) >= self.engine.workers:
+        """Start slow tasks a second time: a few at any time, and as many as workers have nothing else to do."""
+        now = monotonic()
+        if not self.seconds or now < self.looked + _POLL_SECONDS:
             return
-        number = min(self.running, key=lambda one: self.running[one].started, default=None)
-        if number is None or self.running[number].twice:
-            return
-        slow = max(_SLOW_SECONDS, _SLOW * median(self.seconds))
-        if monotonic() - self.running[number].started > slow:
+        self.looked = now
+        twice = sum(one.twice for one in self.running.values())
+        workers = self.engine.workers
+        most = max(workers - len(self.running), workers // _SHARE + 1) - twice
+        usual = median(self.seconds)
+        since = (
+            now - usual - max(_SLOW_SECONDS, _SLOW * usual)
+        )  # it has waited for a worker about as long as one runs
+        slow = (
+            (one.started, of) for of, one in self.running.items() if one.started < since and not one.twice
+        )
+        for _, number in sorted(slow)[: max(0, most)]:
             self.running[number].twice = True
             self.engine.submit(number, self.running[number].task)
 

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
 from seqflow.engine.engine import Ended
-from seqflow.engine.worker import Setup, run_task, sendable
+from seqflow.engine.worker import Outcome, Setup, run_task
 
 _START = (
     "import sys; sys.path[:] = {path!r}; from seqflow.engine.local import work; work({descriptor}, {parent})"
@@ -46,11 +46,11 @@ class _Process:
         number = self.number
         assert number is not None
         try:
-            result, error = pickle.loads(self.pipe.recv_bytes())
+            outcome: Outcome = pickle.loads(self.pipe.recv_bytes())
         except (EOFError, OSError):
             return Ended(number, died=_how_it_ended(self._process.wait()))
         self.number = None
-        return Ended(number, result, error)
+        return Ended(number, outcome.result, outcome.error, seconds=outcome.seconds)
 
     def end(self) -> None:
         """End it at once, whatever it does: it writes under names of its own only."""
@@ -124,14 +124,7 @@ def work(descriptor: int, parent: int) -> None:
     with suppress(EOFError, OSError):
         setup: Setup = pickle.loads(pipe.recv_bytes())
         while True:
-            pipe.send_bytes(_outcome(setup, pickle.loads(pipe.recv_bytes())))
-
-
-def _outcome(setup: Setup, task: Any) -> bytes:
-    try:
-        return pickle.dumps((run_task(setup, task), None))
-    except BaseException as error:
-        return pickle.dumps((None, sendable(error)))
+            pipe.send_bytes(run_task(setup, pickle.loads(pipe.recv_bytes())))
 
 
 def _end_with(parent: int) -> None:

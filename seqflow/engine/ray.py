@@ -13,7 +13,7 @@ from typing import Any
 from seqflow.byte_sizes import format_bytes, parse_bytes
 from seqflow.engine.engine import Ended
 from seqflow.engine.settings import EngineSettings
-from seqflow.engine.worker import Setup, run_task, sendable
+from seqflow.engine.worker import Outcome, Setup, run_task
 from seqflow.errors import JobError
 
 _OBJECT_STORE_BYTES = 128 << 20
@@ -113,12 +113,12 @@ class RayEngine:
     def _ended(self, ref: Any, number: int) -> Ended:
         exceptions = self._ray.exceptions
         try:
-            result, error = pickle.loads(self._ray.get(ref))
+            outcome: Outcome = pickle.loads(self._ray.get(ref))
         except exceptions.RayTaskError as before:  # our own code ran
             return Ended(number, error=_not_started(before))
         except exceptions.RayError as lost:
             return Ended(number, died=_first_line(lost))
-        return Ended(number, result, error)
+        return Ended(number, outcome.result, outcome.error, seconds=outcome.seconds)
 
     def __exit__(self, *exception: object) -> None:
         """End the tasks, which may still write, and the cluster where it was started here."""
@@ -133,10 +133,7 @@ class RayEngine:
 
 def _run(setup: bytes, name: str, task: bytes) -> bytes:
     """A task, in a worker of Ray; its error comes back as it is."""
-    try:
-        return pickle.dumps((run_task(_setup(setup, name), pickle.loads(task)), None))
-    except Exception as error:
-        return pickle.dumps((None, sendable(error)))
+    return run_task(_setup(setup, name), pickle.loads(task))
 
 
 _setups: dict[str, Setup] = {}

@@ -9,7 +9,8 @@ import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import metadata
-from typing import Any
+from time import monotonic
+from typing import Any, NamedTuple
 
 from seqflow.errors import JobError
 
@@ -72,16 +73,28 @@ def keep_to_threads(count: int) -> None:
     pa.set_io_thread_count(count)
 
 
+class Outcome(NamedTuple):
+    """How a task has ended in a worker."""
+
+    result: Any
+    error: BaseException | None
+    seconds: float
+
+
 _ready: dict[str, Callable[[Any], Any]] = {}
 """The function of the run that this process was prepared for."""
 
 
-def run_task(setup: Setup, task: Any) -> Any:
-    """Run a task of a run, after preparing for it where that was not done yet."""
-    if setup.name not in _ready:
-        _ready.clear()
-        _ready[setup.name] = setup.function()
-    return _ready[setup.name](task)
+def run_task(setup: Setup, task: Any) -> bytes:
+    """Run a task of a run, after preparing for it where that was not done yet: its `Outcome`, pickled."""
+    started = monotonic()
+    try:
+        if setup.name not in _ready:
+            _ready.clear()
+            _ready[setup.name] = setup.function()
+        return pickle.dumps(Outcome(_ready[setup.name](task), None, monotonic() - started))
+    except Exception as error:
+        return pickle.dumps(Outcome(None, sendable(error), monotonic() - started))
 
 
 def sendable(error: BaseException) -> BaseException:
