@@ -85,14 +85,19 @@ _ready: dict[str, Callable[[Any], Any]] = {}
 """The function of the run that this process was prepared for."""
 
 
+def prepared(setup: Setup) -> Callable[[Any], Any]:
+    """The function of a run, after preparing for it where that was not done yet."""
+    if setup.name not in _ready:
+        _ready.clear()
+        _ready[setup.name] = setup.function()
+    return _ready[setup.name]
+
+
 def run_task(setup: Setup, task: Any) -> bytes:
-    """Run a task of a run, after preparing for it where that was not done yet: its `Outcome`, pickled."""
+    """Run a task of a run: its `Outcome`, pickled."""
     started = monotonic()
     try:
-        if setup.name not in _ready:
-            _ready.clear()
-            _ready[setup.name] = setup.function()
-        return pickle.dumps(Outcome(_ready[setup.name](task), None, monotonic() - started))
+        return pickle.dumps(Outcome(prepared(setup)(task), None, monotonic() - started))
     except Exception as error:
         return pickle.dumps(Outcome(None, sendable(error), monotonic() - started))
 

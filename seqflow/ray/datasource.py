@@ -13,7 +13,7 @@ from ray.data.block import BlockMetadata
 from ray.data.datasource import Datasource, ReadTask
 
 from seqflow.engine import Setup
-from seqflow.engine.worker import run_task
+from seqflow.engine.worker import prepared
 from seqflow.job.part_tasks import PartTask
 from seqflow.loader.schedule.parts import origins_of
 from seqflow.ray.planning import EpochPlan
@@ -60,7 +60,8 @@ def _read(run: str, setup: Any, task: bytes) -> Iterator[pa.Table]:
     if run not in _setups:
         _setups.clear()
         _setups[run] = pickle.loads(ray.get(setup))
-    yield from run_task(_setups[run], pickle.loads(task))
+    tables: Iterator[pa.Table] = prepared(_setups[run])(pickle.loads(task))
+    yield from tables
 
 
 def _no_rows(schema: pa.Schema) -> list[pa.Table]:
