@@ -53,11 +53,15 @@ def index(
     engine: Engine = None,
     workers: Workers = None,
     address: Address = None,
+    anew: Annotated[
+        bool, typer.Option("--anew", help="Read all files, those too that an older index has as they are.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Write the lengths index of a source or a job, so that loaders count batches before they read.
 
-    With --workers so many processes read the data, with --engine ray tasks of a Ray cluster.
+    Where there is an index of the same settings only files that are new or have changed are read. With --workers so
+    many processes read the data, with --engine ray tasks of a Ray cluster.
     """
     loader, job = _loader(source, output, lengths, kind, where, threads, input, set_)
     settings = engine_settings(engine, workers, address)
@@ -66,9 +70,10 @@ def index(
         from seqflow.job import scans
 
         measure = partial(scans.measure, loader, job, settings)
-    found = loader.pipeline.lengths_index(anew=True, measure=measure)
+    found = loader.pipeline.lengths_index(anew=anew, update=not anew, measure=measure)
     report = {
         "blocks": len({block for block, _ in found.lengths}),
+        "blocks_read": loader.pipeline.num_indexed_blocks,
         "rows": sum(len(one) for one in found.lengths.values()),
         "tokens": sum(int(one.sum()) for one in found.lengths.values()),
         "file": str(loader.index),

@@ -73,23 +73,29 @@ def _run(provider: Provider, look: Look, task: ScanTask) -> Any:
 
 
 def _scan(
-    loader: Loader, job: Job | None, prepare: Callable[[Provider], Look], settings: EngineSettings
+    loader: Loader,
+    job: Job | None,
+    prepare: Callable[[Provider], Look],
+    settings: EngineSettings,
+    slices: Sequence[BlockSlice],
 ) -> Iterator[Any]:
-    """What the workers find in all blocks of a loader's source, in order."""
+    """What the workers find in blocks of a loader's source, in order."""
+    if not slices:
+        return
     source = sendable_source(loader.source, loader.columns)
     worker = ScanWorker(job, source, prepare)
     with open_engine(settings, Setup(new_name(), pickle.dumps(worker), settings.cpus)) as engine:
-        tasks = _tasks(loader.source, loader.pipeline.listing)
+        tasks = _tasks(loader.source, loader.pipeline.listing, slices)
         for _, found in in_order(engine, tasks, lambda task: task.name):
             yield found
 
 
-def _tasks(provider: Provider, listing: Listing) -> Iterator[ScanTask]:
+def _tasks(provider: Provider, listing: Listing, slices: Sequence[BlockSlice]) -> Iterator[ScanTask]:
     is_divided = provider.of_files(()).source is not provider.source
-    for slices in _together(listing.slices()):
-        files = tuple(dict.fromkeys(one.block.origin for one in slices))
+    for together in _together(slices):
+        files = tuple(dict.fromkeys(one.block.origin for one in together))
         source = pickle.dumps(provider.of_files(files).source) if is_divided else None
-        yield ScanTask(tuple(slices), listing.stamps_of(files), source)
+        yield ScanTask(tuple(together), listing.stamps_of(files), source)
 
 
 def _together(slices: Sequence[BlockSlice]) -> Iterator[list[BlockSlice]]:
@@ -112,7 +118,8 @@ def measure(loader: Loader, job: Job | None, settings: EngineSettings, measured:
     opened = (
         partial(_with_plan, loader.batch) if job is None else partial(_with_job, absolute(job, settings.cpus))
     )
-    for lengths in _scan(loader, job, partial(_measuring, opened), settings):
+    left = [one for one in loader.pipeline.listing.slices() if measured.lacks(one)]
+    for lengths in _scan(loader, job, partial(_measuring, opened), settings, left):
         measured.add_measured(lengths)
 
 
@@ -140,7 +147,7 @@ def _measuring(opened: Callable[[Provider], Loader], provider: Provider) -> Look
 def count_column(provider: Provider, column: str, settings: EngineSettings) -> pa.Table:
     """How often each key of a column occurs, as `vocabulary.counting.count`."""
     loader = Loader(provider, batch=1, threads=0, rank=0, world_size=1)
-    return added(_scan(loader, None, partial(_counting, column), settings))
+    return added(_scan(loader, None, partial(_counting, column), settings, loader.pipeline.listing.slices()))
 
 
 def _counting(column: str, provider: Provider) -> Look:
@@ -154,7 +161,8 @@ def count_prepared(job: Job, name: str, settings: EngineSettings) -> pa.Table:
     """How often each key of a tensor that a job prepares occurs."""
     loader = prepared_loader(job)
     opened = partial(_with_job, absolute(job, settings.cpus))
-    return added(_scan(loader, job, partial(_counting_prepared, opened, name), settings))
+    look, slices = partial(_counting_prepared, opened, name), loader.pipeline.listing.slices()
+    return added(_scan(loader, job, look, settings, slices))
 
 
 def _counting_prepared(opened: Callable[[Provider], Loader], name: str, provider: Provider) -> Look:

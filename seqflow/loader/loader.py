@@ -146,13 +146,14 @@ class Loader(EpochBatches):
         """
         return self.pipeline.empty_batch()
 
-    def lengths_index(self, *, anew: bool = False) -> LengthsIndex:
+    def lengths_index(self, *, anew: bool = False, update: bool = False) -> LengthsIndex:
         """The lengths of all prepared rows, from the file `index`, which is made where it is not there.
 
-        `anew` makes it in any case, and takes the place of an older index once it is whole. OpError where the file
-        is no index, or of other data or settings: it names the difference.
+        `anew` makes it in any case, and takes the place of an older index once it is whole; so does `update`, which
+        reads only files that are new or have changed. OpError where the file is no index, or of other data or
+        settings: it names the difference.
         """
-        return self.pipeline.lengths_index(anew=anew)
+        return self.pipeline.lengths_index(anew=anew, update=update)
 
     def batches(self, handler: BadRowHandler, stats: Stats) -> Generator[Record, None, None]:
         """The batches of the coming epoch. Bad rows go to `handler`, counts are added to `stats`.

@@ -17,7 +17,9 @@ def test_the_index_of_a_folder_serves_its_loaders(folder: Path) -> None:
     done = seqflow("index", data, "--json")
     assert done.returncode == 0, done.stderr
     index = data / ".docs.parquet.lengths.arrow"
-    assert json.loads(done.stdout) == {"blocks": 1, "rows": 100, "tokens": 450, "file": str(index)}
+    assert json.loads(done.stdout) == {
+        "blocks": 1, "blocks_read": 1, "rows": 100, "tokens": 450, "file": str(index),
+    }  # fmt: skip
     for plan in (sf.TokenBudget(20), sf.Packed(32), sf.Buckets([4], sf.TokenBudget(30))):
         written = index.stat().st_mtime_ns
         loader = sf.Loader(data, batch=plan, index=True, columns=["tokens"])
@@ -31,7 +33,7 @@ def test_the_index_of_a_job_is_where_it_says(folder: Path) -> None:
     assert "the job has no index" in missing.stderr
     done = seqflow("index", "job.toml", "--set", 'order.index="lengths.arrow"', folder=folder)
     assert done.returncode == 0, done.stderr
-    assert "rows     100" in done.stdout
+    assert "rows          100" in done.stdout
     table = pa.ipc.open_file(folder / "lengths.arrow").read_all()
     assert table.column_names == ["file", "block", "start", "rows", "lengths"]
 

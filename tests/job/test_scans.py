@@ -1,6 +1,8 @@
 """Lengths for an index, and counts of keys, by workers: the files are those that one process writes."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -101,3 +103,41 @@ def test_an_engine_that_is_none_is_named(folder: Path) -> None:
     done = seqflow("index", "job.toml", "--engine", "spark", folder=folder)
     assert done.returncode == 2
     assert "--engine is 'spark', expected local or ray" in done.stderr
+
+
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")], ids=["alone", "workers"])
+@pytest.mark.parametrize(
+    "source", [("job.toml",), ("job.toml", "--set", "order.window=600")], ids=["blocks", "slices"]
+)
+def test_an_index_that_is_there_is_updated_by_files_that_are_new_or_changed(
+    folder: Path, source: tuple[str, ...], workers: tuple[str, ...]
+) -> None:
+    def index(*more: str) -> dict[str, Any]:
+        done = seqflow("index", *source, "--json", *more, *workers, folder=folder)
+        assert done.returncode == 0, done.stderr
+        return dict(json.loads(done.stdout))
+
+    assert index()["blocks_read"] == 39
+    assert index()["blocks_read"] == 0
+    old = pq.read_table(folder / "in0.parquet")
+    pq.write_table(old.slice(0, 100), folder / "in00.parquet", row_group_size=40)  # between the others
+    assert (index()["blocks_read"], index()["rows"]) == (3, 1596)
+    pq.write_table(old.slice(7), folder / "in1.parquet", row_group_size=40)
+    assert index()["blocks_read"] == 13
+    (folder / "in0.parquet").unlink()
+    assert (index()["blocks"], index()["blocks_read"]) == (29, 0)
+    updated = (folder / "lengths.arrow").read_bytes()
+    assert index("--anew")["blocks_read"] == 29
+    assert (folder / "lengths.arrow").read_bytes() == updated
+    assert seqflow("run", "job.toml", *source[1:], "--quiet", folder=folder).stderr == ""
+
+
+def test_an_index_of_other_settings_is_made_anew(folder: Path) -> None:
+    for more, read in [
+        ((), 39),
+        (("--set", "source.where=tokens.lengths > 3"), 39),
+        (("--set", "prepare.net=return tokens.values, tokens.lengths, tag"), 39),
+    ]:
+        done = seqflow("index", "job.toml", "--json", *more, folder=folder)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["blocks_read"] == read, more

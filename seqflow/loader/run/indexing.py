@@ -10,9 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
 from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Task, Workers
-from seqflow.loader.schedule.index import LengthsIndex, Measured, check_is_index, read_index, write_index
+from seqflow.loader.schedule.index import (
+    LengthsIndex,
+    Measured,
+    SliceKey,
+    check_is_index,
+    read_index,
+    write_index,
+)
+from seqflow.loader.schedule.older_index import FileBlocks, reusable_lengths
 from seqflow.loader.schedule.recipe import Listing, Recipe
 from seqflow.loader.schedule.windows import BlockSlice
 from seqflow.net import Net
@@ -22,10 +31,20 @@ class Indexing:
     """The lengths index in a file. `key` gives what the lengths depend on, when it is first needed."""
 
     def __init__(
-        self, path: Path, recipe: Recipe, listing: Listing, threads: int, key: Callable[[], dict[str, Any]]
+        self,
+        path: Path,
+        recipe: Recipe,
+        listing: Listing,
+        threads: int,
+        key: Callable[[], dict[str, Any]],
+        files: Callable[[], list[FileBlocks] | None],
     ) -> None:
         self.path = path
         self._recipe, self._listing, self._threads, self._key = recipe, listing, threads, key
+        self._files = files
+        """Gives the files of the data with their blocks, by which a later index knows them again."""
+        self.num_read_blocks = 0
+        """Blocks that were read for the index, since no older one had their lengths."""
         self._lengths: LengthsIndex | None = None
         self._measured: Measured | None = None
         """The lengths of what was read so far, where there is no file yet."""
@@ -33,18 +52,30 @@ class Indexing:
     def __getstate__(self) -> dict[str, Any]:
         return vars(self) | {"_lengths": None, "_measured": None}
 
-    def read(self, *, anew: bool = False, measure: Callable[[Measured], None] | None = None) -> LengthsIndex:
+    def read(
+        self,
+        *,
+        anew: bool = False,
+        update: bool = False,
+        measure: Callable[[Measured], None] | None = None,
+    ) -> LengthsIndex:
         """The lengths of all prepared rows, from the file, which is made where it is not there.
 
-        `anew` makes it in any case, and takes the place of an older index once it is whole; `measure` has others read
-        the data for it. OpError where the file is no index, or of other data or settings: it names the difference.
+        `anew` makes it in any case, and takes the place of an older index once it is whole; so does `update`, which
+        reads only files that the older one has not, or that have changed. `measure` has others read the data for it.
+        OpError where the file is no index, or of other data or settings: it names the difference.
         """
-        if self._lengths is None or anew:
+        if self._lengths is None or anew or update:
             self._check_indexable()
-            if anew:
+            if anew or update:
                 check_is_index(self.path)
-            if anew or not self.path.exists():
+            if anew or update or not self.path.exists():
                 self._measured = Measured(self._listing.slices())
+                if update:
+                    self._measured.add_measured(self._reusable())
+                self.num_read_blocks = len(
+                    {one.number for one in self._listing.slices() if self._measured.lacks(one)}
+                )
                 (measure or self._read_all)(self._measured)
                 self.keep()
             self._lengths = read_index(self.path, self._listing.slices(), self._key())
@@ -61,12 +92,19 @@ class Indexing:
         """Write the index, once all slices were measured."""
         measured = self._measured
         if measured is not None and measured.complete:
-            write_index(self.path, self._listing.slices(), measured.lengths, self._key())
+            write_index(self.path, self._listing.slices(), measured.lengths, self._key(), self._files())
             self._measured = None
 
+    def _reusable(self) -> dict[SliceKey, Array]:
+        """The lengths that an older index has of files that are the same."""
+        files = self._files()
+        if files is None or not self.path.exists():
+            return {}
+        return reusable_lengths(self.path, self._key(), files, self._listing.slices())
+
     def _read_all(self, measured: Measured) -> None:
-        """Measure all of the data, by one pass."""
-        slices = self._listing.slices()
+        """Measure what was not yet, by one pass."""
+        slices = [one for one in self._listing.slices() if measured.lacks(one)]
         maker = WindowMaker(self._recipe, self._listing, measured=measured)
         workers = Workers(self._threads)
         try:

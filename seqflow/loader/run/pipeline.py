@@ -22,8 +22,9 @@ from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.transforms import apply
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
 from seqflow.loader.run.workers import Prefetch, Workers
-from seqflow.loader.schedule.identity import data_fingerprint, index_key, settings_of
+from seqflow.loader.schedule.identity import data_fingerprint, file_fingerprints, index_key, settings_of
 from seqflow.loader.schedule.index import LengthsIndex, Measured
+from seqflow.loader.schedule.older_index import FileBlocks, files_with_blocks
 from seqflow.loader.schedule.parts import Parts
 from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
 from seqflow.loader.schedule.recipe import Listing, Recipe
@@ -56,15 +57,18 @@ class Pipeline:
         self._kept = KeptWindow()
         self._index = None
         if index is not None:
-            self._index = Indexing(index, recipe, self.listing, self.threads, self._index_key)
+            self._index = Indexing(
+                index, recipe, self.listing, self.threads, self._index_key, self._files_with_blocks
+            )
         self._identities: dict[str, Any] = {}
         """Those of `prepare` and `net`, once they were asked for."""
         self._data: dict[str, Any] | None = None
+        self._files: list[list[Any]] | None = None
         self._counts_rows: bool | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """What it was made from; not what it has read."""
-        return vars(self) | {"_kept": KeptWindow(), "_data": None}
+        return vars(self) | {"_kept": KeptWindow(), "_data": None, "_files": None}
 
     @property
     def epochs_differ(self) -> bool:
@@ -171,11 +175,18 @@ class Pipeline:
             self._counts_rows = crossing is not None and not recipe.source.is_stream
         return self._counts_rows
 
-    def lengths_index(self, *, anew: bool, measure: Callable[[Measured], None] | None = None) -> LengthsIndex:
+    def lengths_index(
+        self, *, anew: bool, update: bool = False, measure: Callable[[Measured], None] | None = None
+    ) -> LengthsIndex:
         """The lengths of all prepared rows, for an index that others may measure; OpError where none is kept."""
         if self._index is None:
             raise OpError("Loader: there is no index; give index=, the file to keep it in")
-        return self._index.read(anew=anew, measure=measure)
+        return self._index.read(anew=anew, update=update, measure=measure)
+
+    @property
+    def num_indexed_blocks(self) -> int:
+        """Blocks that were read for the index, since no older one had their lengths."""
+        return 0 if self._index is None else self._index.num_read_blocks
 
     def rotation(self, epoch: int, *, counted: bool = False) -> tuple[Rotation, Crossing | None]:
         """The streams of an epoch, and how batches run across their windows.
@@ -247,8 +258,20 @@ class Pipeline:
     def data_fingerprint(self) -> dict[str, Any]:
         """What a state says of the data: relative paths, sizes, rows and columns, as they were first listed."""
         if self._data is None:
-            self._data = data_fingerprint(self.recipe.source, self.listing)
+            self._data = data_fingerprint(self.recipe.source, self.listing, self._file_fingerprints())
         return self._data
+
+    def _file_fingerprints(self) -> list[list[Any]]:
+        if self._files is None:
+            self._files = file_fingerprints(self.recipe.source, self.listing)
+        return self._files
+
+    def _files_with_blocks(self) -> list[FileBlocks] | None:
+        """The files of the index; None where blocks are not those of one file after another."""
+        source = self.recipe.source
+        if not source.source_reads_columns:  # a block is of several files
+            return None
+        return files_with_blocks(self._file_fingerprints(), source.files, self.listing.slices())
 
     def identity(self, option: str) -> Any:
         """What decides what `prepare` or `net` computes, as JSON: looked at when first asked for, or used."""

@@ -23,7 +23,7 @@ FORMAT = 2
 """The form of a state, and what a seed, a plan or a digest means: it rises when one of them changes."""
 _LISTED_FILES = 1000
 """A state lists the files of the data, unless they are more."""
-_NOT_READ = ("memory_map", "use_threads", "origin", "started", "read_once")
+_NOT_READ = ("memory_map", "use_threads", "origin", "started", "read_once", "num_leaves")
 """Fields of sources that don't decide what is read."""
 _SAMPLED_BLOCKS, _SAMPLED_BYTES = 8, 1 << 16
 """Blocks of a source in memory that are looked into, and the bytes up to which a row is."""
@@ -78,17 +78,22 @@ def index_key(
     }
 
 
-def data_fingerprint(source: Provider, listing: Listing) -> dict[str, Any]:
-    """What a state says of the data: relative paths, sizes, rows, columns and digests, as they were first listed.
-
-    Of what is in memory it is the digest of some rows. A filter is a setting: it changes nothing here.
-    """
-    columns, sizes = _unfiltered(source, listing.slices().blocks), listing.file_sizes
-    rows = _rows_of_files(columns)
-    files = [
+def file_fingerprints(source: Provider, listing: Listing) -> list[list[Any]]:
+    """For each file its relative path, its bytes and rows as they were first listed, and a digest of samples."""
+    rows, sizes = _rows_of_files(_unfiltered(source, listing.slices().blocks)), listing.file_sizes
+    return [
         [path, sizes.get(name), rows.get(name), sampled_digest(name)]
         for path, name in zip(_relative(source.files), source.files, strict=True)
     ]
+
+
+def data_fingerprint(source: Provider, listing: Listing, files: list[list[Any]]) -> dict[str, Any]:
+    """What a state says of the data: files, by their fingerprints, rows and columns.
+
+    Of what is in memory it is the digest of some rows. A filter is a setting: it changes nothing here.
+    """
+    columns = _unfiltered(source, listing.slices().blocks)
+    rows = _rows_of_files(columns)
     total = None if None in rows.values() else sum(rows.values())  # type: ignore[arg-type]
     found: dict[str, Any] = {
         "kind": source.kind,

@@ -28,8 +28,8 @@ from seqflow.record.validation import reading
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SETTINGS, CHECKSUM = b"seqflow lengths index", b"seqflow checksum"
-"""What the metadata of the file have: the settings as JSON, and a CRC-32 of the columns of integers."""
+_SETTINGS, _FILES, CHECKSUM = b"seqflow lengths index", b"seqflow files", b"seqflow checksum"
+"""What the metadata of the file have: the settings and the files as JSON, and a CRC-32 of the columns of integers."""
 _ANEW = "\n  remove the file, or name another: it is made anew"
 
 SliceKey = tuple[int, int]
@@ -80,6 +80,10 @@ class Measured:
     @property
     def complete(self) -> bool:
         return not self._missing
+
+    def lacks(self, one: BlockSlice) -> bool:
+        """Whether a slice was not measured yet."""
+        return one.key in self._missing
 
     def save(self, path: Path) -> None:
         """Write the lengths to a file, which another process adds to its own."""
@@ -135,25 +139,30 @@ def index_beside(files: Sequence[str]) -> Path:
 
 
 def write_index(
-    path: Path, slices: Sequence[BlockSlice], lengths: Mapping[SliceKey, Array], key: Mapping[str, Any]
+    path: Path,
+    slices: Sequence[BlockSlice],
+    lengths: Mapping[SliceKey, Array],
+    key: Mapping[str, Any],
+    files: Sequence[Sequence[Any]] | None,
 ) -> None:
-    """Write an index; the file appears whole or not at all."""
+    """Write an index; the file appears whole or not at all. `files` are those that a later one may have, too."""
     import pyarrow as pa
 
     rows = [(one.block.origin, one.number, one.start, lengths[one.key]) for one in slices]
     if key["window"] is None:
         blocks = [list(found) for _, found in groupby(rows, key=lambda row: row[1])]
         rows = [(*found[0][:3], np.concatenate([one[3] for one in found])) for found in blocks]
-    files, blocks_of, starts, of_slices = zip(*rows, strict=True) if rows else ((), (), (), ())
+    origins, blocks_of, starts, of_slices = zip(*rows, strict=True) if rows else ((), (), (), ())
     columns = {
-        "file": [os.path.basename(file) for file in files],
+        "file": [os.path.basename(origin) for origin in origins],
         "block": blocks_of,
         "start": starts,
         "rows": [len(one) for one in of_slices],
         "lengths": of_slices,
     }
     table = pa.table(columns, _schema())
-    table = table.replace_schema_metadata({_SETTINGS: json.dumps(key), CHECKSUM: checksum(table)})
+    metadata = {_SETTINGS: json.dumps(key), _FILES: json.dumps(files), CHECKSUM: checksum(table)}
+    table = table.replace_schema_metadata(metadata)
     path.parent.mkdir(parents=True, exist_ok=True)
     writer = FileWriter(path, Format("arrow"))
     try:
@@ -169,17 +178,27 @@ def read_index(path: Path, slices: Iterable[BlockSlice], key: Mapping[str, Any])
 
     ProviderError where it is damaged.
     """
-    table, described = _read(path)
+    table, described, _ = _read(path)
     check_same(f"the lengths index {path} is stale: ", described, key, _ANEW)
-    record = from_arrow(table.select(["block", "start", "lengths"]).combine_chunks())
-    ends = np.cumsum(record["lengths.lengths"])[:-1]
-    lengths = np.split(record["lengths.values"], ends) if record.num_rows else []
-    places = zip(record["block"].tolist(), record["start"].tolist(), strict=True)
-    index = LengthsIndex(dict(zip(places, lengths, strict=True)), key["window"] is None)
+    index = LengthsIndex(_lengths_in(table), key["window"] is None)
     for one in slices:
         if not index.has(one):
             raise _damaged(path, f"it lacks lengths of block {one.number}")
     return index
+
+
+def _lengths_in(table: pa.Table) -> dict[SliceKey, Array]:
+    record = from_arrow(table.select(["block", "start", "lengths"]).combine_chunks())
+    ends = np.cumsum(record["lengths.lengths"])[:-1]
+    lengths = np.split(record["lengths.values"], ends) if record.num_rows else []
+    places = zip(record["block"].tolist(), record["start"].tolist(), strict=True)
+    return dict(zip(places, lengths, strict=True))
+
+
+def open_index(path: Path) -> tuple[LengthsIndex, dict[str, Any], Any]:
+    """An index of whatever data, what it was made of, and its files as JSON; an error of ours where it is none."""
+    table, described, files = _read(path)
+    return LengthsIndex(_lengths_in(table), described.get("window") is None), described, files
 
 
 def check_is_index(path: Path) -> None:
@@ -191,8 +210,8 @@ def check_is_index(path: Path) -> None:
             raise OpError(f"{error}\n  remove it, or name another file for the index") from None
 
 
-def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    """The table of an index, and what it was made of; ProviderError where it is damaged."""
+def _read(path: Path) -> tuple[pa.Table, dict[str, Any], Any]:
+    """The table of an index, what it was made of, and its files; ProviderError where it is damaged."""
     import pyarrow as pa
 
     with reading(f"{path} is no lengths index, or damaged"):
@@ -202,13 +221,13 @@ def _read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     if _SETTINGS not in metadata:
         raise OpError(f"{path} is an Arrow file, but no lengths index")
     try:
-        described = json.loads(metadata[_SETTINGS])
+        described, files = json.loads(metadata[_SETTINGS]), json.loads(metadata.get(_FILES, b"null"))
     except (ValueError, RecursionError) as error:
         raise _damaged(path, f"its settings are no JSON: {error}") from None
     if not isinstance(described, dict):
         raise _damaged(path, "its settings are no JSON object")
     _check_table(path, table, metadata.get(CHECKSUM))
-    return table, described
+    return table, described, files
 
 
 def _check_table(path: Path, table: pa.Table, expected: bytes | None) -> None:

@@ -249,3 +249,9 @@ def test_long_texts_are_cut_around_the_difference(path, count):
     first, second = (sf.Loader(path, batch=4, net=f"{lines}return {wide}{end}") for end in ("", ", x"))
     with pytest.raises(sf.OpError, match=r"line \d+: `.*, x` was `"):
         second.load_state_dict(first.state_dict())
+
+
+def test_what_a_state_says_of_reading_is_how_the_source_was_asked_to_be_read(tmp_path):
+    """Nothing that providers keep for themselves: states would be refused by the next version."""
+    pq.write_table(pa.table({"x": [1, 2], "a": [[1], [2, 3]]}), tmp_path / "in.parquet")
+    assert sf.Loader(str(tmp_path / "in.parquet"), batch=1).state_dict()["data"]["read with"] == {}
