@@ -8,7 +8,7 @@ from typing import Any
 
 from seqflow.providers.fork_locks import ForkLock
 
-_MOST_BYTES = 64 << 20
+MOST_BYTES = 64 << 20
 """Bytes of the footers that are kept, about."""
 _GROWTH = 8
 """What a footer takes in memory for each byte in the file, about."""
@@ -42,6 +42,6 @@ class FooterCache:
             if path not in self._footers:
                 self._bytes += footer.serialized_size * _GROWTH
             self._footers[path] = footer
-            while self._bytes > _MOST_BYTES and len(self._footers) > 1:
+            while self._bytes > MOST_BYTES and len(self._footers) > 1:
                 _, oldest = self._footers.popitem(last=False)
                 self._bytes -= oldest.serialized_size * _GROWTH

@@ -15,11 +15,11 @@ MOST_ATTEMPTS = 6
 """How often a task is started that its worker does not survive."""
 _AHEAD = 4
 """Results that wait for an earlier one, at most, as a multiple of the tasks that run at once."""
-_SLOW, _SLOW_SECONDS = 4.0, 10.0
+_SLOW, SLOW_SECONDS = 4.0, 10.0
 """A task that runs longer than so many times the median, and so many seconds, is started a second time."""
 _SHARE = 20
 """One of so many workers may be at such a second time while there are other tasks."""
-_POLL_SECONDS = 1.0
+POLL_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class _Tasks(Generic[T]):
 
     def wait(self) -> None:
         """Wait until something has ended; tasks whose worker has died are begun again."""
-        for one in self.engine.wait(_POLL_SECONDS):
+        for one in self.engine.wait(POLL_SECONDS):
             running = self.running.get(one.number)
             if running is None:  # the other of two has ended before
                 continue
@@ -130,7 +130,7 @@ class _Tasks(Generic[T]):
     def _repeat_slow(self) -> None:
         """Start slow tasks a second time: a few at any time, and as many as workers have nothing else to do."""
         now = monotonic()
-        if not self.seconds or now < self.looked + _POLL_SECONDS:
+        if not self.seconds or now < self.looked + POLL_SECONDS:
             return
         self.looked = now
         twice = sum(one.twice for one in self.running.values())
@@ -138,7 +138,7 @@ class _Tasks(Generic[T]):
         most = max(workers - len(self.running), workers // _SHARE + 1) - twice
         usual = median(self.seconds)
         since = (
-            now - usual - max(_SLOW_SECONDS, _SLOW * usual)
+            now - usual - max(SLOW_SECONDS, _SLOW * usual)
         )  # it has waited for a worker about as long as one runs
         slow = (
             (one.started, of) for of, one in self.running.items() if one.started < since and not one.twice

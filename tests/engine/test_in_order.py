@@ -113,8 +113,8 @@ def dawdle_once(folder: str, number: int) -> str:
 def test_a_straggler_is_started_twice_and_one_result_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_SLOW_SECONDS", 0.2)
-    monkeypatch.setattr(engine, "_POLL_SECONDS", 0.1)
+    monkeypatch.setattr(engine, "SLOW_SECONDS", 0.2)
+    monkeypatch.setattr(engine, "POLL_SECONDS", 0.1)
     started = time.monotonic()
     found = list(results(partial(dawdle_once, str(tmp_path)), range(5)))
     assert found == [(n, "the second" if n == 2 else "the first") for n in range(5)]
