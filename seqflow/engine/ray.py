@@ -6,6 +6,7 @@ import os
 import pickle
 import signal
 import socket
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -46,6 +47,7 @@ class RayEngine:
         self._ray = import_ray()
         self._settings, self._setup = settings, setup
         self._refs: dict[Any, int] = {}
+        self._waiting: deque[tuple[int, bytes]] = deque()
         self._is_own = False
         self.workers = 0
 
@@ -102,13 +104,21 @@ class RayEngine:
         return min(there, self._settings.workers or there)
 
     def submit(self, number: int, task: Any) -> None:
-        """Have a task run somewhere."""
-        self._refs[self._task.remote(self._setup_ref, self._setup.name, pickle.dumps(task))] = number
+        """Have a task run somewhere, when there are fewer than the workers that were asked for."""
+        self._waiting.append((number, pickle.dumps(task)))
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        while self._waiting and (self._settings.workers is None or len(self._refs) < self.workers):
+            number, task = self._waiting.popleft()
+            self._refs[self._task.remote(self._setup_ref, self._setup.name, task)] = number
 
     def wait(self, seconds: float) -> list[Ended]:
         """The tasks that have ended since; waits for one, up to some seconds."""
         ready, _ = self._ray.wait(list(self._refs), num_returns=1, timeout=seconds)
-        return [self._ended(ref, self._refs.pop(ref)) for ref in ready]
+        ended = [self._ended(ref, self._refs.pop(ref)) for ref in ready]
+        self._hand_out()
+        return ended
 
     def _ended(self, ref: Any, number: int) -> Ended:
         exceptions = self._ray.exceptions
