@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -13,9 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from seqflow import ops
 from seqflow.errors import JobError, ProviderError, SeqflowError
 from seqflow.job import Job, Report, run
+from seqflow.job.opening import open_loader
+from seqflow.job.part_tasks import Folders, setup_of, tasks_of
 from seqflow.loader import Stats
+from seqflow.loader.schedule.parts import Parts
 
 Tables = dict[str, dict[str, Any]]
 
@@ -57,6 +62,21 @@ JOBS: dict[str, Tables] = {
         "batch": {"n": 16},
         "constants": {"c": "c.npy"},
     },
+    "a tokenizer": {
+        "source": {"columns": ["text", "label"]},
+        "prepare": {
+            "net": "ids, n = tokenize(text.values, text.lengths, tokenizer='tok.json')\nreturn ids, n, label"
+        },
+        "batch": {"kind": "packed", "capacity": 256},
+    },
+    "a tokenizer as a constant": {
+        "source": {"columns": ["text", "label"]},
+        "prepare": {
+            "net": "ids, n = tokenize(text.values, text.lengths, tokenizer=tok)\nreturn ids, n, label"
+        },
+        "batch": {"kind": "packed", "capacity": 256},
+        "constants": {"tok": "tok.json"},
+    },
     "a net that refuses rows": {
         "net": {"net": "kept = refuse_some(label)"},
         "batch": {"n": 16},
@@ -94,9 +114,13 @@ def folder(tmp_path: Path) -> Path:
             "label": np.arange(1000) + 1000 * part,
             "word": pa.array(words).dictionary_encode(),
             "lang": draw.choice(["py", "c"], 1000),
+            "text": [f"the {word} and the hat" for word in words],
         }
         pq.write_table(pa.table(columns), tmp_path / f"in{part}.parquet", row_group_size=50)
     np.save(tmp_path / "c.npy", np.float64(2.5))
+    text = np.frombuffer(b"the cat and the hat", np.uint8)
+    learned = ops.train_tokenizer(text, np.array([len(text)]), vocabulary_size=260)
+    (tmp_path / "tok.json").write_bytes(learned.tobytes())
     (tmp_path / "refusing.py").write_text(REFUSING)
     return tmp_path
 
@@ -363,6 +387,40 @@ def test_more_than_any_node_has_is_refused(
     with pytest.raises(JobError, match=message):
         run(job(folder, JOBS["rows"], {"kind": "ray", **engine}))
     assert not (folder / "o").exists()
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        ("output", r"engine: the folder of the output, '.*o/out', is another one on"),
+        ("bad rows", r"engine: the folder of the quarantine file, '.*o', is another one on"),
+        ("constant", r"constants\.c: '.*c\.npy' is not there on"),
+        ("source", r"engine: '.*in1\.parquet' is not there on"),
+    ],
+)
+def test_what_a_worker_does_not_see_is_named(folder: Path, missing: str, message: str) -> None:
+    """As on another machine, which does not share the file system."""
+    described = job(
+        folder, {**JOBS["constants"], "bad_rows": {"policy": "quarantine", "path": "o/bad.parquet"}}
+    )
+    loader = open_loader(described)
+    parts, bad_rows = folder / "o" / "out" / ".tasks-1", folder / "o" / ".bad.parquet.tasks-1"
+    for place in (parts, bad_rows):
+        place.mkdir(parents=True)
+    worker = pickle.loads(setup_of(described, loader, "a run", Folders(parts, bad_rows, None)).prepare)
+    task = next(task for task in tasks_of(loader, Parts(1), 0) if task.name.endswith("in1.parquet"))
+    gone = {
+        "output": parts,
+        "bad rows": bad_rows,
+        "constant": folder / "c.npy",
+        "source": folder / "in1.parquet",
+    }
+    if gone[missing].is_dir():
+        gone[missing].rmdir()
+    else:
+        gone[missing].unlink()
+    with pytest.raises(JobError, match=message):
+        worker()(task)
 
 
 def test_without_ray_the_error_says_what_to_install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
