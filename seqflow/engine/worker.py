@@ -39,7 +39,8 @@ class Setup:
     prepare: bytes
     """A pickled function without arguments."""
     threads: int
-    host: str = field(default_factory=socket.gethostname)
+    folder: str = field(default_factory=os.getcwd)
+    """The current folder: paths in tasks may be relative."""
     versions: Mapping[str, str] = field(default_factory=versions)
 
     def function(self) -> Callable[[Any], Any]:
@@ -54,6 +55,13 @@ class Setup:
                 f"engine: a worker on {socket.gethostname()!r} has other packages: {'; '.join(differing)}\n"
                 "  install the same on all machines"
             )
+        try:
+            os.chdir(self.folder)
+        except OSError as error:
+            raise JobError(
+                f"engine: the current folder, {self.folder!r}, is not there on {socket.gethostname()!r}: "
+                f"{error.strerror}\n  workers on other machines need a file system that all of them share"
+            ) from None
         keep_to_threads(self.threads)
         prepare: Callable[[], Callable[[Any], Any]] = pickle.loads(self.prepare)
         return prepare()

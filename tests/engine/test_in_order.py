@@ -171,6 +171,25 @@ def test_a_worker_keeps_to_the_threads_of_its_cpus(cpus: int) -> None:
     assert found == (cpus, cpus, cpus)
 
 
+def folder_here(number: int) -> str:
+    return os.getcwd()
+
+
+def test_a_worker_is_in_the_folder_from_which_the_run_was_started(tmp_path: Path) -> None:
+    function = pickle.dumps(partial(prepared, folder_here))
+    for folder in (tmp_path, tmp_path / "gone"):
+        setup = Setup("a run", function, 1, str(folder))
+        with open_engine(EngineSettings(workers=1), setup) as opened:
+            found = in_order(opened, [0], str)
+            if folder == tmp_path:
+                assert list(found) == [(0, str(tmp_path))]
+            else:
+                with pytest.raises(
+                    JobError, match=r"the current folder, '.*gone', is not there on .*: No such file"
+                ):
+                    list(found)
+
+
 def test_a_worker_with_other_packages_is_refused() -> None:
     others = {**versions(), "pyarrow": "1.0"}
     setup = Setup("a run", pickle.dumps(partial(prepared, own_number)), 1, versions=others)

@@ -22,7 +22,7 @@ from seqflow.job.part_tasks import Folders, setup_of, tasks_of
 from seqflow.loader import Stats
 from seqflow.loader.schedule.parts import Parts
 
-Tables = dict[str, dict[str, Any]]
+Tables = dict[str, Any]
 
 TRUNCATE = "b = truncate(tokens.values, tokens.lengths, max_length=30)\nreturn b.values, b.lengths, label"
 SMALL = {"part_bytes": "32 KiB", "row_group_bytes": "8 KiB"}
@@ -81,7 +81,7 @@ JOBS: dict[str, Tables] = {
         "net": {"net": "kept = refuse_some(label)"},
         "batch": {"n": 16},
         "imports": ["refusing"],
-    },  # type: ignore[dict-item]
+    },
     "an index": {"order": {"index": "lengths.arrow"}, "batch": {"kind": "tokens", "max_tokens": 500}},
     "nothing written": {"batch": {"n": 16}, "output": {"kind": "none"}},
     "no rows": {"source": {"where": "label < 0"}, "batch": {"n": 16}},
@@ -141,7 +141,7 @@ def cluster() -> Iterator[None]:
     shutil.rmtree(place, ignore_errors=True)
 
 
-ENGINES = {"workers": {"workers": 2}, "ray": {"kind": "ray"}}
+ENGINES: dict[str, dict[str, Any]] = {"workers": {"workers": 2}, "ray": {"kind": "ray"}}
 engines = pytest.mark.parametrize("engine", ["workers", pytest.param("ray", marks=pytest.mark.slow)])
 QUICK = ("packed and shuffled", "rows across windows", "sorted", "constants")
 """Jobs of which every change is tried on every engine; the others are slow."""
@@ -311,7 +311,7 @@ def test_a_part_that_always_kills_its_worker_ends_with_an_error_that_names_it(
 ) -> None:
     settings = settings_of(engine, request)
     (folder / "killer.py").write_text(KILLER)
-    tables: Tables = {"imports": ["killer"], "net": {"net": "y = deadly(label)"}, "batch": {"n": 16}}  # type: ignore[dict-item]
+    tables: Tables = {"imports": ["killer"], "net": {"net": "y = deadly(label)"}, "batch": {"n": 16}}
     with pytest.raises(
         JobError, match=r"engine: part \d+, windows? \d+.* of .*in1\.parquet.*died 6 times"
     ) as caught:
