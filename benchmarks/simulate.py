@@ -96,6 +96,9 @@ class SimulatedEngine:
             entry = (begin + min(seconds, dies), self._count, number, seconds, dies < seconds)
             heapq.heappush(self._events, entry)
 
+    def forget(self, number: int) -> None:
+        self._waiting = deque(one for one in self._waiting if one != number)
+
     def wait(self, seconds: float) -> list[Ended]:
         if not self._events or self._events[0][0] > self.now + seconds:
             self.now += seconds

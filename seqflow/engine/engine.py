@@ -17,7 +17,7 @@ _AHEAD = 4
 """Results that wait for an earlier one, at most, as a multiple of the tasks that run at once."""
 _SLOW, SLOW_SECONDS = 4.0, 10.0
 """A task that runs longer than so many times the median, and so many seconds, is started a second time."""
-_SHARE = 20
+SHARE = 20
 """One of so many workers may be at such a second time while there are other tasks."""
 POLL_SECONDS = 1.0
 
@@ -43,6 +43,10 @@ class Engine(Protocol):
 
     def submit(self, number: int, task: Any) -> None:
         """Have a task run; the same may be submitted again."""
+        ...
+
+    def forget(self, number: int) -> None:
+        """Do not begin a task that has not begun: its result is there."""
         ...
 
     def wait(self, seconds: float) -> list[Ended]:
@@ -103,6 +107,8 @@ class _Tasks(Generic[T]):
             if one.died:
                 self._again(one, running)
                 continue
+            if running.twice:
+                self.engine.forget(one.number)
             del self.running[one.number]
             self.seconds.append(one.seconds)
             self.ended[one.number] = running.task, one
@@ -135,11 +141,10 @@ class _Tasks(Generic[T]):
         self.looked = now
         twice = sum(one.twice for one in self.running.values())
         workers = self.engine.workers
-        most = max(workers - len(self.running), workers // _SHARE + 1) - twice
+        most = max(workers - len(self.running), workers // SHARE) - twice
         usual = median(self.seconds)
-        since = (
-            now - usual - max(SLOW_SECONDS, _SLOW * usual)
-        )  # it has waited for a worker about as long as one runs
+        # it has waited for a worker first, for about as long as one task runs
+        since = now - usual - max(SLOW_SECONDS, _SLOW * usual)
         slow = (
             (one.started, of) for of, one in self.running.items() if one.started < since and not one.twice
         )

@@ -95,6 +95,10 @@ class ProcessEngine:
                 self._processes.append(free)
             free.run(*self._waiting.popleft())
 
+    def forget(self, number: int) -> None:
+        """Do not begin a task that has not begun."""
+        self._waiting = deque(one for one in self._waiting if one[0] != number)
+
     def wait(self, seconds: float) -> list[Ended]:
         """The tasks that have ended since; waits for one, up to some seconds."""
         by_pipe: dict[Any, _Process] = {one.pipe: one for one in self._processes if one.number is not None}

@@ -113,6 +113,10 @@ class RayEngine:
             number, task = self._waiting.popleft()
             self._refs[self._task.remote(self._setup_ref, self._setup.name, task)] = number
 
+    def forget(self, number: int) -> None:
+        """Do not begin a task that has not begun."""
+        self._waiting = deque(one for one in self._waiting if one[0] != number)
+
     def wait(self, seconds: float) -> list[Ended]:
         """The tasks that have ended since; waits for one, up to some seconds."""
         ready, _ = self._ray.wait(list(self._refs), num_returns=1, timeout=seconds)

@@ -121,6 +121,25 @@ def test_a_straggler_is_started_twice_and_one_result_counts(
     assert time.monotonic() - started < 30
 
 
+def sleep_and_count(folder: str, number: int) -> int:
+    with (Path(folder) / "begun").open("a") as file:
+        file.write(f"{number}\n")
+    time.sleep(1.2 if number == 1 else 0.01)
+    return number
+
+
+def test_a_task_that_waits_to_be_begun_twice_is_not_begun_when_it_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The only worker cannot begin it again before it has ended."""
+    monkeypatch.setattr(engine, "SLOW_SECONDS", 0.2)
+    monkeypatch.setattr(engine, "POLL_SECONDS", 0.1)
+    monkeypatch.setattr(engine, "SHARE", 1)
+    found = list(results(partial(sleep_and_count, str(tmp_path)), range(6), workers=1))
+    assert found == [(n, n) for n in range(6)]
+    assert (tmp_path / "begun").read_text().split() == [str(n) for n in range(6)]
+
+
 def test_results_that_wait_for_an_earlier_one_are_bounded(tmp_path: Path) -> None:
     """While the first task runs the others go on, but only so far."""
     begun = []
