@@ -43,6 +43,16 @@ class Setup:
     """The current folder: paths in tasks may be relative."""
     versions: Mapping[str, str] = field(default_factory=versions)
 
+    def enter_folder(self) -> None:
+        """Make the folder the current one of this process; JobError where it is not there."""
+        try:
+            os.chdir(self.folder)
+        except OSError as error:
+            raise JobError(
+                f"engine: the current folder, {self.folder!r}, is not there on {socket.gethostname()!r}: "
+                f"{error.strerror}\n  workers on other machines need a file system that all of them share"
+            ) from None
+
     def function(self) -> Callable[[Any], Any]:
         """The function that runs a task here; JobError where this worker is not like the process that sent it."""
         differing = [
@@ -55,13 +65,6 @@ class Setup:
                 f"engine: a worker on {socket.gethostname()!r} has other packages: {'; '.join(differing)}\n"
                 "  install the same on all machines"
             )
-        try:
-            os.chdir(self.folder)
-        except OSError as error:
-            raise JobError(
-                f"engine: the current folder, {self.folder!r}, is not there on {socket.gethostname()!r}: "
-                f"{error.strerror}\n  workers on other machines need a file system that all of them share"
-            ) from None
         keep_to_threads(self.threads)
         prepare: Callable[[], Callable[[Any], Any]] = pickle.loads(self.prepare)
         return prepare()
@@ -102,9 +105,11 @@ def prepared(setup: Setup) -> Callable[[Any], Any]:
 
 
 def run_task(setup: Setup, task: Any) -> bytes:
-    """Run a task of a run: its `Outcome`, pickled."""
+    """Run a task of a run in a process of its own, which enters the run's folder: its `Outcome`, pickled."""
     started = monotonic()
     try:
+        if setup.name not in _ready:
+            setup.enter_folder()
         return pickle.dumps(Outcome(prepared(setup)(task), None, monotonic() - started))
     except Exception as error:
         return pickle.dumps(Outcome(None, sendable(error), monotonic() - started))
