@@ -4,7 +4,6 @@ import json
 import os
 import pickle
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from ray_session import ray_session
 
 from seqflow import ops
 from seqflow.errors import JobError, ProviderError, SeqflowError
@@ -128,17 +128,8 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
     """A cluster of two CPUs, in which drivers of this process run."""
-    pytest.importorskip("ray")
-    from seqflow.engine.ray import import_ray
-
-    ray, place = import_ray(), tempfile.mkdtemp(prefix="r", dir="/tmp")  # paths of sockets have to be short
-    ray.init(
-        address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR",
-        object_store_memory=128 << 20, _temp_dir=place,
-    )  # fmt: skip
-    yield
-    ray.shutdown()
-    shutil.rmtree(place, ignore_errors=True)
+    with ray_session(2):
+        yield
 
 
 ENGINES: dict[str, dict[str, Any]] = {"workers": {"workers": 2}, "ray": {"kind": "ray"}}

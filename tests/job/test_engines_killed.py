@@ -71,7 +71,10 @@ ENGINES = {"workers": ["--workers", "2"], "ray": ["--engine", "ray", "--workers"
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(params=ENGINES)
+THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
+
+
+@pytest.fixture(params=ENGINES if THOROUGH else ["workers"])
 def engine(request: pytest.FixtureRequest) -> list[str]:
     if request.param == "ray":
         pytest.importorskip("ray")

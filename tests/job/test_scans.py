@@ -1,6 +1,7 @@
 """Lengths for an index, and counts of keys, by workers: the files are those that one process writes."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,10 @@ path = "out"
 [bad_rows]
 policy = "skip"
 """
+THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 ENGINES = [
     pytest.param(("--workers", "2"), id="workers"),
-    pytest.param(("--engine", "ray"), id="ray", marks=pytest.mark.slow),
+    *([pytest.param(("--engine", "ray"), id="ray")] if THOROUGH else []),
 ]
 
 
