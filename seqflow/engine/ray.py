@@ -69,7 +69,9 @@ class RayEngine:
 
     def _connect(self) -> None:
         settings = self._settings
-        address = settings.address or os.environ.get("RAY_ADDRESS") or "local"
+        address = settings.address or "local"
+        if settings.address in (None, "auto"):  # the variable decides, as in Ray
+            address = os.environ.get("RAY_ADDRESS") or address
         options: dict[str, Any] = {"address": address, "log_to_driver": False, "logging_level": "ERROR"}
         if address == "local":
             workers = settings.workers

@@ -23,6 +23,7 @@ from seqflow.loader import Stats
 from seqflow.loader.schedule.parts import Parts
 
 Tables = dict[str, Any]
+THOROUGH = os.environ.get("SEQFLOW_TESTS") == "thorough"
 
 TRUNCATE = "b = truncate(tokens.values, tokens.lengths, max_length=30)\nreturn b.values, b.lengths, label"
 SMALL = {"part_bytes": "32 KiB", "row_group_bytes": "8 KiB"}
@@ -343,24 +344,28 @@ def test_settings_that_are_none_are_named(folder: Path, engine: dict[str, Any], 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("engine", "message"),
-    [
-        (
-            {"kind": "ray", "address": "127.0.0.1:1"},
-            r"there is no Ray cluster at '127\.0\.0\.1:1': Connection refused",
-        ),
-        ({"kind": "ray", "address": "auto"}, "Ray cannot be reached at 'auto'"),
-    ],
-)
+@pytest.mark.parametrize("settings", [{"address": "127.0.0.1:1"}, {"address": "auto"}, {}])
 def test_a_cluster_that_is_not_there_is_named_at_once(
-    folder: Path, engine: dict[str, Any], message: str
+    folder: Path, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ray = pytest.importorskip("ray")
     if ray.is_initialized():
         ray.shutdown()
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    message = r"there is no Ray cluster at '127\.0\.0\.1:1': Connection refused"
     with pytest.raises(JobError, match=message):
-        run(job(folder, JOBS["rows"], engine))
+        run(job(folder, JOBS["rows"], {"kind": "ray", **settings}))
+    assert not (folder / "o").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not THOROUGH, reason="another test's cluster of this machine would be found")
+def test_auto_without_a_cluster_is_refused(folder: Path) -> None:
+    ray = pytest.importorskip("ray")
+    if ray.is_initialized():
+        ray.shutdown()
+    with pytest.raises(JobError, match="Ray cannot be reached at 'auto'"):
+        run(job(folder, JOBS["rows"], {"kind": "ray", "address": "auto"}))
     assert not (folder / "o").exists()
 
 
