@@ -69,6 +69,7 @@ def _check_rank(i: int, rank: int, first: int, expected: int) -> None:
     caffe2="Concat",
     shape=_infer_concat,
     describes={"joined": "joined(sum(tensors))"},
+    grad={"tensors": "split_like(d.joined, tensors, axis=axis, parts=len(tensors))"},
 )
 def concat(tensors: list[Array], *, axis: int = 0) -> Array:
     """Join tensors along an axis; they must agree in all other axes, and in dtype.
@@ -132,7 +133,12 @@ def _wrong_parts(axis: int, size: Any, parts: int | tuple[int, ...]) -> ShapeErr
     return ShapeError(f"x.shape[{axis}] is {size}, which {parts} equal parts do not divide")
 
 
-@op("x[*d] -> {pieces[*_]}*parts", caffe2="Split, SplitByLengths", shape=_infer_split)
+@op(
+    "x[*d] -> {pieces[*_]}*parts",
+    caffe2="Split, SplitByLengths",
+    shape=_infer_split,
+    grad={"x": "reshape_like(concat(d.pieces, axis=axis), x)"},
+)
 def split(x: Array, *, parts: CountOrSizes, axis: int = 0) -> list[Array]:
     """Cut `x` along an axis into equal parts, or into parts of given sizes; the inverse of `concat`.
 
@@ -164,7 +170,12 @@ def _infer_tile(ctx: "InferenceContext") -> None:
     ctx.set_output(0, tiled, axes=axes)
 
 
-@op("x[*d] -> tiled[*e]", caffe2="Tile", shape=_infer_tile)
+@op(
+    "x[*d] -> tiled[*e]",
+    caffe2="Tile",
+    shape=_infer_tile,
+    grad={"x": "tile_backward(d.tiled, x, repeats=repeats)"},
+)
 def tile(x: Array, *, repeats: Sizes) -> Array:
     """Repeat `x` along its axes, `repeats[i]` times along axis i; 0 times gives an empty axis.
 
@@ -269,7 +280,12 @@ def _slices(
     return list(zip(places, map(slice, starts, stops, steps), strict=True))
 
 
-@op("x[*d] -> part[*e]", caffe2="Slice", shape=_infer_slice)
+@op(
+    "x[*d] -> part[*e]",
+    caffe2="Slice",
+    shape=_infer_slice,
+    grad={"x": "slice_backward(d.part, x, starts=starts, stops=stops, steps=steps, axes=axes)"},
+)
 def slice_axes(
     x: Array, *, starts: Ints, stops: Ints, steps: Ints | None = None, axes: Ints | None = None
 ) -> Array:
@@ -309,6 +325,7 @@ def _infer_gather_axis(ctx: "InferenceContext") -> None:
     "data[*d], int indices[*i] -> gathered[*e]",
     caffe2="BatchGather",
     shape=_infer_gather_axis,
+    grad={"data": "scatter_axis(d.gathered, indices, data, axis=axis, wrap=wrap)"},
 )
 def gather_axis(data: Array, indices: Array, *, axis: int, wrap: bool = False) -> Array:
     """Take the slices of `data` at `indices` along an axis.

@@ -15,6 +15,14 @@ from seqflow.signature import Fill, Positive
     "values[sum(lengths)], index(width) indices[sum(lengths)], lengths[B] -> dense[B, width]",
     caffe2="BatchSparseToDense",
     renamed={"default": "fill"},
+    grad={
+        "values": """
+            numbers = row_numbers(values)
+            last = batch_sparse_to_dense(numbers, indices, lengths, width=width, fill=-1)
+            kept = batch_dense_to_sparse(last, indices, lengths) == numbers
+            where(kept, batch_dense_to_sparse(d.dense, indices, lengths), 0.0)
+        """
+    },
 )
 def batch_sparse_to_dense(
     values: Array, indices: Array, lengths: Array, *, width: Positive, fill: Fill = 0
@@ -39,6 +47,7 @@ def batch_sparse_to_dense(
 @op(
     "dense[B, W], index(W) indices[sum(lengths)], lengths[B] -> values[sum(lengths)]",
     caffe2="BatchDenseToSparse",
+    grad={"dense": "scatter_sequences(zeros_like(dense), d.values, indices, lengths)"},
 )
 def batch_dense_to_sparse(dense: Array, indices: Array, lengths: Array) -> Array:
     """The elements of row i of `dense` in the columns that sequence i of `indices` lists; an empty one has none.

@@ -45,6 +45,7 @@ def _infer_matmul(ctx: "InferenceContext") -> None:
     "float a[*d], float b[*e] -> sum_of(a, b) product[*f]",
     caffe2="BatchMatMul",
     shape=_infer_matmul,
+    grad={"a, b": "matmul_backward(d.product, a, b)"},
 )
 def matmul(a: Array, b: Array) -> Array:
     """The matrix product over the last axis of `a` and the last but one of `b`, by NumPy's rules.
@@ -81,6 +82,7 @@ def _check_product(a: tuple[int, ...], b: tuple[int, ...]) -> None:
 @op(
     "float x[N, *e, K], float weight[M, K], float bias[M]? -> sum_of(x, weight) y[N, *e, M]",
     caffe2="FC, FCTransposed",
+    grad={"x": "matmul(d.y, weight)", "weight": "outer_sum(d.y, x)", "bias": "sum_to(d.y, bias)"},
 )
 def fc(x: Array, weight: Array, bias: Array | None = None) -> Array:
     """A fully connected layer over the last axis: `x @ weight.T + bias`. Rows stay rows.
@@ -106,7 +108,11 @@ def _at_least_float32(x: Array) -> Array:
     return x.astype(np.float32) if x.dtype == np.float16 else x
 
 
-@op("float x[N, *e, K] -> y[N, *e, K]", caffe2="Softmax")
+@op(
+    "float x[N, *e, K] -> y[N, *e, K]",
+    caffe2="Softmax",
+    grad={"x": "cast_like(out.y * (d.y - reduce_sum(d.y * out.y, axes=-1, keepdims=True)), x)"},
+)
 def softmax(x: Array) -> Array:
     """Compute `exp(x) / sum(exp(x))` along the last axis, so that each row adds up to 1.
 
@@ -125,7 +131,26 @@ def softmax(x: Array) -> Array:
     return y.astype(x.dtype, copy=False)
 
 
-@op("float x[N, *e, K], float weight[K]?, float bias[K]? -> y[N, *e, K]", caffe2="LayerNorm")
+def _layer_norm_back(weight: bool) -> str:
+    return f"""
+        centred = x - reduce_mean(x, axes=-1, keepdims=True)
+        scale = rsqrt(reduce_mean(square(centred), axes=-1, keepdims=True) + epsilon)
+        normed = centred * scale
+        inner = {"d.y * weight" if weight else "d.y * 1.0"}
+        means = reduce_mean(inner, axes=-1, keepdims=True)
+        cast_like(scale * (inner - means - normed * reduce_mean(inner * normed, axes=-1, keepdims=True)), x)
+    """
+
+
+@op(
+    "float x[N, *e, K], float weight[K]?, float bias[K]? -> y[N, *e, K]",
+    caffe2="LayerNorm",
+    grad={
+        "x": _layer_norm_back,
+        "weight": "sum_to(d.y * layer_norm(x, epsilon=epsilon), weight)",
+        "bias": "sum_to(d.y, bias)",
+    },
+)
 def layer_norm(
     x: Array, weight: Array | None = None, bias: Array | None = None, *, epsilon: float = 1e-5
 ) -> Array:
@@ -156,6 +181,13 @@ def layer_norm(
 @op(
     "float data[N, *d], number scale[N] -> divided[N, *d]",
     caffe2="SquareRootDivide",
+    grad={
+        "data": "square_root_divide(d.divided, scale)",
+        "scale": """
+            slopes = -0.5 * row_dot(d.divided, out.divided) / where(scale == 0, 1.0, scale)
+            cast_like(where(scale == 0, 0.0, slopes), scale)
+        """,
+    },
 )
 def square_root_divide(data: Array, scale: Array) -> Array:
     """Divide each row by the square root of its scale; a scale of 0 leaves the row as it is.
@@ -177,7 +209,12 @@ def square_root_divide(data: Array, scale: Array) -> Array:
 # Random
 
 
-@op("float x[N, *d] -> y[N, *d], bool kept[N, *d]", caffe2="Dropout", random="seed")
+@op(
+    "float x[N, *d] -> y[N, *d], bool kept[N, *d]",
+    caffe2="Dropout",
+    random="seed",
+    grad={"x": "where(out.kept, d.y / (1 - ratio), 0.0)"},
+)
 def dropout(x: Array, *, ratio: float = 0.5, seed: NonNegative) -> tuple[Array, Array]:
     """Set each element to 0 with probability `ratio`, else divide it by `1 - ratio`; also say which were kept.
 
@@ -205,7 +242,7 @@ def _infer_cast(ctx: "InferenceContext") -> None:
         ctx.same_value(0, "x")
 
 
-@op("x[*d] -> dtype y[*d]", caffe2="Cast", shape=_infer_cast)
+@op("x[*d] -> dtype y[*d]", caffe2="Cast", shape=_infer_cast, grad={"x": "cast_like(d.y, x)"})
 def cast(x: Array, *, dtype: Dtype) -> Array:
     """Convert `x` to another dtype; gives `x` itself where it has that dtype.
 

@@ -1,5 +1,6 @@
 """Element by element: every function of the expression language, and expressions by their text."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
@@ -8,10 +9,12 @@ import numpy as np
 
 from seqflow.errors import ExpressionError, OpError, OpMemoryError, OpTypeError, SeqflowError
 from seqflow.expression import Expression, functions, parser
+from seqflow.expression.derivatives import FORMULAS
 from seqflow.expression.functions import FAILURES, Function, by_name, table
 from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef, get, register
 from seqflow.registry.description import help_text
+from seqflow.registry.gradients import Gradients, NoDerivative
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute, parse
 from seqflow.signature.claims import NONE, Claims
@@ -68,7 +71,7 @@ def _declare(row: Function) -> OpDef:
         OpDef(
             row.name, signature, attributes, call, call, None, _docs(row),
             caffe2=_ORIGINS.get(row.name), shape=_shape_of(row),
-            claimed=_claims_of(row.name),
+            claimed=_claims_of(row.name), grad=_gradients_of(row),
         )
     )  # fmt: skip
 
@@ -76,6 +79,20 @@ def _declare(row: Function) -> OpDef:
 def _claims_of(name: str) -> Claims:
     commutes, moves = name in _COMMUTATIVE, _CHOOSES.get(name, ())
     return Claims(commutes=commutes, moves=moves) if commutes or moves else NONE
+
+
+def _gradients_of(row: Function) -> Gradients:
+    """The formulas of its operands; of several each is summed to the shape that the operand has."""
+    formulas = FORMULAS.get(row.name)
+    if formulas is None:
+        return NoDerivative("it is piecewise constant")
+    written = {
+        name: re.sub(r"\b([dr])\b", lambda found: "d.result" if found[1] == "d" else "out.result", text)
+        for name, text in formulas.items()
+    }
+    if row.arity == 1 and not row.strong:
+        return written
+    return {name: f"sum_to({written[name]}, {name})" if name in written else None for name in row.parameters}
 
 
 def _described(definition: OpDef) -> OpDef:

@@ -10,7 +10,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.random_bits import random_bits, sequence_bits, uniform
 from seqflow.ops.shared.scalars import cast_scalar, with_fill
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
-from seqflow.registry import op
+from seqflow.registry import MovedRows, op
 from seqflow.signature import Fill, NonNegative, Scalar
 
 
@@ -19,6 +19,7 @@ from seqflow.signature import Fill, NonNegative, Scalar
     caffe2="BooleanMask",
     rows={"K": "select(N, mask)"},
     depends={"positions": "mask"},
+    grad={"data": "scatter_rows(d.rows, out.positions, data)"},
 )
 def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
     """Select the rows where `mask` is true; also gives their positions.
@@ -33,6 +34,7 @@ def boolean_mask(data: Array, mask: Array) -> tuple[Array, Array]:
 @op(
     "{like(values) values[_, *d], bool mask[N]}+ -> data[N, *d]",
     caffe2="BooleanUnmask",
+    grad=MovedRows(fill="fill"),
 )
 def boolean_unmask(values: list[Array], mask: list[Array], *, fill: Fill | None = None) -> Array:
     """Put rows back where masks took them from: the inverse of `boolean_mask`.
@@ -84,6 +86,7 @@ def boolean_mask_lengths(mask: Array, lengths: Array) -> Array:
 @op(
     "data[sum(lengths), *d], bool mask[sum(lengths)], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := boolean_mask_lengths(mask, lengths)",
+    grad=MovedRows(),
 )
 def mask_sequences(data: Array, mask: Array, lengths: Array) -> tuple[Array, Array]:
     """Select the rows of each sequence where `mask` is true; a sequence may become empty, but stays.
@@ -126,6 +129,7 @@ def _ids(tokens: Any, dtype: np.dtype[Any]) -> Array:
     " -> values[sum(lengths'), *d], int64 lengths'[K] := boolean_mask(lengths, keep), K <= B,"
     " sum(lengths') <= sum(lengths)",
     rows={"K": "select(B, keep)"},
+    grad=MovedRows(),
 )
 def filter_sequences(data: Array, keep: Array, lengths: Array) -> tuple[Array, Array]:
     """Select the sequences where `keep` is true, empty ones included.

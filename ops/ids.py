@@ -7,12 +7,13 @@ from seqflow.kernels.arrays import Array
 from seqflow.ops.joining import concat_sequences
 from seqflow.ops.ordering import unique_within
 from seqflow.ops.shared.indices import indices_below
-from seqflow.registry import op
+from seqflow.registry import MovedRows, NoDerivative, op
 
 
 @op(
     "ordered x[N] -> unique[U], index(U) inverse[N], int64 counts[U], U <= N, sum(counts) <= N",
     caffe2="Unique",
+    grad=NoDerivative("it picks by value"),
 )
 def unique(x: Array) -> tuple[Array, Array, Array]:
     """The distinct values in ascending order, which of them each element is, and how often each occurs.
@@ -61,7 +62,7 @@ def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
     return positions.reshape(queries.shape)
 
 
-@op("data[N, *d], index(N) indices[K] -> rows[M, *d], M <= N", caffe2="RemoveDataBlocks")
+@op("data[N, *d], index(N) indices[K] -> rows[M, *d], M <= N", caffe2="RemoveDataBlocks", grad=MovedRows())
 def remove_rows(data: Array, indices: Array) -> Array:
     """All rows but those at `indices`, in the order they have; an index may repeat.
 
@@ -77,6 +78,7 @@ def remove_rows(data: Array, indices: Array) -> Array:
     "{like(data) data[sum(lengths)], lengths[B]}+"
     " -> values[sum(lengths')], int64 lengths'[B] <= add(*lengths)",
     caffe2="MergeIdLists",
+    grad=NoDerivative("it picks by value"),
 )
 def merge_id_lists(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Merge list i of every input into one: its distinct ids, in ascending order.

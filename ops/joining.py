@@ -5,12 +5,13 @@ import numpy as np
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import int64, slice_positions, starts_of
-from seqflow.registry import op
+from seqflow.registry import MovedRows, op
 
 
 @op(
     "{like(data) data[sum(lengths), *d], lengths[B]}+"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := add(*lengths)",
+    grad=MovedRows(),
 )
 def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Join sequence i of every input into one sequence: a title, then its text.
@@ -33,6 +34,7 @@ def concat_sequences(data: list[Array], lengths: list[Array]) -> tuple[Array, Ar
 @op(
     "{like(data) data[sum(lengths), *d], lengths[B]}+"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := add(*lengths)",
+    grad=MovedRows(),
 )
 def interleave(data: list[Array], lengths: list[Array]) -> tuple[Array, Array]:
     """Join sequence i of every input, taking rows in turn: first rows, second rows, and so on.

@@ -18,7 +18,7 @@ from seqflow.ops.shared.keys import checked_keys, places_of, refuse_duplicates
 from seqflow.ops.shared.maps import join_maps
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
 from seqflow.ops.shared.strings import join
-from seqflow.registry import op
+from seqflow.registry import MovedRows, op
 from seqflow.signature import Ints
 
 Duplicates = Literal["raise", "join"]
@@ -58,6 +58,7 @@ def _names_table(names: tuple[str, ...]) -> tuple[Array, Array, Array]:
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts')] <= max(lengths),"
     " int64 keys'[sum(counts')], int64 counts'[B] <= counts, sum(lengths') <= sum(lengths)",
     depends={"lengths": "keys, lengths, counts", "keys": "keys, counts", "counts": "keys, counts"},
+    grad=MovedRows(),
 )
 def keyed_select(
     data: Array, keys: Array, lengths: Array, counts: Array, *, names: Ints
@@ -82,6 +83,7 @@ def keyed_select(
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts)] <= max(lengths), int64 keys'[sum(counts)],"
     " sum(lengths') <= sum(lengths)",
     depends={"lengths": "keys, lengths, counts", "keys": "keys, counts"},
+    grad=MovedRows(),
 )
 def keyed_permute(
     data: Array, keys: Array, lengths: Array, counts: Array, *, names: Ints
@@ -110,6 +112,7 @@ def keyed_permute(
     " -> {values[sum(lengths'), *d], int64 lengths'[B] <= sum(lengths)}*names,"
     " sum(lengths') <= sum(lengths)",
     depends={"lengths": "keys, lengths, counts"},
+    grad=MovedRows(),
 )
 def keyed_split(
     data: Array, keys: Array, lengths: Array, counts: Array, *, names: Ints, duplicates: Duplicates = "raise"
@@ -133,6 +136,7 @@ def keyed_split(
     " -> {values[sum(lengths'), *d], int64 lengths'[B] <= sum(lengths)}*groups,"
     " sum(lengths') <= sum(lengths)",
     depends={"lengths": "keys, lengths, counts"},
+    grad=MovedRows(),
 )
 def regroup(
     data: Array, keys: Array, lengths: Array, counts: Array, *, groups: Any, duplicates: Duplicates = "raise"
@@ -192,6 +196,7 @@ def _grouped(
     " -> values[sum(lengths'), *d], int64 lengths'[sum(counts')] <= max(lengths),"
     " int64 keys'[sum(counts')], int64 counts'[B] <= add(*counts), sum(lengths') <= sum(lengths)",
     depends={"lengths": "lengths, counts", "keys": "keys, counts", "counts": "counts"},
+    grad=MovedRows(),
 )
 def keyed_concat(
     data: list[Array], keys: list[Array], lengths: list[Array], counts: list[Array]

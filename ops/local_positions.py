@@ -7,13 +7,14 @@ from seqflow.errors import OpIndexError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.scalars import with_fill
 from seqflow.ops.shared.slices import int64, starts_of
-from seqflow.registry import op
+from seqflow.registry import MovedRows, NoDerivative, op
 from seqflow.signature import Fill, Positive
 
 
 @op(
     "data[sum(lengths), *d], position(lengths) positions[sum(picked)], lengths[B], lens picked[B]"
-    " -> rows[sum(picked), *d]"
+    " -> rows[sum(picked), *d]",
+    grad=MovedRows(fill="fill"),
 )
 def gather_within(
     data: Array, positions: Array, lengths: Array, picked: Array, *, fill: Fill | None = None
@@ -32,7 +33,10 @@ def gather_within(
     return _at(data, int64(positions), int64(lengths), rows, fill)
 
 
-@op("data[sum(lengths), *d], position(lengths) positions[B, K], lengths[B] -> rows[B, K, *d]")
+@op(
+    "data[sum(lengths), *d], position(lengths) positions[B, K], lengths[B] -> rows[B, K, *d]",
+    grad=MovedRows(fill="fill"),
+)
 def gather_within_padded(data: Array, positions: Array, lengths: Array, *, fill: Fill | None = None) -> Array:
     """Gather K rows of each sequence at positions counted inside it: those that `lengths_topk` gives, for instance.
 
@@ -111,6 +115,7 @@ def to_rows_within(positions: Array, lengths: Array, picked: Array, *, keep_miss
     " -> values[sum(lengths'), *d], int64 lengths'[B] := minimum(lengths, k),"
     " position(lengths) positions[sum(lengths')]",
     depends={"positions": "scores, lengths"},
+    grad={"data": MovedRows(), "scores": NoDerivative("they only say which rows are picked")},
 )
 def topk_within(data: Array, scores: Array, lengths: Array, *, k: Positive) -> tuple[Array, Array, Array]:
     """Keep the `k` rows of each sequence that have the largest scores, best first; also their positions in it.

@@ -51,7 +51,11 @@ def lengths_to_mask(
     return mask
 
 
-@op("x[T>=max(lengths), B, *d], lengths[B] -> y[P=T, B, *d]", caffe2="VariableLengthSequencePadding")
+@op(
+    "x[T>=max(lengths), B, *d], lengths[B] -> y[P=T, B, *d]",
+    caffe2="VariableLengthSequencePadding",
+    grad={"x": "zero_after_length(d.y, lengths)"},
+)
 def zero_after_length(x: Array, lengths: Array) -> Array:
     """Set time-major data to 0 at every step from the length of each sequence on.
 
@@ -83,7 +87,19 @@ def _check_bounds_rows(ctx: "InferenceContext") -> None:
     ctx.set_output(0, ctx.input("x"), axes=axes)
 
 
-@op("x[R, *e], int bounds[K]? -> y[P=R, *e]", caffe2="SequenceMask", shape=_check_bounds_rows)
+@op(
+    "x[R, *e], int bounds[K]? -> y[P=R, *e]",
+    caffe2="SequenceMask",
+    shape=_check_bounds_rows,
+    grad={
+        "x": """
+            sequence_mask(
+                d.y, bounds=bounds, mode=mode, axis=axis, batch=batch, repeat_from_axis=repeat_from_axis,
+                radius=radius, fill=0.0
+            )
+        """
+    },
+)
 def sequence_mask(
     x: Array,
     bounds: Array | None,

@@ -11,7 +11,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.keys import checked_keys
 from seqflow.ops.shared.maps import in_turn, join_maps, row_sizes
 from seqflow.ops.shared.slices import int64
-from seqflow.registry import op
+from seqflow.registry import MovedRows, op
 from seqflow.signature import Ints
 
 
@@ -20,6 +20,13 @@ from seqflow.signature import Ints
     " -> values[sum(lengths)], int64 lengths[B] <= F, int64 keys[sum(lengths)]",
     caffe2="MergeDenseFeatureTensors",
     depends={"lengths": "presence", "keys": "presence"},
+    grad={
+        "data": """
+            flat = flatten_rows(data)
+            origin, _, _ = merge_dense_features(cell_numbers(data), presence, feature_ids=feature_ids)
+            reshape_like(scatter_rows(d.values, origin, flat), data)
+        """
+    },
 )
 def merge_dense_features(data: Array, presence: Array, *, feature_ids: Ints) -> tuple[Array, Array, Array]:
     """Make maps of numbers from the columns of a matrix; column j has the key `feature_ids[j]`.
@@ -40,6 +47,7 @@ def merge_dense_features(data: Array, presence: Array, *, feature_ids: Ints) -> 
     " -> values[sum(lengths), *d], int64 lengths[B] <= add(*presence), int64 keys[sum(lengths)]",
     caffe2="MergeSingleScalarFeatureTensors",
     depends={"lengths": "presence", "keys": "presence"},
+    grad=MovedRows(),
 )
 def merge_scalar_features(
     data: list[Array], presence: list[Array], *, feature_ids: Ints
@@ -65,6 +73,7 @@ def merge_scalar_features(
     " int64 counts[B] <= add(*presence), sum(lengths') <= sum(lengths)",
     caffe2="MergeSingleListFeatureTensors",
     depends={"lengths": "presence, lengths", "counts": "presence", "keys": "presence"},
+    grad=MovedRows(),
 )
 def merge_list_features(
     data: list[Array], presence: list[Array], lengths: list[Array], *, feature_ids: Ints
@@ -99,6 +108,7 @@ def merge_list_features(
         "keys": "presence",
         "value_keys": "value_keys, presence, lengths",
     },
+    grad=MovedRows(),
 )
 def merge_map_features(
     data: list[Array],
@@ -130,6 +140,7 @@ def merge_map_features(
     " -> values[sum(lengths'), *d], int64 lengths'[B] <= add(*lengths), int64 keys'[sum(lengths')]",
     caffe2="MergeMultiScalarFeatureTensors",
     depends={"lengths": "lengths", "keys": "keys, lengths"},
+    grad=MovedRows(),
 )
 def merge_multi_scalar_features(
     data: list[Array], keys: list[Array], lengths: list[Array]
@@ -152,6 +163,7 @@ def merge_multi_scalar_features(
     " int64 keys'[sum(counts')], int64 counts'[B] <= add(*counts), sum(lengths') <= sum(lengths)",
     caffe2="MergeMultiListFeatureTensors",
     depends={"lengths": "lengths, counts", "keys": "keys, counts", "counts": "counts"},
+    grad=MovedRows(),
 )
 def merge_multi_list_features(
     data: list[Array], keys: list[Array], lengths: list[Array], counts: list[Array]
@@ -181,6 +193,7 @@ def merge_multi_list_features(
         "keys": "keys, counts",
         "counts": "counts",
     },
+    grad=MovedRows(),
 )
 def merge_multi_map_features(
     data: list[Array], value_keys: list[Array], keys: list[Array], lengths: list[Array], counts: list[Array]

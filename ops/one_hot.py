@@ -8,13 +8,17 @@ from seqflow.kernels.memory import check_memory
 from seqflow.ops.buckets import check_boundaries, each_list
 from seqflow.ops.shared.indices import indices_below
 from seqflow.ops.shared.slices import int64
-from seqflow.registry import op
+from seqflow.registry import NoDerivative, op
 from seqflow.signature import Dtype, Positive
 
 FLOAT32 = np.dtype(np.float32)
 
 
-@op("index(width) x[N, *i] -> dtype hot[N, *i, width]", caffe2="OneHot")
+@op(
+    "index(width) x[N, *i] -> dtype hot[N, *i, width]",
+    caffe2="OneHot",
+    grad=NoDerivative("it is piecewise constant"),
+)
 def one_hot(x: Array, *, width: Positive, dtype: Dtype = FLOAT32) -> Array:
     """A row of `width` for each id: 1 in the column of the id, 0 in all others. Ids are 0 to `width - 1`.
 
@@ -32,6 +36,7 @@ def one_hot(x: Array, *, width: Positive, dtype: Dtype = FLOAT32) -> Array:
 @op(
     "index(width) indices[sum(lengths)], lengths[B] -> dtype hot[B, width]",
     caffe2="SegmentOneHot",
+    grad=NoDerivative("it is piecewise constant"),
 )
 def segment_one_hot(indices: Array, lengths: Array, *, width: Positive, dtype: Dtype = FLOAT32) -> Array:
     """A row of `width` for each sequence of ids: 1 in the columns of its ids, 0 in all others.
@@ -54,6 +59,7 @@ def segment_one_hot(indices: Array, lengths: Array, *, width: Positive, dtype: D
     "x[B, D], like(x) values[sum(lengths)], lengths[D] -> dtype hot[B, sum(lengths)]",
     caffe2="BatchOneHot",
     moves="",
+    grad=NoDerivative("it is piecewise constant"),
 )
 def batch_one_hot(x: Array, values: Array, lengths: Array, *, dtype: Dtype = FLOAT32) -> Array:
     """Each column of a matrix as one column for each value that is listed for it: 1 where it has the value.
@@ -74,6 +80,7 @@ def batch_one_hot(x: Array, values: Array, lengths: Array, *, dtype: Dtype = FLO
 @op(
     "number x[B, D], number boundaries[sum(lengths)], lengths[D] -> dtype hot[B, sum(lengths)+D]",
     caffe2="BatchBucketOneHot",
+    grad=NoDerivative("it is piecewise constant"),
 )
 def batch_bucket_one_hot(x: Array, boundaries: Array, lengths: Array, *, dtype: Dtype = FLOAT32) -> Array:
     """Each column of a matrix as one column for each of its buckets: 1 in the bucket it falls into.

@@ -9,11 +9,14 @@ from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.portions import portions
 from seqflow.ops.shared.random_bits import random_bits
 from seqflow.ops.shared.slices import starts_of
-from seqflow.registry import op
+from seqflow.registry import MovedRows, NoDerivative, op
 from seqflow.signature import NonNegative
 
 
-@op("ordered data[sum(lengths), *d], lengths[B] -> sorted[sum(lengths), *d]")
+@op(
+    "ordered data[sum(lengths), *d], lengths[B] -> sorted[sum(lengths), *d]",
+    grad={"data": "scatter_within(d.sorted, argsort_within(data, lengths, descending=descending), lengths)"},
+)
 def sort_within(data: Array, lengths: Array, *, descending: bool = False) -> Array:
     """Sort the values of each sequence in ascending order, or descending, each column by itself.
 
@@ -41,6 +44,7 @@ def argsort_within(data: Array, lengths: Array, *, descending: bool = False) -> 
 @op(
     "ordered data[sum(lengths)], lengths[B]"
     " -> values[sum(lengths')], int64 lengths'[B] <= lengths, int64 counts[sum(lengths')] <= max(lengths)",
+    grad=NoDerivative("it picks by value"),
 )
 def unique_within(
     data: Array, lengths: Array, *, order: Literal["sorted", "first"] = "sorted"
@@ -87,7 +91,7 @@ def _opens_run(ordered: Array, lengths: Array) -> Array:
     return opens
 
 
-@op("data[sum(lengths), *d], lengths[B] -> shuffled[sum(lengths), *d]", random="seed")
+@op("data[sum(lengths), *d], lengths[B] -> shuffled[sum(lengths), *d]", random="seed", grad=MovedRows())
 def shuffle_within(data: Array, lengths: Array, *, seed: NonNegative) -> Array:
     """Shuffle the rows of each sequence, every order equally likely; an empty sequence stays empty.
 

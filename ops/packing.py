@@ -10,7 +10,7 @@ from seqflow.kernels.arrays import Array, integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.scalars import with_fill
 from seqflow.ops.shared.slices import int64, starts_of
-from seqflow.registry import op
+from seqflow.registry import MovedRows, op
 from seqflow.signature import Fill, NonNegative, Positive
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def _infer_packed(ctx: "InferenceContext") -> None:
         ("segment_ids", "position_ids", "sources", "piece_lengths", "pieces", "R"), "lengths"
     ),
     renamed={"value": "fill"},
+    grad=MovedRows(fill="fill"),
 )
 def pack_rows(
     data: Array,
@@ -75,6 +76,12 @@ def pack_rows(
     " sum(lengths) <= minimum(sum(piece_lengths), R*C)",
     depends={"lengths": "sources, piece_lengths"},
     inverse="pack_rows if num_sequences",
+    grad={
+        "packed": """
+            origin, _ = unpack_rows(cell_numbers(packed), sources, piece_lengths, pieces, num_sequences=num_sequences)
+            reshape_like(scatter_rows(d.values, origin, flatten_rows(packed)), packed)
+        """
+    },
 )
 def unpack_rows(
     packed: Array,

@@ -10,7 +10,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.scalars import cast_rows, with_fill
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
-from seqflow.registry import op
+from seqflow.registry import MovedRows, op
 from seqflow.signature import Fill, NonNegative, Positive
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ def _round_width_up(ctx: "InferenceContext") -> None:
             ctx.set_shape(i, ctx.replace_dim(output, 1, width))
 
 
+def _unpad(truncate: bool) -> str | MovedRows:
+    return MovedRows(fill="fill") if truncate else "unpad(d.padded, lengths, side=side)"
+
+
 @op(
     "data[sum(lengths), *d], lengths[B]"
     " -> padded[B, max_length|max(lengths), *d], bool mask[B, max_length|max(lengths)]",
@@ -40,6 +44,7 @@ def _round_width_up(ctx: "InferenceContext") -> None:
     depends={"mask": "lengths"},
     masks={"mask": "lengths"},
     renamed={"value": "fill"},
+    grad={"data": _unpad},
 )
 def pad(
     data: Array,
@@ -75,6 +80,7 @@ def pad(
     "padded[B, T>=max(lengths), *d], lengths[B] -> data[sum(lengths), *d]",
     caffe2="UnpackSegments",
     inverse="pad",
+    grad={"padded": "pad_like(d.data, padded, lengths, side=side)"},
 )
 def unpad(padded: Array, lengths: Array, *, side: Side = "right", out: Array | None = None) -> Array:
     """Flatten a padded array, without its padding: the inverse of `pad` with the same `side`.
@@ -91,6 +97,7 @@ def unpad(padded: Array, lengths: Array, *, side: Side = "right", out: Array | N
     "data[sum(lengths), *d], lengths[B] -> padded[target_length*B, *d]",
     caffe2="LengthsPad",
     renamed={"value": "fill"},
+    grad=MovedRows(fill="fill"),
 )
 def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, fill: Fill = 0) -> Array:
     """Extend each sequence to `target_length` by rows of `fill`; the result is flat.
@@ -110,6 +117,7 @@ def pad_lengths(data: Array, lengths: Array, *, target_length: NonNegative, fill
     " -> values[sum(lengths'), *d], int64 lengths'[B] := maximum(lengths, 1)",
     caffe2="PadEmptySamples",
     renamed={"value": "fill"},
+    grad=MovedRows(fill="fill"),
 )
 def pad_empty(data: Array, lengths: Array, *, fill: Fill = 0) -> tuple[Array, Array]:
     """Give each empty sequence one row of `fill`; all others stay as they are.
@@ -131,6 +139,11 @@ def pad_empty(data: Array, lengths: Array, *, fill: Fill = 0) -> tuple[Array, Ar
     " -> values[sum(lengths'), *d], int64 lengths'[B] := lengths + (before + (after|before))",
     caffe2="AddPadding",
     moves="data, start, end",
+    grad={
+        "data": "grad, _ = remove_padding(d.values, out.lengths, before=before, after=after)",
+        "start": "grad, _ = gather_padding(d.values, out.lengths, before=before, after=after)",
+        "end": "_, grad = gather_padding(d.values, out.lengths, before=before, after=after)",
+    },
 )
 def add_padding(
     data: Array,
@@ -167,6 +180,7 @@ def add_padding(
     caffe2="RemovePadding",
     depends={"lengths": "lengths"},
     inverse="add_padding",
+    grad={"data": "grad, _ = add_padding(d.values, out.lengths, before=before, after=after)"},
 )
 def remove_padding(
     data: Array, lengths: Array, *, before: NonNegative = 1, after: NonNegative | None = None
@@ -184,9 +198,20 @@ def remove_padding(
     return move_sequences(data, starts, kept), kept
 
 
+def _gather_padding_back(before: int, after: int | None) -> str:
+    return f"""
+        places = lengths_to_positions(lengths)
+        left = expand(int64(lengths), lengths) - places
+        first = scale_rows(broadcast_like(d.start, data), places < {before})
+        last = scale_rows(broadcast_like(d.end, data), left <= {before if after is None else after})
+        first + last
+    """
+
+
 @op(
     "number data[sum(lengths), *d], lengths[B] -> sum_of(data) start[*d], sum_of(data) end[*d]",
     caffe2="GatherPadding",
+    grad={"data": _gather_padding_back},
 )
 def gather_padding(
     data: Array, lengths: Array, *, before: NonNegative = 1, after: NonNegative | None = None

@@ -8,7 +8,7 @@ from seqflow import kernels
 from seqflow.errors import ShapeError
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.ops.shared.indices import indices_below
-from seqflow.registry import op
+from seqflow.registry import MovedRows, op
 from seqflow.signature import Positive
 
 if TYPE_CHECKING:
@@ -37,7 +37,12 @@ def _infer_brought_together(ctx: "InferenceContext") -> None:
     ctx.set_output(0, ctx.output(0), axes=[rows, *ctx.axes("shards[0]")[1:]])
 
 
-@op("data[N, *d], int keys[N] -> {shards[_, *d]}*parts", caffe2="Partition", shape=_infer_parts)
+@op(
+    "data[N, *d], int keys[N] -> {shards[_, *d]}*parts",
+    caffe2="Partition",
+    shape=_infer_parts,
+    grad=MovedRows(),
+)
 def partition(data: Array, keys: Array, *, parts: Positive) -> list[Array]:
     """Deal the rows out to `parts` shards: a row goes to the shard `key mod parts`.
 
@@ -55,6 +60,7 @@ def partition(data: Array, keys: Array, *, parts: Positive) -> list[Array]:
     " -> {values[sum(lengths'), *d], int64 lengths'[B] <= lengths}*parts",
     caffe2="LengthsPartition",
     depends={"lengths": "keys, lengths"},
+    grad=MovedRows(),
 )
 def partition_sequences(
     data: Array, keys: Array, lengths: Array, *, parts: Positive
@@ -78,6 +84,7 @@ def partition_sequences(
     "{like(shards) shards[_, *d]}+, int keys[N] -> data[P=N, *d]",
     caffe2="GatherByKey",
     shape=_infer_brought_together,
+    grad=MovedRows(),
 )
 def gather_by_key(shards: list[Array], keys: Array) -> Array:
     """Bring together what `partition` dealt out by these keys: the rows of all shards in the order of the keys.

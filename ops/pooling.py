@@ -16,6 +16,7 @@ from seqflow.signature import Scalar
 @op(
     "number table[R, *d], index(R) indices[sum(lengths)], lengths[B] -> sum_of(table) sums[B, *d]",
     caffe2="SparseLengthsSum",
+    grad={"table": "scatter_rows(expand(d.sums, lengths), indices, table, ignore_index=ignore_index)"},
 )
 def sparse_lengths_sum(
     table: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None, empty: Scalar = 0
@@ -33,9 +34,18 @@ def sparse_lengths_sum(
     return kernels.gather_segment_reduce("sum", table, indices, lengths, empty, ignore_index)
 
 
+def _mean_back(ignore_index: int | None) -> str:
+    used = "lengths" if ignore_index is None else "lengths_sum(int64(indices != ignore_index), lengths)"
+    return f"""
+        shares = scale_rows(d.means, 1.0 / maximum(float64({used}), 1))
+        scatter_rows(expand(shares, lengths), indices, table, ignore_index=ignore_index)
+    """
+
+
 @op(
     "number table[R, *d], index(R) indices[sum(lengths)], lengths[B] -> mean_of(table) means[B, *d]",
     caffe2="SparseLengthsMean",
+    grad={"table": _mean_back},
 )
 def sparse_lengths_mean(
     table: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None, empty: Scalar = 0
@@ -53,9 +63,24 @@ def sparse_lengths_mean(
     return kernels.gather_segment_reduce("mean", table, indices, lengths, empty, ignore_index)
 
 
+def _max_back(ignore_index: int | None) -> str:
+    kept, lengths = ("indices", "lengths") if ignore_index is None else ("kept", "sizes")
+    chosen = (
+        ""
+        if ignore_index is None
+        else "kept, sizes = mask_sequences(indices, indices != ignore_index, lengths)"
+    )
+    return f"""
+        {chosen}
+        rows = gather(table, {kept})
+        scatter_rows(put_at_positions(d.largest, lengths_argmax(rows, {lengths}), rows, {lengths}), {kept}, table)
+    """
+
+
 @op(
     "ordered table[R, *d], index(R) indices[sum(lengths)], lengths[B] -> largest[B, *d]",
     caffe2="SparseLengthsMax",
+    grad={"table": _max_back},
 )
 def sparse_lengths_max(
     table: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None, empty: Scalar = 0
@@ -77,6 +102,13 @@ def sparse_lengths_max(
     "number table[R, *d], float weights[sum(lengths)], index(R) indices[sum(lengths)], lengths[B]"
     " -> sum_of(table, weights) sums[B, *d]",
     caffe2="SparseLengthsWeightedSum",
+    grad={
+        "table": """
+            rows = scale_rows(expand(d.sums, lengths), weights)
+            scatter_rows(rows, indices, table, ignore_index=ignore_index)
+        """,
+        "weights": "row_dot(expand(d.sums, lengths), gather(table, indices, ignore_index=ignore_index))",
+    },
 )
 def sparse_lengths_weighted_sum(
     table: Array,
@@ -104,6 +136,17 @@ def sparse_lengths_weighted_sum(
     "number table[R, *d], float weights[P>=max(lengths)], index(R) indices[sum(lengths)], lengths[B]"
     " -> sum_of(table, weights) sums[B, *d]",
     caffe2="SparseLengthsPositionalWeightedSum",
+    grad={
+        "table": """
+            factors = gather(weights, lengths_to_positions(lengths))
+            rows = scale_rows(expand(d.sums, lengths), factors)
+            scatter_rows(rows, indices, table, ignore_index=ignore_index)
+        """,
+        "weights": """
+            products = row_dot(expand(d.sums, lengths), gather(table, indices, ignore_index=ignore_index))
+            scatter_rows(products, lengths_to_positions(lengths), weights)
+        """,
+    },
 )
 def sparse_lengths_positional_weighted_sum(
     table: Array,

@@ -8,7 +8,7 @@ from seqflow.errors import OpError, OpIndexError
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.slices import move_sequences
-from seqflow.registry import op
+from seqflow.registry import MovedRows, op
 from seqflow.signature import Sizes
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     "data[N, *d], offset(N) ranges[B, M, 2] -> values[sum(lengths), *d], int64 lengths[B] <= N*M",
     caffe2="GatherRanges",
     depends={"lengths": "ranges"},
+    grad=MovedRows(),
 )
 def gather_ranges(data: Array, ranges: Array) -> tuple[Array, Array]:
     """Concatenate, for each example, the rows of its M ranges; a range is its first row and its length.
@@ -42,10 +43,20 @@ def _infer_dense(ctx: "InferenceContext") -> None:
         ctx.set_output(i, [ctx.dim(ranges, 0), length], rows=ctx.rows("ranges"))
 
 
+def _ranges_back(lengths: tuple[int, ...]) -> str:
+    origins = ", ".join(f"origin{i}" for i in range(len(lengths)))
+    return f"""
+        numbers = row_numbers(data) + 1
+        {origins} = gather_ranges_to_dense(numbers, ranges, keys=keys, lengths=lengths, on_mismatch=on_mismatch)
+        scatter_rows(concat(d.dense, axis=1), concat([{origins}], axis=1) - 1, data, ignore_index=-1)
+    """
+
+
 @op(
     "data[N], int ranges[B, M, 2], int keys[N]? -> {dense[B, _]}*lengths",
     caffe2="GatherRangesToDense",
     shape=_infer_dense,
+    grad={"data": _ranges_back},
 )
 def gather_ranges_to_dense(
     data: Array,

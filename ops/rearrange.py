@@ -9,7 +9,7 @@ from seqflow.errors import LodError, OpError, OpIndexError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.scalars import cast_rows, with_fill
 from seqflow.ops.shared.slices import int64, move_sequences, slice_positions, starts_of
-from seqflow.registry import op
+from seqflow.registry import MovedRows, op
 from seqflow.signature import Fill, NonNegative, Positive
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @op(
     "data[sum(lengths), *d], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[B] := minimum(lengths, max_length)",
+    grad=MovedRows(),
 )
 def truncate(
     data: Array, lengths: Array, *, max_length: NonNegative, keep: Literal["head", "tail"] = "head"
@@ -48,6 +49,7 @@ def _infer_slices(ctx: "InferenceContext") -> None:
     " -> values[sum(lengths'), *d], int64 lengths'[B] <= minimum(lengths, sizes)",
     shape=_infer_slices,
     depends={"lengths": "starts, sizes, lengths"},
+    grad=MovedRows(),
 )
 def slice_sequences(
     data: Array, starts: Array, sizes: Array, lengths: Array, *, clip: bool = False
@@ -90,6 +92,7 @@ def _check_range(name: str, values: Array, limits: Array | None) -> None:
     " sum(lengths') <= sum(lengths) * ((chunk + (stride|chunk) - 1)//(stride|chunk))",
     depends={"lengths": "lengths", "counts": "lengths"},
     describes={"lengths": "sum(lengths) unless stride"},
+    grad=MovedRows(),
 )
 def split_sequences(
     data: Array, lengths: Array, *, chunk: Positive, stride: Positive | None = None
@@ -118,7 +121,10 @@ def split_sequences(
     return move_sequences(data, starts_of(sizes)[owner] + start_inside, pieces), pieces, counts
 
 
-@op("data[sum(lengths), *d], lengths[B] -> reversed[sum(lengths), *d]")
+@op(
+    "data[sum(lengths), *d], lengths[B] -> reversed[sum(lengths), *d]",
+    grad={"data": "reverse_sequences(d.reversed, lengths)"},
+)
 def reverse_sequences(data: Array, lengths: Array) -> Array:
     """Reverse the rows of each sequence; an empty sequence stays empty.
 
@@ -131,7 +137,11 @@ def reverse_sequences(data: Array, lengths: Array) -> Array:
     return kernels.gather(data, mirrored)
 
 
-@op("data[T>=max(lengths), B, *d], lengths[B] -> reversed[P=T, B, *d]", caffe2="ReversePackedSegs")
+@op(
+    "data[T>=max(lengths), B, *d], lengths[B] -> reversed[P=T, B, *d]",
+    caffe2="ReversePackedSegs",
+    grad={"data": "reverse_packed(d.reversed, lengths)"},
+)
 def reverse_packed(data: Array, lengths: Array) -> Array:
     """Reverse the first `lengths[b]` steps of each column b of a dense batch; padding stays in place.
 
@@ -150,7 +160,10 @@ def reverse_packed(data: Array, lengths: Array) -> Array:
     return kernels.gather(rows, source)
 
 
-@op("data[sum(lengths), *d], lengths[B] -> shifted[sum(lengths), *d]")
+@op(
+    "data[sum(lengths), *d], lengths[B] -> shifted[sum(lengths), *d]",
+    grad={"data": "shift(d.shifted, lengths, by=-by)"},
+)
 def shift(data: Array, lengths: Array, *, by: int, fill: Fill = 0) -> Array:
     """Move the rows of each sequence `by` places towards its end (towards its start where `by` is negative).
 
@@ -173,7 +186,10 @@ def shift(data: Array, lengths: Array, *, by: int, fill: Fill = 0) -> Array:
     return shifted
 
 
-@op("data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B] := lengths + 1")
+@op(
+    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B] := lengths + 1",
+    grad={"data": "grad, _ = remove_padding(d.values, out.lengths, before=0, after=1)"},
+)
 def append_token(data: Array, lengths: Array, *, token: Fill) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the end of each sequence, empty ones included.
 
@@ -183,7 +199,10 @@ def append_token(data: Array, lengths: Array, *, token: Fill) -> tuple[Array, Ar
     return _add_row(*with_fill("token", token, data), lengths, at_end=True)
 
 
-@op("data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B] := lengths + 1")
+@op(
+    "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B] := lengths + 1",
+    grad={"data": "grad, _ = remove_padding(d.values, out.lengths, before=1, after=0)"},
+)
 def prepend_token(data: Array, lengths: Array, *, token: Fill) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the start of each sequence, empty ones included.
 
@@ -203,7 +222,11 @@ def _add_row(data: Array, fill: Any, lengths: Array, at_end: bool) -> tuple[Arra
     return rows, longer
 
 
-@op("x[B, *d], lengths[B] -> rows[sum(lengths), *d]", caffe2="LengthsTile")
+@op(
+    "x[B, *d], lengths[B] -> rows[sum(lengths), *d]",
+    caffe2="LengthsTile",
+    grad={"x": "lengths_sum(d.rows, lengths)"},
+)
 def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
     """Repeat row i of `x` `lengths[i]` times: a value for each sequence becomes one for each of its rows.
 
@@ -219,6 +242,7 @@ def expand(x: Array, lengths: Array, *, out: Array | None = None) -> Array:
     "data[sum(lengths), *d], int repeats[B], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[sum(repeats)] := expand(lengths, repeats),"
     " sum(lengths') <= sum(lengths)*max(repeats)",
+    grad=MovedRows(),
 )
 def repeat_sequences(data: Array, repeats: Array, lengths: Array) -> tuple[Array, Array]:
     """Repeat each whole sequence `repeats` times in a row.
@@ -244,6 +268,7 @@ def _bound_reshaped(ctx: "InferenceContext") -> None:
 @op(
     "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), width], int64 lengths'[B]",
     shape=_bound_reshaped,
+    grad={"data": "reshape_like(d.values, data)"},
 )
 def reshape_sequences(data: Array, lengths: Array, *, width: Positive) -> tuple[Array, Array]:
     """Arrange the elements of each sequence in rows of `width`: more rows or fewer, the same elements.
@@ -268,6 +293,10 @@ def reshape_sequences(data: Array, lengths: Array, *, width: Positive) -> tuple[
 @op(
     "number x[B, W, *d], number updates[sum(lengths), *d], index(W) indices[sum(lengths)], lengths[B]"
     " -> scattered[B, W, *d]",
+    grad={
+        "x": "scatter_sequences(d.scattered, zeros_like(updates), indices, lengths)",
+        "updates": "cast_like(gather_cells(d.scattered, indices, lengths), updates)",
+    },
 )
 def scatter_sequences(x: Array, updates: Array, indices: Array, lengths: Array) -> Array:
     """Add the updates of sequence b to row b of a copy of `x`, each at its index.
@@ -305,6 +334,7 @@ def _check_updates(x: Array, updates: Array, indices: Array) -> None:
     caffe2="TrimDataset",
     rows={"K": "sliced(B, multiple_of)"},
     depends={"lengths": "lengths"},
+    grad=MovedRows(),
 )
 def trim_dataset(data: Array, lengths: Array, *, multiple_of: Positive) -> tuple[Array, Array]:
     """Drop sequences from the end, so that their number is a multiple of `multiple_of`.

@@ -47,7 +47,12 @@ def _reduce(
     return np.full(sizes, fill, dtype)
 
 
-@op("number x[*d] -> sum_of(x) sums[*e]", caffe2="ReduceSum", shape=_infer_reduce)
+@op(
+    "number x[*d] -> sum_of(x) sums[*e]",
+    caffe2="ReduceSum",
+    shape=_infer_reduce,
+    grad={"x": "spread(d.sums, x, axes=axes, keepdims=keepdims)"},
+)
 def reduce_sum(x: Array, *, axes: Ints | None = None, keepdims: bool = False, empty: Scalar = 0) -> Array:
     """The sum over some axes, or over all; `keepdims` leaves each of them in place, with size 1.
 
@@ -61,7 +66,12 @@ def reduce_sum(x: Array, *, axes: Ints | None = None, keepdims: bool = False, em
     return _reduce(np.sum, x, axes, keepdims, empty, kernels.sum_dtype(x.dtype))
 
 
-@op("number x[*d] -> mean_of(x) means[*e]", caffe2="ReduceMean", shape=_infer_reduce)
+@op(
+    "number x[*d] -> mean_of(x) means[*e]",
+    caffe2="ReduceMean",
+    shape=_infer_reduce,
+    grad={"x": "spread(d.means, x, axes=axes, keepdims=keepdims, mean=True)"},
+)
 def reduce_mean(x: Array, *, axes: Ints | None = None, keepdims: bool = False, empty: Scalar = 0) -> Array:
     """The mean over some axes, or over all; `keepdims` leaves each of them in place, with size 1.
 
@@ -74,7 +84,18 @@ def reduce_mean(x: Array, *, axes: Ints | None = None, keepdims: bool = False, e
     return _reduce(np.mean, x, axes, keepdims, empty, kernels.mean_dtype(x.dtype))
 
 
-@op("ordered x[*d] -> largest[*e]", caffe2="ReduceMax", shape=_infer_reduce)
+@op(
+    "ordered x[*d] -> largest[*e]",
+    caffe2="ReduceMax",
+    shape=_infer_reduce,
+    grad={
+        "x": """
+            hits = cast_like(x == spread(out.largest, x, axes=axes, keepdims=keepdims), x)
+            share = d.largest / maximum(reduce_sum(hits, axes=axes, keepdims=keepdims), 1)
+            cast_like(spread(share, x, axes=axes, keepdims=keepdims) * hits, x)
+        """
+    },
+)
 def reduce_max(x: Array, *, axes: Ints | None = None, keepdims: bool = False, empty: Scalar = 0) -> Array:
     """The largest over some axes, or over all; `keepdims` leaves each of them in place, with size 1.
 

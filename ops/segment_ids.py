@@ -21,6 +21,7 @@ from seqflow.signature import NonNegative, Scalar
     "number data[N, *d], int ids[N] -> sum_of(data) sums[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentSum, SortedSegmentRangeSum",
     rows={"S": "groups(ids)"},
+    grad={"data": "gather(d.sums, ids)"},
 )
 def sorted_segment_sum(data: Array, ids: Array) -> Array:
     """Sum the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -37,6 +38,9 @@ def sorted_segment_sum(data: Array, ids: Array) -> Array:
     "number data[N, *d], int ids[N] -> mean_of(data) means[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentMean, SortedSegmentRangeMean",
     rows={"S": "groups(ids)"},
+    grad={
+        "data": "gather(scale_rows(d.means, 1.0 / maximum(float64(segment_counts(ids, out.means)), 1)), ids)"
+    },
 )
 def sorted_segment_mean(data: Array, ids: Array) -> Array:
     """Average the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -54,6 +58,10 @@ def sorted_segment_mean(data: Array, ids: Array) -> Array:
     " -> sum_of(data, weights) sums[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentWeightedSum",
     rows={"S": "groups(ids)"},
+    grad={
+        "data": "cast_like(scale_rows(gather(d.sums, ids), weights), data)",
+        "weights": "row_dot(gather(d.sums, ids), data)",
+    },
 )
 def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Array:
     """Sum the rows of each id, each times its weight; ids are 0, 1, 2 … in this order, so none is empty.
@@ -70,6 +78,13 @@ def sorted_segment_weighted_sum(data: Array, weights: Array, ids: Array) -> Arra
     "ordered data[N, *d], int ids[N] -> largest[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentRangeMax",
     rows={"S": "groups(ids)"},
+    grad={
+        "data": """
+            hits = cast_like(data == gather(out.largest, ids), data)
+            shares = d.largest / maximum(scatter_inside(hits, ids, out.largest), 1)
+            hits * gather(shares, ids)
+        """
+    },
 )
 def sorted_segment_max(data: Array, ids: Array) -> Array:
     """The largest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
@@ -83,6 +98,13 @@ def sorted_segment_max(data: Array, ids: Array) -> Array:
 @op(
     "ordered data[N, *d], int ids[N] -> smallest[S, *d], S <= minimum(N, max(ids)+1)",
     rows={"S": "groups(ids)"},
+    grad={
+        "data": """
+            hits = cast_like(data == gather(out.smallest, ids), data)
+            shares = d.smallest / maximum(scatter_inside(hits, ids, out.smallest), 1)
+            hits * gather(shares, ids)
+        """
+    },
 )
 def sorted_segment_min(data: Array, ids: Array) -> Array:
     """The smallest row of each id, element by element; ids are 0, 1, 2 … in this order, so none is empty.
@@ -96,6 +118,7 @@ def sorted_segment_min(data: Array, ids: Array) -> Array:
 @op(
     "number data[N, *d], int ids[N] -> sum_of(data) products[S, *d], S <= minimum(N, max(ids)+1)",
     rows={"S": "groups(ids)"},
+    grad={"data": "gather(d.products, ids) * products_of_others(data, segment_counts(ids, out.products))"},
 )
 def sorted_segment_prod(data: Array, ids: Array) -> Array:
     """Multiply the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -112,6 +135,7 @@ def sorted_segment_prod(data: Array, ids: Array) -> Array:
     "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentRangeLogSumExp",
     rows={"S": "groups(ids)"},
+    grad={"data": "gather(d.logs, ids) * exp(data - gather(out.logs, ids))"},
 )
 def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
     """log(sum(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -128,6 +152,12 @@ def sorted_segment_logsumexp(data: Array, ids: Array) -> Array:
     "number data[N, *d], int ids[N] -> mean_of(data) logs[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SortedSegmentRangeLogMeanExp",
     rows={"S": "groups(ids)"},
+    grad={
+        "data": """
+            shares = scale_rows(d.logs, 1.0 / maximum(float64(segment_counts(ids, out.logs)), 1))
+            gather(shares, ids) * exp(data - gather(out.logs, ids))
+        """
+    },
 )
 def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
     """log(mean(exp(data))) over the rows of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -147,6 +177,7 @@ def sorted_segment_logmeanexp(data: Array, ids: Array) -> Array:
     "number data[N, *d], int ids[N] -> sum_of(data) sums[num_segments|S, *d], S <= max(ids)+1",
     caffe2="UnsortedSegmentSum",
     rows={"S": "groups(ids, num_segments)"},
+    grad={"data": "gather_inside(d.sums, ids)"},
 )
 def unsorted_segment_sum(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
@@ -165,6 +196,9 @@ def unsorted_segment_sum(
     "number data[N, *d], int ids[N] -> mean_of(data) means[num_segments|S, *d], S <= max(ids)+1",
     caffe2="UnsortedSegmentMean",
     rows={"S": "groups(ids, num_segments)"},
+    grad={
+        "data": "gather_inside(scale_rows(d.means, 1.0 / maximum(float64(segment_counts(ids, out.means)), 1)), ids)"
+    },
 )
 def unsorted_segment_mean(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
@@ -182,6 +216,13 @@ def unsorted_segment_mean(
 @op(
     "ordered data[N, *d], int ids[N] -> largest[num_segments|S, *d], S <= max(ids)+1",
     rows={"S": "groups(ids, num_segments)"},
+    grad={
+        "data": """
+            hits = cast_like(data == gather_inside(out.largest, ids), data)
+            shares = d.largest / maximum(scatter_inside(hits, ids, out.largest), 1)
+            hits * gather_inside(shares, ids)
+        """
+    },
 )
 def unsorted_segment_max(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
@@ -199,6 +240,13 @@ def unsorted_segment_max(
 @op(
     "ordered data[N, *d], int ids[N] -> smallest[num_segments|S, *d], S <= max(ids)+1",
     rows={"S": "groups(ids, num_segments)"},
+    grad={
+        "data": """
+            hits = cast_like(data == gather_inside(out.smallest, ids), data)
+            shares = d.smallest / maximum(scatter_inside(hits, ids, out.smallest), 1)
+            hits * gather_inside(shares, ids)
+        """
+    },
 )
 def unsorted_segment_min(
     data: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
@@ -218,6 +266,10 @@ def unsorted_segment_min(
     " -> sum_of(data, weights) sums[num_segments|S, *d], S <= max(ids)+1",
     caffe2="UnsortedSegmentWeightedSum",
     rows={"S": "groups(ids, num_segments)"},
+    grad={
+        "data": "cast_like(scale_rows(gather_inside(d.sums, ids), weights), data)",
+        "weights": "row_dot(gather_inside(d.sums, ids), data)",
+    },
 )
 def unsorted_segment_weighted_sum(
     data: Array, weights: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0

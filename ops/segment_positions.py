@@ -33,6 +33,7 @@ def lengths_argmin(data: Array, lengths: Array) -> Array:
 @op(
     "ordered data[sum(lengths)], lengths[B] -> values[B, k], position(lengths) positions[B, k]",
     caffe2="LengthsTopK",
+    grad={"data": "put_at_positions(d.values, out.positions, data, lengths)"},
 )
 def lengths_topk(data: Array, lengths: Array, *, k: Positive) -> tuple[Array, Array]:
     """The `k` largest elements of each segment in descending order, and their positions in it.

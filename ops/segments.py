@@ -20,6 +20,7 @@ from seqflow.signature import NonNegative, Scalar
     "number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[B, *d]",
     caffe2="LengthsSum",
     describes={"sums": "sum(data) unless empty"},
+    grad={"data": "expand(d.sums, lengths)"},
 )
 def lengths_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """Sum the rows of each segment; an empty segment gives `empty`.
@@ -35,7 +36,11 @@ def lengths_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     return kernels.segment_reduce("sum", data, lengths, empty)
 
 
-@op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) means[B, *d]", caffe2="LengthsMean")
+@op(
+    "number data[sum(lengths), *d], lengths[B] -> mean_of(data) means[B, *d]",
+    caffe2="LengthsMean",
+    grad={"data": "expand(scale_rows(d.means, 1.0 / maximum(float64(lengths), 1)), lengths)"},
+)
 def lengths_mean(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """Average the rows of each segment; an empty segment gives `empty` (NumPy: nan and a warning).
 
@@ -49,7 +54,11 @@ def lengths_mean(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     return kernels.segment_reduce("mean", data, lengths, empty)
 
 
-@op("ordered data[sum(lengths), *d], lengths[B] -> largest[B, *d]", caffe2="LengthsMax")
+@op(
+    "ordered data[sum(lengths), *d], lengths[B] -> largest[B, *d]",
+    caffe2="LengthsMax",
+    grad={"data": "put_at_positions(d.largest, lengths_argmax(data, lengths), data, lengths)"},
+)
 def lengths_max(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """The largest row of each segment, element by element; an empty segment gives `empty` (NumPy: an error).
 
@@ -62,7 +71,10 @@ def lengths_max(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     return kernels.segment_reduce("max", data, lengths, cast_scalar("empty", empty, data.dtype))
 
 
-@op("ordered data[sum(lengths), *d], lengths[B] -> smallest[B, *d]")
+@op(
+    "ordered data[sum(lengths), *d], lengths[B] -> smallest[B, *d]",
+    grad={"data": "put_at_positions(d.smallest, lengths_argmin(data, lengths), data, lengths)"},
+)
 def lengths_min(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """The smallest row of each segment, element by element; an empty segment gives `empty` (NumPy: an error).
 
@@ -74,7 +86,10 @@ def lengths_min(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     return kernels.segment_reduce("min", data, lengths, cast_scalar("empty", empty, data.dtype))
 
 
-@op("number data[sum(lengths), *d], lengths[B] -> sum_of(data) products[B, *d]")
+@op(
+    "number data[sum(lengths), *d], lengths[B] -> sum_of(data) products[B, *d]",
+    grad={"data": "expand(d.products, lengths) * products_of_others(data, lengths)"},
+)
 def lengths_prod(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """Multiply the rows of each segment; an empty segment gives `empty` (NumPy: 1).
 
@@ -88,7 +103,10 @@ def lengths_prod(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     return kernels.segment_reduce("prod", data, lengths, empty)
 
 
-@op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) sums[B, *d]")
+@op(
+    "number data[sum(lengths), *d], lengths[B] -> mean_of(data) sums[B, *d]",
+    grad={"data": "expand(scale_rows(d.sums, rsqrt(maximum(float64(lengths), 1))), lengths)"},
+)
 def lengths_sqrt_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """Sum the rows of each segment and divide by the square root of its length; an empty segment gives `empty`.
 
@@ -107,6 +125,10 @@ def lengths_sqrt_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array
     "number data[sum(lengths), *d], float weights[sum(lengths)], lengths[B]"
     " -> sum_of(data, weights) sums[B, *d]",
     caffe2="LengthsWeightedSum",
+    grad={
+        "data": "cast_like(scale_rows(expand(d.sums, lengths), weights), data)",
+        "weights": "row_dot(expand(d.sums, lengths), data)",
+    },
 )
 def lengths_weighted_sum(data: Array, weights: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """Sum the rows of each segment, each times its weight; an empty segment gives `empty`.
@@ -121,7 +143,16 @@ def lengths_weighted_sum(data: Array, weights: Array, lengths: Array, *, empty: 
     )
 
 
-@op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) variances[B, *d]")
+@op(
+    "number data[sum(lengths), *d], lengths[B] -> mean_of(data) variances[B, *d]",
+    grad={
+        "data": """
+            factors = where(int64(lengths) > ddof, 2.0 / maximum(float64(lengths) - ddof, 1), 0.0)
+            centred = data - expand(lengths_mean(data, lengths), lengths)
+            expand(scale_rows(d.variances, factors), lengths) * centred
+        """
+    },
+)
 def lengths_var(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Scalar = 0) -> Array:
     """The variance of the rows of each segment: the mean squared distance from their mean.
 
@@ -134,7 +165,17 @@ def lengths_var(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
     return _variances(data, lengths, ddof, cast_scalar("empty", empty, _mean_dtype(data)))
 
 
-@op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) deviations[B, *d]")
+@op(
+    "number data[sum(lengths), *d], lengths[B] -> mean_of(data) deviations[B, *d]",
+    grad={
+        "data": """
+            factors = where(int64(lengths) > ddof, 1.0 / maximum(float64(lengths) - ddof, 1), 0.0)
+            slopes = where(out.deviations == 0, 0.0, d.deviations / where(out.deviations == 0, 1.0, out.deviations))
+            centred = data - expand(lengths_mean(data, lengths), lengths)
+            expand(scale_rows(slopes, factors), lengths) * centred
+        """
+    },
+)
 def lengths_std(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Scalar = 0) -> Array:
     """The standard deviation of the rows of each segment: the root of `lengths_var`.
 
@@ -151,7 +192,10 @@ def lengths_std(data: Array, lengths: Array, *, ddof: NonNegative = 0, empty: Sc
     return deviations
 
 
-@op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) logs[B, *d]")
+@op(
+    "number data[sum(lengths), *d], lengths[B] -> mean_of(data) logs[B, *d]",
+    grad={"data": "expand(d.logs, lengths) * exp(data - expand(out.logs, lengths))"},
+)
 def lengths_logsumexp(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """log(sum(exp(data))) over each segment, without overflow; an empty segment gives `empty` (NumPy: -inf).
 
@@ -187,7 +231,10 @@ def lengths_all(data: Array, lengths: Array, *, empty: bool = False) -> Array:
     return kernels.segment_reduce("min", data.astype(bool, copy=False), lengths, empty)
 
 
-@op("data[sum(lengths), *d], lengths[B] -> rows[B, *d]")
+@op(
+    "data[sum(lengths), *d], lengths[B] -> rows[B, *d]",
+    grad={"data": "put_at_positions(d.rows, where(int64(lengths) > 0, 0, -1), data, lengths)"},
+)
 def lengths_first(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """The first row of each segment; an empty segment gives `empty`.
 
@@ -197,7 +244,10 @@ def lengths_first(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     return _picked(data, lengths, starts_of(lengths), empty)
 
 
-@op("data[sum(lengths), *d], lengths[B] -> rows[B, *d]")
+@op(
+    "data[sum(lengths), *d], lengths[B] -> rows[B, *d]",
+    grad={"data": "put_at_positions(d.rows, int64(lengths) - 1, data, lengths)"},
+)
 def lengths_last(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array:
     """The last row of each segment; an empty segment gives `empty`.
 

@@ -122,7 +122,12 @@ def _solved(x: tuple[int, ...], sizes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([total // known if size == -1 else size for size in sizes])
 
 
-@op("x[*d], int shape[K] -> reshaped[*e]", caffe2="Reshape", shape=_infer_reshape)
+@op(
+    "x[*d], int shape[K] -> reshaped[*e]",
+    caffe2="Reshape",
+    shape=_infer_reshape,
+    grad={"x": "reshape_like(d.reshaped, x)"},
+)
 def reshape(x: Array, shape: Array) -> Array:
     """Give the same elements, in the same order, another shape; one size may be -1, for what is left.
 
@@ -162,7 +167,14 @@ def _permutation(perm: tuple[int, ...] | None, rank: int) -> tuple[int, ...]:
     return positive_axes("perm", perm, rank)
 
 
-@op("x[*d] -> transposed[*e]", caffe2="Transpose", shape=_infer_transpose)
+def _transpose_back(perm: tuple[int, ...] | None) -> str:
+    if perm is None:
+        return "transpose(d.transposed)"
+    axes = [axis % len(perm) for axis in perm]
+    return f"transpose(d.transposed, perm={[axes.index(i) for i in range(len(axes))]})"
+
+
+@op("x[*d] -> transposed[*e]", caffe2="Transpose", shape=_infer_transpose, grad={"x": _transpose_back})
 def transpose(x: Array, *, perm: Ints | None = None) -> Array:
     """Permute the axes: axis i of the result is axis `perm[i]` of `x`; without `perm`, reverse them.
 
@@ -193,7 +205,12 @@ def _infer_expand_dims(ctx: "InferenceContext") -> None:
     )
 
 
-@op("x[*d] -> expanded[*e]", caffe2="ExpandDims", shape=_infer_expand_dims)
+@op(
+    "x[*d] -> expanded[*e]",
+    caffe2="ExpandDims",
+    shape=_infer_expand_dims,
+    grad={"x": "reshape_like(d.expanded, x)"},
+)
 def expand_dims(x: Array, *, axis: Ints) -> Array:
     """Insert axes of size 1; `axis` says where they are in the result.
 
@@ -233,7 +250,9 @@ def _check_one(axis: int, size: "int | Dimension") -> None:
         raise ShapeError(f"x.shape[{axis}] is {size}, expected 1, to be squeezed")
 
 
-@op("x[*d] -> squeezed[*e]", caffe2="Squeeze", shape=_infer_squeeze)
+@op(
+    "x[*d] -> squeezed[*e]", caffe2="Squeeze", shape=_infer_squeeze, grad={"x": "reshape_like(d.squeezed, x)"}
+)
 def squeeze(x: Array, *, axis: Ints | None = None) -> Array:
     """Remove axes of size 1: those in `axis`, or all.
 

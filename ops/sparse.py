@@ -3,10 +3,14 @@
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.slices import int64, move_sequences, starts_of
-from seqflow.registry import op
+from seqflow.registry import MovedRows, op
 
 
-@op("data[R, *d], index(R) indices[N, *i] -> rows[N, *i, *d]", caffe2="Gather")
+@op(
+    "data[R, *d], index(R) indices[N, *i] -> rows[N, *i, *d]",
+    caffe2="Gather",
+    grad={"data": "scatter_rows(d.rows, indices, data, wrap=wrap, ignore_index=ignore_index)"},
+)
 def gather(
     data: Array,
     indices: Array,
@@ -31,6 +35,7 @@ def gather(
     "data[sum(lengths), *d], index(B) indices[K], lengths[B]"
     " -> values[sum(lengths'), *d], int64 lengths'[K] := gather(lengths, indices)",
     caffe2="LengthsGather",
+    grad=MovedRows(),
 )
 def gather_sequences(
     data: Array, indices: Array, lengths: Array, *, out: Array | None = None

@@ -9,14 +9,24 @@ from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array, int64_integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.indices import indices_below
-from seqflow.registry import op
+from seqflow.registry import NoDerivative, op
 from seqflow.signature import Ints, NonNegative
+
+
+def _sparse_to_dense_back(duplicates: str) -> str:
+    if duplicates == "sum":
+        return "gather(d.dense, indices)"
+    return """
+        origin = sparse_to_dense(row_numbers(values) + 1, indices, num_rows=num_rows, duplicates=duplicates)
+        scatter_rows(d.dense, origin - 1, values, ignore_index=-1)
+    """
 
 
 @op(
     "number values[N, *d], int indices[N] -> dense[num_rows|R, *d], R <= max(indices)+1",
     caffe2="SparseToDense",
     depends={"R": "indices"},
+    grad={"values": _sparse_to_dense_back},
 )
 def sparse_to_dense(
     values: Array,
@@ -61,7 +71,10 @@ def _refuse_duplicates(rows: Array, order: Array, counts: Array) -> None:
         )
 
 
-@op("number dense[R, *d] -> values[K, *d], index(R) indices[K], K <= R")
+@op(
+    "number dense[R, *d] -> values[K, *d], index(R) indices[K], K <= R",
+    grad=NoDerivative("it picks by value"),
+)
 def dense_to_sparse(dense: Array) -> tuple[Array, Array]:
     """The rows that are not all 0, and where they stand; `sparse_to_dense` puts them back. NaN is not 0.
 
@@ -77,6 +90,16 @@ def dense_to_sparse(dense: Array) -> tuple[Array, Array]:
     "values[sum(lengths), *d], like(values) default[*d], int indices[sum(lengths)], lengths[B]"
     " -> dense[B, len(mask), *d], bool presence[B, len(mask)]",
     caffe2="SparseToDenseMask",
+    grad={
+        "values": """
+            origin, _ = sparse_to_dense_mask(row_numbers(values) + 1, 0, indices, lengths, mask=mask)
+            scatter_rows(d.dense, origin - 1, values, ignore_index=-1)
+        """,
+        "default": """
+            missing = where(out.presence, -1, 0)
+            reshape_like(scatter_rows(d.dense, missing, expand_dims(default, axis=0), ignore_index=-1), default)
+        """,
+    },
 )
 def sparse_to_dense_mask(
     values: Array, default: Array, indices: Array, lengths: Array, *, mask: Ints

@@ -21,6 +21,7 @@ from seqflow.signature import NonNegative, Scalar
     " -> sum_of(table) sums[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SparseSortedSegmentSum",
     rows={"S": "groups(ids)"},
+    grad={"table": "scatter_rows(gather(d.sums, ids), indices, table)"},
 )
 def sparse_sorted_segment_sum(table: Array, indices: Array, ids: Array) -> Array:
     """Sum the rows of `table` at the indices of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -36,6 +37,12 @@ def sparse_sorted_segment_sum(table: Array, indices: Array, ids: Array) -> Array
     " -> mean_of(table) means[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SparseSortedSegmentMean",
     rows={"S": "groups(ids)"},
+    grad={
+        "table": """
+            shares = scale_rows(d.means, 1.0 / maximum(float64(segment_counts(ids, out.means)), 1))
+            scatter_rows(gather(shares, ids), indices, table)
+        """
+    },
 )
 def sparse_sorted_segment_mean(table: Array, indices: Array, ids: Array) -> Array:
     """Average the rows of `table` at the indices of each id; ids are 0, 1, 2 … in this order, so none is empty.
@@ -51,6 +58,10 @@ def sparse_sorted_segment_mean(table: Array, indices: Array, ids: Array) -> Arra
     " -> sum_of(table, weights) sums[S, *d], S <= minimum(N, max(ids)+1)",
     caffe2="SparseSortedSegmentWeightedSum",
     rows={"S": "groups(ids)"},
+    grad={
+        "table": "scatter_rows(scale_rows(gather(d.sums, ids), weights), indices, table)",
+        "weights": "row_dot(gather(d.sums, ids), gather(table, indices))",
+    },
 )
 def sparse_sorted_segment_weighted_sum(table: Array, weights: Array, indices: Array, ids: Array) -> Array:
     """Sum the rows of `table` at the indices of each id, each times the weight of its index.
@@ -70,6 +81,7 @@ def sparse_sorted_segment_weighted_sum(table: Array, weights: Array, indices: Ar
     " -> sum_of(table) sums[num_segments|S, *d], S <= max(ids)+1",
     caffe2="SparseUnsortedSegmentSum",
     rows={"S": "groups(ids, num_segments)"},
+    grad={"table": "scatter_rows(gather_inside(d.sums, ids), indices, table)"},
 )
 def sparse_unsorted_segment_sum(
     table: Array, indices: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
@@ -91,6 +103,12 @@ def sparse_unsorted_segment_sum(
     " -> mean_of(table) means[num_segments|S, *d], S <= max(ids)+1",
     caffe2="SparseUnsortedSegmentMean",
     rows={"S": "groups(ids, num_segments)"},
+    grad={
+        "table": """
+            shares = scale_rows(d.means, 1.0 / maximum(float64(segment_counts(ids, out.means)), 1))
+            scatter_rows(gather_inside(shares, ids), indices, table)
+        """
+    },
 )
 def sparse_unsorted_segment_mean(
     table: Array, indices: Array, ids: Array, *, num_segments: NonNegative | None = None, empty: Scalar = 0
@@ -112,6 +130,10 @@ def sparse_unsorted_segment_mean(
     " -> sum_of(table, weights) sums[num_segments|S, *d], S <= max(ids)+1",
     caffe2="SparseUnsortedSegmentWeightedSum",
     rows={"S": "groups(ids, num_segments)"},
+    grad={
+        "table": "scatter_rows(scale_rows(gather_inside(d.sums, ids), weights), indices, table)",
+        "weights": "row_dot(gather_inside(d.sums, ids), gather(table, indices))",
+    },
 )
 def sparse_unsorted_segment_weighted_sum(
     table: Array,

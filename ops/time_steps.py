@@ -8,14 +8,19 @@ from seqflow.kernels.arrays import Array, integers
 from seqflow.kernels.memory import check_memory
 from seqflow.ops.shared.scalars import with_fill
 from seqflow.ops.shared.slices import int64
-from seqflow.registry import op
+from seqflow.registry import MovedRows, op
 from seqflow.signature import Fill, NonNegative
+
+
+def _unpack_by_time(max_length: int | None) -> str | MovedRows:
+    return "unpack_by_time(d.packed, lengths)" if max_length is None else MovedRows(fill="fill")
 
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> packed[max_length|max(lengths), B, *d]",
     caffe2="PackRNNSequence",
     renamed={"value": "fill"},
+    grad={"data": _unpack_by_time},
 )
 def pack_by_time(
     data: Array,
@@ -43,6 +48,7 @@ def pack_by_time(
     "packed[T>=max(lengths), B, *d], lengths[B] -> data[sum(lengths), *d]",
     caffe2="UnpackRNNSequence",
     inverse="pack_by_time",
+    grad={"packed": "pack_by_time_like(d.data, packed, lengths)"},
 )
 def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -> Array:
     """Flatten a time-major array, without its padding: the inverse of `pack_by_time`.
@@ -60,6 +66,7 @@ def unpack_by_time(packed: Array, lengths: Array, *, out: Array | None = None) -
     " -> values[sum(lengths'), *d], int64 lengths'[max(lengths)] <= B, index(B) order[P=B],"
     " sum(lengths') <= sum(lengths)",
     depends={"lengths": "lengths", "order": "lengths"},
+    grad=MovedRows(),
 )
 def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
     """Pack sequences as torch's PackedSequence does: all first rows, then all second rows …, longest first.
@@ -85,6 +92,7 @@ def pack_sequence(data: Array, lengths: Array) -> tuple[Array, Array, Array]:
     " -> values[sum(lengths'), *d], int64 lengths'[P=B] <= T, sum(lengths') <= sum(lengths)",
     depends={"lengths": "order, lengths"},
     inverse="pack_sequence",
+    grad=MovedRows(),
 )
 def unpack_sequence(data: Array, order: Array, lengths: Array) -> tuple[Array, Array]:
     """Restore the sequences that `pack_sequence`, or torch, packed, in their old order.

@@ -3,11 +3,11 @@
 from seqflow import kernels
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.scalars import with_fill
-from seqflow.registry import op
+from seqflow.registry import MovedRows, op
 from seqflow.signature import Fill, NonNegative, Positive
 
 
-@op("data[sum(lengths), *d], lengths[B] -> grams[sum(lengths), n, *d]")
+@op("data[sum(lengths), *d], lengths[B] -> grams[sum(lengths), n, *d]", grad=MovedRows(fill="fill"))
 def ngrams(data: Array, lengths: Array, *, n: Positive, fill: Fill = 0) -> Array:
     """Each row with the `n - 1` that follow it in its sequence, `fill` beyond the end.
 
@@ -23,7 +23,10 @@ def ngrams(data: Array, lengths: Array, *, n: Positive, fill: Fill = 0) -> Array
     return kernels.windows(data, lengths, 0, n - 1, value)
 
 
-@op("data[sum(lengths), *d], lengths[B] -> windows[sum(lengths), before+1+after, *d]")
+@op(
+    "data[sum(lengths), *d], lengths[B] -> windows[sum(lengths), before+1+after, *d]",
+    grad=MovedRows(fill="fill"),
+)
 def context_windows(
     data: Array, lengths: Array, *, before: NonNegative, after: NonNegative, fill: Fill = 0
 ) -> Array:

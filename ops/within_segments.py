@@ -11,7 +11,10 @@ from seqflow.ops.shared.slices import starts_of
 from seqflow.registry import op
 
 
-@op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]")
+@op(
+    "number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]",
+    grad={"data": "out.out * (d.out - expand(lengths_sum(d.out * out.out, lengths), lengths))"},
+)
 def softmax_within(data: Array, lengths: Array) -> Array:
     """Compute `exp(data) / sum(exp(data))` within each segment, column by column, without overflow.
 
@@ -24,7 +27,10 @@ def softmax_within(data: Array, lengths: Array) -> Array:
     return kernels.softmax_within(data, lengths)
 
 
-@op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]")
+@op(
+    "number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]",
+    grad={"data": "d.out - exp(out.out) * expand(lengths_sum(d.out, lengths), lengths)"},
+)
 def log_softmax_within(data: Array, lengths: Array) -> Array:
     """The logarithm of `softmax_within`, exact where the softmax itself is too small for its dtype.
 
@@ -36,7 +42,22 @@ def log_softmax_within(data: Array, lengths: Array) -> Array:
     return kernels.softmax_within(data, lengths, log=True)
 
 
-@op("number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]")
+def _normalize_back(norm: str) -> str:
+    if norm == "l1":
+        norms, slope = "lengths_sum(abs(data), lengths)", "where(data > 0, 1.0, where(data < 0, -1.0, 0.0))"
+    else:
+        norms, slope = "sqrt(lengths_sum(square(data), lengths))", "out.out"
+    return f"""
+        norms = {norms}
+        along = expand(lengths_sum(d.out * out.out, lengths), lengths)
+        (d.out - {slope} * along) / expand(where(norms == 0, 1.0, norms), lengths)
+    """
+
+
+@op(
+    "number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]",
+    grad={"data": _normalize_back},
+)
 def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] = "l2") -> Array:
     """Divide each segment by its norm, column by column: the sum of magnitudes, or the root of the sum of squares.
 
@@ -60,7 +81,10 @@ def normalize_within(data: Array, lengths: Array, *, norm: Literal["l1", "l2"] =
         return result.astype(dtype, copy=False)
 
 
-@op("number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[sum(lengths), *d]")
+@op(
+    "number data[sum(lengths), *d], lengths[B] -> sum_of(data) sums[sum(lengths), *d]",
+    grad={"data": "cumsum_within(d.sums, lengths, reverse=logical_not(reverse), exclusive=exclusive)"},
+)
 def cumsum_within(data: Array, lengths: Array, *, reverse: bool = False, exclusive: bool = False) -> Array:
     """The sum of each row and all rows before it in its segment; an empty segment stays empty.
 

@@ -74,6 +74,10 @@ class NetError(SeqflowError, ValueError):
     """A malformed net, or a net that does not fit its inputs."""
 
 
+class GradientError(NetError, OpError):
+    """A gradient is asked of what has none, or a formula of a derivative is malformed."""
+
+
 class ProviderError(SeqflowError, ValueError):
     """A source of records that is missing, damaged, or holds what was not asked for."""
 

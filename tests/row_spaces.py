@@ -13,6 +13,10 @@ PACKED = {"boolean_unmask": {"values": "mask"}}
 """The inputs of ops with the rows that a mask is the first to select."""
 
 
+POINTING = {("scatter_inside", "ids"): "S", ("segment_counts", "ids"): "S"}
+"""Inputs of ops that point at rows, or at none: their dtype word cannot say so."""
+
+
 class Space:
     """The row spaces of one call: what each input's axis 0 stands for.
 
@@ -79,8 +83,12 @@ class Space:
         return next(len(self.tensors[label]) for label, rows in self.rows.items() if rows == base)
 
     def permuted(self, label, array, base, order):
-        """The array with every axis of the base's name but the first in another order."""
+        """The array with every axis of the base's name but the first in another order; and what points at the base."""
         argument = self.arguments[label.partition("[")[0]]
+        points = str(argument.dtype.points) if argument.dtype.word == "index" else None
+        if len(order) and base.origin in (points, POINTING.get((self.op.name, argument.name))):
+            inside = (array >= 0) & (array < len(order))
+            array = np.where(inside, np.argsort(order)[np.where(inside, array, 0)], array).astype(array.dtype)
         for i, dim in enumerate(argument.dims[1:], 1):
             if getattr(dim, "name", None) == base.origin and not isinstance(dim, Rest):
                 behind = argument.rest is not None and i > argument.rest

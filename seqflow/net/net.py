@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -167,6 +167,35 @@ class Net:
         """
         with _without_garbage_collection():
             return infer_net(self, specs, limits)
+
+    def gradient(self, of: str, wrt: str | Sequence[str], *, cotangent: str | None = None) -> "Net":
+        """A net that computes one tensor of this net, and its gradients with respect to others.
+
+        It takes what this net takes and returns `of`, and for each tensor x of `wrt` (inputs, constants or
+        results, of floats) its gradient `grad.x`, of x's shape and dtype. `of` is a scalar, such as a loss; or
+        `cotangent` names an input of its shape, what arrives at it, and the product with the Jacobian is
+        computed. It is a net like any other: it can be printed, inferred, run, and has a gradient again where the
+        formulas have one.
+
+        GradientError, a NetError, for ops on the way that have no derivative, with the reason, and for tensors on
+        which `of` does not depend.
+
+        >>> print(Net("loss = reduce_sum(square(x * w))").gradient("loss", "w"))
+        part.1 = square(x * w)
+        loss = reduce_sum(part.1)
+        grad.loss = one_like(loss)
+        grad.part.1 = cast_like(spread(grad.loss, part.1), part.1)
+        back0.v0 = x * w
+        back0.d1 = 2 * grad.part.1 * back0.v0
+        back0.d2 = back0.d1 * x
+        grad.w = sum_to(back0.d2, w)
+        return loss, grad.w
+        """
+        from seqflow.net.gradient.reverse import gradient_text
+
+        names = [wrt] if isinstance(wrt, str) else list(wrt)
+        text = gradient_text(self, of, names, cotangent)
+        return Net(text, self.constants, self.folder)
 
     def _returned(self, returned: tuple[Reference, ...] | None) -> tuple[str, ...] | None:
         if returned is None:

@@ -2,6 +2,18 @@
 
 from seqflow.registry.declaring import op
 from seqflow.registry.definition import OpDef, ShapeFunction
+from seqflow.registry.gradients import MovedRows, NoDerivative
 from seqflow.registry.lookup import get, load_on_first_look, names, register, unregister
 
-__all__ = ["OpDef", "ShapeFunction", "get", "load_on_first_look", "names", "op", "register", "unregister"]
+__all__ = [
+    "MovedRows",
+    "NoDerivative",
+    "OpDef",
+    "ShapeFunction",
+    "get",
+    "load_on_first_look",
+    "names",
+    "op",
+    "register",
+    "unregister",
+]

@@ -9,6 +9,7 @@ from seqflow.errors import OpError
 from seqflow.registry.calling import make_call
 from seqflow.registry.definition import FileCheck, OpDef, ShapeFunction, family_of
 from seqflow.registry.description import help_text
+from seqflow.registry.gradients import Gradients
 from seqflow.registry.lookup import register
 from seqflow.renamed import old_names, rename
 from seqflow.signature import Attribute, Signature, parse, read_attributes
@@ -26,6 +27,7 @@ def op(
     files: FileCheck | None = None,
     random: str | None = None,
     renamed: Mapping[str, str] | None = None,
+    grad: Gradients | None = None,
     **claims: Any,
 ) -> Callable[[F], F]:
     """Declare a function as an op under its own name.
@@ -37,7 +39,8 @@ def op(
     declares to be equal; `shape` is a shape function for what the signature cannot say; `files` takes the
     attributes, reads the files among them, and raises what every call with them would raise; `random` is the
     attribute that seeds its random numbers, into which a run may mix a number of its own; `renamed` maps old names
-    of attributes, which earlier nets, jobs and calls use, to the new ones. All other keywords are its claims:
+    of attributes, which earlier nets, jobs and calls use, to the new ones; `grad` has the derivative (see
+    `seqflow.registry.gradients`). All other keywords are its claims:
     `depends`, `rows`, `steps`, `describes`, `inverse`, `moves`, `pure` (see `seqflow.signature.claims`).
 
     After each call the results are held against the signature, and against the shape function: OpError where the
@@ -52,7 +55,15 @@ def op(
             claims.setdefault("moves", ", ".join(read.moved))
         rename(function.__name__, renamed or {})
         definition = _define(
-            function, read, caffe2=caffe2, same=same, shape=shape, files=files, random=random, claimed=claims
+            function,
+            read,
+            caffe2=caffe2,
+            same=same,
+            shape=shape,
+            files=files,
+            random=random,
+            claimed=claims,
+            grad=grad,
         )
         if definition.family is None:  # a user's own: what is wrong with its claims is said at once
             _ = definition.claims

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from seqflow.errors import OpTypeError, SeqflowError, nearest
 from seqflow.registry.errors import name_op
+from seqflow.registry.gradients import Gradients
 from seqflow.renamed import old_names, renamed_arguments
 from seqflow.signature import Attribute, Signature
 from seqflow.signature.claims import NONE, Claims, Condition, read_claims
@@ -58,6 +59,8 @@ class OpDef:
     """The attribute that seeds its random numbers."""
     claimed: Mapping[str, Any] | Claims = NONE
     """What it claims of its outputs beyond the signature, as it was written."""
+    grad: Gradients | None = None
+    """The derivative: a formula for each input, or the reason why there is none; None where nothing is said."""
 
     @cached_property
     def claims(self) -> Claims:

@@ -17,7 +17,7 @@ from seqflow.signature.bind_arrays import expected_dtype
 from seqflow.signature.bind_rows import BoundInput, Facts, RowSpaces
 from seqflow.signature.bind_sizes import CheckSize, OutputShape, Sizes, check_size
 from seqflow.signature.claims import Claims
-from seqflow.signature.language import GIVEN_DTYPE, POINTING, Argument, Axis, Signature
+from seqflow.signature.language import GIVEN_DTYPE, LIKE, POINTING, Argument, Axis, Signature
 from seqflow.signature.limits import Scope, note_limits
 from seqflow.signature.rows import NamedOutput
 from seqflow.tensor import TensorSpec
@@ -182,6 +182,8 @@ def output_dtype(
                 given = specs[first.name]
                 dtype = given.dtype if isinstance(given, TensorSpec) else given[0].dtype
                 return _widest_text(signature, first.name, specs) if dtype.kind in TEXT else dtype
+    if word == LIKE:
+        return _dtypes(specs, of[0])[0]
     if word in ("sum_of", "mean_of"):
         rule = kernels.sum_dtype if word == "sum_of" else kernels.mean_dtype
         found = [rule(dtype) for name in of if name in specs for dtype in _dtypes(specs, name)]

@@ -120,11 +120,13 @@ def _check_alike(signature: Signature) -> None:
                     f"signature: {argument.name} is {argument.dtype}, expected one other input, which is required\n"
                     f"  {signature.text}"
                 )
-    wrong = next((a for a in signature.output_arguments if a.dtype.word == LIKE), None)
-    if wrong is not None:
-        raise OpError(
-            f"signature: the output {wrong.name} is {wrong.dtype}, which is for inputs\n  {signature.text}"
-        )
+    for output in signature.output_arguments:
+        given = {a.name for a in signature.input_arguments if not a.optional}
+        if output.dtype.word == LIKE and not (len(output.dtype.of) == 1 and {*output.dtype.of} <= given):
+            raise OpError(
+                f"signature: the output {output.name} is {output.dtype}, expected an input that is required\n"
+                f"  {signature.text}"
+            )
 
 
 def _check_pointing(signature: Signature) -> None:

@@ -165,9 +165,14 @@ def test_like_needs_one_other_input_that_is_always_given(text):
         parse(text)
 
 
-def test_like_is_a_word_for_inputs():
-    with pytest.raises(OpError, match=r"the output y is like\(x\), which is for inputs"):
-        parse("x[N] -> like(x) y[N]")
+def test_an_output_is_like_an_input_that_is_always_given():
+    for text in ("x[N] -> like(z) y[N]", "x[N], z[N]? -> like(z) y[N]", "x[N] -> y[N], like(y) z[N]"):
+        with pytest.raises(OpError, match=r"is like\(.\), expected an input that is required"):
+            parse(text)
+    assert parse("x[N], z[N] -> like(z) y[N]").output_arguments[0].dtype.of == ("z",)
+
+
+def test_like_speaks_of_a_name():
     with pytest.raises(OpError, match="expected a dtype word before the name"):
         parse("x[N], like y[N] ->")
 

@@ -13,6 +13,7 @@ from seqflow.registry import OpDef
 from seqflow.signature import Argument, Attribute, Repeated
 from seqflow.signature.language import LIKE, AtLeast, Max, Name, Rest, Sum, evaluate
 from strategies.features import FEATURES
+from strategies.gradients import GRADIENTS
 from strategies.ids import IDS
 from strategies.quantized import QUANTIZED
 from strategies.recurrent import RECURRENT
@@ -254,6 +255,7 @@ def _same_rows(draw: Any, op: OpDef) -> tuple[dict[str, Any], dict[str, Any]]:
 
 STRATEGIES = {
     **FEATURES,
+    **GRADIENTS,
     **IDS,
     **QUANTIZED,
     **RECURRENT,

@@ -1,0 +1,353 @@
+"""Rows put back to where they were taken from, those that meet being summed: what gradients of gathering ops are."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import OpError, OpIndexError, ShapeError
+from seqflow.kernels.arrays import Array, int64_integers
+from seqflow.kernels.checks import checked_indices
+from seqflow.ops.shared.axes import positive_axis
+from seqflow.ops.shared.slices import starts_of
+from seqflow.ops.shared.weights import expand_trailing
+from seqflow.registry import op
+from seqflow.signature import Positive
+
+if TYPE_CHECKING:
+    from seqflow.shape import InferenceContext
+
+
+@op(
+    "number rows[N, *e], index(R) indices[N, *i], number like[R, *d] -> like(like) sums[R, *d]",
+    moves="",
+    grad={"like": None, "rows": "gather(d.sums, indices, wrap=wrap, ignore_index=ignore_index)"},
+)
+def scatter_rows(
+    rows: Array, indices: Array, like: Array, *, wrap: bool = False, ignore_index: int | None = None
+) -> Array:
+    """Sum rows by their index, in the shape and dtype of another tensor: what `gather` took goes back.
+
+    `rows` has the shape that `gather(like, indices)` gives: [N, *i, *d]. With `wrap` negative indices count from the
+    end; rows at `ignore_index` are left out.
+
+    >>> scatter_rows(np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), np.zeros(3))
+    array([2., 0., 5.])
+    """
+    expected = (*indices.shape, *like.shape[1:])
+    if rows.shape != expected:
+        raise ShapeError(
+            f"rows has shape {list(rows.shape)}, expected {list(expected)} as indices and like say"
+        )
+    places, used = checked_indices(int64_integers(indices, "indices"), len(like), wrap, ignore_index)
+    flat = rows.reshape(indices.size, *like.shape[1:])
+    kept, places = np.flatnonzero(used), places[used]
+    return _sums_of(flat, kept, places, like)
+
+
+def _sums_of(rows: Array, kept: Array, places: Array, like: Array) -> Array:
+    """The sums of the rows of these numbers, each at its place."""
+    order, sizes = kernels.group_rows(places, len(like))
+    return kernels.gather_segment_reduce("sum", rows, kept[order], sizes).astype(like.dtype, copy=False)
+
+
+def _infer_list(ctx: "InferenceContext") -> None:
+    found = ctx.inputs("like")
+    _check_parts(ctx.attr("parts"), len(found))
+    for i, shape in enumerate(found):
+        ctx.set_output(i, shape, axes=ctx.axes(2 + i) if shape.dimensions is not None else None)
+
+
+def _check_parts(parts: int, found: int) -> None:
+    if parts != found:
+        raise OpError(f"parts is {parts}, expected {found}: the number of tensors in like")
+
+
+@op(
+    "number rows[N, *e], int indices[N, *i], {like(like) like[_, *d]}+ -> {like(like) sums[_, *d]}*parts",
+    shape=_infer_list,
+    moves="",
+    grad={"like": None, "rows": "gather(concat(d.sums), indices, ignore_index=ignore_index)"},
+)
+def scatter_rows_of_list(
+    rows: Array, indices: Array, like: list[Array], *, parts: Positive, ignore_index: int | None = None
+) -> list[Array]:
+    """`scatter_rows` to several tensors, whose rows are numbered from one to the next, as `list_numbers` does.
+
+    `parts` is the number of tensors. Rows at `ignore_index` are left out.
+
+    >>> scatter_rows_of_list(np.array([1.0, 2.0]), np.array([2, 0]), [np.zeros(2), np.zeros(1)], parts=2)
+    [array([2., 0.]), array([1.])]
+    """
+    _check_parts(parts, len(like))
+    ends = np.cumsum([len(one) for one in like])
+    sums = scatter_rows(rows, indices, np.concatenate(like), ignore_index=ignore_index)
+    return [part.copy() for part in np.split(sums, ends[:-1])]
+
+
+@op(
+    "number data[N, *d], number scale[N] -> scaled[N, *d]",
+    moves="",
+    grad={"data": "scale_rows(d.scaled, scale)", "scale": "cast_like(row_dot(d.scaled, data), scale)"},
+)
+def scale_rows(data: Array, scale: Array) -> Array:
+    """Multiply each row by its own number; the result has the dtype of `data`.
+
+    >>> scale_rows(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([2, 10]))
+    array([[ 2.,  4.],
+           [30., 40.]])
+    """
+    factors = expand_trailing(scale.astype(data.dtype, copy=False), data)
+    with np.errstate(all="ignore"):
+        return np.asarray(np.multiply(data, factors, dtype=data.dtype))
+
+
+@op(
+    "number a[N, *d], number b[N, *d] -> sum_of(a, b) products[N]",
+    grad={"a": "scale_rows(cast_like(b, a), d.products)", "b": "scale_rows(cast_like(a, b), d.products)"},
+)
+def row_dot(a: Array, b: Array) -> Array:
+    """The dot product of each row of `a` with that of `b`: over all axes but the first.
+
+    The dtypes are those of `lengths_sum`, of both together.
+
+    >>> row_dot(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 1.0], [0.0, 2.0]]))
+    array([3., 8.])
+    """
+    dtype = np.result_type(kernels.sum_dtype(a.dtype), kernels.sum_dtype(b.dtype))
+    left, right = (one.reshape(len(one), -1 if len(one) else 0).astype(dtype, copy=False) for one in (a, b))
+    with np.errstate(all="ignore"):
+        return np.asarray(np.einsum("nd,nd->n", left, right))
+
+
+# Within sequences
+
+
+@op(
+    "number rows[B, *e], position(lengths) positions[B, *k], number like[sum(lengths), *d], lengths[B]"
+    " -> like(like) data[sum(lengths), *d]",
+    moves="",
+    grad={"like": None, "rows": "take_at_positions(d.data, positions, lengths)"},
+)
+def put_at_positions(rows: Array, positions: Array, like: Array, lengths: Array) -> Array:
+    """Put rows at positions inside their sequences, and zeros everywhere else; -1 is nowhere.
+
+    `positions` has one position for each sequence, where its row goes; or, of the shape of `rows`, one for each
+    column, as `lengths_argmax` gives them; or, where `like` has one axis, k of them ([B, k]), as of `lengths_topk`.
+    Those that are put at one place are summed. An empty sequence takes none.
+
+    >>> put_at_positions(np.array([5.0, 7.0]), np.array([1, -1]), np.zeros(3), np.array([2, 1]))
+    array([0., 5., 0.])
+    """
+    _check_put(rows.shape, positions.shape, like.shape)
+    places = _places(positions, lengths)
+    out = np.zeros(like.shape, like.dtype)
+    used = places >= 0
+    if positions.ndim == 1 or like.ndim == 1:
+        np.add.at(out, places[used], rows[used])
+    else:
+        columns = np.nonzero(used)[1:]
+        np.add.at(out, (places[used], *columns), rows[used])
+    return out
+
+
+def _infer_taken(ctx: "InferenceContext") -> None:
+    data, positions = ctx.input("data"), ctx.input("positions")
+    if data.dimensions is None or positions.dimensions is None:
+        ctx.set_output(0, "?")
+        return
+    sizes = [positions[0], *data[1:]] if len(positions) == 1 else [*positions]
+    inner = ctx.axes("data")[1:] if len(positions) == 1 else ctx.axes("positions")[1:]
+    ctx.set_output(0, sizes, axes=[ctx.axes("positions")[0], *inner])
+
+
+@op(
+    "data[sum(lengths), *d], position(lengths) positions[B, *k], lengths[B] -> rows[B, *_]",
+    shape=_infer_taken,
+    grad={"data": "put_at_positions(d.rows, positions, data, lengths)"},
+)
+def take_at_positions(data: Array, positions: Array, lengths: Array) -> Array:
+    """Take what is at positions inside each sequence; -1 gives zeros. The inverse of `put_at_positions`.
+
+    One position for each sequence ([B]) takes its row, positions of the shape [B, *d] take column by column, and
+    where `data` has one axis there may be k of them ([B, k]). Of an empty sequence there is -1 alone.
+
+    >>> take_at_positions(np.array([4.0, 5.0, 6.0]), np.array([1, -1]), np.array([2, 1]))
+    array([5., 0.])
+    """
+    expected = data.shape[1:]
+    if positions.ndim > 1 and data.ndim > 1 and positions.shape[1:] != expected:
+        raise ShapeError(f"positions has shape {list(positions.shape)}, expected [B] or {['B', *expected]}")
+    places = _places(positions, lengths)
+    safe = np.maximum(places, 0)
+    if not len(data):
+        shape = positions.shape if positions.ndim > 1 else (len(positions), *expected)
+        return np.zeros(shape, data.dtype)
+    by_row = positions.ndim == 1 or data.ndim == 1
+    taken = data[safe] if by_row else data[(safe, *np.indices(positions.shape)[1:])]
+    used = (places >= 0).reshape(*places.shape, *[1] * (taken.ndim - places.ndim))
+    return np.where(used, taken, np.zeros((), data.dtype))
+
+
+def _check_put(rows: tuple[int, ...], positions: tuple[int, ...], like: tuple[int, ...]) -> None:
+    if len(positions) == 1:
+        expected = (positions[0], *like[1:])
+    else:
+        expected = positions
+        if len(like) > 1 and positions[1:] != like[1:]:
+            raise ShapeError(f"positions has shape {list(positions)}, expected [B] or {['B', *like[1:]]}")
+    if rows != expected:
+        raise ShapeError(f"rows has shape {list(rows)}, expected {list(expected)} as positions and like say")
+
+
+def _places(positions: Array, lengths: Array) -> Array:
+    """The rows that positions inside sequences are; -1 for those that are nowhere."""
+    column = (-1, *[1] * (positions.ndim - 1))
+    positions = positions.astype(np.int64)
+    beyond = (positions < -1) | (positions >= lengths.astype(np.int64).reshape(column))
+    if beyond.any():
+        place = [int(i[0]) for i in np.nonzero(beyond)]
+        raise OpIndexError(
+            f"positions{place} = {int(positions[tuple(place)])} is outside a sequence of {int(lengths[place[0]])}"
+        )
+    return np.where(positions < 0, -1, positions + starts_of(lengths).reshape(column))
+
+
+@op(
+    "number data[sum(lengths), *d], position(lengths) positions[sum(lengths), *d], lengths[B]"
+    " -> scattered[sum(lengths), *d]",
+    moves="",
+    grad={"data": "gather_columns_within(d.scattered, positions, lengths)"},
+)
+def scatter_within(data: Array, positions: Array, lengths: Array) -> Array:
+    """Put each element at a position inside its sequence, column by column: it undoes `argsort_within`.
+
+    -1 is nowhere. What is put at one place is summed. An empty sequence has no rows.
+
+    >>> scatter_within(np.array([1.0, 2.0, 3.0]), np.array([1, 0, 0]), np.array([2, 1]))
+    array([2., 1., 3.])
+    """
+    places, used = _places_of_rows(positions, lengths)
+    out = np.zeros(data.shape, data.dtype)
+    np.add.at(out, (places[used], *np.nonzero(used)[1:]), data[used])
+    return out
+
+
+@op(
+    "data[sum(lengths), *d], position(lengths) positions[sum(lengths), *d], lengths[B] -> gathered[sum(lengths), *d]",
+    grad={"data": "scatter_within(d.gathered, positions, lengths)"},
+)
+def gather_columns_within(data: Array, positions: Array, lengths: Array) -> Array:
+    """Take the element at each position inside its sequence, column by column; -1 gives 0.
+
+    An empty sequence has no rows.
+
+    >>> gather_columns_within(np.array([1.0, 2.0, 3.0]), np.array([1, 0, 0]), np.array([2, 1]))
+    array([2., 1., 3.])
+    """
+    places, used = _places_of_rows(positions, lengths)
+    out = np.zeros(data.shape, data.dtype)
+    out[used] = data[(places[used], *np.nonzero(used)[1:])]
+    return out
+
+
+def _places_of_rows(positions: Array, lengths: Array) -> tuple[Array, Array]:
+    """The rows that the positions of all elements are, and whether they are any."""
+    column = (-1, *[1] * (positions.ndim - 1))
+    positions = positions.astype(np.int64)
+    lengths = lengths.astype(np.int64)
+    beyond = (positions < -1) | (positions >= kernels.expand(lengths, lengths).reshape(column))
+    if beyond.any():
+        place = [int(i[0]) for i in np.nonzero(beyond)]
+        raise OpIndexError(f"positions{place} = {int(positions[tuple(place)])} is outside its sequence")
+    return positions + kernels.expand(starts_of(lengths), lengths).reshape(column), positions >= 0
+
+
+# By ids of segments
+
+
+@op(
+    "number data[S, *d], int ids[N] -> rows[N, *d]",
+    moves="",
+    grad={"data": "scatter_inside(d.rows, ids, data)"},
+)
+def gather_inside(data: Array, ids: Array) -> Array:
+    """Gather rows by ids, of which those outside [0, S) give zeros: as the `unsorted_segment` ops leave them out.
+
+    >>> gather_inside(np.array([10.0, 20.0]), np.array([1, -3, 0, 2]))
+    array([20.,  0., 10.,  0.])
+    """
+    inside = (ids >= 0) & (ids < len(data))
+    return np.asarray(kernels.gather(data, np.where(inside, ids, -1).astype(np.int64), ignore_index=-1))
+
+
+@op(
+    "number rows[N, *d], int ids[N], number like[S, *d] -> like(like) sums[S, *d]",
+    moves="",
+    grad={"like": None, "rows": "gather_inside(d.sums, ids)"},
+)
+def scatter_inside(rows: Array, ids: Array, like: Array) -> Array:
+    """Sum rows by ids, in the shape and dtype of another tensor; rows whose id is outside [0, S) are left out.
+
+    >>> scatter_inside(np.array([1.0, 2.0, 4.0]), np.array([1, 7, 1]), np.zeros(2))
+    array([0., 5.])
+    """
+    kept = np.flatnonzero((ids >= 0) & (ids < len(like)))
+    return _sums_of(rows, kept, ids[kept].astype(np.int64), like)
+
+
+@op("int ids[N], like[S, *d] -> int64 counts[S]", moves="")
+def segment_counts(ids: Array, like: Array) -> Array:
+    """How many ids there are of each row of `like`; ids outside [0, S) are not counted.
+
+    >>> segment_counts(np.array([1, 7, 1]), np.zeros(2))
+    array([0, 2])
+    """
+    inside = ids[(ids >= 0) & (ids < len(like))]
+    return np.bincount(inside.astype(np.int64), minlength=len(like)).astype(np.int64, copy=False)
+
+
+# Along axes, and in tables
+
+
+def _infer_like(ctx: "InferenceContext") -> None:
+    like = ctx.input("like")
+    ctx.set_output(0, like, axes=ctx.axes("like") if like.dimensions is not None else None)
+
+
+@op(
+    "number x[*e], int indices[*i], number like[*d] -> like(like) sums[*d]",
+    moves="",
+    grad={"like": None, "x": "gather_axis(d.sums, indices, axis=axis, wrap=wrap)"},
+)
+def scatter_axis(x: Array, indices: Array, like: Array, *, axis: int, wrap: bool = False) -> Array:
+    """Sum slices along an axis by their index, in the shape and dtype of `like`: what `gather_axis` took goes back.
+
+    >>> scatter_axis(np.array([[1.0, 2.0]]), np.array([2, 2]), np.zeros((1, 3)), axis=1)
+    array([[0., 0., 3.]])
+    """
+    along = positive_axis("axis", axis, like.ndim, "like")
+    expected = (*like.shape[:along], *indices.shape, *like.shape[along + 1 :])
+    if x.shape != expected:
+        raise ShapeError(f"x has shape {list(x.shape)}, expected {list(expected)} as indices and like say")
+    first = np.moveaxis(like, along, 0)
+    rows = np.moveaxis(x, range(along, along + indices.ndim), range(indices.ndim))
+    flat = rows.reshape(indices.size, *first.shape[1:])
+    sums = scatter_rows(flat, indices.reshape(-1), np.empty(first.shape, like.dtype), wrap=wrap)
+    return np.ascontiguousarray(np.moveaxis(sums, 0, along))
+
+
+@op(
+    "data[B, W, *d], index(W) indices[sum(lengths)], lengths[B] -> cells[sum(lengths), *d]",
+    grad={"data": "scatter_sequences(zeros_like(data), d.cells, indices, lengths)"},
+)
+def gather_cells(data: Array, indices: Array, lengths: Array) -> Array:
+    """Take from each row the cells at its indices: what `scatter_sequences` adds to.
+
+    An empty sequence takes none.
+
+    >>> gather_cells(np.array([[1, 2], [3, 4]]), np.array([1, 0, 0]), np.array([1, 2]))
+    array([2, 3, 3])
+    """
+    columns, _ = checked_indices(int64_integers(indices, "indices"), data.shape[1], False, None)
+    return np.asarray(data[kernels.lengths_to_segment_ids(lengths), columns])

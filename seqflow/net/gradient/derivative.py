@@ -1,0 +1,178 @@
+"""The derivative of one call of an op: as statements, and as a net."""
+
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from seqflow.errors import GradientError
+from seqflow.net.gradient.formula import RESULT, Names, write
+from seqflow.net.gradient.moved import moved_rows
+from seqflow.net.net import Net
+from seqflow.registry import MovedRows, NoDerivative, OpDef
+from seqflow.registry.gradients import Formula
+from seqflow.signature import Argument, Repeated
+
+Given = Mapping[str, int | None]
+"""The inputs that a call is given, with the number of tensors of a list; None for one tensor."""
+
+_FLOATS = (
+    "any",
+    "number",
+    "ordered",
+    "float",
+    "like",
+    "sum_of",
+    "mean_of",
+    "dtype",
+    "float16",
+    "float32",
+    "float64",
+)
+
+
+def has_floats(argument: Argument) -> bool:
+    """Whether its dtype word allows floats."""
+    return not argument.is_lengths and argument.dtype.word in _FLOATS
+
+
+def is_differentiable(op: OpDef, name: str) -> bool:
+    """Whether gradients may flow through an input: one of floats, unless the op says that none does."""
+    said = op.grad.get(name, "") if isinstance(op.grad, Mapping) else ""
+    return has_floats(op.signature.arguments[name]) and said is not None
+
+
+def derivative(op: OpDef, attributes: Mapping[str, Any], given: Given, wanted: Collection[str]) -> Net:
+    """The derivative of a call of an op, as a net.
+
+    `given` are the inputs of the call, each with the number of its tensors where it is a list; `wanted` are those
+    whose gradient is asked. The net takes inputs by their names, `out.y` of an output and `d.y` of what arrives
+    at it (of lists `x.0`, `x.1`, …), as far as it needs them, and returns `grad.x` for each input x that is
+    wanted.
+
+    Raises GradientError, with the reason, where there is no derivative.
+
+    >>> print(derivative(registry.get("lengths_sum"), {}, {"data": None, "lengths": None}, ["data"]))
+    grad.data = cast_like(expand(d.sums, lengths), data)
+    return grad.data
+    """
+    attributes = op.complete(op.check_attributes(attributes))
+    names: dict[str, str | Sequence[str] | None] = {
+        one.name: _tensors(one.name, given[one.name]) if one.name in given else None
+        for one in op.signature.input_arguments
+    }
+    counts = _output_counts(op, attributes)
+    for output, count in counts.items():
+        names[f"out.{output}"] = _tensors(f"out.{output}", count)
+        names[f"d.{output}"] = _tensors(f"d.{output}", count)
+    targets = {name: _tensors(f"grad.{name}", given[name]) for name in op.input_names if name in wanted}
+    statements = list(statements_of(op, attributes, names, targets, lambda name: name))
+    order = [targets[one.name] for one in op.signature.input_arguments if one.name in targets]
+    returned = [name for one in order for name in ([one] if isinstance(one, str) else one)]
+    return Net("\n".join([*statements, f"return {', '.join(returned)}"]))
+
+
+def statements_of(
+    op: OpDef,
+    attributes: Mapping[str, Any],
+    names: Names,
+    targets: Mapping[str, str | Sequence[str]],
+    local: Callable[[str], str],
+) -> Iterator[str]:
+    """The statements that give the gradients of these inputs the names of `targets`.
+
+    `names` has the tensors of the inputs and, as `out.y` and `d.y`, of the outputs; `local` renames what the formulas
+    assign themselves.
+    """
+    for number, (keys, formula) in enumerate(_formulas(op, names, attributes, targets)):
+        own = [targets.get(key) for key in keys]
+        try:
+            yield from _one(op, formula, names, attributes, own, keys, _numbered(local, number))
+        except GradientError as error:
+            raise GradientError(f"the derivative by {', '.join(keys)}: {error}").in_op(op.name) from None
+
+
+def _numbered(local: Callable[[str], str], number: int) -> Callable[[str], str]:
+    return (lambda name: local(f"{name}{number}")) if number else local
+
+
+def _one(
+    op: OpDef,
+    text: str,
+    names: Names,
+    attributes: Mapping[str, Any],
+    targets: Sequence[str | Sequence[str] | None],
+    keys: Sequence[str],
+    local: Callable[[str], str],
+) -> Iterator[str]:
+    """The statements of one formula, for one input or for several."""
+    found = write(text, names, attributes, local)
+    yield from found.statements
+    flat = [
+        name for one in targets for name in (["_"] if one is None else [one] if isinstance(one, str) else one)
+    ]
+    promotes = len(flat) == 1 and _promotes(op)
+    if found.targets is None:
+        value = f"cast_like({found.value}, {names[keys[0]]})" if promotes else found.value
+        yield f"{', '.join(flat)} = {value}"
+        return
+    if len(keys) > 1:
+        raise GradientError(f"{RESULT} is assigned, but the formula is of {len(keys)} inputs")
+    at = found.targets.index(RESULT)
+    results = [local("uncast")] if promotes else flat
+    yield f"{', '.join([*found.targets[:at], *results, *found.targets[at + 1 :]])} = {found.value}"
+    if promotes:
+        yield f"{flat[0]} = cast_like({results[0]}, {names[keys[0]]})"
+
+
+def _promotes(op: OpDef) -> bool:
+    """Whether outputs, and with them what arrives there, may have a wider dtype than the inputs."""
+    return any(one.dtype.word in ("sum_of", "mean_of") for one in op.signature.output_arguments)
+
+
+def _formulas(
+    op: OpDef, names: Names, attributes: Mapping[str, Any], wanted: Collection[str]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The formulas of the inputs that are wanted; GradientError, with the reason, where there is none."""
+    grad = op.grad
+    if grad is None:
+        raise GradientError("it has no derivative: its declaration has no grad=").in_op(op.name)
+    if isinstance(grad, NoDerivative):
+        raise GradientError(f"it has no derivative: {grad.reason}").in_op(op.name)
+    by_input = {op.signature.input_arguments[0].name: grad} if isinstance(grad, MovedRows) else grad
+    found = {tuple(key.replace(" ", "").split(",")): formula for key, formula in by_input.items()}
+    covered = {name for keys in found for name in keys}
+    missing = next((name for name in wanted if name not in covered), None)
+    if missing is not None:
+        raise GradientError(f"it has no derivative by {missing}").in_op(op.name)
+    for keys, formula in found.items():
+        if not set(keys) & set(wanted):
+            continue
+        if isinstance(formula, NoDerivative):
+            raise GradientError(f"it has no derivative by {', '.join(keys)}: {formula.reason}").in_op(op.name)
+        if formula is None:
+            raise GradientError(f"no gradient flows through {', '.join(keys)}").in_op(op.name)
+        yield keys, _text(op, formula, names, attributes)
+
+
+def _text(op: OpDef, formula: Formula, names: Names, attributes: Mapping[str, Any]) -> str:
+    if isinstance(formula, str):
+        return formula
+    if isinstance(formula, MovedRows):
+        return moved_rows(op, formula, names, attributes)
+    known = {**{name: found is not None for name, found in names.items()}, **attributes}
+    made = formula(**{name: known[name] for name in inspect.signature(formula).parameters})
+    return _text(op, made, names, attributes)
+
+
+def _tensors(name: str, count: int | None) -> str | list[str]:
+    return name if count is None else [f"{name}.{i}" for i in range(count)]
+
+
+def _output_counts(op: OpDef, attributes: Mapping[str, Any]) -> Given:
+    counts: dict[str, int | None] = {}
+    for item in op.signature.outputs:
+        if isinstance(item, Repeated):
+            counts |= {one.field: item.length(attributes) for one in item.arguments}
+        else:
+            counts[item.field] = None
+    return counts

@@ -1,0 +1,125 @@
+"""The derivative of an expression: node by node, by the formulas of its functions."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from seqflow.errors import GradientError
+from seqflow.expression.derivatives import FORMULAS
+from seqflow.expression.parser import Call, Literal, Node, Operand, postorder
+from seqflow.expression.printer import infix
+
+_STEPS = ("ceil", "floor", "floor_divide", "round", "sign", "trunc")
+"""Functions that give floats and are piecewise constant. Those that give integers and bools hand on no gradients."""
+_NAME = re.compile(r"[^\W\d]\w*(?!\w|\()")
+
+
+def expression_statements(
+    tree: Node,
+    operands: Sequence[str],
+    result: str,
+    arriving: str,
+    targets: Mapping[int, str],
+    local: Callable[[str], str],
+) -> Iterator[str]:
+    """The statements that give the gradients of operands, by their number, the names of `targets`.
+
+    `result` and `arriving` are the tensors of the expression's result, and of what arrives at it.
+    """
+    found = _Reverse(tree, operands, result, arriving, set(targets), local)
+    yield from found.statements
+    plain = len(operands) == 1 and not any(_is_cast(node) for node in postorder(tree))
+    for i, target in targets.items():
+        given = found.arrived[i]
+        if not given:
+            yield f"{target} = zeros_like({operands[i]})"
+            continue
+        total = " + ".join(given)
+        needs_name = len(given) == 1 and re.fullmatch(r"[\w.]+", total)
+        yield (
+            f"{target} = {total}"
+            if plain and not needs_name
+            else f"{target} = sum_to({total}, {operands[i]})"
+        )
+
+
+def formula_of(function: str, parameter: str, names: Mapping[str, str]) -> str:
+    """The formula of a function for one of its operands, with these in the place of its names."""
+    return _NAME.sub(lambda name: names.get(name[0], name[0]), FORMULAS[function][parameter])
+
+
+class _Reverse:
+    """Goes through the nodes from the last to the first."""
+
+    def __init__(
+        self,
+        tree: Node,
+        operands: Sequence[str],
+        result: str,
+        arriving: str,
+        wanted: set[int],
+        local: Callable[[str], str],
+    ) -> None:
+        self.operands = operands
+        self.local = local
+        self.statements: list[str] = []
+        self.arrived: dict[int, list[str]] = {i: [] for i in wanted}
+        self.names: dict[int, str] = {id(tree): result}
+        """The tensors of nodes whose values formulas need."""
+        active = _active(tree, wanted)
+        arriving_at = {id(tree): [arriving]}
+        for node in reversed(list(postorder(tree))):
+            given = arriving_at.get(id(node), [])
+            if not given or id(node) not in active:
+                continue
+            if isinstance(node, Operand):
+                self.arrived[node.index] += given
+            elif isinstance(node, Call):
+                for child, name in self._handed_on(node, given[0], active):
+                    arriving_at.setdefault(id(child), []).append(name)
+
+    def _handed_on(self, node: Call, arriving: str, active: set[int]) -> Iterator[tuple[Node, str]]:
+        """What arrives at each argument of a call."""
+        function = node.function
+        if function.name in _STEPS:
+            raise GradientError(f"{function.name} has no derivative: it is piecewise constant")
+        formulas = FORMULAS.get(function.name, {})
+        for parameter, child in zip(function.parameters, node.arguments, strict=True):
+            if id(child) not in active or parameter not in formulas:
+                continue
+            text = formulas[parameter]
+            if text == "d":
+                yield child, arriving
+                continue
+            used = set(_NAME.findall(text))
+            pairs = zip(function.parameters, node.arguments, strict=True)
+            names = {name: self._value(one) for name, one in pairs if name in used}
+            names |= {"d": arriving, "alpha": "1"} | ({"r": self._value(node)} if "r" in used else {})
+            target = self.local(f"d{len(self.statements)}")
+            self.statements.append(f"{target} = {formula_of(function.name, parameter, names)}")
+            yield child, target
+
+    def _value(self, node: Node) -> str:
+        """A name for the value of a node, which is computed again where it has none."""
+        if isinstance(node, Operand):
+            return self.operands[node.index]
+        if isinstance(node, Literal):
+            text = repr(node.value)
+            return f"({text})" if text.startswith("-") else text
+        if id(node) not in self.names:
+            name = self.names[id(node)] = self.local(f"v{len(self.statements)}")
+            self.statements.append(f"{name} = {infix(node, self.operands)}")
+        return self.names[id(node)]
+
+
+def _active(tree: Node, wanted: set[int]) -> set[int]:
+    """The nodes through which operands that are wanted are reached."""
+    found: set[int] = set()
+    for node in postorder(tree):
+        is_wanted = isinstance(node, Operand) and node.index in wanted
+        if is_wanted or (isinstance(node, Call) and any(id(child) in found for child in node.arguments)):
+            found.add(id(node))
+    return found
+
+
+def _is_cast(node: Node) -> bool:
+    return isinstance(node, Call) and node.function.name.startswith("float")

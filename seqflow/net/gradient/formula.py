@@ -1,0 +1,174 @@
+"""Formulas of derivatives: their text, with the names of a net in the places of an op's own."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from seqflow.errors import GradientError, NetError
+from seqflow.expression.lexer import Token
+from seqflow.net.lexer import tokenize
+
+Names = Mapping[str, str | Sequence[str] | None]
+"""The tensor that an input, `out.y` or `d.y` is, or the tensors of a list; None for an input that is left out."""
+
+RESULT = "grad"
+"""What the last statement of a formula assigns, unless it is an operand alone."""
+
+
+class Written(NamedTuple):
+    """A formula as statements of a net."""
+
+    statements: list[str]
+    """All but the last."""
+    targets: list[str] | None
+    """The names that the last assigns, RESULT among them; None where it is an operand."""
+    value: str
+    """The operand, or what the last statement assigns."""
+
+
+def write(text: str, names: Names, attributes: Mapping[str, Any], local: Callable[[str], str]) -> Written:
+    """The statements of a formula; `local` renames the tensors that it assigns itself.
+
+    GradientError for a name that is none of these, and for text that no net could have.
+    """
+    try:
+        lines = _lines(tokenize(text))
+    except NetError as error:
+        raise GradientError(f"the formula cannot be read: {error}") from None
+    if not lines:
+        raise GradientError("the formula is empty")
+    assigned = {target.text for line in lines for target in _targets(line) or ()}
+    writer = _Writer(text, names, attributes, assigned, local)
+    *before, last = lines
+    statements = []
+    for line in before:
+        targets = _targets(line)
+        if targets is None:
+            raise GradientError(
+                f"{writer.source(line)!r} has no effect, only the last line may be an operand"
+            )
+        left = ", ".join(writer.target(token.text) for token in targets)
+        statements.append(f"{left} = {writer.written(line[2 * len(targets) :])}")
+    targets = _targets(last)
+    if targets is None:
+        return Written(statements, None, writer.written(last))
+    if RESULT not in [token.text for token in targets]:
+        raise GradientError(f"{writer.source(last)!r} is the last line, expected an operand, or {RESULT} = …")
+    return Written(
+        statements,
+        [token.text if token.text in (RESULT, "_") else writer.target(token.text) for token in targets],
+        writer.written(last[2 * len(targets) :]),
+    )
+
+
+def literal(value: Any) -> str:
+    """The value of an attribute, as nets write it."""
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, np.dtype):
+        return repr(value.name)
+    return repr(value.item() if isinstance(value, np.generic) else value)
+
+
+def _lines(tokens: Sequence[Token]) -> list[list[Token]]:
+    """The tokens of each line that has any."""
+    lines: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.kind in ("newline", "end"):
+            lines.append([])
+        else:
+            lines[-1].append(token)
+    return [line for line in lines if line]
+
+
+def _targets(line: Sequence[Token]) -> list[Token] | None:
+    """The names that a line assigns; None where it assigns none."""
+    for i, token in enumerate(line):
+        if (token.kind == "name") != (i % 2 == 0):
+            return None
+        if i % 2 and token.text != ",":
+            return list(line[:i:2]) if token.text == "=" else None
+    return None
+
+
+class _Writer:
+    def __init__(
+        self,
+        text: str,
+        names: Names,
+        attributes: Mapping[str, Any],
+        assigned: set[str],
+        local: Callable[[str], str],
+    ) -> None:
+        self.text = text
+        self.names = names
+        self.attributes = attributes
+        self.assigned = assigned
+        self.local = local
+
+    def source(self, line: Sequence[Token]) -> str:
+        return self.text[line[0].start : line[-1].end]
+
+    def target(self, name: str) -> str:
+        return name if name == "_" else self.local(name)
+
+    def written(self, line: Sequence[Token]) -> str:
+        """The text of a part of a line, its names replaced, without the inputs that are left out."""
+        pieces: list[str] = []
+        i = 0
+        while i < len(line):
+            token = line[i]
+            if token.kind == "mark" and token.text == "," and self._is_left_out(line, i + 1):
+                i += 4
+                continue
+            if self._is_count(line, i):
+                pieces.append(str(len(self._listed(line[i + 2].text))))
+                i += 4
+                continue
+            space = i > 0 and token.start > line[i - 1].end
+            pieces.append(
+                " " * space + self._name(line, i) if token.kind == "name" else " " * space + token.text
+            )
+            i += 1
+        return "".join(pieces)
+
+    def _is_left_out(self, line: Sequence[Token], i: int) -> bool:
+        """Whether `name=input` stands at i, where the input is one that is not given."""
+        return (
+            len(line) > i + 2
+            and line[i + 1].text == "="
+            and line[i + 2].text in self.names
+            and self.names[line[i + 2].text] is None
+        )
+
+    def _is_count(self, line: Sequence[Token], i: int) -> bool:
+        return line[i].text == "len" and len(line) > i + 3 and line[i + 1].text == "("
+
+    def _listed(self, name: str) -> Sequence[str]:
+        found = self.names.get(name)
+        if found is None or isinstance(found, str):
+            raise GradientError(f"{self.text!r} counts {name}, which is no list")
+        return found
+
+    def _name(self, line: Sequence[Token], i: int) -> str:
+        """What stands for a name: of a function, of a keyword, or of a tensor or an attribute."""
+        name = line[i].text
+        after = line[i + 1].text if i + 1 < len(line) else ""
+        if after in ("(", "=") or name in ("True", "False", "None", "inf", "nan"):
+            return name
+        if name in self.names:
+            found = self.names[name]
+            if found is None:
+                raise GradientError(
+                    f"{self.text!r} speaks of {name}, which may be left out: give it by keyword"
+                )
+            return found if isinstance(found, str) else f"[{', '.join(found)}]"
+        root, dot, rest = name.partition(".")
+        if root in self.assigned:
+            return self.local(root) + dot + rest
+        if name not in self.attributes:
+            known = ", ".join([*self.names, *self.attributes])
+            raise GradientError(f"{self.text!r} speaks of {name!r}, expected one of {known}")
+        value = literal(self.attributes[name])
+        return f"({value})" if value.startswith("-") else value

@@ -1,0 +1,272 @@
+"""The gradient of a net, which is a net: its statements, and those of the derivatives from the last to the first."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from seqflow.errors import GradientError, nearest
+from seqflow.net.gradient.derivative import has_floats, is_differentiable, statements_of
+from seqflow.net.gradient.expressions import expression_statements
+from seqflow.net.gradient.formula import literal
+from seqflow.net.step import Input, Step, each
+from seqflow.net.syntax import Constant, Listed, Reference
+from seqflow.printable import printable
+
+if TYPE_CHECKING:
+    from seqflow.net.net import Net
+
+
+def gradient_text(net: "Net", of: str, wrt: Sequence[str], cotangent: str | None) -> str:
+    """The text of a net that returns `of`, and its gradients with respect to the tensors of `wrt`.
+
+    GradientError for names that the net does not have, for ops on the way that have no derivative, and where `of`
+    does not depend on a tensor.
+    """
+    steps = net.steps
+    named = _Names(net)
+    known = {*net.inputs, *net.constants, *net.assigned}
+    for name in (of, *wrt):
+        if name not in known:
+            raise GradientError(f"gradient: the net has no tensor {name!r}{nearest(name, known)}")
+    if len(set(wrt)) != len(wrt) or not wrt:
+        raise GradientError(f"gradient: wrt is {list(wrt)}, expected one or more tensors, each once")
+    reverse = _Reverse(steps, named, of, wrt)
+    missing = next((name for name in wrt if name not in reverse.used), None)
+    if missing is not None:
+        raise GradientError(
+            f"gradient: {of} does not depend on {missing}, or only through integers and conditions"
+        )
+    lines = [named.statement(step) for step in steps]
+    lines.append(
+        f"{named.gradient(of)} = {f'one_like({of})' if cotangent is None else f'cast_like({cotangent}, {of})'}"
+    )
+    lines += reverse.statements()
+    returned = [of, *(named.gradient(name) for name in wrt)]
+    return "\n".join([*lines, f"return {', '.join(returned)}"])
+
+
+class _Names:
+    """Names for all tensors of the gradient of a net; those of the net itself stay as they are."""
+
+    def __init__(self, net: "Net") -> None:
+        self.taken = {*net.inputs, *net.constants, *net.assigned}
+        roots = {name.split(".")[0] for name in self.taken}
+        self.prefix = next(one for one in _numbered("grad") if one not in roots)
+        self.unnamed = next(one for one in _numbered("part") if one not in roots)
+        self.own = next(one for one in _numbered("back") if one not in roots)
+        self.thrown_away: dict[tuple[int, int], str] = {}
+
+    def tensor(self, name: str) -> str:
+        """A tensor of the net; one without a name gets one."""
+        return f"{self.unnamed}.{name[1:]}" if name.startswith("%") else name
+
+    def result(self, step: Step, i: int) -> str:
+        """The result of a step; one that is thrown away gets a name, since derivatives may need it."""
+        name = step.results[i]
+        if name != "_":
+            return self.tensor(name)
+        key = id(step), i
+        return self.thrown_away.setdefault(key, f"{self.unnamed}.dropped{len(self.thrown_away)}")
+
+    def gradient(self, tensor: str) -> str:
+        return f"{self.prefix}.{self.tensor(tensor)}"
+
+    def local(self, number: int) -> Callable[[str], str]:
+        """Names for what the formulas of one step assign."""
+        return lambda name: f"{self.own}{number}.{name}"
+
+    def statement(self, step: Step) -> str:
+        """A step as a statement of its own."""
+        value = self.call(step)
+        results = ", ".join(self.result(step, i) for i in range(len(step.results)))
+        return f"{results} = {value}" if results else value
+
+    def call(self, step: Step) -> str:
+        if step.op.name == "expression":
+            expression = step.attributes["expr"]
+            names = [self.tensor(one) for one in operands_of(step)]
+            return str(expression.with_inputs(names).text)
+        given = {name: self.written(operand) for name, operand in step.inputs.items()}
+        names = [argument.name for argument in step.op.signature.input_arguments]
+        first = next((i for i, name in enumerate(names) if name not in given), len(names))
+        arguments = [given[name] for name in names[:first]]
+        arguments += [f"{name}={given[name]}" for name in names[first:] if name in given]
+        for attribute in step.op.attributes:
+            value = step.attributes[attribute.name]
+            if isinstance(value, Reference):
+                arguments.append(f"{attribute.name}={value.name}")
+            elif attribute.required or value != attribute.default:
+                arguments.append(f"{attribute.name}={literal(value)}")
+        return f"{step.op.name}({', '.join(arguments)})"
+
+    def written(self, operand: Input) -> str:
+        if isinstance(operand, Listed):
+            return f"[{', '.join(self.written(one) for one in operand.items)}]"  # type: ignore[arg-type]
+        return literal(operand.value) if isinstance(operand, Constant) else self.tensor(operand.name)
+
+
+class _Reverse:
+    """Which tensors gradients reach, and the statements that compute them."""
+
+    def __init__(self, steps: Sequence[Step], names: _Names, of: str, wrt: Sequence[str]) -> None:
+        self.steps = steps
+        self.names = names
+        self.of = of
+        self.wrt = set(wrt)
+        self.active = self._depending(wrt)
+        self.used, self.contributions = self._reached()
+
+    def _depending(self, wrt: Sequence[str]) -> set[str]:
+        """The tensors that depend on those of `wrt`."""
+        found = set(wrt)
+        for step in self.steps:
+            if any(name in found for name in _differentiable(step)):
+                found |= {
+                    self.names.result(step, i) if step.results[i] == "_" else step.results[i]
+                    for i, argument in enumerate(_outputs(step))
+                    if has_floats(argument)
+                }
+        return found
+
+    def _reached(self) -> tuple[set[str], dict[str, int]]:
+        """The active tensors that the result depends on, and how often each is used on the way."""
+        reached = {self.of} & self.active
+        counts = {self.of: 1}
+        for step in reversed(self.steps):
+            if not any(name in reached for name in step.results):
+                continue
+            for name in _differentiable(step):
+                if name in self.active:
+                    reached.add(name)
+                    counts[name] = counts.get(name, 0) + 1
+        return reached, counts
+
+    def statements(self) -> Iterator[str]:
+        """The statements of the gradients, from the last step to the first."""
+        arrived: dict[str, list[str]] = {}
+        for number, step in reversed(list(enumerate(self.steps))):
+            if not any(name in self.used for name in step.results):
+                continue
+            for name in step.results:
+                yield from self._sum(name, arrived)
+            try:
+                yield from self._step(number, step, arrived)
+            except GradientError as error:
+                error.add_note(printable(f"in the net, line {step.line}: {step.statement}"))
+                raise
+        for name in sorted(self.wrt):
+            yield from self._sum(name, arrived)
+
+    def _sum(self, name: str, arrived: dict[str, list[str]]) -> Iterator[str]:
+        """The gradient of a tensor that is used more than once."""
+        given = arrived.pop(name, [])
+        if len(given) > 1:
+            yield f"{self.names.gradient(name)} = {' + '.join(given)}"
+
+    def _step(self, number: int, step: Step, arrived: dict[str, list[str]]) -> Iterator[str]:
+        local = self.names.local(number)
+        targets: dict[str, str | list[str]] = {}
+        for argument, operand in step.inputs.items():
+            if not any(name in self.used for name in _names_of(operand)):
+                continue
+            if not is_differentiable(step.op, argument):
+                continue
+            named = each(operand, lambda one: self._target(one, arrived))
+            targets[argument] = named
+        if step.op.name == "expression":
+            operands = operands_of(step)
+            (result,) = step.results
+            given = dict(zip(operands, targets["operands"], strict=True))
+            expression = step.attributes["expr"]
+            yield from expression_statements(
+                expression.tree,
+                [self.names.tensor(name) for name in operands],
+                self.names.tensor(result),
+                self.names.gradient(result),
+                {i: given[name] for i, name in enumerate(operands) if name in self.used},
+                local,
+            )
+            return
+        yield from statements_of(step.op, step.attributes, self._tensors(step), targets, local)
+
+    def _target(self, operand: Reference | Constant, arrived: dict[str, list[str]]) -> str:
+        """The name of what this use of a tensor contributes to its gradient."""
+        if isinstance(operand, Constant) or operand.name not in self.used:
+            return "_"
+        given = arrived.setdefault(operand.name, [])
+        whole = self.names.gradient(operand.name)
+        given.append(f"{whole}.use{len(given)}" if self.contributions[operand.name] > 1 else whole)
+        return given[-1]
+
+    def _tensors(self, step: Step) -> Mapping[str, str | Sequence[str] | None]:
+        """What inputs and outputs of a step are called, and what arrives at its outputs."""
+        names: dict[str, str | Sequence[str] | None] = {
+            one.name: each(step.inputs[one.name], self.names.written) if one.name in step.inputs else None
+            for one in step.op.signature.input_arguments
+        }
+        results = [self.names.result(step, i) for i in range(len(step.results))]
+        arriving = [
+            self.names.gradient(name) if name in self.used else f"zeros_like({result})"
+            for name, result in zip(step.results, results, strict=True)
+        ]
+        for field, places in _places(step).items():
+            names[f"out.{field}"] = (
+                [results[i] for i in places] if isinstance(places, list) else results[places]
+            )
+            names[f"d.{field}"] = (
+                [arriving[i] for i in places] if isinstance(places, list) else arriving[places]
+            )
+        return names
+
+
+def operands_of(step: Step) -> list[str]:
+    """The tensors of an expression, in the order of its operands."""
+    listed = step.inputs["operands"]
+    assert isinstance(listed, Listed)
+    return [str(one) for one in listed.items]
+
+
+def _differentiable(step: Step) -> list[str]:
+    """The tensors of the inputs that may be floats."""
+    return [
+        name
+        for argument, operand in step.inputs.items()
+        if is_differentiable(step.op, argument)
+        for name in _names_of(operand)
+    ]
+
+
+def _names_of(operand: Input) -> Collection[str]:
+    items = operand.items if isinstance(operand, Listed) else (operand,)
+    return [one.name for one in items if isinstance(one, Reference)]
+
+
+def _places(step: Step) -> dict[str, int | list[int]]:
+    """For each output the number of its result, or those of the tensors of its list."""
+    found: dict[str, int | list[int]] = {}
+    for i, name in enumerate(step.op.result_names(step.attributes)):
+        field, dot, number = name.rpartition(".")
+        if dot and number.isdecimal():
+            places = found.setdefault(field, [])
+            assert isinstance(places, list)
+            places.append(i)
+        else:
+            found[name] = i
+    return found
+
+
+def _outputs(step: Step) -> list:
+    """The argument of the signature that each result is of."""
+    by_field = {one.field: one for one in step.op.signature.output_arguments}
+    return [
+        by_field[field]
+        for field, places in _places(step).items()
+        for _ in (places if isinstance(places, list) else [places])
+    ]
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    number = 1
+    while True:
+        yield f"{name}{number}"
+        number += 1
