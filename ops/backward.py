@@ -182,15 +182,11 @@ def _infer_as_like(ctx: "InferenceContext") -> None:
     ctx.set_output(0, like, axes=ctx.axes("like") if like.dimensions is not None else None)
 
 
-def _tile_again(repeats: object) -> str:
-    return "tile(d.back, repeats=repeats)"
-
-
 @op(
     "number d[*e], number like[*d] -> like(like) back[*d]",
     shape=_infer_as_like,
     moves="",
-    grad={"like": None, "d": _tile_again},
+    grad={"like": None, "d": "cast_like(tile(d.back, repeats=repeats), d)"},
 )
 def tile_backward(d: Array, like: Array, *, repeats: Sizes) -> Array:
     """The gradient of `tile`: the sum of all copies, in the shape of what was tiled.
@@ -211,7 +207,10 @@ def tile_backward(d: Array, like: Array, *, repeats: Sizes) -> Array:
     "number d[*e], number like[*d] -> like(like) back[*d]",
     shape=_infer_as_like,
     moves="",
-    grad={"like": None, "d": "slice_axes(d.back, starts=starts, stops=stops, steps=steps, axes=axes)"},
+    grad={
+        "like": None,
+        "d": "cast_like(slice_axes(d.back, starts=starts, stops=stops, steps=steps, axes=axes), d)",
+    },
 )
 def slice_backward(
     d: Array, like: Array, *, starts: Ints, stops: Ints, steps: Ints | None = None, axes: Ints | None = None

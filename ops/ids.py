@@ -62,7 +62,12 @@ def find(x: Array, queries: Array, *, missing: int = -1) -> Array:
     return positions.reshape(queries.shape)
 
 
-@op("data[N, *d], index(N) indices[K] -> rows[M, *d], M <= N", caffe2="RemoveDataBlocks", grad=MovedRows())
+@op(
+    "data[N, *d], index(N) indices[K] -> rows[M, *d], M <= N",
+    caffe2="RemoveDataBlocks",
+    depends={"M": "indices"},
+    grad=MovedRows(),
+)
 def remove_rows(data: Array, indices: Array) -> Array:
     """All rows but those at `indices`, in the order they have; an index may repeat.
 

@@ -76,7 +76,7 @@ def reshape_like(x: Array, like: Array) -> Array:
 
 @op(
     "number x[*e], number like[*d] -> like(like) sums[*d]",
-    grad={"like": None, "x": "broadcast_like(d.sums, x)"},
+    grad={"like": None, "x": "cast_like(broadcast_like(d.sums, x), x)"},
     moves="",
 )
 def sum_to(x: Array, like: Array) -> Array:

@@ -24,6 +24,16 @@ def _infer_packed(ctx: "InferenceContext") -> None:
     ctx.set_points("position_ids", ctx.positions_in("piece_lengths"))
 
 
+def _unpacked(fill: object) -> str | MovedRows:
+    if fill != 0:
+        return MovedRows(fill="fill")
+    return """
+        numbers, _, _, _, _, _ = pack_rows(row_numbers(data), lengths, capacity=capacity, strategy=strategy)
+        origin = where(out.segment_ids == 0, -1, numbers)
+        scatter_rows(d.packed, origin, data, ignore_index=-1)
+    """
+
+
 @op(
     "data[sum(lengths), *d], lengths[B]"
     " -> packed[R, capacity, *d], int32 segment_ids[R, capacity], int32 position_ids[R, capacity],"
@@ -35,7 +45,7 @@ def _infer_packed(ctx: "InferenceContext") -> None:
         ("segment_ids", "position_ids", "sources", "piece_lengths", "pieces", "R"), "lengths"
     ),
     renamed={"value": "fill"},
-    grad=MovedRows(fill="fill"),
+    grad={"data": _unpacked},
 )
 def pack_rows(
     data: Array,

@@ -180,7 +180,12 @@ def add_padding(
     caffe2="RemovePadding",
     depends={"lengths": "lengths"},
     inverse="add_padding",
-    grad={"data": "grad, _ = add_padding(d.values, out.lengths, before=before, after=after)"},
+    grad={
+        "data": """
+            rows, _ = add_padding(d.values, out.lengths, before=before, after=after)
+            reshape_like(rows, data)
+        """
+    },
 )
 def remove_padding(
     data: Array, lengths: Array, *, before: NonNegative = 1, after: NonNegative | None = None

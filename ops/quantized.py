@@ -168,11 +168,22 @@ def sparse_lengths_mean_quantized(
     return _pool("mean", table, None, indices, lengths, mapping, _checked(table, bits, scale))
 
 
+def _weights_back(mapping: bool) -> str:
+    rows, used = (
+        ("maximum(gather(mapping, indices), 0)", "gather(mapping, indices) >= 0")
+        if mapping
+        else ("indices", "")
+    )
+    products = f"row_dot(expand(d.sums, lengths), gather_quantized(table, {rows}, bits=bits, scale=scale))"
+    return f"cast_like({products} * ({used}), weights)" if mapping else f"cast_like({products}, weights)"
+
+
 @op(
     "uint8 table[R, _], float weights[sum(lengths)], int indices[sum(lengths)], lengths[B], int mapping[M]?"
     " -> float32 sums[B, _]",
     shape=_infer_pooled,
     caffe2=_pooled("WeightedSum", ", SparseLengthsWeightedMean8BitsRowwise"),
+    grad={"weights": _weights_back},
 )
 def sparse_lengths_weighted_sum_quantized(
     table: Array,

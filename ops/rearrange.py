@@ -188,7 +188,12 @@ def shift(data: Array, lengths: Array, *, by: int, fill: Fill = 0) -> Array:
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B] := lengths + 1",
-    grad={"data": "grad, _ = remove_padding(d.values, out.lengths, before=0, after=1)"},
+    grad={
+        "data": """
+            rows, _ = remove_padding(d.values, out.lengths, before=0, after=1)
+            reshape_like(rows, data)
+        """
+    },
 )
 def append_token(data: Array, lengths: Array, *, token: Fill) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the end of each sequence, empty ones included.
@@ -201,7 +206,12 @@ def append_token(data: Array, lengths: Array, *, token: Fill) -> tuple[Array, Ar
 
 @op(
     "data[sum(lengths), *d], lengths[B] -> values[sum(lengths'), *d], int64 lengths'[B] := lengths + 1",
-    grad={"data": "grad, _ = remove_padding(d.values, out.lengths, before=1, after=0)"},
+    grad={
+        "data": """
+            rows, _ = remove_padding(d.values, out.lengths, before=1, after=0)
+            reshape_like(rows, data)
+        """
+    },
 )
 def prepend_token(data: Array, lengths: Array, *, token: Fill) -> tuple[Array, Array]:
     """Add one row, filled with `token`, at the start of each sequence, empty ones included.

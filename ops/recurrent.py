@@ -12,16 +12,20 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.registry import op
+from seqflow.registry import NoDerivative, op
 from seqflow.signature import NonNegative
 
 Weights = tuple[Array | None, ...]
 """w_ih, w_hh, bias_ih, bias_hh; or the states h0, c0."""
 
 
+_BACK = NoDerivative("the backward pass of recurrent ops is not there")
+
+
 @op(
     "float x[sum(lengths), K], lengths[B], like(x) w_ih[H, K], like(x) w_hh[H, H],"
     " like(x) bias[H]?, like(x) h0[B, H]? -> h[sum(lengths), H], h_last[B, H]",
+    grad=_BACK,
 )
 def rnn(
     x: Array,
@@ -52,6 +56,7 @@ def rnn(
     "float x[sum(lengths), K], lengths[B], like(x) w_ih[3*H, K], like(x) w_hh[3*H, H],"
     " like(x) bias_ih[3*H]?, like(x) bias_hh[3*H]?, like(x) h0[B, H]? -> h[sum(lengths), H], h_last[B, H]",
     caffe2="GRUUnit",
+    grad=_BACK,
 )
 def gru(
     x: Array,
@@ -91,6 +96,7 @@ def gru(
     " like(x) bias[4*H]?, like(x) h0[B, H]?, like(x) c0[B, H]?"
     " -> h[sum(lengths), H], h_last[B, H], c_last[B, H]",
     caffe2="LSTMUnit",
+    grad=_BACK,
 )
 def lstm(
     x: Array,
@@ -134,6 +140,7 @@ def lstm(
     "float x[sum(lengths), K], lengths[B], like(x) w_ih[H, K], like(x) w_hh[H, H],"
     " like(x) w_ih_reverse[H, K], like(x) w_hh_reverse[H, H], like(x) bias[H]?, like(x) bias_reverse[H]?,"
     " like(x) h0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H]",
+    grad=_BACK,
 )
 def bidirectional_rnn(
     x: Array,
@@ -167,6 +174,7 @@ def bidirectional_rnn(
     " like(x) w_ih_reverse[3*H, K], like(x) w_hh_reverse[3*H, H], like(x) bias_ih[3*H]?, like(x) bias_hh[3*H]?,"
     " like(x) bias_ih_reverse[3*H]?, like(x) bias_hh_reverse[3*H]?, like(x) h0[B, 2*H]?"
     " -> h[sum(lengths), 2*H], h_last[B, 2*H]",
+    grad=_BACK,
 )
 def bidirectional_gru(
     x: Array,
@@ -203,6 +211,7 @@ def bidirectional_gru(
     "float x[sum(lengths), K], lengths[B], like(x) w_ih[4*H, K], like(x) w_hh[4*H, H],"
     " like(x) w_ih_reverse[4*H, K], like(x) w_hh_reverse[4*H, H], like(x) bias[4*H]?, like(x) bias_reverse[4*H]?,"
     " like(x) h0[B, 2*H]?, like(x) c0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H], c_last[B, 2*H]",
+    grad=_BACK,
 )
 def bidirectional_lstm(
     x: Array,
@@ -233,6 +242,7 @@ def bidirectional_lstm(
 @op(
     "number scores[sum(lengths), K], lengths[B] -> int64 values[sum(lengths')], int64 lengths'[B] <= lengths",
     caffe2="CTCGreedyDecoder",
+    grad=_BACK,
 )
 def ctc_greedy_decode(
     scores: Array, lengths: Array, *, blank: NonNegative = 0, merge_repeated: bool = True

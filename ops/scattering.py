@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 @op(
     "number rows[N, *e], index(R) indices[N, *i], number like[R, *d] -> like(like) sums[R, *d]",
     moves="",
-    grad={"like": None, "rows": "gather(d.sums, indices, wrap=wrap, ignore_index=ignore_index)"},
+    grad={
+        "like": None,
+        "rows": "cast_like(gather(d.sums, indices, wrap=wrap, ignore_index=ignore_index), rows)",
+    },
 )
 def scatter_rows(
     rows: Array, indices: Array, like: Array, *, wrap: bool = False, ignore_index: int | None = None
@@ -67,7 +70,10 @@ def _check_parts(parts: int, found: int) -> None:
     "number rows[N, *e], int indices[N, *i], {like(like) like[_, *d]}+ -> {like(like) sums[_, *d]}*parts",
     shape=_infer_list,
     moves="",
-    grad={"like": None, "rows": "gather(concat(d.sums), indices, ignore_index=ignore_index)"},
+    grad={
+        "like": None,
+        "rows": "cast_like(gather(concat(d.sums), indices, ignore_index=ignore_index), rows)",
+    },
 )
 def scatter_rows_of_list(
     rows: Array, indices: Array, like: list[Array], *, parts: Positive, ignore_index: int | None = None
@@ -127,7 +133,7 @@ def row_dot(a: Array, b: Array) -> Array:
     "number rows[B, *e], position(lengths) positions[B, *k], number like[sum(lengths), *d], lengths[B]"
     " -> like(like) data[sum(lengths), *d]",
     moves="",
-    grad={"like": None, "rows": "take_at_positions(d.data, positions, lengths)"},
+    grad={"like": None, "rows": "cast_like(take_at_positions(d.data, positions, lengths), rows)"},
 )
 def put_at_positions(rows: Array, positions: Array, like: Array, lengths: Array) -> Array:
     """Put rows at positions inside their sequences, and zeros everywhere else; -1 is nowhere.
@@ -284,7 +290,7 @@ def gather_inside(data: Array, ids: Array) -> Array:
 @op(
     "number rows[N, *d], int ids[N], number like[S, *d] -> like(like) sums[S, *d]",
     moves="",
-    grad={"like": None, "rows": "gather_inside(d.sums, ids)"},
+    grad={"like": None, "rows": "cast_like(gather_inside(d.sums, ids), rows)"},
 )
 def scatter_inside(rows: Array, ids: Array, like: Array) -> Array:
     """Sum rows by ids, in the shape and dtype of another tensor; rows whose id is outside [0, S) are left out.
@@ -318,7 +324,7 @@ def _infer_like(ctx: "InferenceContext") -> None:
 @op(
     "number x[*e], int indices[*i], number like[*d] -> like(like) sums[*d]",
     moves="",
-    grad={"like": None, "x": "gather_axis(d.sums, indices, axis=axis, wrap=wrap)"},
+    grad={"like": None, "x": "cast_like(gather_axis(d.sums, indices, axis=axis, wrap=wrap), x)"},
 )
 def scatter_axis(x: Array, indices: Array, like: Array, *, axis: int, wrap: bool = False) -> Array:
     """Sum slices along an axis by their index, in the shape and dtype of `like`: what `gather_axis` took goes back.

@@ -53,6 +53,15 @@ if TYPE_CHECKING:
 
 registry.load_on_first_look("seqflow.ops")
 
+
+def _check_gradients(definition: registry.OpDef) -> None:
+    from seqflow.net.gradient.proof import check_declared
+
+    check_declared(definition)
+
+
+registry.gradient_checks.append(_check_gradients)
+
 __all__ = [
     "BadRows",
     "Buckets",

@@ -87,10 +87,18 @@ def _entry(op: OpDef) -> str:
             for a in op.attributes
         ]
         parts.append(_table(("attribute", "takes", "default"), rows))
+    if found.gradients:
+        formulas = [(f"`{name}`", _formula(formula)) for name, formula in found.gradients]
+        parts.append(_table(("gradient of", "is"), formulas))
     parts.append(f"```python\n{found.example}\n\n```")
     if found.origin:
         parts.append(f"From Caffe2's {found.origin}.")
     return "\n\n".join(parts) + "\n"
+
+
+def _formula(text: str) -> str:
+    """A formula as code; the reason why there is none in words."""
+    return text if text.startswith(("none: ", "each row", "as the")) else f"`{text}`"
 
 
 def _functions() -> str:

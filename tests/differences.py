@@ -7,36 +7,37 @@ from seqflow.net.gradient.derivative import has_floats
 from seqflow.net.step import compute
 
 STEP = 1e-6
+DOMAINS = {"acos": 0.1, "asin": 0.1, "atanh": 0.1}
+"""Functions of numbers between -1 and 1: the inputs are scaled."""
 
 
-def as_floats(op, inputs):
-    """The inputs with float64 wherever the op takes floats."""
-    found = {}
-    for item in op.signature.input_arguments:
-        value = inputs.get(item.name)
-        if value is None:
-            continue
-        takes = has_floats(item) and item.dtype.word != "dtype"
-        found[item.name] = (
-            [_as_float(one) if takes else one for one in value]
-            if isinstance(value, list)
-            else _as_float(value)
-            if takes
-            else value
-        )
-    return found
+def taken(op, inputs):
+    """Copies of the inputs, with float64 where the op takes floats, and a little apart from each other."""
+    rng = np.random.default_rng(0)
+
+    def one(argument, array):
+        if not has_floats(argument) or array.dtype.kind not in "biuf":
+            return np.array(array)
+        floats = array.astype(np.float64) * DOMAINS.get(op.name, 1.0)
+        return np.asarray(floats + rng.uniform(-0.05, 0.05, floats.shape))
+
+    return {
+        one_.name: [one(one_, array) for array in inputs[one_.name]]
+        if isinstance(inputs[one_.name], list)
+        else one(one_, np.asarray(inputs[one_.name]))
+        for one_ in op.signature.input_arguments
+        if inputs.get(one_.name) is not None
+    }
 
 
-def _as_float(value):
-    return value.astype(np.float64) if value.dtype.kind in "biuf" else value
+def is_smooth_at(op, inputs):
+    """Whether the function is one at these inputs: acosh is not below 1."""
+    return op.name != "acosh" or bool((inputs["x"] > 1.001).all())
 
 
-def call(op, inputs, attributes):
-    """The results of a call, by the names of its outputs; those of lists as lists."""
-    given = inputs if not op.variadic else None
-    result = (
-        op.call(*next(iter(inputs.values())), **attributes) if op.variadic else op.call(**given, **attributes)
-    )
+def results(op, inputs, attributes):
+    """The results of a call by the names of its outputs, those of lists as lists."""
+    result = op.call(**inputs, **attributes)
     found = result if op.result is not None else (result,)
     return dict(zip(op.output_names, found, strict=True)) if op.output_names else {}
 
@@ -45,19 +46,9 @@ def each(value):
     return value if isinstance(value, list) else [value]
 
 
-def named(prefix, values):
-    """Tensors under the names that derivatives have for them."""
-    found = {}
-    for name, value in values.items():
-        if isinstance(value, list):
-            found |= {f"{prefix}{name}.{i}": one for i, one in enumerate(value)}
-        else:
-            found[f"{prefix}{name}"] = value
-    return found
-
-
-def cotangents(rng, outputs):
-    """What arrives at outputs of floats, at random; nothing at the others."""
+def cotangents(outputs):
+    """What arrives at outputs of floats, at random; nothing at others."""
+    rng = np.random.default_rng(0)
 
     def one(array):
         return np.asarray(rng.normal(size=array.shape), array.dtype) if array.dtype.kind == "f" else None
@@ -68,11 +59,22 @@ def cotangents(rng, outputs):
     }
 
 
-def gradients(op, inputs, attributes, arriving, wanted):
+def named(prefix, values):
+    """Tensors under the names that derivatives have for them."""
+    found = {}
+    for name, value in values.items():
+        found |= (
+            {f"{prefix}{name}.{i}": one for i, one in enumerate(value)}
+            if isinstance(value, list)
+            else {f"{prefix}{name}": value}
+        )
+    return found
+
+
+def gradients(op, inputs, attributes, outputs, arriving, wanted):
     """The gradients of these inputs, by the derivative of the op."""
     given = {name: len(value) if isinstance(value, list) else None for name, value in inputs.items()}
     net = derivative(op, attributes, given, wanted)
-    outputs = call(op, inputs, attributes)
     tensors = {**named("", inputs), **named("out.", outputs), **named("d.", arriving)}
     for step in net.steps:
         tensors |= zip(step.results, compute(step, tensors), strict=True)
@@ -85,28 +87,29 @@ def gradients(op, inputs, attributes, arriving, wanted):
 
 
 def differences(op, inputs, attributes, arriving, name):
-    """The same by central differences."""
+    """The same by central differences, array by array. Sums of float32 are linear, and take wider steps."""
 
     def outputs():
-        found = call(op, inputs, attributes)
+        found = results(op, inputs, attributes)
         return [np.array(value) for key in found for value in each(found[key])]
 
     weights = [weight for key in arriving for weight in each(arriving[key])]
-
+    step = STEP if all(weight is None or weight.dtype == np.float64 for weight in weights) else 0.5
     found = []
     for array in each(inputs[name]):
         slopes = np.zeros(array.shape)
         for place in np.ndindex(*array.shape):
             before = array[place]
-            array[place] = before + STEP
+            array[place] = before + step
             above = outputs()
-            array[place] = before - STEP
+            array[place] = before - step
             below = outputs()
             array[place] = before
-            slopes[place] = sum(
-                np.sum(np.where(one == other, 0, one - other) * weight)
-                for one, other, weight in zip(above, below, weights, strict=True)
-                if weight is not None
-            ) / (2 * STEP)
+            with np.errstate(invalid="ignore"):  # of fills that are infinite, and do not change
+                slopes[place] = sum(
+                    np.sum(np.where(one == other, 0, one.astype(np.float64) - other) * weight)
+                    for one, other, weight in zip(above, below, weights, strict=True)
+                    if weight is not None
+                ) / (2 * step)
         found.append(slopes)
     return found

@@ -185,10 +185,10 @@ class Net:
         loss = reduce_sum(part.1)
         grad.loss = one_like(loss)
         grad.part.1 = cast_like(spread(grad.loss, part.1), part.1)
-        back0.v0 = x * w
-        back0.d1 = 2 * grad.part.1 * back0.v0
-        back0.d2 = back0.d1 * x
-        grad.w = sum_to(back0.d2, w)
+        back.0.v0 = x * w
+        back.0.d1 = 2 * grad.part.1 * back.0.v0
+        back.0.d2 = back.0.d1 * x
+        grad.w = sum_to(back.0.d2, w)
         return loss, grad.w
         """
         from seqflow.net.gradient.reverse import gradient_text

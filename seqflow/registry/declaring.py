@@ -5,17 +5,19 @@ from collections import namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from seqflow.errors import OpError
+from seqflow.errors import GradientError, OpError, SeqflowError
 from seqflow.registry.calling import make_call
 from seqflow.registry.definition import FileCheck, OpDef, ShapeFunction, family_of
 from seqflow.registry.description import help_text
 from seqflow.registry.gradients import Gradients
-from seqflow.registry.lookup import register
+from seqflow.registry.lookup import register, unregister
 from seqflow.renamed import old_names, rename
 from seqflow.signature import Attribute, Signature, parse, read_attributes
 from seqflow.signature.language import AtLeast, Count, Fresh, Given, Name, parts
 
 F = TypeVar("F", bound=Callable[..., Any])
+gradient_checks: list[Callable[[OpDef], None]] = []
+"""What holds the derivative of a user's op against inference, which knows nets and is a higher floor."""
 
 
 def op(
@@ -70,7 +72,10 @@ def op(
         if random is not None and random not in {attribute.name for attribute in definition.attributes}:
             raise OpError(f"{definition.name}: random = {random!r} is none of its attributes")
         definition.call.__doc__ = help_text(definition)
+        _check_gradient_names(definition)
         register(definition)
+        if definition.family is None and grad is not None:
+            _check_gradients(definition)
         return definition.call  # type: ignore[return-value]
 
     return declare
@@ -94,6 +99,28 @@ def _define(function: Callable[..., Any], signature: Signature, **facts: Any) ->
     doc = inspect.cleandoc(function.__doc__ or "")
     definition = OpDef(name, signature, attributes, function, call, result, doc, **facts)
     return definition
+
+
+def _check_gradient_names(definition: OpDef) -> None:
+    """What it says of derivatives is of its inputs."""
+    grad, known = definition.grad, definition.signature.arguments
+    spoken_of = (
+        [name.strip() for keys in grad for name in keys.split(",")] if isinstance(grad, Mapping) else []
+    )
+    wrong = next((name for name in spoken_of if name not in known), None)
+    if wrong is not None:
+        message = f"grad speaks of {wrong!r}, expected inputs: {', '.join(known)}"
+        raise GradientError(message).in_op(definition.name)
+
+
+def _check_gradients(definition: OpDef) -> None:
+    """The formulas of a user's op infer, in nets that call it; else it is forgotten again."""
+    try:
+        for check in gradient_checks:
+            check(definition)
+    except SeqflowError:
+        unregister(definition.name)
+        raise
 
 
 def _check_values(name: str, signature: Signature, attributes: tuple[Attribute, ...]) -> None:

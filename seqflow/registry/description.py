@@ -1,11 +1,13 @@
 """The documentation of an op, for `help`, for `seqflow ops NAME` and for the page of all ops."""
 
-from collections.abc import Iterable, Iterator
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from textwrap import indent
 
 from seqflow.registry.definition import OpDef
+from seqflow.registry.gradients import MovedRows, NoDerivative
 from seqflow.signature import Argument, Repeated
 from seqflow.signature.bind_arrays import expected_dtype
 from seqflow.signature.language import AtLeast, Sum
@@ -22,12 +24,36 @@ class Description:
     """Kinds of errors that signature and attributes stand for, and when they come."""
     origin: str
     """The operator of Caffe2 it comes from, or ""."""
+    gradients: tuple[tuple[str, str], ...] = ()
+    """For inputs of floats the formula of the gradient, or why there is none."""
 
 
 def describe(op: OpDef) -> Description:
     """An op's documentation in parts, from its docstring, its signature and its attributes."""
     prose, mark, example = op.doc.partition(">>>")
-    return Description(prose.strip(), (mark + example).strip(), tuple(_errors(op)), op.caffe2 or "")
+    gradients = tuple(_gradients(op))
+    return Description(
+        prose.strip(), (mark + example).strip(), tuple(_errors(op)), op.caffe2 or "", gradients
+    )
+
+
+def _gradients(op: OpDef) -> Iterator[tuple[str, str]]:
+    """What the op says of its derivative; where attributes decide, for their defaults."""
+    first = op.signature.input_arguments[0].name if op.signature.inputs else ""
+    grad = op.grad if isinstance(op.grad, Mapping) else {} if op.grad is None else {first: op.grad}
+    for name, formula in grad.items():
+        if callable(formula) and op.required:
+            yield name, "as the attributes say"
+            continue
+        if callable(formula):
+            known = {**{one.name: True for one in op.signature.input_arguments}, **op.defaults}
+            formula = formula(**{one: known[one] for one in inspect.signature(formula).parameters})
+        if isinstance(formula, NoDerivative):
+            yield name, f"none: {formula.reason}"
+        elif isinstance(formula, MovedRows):
+            yield name, "each row of d goes back to the row that it came from"
+        elif formula is not None:
+            yield name, "; ".join(line.strip() for line in formula.strip().split("\n") if line.strip())
 
 
 def help_text(op: OpDef) -> str:
@@ -37,6 +63,7 @@ def help_text(op: OpDef) -> str:
         ("Parameters", _items([*_inputs(op), *_attributes(op)])),
         ("Returns", _items(_outputs(op))),
         ("Raises", "\n".join(f"{kind}\n    {when}" for kind, when in found.errors)),
+        ("Gradients", "\n".join(f"{name} : {formula}" for name, formula in found.gradients)),
         ("Notes", f"From Caffe2's {found.origin}." if found.origin else ""),
         ("Examples", found.example),
     ]

@@ -111,13 +111,24 @@ class _Reverse:
         return self.names[id(node)]
 
 
+def differentiable_operands(tree: Node) -> set[int]:
+    """The operands, by number, through which gradients flow: not through conditions, and not through integers."""
+    operands = {node.index for node in postorder(tree) if isinstance(node, Operand)}
+    return {i for i in operands if id(tree) in _active(tree, {i})}
+
+
 def _active(tree: Node, wanted: set[int]) -> set[int]:
-    """The nodes through which operands that are wanted are reached."""
+    """The nodes through which gradients reach operands that are wanted."""
     found: set[int] = set()
     for node in postorder(tree):
-        is_wanted = isinstance(node, Operand) and node.index in wanted
-        if is_wanted or (isinstance(node, Call) and any(id(child) in found for child in node.arguments)):
+        if isinstance(node, Operand) and node.index in wanted:
             found.add(id(node))
+        elif isinstance(node, Call):
+            name = node.function.name
+            hand_on = node.function.parameters if name in _STEPS else FORMULAS.get(name, ())
+            pairs = zip(node.function.parameters, node.arguments, strict=True)
+            if any(id(child) in found for parameter, child in pairs if parameter in hand_on):
+                found.add(id(node))
     return found
 
 

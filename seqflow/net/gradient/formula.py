@@ -33,9 +33,13 @@ def write(text: str, names: Names, attributes: Mapping[str, Any], local: Callabl
     GradientError for a name that is none of these, and for text that no net could have.
     """
     try:
-        lines = _lines(tokenize(text))
+        tokens = tokenize(text)
     except NetError as error:
         raise GradientError(f"the formula cannot be read: {error}") from None
+    lines = _lines(tokens)
+    depth = sum((token.text in "([") - (token.text in ")]") for token in tokens if token.kind == "mark")
+    if depth:
+        raise GradientError(f"the formula cannot be read: {text!r} has brackets that do not match")
     if not lines:
         raise GradientError("the formula is empty")
     assigned = {target.text for line in lines for target in _targets(line) or ()}

@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING
 
 from seqflow.errors import GradientError, nearest
 from seqflow.net.gradient.derivative import has_floats, is_differentiable, statements_of
-from seqflow.net.gradient.expressions import expression_statements
+from seqflow.net.gradient.expressions import differentiable_operands, expression_statements
 from seqflow.net.gradient.formula import literal
 from seqflow.net.step import Input, Step, each
 from seqflow.net.syntax import Constant, Listed, Reference
 from seqflow.printable import printable
+from seqflow.signature import Argument
 
 if TYPE_CHECKING:
     from seqflow.net.net import Net
@@ -72,7 +73,7 @@ class _Names:
 
     def local(self, number: int) -> Callable[[str], str]:
         """Names for what the formulas of one step assign."""
-        return lambda name: f"{self.own}{number}.{name}"
+        return lambda name: f"{self.own}.{number}.{name}"
 
     def statement(self, step: Step) -> str:
         """A step as a statement of its own."""
@@ -226,7 +227,10 @@ def operands_of(step: Step) -> list[str]:
 
 
 def _differentiable(step: Step) -> list[str]:
-    """The tensors of the inputs that may be floats."""
+    """The tensors of the inputs through which gradients may flow."""
+    if step.op.name == "expression":
+        operands = operands_of(step)
+        return [operands[i] for i in sorted(differentiable_operands(step.attributes["expr"].tree))]
     return [
         name
         for argument, operand in step.inputs.items()
@@ -254,7 +258,7 @@ def _places(step: Step) -> dict[str, int | list[int]]:
     return found
 
 
-def _outputs(step: Step) -> list:
+def _outputs(step: Step) -> list[Argument]:
     """The argument of the signature that each result is of."""
     by_field = {one.field: one for one in step.op.signature.output_arguments}
     return [
