@@ -1,6 +1,10 @@
-"""Generates the type stubs `ops/__init__.pyi` and `seqflow/auto.pyi` from the registry: `python -m seqflow.stubs`."""
+"""Generates type stubs from the registry: `python -m seqflow.stubs`.
+
+They are `ops/__init__.pyi`, `seqflow/auto.pyi` and `seqflow/torch/ops/__init__.pyi`.
+"""
 
 import math
+import re
 from pathlib import Path
 
 from seqflow import ops, registry
@@ -22,6 +26,23 @@ from numpy.typing import ArrayLike, DTypeLike
 Array = np.ndarray[Any, Any]
 Scalar = builtins.bool | int | float | np.generic
 Fill = Scalar | str | bytes
+'''
+_TORCH_HEAD = '''\
+"""The ops on tensors, as type checkers see them. Written by `python -m seqflow.stubs`; do not edit."""
+
+import builtins
+import collections.abc
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Scalar = builtins.bool | int | float
+Fill = Scalar
+DType = torch.dtype | np.dtype[Any] | str
+
+def register_all() -> None: ...
 '''
 _IMPORTS = """
 from seqflow.lod import LoD
@@ -54,6 +75,24 @@ def auto_stub() -> str:
     """The text of the stub file of the ops for Sequences."""
     head = _HEAD.format(about="The ops for Sequences", more=", overload", imports=_IMPORTS)
     return "\n".join([head + _ALIASES, *map(_auto_op, _shipped())])
+
+
+def torch_stub() -> str:
+    """The text of the stub file of the ops on tensors: those that torch can say."""
+    text = "\n".join([_TORCH_HEAD, *(_op(op) for op in _shipped() if _is_for_torch(op))])
+    text = text.replace("ArrayLike", "Tensor").replace("Array", "Tensor").replace("DTypeLike", "DType")
+    text = re.sub(r",? ?(\*, )?out: [^=]*= None(?=\))", "", text)
+    expand = "def expand(x: Tensor, lengths: Tensor"
+    return text.replace(f"{expand})", f"{expand}, *, total: int | None = None)")
+
+
+def _is_for_torch(op: OpDef) -> bool:
+    """Whether torch has types for its attributes and tensors."""
+    arguments = (*op.signature.input_arguments, *op.signature.output_arguments)
+    return op.name == "expression" or not (
+        any(one.kind == "object" for one in op.attributes if one.name != "out")
+        or any(one.dtype.word == "str" for one in arguments)
+    )
 
 
 def _shipped() -> list[OpDef]:
@@ -162,3 +201,4 @@ if __name__ == "__main__":
     root = Path(__file__).parents[1]
     root.joinpath("ops", "__init__.pyi").write_text(stub())
     root.joinpath("seqflow", "auto.pyi").write_text(auto_stub())
+    root.joinpath("seqflow", "torch", "ops", "__init__.pyi").write_text(torch_stub())

@@ -3,12 +3,18 @@
     for batch in loader.to("torch"): ...         # tensors that share the memory of the batch
     dataset = seqflow.torch.iterable(loader)     # for DataLoader(dataset, batch_size=None)
     layers = seqflow.torch.load_lstm(model, prefix="encoder.")
+    pooled = seqflow.torch.ops.lengths_sum(x, n)    # the ops on tensors, with gradients
+    model = seqflow.torch.module(net, parameters={"w": w})
 
 PyTorch itself is imported by the functions that make tensors, when they are called.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from seqflow.torch.attention import block_diagonal_mask, cu_seqlens, flex_block_mask
 from seqflow.torch.collation import collate
+from seqflow.torch.compiler import mark_ragged
 from seqflow.torch.datasets import iterable
 from seqflow.torch.sequences import from_nested, from_packed_sequence, to_nested, to_packed_sequence
 from seqflow.torch.tensors import from_tensors, to_tensors
@@ -27,6 +33,10 @@ from seqflow.torch.weights import (
     load_lstm,
     load_rnn,
 )
+
+if TYPE_CHECKING:
+    from seqflow.torch import ops
+    from seqflow.torch.net_module import module
 
 __all__ = [
     "BidirectionalGRUWeights",
@@ -50,7 +60,19 @@ __all__ = [
     "load_linear",
     "load_lstm",
     "load_rnn",
+    "mark_ragged",
+    "module",
+    "ops",
     "to_nested",
     "to_packed_sequence",
     "to_tensors",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`ops` and `module`, which need torch itself and are imported when they are asked for."""
+    if name == "ops":
+        return import_module("seqflow.torch.ops")
+    if name == "module":
+        return import_module("seqflow.torch.net_module").module
+    raise AttributeError(f"module 'seqflow.torch' has no attribute {name!r}")

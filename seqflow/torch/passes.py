@@ -15,7 +15,7 @@ class Passes:
     def __init__(self) -> None:
         import torch
 
-        self._cells = torch.zeros(_ENDED + _MOST_WORKERS, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]
+        self._cells = torch.zeros(_ENDED + _MOST_WORKERS, dtype=torch.int64).share_memory_()
         self._cells[_ENDED:] = -1
 
     @property

@@ -84,7 +84,9 @@ def _tensor(name: str, array: Array) -> Any:
     if not is_plain or not (flags.c_contiguous or min(array.strides, default=0) >= 0):
         array = array.astype(array.dtype.newbyteorder("="), order="C", copy=True)
     try:
-        return torch.from_numpy(array)
+        tensor = torch.from_numpy(array)
+        # of an empty array NumPy may say any strides, of which a compiler makes a program each
+        return tensor if array.size else torch.empty(array.shape, dtype=tensor.dtype)
     except TypeError:
         raise OpTypeError(
             f"{name} is {array.dtype}{list(array.shape)}, which PyTorch has not\n"

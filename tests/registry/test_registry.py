@@ -100,11 +100,14 @@ def test_every_error_names_op_argument_found_and_expected(call, kind, message):
 def test_the_stub_of_the_ops_is_current():
     from pathlib import Path
 
-    from seqflow.stubs import auto_stub, stub
+    from seqflow.stubs import auto_stub, stub, torch_stub
 
     root = Path(sf.__file__).parents[1]
     assert (root / "ops" / "__init__.pyi").read_text() == stub(), "run `python -m seqflow.stubs`"
     assert (root / "seqflow" / "auto.pyi").read_text() == auto_stub(), "run `python -m seqflow.stubs`"
+    assert (root / "seqflow/torch/ops/__init__.pyi").read_text() == torch_stub(), (
+        "run `python -m seqflow.stubs`"
+    )
 
 
 def test_results_can_be_pickled():

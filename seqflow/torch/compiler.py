@@ -1,0 +1,39 @@
+"""Marks for torch's compiler, under names that are not public in torch: they are relied on here alone."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def mark_ragged(batch: Any) -> Any:
+    """Tell torch.compile that the first size of each tensor differs from batch to batch; the batch is returned.
+
+    What is compiled for one such batch then fits all others, those with sizes of 0 and 1 among them: torch would
+    else make a program for the first sizes, one for any, and one more for each 0 and 1. `batch` is a tensor, or a
+    mapping or a list of tensors; other values are left alone. A mark belongs to the tensor: what is made of it
+    (`x.to("cuda")`) has to be marked anew. Without compilation a mark changes nothing.
+    """
+    import torch
+
+    values: Iterable[Any] = batch.values() if isinstance(batch, Mapping) else (batch,)
+    values = batch if isinstance(batch, (list, tuple)) else values
+    for value in values:
+        if isinstance(value, torch.Tensor) and value.ndim:
+            _mark(value)
+    return batch
+
+
+def _mark(tensor: Any) -> None:
+    from torch._dynamo.decorators import mark_unbacked
+
+    mark_unbacked(tensor, 0)
+
+
+def constant_when_traced(function: F) -> F:
+    """A function whose result the compiler takes as it is, without tracing it.
+
+    It is `assume_constant_result` of torch, which would import the compiler.
+    """
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function

@@ -1,0 +1,110 @@
+"""A net as a module of torch: it trains, compiles and exports there, and comes back as a net."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from seqflow.errors import NetError, nearest
+from seqflow.net import Net
+from seqflow.torch.ops.dtypes import to_tensor
+from seqflow.torch.ops.net_functions import net_function
+from seqflow.torch.ops.registration import call_of
+
+
+class NetModule(nn.Module):
+    """The module that `module` makes of a net.
+
+    Its parameters and buffers are called like the tensors of the net, with `_` in the place of dots.
+    """
+
+    def __init__(self, net: Net, parameters: Mapping[str, Any], buffers: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.net = Net(net.text, folder=net.folder)
+        self._attributes: dict[str, str] = {}
+        """Of each tensor that the module holds, the attribute that is it."""
+        for name, value in parameters.items():
+            self.register_parameter(self._attribute(name), nn.Parameter(_owned(value)))
+        for name, value in buffers.items():
+            self.register_buffer(self._attribute(name), _owned(value))
+        self.inputs = tuple(name for name in self.net.inputs if name not in self._attributes)
+        """The tensors that a batch has to have."""
+        self.outputs = self.net.outputs()
+        """The tensors that `forward` returns."""
+        self._run = net_function(self.net, call_of)
+
+    def _attribute(self, name: str) -> str:
+        attribute = name.replace(".", "_")
+        if attribute in self._attributes.values():
+            raise NetError(f"module: two tensors would be called {attribute}, one of them {name!r}")
+        self._attributes[name] = attribute
+        return attribute
+
+    def forward(self, batch: Mapping[str, Any]) -> dict[str, Tensor]:
+        """The outputs of the net, by name, for a batch: a record, or tensors or arrays by the names of its inputs.
+
+        NetError for an input that the batch does not have.
+        """
+        held = self._attributes
+        given = [
+            getattr(self, held[name]) if name in held else self._input(batch, name)
+            for name in self.net.inputs
+        ]
+        return dict(zip(self.outputs, self._run(*given), strict=True))
+
+    def _input(self, batch: Mapping[str, Any], name: str) -> Tensor:
+        if name not in batch:
+            raise NetError(f"module: the batch has no {name!r}{nearest(name, batch)}, which the net takes")
+        value = batch[name]
+        return value if isinstance(value, Tensor) else to_tensor(np.asarray(value))
+
+    def to_net(self) -> Net:
+        """The net with the present values of parameters and buffers as its constants, for jobs and NumPy."""
+        values = {name: getattr(self, attribute) for name, attribute in self._attributes.items()}
+        return self.net.bind(**{name: value.detach().cpu().numpy().copy() for name, value in values.items()})
+
+    def extra_repr(self) -> str:
+        return str(self.net)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_run"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._run = net_function(self.net, call_of)
+
+
+def module(
+    net: Net | str, *, parameters: Mapping[str, Any] | None = None, buffers: Mapping[str, Any] | None = None
+) -> NetModule:
+    """A net as an `nn.Module`: `forward` takes a batch, a mapping of names to tensors, and gives the net's outputs.
+
+    `parameters` are tensors of the net that are trained, with their initial values (tensors or arrays), `buffers`
+    those that are not; further constants of the net are buffers. `state_dict` has both; `to_net()` gives the net
+    back, with what was trained as its constants.
+
+    Raises NetError for names that the net does not take, and OpError for ops that torch cannot say.
+
+    >>> import torch
+    >>> model = module("y = fc(x, w)", parameters={"w": torch.ones(1, 2)})
+    >>> model({"x": torch.ones(1, 2)})["y"]
+    tensor([[2.]], grad_fn=<GeneratedBackwardFor_seqflow_fc_defaultBackward>)
+    """
+    net = Net(net) if isinstance(net, str) else net
+    trained, fixed = dict(parameters or {}), dict(buffers or {})
+    known = {*net.inputs, *net.constants}
+    for name in (*trained, *fixed):
+        if name not in known:
+            raise NetError(f"module: the net takes no {name!r}{nearest(name, known)}")
+    twice = next((name for name in trained if name in fixed), None)
+    if twice is not None:
+        raise NetError(f"module: {twice!r} is a parameter and a buffer, expected one of both")
+    constants = {name: value for name, value in net.constants.items() if name not in trained | fixed}
+    return NetModule(net, trained, constants | fixed)
+
+
+def _owned(value: Any) -> Tensor:
+    """A tensor of its own, with the values of a tensor or an array."""
+    return value.detach().clone() if isinstance(value, Tensor) else torch.tensor(np.asarray(value))

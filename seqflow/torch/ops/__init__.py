@@ -1,0 +1,34 @@
+"""Ops on tensors: `seqflow.torch.ops.lengths_sum(x, n)`, which trains, compiles and exports.
+
+    from seqflow.torch import ops as T
+
+    pooled = T.lengths_sum(torch.softmax(x, -1), lengths)     # also torch.ops.seqflow.lengths_sum
+    pooled.sum().backward()
+
+They are the ops of `seqflow.ops`, with their names, arguments, dtypes and errors, on torch's tensors: on the CPU
+by our kernels, on the memory of the tensors. An op is registered with torch when it is first asked for;
+`register_all()` registers all, which loading an exported program needs. Elementwise ops and expressions are
+torch's own functions, so that compilers fuse them. docs/torch.md says more.
+"""
+
+from typing import Any
+
+from seqflow import registry
+from seqflow.errors import OpError
+from seqflow.torch.ops.registration import call_of, register_all
+from seqflow.torch.ops.schemas import why_not
+
+__all__ = ["register_all"]
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return call_of(name)
+    except OpError as error:
+        raise AttributeError(str(error)) from None
+
+
+def __dir__() -> list[str]:
+    return sorted(
+        [*__all__, *(name for name in registry.names() if why_not(registry.get(name)) is None), "expression"]
+    )

@@ -1,0 +1,73 @@
+"""The kernels of ops on the CPU: on the memory of the tensors."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqflow.errors import OpError
+from seqflow.kernels.arrays import Array
+from seqflow.registry import OpDef
+from seqflow.torch.ops.dtypes import numpy_dtype, to_array, to_tensor
+from seqflow.torch.ops.schemas import attributes_of, takes_total
+
+
+def cpu_kernel(op: OpDef) -> Callable[..., Any]:
+    """The op on tensors of the CPU; its results are new tensors."""
+    defaults = {one.name: one.default for one in attributes_of(op) if not one.required}
+    dtypes = [one.name for one in attributes_of(op) if one.kind == "dtype"]
+    call, is_group, outputs = op.call, op.result is not None, bool(op.output_names)
+    sized = takes_total(op)
+
+    def kernel(*tensors: Any, **attributes: Any) -> Any:
+        arrays = [_array(one) for one in tensors]
+        total = attributes.pop("total", None) if sized else None
+        for name in dtypes:
+            given = attributes.get(name)
+            attributes[name] = defaults[name] if given is None else numpy_dtype(given)
+        for name, value in attributes.items():
+            if value is None and name in defaults:
+                attributes[name] = defaults[name]
+        found = call(*arrays, **attributes)
+        if not outputs:
+            return None
+        if total is not None and len(found) != total:
+            raise OpError(f"total is {total}, but sum(lengths) is {len(found)}").in_op(op.name)
+        narrow = _has_bfloat16(tensors)
+        if is_group:
+            return tuple(_result(one, arrays, narrow) for one in found)
+        return _result(found, arrays, narrow)
+
+    return kernel
+
+
+def _array(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return to_array(value)
+    return value if value is None else [to_array(one) for one in value]
+
+
+def _has_bfloat16(tensors: tuple[Any, ...]) -> bool:
+    flat = [one for value in tensors for one in (value if isinstance(value, (list, tuple)) else [value])]
+    return any(isinstance(one, Tensor) and one.dtype is torch.bfloat16 for one in flat)
+
+
+def _result(found: Any, arrays: list[Any], narrow: bool) -> Any:
+    """The tensor of a result, or the list of those; floats of bfloat16 inputs are bfloat16 again."""
+    if isinstance(found, list):
+        return [_result(one, arrays, narrow) for one in found]
+    tensor = to_tensor(_apart(found, arrays))
+    return tensor.bfloat16() if narrow and tensor.dtype is torch.float32 else tensor
+
+
+def _apart(result: Array, arrays: list[Any]) -> Array:
+    """The result in memory of its own: what is a view of an input is copied."""
+    if result.base is None:
+        return result
+    for value in arrays:
+        for one in value if isinstance(value, list) else (value,):
+            if one is not None and np.may_share_memory(one, result):
+                return result.copy()
+    return result

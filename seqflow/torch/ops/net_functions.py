@@ -1,0 +1,107 @@
+"""Nets as functions of tensors: their steps one after another, each as torch's own functions or as an op of ours."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from seqflow.net import Net
+from seqflow.net.step import Step
+from seqflow.net.syntax import Constant, Listed, Reference
+from seqflow.torch.ops.composites import COMPOSITES
+from seqflow.torch.ops.dtypes import torch_dtype
+from seqflow.torch.ops.elementwise import program_of, run_program
+
+Caller = Callable[[str], Callable[..., Any]]
+
+
+def net_function(
+    net: Net, op_of: Caller, totals: Mapping[str, str] | None = None
+) -> Callable[..., tuple[Tensor, ...]]:
+    """A function of the tensors of `net.inputs`, in this order, that returns those of `net.outputs()`.
+
+    `op_of` gives the function of an op. `totals` names, for lengths, an input with as many rows as they add up
+    to: where it is known, the number of rows need not be read from the data.
+    """
+    scope: dict[str, Any] = {}
+    names: dict[str, str] = {}
+
+    def local(name: str) -> str:
+        return names.setdefault(name, f"t{len(names)}")
+
+    lines = [f"def run({', '.join(local(name) for name in net.inputs)}):"]
+    for name, value in net.constants.items():
+        scope[local(name)] = torch.as_tensor(value)
+    for number, step in enumerate(net.steps):
+        lines.append("    " + _line(number, step, local, scope, op_of, totals or {}))
+    returned = net.outputs()
+    lines.append(f"    return ({', '.join(local(name) for name in returned)},)")
+    exec(compile("\n".join(lines), "<net>", "exec"), scope)
+    made: Callable[..., tuple[Tensor, ...]] = scope["run"]
+    return made
+
+
+def _line(
+    number: int,
+    step: Step,
+    local: Callable[[str], str],
+    scope: dict[str, Any],
+    op_of: Caller,
+    totals: Mapping[str, str],
+) -> str:
+    """A step as a line of Python; what it calls, and literals, are in its scope."""
+    function, literals = f"f{number}", 0
+    if step.op.name == "expression":
+        (listed,) = step.inputs.values()
+        assert isinstance(listed, Listed)
+        scope[function] = _expression(step.attributes["expr"])
+        return f"{local(step.results[0])} = {function}({', '.join(local(str(one)) for one in listed.items)})"
+
+    def written(operand: Any) -> str:
+        nonlocal literals
+        match operand:
+            case Listed(items=items):
+                return f"[{', '.join(map(written, items))}]"
+            case Reference(name=name):
+                return local(name)
+            case Constant(value=value):
+                name = f"c{number}_{literals}"
+                literals += 1
+                array = np.asarray(value)
+                scope[name] = partial(torch.tensor, array.tolist(), dtype=torch_dtype(array.dtype))
+                return f"{name}()"
+        raise AssertionError(operand)
+
+    scope[function] = COMPOSITES.get(step.op.name) or op_of(step.op.name)
+    arguments = [f"{name}={written(operand)}" for name, operand in step.inputs.items()]
+    for one in step.op.attributes:
+        value = step.attributes[one.name]
+        if one.name == "out" or (not one.required and value is one.default):
+            continue
+        scope[f"a{number}_{one.name}"] = value
+        arguments.append(f"{one.name}=a{number}_{one.name}")
+    lengths = step.inputs.get("lengths")
+    if step.op.name == "expand" and isinstance(lengths, Reference) and lengths.name in totals:
+        arguments.append(f"total={local(totals[lengths.name])}.shape[0]")
+    call = f"{function}({', '.join(arguments)})"
+    if not step.results:
+        return call
+    names = [f"_{number}_{i}" if name == "_" else local(name) for i, name in enumerate(step.results)]
+    if step.op.signature.gives_lists:
+        scope["flat"] = _flat
+        return f"{', '.join(names)}, = flat({call})"
+    return f"{', '.join(names)}{',' if step.op.result is not None else ''} = {call}"
+
+
+def _expression(expression: Any) -> Callable[..., Tensor]:
+    program = program_of(expression)
+    return lambda *operands: run_program(program, operands)
+
+
+def _flat(result: Any) -> list[Tensor]:
+    """The tensors of results that are lists, one after another."""
+    found = result if isinstance(result, tuple) else (result,)
+    return [tensor for one in found for tensor in (one if isinstance(one, (list, tuple)) else (one,))]

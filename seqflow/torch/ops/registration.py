@@ -1,0 +1,163 @@
+"""Registers ops with torch, one by one, when they are first called."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from seqflow import registry
+from seqflow.errors import OpError, OpTypeError, SeqflowError, ShapeError
+from seqflow.expression.functions import by_name
+from seqflow.registry import OpDef
+from seqflow.registry.python_signature import python_signature
+from seqflow.signature import Attribute
+from seqflow.torch.ops.dtypes import torch_dtype
+from seqflow.torch.ops.elementwise import expression_call, function_call
+from seqflow.torch.ops.fakes import fake_kernel
+from seqflow.torch.ops.gradients import register_gradients
+from seqflow.torch.ops.kernels import cpu_kernel
+from seqflow.torch.ops.schemas import attributes_of, schema_of, takes_total, why_not
+
+_LIBRARY = torch.library.Library("seqflow", "DEF")
+
+
+@cache
+def call_of(name: str) -> Callable[..., Any]:
+    """The op of this name on tensors; OpError for one that torch cannot say."""
+    if name in by_name:
+        return function_call(by_name[name].name)
+    if name == "expression":
+        return expression_call
+    op = registry.get(name)
+    _register(op)
+    return _make_call(op)
+
+
+def register_all() -> None:
+    """Register all ops that torch can say: what loading an exported program needs, about a second."""
+    for name in registry.names():
+        if why_not(registry.get(name)) is None:
+            call_of(name)
+
+
+def _register(op: OpDef) -> None:
+    _LIBRARY.define(schema_of(op), tags=(torch.Tag.pt2_compliant_tag,))
+    _LIBRARY.impl(op.name, cpu_kernel(op), "CPU")
+    torch.library.register_fake(f"seqflow::{op.name}", fake_kernel(op), lib=_LIBRARY)
+    if op.output_names:
+        register_gradients(op, _LIBRARY, call_of)
+
+
+def _make_call(op: OpDef) -> Callable[..., Any]:
+    """The op as users call it: inputs by position or by name, attributes by name, a NamedTuple of several results."""
+    overload = getattr(torch.ops.seqflow, op.name).default
+    names = [one.name for one in op.signature.input_arguments]
+    convert = {one.name: made for one in attributes_of(op) if (made := _conversion(op, one)) is not None}
+    result, count = op.result, len(names)
+
+    def call(*inputs: Any, **named: Any) -> Any:
+        if len(inputs) != count:
+            inputs = _in_order(op, names, inputs, named)
+        if forward_ad._current_level >= 0:
+            _refuse_forward_mode(op, inputs)
+        for name in named.keys() & convert.keys():
+            named[name] = convert[name](named[name], inputs, named)
+        for one in inputs:
+            if type(one) is not Tensor or not one.is_cpu:
+                _check_tensors(op, names, inputs)
+                break
+        try:
+            found = overload(*inputs, **named)
+        except (RuntimeError, TypeError) as error:
+            _explain(op, inputs, named, error)
+            raise
+        return found if result is None else result(*found)
+
+    call.__name__ = call.__qualname__ = op.name
+    call.__doc__ = op.call.__doc__
+    call.__signature__ = python_signature(op.signature, op.attributes, op.result)  # type: ignore[attr-defined]
+    return call
+
+
+def _refuse_forward_mode(op: OpDef, inputs: Sequence[Any]) -> None:
+    """OpError for a tensor with a tangent: torch would go on as if it were zero."""
+    flat = [one for value in inputs for one in (value if isinstance(value, (list, tuple)) else (value,))]
+    if any(isinstance(one, Tensor) and forward_ad.unpack_dual(one).tangent is not None for one in flat):
+        raise OpError("it has no derivative in forward mode: take torch.autograd.grad").in_op(op.name)
+
+
+def _conversion(op: OpDef, attribute: Attribute) -> Callable[..., Any] | None:
+    """What makes of an attribute's value the one that the schema takes."""
+    if attribute.kind == "dtype":
+        return lambda value, inputs, named: value if value is None else torch_dtype(value)
+    if attribute.kind == "texts":
+        return lambda value, inputs, named: [value] if isinstance(value, str) else value
+    if attribute.kind == "ints":
+        return lambda value, inputs, named: [value] if isinstance(value, int) else value
+    if attribute.kind == "parts":
+        return _sizes_of_parts
+    return None
+
+
+def _sizes_of_parts(value: Any, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """The sizes of so many equal parts: a schema has no type for either."""
+    if not isinstance(value, int) or not isinstance(inputs[0], Tensor):
+        return value
+    size = inputs[0].shape[named.get("axis", 0)]
+    if value < 1 or size % value:
+        raise ShapeError(
+            f"x.shape[{named.get('axis', 0)}] is {size}, which {value} equal parts do not divide"
+        ).in_op("split")
+    return [size // value] * value
+
+
+def _in_order(
+    op: OpDef, names: Sequence[str], inputs: Sequence[Any], named: dict[str, Any]
+) -> tuple[Any, ...]:
+    """The inputs by position, whichever way they were given."""
+    given = dict(zip(names, inputs, strict=False))
+    if len(inputs) > len(names):
+        raise OpTypeError(f"found {len(inputs)} inputs, expected {', '.join(names)}").in_op(op.name)
+    for name in names:
+        if name in named:
+            if name in given:
+                raise OpTypeError(f"{name} is given twice").in_op(op.name)
+            given[name] = named.pop(name)
+    missing = next(
+        (one.name for one in op.signature.input_arguments if one.name not in given and not one.optional), None
+    )
+    if missing is not None:
+        raise OpTypeError(f"{missing} is missing, expected {', '.join(names)}").in_op(op.name)
+    return tuple(given.get(name) for name in names)
+
+
+def _check_tensors(op: OpDef, names: Sequence[str], inputs: Sequence[Any]) -> None:
+    """OpTypeError for an input that is no tensor, OpError for tensors on several devices, or where no kernel is."""
+    devices: dict[torch.device, str] = {}
+    arguments = {one.name: one for one in op.signature.input_arguments}
+    for name, value in zip(names, inputs, strict=True):
+        for one in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(one, Tensor):
+                devices.setdefault(one.device, name)
+            elif one is not None or not arguments[name].optional:
+                raise OpTypeError(f"{name} is {type(one).__name__}, expected a tensor").in_op(op.name)
+    if len(devices) > 1:
+        found = ", ".join(f"{name} is on {device}" for device, name in devices.items())
+        raise OpError(f"{found}, expected one device").in_op(op.name)
+    device = next(iter(devices), None)
+    if device is not None and device.type not in ("cpu", "meta"):
+        raise OpError(f"its tensors are on {device}, but it runs on the CPU: call it with x.cpu()").in_op(
+            op.name
+        )
+
+
+def _explain(op: OpDef, inputs: Sequence[Any], named: Mapping[str, Any], error: Exception) -> None:
+    """Our error, where torch's is about attributes that the op does not take."""
+    if isinstance(error, SeqflowError):
+        return
+    given = {name: value for name, value in named.items() if not (takes_total(op) and name == "total")}
+    dtypes = {one.name for one in attributes_of(op) if one.kind == "dtype"}
+    op.check_attributes({name: value for name, value in given.items() if name not in dtypes})

@@ -1,0 +1,148 @@
+"""Sizes that inference knows, as torch's symbolic integers: what fake kernels are made of.
+
+A lengths tensor remembers what it adds up to, and its largest, once an op has met it with rows: from then on it
+is the same size, and `x - expand(lengths_mean(x, n), n)` compiles without a word. What is known of data alone
+becomes a size of its own, which torch calls unbacked.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import SymInt, Tensor
+
+from seqflow.shape import Dimension, PartialShape
+from seqflow.shape.atoms import Atom
+
+Size = int | SymInt
+_MEMO = "_seqflow_sizes"
+
+
+def remembered(tensor: Tensor, what: str) -> Size | None:
+    """What the sum, or the largest, of a lengths tensor is known to be."""
+    found: Size | None = getattr(tensor, _MEMO, {}).get(_key(tensor, what))
+    return found
+
+
+def remember(tensor: Tensor, what: str, size: Size) -> None:
+    """From now on that is the sum, or the largest, of these lengths."""
+    if not hasattr(tensor, _MEMO):
+        setattr(tensor, _MEMO, {})
+    getattr(tensor, _MEMO)[_key(tensor, what)] = size
+
+
+def _key(tensor: Tensor, what: str) -> tuple[Any, ...]:
+    """A tensor that was written to is another; so is one of another tracing."""
+    mode = getattr(tensor, "fake_mode", None)
+    return what, tensor._version, getattr(mode, "epoch", 0)
+
+
+class Symbols:
+    """Names for the symbolic sizes of the inputs of one call; the same size has the same name."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self.sizes: dict[str, Size] = {}
+
+    def shape(self, tensor: Tensor) -> PartialShape:
+        return PartialShape([self.dimension(size) for size in tensor.shape])
+
+    def dimension(self, size: Size) -> Dimension:
+        if isinstance(size, int):
+            return Dimension(size)
+        text = str(size.node.expr)
+        name = self._names.setdefault(text, f"size{len(self._names)}")
+        self.sizes[name] = size
+        return Dimension.symbol(name)
+
+
+class Evaluation:
+    """Computes sizes of one call from those of its inputs."""
+
+    def __init__(self, symbols: Symbols, inputs: Mapping[str, Tensor], new_size: Callable[..., Size]) -> None:
+        self._symbols = symbols
+        self._inputs = inputs
+        self._new_size = new_size
+        self._unknown: dict[str, Size] = {}
+        """Sizes of the outputs, by the texts of their atoms."""
+
+    def shape(self, shape: PartialShape) -> list[Size]:
+        assert shape.dimensions is not None
+        return [self.size(one) for one in shape.dimensions]
+
+    def size(self, dimension: Dimension) -> Size:
+        """The size; a new one where only data know it."""
+        if dimension.terms is None:
+            return self._new(dimension)
+        total: Size = dimension.constant
+        for atom, factor in dimension.terms:
+            total = total + factor * self._atom(atom)
+        return total
+
+    def known(self, dimension: Dimension) -> Size | None:
+        """The size where the inputs tell it; None where only data do."""
+        if dimension.terms is None or any(self._missing(atom) is not None for atom, _ in dimension.terms):
+            return None
+        return self.size(dimension)
+
+    def missing_alone(self, dimension: Dimension) -> tuple[Tensor, str] | None:
+        """The lengths tensor and what of it, where that alone is the size and it is not known."""
+        if dimension.constant or dimension.terms is None or len(dimension.terms) != 1:
+            return None
+        (atom, factor) = dimension.terms[0]
+        return self._missing(atom) if factor == 1 else None
+
+    def of_output(self, name: str) -> dict[str, Size]:
+        """What the sum and the largest of an output are, as far as sizes of other outputs speak of them."""
+        return {
+            what: size
+            for what in ("sum", "max")
+            if (size := self._unknown.get(f"{what}({name})")) is not None
+        }
+
+    def _missing(self, atom: Atom) -> tuple[Tensor, str] | None:
+        """A lengths tensor whose sum, or largest, is spoken of and not known."""
+        if atom.kind in ("sum", "max") and atom.tensor in self._inputs:
+            tensor = self._inputs[str(atom.tensor)]
+            return (tensor, atom.kind) if remembered(tensor, atom.kind) is None else None
+        within = [*atom.factors, *(one for operand in atom.operands for one, _ in operand.terms or ())]
+        return next((found for one in within if (found := self._missing(one)) is not None), None)
+
+    def _atom(self, atom: Atom) -> Size:
+        match atom.kind:
+            case "size":
+                return self._symbols.sizes[str(atom)]
+            case "*":
+                product: Size = 1
+                for factor in atom.factors:
+                    product = product * self._atom(factor)
+                return product
+            case "/" | "//":
+                left, right = map(self.size, atom.operands)
+                return left // right
+            case "smaller" | "larger":
+                choose = torch.sym_min if atom.kind == "smaller" else torch.sym_max
+                chosen: Size = choose(*map(self.size, atom.operands))  # type: ignore[no-untyped-call]
+                return chosen
+        tensor = self._inputs.get(str(atom.tensor))
+        if tensor is not None and atom.kind in ("sum", "max"):
+            size = remembered(tensor, atom.kind)
+            if size is None:
+                size = self._new_size()
+                remember(tensor, atom.kind, size)
+            return size
+        if tensor is not None:
+            return tensor.shape[atom.axis or 0]
+        if str(atom) not in self._unknown:
+            self._unknown[str(atom)] = self._new_size()
+        return self._unknown[str(atom)]
+
+    def _new(self, dimension: Dimension) -> Size:
+        most = dimension.max_length
+        return self._new_size(min=dimension.min_length, max=most)
+
+
+def check_equal(left: Sequence[Size], right: Sequence[Size], message: str) -> None:
+    """torch's own error, when the sizes are known, where they differ."""
+    for one, other in zip(left, right, strict=True):
+        torch._check(one == other, lambda: message)

@@ -1,0 +1,127 @@
+"""torch.compile and torch.export: no graph break, one program for all ragged shapes, our errors from inside."""
+
+import pytest
+from torch_calls import compiled, marked_by_torch
+
+from seqflow.errors import LodError
+from seqflow.torch import mark_ragged, ops
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+
+
+def centred(x, n):
+    return x - ops.expand(ops.lengths_mean(x, n), n)
+
+
+def expanded_first(x, n):
+    return x * ops.expand(torch.tanh(ops.lengths_max(x, n)), n)
+
+
+def padded(x, n):
+    p, mask = ops.pad(x, n)
+    return ops.unpad(torch.where(mask[:, :, None], torch.tanh(p), 0.0), n)
+
+
+def truncated(x, n):
+    t = ops.truncate(x, n, max_length=3)
+    return ops.lengths_sum(ops.softmax_within(t.values, t.lengths) * t.values, t.lengths)
+
+
+def attention(x, n):
+    a = ops.softmax_within(x.sum(-1), n)
+    return ops.lengths_sum(x * a[:, None], n)
+
+
+def masked(x, n):
+    m = ops.mask_sequences(x, x.sum(-1) > 0, n)
+    return ops.lengths_max(m.values, m.lengths)
+
+
+FUNCTIONS = (centred, expanded_first, padded, truncated, attention, masked)
+
+
+def batches(count, least=0):
+    torch.manual_seed(0)
+    for i in range(count):
+        n = torch.randint(0, 5, (i % 7 + least,))
+        yield torch.randn(int(n.sum()), 3, requires_grad=True), n
+
+
+def check_equal(made, function, x, n):
+    found, expected = made(x, n), function(x, n)
+    torch.testing.assert_close(found, expected)
+    (gradient,) = torch.autograd.grad(found.sum(), x)
+    (known,) = torch.autograd.grad(expected.sum(), x)
+    torch.testing.assert_close(gradient, known)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_one_program_fits_all_marked_batches(function):
+    made, counter = compiled(function)
+    for x, n in batches(20):
+        mark_ragged([x, n])
+        check_equal(made, function, x, n)
+    assert counter.frame_count == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_unmarked_batches_take_three_programs_at_most(function):
+    made, counter = compiled(function)
+    for x, n in batches(20, least=2):
+        if len(x) > 1:
+            check_equal(made, function, x, n)
+    assert counter.frame_count <= 3
+
+
+def test_functions_of_expressions_compile():
+    made, counter = compiled(
+        lambda x, n: ops.expression(x, n.sum(), expr="where(x > 0, sqrt(abs(x)) / y, 2 * x)")
+    )
+    for x, n in batches(3, least=2):
+        mark_ragged([x, n])
+        torch.testing.assert_close(made(x, n), torch.where(x > 0, x.abs().sqrt() / n.sum(), 2 * x).double())
+    assert counter.frame_count == 1
+
+
+def test_a_small_function_compiles():
+    made, counter = compiled(centred)
+    for x, n in batches(4):
+        mark_ragged({"x": x, "n": n})
+        check_equal(made, centred, x, n)
+    assert counter.frame_count == 1
+
+
+@pytest.mark.slow
+def test_inductor_compiles_them_too():
+    made, counter = compiled(truncated, "inductor")
+    for x, n in batches(6):
+        mark_ragged([x, n])
+        check_equal(made, truncated, x, n)
+    assert counter.frame_count == 1
+
+
+def test_errors_come_out_of_compiled_graphs_as_they_are():
+    made, _ = compiled(lambda x, n: ops.lengths_sum(x, n) * 2)
+    x, n = torch.ones(6), torch.tensor([4, 4])
+    mark_ragged([x, n])
+    message = r"lengths_sum: sum\(lengths\) is 8 but data has 6 rows"
+    with pytest.raises(LodError, match=message):
+        made(x, n)
+    with pytest.raises(LodError, match=message):
+        ops.lengths_sum(x, n)
+
+
+def test_sizes_of_meta_tensors_are_inferred():
+    x, n = torch.empty(7, 3, device="meta"), torch.empty(4, dtype=torch.int64, device="meta")
+    assert ops.lengths_sum(x, n).shape == (4, 3)
+    assert ops.softmax_within(x, n).device.type == "meta"
+
+
+def test_marks_are_those_of_torch():
+    x, y = torch.ones(3), marked_by_torch(torch.ones(3))
+    assert mark_ragged(x) is x
+    assert x.__dict__ == y.__dict__
+    assert mark_ragged({"scalar": torch.tensor(1.0), "name": "text"})["name"] == "text"

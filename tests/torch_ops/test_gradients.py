@@ -1,0 +1,154 @@
+"""Gradients of ops on tensors, of first and second order; and what has none."""
+
+import numpy as np
+import pytest
+from differences import is_smooth_at, taken
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from strategies.calls import calls
+from torch_calls import SAYABLE, call, each, flat, takes, tensors
+
+from seqflow.errors import GradientError, OpError
+from seqflow.net.gradient.derivative import has_floats, is_differentiable
+from seqflow.registry import NoDerivative
+from seqflow.torch import ops
+
+torch = pytest.importorskip("torch")
+
+SMOOTH = [
+    op
+    for op in SAYABLE
+    if op.name != "expression"
+    and not isinstance(op.grad, NoDerivative)
+    and op.grad is not None
+    and any(is_differentiable(op, one.name) for one in op.signature.input_arguments)
+    and any(has_floats(one) for one in op.signature.output_arguments)
+    and op.name
+    not in ("cast", "float16", "float32", "sparse_lengths_weighted_sum_quantized")  # of less than float64
+]
+ONCE = {"products_of_others", "products_of_others_backward"}
+"""Ops whose derivative has none of its own."""
+FEW = (
+    "lengths_sum",
+    "lengths_max",
+    "softmax_within",
+    "pad",
+    "unpad",
+    "truncate",
+    "sparse_lengths_mean",
+    "matmul",
+)
+
+
+def check(op, data, second):
+    inputs, attributes = data.draw(calls(op))
+    assume(takes(op, inputs))
+    attributes |= {"fill": 0.0} if op.name == "sequence_mask" else {}  # by default it is infinite
+    inputs = taken(op, inputs)
+    assume(is_smooth_at(op, inputs))
+    given_tensors = {name: tensors(value) for name, value in inputs.items()}
+    names = [
+        name
+        for name, value in given_tensors.items()
+        if is_differentiable(op, name)
+        and all(one.is_floating_point() for one in each(value))
+        and not isinstance(op.grad.get(name) if isinstance(op.grad, dict) else None, NoDerivative)
+    ]
+    trained = [one for name in names for one in each(given_tensors[name])]
+    assume(trained and any(one.numel() for one in trained))
+
+    def function(*changed):
+        remaining = iter(changed)
+        named = {
+            name: [next(remaining) for _ in value] if isinstance(value, list) else next(remaining)
+            for name, value in given_tensors.items()
+            if name in names
+        }
+        results = flat(call(getattr(ops, op.name), op, {**given_tensors, **named}, attributes))
+        return tuple(one for one in results if one.dtype is torch.float64)
+
+    copies = [one.clone().requires_grad_() for one in trained]
+    assume(function(*copies))
+    assert torch.autograd.gradcheck(function, copies, atol=1e-6, rtol=1e-4)
+    if second and op.name not in ONCE:
+        assert torch.autograd.gradgradcheck(function, copies, atol=1e-5, rtol=1e-3)
+
+
+@pytest.mark.parametrize("op", [op for op in SMOOTH if op.name in FEW], ids=lambda op: op.name)
+@given(data=st.data())
+@settings(max_examples=4)
+def test_gradients_are_like_differences(op, data):
+    check(op, data, second=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", SMOOTH, ids=lambda op: op.name)
+@given(data=st.data())
+@settings(max_examples=4)
+def test_gradients_of_all_ops_are_like_differences_twice(op, data):
+    check(op, data, second=True)
+
+
+def test_what_has_no_derivative_says_why():
+    x = torch.randn(4, requires_grad=True)
+    found = ops.unique(x)
+    with pytest.raises(GradientError, match="unique: it has no derivative: it picks by value"):
+        found.unique.sum().backward()
+    with pytest.raises(GradientError, match="by scores: they only say which rows are picked"):
+        ops.topk_within(x, x, torch.tensor([4]), k=2).values.sum().backward()
+    assert ops.topk_within(x, x.detach(), torch.tensor([4]), k=2).values.sum().backward() is None
+
+
+def test_integers_have_no_gradients():
+    x = torch.randn(4, requires_grad=True)
+    assert not ops.lengths_argmax(x, torch.tensor([4])).requires_grad
+
+
+def test_saved_lengths_that_were_written_to_are_noticed():
+    x = torch.randn(4, requires_grad=True)
+    n = torch.tensor([3, 1])
+    total = ops.lengths_sum(x, n).sum()
+    n[0] = 2
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        total.backward()
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
+def test_forward_mode_is_refused():
+    n = torch.tensor([2, 1])
+    with pytest.raises(OpError, match="lengths_sum: it has no derivative in forward mode"):
+        torch.func.jvp(lambda x: ops.lengths_sum(x, n), (torch.ones(3),), (torch.ones(3),))
+
+
+def test_only_what_formulas_name_is_saved():
+    saved = []
+    x = torch.randn(1000, requires_grad=True)
+    with torch.autograd.graph.saved_tensors_hooks(
+        lambda one: saved.append(one.shape) or one, lambda one: one
+    ):
+        ops.reverse_sequences(x, torch.tensor([1000]))
+    assert saved == [torch.Size([1])]
+
+
+def test_a_model_learns_with_torch_as_it_does_with_numpy():
+    from seqflow import Net, run
+
+    net = Net(
+        "h = tanh(fc(x, w))\na = softmax_within(h, n)\npooled = lengths_sum(h * a, n)\n"
+        "loss = reduce_mean(square(pooled - y))"
+    )
+    rng = np.random.default_rng(0)
+    n = np.array([3, 0, 4, 2])
+    given_arrays = {
+        "x": rng.normal(size=(9, 5)),
+        "n": n,
+        "y": rng.normal(size=(4, 2)),
+        "w": rng.normal(size=(2, 5)),
+    }
+    gradient = run(net.gradient("loss", "w"), given_arrays)["grad.w"]
+    x, n_, y, w = (torch.from_numpy(given_arrays[name]) for name in "xnyw")
+    w.requires_grad_()
+    h = torch.tanh(ops.fc(x, w))
+    loss = (ops.lengths_sum(h * ops.softmax_within(h, n_), n_) - y).square().mean()
+    loss.backward()
+    np.testing.assert_allclose(w.grad.numpy(), gradient, rtol=1e-12, atol=1e-14)
