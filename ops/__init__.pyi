@@ -11,7 +11,7 @@ Array = np.ndarray[Any, Any]
 Scalar = builtins.bool | int | float | np.generic
 Fill = Scalar | str | bytes
 
-__all__ = ['acos', 'acosh', 'add', 'add_padding', 'append_token', 'argsort_within', 'as_text', 'asin', 'asinh', 'atan', 'atan2', 'atanh', 'batch_bucket_one_hot', 'batch_bucketize', 'batch_dense_to_sparse', 'batch_one_hot', 'batch_sparse_to_dense', 'bidirectional_gru', 'bidirectional_lstm', 'bidirectional_rnn', 'bitwise_and', 'bitwise_not', 'bitwise_or', 'bitwise_xor', 'boolean_mask', 'boolean_mask_lengths', 'boolean_unmask', 'broadcast_like', 'bucketize', 'bytes_to_tokens', 'cast', 'cast_like', 'ceil', 'cell_numbers', 'clip', 'collapse_lengths', 'concat', 'concat_sequences', 'context_windows', 'cos', 'cosh', 'cross_features', 'ctc_greedy_decode', 'cumsum_within', 'decode', 'dense_to_id_list', 'dense_to_sparse', 'dequantize_rowwise', 'div', 'dropout', 'dropout_ids', 'dropout_sequences', 'encode', 'encode_strings', 'equal', 'erase_tokens', 'erf', 'exp', 'expand', 'expand_dims', 'expm1', 'expression', 'fc', 'filter_sequences', 'find', 'find_duplicates', 'flatten_rows', 'float16', 'float32', 'float64', 'floor', 'floor_divide', 'fmod', 'gather', 'gather_axis', 'gather_by_key', 'gather_cells', 'gather_columns_within', 'gather_inside', 'gather_padding', 'gather_quantized', 'gather_ranges', 'gather_ranges_to_dense', 'gather_sequences', 'gather_within', 'gather_within_padded', 'greater', 'greater_equal', 'gru', 'hash_indices', 'hash_strings', 'int16', 'int32', 'int64', 'int8', 'interleave', 'isfinite', 'isnan', 'key_split', 'keyed_concat', 'keyed_permute', 'keyed_select', 'keyed_split', 'layer_norm', 'lengths_all', 'lengths_any', 'lengths_argmax', 'lengths_argmin', 'lengths_first', 'lengths_last', 'lengths_logsumexp', 'lengths_max', 'lengths_mean', 'lengths_min', 'lengths_prod', 'lengths_split', 'lengths_sqrt_sum', 'lengths_std', 'lengths_sum', 'lengths_to_cu_seqlens', 'lengths_to_mask', 'lengths_to_offsets', 'lengths_to_positions', 'lengths_to_ranges', 'lengths_to_segment_ids', 'lengths_to_shape', 'lengths_to_weights', 'lengths_topk', 'lengths_var', 'lengths_weighted_sum', 'less', 'less_equal', 'list_numbers', 'log', 'log10', 'log1p', 'log_softmax_within', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'lower', 'lshift', 'lstm', 'mask_sequences', 'match_names', 'matmul', 'matmul_backward', 'maximum', 'merge_dense_features', 'merge_id_lists', 'merge_list_features', 'merge_map_features', 'merge_multi_list_features', 'merge_multi_map_features', 'merge_multi_scalar_features', 'merge_scalar_features', 'minimum', 'mul', 'neg', 'ngrams', 'normalize', 'normalize_within', 'not_equal', 'offsets_to_lengths', 'one_hot', 'one_like', 'outer_sum', 'pack_by_time', 'pack_by_time_like', 'pack_rows', 'pack_sequence', 'packed_cu_seqlens', 'pad', 'pad_empty', 'pad_lengths', 'pad_like', 'partition', 'partition_sequences', 'prepend_token', 'products_of_others', 'products_of_others_backward', 'put_at_positions', 'quantize_rowwise', 'rank_within', 'reciprocal', 'reduce_max', 'reduce_mean', 'reduce_sum', 'regroup', 'relu', 'remainder', 'remove_padding', 'remove_rows', 'repeat_sequences', 'reshape', 'reshape_like', 'reshape_sequences', 'reverse_packed', 'reverse_sequences', 'rnn', 'row_dot', 'row_numbers', 'rshift', 'rsqrt', 'rsub', 'same_lengths', 'same_rows', 'scale_rows', 'scatter_axis', 'scatter_inside', 'scatter_rows', 'scatter_rows_of_list', 'scatter_sequences', 'scatter_within', 'segment_counts', 'segment_ids_to_lengths', 'segment_ids_to_ranges', 'segment_one_hot', 'sequence_mask', 'shift', 'shuffle_within', 'sigmoid', 'sign', 'sin', 'sinh', 'slice_axes', 'slice_backward', 'slice_sequences', 'softmax', 'softmax_within', 'sort_within', 'sorted_segment_logmeanexp', 'sorted_segment_logsumexp', 'sorted_segment_max', 'sorted_segment_mean', 'sorted_segment_min', 'sorted_segment_prod', 'sorted_segment_sum', 'sorted_segment_weighted_sum', 'sparse_lengths_max', 'sparse_lengths_mean', 'sparse_lengths_mean_quantized', 'sparse_lengths_positional_weighted_sum', 'sparse_lengths_sum', 'sparse_lengths_sum_quantized', 'sparse_lengths_weighted_sum', 'sparse_lengths_weighted_sum_quantized', 'sparse_lookup', 'sparse_sorted_segment_mean', 'sparse_sorted_segment_sum', 'sparse_sorted_segment_weighted_sum', 'sparse_to_dense', 'sparse_to_dense_mask', 'sparse_unsorted_segment_mean', 'sparse_unsorted_segment_sum', 'sparse_unsorted_segment_weighted_sum', 'split', 'split_like', 'split_sequences', 'split_words', 'spread', 'sqrt', 'square', 'square_root_divide', 'squeeze', 'stop_gradient', 'sub', 'sum_to', 'take_at_positions', 'tan', 'tanh', 'tile', 'tile_backward', 'to_rows', 'to_rows_within', 'tokenize', 'tokenize_chat', 'tokens_to_bytes', 'topk_within', 'train_tokenizer', 'transpose', 'trim_dataset', 'trunc', 'truncate', 'uint16', 'uint32', 'uint64', 'uint8', 'unique', 'unique_within', 'unpack_by_time', 'unpack_rows', 'unpack_sequence', 'unpad', 'unsorted_segment_max', 'unsorted_segment_mean', 'unsorted_segment_min', 'unsorted_segment_sum', 'unsorted_segment_weighted_sum', 'where', 'zero_after_length', 'zeros_like']
+__all__ = ['acos', 'acosh', 'add', 'add_padding', 'append_token', 'argsort_within', 'as_text', 'asin', 'asinh', 'atan', 'atan2', 'atanh', 'batch_bucket_one_hot', 'batch_bucketize', 'batch_dense_to_sparse', 'batch_one_hot', 'batch_sparse_to_dense', 'bidirectional_gru', 'bidirectional_gru_backward', 'bidirectional_lstm', 'bidirectional_lstm_backward', 'bidirectional_rnn', 'bidirectional_rnn_backward', 'bitwise_and', 'bitwise_not', 'bitwise_or', 'bitwise_xor', 'boolean_mask', 'boolean_mask_lengths', 'boolean_unmask', 'broadcast_like', 'bucketize', 'bytes_to_tokens', 'cast', 'cast_like', 'ceil', 'cell_numbers', 'clip', 'collapse_lengths', 'concat', 'concat_sequences', 'context_windows', 'cos', 'cosh', 'cross_features', 'ctc_greedy_decode', 'cumsum_within', 'decode', 'dense_to_id_list', 'dense_to_sparse', 'dequantize_rowwise', 'div', 'dropout', 'dropout_ids', 'dropout_sequences', 'encode', 'encode_strings', 'equal', 'erase_tokens', 'erf', 'exp', 'expand', 'expand_dims', 'expm1', 'expression', 'fc', 'filter_sequences', 'find', 'find_duplicates', 'flatten_rows', 'float16', 'float32', 'float64', 'floor', 'floor_divide', 'fmod', 'gather', 'gather_axis', 'gather_by_key', 'gather_cells', 'gather_columns_within', 'gather_inside', 'gather_padding', 'gather_quantized', 'gather_ranges', 'gather_ranges_to_dense', 'gather_sequences', 'gather_within', 'gather_within_padded', 'greater', 'greater_equal', 'gru', 'gru_backward', 'hash_indices', 'hash_strings', 'int16', 'int32', 'int64', 'int8', 'interleave', 'isfinite', 'isnan', 'key_split', 'keyed_concat', 'keyed_permute', 'keyed_select', 'keyed_split', 'layer_norm', 'lengths_all', 'lengths_any', 'lengths_argmax', 'lengths_argmin', 'lengths_first', 'lengths_last', 'lengths_logsumexp', 'lengths_max', 'lengths_mean', 'lengths_min', 'lengths_prod', 'lengths_split', 'lengths_sqrt_sum', 'lengths_std', 'lengths_sum', 'lengths_to_cu_seqlens', 'lengths_to_mask', 'lengths_to_offsets', 'lengths_to_positions', 'lengths_to_ranges', 'lengths_to_segment_ids', 'lengths_to_shape', 'lengths_to_weights', 'lengths_topk', 'lengths_var', 'lengths_weighted_sum', 'less', 'less_equal', 'list_numbers', 'log', 'log10', 'log1p', 'log_softmax_within', 'logaddexp', 'logical_and', 'logical_not', 'logical_or', 'logical_xor', 'lower', 'lshift', 'lstm', 'lstm_backward', 'mask_sequences', 'match_names', 'matmul', 'matmul_backward', 'maximum', 'merge_dense_features', 'merge_id_lists', 'merge_list_features', 'merge_map_features', 'merge_multi_list_features', 'merge_multi_map_features', 'merge_multi_scalar_features', 'merge_scalar_features', 'minimum', 'mul', 'neg', 'ngrams', 'normalize', 'normalize_within', 'not_equal', 'offsets_to_lengths', 'one_hot', 'one_like', 'outer_sum', 'pack_by_time', 'pack_by_time_like', 'pack_rows', 'pack_sequence', 'packed_cu_seqlens', 'pad', 'pad_empty', 'pad_lengths', 'pad_like', 'partition', 'partition_sequences', 'prepend_token', 'products_of_others', 'products_of_others_backward', 'put_at_positions', 'quantize_rowwise', 'rank_within', 'reciprocal', 'reduce_max', 'reduce_mean', 'reduce_sum', 'regroup', 'relu', 'remainder', 'remove_padding', 'remove_rows', 'repeat_sequences', 'reshape', 'reshape_like', 'reshape_sequences', 'reverse_packed', 'reverse_sequences', 'rnn', 'rnn_backward', 'row_dot', 'row_numbers', 'rshift', 'rsqrt', 'rsub', 'same_lengths', 'same_rows', 'scale_rows', 'scatter_axis', 'scatter_inside', 'scatter_rows', 'scatter_rows_of_list', 'scatter_sequences', 'scatter_within', 'segment_counts', 'segment_ids_to_lengths', 'segment_ids_to_ranges', 'segment_one_hot', 'sequence_mask', 'shift', 'shuffle_within', 'sigmoid', 'sign', 'sin', 'sinh', 'slice_axes', 'slice_backward', 'slice_sequences', 'softmax', 'softmax_within', 'sort_within', 'sorted_segment_logmeanexp', 'sorted_segment_logsumexp', 'sorted_segment_max', 'sorted_segment_mean', 'sorted_segment_min', 'sorted_segment_prod', 'sorted_segment_sum', 'sorted_segment_weighted_sum', 'sparse_lengths_max', 'sparse_lengths_mean', 'sparse_lengths_mean_quantized', 'sparse_lengths_positional_weighted_sum', 'sparse_lengths_sum', 'sparse_lengths_sum_quantized', 'sparse_lengths_weighted_sum', 'sparse_lengths_weighted_sum_quantized', 'sparse_lookup', 'sparse_sorted_segment_mean', 'sparse_sorted_segment_sum', 'sparse_sorted_segment_weighted_sum', 'sparse_to_dense', 'sparse_to_dense_mask', 'sparse_unsorted_segment_mean', 'sparse_unsorted_segment_sum', 'sparse_unsorted_segment_weighted_sum', 'split', 'split_like', 'split_sequences', 'split_words', 'spread', 'sqrt', 'square', 'square_root_divide', 'squeeze', 'stop_gradient', 'sub', 'sum_to', 'take_at_positions', 'tan', 'tanh', 'tile', 'tile_backward', 'to_rows', 'to_rows_within', 'tokenize', 'tokenize_chat', 'tokens_to_bytes', 'topk_within', 'train_tokenizer', 'transpose', 'trim_dataset', 'trunc', 'truncate', 'uint16', 'uint32', 'uint64', 'uint8', 'unique', 'unique_within', 'unpack_by_time', 'unpack_rows', 'unpack_sequence', 'unpad', 'unsorted_segment_max', 'unsorted_segment_mean', 'unsorted_segment_min', 'unsorted_segment_sum', 'unsorted_segment_weighted_sum', 'where', 'zero_after_length', 'zeros_like']
 
 def abs(x: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -63,6 +63,20 @@ class BidirectionalGruResult(NamedTuple):
 
 def bidirectional_gru(x: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, w_ih_reverse: ArrayLike, w_hh_reverse: ArrayLike, bias_ih: ArrayLike | None = None, bias_hh: ArrayLike | None = None, bias_ih_reverse: ArrayLike | None = None, bias_hh_reverse: ArrayLike | None = None, h0: ArrayLike | None = None, *, linear_before_reset: builtins.bool = True) -> BidirectionalGruResult: ...
 
+class BidirectionalGruBackwardResult(NamedTuple):
+    grad_x: Array
+    grad_w_ih: Array
+    grad_w_hh: Array
+    grad_w_ih_reverse: Array
+    grad_w_hh_reverse: Array
+    grad_bias_ih: Array
+    grad_bias_hh: Array
+    grad_bias_ih_reverse: Array
+    grad_bias_hh_reverse: Array
+    grad_h0: Array
+
+def bidirectional_gru_backward(x: ArrayLike, h: ArrayLike, d_h: ArrayLike, d_h_last: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, w_ih_reverse: ArrayLike, w_hh_reverse: ArrayLike, bias_ih: ArrayLike | None = None, bias_hh: ArrayLike | None = None, bias_ih_reverse: ArrayLike | None = None, bias_hh_reverse: ArrayLike | None = None, h0: ArrayLike | None = None, *, linear_before_reset: builtins.bool = True) -> BidirectionalGruBackwardResult: ...
+
 class BidirectionalLstmResult(NamedTuple):
     h: Array
     h_last: Array
@@ -70,11 +84,36 @@ class BidirectionalLstmResult(NamedTuple):
 
 def bidirectional_lstm(x: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, w_ih_reverse: ArrayLike, w_hh_reverse: ArrayLike, bias: ArrayLike | None = None, bias_reverse: ArrayLike | None = None, h0: ArrayLike | None = None, c0: ArrayLike | None = None) -> BidirectionalLstmResult: ...
 
+class BidirectionalLstmBackwardResult(NamedTuple):
+    grad_x: Array
+    grad_w_ih: Array
+    grad_w_hh: Array
+    grad_w_ih_reverse: Array
+    grad_w_hh_reverse: Array
+    grad_bias: Array
+    grad_bias_reverse: Array
+    grad_h0: Array
+    grad_c0: Array
+
+def bidirectional_lstm_backward(x: ArrayLike, h: ArrayLike, d_h: ArrayLike, d_h_last: ArrayLike, d_c_last: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, w_ih_reverse: ArrayLike, w_hh_reverse: ArrayLike, bias: ArrayLike | None = None, bias_reverse: ArrayLike | None = None, h0: ArrayLike | None = None, c0: ArrayLike | None = None) -> BidirectionalLstmBackwardResult: ...
+
 class BidirectionalRnnResult(NamedTuple):
     h: Array
     h_last: Array
 
 def bidirectional_rnn(x: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, w_ih_reverse: ArrayLike, w_hh_reverse: ArrayLike, bias: ArrayLike | None = None, bias_reverse: ArrayLike | None = None, h0: ArrayLike | None = None, *, nonlinearity: Literal['tanh', 'relu'] = 'tanh') -> BidirectionalRnnResult: ...
+
+class BidirectionalRnnBackwardResult(NamedTuple):
+    grad_x: Array
+    grad_w_ih: Array
+    grad_w_hh: Array
+    grad_w_ih_reverse: Array
+    grad_w_hh_reverse: Array
+    grad_bias: Array
+    grad_bias_reverse: Array
+    grad_h0: Array
+
+def bidirectional_rnn_backward(x: ArrayLike, h: ArrayLike, d_h: ArrayLike, d_h_last: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, w_ih_reverse: ArrayLike, w_hh_reverse: ArrayLike, bias: ArrayLike | None = None, bias_reverse: ArrayLike | None = None, h0: ArrayLike | None = None, *, nonlinearity: Literal['tanh', 'relu'] = 'tanh') -> BidirectionalRnnBackwardResult: ...
 
 def bitwise_and(x: ArrayLike, y: ArrayLike, *, out: Any = None) -> Array: ...
 
@@ -280,6 +319,16 @@ class GruResult(NamedTuple):
 
 def gru(x: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, bias_ih: ArrayLike | None = None, bias_hh: ArrayLike | None = None, h0: ArrayLike | None = None, *, linear_before_reset: builtins.bool = True, reverse: builtins.bool = False) -> GruResult: ...
 
+class GruBackwardResult(NamedTuple):
+    grad_x: Array
+    grad_w_ih: Array
+    grad_w_hh: Array
+    grad_bias_ih: Array
+    grad_bias_hh: Array
+    grad_h0: Array
+
+def gru_backward(x: ArrayLike, h: ArrayLike, d_h: ArrayLike, d_h_last: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, bias_ih: ArrayLike | None = None, bias_hh: ArrayLike | None = None, h0: ArrayLike | None = None, *, linear_before_reset: builtins.bool = True, reverse: builtins.bool = False) -> GruBackwardResult: ...
+
 def hash_indices(x: ArrayLike, *, num_buckets: int, seed: int = 0, method: Literal['splitmix', 'caffe2'] = 'splitmix') -> Array: ...
 
 def hash_strings(data: ArrayLike, lengths: ArrayLike, *, num_buckets: int, seed: int = 0) -> Array: ...
@@ -429,6 +478,16 @@ class LstmResult(NamedTuple):
     c_last: Array
 
 def lstm(x: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, bias: ArrayLike | None = None, h0: ArrayLike | None = None, c0: ArrayLike | None = None, *, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, reverse: builtins.bool = False) -> LstmResult: ...
+
+class LstmBackwardResult(NamedTuple):
+    grad_x: Array
+    grad_w_ih: Array
+    grad_w_hh: Array
+    grad_bias: Array
+    grad_h0: Array
+    grad_c0: Array
+
+def lstm_backward(x: ArrayLike, h: ArrayLike, d_h: ArrayLike, d_h_last: ArrayLike, d_c_last: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, bias: ArrayLike | None = None, h0: ArrayLike | None = None, c0: ArrayLike | None = None, *, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, reverse: builtins.bool = False) -> LstmBackwardResult: ...
 
 class MaskSequencesResult(NamedTuple):
     values: Array
@@ -651,6 +710,15 @@ class RnnResult(NamedTuple):
     h_last: Array
 
 def rnn(x: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, bias: ArrayLike | None = None, h0: ArrayLike | None = None, *, nonlinearity: Literal['tanh', 'relu'] = 'tanh', reverse: builtins.bool = False) -> RnnResult: ...
+
+class RnnBackwardResult(NamedTuple):
+    grad_x: Array
+    grad_w_ih: Array
+    grad_w_hh: Array
+    grad_bias: Array
+    grad_h0: Array
+
+def rnn_backward(x: ArrayLike, h: ArrayLike, d_h: ArrayLike, d_h_last: ArrayLike, lengths: ArrayLike, w_ih: ArrayLike, w_hh: ArrayLike, bias: ArrayLike | None = None, h0: ArrayLike | None = None, *, nonlinearity: Literal['tanh', 'relu'] = 'tanh', reverse: builtins.bool = False) -> RnnBackwardResult: ...
 
 def round(x: ArrayLike, *, out: Any = None) -> Array: ...
 

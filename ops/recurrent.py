@@ -12,20 +12,24 @@ import numpy as np
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.registry import NoDerivative, op
+from seqflow.registry import op
 from seqflow.signature import NonNegative
 
 Weights = tuple[Array | None, ...]
 """w_ih, w_hh, bias_ih, bias_hh; or the states h0, c0."""
 
 
-_BACK = NoDerivative("the backward pass of recurrent ops is not there")
-
-
 @op(
     "float x[sum(lengths), K], lengths[B], like(x) w_ih[H, K], like(x) w_hh[H, H],"
     " like(x) bias[H]?, like(x) h0[B, H]? -> h[sum(lengths), H], h_last[B, H]",
-    grad=_BACK,
+    grad={
+        "x, w_ih, w_hh, bias, h0": """
+            rnn_backward(
+                x, out.h, d.h, d.h_last, lengths, w_ih, w_hh,
+                bias=bias, h0=h0, nonlinearity=nonlinearity, reverse=reverse
+            )
+        """
+    },
 )
 def rnn(
     x: Array,
@@ -56,7 +60,14 @@ def rnn(
     "float x[sum(lengths), K], lengths[B], like(x) w_ih[3*H, K], like(x) w_hh[3*H, H],"
     " like(x) bias_ih[3*H]?, like(x) bias_hh[3*H]?, like(x) h0[B, H]? -> h[sum(lengths), H], h_last[B, H]",
     caffe2="GRUUnit",
-    grad=_BACK,
+    grad={
+        "x, w_ih, w_hh, bias_ih, bias_hh, h0": """
+            gru_backward(
+                x, out.h, d.h, d.h_last, lengths, w_ih, w_hh,
+                bias_ih=bias_ih, bias_hh=bias_hh, h0=h0, linear_before_reset=linear_before_reset, reverse=reverse
+            )
+        """
+    },
 )
 def gru(
     x: Array,
@@ -96,7 +107,14 @@ def gru(
     " like(x) bias[4*H]?, like(x) h0[B, H]?, like(x) c0[B, H]?"
     " -> h[sum(lengths), H], h_last[B, H], c_last[B, H]",
     caffe2="LSTMUnit",
-    grad=_BACK,
+    grad={
+        "x, w_ih, w_hh, bias, h0, c0": """
+            lstm_backward(
+                x, out.h, d.h, d.h_last, d.c_last, lengths, w_ih, w_hh,
+                bias=bias, h0=h0, c0=c0, gate_order=gate_order, forget_bias=forget_bias, reverse=reverse
+            )
+        """
+    },
 )
 def lstm(
     x: Array,
@@ -140,7 +158,14 @@ def lstm(
     "float x[sum(lengths), K], lengths[B], like(x) w_ih[H, K], like(x) w_hh[H, H],"
     " like(x) w_ih_reverse[H, K], like(x) w_hh_reverse[H, H], like(x) bias[H]?, like(x) bias_reverse[H]?,"
     " like(x) h0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H]",
-    grad=_BACK,
+    grad={
+        "x, w_ih, w_hh, w_ih_reverse, w_hh_reverse, bias, bias_reverse, h0": """
+            bidirectional_rnn_backward(
+                x, out.h, d.h, d.h_last, lengths, w_ih, w_hh, w_ih_reverse, w_hh_reverse,
+                bias=bias, bias_reverse=bias_reverse, h0=h0, nonlinearity=nonlinearity
+            )
+        """
+    },
 )
 def bidirectional_rnn(
     x: Array,
@@ -174,7 +199,15 @@ def bidirectional_rnn(
     " like(x) w_ih_reverse[3*H, K], like(x) w_hh_reverse[3*H, H], like(x) bias_ih[3*H]?, like(x) bias_hh[3*H]?,"
     " like(x) bias_ih_reverse[3*H]?, like(x) bias_hh_reverse[3*H]?, like(x) h0[B, 2*H]?"
     " -> h[sum(lengths), 2*H], h_last[B, 2*H]",
-    grad=_BACK,
+    grad={
+        "x, w_ih, w_hh, w_ih_reverse, w_hh_reverse, bias_ih, bias_hh, bias_ih_reverse, bias_hh_reverse, h0": """
+            bidirectional_gru_backward(
+                x, out.h, d.h, d.h_last, lengths, w_ih, w_hh, w_ih_reverse, w_hh_reverse,
+                bias_ih=bias_ih, bias_hh=bias_hh, bias_ih_reverse=bias_ih_reverse,
+                bias_hh_reverse=bias_hh_reverse, h0=h0, linear_before_reset=linear_before_reset
+            )
+        """
+    },
 )
 def bidirectional_gru(
     x: Array,
@@ -211,7 +244,14 @@ def bidirectional_gru(
     "float x[sum(lengths), K], lengths[B], like(x) w_ih[4*H, K], like(x) w_hh[4*H, H],"
     " like(x) w_ih_reverse[4*H, K], like(x) w_hh_reverse[4*H, H], like(x) bias[4*H]?, like(x) bias_reverse[4*H]?,"
     " like(x) h0[B, 2*H]?, like(x) c0[B, 2*H]? -> h[sum(lengths), 2*H], h_last[B, 2*H], c_last[B, 2*H]",
-    grad=_BACK,
+    grad={
+        "x, w_ih, w_hh, w_ih_reverse, w_hh_reverse, bias, bias_reverse, h0, c0": """
+            bidirectional_lstm_backward(
+                x, out.h, d.h, d.h_last, d.c_last, lengths, w_ih, w_hh, w_ih_reverse, w_hh_reverse,
+                bias=bias, bias_reverse=bias_reverse, h0=h0, c0=c0
+            )
+        """
+    },
 )
 def bidirectional_lstm(
     x: Array,
@@ -242,7 +282,6 @@ def bidirectional_lstm(
 @op(
     "number scores[sum(lengths), K], lengths[B] -> int64 values[sum(lengths')], int64 lengths'[B] <= lengths",
     caffe2="CTCGreedyDecoder",
-    grad=_BACK,
 )
 def ctc_greedy_decode(
     scores: Array, lengths: Array, *, blank: NonNegative = 0, merge_repeated: bool = True

@@ -69,6 +69,20 @@ class BidirectionalGruResult(NamedTuple):
 
 def bidirectional_gru(x: Rows, w_ih: Rows, w_hh: Rows, w_ih_reverse: Rows, w_hh_reverse: Rows, bias_ih: Rows | None = None, bias_hh: Rows | None = None, bias_ih_reverse: Rows | None = None, bias_hh_reverse: Rows | None = None, h0: Rows | None = None, *, lengths: Lengths | None = None, linear_before_reset: builtins.bool = True) -> BidirectionalGruResult: ...
 
+class BidirectionalGruBackwardResult(NamedTuple):
+    grad_x: Sequence
+    grad_w_ih: Carried
+    grad_w_hh: Carried
+    grad_w_ih_reverse: Carried
+    grad_w_hh_reverse: Carried
+    grad_bias_ih: Carried
+    grad_bias_hh: Carried
+    grad_bias_ih_reverse: Carried
+    grad_bias_hh_reverse: Carried
+    grad_h0: Carried
+
+def bidirectional_gru_backward(x: Rows, h: Rows, d_h: Rows, d_h_last: Rows, w_ih: Rows, w_hh: Rows, w_ih_reverse: Rows, w_hh_reverse: Rows, bias_ih: Rows | None = None, bias_hh: Rows | None = None, bias_ih_reverse: Rows | None = None, bias_hh_reverse: Rows | None = None, h0: Rows | None = None, *, lengths: Lengths | None = None, linear_before_reset: builtins.bool = True) -> BidirectionalGruBackwardResult: ...
+
 class BidirectionalLstmResult(NamedTuple):
     h: Sequence
     h_last: Carried
@@ -76,11 +90,36 @@ class BidirectionalLstmResult(NamedTuple):
 
 def bidirectional_lstm(x: Rows, w_ih: Rows, w_hh: Rows, w_ih_reverse: Rows, w_hh_reverse: Rows, bias: Rows | None = None, bias_reverse: Rows | None = None, h0: Rows | None = None, c0: Rows | None = None, *, lengths: Lengths | None = None) -> BidirectionalLstmResult: ...
 
+class BidirectionalLstmBackwardResult(NamedTuple):
+    grad_x: Sequence
+    grad_w_ih: Carried
+    grad_w_hh: Carried
+    grad_w_ih_reverse: Carried
+    grad_w_hh_reverse: Carried
+    grad_bias: Carried
+    grad_bias_reverse: Carried
+    grad_h0: Carried
+    grad_c0: Carried
+
+def bidirectional_lstm_backward(x: Rows, h: Rows, d_h: Rows, d_h_last: Rows, d_c_last: Rows, w_ih: Rows, w_hh: Rows, w_ih_reverse: Rows, w_hh_reverse: Rows, bias: Rows | None = None, bias_reverse: Rows | None = None, h0: Rows | None = None, c0: Rows | None = None, *, lengths: Lengths | None = None) -> BidirectionalLstmBackwardResult: ...
+
 class BidirectionalRnnResult(NamedTuple):
     h: Sequence
     h_last: Carried
 
 def bidirectional_rnn(x: Rows, w_ih: Rows, w_hh: Rows, w_ih_reverse: Rows, w_hh_reverse: Rows, bias: Rows | None = None, bias_reverse: Rows | None = None, h0: Rows | None = None, *, lengths: Lengths | None = None, nonlinearity: Literal['tanh', 'relu'] = 'tanh') -> BidirectionalRnnResult: ...
+
+class BidirectionalRnnBackwardResult(NamedTuple):
+    grad_x: Sequence
+    grad_w_ih: Carried
+    grad_w_hh: Carried
+    grad_w_ih_reverse: Carried
+    grad_w_hh_reverse: Carried
+    grad_bias: Carried
+    grad_bias_reverse: Carried
+    grad_h0: Carried
+
+def bidirectional_rnn_backward(x: Rows, h: Rows, d_h: Rows, d_h_last: Rows, w_ih: Rows, w_hh: Rows, w_ih_reverse: Rows, w_hh_reverse: Rows, bias: Rows | None = None, bias_reverse: Rows | None = None, h0: Rows | None = None, *, lengths: Lengths | None = None, nonlinearity: Literal['tanh', 'relu'] = 'tanh') -> BidirectionalRnnBackwardResult: ...
 
 def bitwise_and(x: Rows, y: Rows, *, out: Any = None) -> Carried: ...
 
@@ -278,6 +317,16 @@ class GruResult(NamedTuple):
 
 def gru(x: Rows, w_ih: Rows, w_hh: Rows, bias_ih: Rows | None = None, bias_hh: Rows | None = None, h0: Rows | None = None, *, lengths: Lengths | None = None, linear_before_reset: builtins.bool = True, reverse: builtins.bool = False) -> GruResult: ...
 
+class GruBackwardResult(NamedTuple):
+    grad_x: Sequence
+    grad_w_ih: Carried
+    grad_w_hh: Carried
+    grad_bias_ih: Carried
+    grad_bias_hh: Carried
+    grad_h0: Carried
+
+def gru_backward(x: Rows, h: Rows, d_h: Rows, d_h_last: Rows, w_ih: Rows, w_hh: Rows, bias_ih: Rows | None = None, bias_hh: Rows | None = None, h0: Rows | None = None, *, lengths: Lengths | None = None, linear_before_reset: builtins.bool = True, reverse: builtins.bool = False) -> GruBackwardResult: ...
+
 @overload
 def hash_indices(x: Sequence, *, num_buckets: int, seed: int = 0, method: Literal['splitmix', 'caffe2'] = 'splitmix') -> Sequence: ...
 @overload
@@ -425,6 +474,16 @@ class LstmResult(NamedTuple):
     c_last: Carried
 
 def lstm(x: Rows, w_ih: Rows, w_hh: Rows, bias: Rows | None = None, h0: Rows | None = None, c0: Rows | None = None, *, lengths: Lengths | None = None, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, reverse: builtins.bool = False) -> LstmResult: ...
+
+class LstmBackwardResult(NamedTuple):
+    grad_x: Sequence
+    grad_w_ih: Carried
+    grad_w_hh: Carried
+    grad_bias: Carried
+    grad_h0: Carried
+    grad_c0: Carried
+
+def lstm_backward(x: Rows, h: Rows, d_h: Rows, d_h_last: Rows, d_c_last: Rows, w_ih: Rows, w_hh: Rows, bias: Rows | None = None, h0: Rows | None = None, c0: Rows | None = None, *, lengths: Lengths | None = None, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, reverse: builtins.bool = False) -> LstmBackwardResult: ...
 
 def mask_sequences(data: Rows, mask: Rows, *, lengths: Lengths | None = None) -> Sequence: ...
 
@@ -627,6 +686,15 @@ class RnnResult(NamedTuple):
     h_last: Carried
 
 def rnn(x: Rows, w_ih: Rows, w_hh: Rows, bias: Rows | None = None, h0: Rows | None = None, *, lengths: Lengths | None = None, nonlinearity: Literal['tanh', 'relu'] = 'tanh', reverse: builtins.bool = False) -> RnnResult: ...
+
+class RnnBackwardResult(NamedTuple):
+    grad_x: Sequence
+    grad_w_ih: Carried
+    grad_w_hh: Carried
+    grad_bias: Carried
+    grad_h0: Carried
+
+def rnn_backward(x: Rows, h: Rows, d_h: Rows, d_h_last: Rows, w_ih: Rows, w_hh: Rows, bias: Rows | None = None, h0: Rows | None = None, *, lengths: Lengths | None = None, nonlinearity: Literal['tanh', 'relu'] = 'tanh', reverse: builtins.bool = False) -> RnnBackwardResult: ...
 
 def round(x: Rows, *, out: Any = None) -> Carried: ...
 

@@ -6,7 +6,7 @@ from claimed import name_axes, size_name
 from seqflow import LoD, Sequence, TensorSpec, auto
 from seqflow.carrying.rule import brought_lengths, gives_sequence
 from seqflow.signature import Described, OwnRows, Repeated
-from seqflow.signature.language import AtLeast, Max, Name, Rest, Sum
+from seqflow.signature.language import Arithmetic, AtLeast, Max, Name, Rest, Sum, parts
 from seqflow.signature.row_names import declare
 
 PACKED = {"boolean_unmask": {"values": "mask"}}
@@ -56,7 +56,16 @@ class Space:
         for (label, name), size in zip(open_inputs, sizes, strict=True):
             if size == max(sizes) and (name == "_" or label == open_inputs[0][0] or size[0] > 2):
                 self.rows[label] = bases.setdefault("*", OwnRows("*"))
-        self.bases = list(bases.values())
+        parted = {
+            part.name
+            for argument in op.signature.input_arguments
+            for dim in argument.dims
+            if isinstance(dim, Arithmetic)
+            for part in parts(dim)
+            if isinstance(part, Name)
+        }
+        self.bases = [base for name, base in bases.items() if name not in parted]
+        """Those of which no axis holds several, as that of `h0[B, 2*H]` does: nobody could permute it."""
         self.names = bases
         self.packed = {}
         """The rows that an input holds because masks pick them: where they are true and no mask before them is."""

@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+
+from seqflow import registry
 
 Call = tuple[dict[str, Any], dict[str, Any]]
 GATES = {"rnn": 1, "gru": 3, "lstm": 4}
@@ -45,5 +48,21 @@ def _label_scores(draw: Any, op: Any = None) -> Call:
     return {"scores": scores, "lengths": lengths}, attributes
 
 
+@st.composite
+def _recurrent_backward(draw: Any, op: Any) -> Call:
+    """What a recurrent op was given, the states it gave, and what arrives at these."""
+    forward = registry.get(op.name.removesuffix("_backward"))
+    given, attributes = draw(_recurrent(forward))
+    results = forward.call(**given, **attributes)
+    states = {"h": results.h, "d_h": results.h / 2 - 0.25}
+    states |= {f"d_{name}": value + 0.5 for name, value in results._asdict().items() if name != "h"}
+    known = {name: np.asarray(value, given["x"].dtype) for name, value in states.items()} | given
+    return {one.name: known[one.name] for one in op.signature.input_arguments}, attributes
+
+
 LAYERS = ("rnn", "lstm", "gru", "bidirectional_rnn", "bidirectional_lstm", "bidirectional_gru")
-RECURRENT = {**dict.fromkeys(LAYERS, _recurrent), "ctc_greedy_decode": _label_scores}
+RECURRENT = {
+    **dict.fromkeys(LAYERS, _recurrent),
+    **dict.fromkeys((f"{layer}_backward" for layer in LAYERS), _recurrent_backward),
+    "ctc_greedy_decode": _label_scores,
+}

@@ -62,6 +62,20 @@ class BidirectionalGruResult(NamedTuple):
 
 def bidirectional_gru(x: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, w_ih_reverse: Tensor, w_hh_reverse: Tensor, bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, bias_ih_reverse: Tensor | None = None, bias_hh_reverse: Tensor | None = None, h0: Tensor | None = None, *, linear_before_reset: builtins.bool = True) -> BidirectionalGruResult: ...
 
+class BidirectionalGruBackwardResult(NamedTuple):
+    grad_x: Tensor
+    grad_w_ih: Tensor
+    grad_w_hh: Tensor
+    grad_w_ih_reverse: Tensor
+    grad_w_hh_reverse: Tensor
+    grad_bias_ih: Tensor
+    grad_bias_hh: Tensor
+    grad_bias_ih_reverse: Tensor
+    grad_bias_hh_reverse: Tensor
+    grad_h0: Tensor
+
+def bidirectional_gru_backward(x: Tensor, h: Tensor, d_h: Tensor, d_h_last: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, w_ih_reverse: Tensor, w_hh_reverse: Tensor, bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, bias_ih_reverse: Tensor | None = None, bias_hh_reverse: Tensor | None = None, h0: Tensor | None = None, *, linear_before_reset: builtins.bool = True) -> BidirectionalGruBackwardResult: ...
+
 class BidirectionalLstmResult(NamedTuple):
     h: Tensor
     h_last: Tensor
@@ -69,11 +83,36 @@ class BidirectionalLstmResult(NamedTuple):
 
 def bidirectional_lstm(x: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, w_ih_reverse: Tensor, w_hh_reverse: Tensor, bias: Tensor | None = None, bias_reverse: Tensor | None = None, h0: Tensor | None = None, c0: Tensor | None = None) -> BidirectionalLstmResult: ...
 
+class BidirectionalLstmBackwardResult(NamedTuple):
+    grad_x: Tensor
+    grad_w_ih: Tensor
+    grad_w_hh: Tensor
+    grad_w_ih_reverse: Tensor
+    grad_w_hh_reverse: Tensor
+    grad_bias: Tensor
+    grad_bias_reverse: Tensor
+    grad_h0: Tensor
+    grad_c0: Tensor
+
+def bidirectional_lstm_backward(x: Tensor, h: Tensor, d_h: Tensor, d_h_last: Tensor, d_c_last: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, w_ih_reverse: Tensor, w_hh_reverse: Tensor, bias: Tensor | None = None, bias_reverse: Tensor | None = None, h0: Tensor | None = None, c0: Tensor | None = None) -> BidirectionalLstmBackwardResult: ...
+
 class BidirectionalRnnResult(NamedTuple):
     h: Tensor
     h_last: Tensor
 
 def bidirectional_rnn(x: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, w_ih_reverse: Tensor, w_hh_reverse: Tensor, bias: Tensor | None = None, bias_reverse: Tensor | None = None, h0: Tensor | None = None, *, nonlinearity: Literal['tanh', 'relu'] = 'tanh') -> BidirectionalRnnResult: ...
+
+class BidirectionalRnnBackwardResult(NamedTuple):
+    grad_x: Tensor
+    grad_w_ih: Tensor
+    grad_w_hh: Tensor
+    grad_w_ih_reverse: Tensor
+    grad_w_hh_reverse: Tensor
+    grad_bias: Tensor
+    grad_bias_reverse: Tensor
+    grad_h0: Tensor
+
+def bidirectional_rnn_backward(x: Tensor, h: Tensor, d_h: Tensor, d_h_last: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, w_ih_reverse: Tensor, w_hh_reverse: Tensor, bias: Tensor | None = None, bias_reverse: Tensor | None = None, h0: Tensor | None = None, *, nonlinearity: Literal['tanh', 'relu'] = 'tanh') -> BidirectionalRnnBackwardResult: ...
 
 def bitwise_and(x: Tensor, y: Tensor) -> Tensor: ...
 
@@ -267,6 +306,16 @@ class GruResult(NamedTuple):
 
 def gru(x: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, h0: Tensor | None = None, *, linear_before_reset: builtins.bool = True, reverse: builtins.bool = False) -> GruResult: ...
 
+class GruBackwardResult(NamedTuple):
+    grad_x: Tensor
+    grad_w_ih: Tensor
+    grad_w_hh: Tensor
+    grad_bias_ih: Tensor
+    grad_bias_hh: Tensor
+    grad_h0: Tensor
+
+def gru_backward(x: Tensor, h: Tensor, d_h: Tensor, d_h_last: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, bias_ih: Tensor | None = None, bias_hh: Tensor | None = None, h0: Tensor | None = None, *, linear_before_reset: builtins.bool = True, reverse: builtins.bool = False) -> GruBackwardResult: ...
+
 def hash_indices(x: Tensor, *, num_buckets: int, seed: int = 0, method: Literal['splitmix', 'caffe2'] = 'splitmix') -> Tensor: ...
 
 def hash_strings(data: Tensor, lengths: Tensor, *, num_buckets: int, seed: int = 0) -> Tensor: ...
@@ -416,6 +465,16 @@ class LstmResult(NamedTuple):
     c_last: Tensor
 
 def lstm(x: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor | None = None, h0: Tensor | None = None, c0: Tensor | None = None, *, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, reverse: builtins.bool = False) -> LstmResult: ...
+
+class LstmBackwardResult(NamedTuple):
+    grad_x: Tensor
+    grad_w_ih: Tensor
+    grad_w_hh: Tensor
+    grad_bias: Tensor
+    grad_h0: Tensor
+    grad_c0: Tensor
+
+def lstm_backward(x: Tensor, h: Tensor, d_h: Tensor, d_h_last: Tensor, d_c_last: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor | None = None, h0: Tensor | None = None, c0: Tensor | None = None, *, gate_order: Literal['ifgo', 'ifog'] = 'ifgo', forget_bias: float = 0.0, reverse: builtins.bool = False) -> LstmBackwardResult: ...
 
 class MaskSequencesResult(NamedTuple):
     values: Tensor
@@ -630,6 +689,15 @@ class RnnResult(NamedTuple):
     h_last: Tensor
 
 def rnn(x: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor | None = None, h0: Tensor | None = None, *, nonlinearity: Literal['tanh', 'relu'] = 'tanh', reverse: builtins.bool = False) -> RnnResult: ...
+
+class RnnBackwardResult(NamedTuple):
+    grad_x: Tensor
+    grad_w_ih: Tensor
+    grad_w_hh: Tensor
+    grad_bias: Tensor
+    grad_h0: Tensor
+
+def rnn_backward(x: Tensor, h: Tensor, d_h: Tensor, d_h_last: Tensor, lengths: Tensor, w_ih: Tensor, w_hh: Tensor, bias: Tensor | None = None, h0: Tensor | None = None, *, nonlinearity: Literal['tanh', 'relu'] = 'tanh', reverse: builtins.bool = False) -> RnnBackwardResult: ...
 
 def round(x: Tensor) -> Tensor: ...
 

@@ -1,0 +1,323 @@
+"""The gradients of the recurrent ops, from their states h alone; their own derivatives are not there."""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from seqflow.kernels.arrays import Array
+from seqflow.kernels.recurrent_backward import Gradients, Pass
+from seqflow.kernels.recurrent_backward import gru_backward as _gru
+from seqflow.kernels.recurrent_backward import lstm_backward as _lstm
+from seqflow.kernels.recurrent_backward import rnn_backward as _rnn
+from seqflow.registry import NoDerivative, op
+
+_SECOND = NoDerivative("the second derivative of a recurrent op is not there")
+
+
+def _float(array: Any) -> Any:
+    """A contiguous array, which BLAS sums in one order; float16 is computed in float32."""
+    if array is None:
+        return None
+    return np.ascontiguousarray(array, np.float32 if array.dtype == np.float16 else array.dtype)
+
+
+def _pass(
+    states: tuple[Array, Array, Array, Array],
+    lengths: Array,
+    weights: tuple[Array, Array],
+    h0: Any,
+    reverse: bool,
+) -> Pass:
+    """x, h, d_h and d_h_last; lengths; w_ih and w_hh; the initial states."""
+    x, h, d_h, d_h_last = map(_float, states)
+    w_ih, w_hh = map(_float, weights)
+    return Pass(x, h, d_h, d_h_last, lengths, w_ih, w_hh, _float(h0), reverse)
+
+
+def _as(dtype: Any, *arrays: Array | None) -> tuple[Any, ...]:
+    return tuple(one.astype(dtype, copy=False) for one in arrays if one is not None)
+
+
+@op(
+    "float x[sum(lengths), K], like(x) h[sum(lengths), H], like(x) d_h[sum(lengths), H], like(x) d_h_last[B, H],"
+    " lengths[B], like(x) w_ih[H, K], like(x) w_hh[H, H], like(x) bias[H]?, like(x) h0[B, H]?"
+    " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[H, K], like(x) grad_w_hh[H, H], like(x) grad_bias[H],"
+    " like(x) grad_h0[B, H]",
+    moves="",
+    grad=_SECOND,
+)
+def rnn_backward(
+    x: Array,
+    h: Array,
+    d_h: Array,
+    d_h_last: Array,
+    lengths: Array,
+    w_ih: Array,
+    w_hh: Array,
+    bias: Array | None,
+    h0: Array | None,
+    *,
+    nonlinearity: Literal["tanh", "relu"] = "tanh",
+    reverse: bool = False,
+) -> tuple[Array, ...]:
+    """The gradients of `rnn`: of x, the weights, the bias and the initial state; `h` are its states.
+
+    An empty sequence hands what arrives at its last state to its initial one.
+
+    >>> x, w, one = np.array([[2.0]]), np.eye(1), np.ones((1, 1))
+    >>> rnn_backward(x, x, one, 0 * one, np.array([1]), w, w, nonlinearity="relu").grad_w_ih
+    array([[2.]])
+    """
+    given = _pass((x, h, d_h, d_h_last), lengths, (w_ih, w_hh), h0, reverse)
+    found = _rnn(given, nonlinearity == "relu")
+    return _as(x.dtype, found.x, found.w_ih, found.w_hh, found.bias, found.h0)
+
+
+@op(
+    "float x[sum(lengths), K], like(x) h[sum(lengths), H], like(x) d_h[sum(lengths), H], like(x) d_h_last[B, H],"
+    " lengths[B], like(x) w_ih[3*H, K], like(x) w_hh[3*H, H], like(x) bias_ih[3*H]?, like(x) bias_hh[3*H]?,"
+    " like(x) h0[B, H]?"
+    " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[3*H, K], like(x) grad_w_hh[3*H, H],"
+    " like(x) grad_bias_ih[3*H], like(x) grad_bias_hh[3*H], like(x) grad_h0[B, H]",
+    moves="",
+    grad=_SECOND,
+)
+def gru_backward(
+    x: Array,
+    h: Array,
+    d_h: Array,
+    d_h_last: Array,
+    lengths: Array,
+    w_ih: Array,
+    w_hh: Array,
+    bias_ih: Array | None,
+    bias_hh: Array | None,
+    h0: Array | None,
+    *,
+    linear_before_reset: bool = True,
+    reverse: bool = False,
+) -> tuple[Array, ...]:
+    """The gradients of `gru`: of x, the weights, the biases and the initial state; `h` are its states.
+
+    An empty sequence hands what arrives at its last state to its initial one.
+
+    >>> x, w, v, one = np.zeros((1, 1)), np.ones((3, 1)), np.zeros((3, 1)), np.ones((1, 1))
+    >>> gru_backward(x, 0 * one, one, 0 * one, np.array([1]), w, v).grad_bias_ih
+    array([0. , 0. , 0.5])
+    """
+    given = _pass((x, h, d_h, d_h_last), lengths, (w_ih, w_hh), h0, reverse)
+    found = _gru(given, _float(bias_ih), _float(bias_hh), linear_before_reset)
+    return _as(x.dtype, found.x, found.w_ih, found.w_hh, found.bias, found.bias_hh, found.h0)
+
+
+@op(
+    "float x[sum(lengths), K], like(x) h[sum(lengths), H], like(x) d_h[sum(lengths), H], like(x) d_h_last[B, H],"
+    " like(x) d_c_last[B, H], lengths[B], like(x) w_ih[4*H, K], like(x) w_hh[4*H, H], like(x) bias[4*H]?,"
+    " like(x) h0[B, H]?, like(x) c0[B, H]?"
+    " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[4*H, K], like(x) grad_w_hh[4*H, H],"
+    " like(x) grad_bias[4*H], like(x) grad_h0[B, H], like(x) grad_c0[B, H]",
+    moves="",
+    grad=_SECOND,
+)
+def lstm_backward(
+    x: Array,
+    h: Array,
+    d_h: Array,
+    d_h_last: Array,
+    d_c_last: Array,
+    lengths: Array,
+    w_ih: Array,
+    w_hh: Array,
+    bias: Array | None,
+    h0: Array | None,
+    c0: Array | None,
+    *,
+    gate_order: Literal["ifgo", "ifog"] = "ifgo",
+    forget_bias: float = 0.0,
+    reverse: bool = False,
+) -> tuple[Array, ...]:
+    """The gradients of `lstm`: of x, the weights, the bias and the initial states; `h` are its states.
+
+    The gates and the states c are computed again. An empty sequence hands what arrives at its last states to its
+    initial ones.
+
+    >>> x, w, v, one = np.zeros((1, 1)), np.ones((4, 1)), np.zeros((4, 1)), np.ones((1, 1))
+    >>> lstm_backward(x, 0 * one, one, 0 * one, 0 * one, np.array([1]), w, v).grad_bias
+    array([0.  , 0.  , 0.25, 0.  ])
+    """
+    hidden = w_hh.shape[1]
+    swapped = gate_order == "ifog"
+    w_ih, w_hh = _swapped(w_ih, swapped), _swapped(w_hh, swapped)
+    bias = None if bias is None else _swapped(bias, swapped)
+    if forget_bias:
+        bias = np.zeros(4 * hidden, x.dtype) if bias is None else bias.copy()
+        bias[hidden : 2 * hidden] += forget_bias
+    given = _pass((x, h, d_h, d_h_last), lengths, (w_ih, w_hh), h0, reverse)
+    found = _lstm(given, _float(d_c_last), _float(bias), _float(c0))
+    weights = (_swapped(one, swapped) for one in (found.w_ih, found.w_hh, found.bias))
+    return _as(x.dtype, found.x, *weights, found.h0, found.c0)
+
+
+def _swapped(weights: Array, swap: bool) -> Array:
+    """Gates i, f, o, g as i, f, g, o, and back."""
+    if not swap:
+        return weights
+    i, f, one, other = np.split(weights, 4)
+    return np.concatenate([i, f, other, one])
+
+
+# From both ends
+
+
+@op(
+    "float x[sum(lengths), K], like(x) h[sum(lengths), 2*H], like(x) d_h[sum(lengths), 2*H],"
+    " like(x) d_h_last[B, 2*H], lengths[B], like(x) w_ih[H, K], like(x) w_hh[H, H], like(x) w_ih_reverse[H, K],"
+    " like(x) w_hh_reverse[H, H], like(x) bias[H]?, like(x) bias_reverse[H]?, like(x) h0[B, 2*H]?"
+    " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[H, K], like(x) grad_w_hh[H, H],"
+    " like(x) grad_w_ih_reverse[H, K], like(x) grad_w_hh_reverse[H, H], like(x) grad_bias[H],"
+    " like(x) grad_bias_reverse[H], like(x) grad_h0[B, 2*H]",
+    moves="",
+    grad=_SECOND,
+)
+def bidirectional_rnn_backward(
+    x: Array,
+    h: Array,
+    d_h: Array,
+    d_h_last: Array,
+    lengths: Array,
+    w_ih: Array,
+    w_hh: Array,
+    w_ih_reverse: Array,
+    w_hh_reverse: Array,
+    bias: Array | None,
+    bias_reverse: Array | None,
+    h0: Array | None,
+    *,
+    nonlinearity: Literal["tanh", "relu"] = "tanh",
+) -> tuple[Array, ...]:
+    """The gradients of `bidirectional_rnn`: of x, and of the weights, biases and initial states of both directions.
+
+    An empty sequence hands what arrives at its last state to its initial one.
+
+    >>> x, w, one = np.array([[2.0]]), np.eye(1), np.ones((1, 2))
+    >>> bidirectional_rnn_backward(x, 2 * one, one, 0 * one, np.array([1]), w, w, w, w, nonlinearity="relu").grad_x
+    array([[2.]])
+    """
+    given = _halves(x, h, d_h, d_h_last, lengths, (w_ih, w_hh), (w_ih_reverse, w_hh_reverse), h0)
+    one, other = (_rnn(half, nonlinearity == "relu") for half in given)
+    return _as(x.dtype, *_both(one, other), one.bias, other.bias, np.concatenate([one.h0, other.h0], axis=1))
+
+
+@op(
+    "float x[sum(lengths), K], like(x) h[sum(lengths), 2*H], like(x) d_h[sum(lengths), 2*H],"
+    " like(x) d_h_last[B, 2*H], lengths[B], like(x) w_ih[3*H, K], like(x) w_hh[3*H, H],"
+    " like(x) w_ih_reverse[3*H, K], like(x) w_hh_reverse[3*H, H], like(x) bias_ih[3*H]?, like(x) bias_hh[3*H]?,"
+    " like(x) bias_ih_reverse[3*H]?, like(x) bias_hh_reverse[3*H]?, like(x) h0[B, 2*H]?"
+    " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[3*H, K], like(x) grad_w_hh[3*H, H],"
+    " like(x) grad_w_ih_reverse[3*H, K], like(x) grad_w_hh_reverse[3*H, H], like(x) grad_bias_ih[3*H],"
+    " like(x) grad_bias_hh[3*H], like(x) grad_bias_ih_reverse[3*H], like(x) grad_bias_hh_reverse[3*H],"
+    " like(x) grad_h0[B, 2*H]",
+    moves="",
+    grad=_SECOND,
+)
+def bidirectional_gru_backward(
+    x: Array,
+    h: Array,
+    d_h: Array,
+    d_h_last: Array,
+    lengths: Array,
+    w_ih: Array,
+    w_hh: Array,
+    w_ih_reverse: Array,
+    w_hh_reverse: Array,
+    bias_ih: Array | None,
+    bias_hh: Array | None,
+    bias_ih_reverse: Array | None,
+    bias_hh_reverse: Array | None,
+    h0: Array | None,
+    *,
+    linear_before_reset: bool = True,
+) -> tuple[Array, ...]:
+    """The gradients of `bidirectional_gru`: of x, and of the weights, biases and initial states of both directions.
+
+    An empty sequence hands what arrives at its last state to its initial one.
+
+    >>> x, w, v, one = np.zeros((1, 1)), np.ones((3, 1)), np.zeros((3, 1)), np.ones((1, 2))
+    >>> bidirectional_gru_backward(x, 0 * one, one, 0 * one, np.array([1]), w, v, w, v).grad_x
+    array([[1.]])
+    """
+    given = _halves(x, h, d_h, d_h_last, lengths, (w_ih, w_hh), (w_ih_reverse, w_hh_reverse), h0)
+    one = _gru(given[0], _float(bias_ih), _float(bias_hh), linear_before_reset)
+    other = _gru(given[1], _float(bias_ih_reverse), _float(bias_hh_reverse), linear_before_reset)
+    back = one.bias, one.bias_hh, other.bias, other.bias_hh
+    return _as(x.dtype, *_both(one, other), *back, np.concatenate([one.h0, other.h0], axis=1))
+
+
+@op(
+    "float x[sum(lengths), K], like(x) h[sum(lengths), 2*H], like(x) d_h[sum(lengths), 2*H],"
+    " like(x) d_h_last[B, 2*H], like(x) d_c_last[B, 2*H], lengths[B], like(x) w_ih[4*H, K], like(x) w_hh[4*H, H],"
+    " like(x) w_ih_reverse[4*H, K], like(x) w_hh_reverse[4*H, H], like(x) bias[4*H]?, like(x) bias_reverse[4*H]?,"
+    " like(x) h0[B, 2*H]?, like(x) c0[B, 2*H]?"
+    " -> like(x) grad_x[sum(lengths), K], like(x) grad_w_ih[4*H, K], like(x) grad_w_hh[4*H, H],"
+    " like(x) grad_w_ih_reverse[4*H, K], like(x) grad_w_hh_reverse[4*H, H], like(x) grad_bias[4*H],"
+    " like(x) grad_bias_reverse[4*H], like(x) grad_h0[B, 2*H], like(x) grad_c0[B, 2*H]",
+    moves="",
+    grad=_SECOND,
+)
+def bidirectional_lstm_backward(
+    x: Array,
+    h: Array,
+    d_h: Array,
+    d_h_last: Array,
+    d_c_last: Array,
+    lengths: Array,
+    w_ih: Array,
+    w_hh: Array,
+    w_ih_reverse: Array,
+    w_hh_reverse: Array,
+    bias: Array | None,
+    bias_reverse: Array | None,
+    h0: Array | None,
+    c0: Array | None,
+) -> tuple[Array, ...]:
+    """The gradients of `bidirectional_lstm`: of x, and of the weights, biases and initial states of both directions.
+
+    An empty sequence hands what arrives at its last states to its initial ones.
+
+    >>> x, w, v, one = np.zeros((1, 1)), np.ones((4, 1)), np.zeros((4, 1)), np.ones((1, 2))
+    >>> bidirectional_lstm_backward(x, 0 * one, one, 0 * one, 0 * one, np.array([1]), w, v, w, v).grad_x
+    array([[0.5]])
+    """
+    given = _halves(x, h, d_h, d_h_last, lengths, (w_ih, w_hh), (w_ih_reverse, w_hh_reverse), h0)
+    cells = (np.split(d_c_last, 2, axis=1), (None, None) if c0 is None else np.split(c0, 2, axis=1))
+    one, other = (
+        _lstm(half, _float(cells[0][k]), _float(own), _float(cells[1][k]))
+        for k, (half, own) in enumerate(zip(given, (bias, bias_reverse), strict=True))
+    )
+    states = (np.concatenate([getattr(one, name), getattr(other, name)], axis=1) for name in ("h0", "c0"))
+    return _as(x.dtype, *_both(one, other), one.bias, other.bias, *states)
+
+
+def _halves(
+    x: Array,
+    h: Array,
+    d_h: Array,
+    d_h_last: Array,
+    lengths: Array,
+    forward: tuple[Array, Array],
+    backward: tuple[Array, Array],
+    h0: Array | None,
+) -> tuple[Pass, Pass]:
+    """What either direction is given: its half of the states."""
+    states = [np.split(one, 2, axis=1) for one in (h, d_h, d_h_last)]
+    initial = (None, None) if h0 is None else np.split(h0, 2, axis=1)
+    one, other = (
+        _pass((x, states[0][k], states[1][k], states[2][k]), lengths, weights, initial[k], k == 1)
+        for k, weights in enumerate((forward, backward))
+    )
+    return one, other
+
+
+def _both(one: Gradients, other: Gradients) -> tuple[Array, ...]:
+    """The gradients of x, which both directions read, and of the weights of either."""
+    return one.x + other.x, one.w_ih, one.w_hh, other.w_ih, other.w_hh

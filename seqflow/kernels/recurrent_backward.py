@@ -1,0 +1,199 @@
+"""Backward passes of recurrent cells along ragged rows, from the states h of the forward pass alone.
+
+Sequences are taken longest first, so that step t touches the first of them only. The gates are computed again by two
+products over all rows; one small product a step goes back through time, and the gradients of the weights are products
+over all rows again. Gates are those of PyTorch: r, z, n of GRU and i, f, g, o of LSTM.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from seqflow.kernels.arrays import Array
+from seqflow.kernels.lengths import lengths_to_offsets
+
+__all__ = ["Gradients", "Pass", "gru_backward", "lstm_backward", "rnn_backward"]
+
+
+class Pass(NamedTuple):
+    """What a backward pass is given: the inputs of the cell, its states h, and what arrives at them."""
+
+    x: Array
+    h: Array
+    d_h: Array
+    d_h_last: Array
+    lengths: Array
+    w_ih: Array
+    w_hh: Array
+    h0: Array | None
+    reverse: bool
+
+
+class Gradients(NamedTuple):
+    """The gradients of a cell; `bias_hh` is None where the cell has one bias, `c0` where it has no state c."""
+
+    x: Array
+    w_ih: Array
+    w_hh: Array
+    bias: Array
+    bias_hh: Array | None
+    h0: Array
+    c0: Array | None
+
+
+class _Steps:
+    """The rows of all sequences, step by step."""
+
+    def __init__(self, lengths: Array, reverse: bool) -> None:
+        lengths = lengths.astype(np.int64)
+        self.order: Array = np.argsort(-lengths, kind="stable")
+        """The sequences, longest first."""
+        longest = int(lengths.max(initial=0))
+        self.counts: Array = len(lengths) - np.searchsorted(
+            np.sort(lengths), np.arange(longest), side="right"
+        )
+        """How many sequences have a row at each step."""
+        self.ends: Array = np.cumsum(self.counts)
+        offsets = lengths_to_offsets(lengths)
+        first = offsets[1:] - 1 if reverse else offsets[:-1]
+        step = np.repeat(np.arange(longest), self.counts)
+        place = np.arange(len(step)) - np.repeat(self.ends - self.counts, self.counts)
+        self.rows: Array = first[self.order[place]] + (-step if reverse else step)
+        """The row at each place, all rows of the first step coming first."""
+
+    def before(self, states: Array, initial: Array) -> Array:
+        """For each place the state of the step before; `initial` is that of each sequence, longest first."""
+        found = np.empty_like(states)
+        previous = initial
+        for rows, count in self.forwards():
+            found[rows] = previous[:count]
+            previous = states[rows]
+        return found
+
+    def forwards(self) -> Iterator[tuple[slice, int]]:
+        """The places of each step, and how many they are."""
+        for end, count in zip(self.ends.tolist(), self.counts.tolist(), strict=True):
+            yield slice(end - count, end), count
+
+    def backwards(self) -> Iterator[tuple[slice, int]]:
+        yield from reversed(list(self.forwards()))
+
+
+def rnn_backward(given: Pass, relu: bool) -> Gradients:
+    """h = tanh(w_ih @ x + w_hh @ h + bias), or relu."""
+    steps, x, h, d_h, h0 = _by_time(given)
+    slope = (h > 0).astype(h.dtype) if relu else 1 - h * h
+    d = np.empty_like(h)
+    dh = given.d_h_last[steps.order]
+    for rows, count in steps.backwards():
+        np.multiply(d_h[rows] + dh[:count], slope[rows], out=d[rows])
+        dh[:count] = d[rows] @ given.w_hh
+    return _collected(steps, given, x, steps.before(h, h0), d, d, dh)
+
+
+def lstm_backward(given: Pass, d_c_last: Array, bias: Array | None, c0: Array | None) -> Gradients:
+    """c = f c + i g, h = o tanh(c); c is found again by going through the steps once more."""
+    steps, x, h, d_h, h0 = _by_time(given)
+    previous = steps.before(h, h0)
+    gates = x @ given.w_ih.T + previous @ given.w_hh.T
+    if bias is not None:
+        gates += bias
+    hidden = h.shape[1]
+    i, f, o = (_sigmoid(gates[:, k * hidden : (k + 1) * hidden]) for k in (0, 1, 3))
+    g = np.tanh(gates[:, 2 * hidden : 3 * hidden])
+    initial = np.zeros_like(h0) if c0 is None else c0[steps.order]
+    before, tanh_c, state = np.empty_like(h), np.empty_like(h), initial.copy()
+    for rows, count in steps.forwards():
+        before[rows] = state[:count]
+        state[:count] = f[rows] * state[:count] + i[rows] * g[rows]
+        np.tanh(state[:count], out=tanh_c[rows])
+    slope = np.concatenate([g * i * (1 - i), before * f * (1 - f), i * (1 - g * g)], axis=1)
+    through = o * (1 - tanh_c * tanh_c)
+    by_o = tanh_c * o * (1 - o)
+    d = gates  # its memory is not needed any more
+    dh, dc = given.d_h_last[steps.order], d_c_last[steps.order]
+    for rows, count in steps.backwards():
+        arriving = d_h[rows] + dh[:count]
+        of_c = dc[:count]
+        of_c += arriving * through[rows]
+        d[rows, : 3 * hidden] = slope[rows] * np.tile(of_c, 3)
+        d[rows, 3 * hidden :] = arriving * by_o[rows]
+        dh[:count] = d[rows] @ given.w_hh
+        of_c *= f[rows]
+    found = _collected(steps, given, x, previous, d, d, dh)
+    return found._replace(c0=_in_order(steps, dc))
+
+
+def gru_backward(
+    given: Pass, bias_ih: Array | None, bias_hh: Array | None, linear_before_reset: bool
+) -> Gradients:
+    """h = (1 - z) n + z h, in PyTorch's form or, with the reset first, in that of the paper."""
+    steps, x, h, d_h, h0 = _by_time(given)
+    previous = steps.before(h, h0)
+    hidden = h.shape[1]
+    by_x = x @ given.w_ih.T + (0 if bias_ih is None else bias_ih)
+    first = given.w_hh[: 2 * hidden]
+    by_h = previous @ first.T + (0 if bias_hh is None else bias_hh[: 2 * hidden])
+    r, z = (_sigmoid(by_x[:, part] + by_h[:, part]) for part in (slice(0, hidden), slice(hidden, 2 * hidden)))
+    w_n, b_n = given.w_hh[2 * hidden :], 0 if bias_hh is None else bias_hh[2 * hidden :]
+    if linear_before_reset:
+        hn = previous @ w_n.T + b_n
+        n = np.tanh(by_x[:, 2 * hidden :] + r * hn)
+    else:
+        hn = previous
+        n = np.tanh(by_x[:, 2 * hidden :] + (r * previous) @ w_n.T + b_n)
+    slope_z, slope_n, slope_r = (previous - n) * z * (1 - z), (1 - z) * (1 - n * n), hn * r * (1 - r)
+    d = np.empty_like(by_x)
+    dh = given.d_h_last[steps.order]
+    for rows, count in steps.backwards():
+        arriving = d_h[rows] + dh[:count]
+        dn = d[rows, 2 * hidden :]
+        d[rows, hidden : 2 * hidden] = arriving * slope_z[rows]
+        np.multiply(arriving, slope_n[rows], out=dn)
+        if linear_before_reset:
+            d[rows, :hidden] = dn * slope_r[rows]
+            dh[:count] = arriving * z[rows] + d[rows, : 2 * hidden] @ first + (dn * r[rows]) @ w_n
+        else:
+            back = dn @ w_n
+            d[rows, :hidden] = back * slope_r[rows]
+            dh[:count] = arriving * z[rows] + back * r[rows] + d[rows, : 2 * hidden] @ first
+    if linear_before_reset:
+        of_h = d.copy()
+        of_h[:, 2 * hidden :] *= r
+        found = _collected(steps, given, x, previous, d, of_h, dh)
+        return found._replace(bias_hh=of_h.sum(0))
+    found = _collected(steps, given, x, previous, d, d, dh)
+    w_hh = np.concatenate([found.w_hh[: 2 * hidden], d[:, 2 * hidden :].T @ (r * previous)])
+    return found._replace(w_hh=w_hh, bias_hh=found.bias.copy())
+
+
+def _by_time(given: Pass) -> tuple[_Steps, Array, Array, Array, Array]:
+    """The steps; x, h and what arrives at h in their order; the initial states, longest sequence first."""
+    steps = _Steps(given.lengths, given.reverse)
+    x, h, d_h = (array[steps.rows] for array in (given.x, given.h, given.d_h))
+    h0 = np.zeros(given.d_h_last.shape, h.dtype) if given.h0 is None else given.h0[steps.order]
+    return steps, x, h, d_h, h0
+
+
+def _collected(
+    steps: _Steps, given: Pass, x: Array, previous: Array, of_x: Array, of_h: Array, dh: Array
+) -> Gradients:
+    """The gradients, from those of what the gates are made of: of the products with x, and of those with h."""
+    back = np.empty(given.x.shape, given.x.dtype)
+    back[steps.rows] = of_x @ given.w_ih
+    w_hh = of_h.T @ previous
+    return Gradients(back, of_x.T @ x, w_hh, of_x.sum(0), None, _in_order(steps, dh), None)
+
+
+def _in_order(steps: _Steps, states: Array) -> Array:
+    """States of the sequences, longest first, in their own order."""
+    found = np.empty_like(states)
+    found[steps.order] = states
+    return found
+
+
+def _sigmoid(x: Array) -> Array:
+    with np.errstate(over="ignore"):
+        found: Array = 1 / (1 + np.exp(-x))
+    return found
