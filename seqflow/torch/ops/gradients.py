@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from seqflow import registry
 from seqflow.errors import GradientError
 from seqflow.net.gradient import derivative
 from seqflow.net.gradient.derivative import is_differentiable
@@ -18,110 +16,174 @@ from seqflow.torch.ops.dtypes import numpy_dtype
 from seqflow.torch.ops.net_functions import Caller, net_function
 from seqflow.torch.ops.schemas import attributes_of
 
+Place = tuple[int, int | None]
+"""An input, or an output, by its number; of a list the number of the tensor, too."""
+_INPUT, _OUTPUT, _ARRIVING = range(3)
+
 
 @dataclass(frozen=True, slots=True)
 class Backward:
-    """The derivative of one kind of call."""
+    """The derivative of one kind of call: of these attributes, and of inputs of which these want a gradient."""
 
-    inputs: tuple[str, ...]
-    """The tensors that it takes: inputs by name, `out.y`, `d.y`."""
     run: Callable[..., tuple[Tensor, ...]]
+    takes: tuple[tuple[int, Place], ...]
+    """What it takes: an input, an output, or what arrives at an output, and which."""
+    saved: tuple[tuple[int, Place], ...]
+    """Those that have to be kept until then."""
+    results: tuple[int | None, ...]
+    """For each input of the call the number of its first gradient; None where none is wanted."""
+    counts: tuple[int | None, ...]
+    """For each input that is a list the number of its tensors."""
+
+    def save(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Tensor]:
+        """The tensors to keep."""
+        sources = (inputs, outputs)
+        return [_at(sources[source], place) for source, place in self.saved]
+
+    def gradients(self, saved: Sequence[Tensor], arriving: Sequence[Any]) -> list[Any]:
+        """The gradient of each input; for a list a list."""
+        kept = iter(saved)
+        arguments = [
+            _at(arriving, place) if source == _ARRIVING else next(kept) for source, place in self.takes
+        ]
+        found = self.run(*arguments)
+        return [
+            (None if count is None else [None] * count)
+            if first is None
+            else (found[first] if count is None else list(found[first : first + count]))
+            for first, count in zip(self.results, self.counts, strict=True)
+        ]
 
 
-def register_gradients(op: OpDef, library: torch.library.Library, op_of: Caller) -> None:
+def _at(values: Sequence[Any], place: Place) -> Any:
+    number, item = place
+    return values[number] if item is None else values[number][item]
+
+
+class Gradients:
+    """The derivatives of all calls of an op."""
+
+    def __init__(self, op: OpDef, op_of: Caller) -> None:
+        self.op = op
+        self.names = [one.name for one in op.signature.input_arguments]
+        self.floats = [is_differentiable(op, name) for name in self.names]
+        self._outputs = [one.field for one in op.signature.output_arguments]
+        self._op_of = op_of
+        self._known: dict[Any, Backward | None] = {}
+
+    def backward(
+        self, inputs: Sequence[Any], attributes: Mapping[str, Any], needs: Sequence[Any]
+    ) -> Backward | None:
+        """The derivative of a call; None where no gradient is wanted. GradientError where there is none.
+
+        `needs` says of each input, and of each tensor of a list, whether its gradient is wanted.
+        """
+        key = (
+            tuple(
+                [(name, tuple(value) if type(value) is list else value) for name, value in attributes.items()]
+            ),
+            tuple([any(one) if type(one) in (list, tuple) else one for one in needs]),
+            tuple(
+                [None if one is None else len(one) if type(one) in (list, tuple) else -1 for one in inputs]
+            ),
+        )
+        try:
+            return self._known[key]
+        except KeyError:
+            found = self._known[key] = self._made(dict(attributes), key[1], key[2])
+            return found
+
+    def _made(
+        self, given: dict[str, Any], needs: Sequence[bool], counts: Sequence[int | None]
+    ) -> Backward | None:
+        wanted = [
+            name for name, need, may in zip(self.names, needs, self.floats, strict=False) if need and may
+        ]
+        if not wanted:
+            return None
+        lists = {
+            name: None if count == -1 else count
+            for name, count in zip(self.names, counts, strict=False)
+            if count is not None
+        }
+        net = derivative(self.op, self._attributes(given), lists, wanted)
+        places = self._places(lists, net.inputs)
+        results: list[int | None] = []
+        number = 0
+        for name in self.names:
+            results.append(number if name in wanted else None)
+            number += (lists[name] or 1) if name in wanted else 0
+        return Backward(
+            net_function(net, self._op_of, _totals(self.op, net.inputs)),
+            tuple(places),
+            tuple(one for one in places if one[0] != _ARRIVING),
+            tuple(results),
+            tuple(lists.get(name) for name in self.names),
+        )
+
+    def _attributes(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The attributes as the op takes them."""
+        found = {}
+        for one in attributes_of(self.op):
+            value = given.get(one.name)
+            if value is not None or one.required:
+                found[one.name] = numpy_dtype(value) if one.kind == "dtype" else value
+        return found
+
+    def _places(self, lists: Mapping[str, int | None], taken: Sequence[str]) -> list[tuple[int, Place]]:
+        """Where the tensors are that a derivative takes, by their names."""
+        known: dict[str, tuple[int, Place]] = {}
+        for number, name in enumerate(self.names):
+            known[name] = _INPUT, (number, None)
+            known |= {f"{name}.{i}": (_INPUT, (number, i)) for i in range(lists.get(name) or 0)}
+        for number, name in enumerate(self._outputs):
+            for source, prefix in ((_OUTPUT, "out"), (_ARRIVING, "d")):
+                known[f"{prefix}.{name}"] = source, (number, None)
+                items = [one.rpartition(".")[2] for one in taken if one.startswith(f"{prefix}.{name}.")]
+                known |= {f"{prefix}.{name}.{i}": (source, (number, int(i))) for i in items if i.isdecimal()}
+        return [known[name] for name in taken]
+
+
+def register_gradients(op: OpDef, library: torch.library.Library, gradients: Gradients) -> None:
     """Let torch's autograd know the derivative of an op."""
-    names = [one.name for one in op.signature.input_arguments]
-    floats = [is_differentiable(op, name) for name in names]
-    outputs = [one.field for one in op.signature.output_arguments]
 
     def setup_context(
         ctx: Any, inputs: Sequence[Any], output: Any, keyword_only_inputs: Mapping[str, Any] = {}
     ) -> None:
-        wanted = tuple(
-            name
-            for name, needs, may in zip(names, ctx.needs_input_grad, floats, strict=False)
-            if may and (any(needs) if isinstance(needs, (list, tuple)) else needs)
-        )
-        ctx.seqflow_given = tuple(
-            (name, len(value) if isinstance(value, (list, tuple)) else None)
-            for name, value in zip(names, inputs, strict=False)
-            if value is not None
-        )
-        ctx.seqflow_attributes = _frozen(op, keyword_only_inputs)
-        ctx.seqflow_wanted = wanted
-        ctx.seqflow_reason = None
-        if not wanted:
-            return
-        try:
-            backward = _backward(op.name, ctx.seqflow_attributes, ctx.seqflow_given, wanted, op_of)
-        except GradientError as error:
-            ctx.seqflow_reason = str(error)
-            return
-        results = output if isinstance(output, tuple) else (output,)
-        known = _named("", dict(zip(names, inputs, strict=False))) | _named(
-            "out.", dict(zip(outputs, results, strict=True))
-        )
-        ctx.save_for_backward(*(known[name] for name in backward.inputs if name in known))
+        keep(ctx, gradients, inputs, keyword_only_inputs, output, ctx.needs_input_grad)
 
     def backward(ctx: Any, *arriving: Any) -> tuple[Any, ...]:
-        if ctx.seqflow_reason is not None:
-            raise GradientError(ctx.seqflow_reason)
-        if not ctx.seqflow_wanted:
-            return (None,) * len(names)
-        made = _backward(op.name, ctx.seqflow_attributes, ctx.seqflow_given, ctx.seqflow_wanted, op_of)
-        saved = iter(ctx.saved_tensors)
-        cotangents = _named("d.", dict(zip(outputs, arriving, strict=True)))
-        found = iter(
-            made.run(*(cotangents[name] if name in cotangents else next(saved) for name in made.inputs))
-        )
-        counts = dict(ctx.seqflow_given)
-        gradients: list[Any] = []
-        for name in names:
-            count = counts.get(name)
-            if name not in ctx.seqflow_wanted:
-                gradients.append(None if count is None else [None] * count)
-            else:
-                gradients.append(next(found) if count is None else [next(found) for _ in range(count)])
-        return tuple(gradients)
+        return tuple(gradients_of(ctx, gradients, arriving))
 
     torch.library.register_autograd(f"seqflow::{op.name}", backward, setup_context=setup_context, lib=library)
 
 
-def _named(prefix: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Tensors by the names that derivatives have for them."""
-    found: dict[str, Any] = {}
-    for name, value in values.items():
-        if isinstance(value, (list, tuple)):
-            found |= {f"{prefix}{name}.{i}": one for i, one in enumerate(value)}
-        else:
-            found[prefix + name] = value
-    return found
+def keep(
+    ctx: Any,
+    gradients: Gradients,
+    inputs: Sequence[Any],
+    attributes: Mapping[str, Any],
+    output: Any,
+    needs: Sequence[Any],
+) -> None:
+    """Keep what the derivative of a call needs."""
+    ctx.seqflow = ctx.seqflow_reason = None
+    try:
+        made = gradients.backward(inputs, attributes, needs)
+    except GradientError as error:
+        ctx.seqflow_reason = str(error)
+        return
+    if made is not None:
+        ctx.seqflow = made
+        ctx.save_for_backward(*made.save(inputs, output if isinstance(output, tuple) else (output,)))
 
 
-def _frozen(op: OpDef, given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """The attributes of a call, to look its derivative up by."""
-    found = {}
-    for one in attributes_of(op):
-        value = given.get(one.name)
-        if value is None and not one.required:
-            value = one.default
-        elif one.kind == "dtype":
-            value = numpy_dtype(value)
-        found[one.name] = tuple(value) if isinstance(value, list) else value
-    return tuple(found.items())
-
-
-@lru_cache(maxsize=4096)
-def _backward(
-    name: str,
-    attributes: tuple[tuple[str, Any], ...],
-    given: tuple[tuple[str, int | None], ...],
-    wanted: tuple[str, ...],
-    op_of: Caller,
-) -> Backward:
-    op = registry.get(name)
-    net = derivative(op, dict(attributes), dict(given), wanted)
-    return Backward(net.inputs, net_function(net, op_of, _totals(op, net.inputs)))
+def gradients_of(ctx: Any, gradients: Gradients, arriving: Sequence[Any]) -> list[Any]:
+    """The gradients of the inputs of a call; GradientError, with the reason, where there is no derivative."""
+    if ctx.seqflow_reason is not None:
+        raise GradientError(ctx.seqflow_reason)
+    made: Backward | None = ctx.seqflow
+    return [None] * len(gradients.names) if made is None else made.gradients(ctx.saved_tensors, arriving)
 
 
 def _totals(op: OpDef, inputs: Sequence[str]) -> dict[str, str]:
@@ -130,11 +192,7 @@ def _totals(op: OpDef, inputs: Sequence[str]) -> dict[str, str]:
     arguments = [(one.name, one) for one in op.signature.input_arguments]
     arguments += [(f"out.{one.field}", one) for one in op.signature.output_arguments]
     for name, argument in arguments:
-        if (
-            name in inputs
-            and argument.dims
-            and isinstance(argument.dims[0], Sum)
-            and "'" not in argument.dims[0].of
-        ):
-            found.setdefault(argument.dims[0].of, name)
+        first = argument.dims[0] if argument.dims else None
+        if name in inputs and isinstance(first, Sum) and not first.of.endswith("'"):
+            found.setdefault(first.of, name)
     return found

@@ -17,28 +17,25 @@ from seqflow.torch.ops.schemas import attributes_of, takes_total
 def cpu_kernel(op: OpDef) -> Callable[..., Any]:
     """The op on tensors of the CPU; its results are new tensors."""
     defaults = {one.name: one.default for one in attributes_of(op) if not one.required}
-    dtypes = [one.name for one in attributes_of(op) if one.kind == "dtype"]
-    call, is_group, outputs = op.call, op.result is not None, bool(op.output_names)
+    dtypes = {one.name for one in attributes_of(op) if one.kind == "dtype"}
+    call, is_group, has_results = op.call, op.result is not None, bool(op.output_names)
     sized = takes_total(op)
 
     def kernel(*tensors: Any, **attributes: Any) -> Any:
         arrays = [_array(one) for one in tensors]
         total = attributes.pop("total", None) if sized else None
-        for name in dtypes:
-            given = attributes.get(name)
-            attributes[name] = defaults[name] if given is None else numpy_dtype(given)
         for name, value in attributes.items():
             if value is None and name in defaults:
                 attributes[name] = defaults[name]
+            elif name in dtypes:
+                attributes[name] = numpy_dtype(value)
         found = call(*arrays, **attributes)
-        if not outputs:
-            return None
         if total is not None and len(found) != total:
             raise OpError(f"total is {total}, but sum(lengths) is {len(found)}").in_op(op.name)
-        narrow = _has_bfloat16(tensors)
+        narrow = any(_is_bfloat16(one) for one in tensors)
         if is_group:
-            return tuple(_result(one, arrays, narrow) for one in found)
-        return _result(found, arrays, narrow)
+            return tuple([_result(one, arrays, narrow) for one in found])
+        return _result(found, arrays, narrow) if has_results else None
 
     return kernel
 
@@ -49,23 +46,22 @@ def _array(value: Any) -> Any:
     return value if value is None else [to_array(one) for one in value]
 
 
-def _has_bfloat16(tensors: tuple[Any, ...]) -> bool:
-    flat = [one for value in tensors for one in (value if isinstance(value, (list, tuple)) else [value])]
-    return any(isinstance(one, Tensor) and one.dtype is torch.bfloat16 for one in flat)
+def _is_bfloat16(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_is_bfloat16, value))
+    return value is not None and value.dtype is torch.bfloat16
 
 
 def _result(found: Any, arrays: list[Any], narrow: bool) -> Any:
     """The tensor of a result, or the list of those; floats of bfloat16 inputs are bfloat16 again."""
     if isinstance(found, list):
         return [_result(one, arrays, narrow) for one in found]
-    tensor = to_tensor(_apart(found, arrays))
+    tensor = to_tensor(found if found.base is None else _apart(found, arrays))
     return tensor.bfloat16() if narrow and tensor.dtype is torch.float32 else tensor
 
 
 def _apart(result: Array, arrays: list[Any]) -> Array:
-    """The result in memory of its own: what is a view of an input is copied."""
-    if result.base is None:
-        return result
+    """A result that is a view in memory of its own, if it is one of an input."""
     for value in arrays:
         for one in value if isinstance(value, list) else (value,):
             if one is not None and np.may_share_memory(one, result):

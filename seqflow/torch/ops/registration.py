@@ -1,6 +1,6 @@
 """Registers ops with torch, one by one, when they are first called."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -9,15 +9,16 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from seqflow import registry
-from seqflow.errors import OpError, OpTypeError, SeqflowError, ShapeError
+from seqflow.errors import OpError, OpTypeError, SeqflowError, ShapeError, nearest
 from seqflow.expression.functions import by_name
 from seqflow.registry import OpDef
 from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute
 from seqflow.torch.ops.dtypes import torch_dtype
+from seqflow.torch.ops.eager import Run, eager_call, is_plain
 from seqflow.torch.ops.elementwise import expression_call, function_call
 from seqflow.torch.ops.fakes import fake_kernel
-from seqflow.torch.ops.gradients import register_gradients
+from seqflow.torch.ops.gradients import Gradients, register_gradients
 from seqflow.torch.ops.kernels import cpu_kernel
 from seqflow.torch.ops.schemas import attributes_of, schema_of, takes_total, why_not
 
@@ -32,8 +33,9 @@ def call_of(name: str) -> Callable[..., Any]:
     if name == "expression":
         return expression_call
     op = registry.get(name)
-    _register(op)
-    return _make_call(op)
+    kernel, gradients = cpu_kernel(op), Gradients(op, call_of)
+    _register(op, kernel, gradients)
+    return _make_call(op, None if op.signature.takes_lists else eager_call(gradients, kernel))
 
 
 def register_all() -> None:
@@ -43,36 +45,40 @@ def register_all() -> None:
             call_of(name)
 
 
-def _register(op: OpDef) -> None:
+def _register(op: OpDef, kernel: Callable[..., Any], gradients: Gradients) -> None:
     _LIBRARY.define(schema_of(op), tags=(torch.Tag.pt2_compliant_tag,))
-    _LIBRARY.impl(op.name, cpu_kernel(op), "CPU")
+    _LIBRARY.impl(op.name, kernel, "CPU")
     torch.library.register_fake(f"seqflow::{op.name}", fake_kernel(op), lib=_LIBRARY)
     if op.output_names:
-        register_gradients(op, _LIBRARY, call_of)
+        register_gradients(op, _LIBRARY, gradients)
 
 
-def _make_call(op: OpDef) -> Callable[..., Any]:
+def _make_call(op: OpDef, eager: Run | None) -> Callable[..., Any]:
     """The op as users call it: inputs by position or by name, attributes by name, a NamedTuple of several results."""
     overload = getattr(torch.ops.seqflow, op.name).default
     names = [one.name for one in op.signature.input_arguments]
     convert = {one.name: made for one in attributes_of(op) if (made := _conversion(op, one)) is not None}
+    known = {one.name for one in attributes_of(op)} | ({"total"} if takes_total(op) else set())
     result, count = op.result, len(names)
 
     def call(*inputs: Any, **named: Any) -> Any:
         if len(inputs) != count:
             inputs = _in_order(op, names, inputs, named)
+        if named:
+            if not known.issuperset(named):
+                _refuse_unknown(op, known, named)
+            for name in named.keys() & convert.keys():
+                named[name] = convert[name](named[name], inputs, named)
         if forward_ad._current_level >= 0:
             _refuse_forward_mode(op, inputs)
-        for name in named.keys() & convert.keys():
-            named[name] = convert[name](named[name], inputs, named)
-        for one in inputs:
-            if type(one) is not Tensor or not one.is_cpu:
-                _check_tensors(op, names, inputs)
-                break
+        if eager is not None and is_plain(inputs):
+            found = eager(inputs, named)
+            return found if result is None else result(*found)
+        _check_tensors(op, names, inputs)
         try:
             found = overload(*inputs, **named)
         except (RuntimeError, TypeError) as error:
-            _explain(op, inputs, named, error)
+            _explain(op, named, error)
             raise
         return found if result is None else result(*found)
 
@@ -87,6 +93,14 @@ def _refuse_forward_mode(op: OpDef, inputs: Sequence[Any]) -> None:
     flat = [one for value in inputs for one in (value if isinstance(value, (list, tuple)) else (value,))]
     if any(isinstance(one, Tensor) and forward_ad.unpack_dual(one).tangent is not None for one in flat):
         raise OpError("it has no derivative in forward mode: take torch.autograd.grad").in_op(op.name)
+
+
+def _refuse_unknown(op: OpDef, known: Collection[str], named: Mapping[str, Any]) -> None:
+    wrong = next(name for name in named if name not in known)
+    expected = ", ".join(known) or "none"
+    raise OpTypeError(f"there is no attribute {wrong!r}{nearest(wrong, known)}, expected {expected}").in_op(
+        op.name
+    )
 
 
 def _conversion(op: OpDef, attribute: Attribute) -> Callable[..., Any] | None:
@@ -154,7 +168,7 @@ def _check_tensors(op: OpDef, names: Sequence[str], inputs: Sequence[Any]) -> No
         )
 
 
-def _explain(op: OpDef, inputs: Sequence[Any], named: Mapping[str, Any], error: Exception) -> None:
+def _explain(op: OpDef, named: Mapping[str, Any], error: Exception) -> None:
     """Our error, where torch's is about attributes that the op does not take."""
     if isinstance(error, SeqflowError):
         return

@@ -1,0 +1,66 @@
+"""Calls without torch's dispatcher: of plain tensors of the CPU, where nothing traces or transforms them.
+
+The dispatcher costs more than a small op takes. What it does beside finding our kernel is to look for modes,
+transforms and tracers; where there are none, the kernel is called at once, or by a function of autograd that
+keeps what the derivative needs.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C import (
+    _get_tracing_state,
+    _len_torch_dispatch_stack,
+    _len_torch_function_stack,
+)
+from torch._C._functorch import peek_interpreter_stack  # type: ignore[import-not-found, unused-ignore]
+from torch.nn import Parameter
+
+from seqflow.torch.ops.gradients import Gradients, gradients_of, keep
+
+_PLAIN = (Tensor, Parameter)
+Run = Callable[[Sequence[Any], Mapping[str, Any]], Any]
+
+
+def is_plain(inputs: Sequence[Any]) -> bool:
+    """Whether these are tensors of the CPU, or None, that nothing traces or transforms."""
+    for one in inputs:
+        if one is not None and (type(one) not in _PLAIN or not one.is_cpu):
+            return False
+    return not (
+        torch.compiler.is_compiling()
+        or _len_torch_dispatch_stack()
+        or _len_torch_function_stack()
+        or peek_interpreter_stack() is not None
+        or _get_tracing_state() is not None
+    )
+
+
+def eager_call(gradients: Gradients, kernel: Callable[..., Any]) -> Run:
+    """The op on plain tensors."""
+    floats = [i for i, may in enumerate(gradients.floats) if may]
+
+    class Eager(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, attributes: Mapping[str, Any], *inputs: Any) -> Any:
+            output = kernel(*inputs, **attributes)
+            keep(ctx, gradients, inputs, attributes, output, ctx.needs_input_grad[1:])
+            return output
+
+        @staticmethod
+        def backward(ctx: Any, *arriving: Any) -> Any:
+            return None, *gradients_of(ctx, gradients, arriving)
+
+    apply: Callable[..., Any] = Eager.apply
+
+    def run(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        if torch.is_grad_enabled():
+            for i in floats:
+                one = inputs[i]
+                if one is not None and one.requires_grad:
+                    return apply(attributes, *inputs)
+        return kernel(*inputs, **attributes)
+
+    return run
