@@ -116,7 +116,7 @@ def lengths_sqrt_sum(data: Array, lengths: Array, *, empty: Scalar = 0) -> Array
     array([4., 0., 3.])
     """
     means = kernels.segment_reduce("mean", data, lengths, cast_scalar("empty", empty, _mean_dtype(data)))
-    factors = np.sqrt(np.maximum(lengths, 1)).astype(means.dtype, copy=False)
+    factors = np.sqrt(np.maximum(lengths, 1), dtype=np.float64).astype(means.dtype, copy=False)
     means *= expand_trailing(factors, means)
     return means
 

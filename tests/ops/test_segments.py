@@ -200,3 +200,8 @@ def test_what_an_empty_segment_gives_must_fit_the_result(name):
     assert reduce(np.ones(1, np.float32), [0, 1], empty=2.5)[0] == 2.5
     with pytest.raises(OpTypeError, match=f"^lengths_{name}: empty is 'x'"):
         reduce(np.ones(1), [0, 1], empty="x")
+
+
+def test_roots_of_narrow_lengths_keep_all_digits():
+    found = ops.lengths_sqrt_sum(np.array([0.0, 1.0]), np.array([2], np.uint16))
+    assert found[0] == 0.5 * np.sqrt(2.0)

@@ -1,0 +1,55 @@
+"""Values that are checked: at once on the CPU, and without waiting where the device can."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from seqflow.errors import OpError
+from seqflow.kernels.checks import checked_indices
+
+
+def check(sound: Tensor, error: Callable[[], Exception]) -> None:
+    """Raise the error where not all is sound.
+
+    On CUDA the check runs on the device, and the program fails there, with the text of the error. A tensor
+    without data is not looked at.
+    """
+    if sound.is_cuda:
+        torch._assert_async(sound.all(), str(error()))
+    elif not sound.is_meta and not bool(sound.all()):
+        raise error()
+
+
+def check_indices(
+    indices: Tensor,
+    num_rows: int,
+    *,
+    wrap: bool = False,
+    ignore_index: int | None = None,
+    argument: str = "indices",
+) -> None:
+    """Every index is one of so many rows, but where it is `ignore_index`."""
+    low = -num_rows if wrap else 0
+    if indices.is_cpu:
+        checked_indices(indices.numpy(), num_rows, wrap, ignore_index, argument)
+        return
+    inside = (indices >= low) & (indices < num_rows)
+    if ignore_index is not None:
+        inside |= indices == ignore_index
+    check(inside, lambda: OpError(f"{argument} has an index outside [{low}, {num_rows})"))
+
+
+def first_wrong(sound: Tensor) -> list[int]:
+    """Where the first entry is that is not sound; of a tensor on the CPU, for a message."""
+    if not sound.is_cpu:
+        return []
+    place: list[int] = (~sound).nonzero()[0].tolist()
+    return place
+
+
+def number_of(size: Tensor) -> int:
+    """A size that only data know: what the host waits for. OpError for a tensor without data."""
+    if size.is_meta:
+        raise OpError("a size of the result depends on data, which meta tensors do not have")
+    return int(size)

@@ -1,0 +1,111 @@
+"""Rows reduced by the number of their segment: sums, extremes, products, in forms that train."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqflow.torch.device.structure import arange, column, fill_like
+
+
+def filled(results: Tensor, counts: Tensor, empty: Any) -> Tensor:
+    """The results, `empty` where a segment has no rows."""
+    return torch.where(column(counts, results.ndim) == 0, fill_like(results, empty), results)
+
+
+def sum_by(data: Tensor, ids: Tensor, count: int, dtype: torch.dtype) -> Tensor:
+    """The sums of the rows of each segment."""
+    data = data.to(dtype)
+    return data.new_zeros((count, *data.shape[1:])).index_add(0, ids, data)
+
+
+def mean_by(data: Tensor, ids: Tensor, counts: Tensor, dtype: torch.dtype) -> Tensor:
+    """The means of the rows of each segment, 0 where there are none."""
+    sums = sum_by(data, ids, len(counts), dtype)
+    return sums / column(counts.clamp_min(1), sums.ndim).to(dtype)
+
+
+def first_extreme(data: Tensor, ids: Tensor, count: int, kind: str) -> Tensor:
+    """The row of the largest (`amax`) or smallest (`amin`) element of each segment, column by column.
+
+    Of equal ones the first, NaN before all; the number of all rows where a segment has none.
+    """
+    values = comparable(data)
+    everywhere = column(ids, data.ndim).expand_as(data)
+    nan = torch.isnan(values)
+    has_nan = _reduce(nan.to(torch.uint8), everywhere, count, "amax").bool()
+    extremes = _reduce(values.masked_fill(nan, 0), everywhere, count, kind)
+    hits = torch.where(has_nan.gather(0, everywhere), nan, values == extremes.gather(0, everywhere))
+    rows = column(arange(ids, len(ids)), data.ndim)
+    rows = torch.where(hits, rows, len(ids))
+    found = rows.new_full((count, *data.shape[1:]), len(ids))
+    return found.scatter_reduce(0, everywhere, rows, "amin", include_self=False)
+
+
+def comparable(data: Tensor) -> Tensor:
+    """The same order, in a dtype that torch compares and sorts everywhere; without a gradient."""
+    narrow = {torch.bool: torch.uint8, torch.float16: torch.float32}
+    return data.detach().to(narrow.get(data.dtype, data.dtype))
+
+
+def _reduce(values: Tensor, everywhere: Tensor, count: int, kind: str) -> Tensor:
+    zeros = values.new_zeros((count, *values.shape[1:]))
+    return zeros.scatter_reduce(0, everywhere, values, kind, include_self=False)
+
+
+def extreme_by(data: Tensor, ids: Tensor, counts: Tensor, kind: str, empty: Any) -> Tensor:
+    """The extreme of each segment; its gradient goes to the first of equal ones."""
+    return picked(data, first_extreme(data, ids, len(counts), kind), empty)
+
+
+def picked(data: Tensor, rows: Tensor, empty: Any) -> Tensor:
+    """The elements at these rows, column by column; `empty` where there is none."""
+    if not len(data):
+        return data.new_full(rows.shape, empty)
+    found = data.gather(0, rows.clamp_max(len(data) - 1))
+    return torch.where(rows < len(data), found, fill_like(found, empty))
+
+
+def shared_extreme_by(data: Tensor, ids: Tensor, counts: Tensor, kind: str, empty: Any) -> Tensor:
+    """The extreme of each segment; equal ones share its gradient."""
+    everywhere = column(ids, data.ndim).expand_as(data)
+    narrow = data.to(torch.uint8) if data.dtype is torch.bool else data
+    found = _reduce(narrow, everywhere, len(counts), kind).to(data.dtype)
+    return filled(found, counts, empty)
+
+
+def scan(data: Tensor, places: Tensor, kind: str) -> Tensor:
+    """Sums or products of each row and all before it in its segment, `places` being positions in it.
+
+    In as many rounds as the number of rows has bits, each over twice as many rows: no digits are lost to other
+    segments, nothing is divided, and the order is the same on every device.
+    """
+    neutral = 0 if kind == "sum" else 1
+    step = 1
+    while step < len(data):
+        earlier = torch.cat([data.new_full((step, *data.shape[1:]), neutral), data[:-step]])
+        inside = column(places >= step, data.ndim)
+        earlier = torch.where(inside, earlier, fill_like(data, neutral))
+        data = data + earlier if kind == "sum" else data * earlier
+        step *= 2
+    return data
+
+
+def prod_by(data: Tensor, places: Tensor, starts: Tensor, counts: Tensor, dtype: torch.dtype) -> Tensor:
+    """The products of the rows of each segment, which follow one another; 1 where there are none."""
+    products = scan(data.to(dtype), places, "prod")
+    if not len(products):
+        return products.new_ones((len(counts), *products.shape[1:]))
+    ends = products.index_select(0, (starts + counts - 1).clamp(0, len(products) - 1))
+    return filled(ends, counts, 1)
+
+
+def logsumexp_by(data: Tensor, ids: Tensor, counts: Tensor, dtype: torch.dtype, empty: Any) -> Tensor:
+    """log(sum(exp(data))) of each segment, without overflow."""
+    data = data.to(dtype)
+    largest = extreme_by(data.detach(), ids, counts, "amax", 0)
+    largest = torch.where(torch.isfinite(largest), largest, fill_like(largest, 0))
+    sums = sum_by(torch.exp(data - largest.index_select(0, ids)), ids, len(counts), dtype)
+    is_empty = column(counts, sums.ndim) == 0
+    logs = torch.log(torch.where(is_empty, fill_like(sums, 1), sums)) + largest
+    return torch.where(is_empty, fill_like(logs, empty), logs)

@@ -1,0 +1,134 @@
+"""Reductions of rows that are assigned to segments by ids."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqflow.errors import OpError
+from seqflow.torch.device.checks import check, check_indices, first_wrong, number_of
+from seqflow.torch.device.dtypes import mean_dtype, scalar, sum_dtype
+from seqflow.torch.device.lengths import counts_of
+from seqflow.torch.device.reductions import (
+    filled,
+    logsumexp_by,
+    mean_by,
+    prod_by,
+    shared_extreme_by,
+    sum_by,
+)
+from seqflow.torch.device.registration import implements
+from seqflow.torch.device.structure import column, positions, starts_of
+
+LAST = "the last id"
+LARGEST = "the largest id, without num_segments"
+
+
+def sorted_counts(ids: Tensor) -> Tensor:
+    """How often each id occurs; OpError unless they are 0, 1, 2 … in this order. The host waits for the last."""
+    steps = torch.diff(ids, prepend=ids.new_full((1,), -1))
+    sound = (steps == 1) | (steps == 0)
+    sound = torch.cat([steps[:1] == 1, sound[1:]])
+    check(sound, lambda: _gap(ids, sound))
+    return counts_of(ids, number_of(ids[-1]) + 1 if len(ids) else 0)
+
+
+def _gap(ids: Tensor, sound: Tensor) -> OpError:
+    i = next(iter(first_wrong(sound)), None)
+    if i is None:
+        return OpError("ids have gaps or decrease, expected sorted ids without gaps")
+    expected = f"{int(ids[i - 1])} as before or one more" if i else "0"
+    return OpError(f"ids[{i}] = {int(ids[i])}, expected {expected}: sorted ids without gaps")
+
+
+@implements("sorted_segment_sum", syncs=LAST)
+def _sorted_sum(data: Tensor, ids: Tensor) -> Tensor:
+    return sum_by(data, ids, len(sorted_counts(ids)), sum_dtype(data))
+
+
+@implements("sorted_segment_mean", syncs=LAST)
+def _sorted_mean(data: Tensor, ids: Tensor) -> Tensor:
+    return mean_by(data, ids, sorted_counts(ids), mean_dtype(data))
+
+
+@implements("sorted_segment_weighted_sum", syncs=LAST)
+def _sorted_weighted_sum(data: Tensor, weights: Tensor, ids: Tensor) -> Tensor:
+    return sum_by(weighted(data, weights), ids, len(sorted_counts(ids)), sum_dtype(data, weights))
+
+
+def weighted(data: Tensor, weights: Tensor) -> Tensor:
+    """Each row times its weight."""
+    dtype = sum_dtype(data, weights)
+    return data.to(dtype) * column(weights.to(dtype), data.ndim)
+
+
+@implements("sorted_segment_max", syncs=LAST)
+def _sorted_max(data: Tensor, ids: Tensor) -> Tensor:
+    return shared_extreme_by(data, ids, sorted_counts(ids), "amax", 0)
+
+
+@implements("sorted_segment_min", syncs=LAST)
+def _sorted_min(data: Tensor, ids: Tensor) -> Tensor:
+    return shared_extreme_by(data, ids, sorted_counts(ids), "amin", 0)
+
+
+@implements("sorted_segment_prod", syncs=LAST)
+def _sorted_prod(data: Tensor, ids: Tensor) -> Tensor:
+    counts = sorted_counts(ids)
+    return prod_by(data, positions(counts, ids), starts_of(counts), counts, sum_dtype(data))
+
+
+@implements("sorted_segment_logsumexp", syncs=LAST)
+def _sorted_logsumexp(data: Tensor, ids: Tensor) -> Tensor:
+    return logsumexp_by(data, ids, sorted_counts(ids), mean_dtype(data), 0)
+
+
+@implements("sorted_segment_logmeanexp", syncs=LAST)
+def _sorted_logmeanexp(data: Tensor, ids: Tensor) -> Tensor:
+    counts = sorted_counts(ids)
+    logs = logsumexp_by(data, ids, counts, mean_dtype(data), 0)
+    return logs - column(torch.log(counts.double()).to(logs.dtype), logs.ndim)
+
+
+def counted(ids: Tensor, num_segments: int | None) -> Tensor:
+    """How often each id occurs, ids in any order; without `num_segments` the host waits for the largest."""
+    if num_segments is None:
+        num_segments = max(number_of(ids.max()) + 1, 0) if len(ids) else 0
+    check_indices(ids, num_segments, argument="ids")
+    return counts_of(ids, num_segments)
+
+
+@implements("unsorted_segment_sum", syncs=LARGEST)
+def _unsorted_sum(data: Tensor, ids: Tensor, *, num_segments: int | None, empty: Any) -> Tensor:
+    dtype = sum_dtype(data)
+    value, counts = scalar("empty", empty, dtype), counted(ids, num_segments)
+    return filled(sum_by(data, ids, len(counts), dtype), counts, value)
+
+
+@implements("unsorted_segment_mean", syncs=LARGEST)
+def _unsorted_mean(data: Tensor, ids: Tensor, *, num_segments: int | None, empty: Any) -> Tensor:
+    dtype = mean_dtype(data)
+    value, counts = scalar("empty", empty, dtype), counted(ids, num_segments)
+    return filled(mean_by(data, ids, counts, dtype), counts, value)
+
+
+@implements("unsorted_segment_weighted_sum", syncs=LARGEST)
+def _unsorted_weighted_sum(
+    data: Tensor, weights: Tensor, ids: Tensor, *, num_segments: int | None, empty: Any
+) -> Tensor:
+    dtype = sum_dtype(data, weights)
+    value, counts = scalar("empty", empty, dtype), counted(ids, num_segments)
+    return filled(sum_by(weighted(data, weights), ids, len(counts), dtype), counts, value)
+
+
+def _unsorted_extreme(kind: str) -> Callable[..., Tensor]:
+    def extreme(data: Tensor, ids: Tensor, *, num_segments: int | None, empty: Any) -> Tensor:
+        value = scalar("empty", empty, data.dtype)
+        return shared_extreme_by(data, ids, counted(ids, num_segments), kind, value)
+
+    return extreme
+
+
+implements("unsorted_segment_max", syncs=LARGEST)(_unsorted_extreme("amax"))
+implements("unsorted_segment_min", syncs=LARGEST)(_unsorted_extreme("amin"))

@@ -1,0 +1,70 @@
+"""What lengths say of rows: where sequences start, whose each row is, and taking rows by their place."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqflow.torch.device.checks import number_of
+
+
+def starts_of(lengths: Tensor) -> Tensor:
+    """The first row of each sequence."""
+    return lengths.cumsum(0) - lengths
+
+
+def offsets_of(lengths: Tensor) -> Tensor:
+    """int64 [B+1]: where each sequence starts, and the total."""
+    return torch.nn.functional.pad(lengths.cumsum(0), (1, 0))
+
+
+def total_of(lengths: Tensor) -> int:
+    """The sum of the lengths; the host waits for it."""
+    return number_of(lengths.sum())
+
+
+def longest_of(lengths: Tensor) -> int:
+    """The largest length, 0 where there are none; the host waits for it."""
+    return number_of(lengths.max()) if len(lengths) else 0
+
+
+def arange(like: Tensor, count: int) -> Tensor:
+    """0, 1, 2 … on the device of another tensor."""
+    return torch.arange(count, device=like.device)
+
+
+def segment_ids(lengths: Tensor, total: int) -> Tensor:
+    """The sequence of each of `total` rows."""
+    return torch.repeat_interleave(arange(lengths, len(lengths)), lengths, output_size=total)
+
+
+def positions(lengths: Tensor, ids: Tensor) -> Tensor:
+    """The position of each row inside its sequence."""
+    return arange(ids, len(ids)) - starts_of(lengths).index_select(0, ids)
+
+
+def column(values: Tensor, rank: int) -> Tensor:
+    """One value a row, with axes of size 1 behind, so that it broadcasts with tensors of this rank."""
+    return values.reshape(*values.shape, *[1] * (rank - values.ndim))
+
+
+def take(data: Tensor, rows: Tensor, inside: Tensor | None = None, fill: Any = 0) -> Tensor:
+    """The rows of data at `rows`, of any rank; `fill` where they are not `inside`: rows[*i] -> [*i, *d]."""
+    inner = data.shape[1:]
+    if not len(data):
+        return data.new_full((*rows.shape, *inner), fill)
+    if inside is not None:
+        rows = rows.clamp(0, len(data) - 1)
+    taken = data.index_select(0, rows.reshape(-1)).reshape(*rows.shape, *inner)
+    return taken if inside is None else torch.where(column(inside, taken.ndim), taken, fill_like(taken, fill))
+
+
+def fill_like(data: Tensor, fill: Any) -> Tensor:
+    """A scalar tensor of the dtype of data."""
+    return torch.full((), fill, dtype=data.dtype, device=data.device)
+
+
+def slices(data: Tensor, starts: Tensor, sizes: Tensor) -> Tensor:
+    """The slices `data[start : start + size]`, one after another; the host waits for how many rows they have."""
+    ids = segment_ids(sizes, total_of(sizes))
+    return take(data, starts.index_select(0, ids) + positions(sizes, ids))
