@@ -226,3 +226,25 @@ def slice_backward(
         raise ShapeError(f"d has shape {list(d.shape)}, expected {list(part.shape)} as the slice")
     part[...] = d
     return back
+
+
+@op(
+    "float d[sum(lengths), *d], like(d) y[sum(lengths), *d], lengths[B] -> back[sum(lengths), *d]",
+    moves="",
+    grad={
+        "d": "softmax_within_backward(d.back, y, lengths)",
+        "y": """
+            along = expand(lengths_sum(d * y, lengths), lengths)
+            d.back * (d - along) - d * expand(lengths_sum(d.back * y, lengths), lengths)
+        """,
+    },
+)
+def softmax_within_backward(d: Array, y: Array, lengths: Array) -> Array:
+    """The gradient of `softmax_within`, of which `y` is the result: y * (d - sum(d * y)), within each segment.
+
+    An empty segment has no rows.
+
+    >>> softmax_within_backward(np.array([1.0, 0.0]), np.array([0.5, 0.5]), np.array([2]))
+    array([ 0.25, -0.25])
+    """
+    return kernels.softmax_within_backward(d, y, lengths)

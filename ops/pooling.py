@@ -16,7 +16,7 @@ from seqflow.signature import Scalar
 @op(
     "number table[R, *d], index(R) indices[sum(lengths)], lengths[B] -> sum_of(table) sums[B, *d]",
     caffe2="SparseLengthsSum",
-    grad={"table": "scatter_rows(expand(d.sums, lengths), indices, table, ignore_index=ignore_index)"},
+    grad={"table": "scatter_pooled(d.sums, table, indices, lengths, ignore_index=ignore_index)"},
 )
 def sparse_lengths_sum(
     table: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None, empty: Scalar = 0
@@ -38,7 +38,7 @@ def _mean_back(ignore_index: int | None) -> str:
     used = "lengths" if ignore_index is None else "lengths_sum(int64(indices != ignore_index), lengths)"
     return f"""
         shares = scale_rows(d.means, 1.0 / maximum(float64({used}), 1))
-        scatter_rows(expand(shares, lengths), indices, table, ignore_index=ignore_index)
+        scatter_pooled(shares, table, indices, lengths, ignore_index=ignore_index)
     """
 
 
@@ -104,8 +104,7 @@ def sparse_lengths_max(
     caffe2="SparseLengthsWeightedSum",
     grad={
         "table": """
-            rows = scale_rows(expand(d.sums, lengths), weights)
-            scatter_rows(rows, indices, table, ignore_index=ignore_index)
+            scatter_pooled_weighted(d.sums, weights, table, indices, lengths, ignore_index=ignore_index)
         """,
         "weights": "row_dot(expand(d.sums, lengths), gather(table, indices, ignore_index=ignore_index))",
     },
@@ -139,8 +138,7 @@ def sparse_lengths_weighted_sum(
     grad={
         "table": """
             factors = gather(weights, lengths_to_positions(lengths))
-            rows = scale_rows(expand(d.sums, lengths), factors)
-            scatter_rows(rows, indices, table, ignore_index=ignore_index)
+            scatter_pooled_weighted(d.sums, factors, table, indices, lengths, ignore_index=ignore_index)
         """,
         "weights": """
             products = row_dot(expand(d.sums, lengths), gather(table, indices, ignore_index=ignore_index))

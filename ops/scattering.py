@@ -54,6 +54,74 @@ def _sums_of(rows: Array, kept: Array, places: Array, like: Array) -> Array:
     return kernels.gather_segment_reduce("sum", rows, kept[order], sizes).astype(like.dtype, copy=False)
 
 
+@op(
+    "float rows[B, *d], number like[R, *d], index(R) indices[sum(lengths)], lengths[B] -> like(like) sums[R, *d]",
+    moves="",
+    grad={
+        "like": None,
+        "rows": "cast_like(sparse_lengths_sum(d.sums, indices, lengths, ignore_index=ignore_index), rows)",
+    },
+)
+def scatter_pooled(
+    rows: Array, like: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None
+) -> Array:
+    """Add the row of each sequence to those of a table that its indices name: the gradient of `sparse_lengths_sum`.
+
+    The result has the shape and dtype of `like`. What is at `ignore_index` is left out; an empty sequence adds
+    nothing.
+
+    >>> scatter_pooled(np.array([1.0, 4.0]), np.zeros(3), np.array([0, 2, 2]), np.array([2, 1]))
+    array([1., 0., 5.])
+    """
+    return _pooled(rows, None, like, indices, lengths, ignore_index)
+
+
+@op(
+    "float rows[B, *d], float weights[sum(lengths)], number like[R, *d], index(R) indices[sum(lengths)], lengths[B]"
+    " -> like(like) sums[R, *d]",
+    moves="",
+    grad={
+        "like": None,
+        "rows": """
+            pooled = sparse_lengths_weighted_sum(d.sums, weights, indices, lengths, ignore_index=ignore_index)
+            cast_like(pooled, rows)
+        """,
+        "weights": """
+            taken = gather(d.sums, indices, ignore_index=ignore_index)
+            cast_like(row_dot(expand(rows, lengths), taken), weights)
+        """,
+    },
+)
+def scatter_pooled_weighted(
+    rows: Array,
+    weights: Array,
+    like: Array,
+    indices: Array,
+    lengths: Array,
+    *,
+    ignore_index: int | None = None,
+) -> Array:
+    """`scatter_pooled`, where each index has a weight: the gradient of `sparse_lengths_weighted_sum`.
+
+    An empty sequence adds nothing.
+
+    >>> rows, weights = np.array([1.0, 4.0]), np.array([0.5, 1.0, 2.0])
+    >>> scatter_pooled_weighted(rows, weights, np.zeros(3), np.array([0, 2, 2]), np.array([2, 1]))
+    array([0.5, 0. , 9. ])
+    """
+    return _pooled(rows, weights, like, indices, lengths, ignore_index)
+
+
+def _pooled(
+    rows: Array, weights: Array | None, like: Array, indices: Array, lengths: Array, ignore_index: int | None
+) -> Array:
+    """Added up in the dtype of the rows; float16 in float32."""
+    rows = rows.astype(np.float32) if rows.dtype == np.float16 else rows
+    factors = None if weights is None else weights.astype(rows.dtype, copy=False)
+    sums = kernels.scatter_segments(rows, indices, lengths, factors, len(like), ignore_index)
+    return sums.astype(like.dtype, copy=False)
+
+
 def _infer_list(ctx: "InferenceContext") -> None:
     found = ctx.inputs("like")
     _check_parts(ctx.attr("parts"), len(found))

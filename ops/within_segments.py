@@ -13,7 +13,7 @@ from seqflow.registry import op
 
 @op(
     "number data[sum(lengths), *d], lengths[B] -> mean_of(data) out[sum(lengths), *d]",
-    grad={"data": "out.out * (d.out - expand(lengths_sum(d.out * out.out, lengths), lengths))"},
+    grad={"data": "softmax_within_backward(d.out, out.out, lengths)"},
 )
 def softmax_within(data: Array, lengths: Array) -> Array:
     """Compute `exp(data) / sum(exp(data))` within each segment, column by column, without overflow.

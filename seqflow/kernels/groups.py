@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from seqflow.kernels.arrays import Array, int64_counts
-from seqflow.kernels.checks import check_same_size, checked_indices
+from seqflow.kernels.arrays import Array, int64_counts, rows
+from seqflow.kernels.checks import check_same_size, check_sum, checked_indices
 from seqflow.kernels.dispatch import kernel
 from seqflow.kernels.forms import COUNTS, FLOATS
 from seqflow.kernels.memory import check_memory
 
-__all__ = ["add_by_id", "group_rows"]
+__all__ = ["add_by_id", "group_rows", "scatter_segments"]
 
 
 @kernel(ids=COUNTS)
@@ -38,3 +38,34 @@ def add_by_id(data: Array, ids: Array, num_groups: int, counted: bool) -> tuple[
     with np.errstate(all="ignore"):
         sums = np.bincount(ids, data, num_groups).astype(np.float64, copy=False)
     return sums, np.bincount(ids[: len(ids) if counted else 0], minlength=num_groups if counted else 0)
+
+
+@kernel(data=FLOATS, indices=COUNTS, lengths=COUNTS, weights=FLOATS)
+def scatter_segments(
+    data: Array,
+    indices: Array,
+    lengths: Array,
+    weights: Array | None,
+    num_rows: int,
+    ignore_index: int | None = None,
+) -> Array:
+    """Add the row of each segment to those of a table that its indices name, each times its weight.
+
+    data[B, *d], indices[sum(lengths)], lengths[B], weights[sum(lengths)] or None -> sums[num_rows, *d], in the dtype
+    of `data`, added up in this order. An index equal to `ignore_index` counts for nothing, any other outside
+    [0, num_rows) is a KernelError.
+    """
+    data, indices = rows(data, "data"), int64_counts(indices, "indices")
+    lengths = int64_counts(lengths, "lengths")
+    check_memory((num_rows, *data.shape[1:]), data.dtype)
+    check_same_size(data=data, lengths=lengths)
+    check_sum(lengths, len(indices), "indices")
+    picked, used = checked_indices(indices, num_rows, False, ignore_index)
+    added = np.repeat(data, lengths, axis=0)
+    sums = np.zeros((num_rows, *data.shape[1:]), data.dtype)
+    with np.errstate(all="ignore"):
+        if weights is not None:
+            check_same_size(weights=weights, indices=indices)
+            added = added * weights.astype(data.dtype, copy=False).reshape(-1, *[1] * (data.ndim - 1))
+        np.add.at(sums, picked[used], added[used])
+    return sums

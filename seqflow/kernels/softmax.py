@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 
 from seqflow.kernels.arrays import Array, int64_counts, mean_dtype, rows, scalar
+from seqflow.kernels.checks import check_sum
 from seqflow.kernels.dispatch import kernel
-from seqflow.kernels.forms import COUNTS, NUMBERS
+from seqflow.kernels.forms import COUNTS, FLOATS, NUMBERS
 from seqflow.kernels.reductions import segment_reduce, widened
 
-__all__ = ["segment_logsumexp", "softmax_within"]
+__all__ = ["segment_logsumexp", "softmax_within", "softmax_within_backward"]
 
 
 @kernel(data=NUMBERS, lengths=COUNTS)
@@ -44,3 +45,21 @@ def segment_logsumexp(data: Array, lengths: Array, empty: Any = 0) -> Array:
         result: Array = (shift + np.log(total)).astype(dtype)
     result[lengths == 0] = scalar(empty, dtype)
     return result
+
+
+@kernel(d=FLOATS, out=FLOATS, lengths=COUNTS)
+def softmax_within_backward(d: Array, out: Array, lengths: Array) -> Array:
+    """The gradient of `softmax_within`, from its result and what arrives there: out * (d - sum(d * out)).
+
+    d[sum(lengths), *d], out[sum(lengths), *d], lengths[B] -> back[sum(lengths), *d], in the dtype of `out`.
+    """
+    d, out, lengths = rows(d, "d"), rows(out, "out"), int64_counts(lengths, "lengths")
+    if d.shape != out.shape:
+        raise ValueError(f"d has shape {d.shape}, expected {out.shape} as out")
+    check_sum(lengths, len(out), "data")
+    wide = np.result_type(out.dtype, np.float64)
+    with np.errstate(all="ignore"):
+        products = d.astype(wide, copy=False) * out
+        totals = np.repeat(segment_reduce("sum", products, lengths), lengths, axis=0)
+        back: Array = (out * (d - totals)).astype(out.dtype, copy=False)
+    return back

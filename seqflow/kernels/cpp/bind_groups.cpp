@@ -1,7 +1,9 @@
 // Groups rows by id: counting sort, and sums by id. In NumPy: groups.py.
 #include <algorithm>
+#include <memory>
 
 #include "python.h"
+#include "threads.h"
 
 namespace seqflow {
 namespace {
@@ -80,11 +82,101 @@ nb::object add_by_id(nb::handle data, nb::handle ids, Index num_groups, bool cou
   return nb::make_tuple(sums, sizes);
 }
 
+// Rows of segments, added to those that the indices of each segment name.
+template <class T>
+struct Scatter {
+  const T *rows, *weights;  // weights: one for each index, or null
+  Integers indices;
+  const int64_t *offsets;
+  int64_t num_segments, columns, num_rows;
+  bool ignores;
+  int64_t ignored;
+  T *sums;
+};
+
+// The part [first, last) of the table; false where an index is outside of the table.
+template <class T>
+[[gnu::noinline]] bool scatter(const Scatter<T> &job, int64_t first, int64_t last) {
+  constexpr int64_t AHEAD = 8;  // rows of the table that are fetched before they are needed
+  for (int64_t i = first * job.columns; i < last * job.columns; ++i) job.sums[i] = 0;
+  for (int64_t k = 0; k < job.num_segments; ++k) {
+    const T *const from = job.rows + k * job.columns;
+    for (int64_t i = job.offsets[k]; i < job.offsets[k + 1]; ++i) {
+      const int64_t index = job.indices[i], later = job.indices[i + AHEAD < job.indices.size ? i + AHEAD : i];
+      if (later >= first && later < last)
+        for (int64_t c = 0; c < job.columns; c += 64 / static_cast<int64_t>(sizeof(T)))
+          __builtin_prefetch(job.sums + later * job.columns + c, 1);
+      if (job.ignores && index == job.ignored) continue;
+      if (static_cast<uint64_t>(index) >= static_cast<uint64_t>(job.num_rows)) return false;
+      if (index < first || index >= last) continue;
+      T *const to = job.sums + index * job.columns;
+      if (job.weights) {
+        const T weight = job.weights[i];
+        for (int64_t c = 0; c < job.columns; ++c) to[c] += weight * from[c];
+      } else {
+        for (int64_t c = 0; c < job.columns; ++c) to[c] += from[c];
+      }
+    }
+  }
+  return true;
+}
+
+template <class T>
+nb::object scatter_segments(const Buffer &rows, Integers picks, Integers counts, const Buffer *factors,
+                            int64_t num_rows, const Ignored &ignored) {
+  nb::object result = empty_array({num_rows}, rows, 1, dtype_named(rows.type()));
+  Buffer buffer(result, NUMERIC, true);
+  Scatter<T> job = {};
+  job.rows = reinterpret_cast<const T *>(rows.data());
+  job.weights = factors ? reinterpret_cast<const T *>(factors->data()) : nullptr;
+  job.sums = reinterpret_cast<T *>(buffer.data());
+  job.indices = picks;
+  job.columns = rows.row_elements(), job.num_rows = num_rows;
+  job.ignores = ignored.any, job.ignored = ignored.index;
+  const int64_t work = product(picks.size, rows.row_bytes());
+  bool fits = true;
+  {
+    const Unlocked unlocked(work + buffer.bytes());
+    const Numbers offsets = checked_offsets(counts, "lengths");
+    job.offsets = offsets.data(), job.num_segments = counts.size;
+    check_sum(offsets[counts.size], picks.size, "lengths", "indices");
+    const int64_t parts = usable_threads();  // each reads all indices
+    parallel_for(parts, work + buffer.bytes(), [&](int64_t part) {
+      const int64_t step = (num_rows + parts - 1) / parts;
+      const int64_t begin = std::min(part * step, num_rows), end = std::min(begin + step, num_rows);
+      if (!scatter(job, begin, end)) __atomic_store_n(&fits, false, __ATOMIC_RELAXED);
+    });
+  }
+  if (!fits) blame_index(picks, 0, num_rows, ignored.any, ignored.index, "indices");
+  return result;
+}
+
+// In NumPy: groups.py.
+nb::object scatter_segments(nb::handle data, nb::handle indices, nb::handle lengths, nb::handle weights,
+                            Index num_rows, nb::handle ignore_index) {
+  if (num_rows < 0) decline();
+  const Buffer rows(data), picks(indices), counts(lengths);
+  if (rows.is_half()) decline();
+  const Type type = rows.type();
+  const Integers sizes = counts.counts(), ids = picks.counts();
+  if ((type != FLOAT32 && type != FLOAT64) || rows.row_elements() == 0 || rows.extent(0) != sizes.size) decline();
+  const Ignored ignored(ignore_index);
+  std::unique_ptr<Buffer> factors;
+  if (!weights.is_none()) {
+    factors = std::make_unique<Buffer>(weights);
+    if (factors->is_half() || factors->type() != type || factors->rank() != 1 || factors->size() != ids.size) decline();
+  }
+  return type == FLOAT32 ? scatter_segments<float>(rows, ids, sizes, factors.get(), num_rows, ignored)
+                         : scatter_segments<double>(rows, ids, sizes, factors.get(), num_rows, ignored);
+}
+
 }  // namespace
 
 void bind_groups(nb::module_ &module) {
   bind_kernel(module, "group_rows", group_rows);
   bind_kernel(module, "add_by_id", add_by_id);
+  bind_kernel(module, "scatter_segments",
+              static_cast<nb::object (*)(nb::handle, nb::handle, nb::handle, nb::handle, Index, nb::handle)>(scatter_segments));
 }
 
 }  // namespace seqflow

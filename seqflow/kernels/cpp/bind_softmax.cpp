@@ -44,11 +44,33 @@ nb::object segment_logsumexp(nb::handle data, nb::handle lengths, nb::handle emp
   return run(LOGSUMEXP, data, lengths, empty);
 }
 
+nb::object softmax_within_backward(nb::handle d, nb::handle out, nb::handle lengths) {
+  const Buffer arriving(d), result(out), counts(lengths);
+  const Type type = result.type();
+  if (arriving.is_half() || result.is_half() || arriving.type() != type) decline();
+  if ((type != FLOAT32 && type != FLOAT64) || result.row_elements() == 0) decline();
+  if (arriving.extent(0) != result.extent(0) || arriving.size() != result.size()) decline();
+  nb::object back = empty_array({result.extent(0)}, result, 1, dtype_named(type));
+  SoftmaxBackward job = {};
+  job.columns = result.row_elements();
+  job.d = arriving.data(), job.y = result.data();
+  job.out = Buffer(back, NUMERIC, true).data();
+  const Unlocked unlocked(result.bytes());
+  const Numbers offsets = checked_offsets(counts.counts(), "lengths");
+  check_sum(offsets[offsets.size - 1], result.extent(0), "lengths", "data");
+  job.offsets = offsets.data();
+  const auto kernel = SEQFLOW_SELECTED(softmax_kernels).backward[type == FLOAT64];
+  parallel_segments(offsets, job.columns, result.bytes(),
+                    [&](int64_t begin, int64_t end) { kernel(job, begin, end); });
+  return back;
+}
+
 }  // namespace
 
 void bind_softmax(nb::module_ &module) {
   bind_kernel(module, "softmax_within", softmax_within);
   bind_kernel(module, "segment_logsumexp", segment_logsumexp);
+  bind_kernel(module, "softmax_within_backward", softmax_within_backward);
 }
 
 }  // namespace seqflow

@@ -19,8 +19,17 @@ struct Softmax {
   void *out;
 };
 
+// The gradient of softmax, from its result `y` and what arrives there: y * (d - sum(d * y)) of each segment.
+struct SoftmaxBackward {
+  const void *d, *y;
+  int64_t columns;
+  const int64_t *offsets;
+  void *out;
+};
+
 struct SoftmaxKernels {
   void (*run[NUM_SOFTMAX_FORMS][2])(const Softmax &, int64_t begin, int64_t end);  // segments; float32, float64
+  void (*backward[2])(const SoftmaxBackward &, int64_t begin, int64_t end);
 };
 SEQFLOW_TABLE(SoftmaxKernels, softmax_kernels)
 
@@ -242,11 +251,45 @@ void softmax(const Softmax &job, int64_t begin, int64_t end) {
   }
 }
 
-extern const SoftmaxKernels softmax_kernels = {{
-    {softmax<SOFTMAX, float>, softmax<SOFTMAX, double>},
-    {softmax<LOG_SOFTMAX, float>, softmax<LOG_SOFTMAX, double>},
-    {softmax<LOGSUMEXP, float>, softmax<LOGSUMEXP, double>},
-}};
+// Additions of 32 rows are made in T, before they go into a float64.
+template <class T>
+void softmax_backward(const SoftmaxBackward &job, int64_t begin, int64_t end) {
+  constexpr int64_t CHUNK = 32, BLOCK = 64;
+  const int64_t columns = job.columns;
+  const T *const d = static_cast<const T *>(job.d), *const y = static_cast<const T *>(job.y);
+  T *const out = static_cast<T *>(job.out);
+  for (int64_t k = begin; k < end; ++k) {
+    const int64_t first = job.offsets[k], last = job.offsets[k + 1];
+    for (int64_t column = 0; column < columns; column += BLOCK) {
+      const int64_t width = columns - column < BLOCK ? columns - column : BLOCK;
+      double totals[BLOCK] = {};
+      for (int64_t chunk = first; chunk < last; chunk += CHUNK) {
+        const int64_t stop = chunk + CHUNK < last ? chunk + CHUNK : last;
+        T sums[BLOCK] = {};
+        for (int64_t i = chunk; i < stop; ++i) {
+          const T *const a = d + i * columns + column, *const b = y + i * columns + column;
+          for (int64_t c = 0; c < width; ++c) sums[c] += a[c] * b[c];
+        }
+        for (int64_t c = 0; c < width; ++c) totals[c] += static_cast<double>(sums[c]);
+      }
+      T whole[BLOCK];
+      for (int64_t c = 0; c < width; ++c) whole[c] = static_cast<T>(totals[c]);
+      for (int64_t i = first; i < last; ++i) {
+        const int64_t at = i * columns + column;
+        for (int64_t c = 0; c < width; ++c) out[at + c] = y[at + c] * (d[at + c] - whole[c]);
+      }
+    }
+  }
+}
+
+extern const SoftmaxKernels softmax_kernels = {
+    {
+        {softmax<SOFTMAX, float>, softmax<SOFTMAX, double>},
+        {softmax<LOG_SOFTMAX, float>, softmax<LOG_SOFTMAX, double>},
+        {softmax<LOGSUMEXP, float>, softmax<LOGSUMEXP, double>},
+    },
+    {softmax_backward<float>, softmax_backward<double>},
+};
 
 }  // namespace SEQFLOW_ISA
 }  // namespace seqflow
