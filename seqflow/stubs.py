@@ -82,6 +82,8 @@ def torch_stub() -> str:
     text = "\n".join([_TORCH_HEAD, *(_op(op) for op in _shipped() if _is_for_torch(op))])
     text = text.replace("ArrayLike", "Tensor").replace("Array", "Tensor").replace("DTypeLike", "DType")
     text = re.sub(r",? ?(\*, )?out: [^=]*= None(?=\))", "", text)
+    pooled = r"(def sparse_lengths_(?:sum|mean|weighted_sum|positional_weighted_sum)\(.*?)\) ->"
+    text = re.sub(pooled, r"\1, sparse: builtins.bool = False) ->", text)
     expand = "def expand(x: Tensor, lengths: Tensor"
     return text.replace(f"{expand})", f"{expand}, *, total: int | None = None)")
 

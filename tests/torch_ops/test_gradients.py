@@ -152,3 +152,51 @@ def test_a_model_learns_with_torch_as_it_does_with_numpy():
     loss = (ops.lengths_sum(h * ops.softmax_within(h, n_), n_) - y).square().mean()
     loss.backward()
     np.testing.assert_allclose(w.grad.numpy(), gradient, rtol=1e-12, atol=1e-14)
+
+
+POOLED = ("sum", "mean", "weighted_sum", "positional_weighted_sum")
+
+
+@pytest.mark.parametrize("ignore_index", [None, 2])
+@pytest.mark.parametrize("kind", POOLED)
+def test_sparse_gradients_of_tables_are_the_dense_ones(kind, ignore_index):
+    torch.manual_seed(0)
+    n = torch.tensor([3, 0, 4])
+    indices = torch.randint(0, 6, (7,))
+    table, weights = torch.randn(9, 2, dtype=torch.float64), torch.rand(7, dtype=torch.float64)
+    pool = getattr(ops, f"sparse_lengths_{kind}")
+    found = {}
+    for sparse in (False, True):
+        own = [one.clone().requires_grad_() for one in (table, weights)][: 2 if "weighted" in kind else 1]
+        pooled = pool(*own, indices, n, ignore_index=ignore_index, sparse=sparse)
+        (pooled * torch.arange(6.0).reshape(3, 2)).sum().backward()
+        assert own[0].grad.is_sparse is sparse
+        found[sparse] = [pooled.detach(), own[0].grad.to_dense(), *(one.grad for one in own[1:])]
+    for one, other in zip(found[False], found[True], strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_sparse_gradients_train():
+    table = torch.zeros(1000, 4, requires_grad=True)
+    optimizer = torch.optim.SparseAdam([table], lr=0.1)
+    pooled = ops.sparse_lengths_sum(table, torch.tensor([3, 5, 3]), torch.tensor([2, 1]), sparse=True)
+    (pooled - 1).square().sum().backward()
+    optimizer.step()
+    assert table.detach().abs().sum(1).nonzero().ravel().tolist() == [3, 5]
+
+
+def test_attributes_that_an_op_does_not_take_are_refused():
+    from seqflow.errors import OpTypeError
+
+    x, n = torch.ones(3), torch.tensor([2, 1])
+    for wrong in ("sparse", "out", "emtpy"):
+        with pytest.raises(OpTypeError, match=f"lengths_sum: there is no attribute '{wrong}'"):
+            ops.lengths_sum(x, n, **{wrong: 0})
+    with pytest.raises(OpTypeError, match="x is list, expected a tensor"):
+        ops.expand([1, 2], n)
+    with pytest.raises(OpTypeError, match="lengths is missing"):
+        ops.lengths_sum(x)
+    with pytest.raises(OpError, match="data is on cpu, lengths is on meta, expected one device"):
+        ops.lengths_sum(x, n.to("meta"))
+    with pytest.raises(OpError, match="side is 'top', expected 'right' or 'left'"):
+        ops.pad(x, n, side="top")

@@ -13,7 +13,8 @@ from seqflow.errors import OpError, OpTypeError, SeqflowError, ShapeError, neare
 from seqflow.expression.functions import by_name
 from seqflow.registry import OpDef
 from seqflow.registry.python_signature import python_signature
-from seqflow.signature import Attribute
+from seqflow.signature import Attribute, Repeated
+from seqflow.torch.device import IMPLEMENTATIONS
 from seqflow.torch.ops.dtypes import torch_dtype
 from seqflow.torch.ops.eager import Run, eager_call, is_plain
 from seqflow.torch.ops.elementwise import expression_call, function_call
@@ -21,6 +22,7 @@ from seqflow.torch.ops.fakes import fake_kernel
 from seqflow.torch.ops.gradients import Gradients, register_gradients
 from seqflow.torch.ops.kernels import cpu_kernel
 from seqflow.torch.ops.schemas import attributes_of, schema_of, takes_total, why_not
+from seqflow.torch.ops.sparse import sparse_call
 
 _LIBRARY = torch.library.Library("seqflow", "DEF")
 
@@ -59,6 +61,9 @@ def _make_call(op: OpDef, eager: Run | None) -> Callable[..., Any]:
     names = [one.name for one in op.signature.input_arguments]
     convert = {one.name: made for one in attributes_of(op) if (made := _conversion(op, one)) is not None}
     known = {one.name for one in attributes_of(op)} | ({"total"} if takes_total(op) else set())
+    with_sparse_gradient = sparse_call(op.name, call_of)
+    if with_sparse_gradient is not None:
+        known.add("sparse")
     result, count = op.result, len(names)
 
     def call(*inputs: Any, **named: Any) -> Any:
@@ -67,6 +72,8 @@ def _make_call(op: OpDef, eager: Run | None) -> Callable[..., Any]:
         if named:
             if not known.issuperset(named):
                 _refuse_unknown(op, known, named)
+            if named.pop("sparse", False) and with_sparse_gradient is not None:
+                return with_sparse_gradient(inputs, named)
             for name in named.keys() & convert.keys():
                 named[name] = convert[name](named[name], inputs, named)
         if forward_ad._current_level >= 0:
@@ -74,7 +81,10 @@ def _make_call(op: OpDef, eager: Run | None) -> Callable[..., Any]:
         if eager is not None and is_plain(inputs):
             found = eager(inputs, named)
             return found if result is None else result(*found)
-        _check_tensors(op, names, inputs)
+        device = _device_of(op, names, inputs)
+        if device is not None and device.type not in ("cpu", "meta"):
+            found = _elsewhere(op, device, inputs, named)
+            return found if result is None else result(*found)
         try:
             found = overload(*inputs, **named)
         except (RuntimeError, TypeError) as error:
@@ -148,12 +158,13 @@ def _in_order(
     return tuple(given.get(name) for name in names)
 
 
-def _check_tensors(op: OpDef, names: Sequence[str], inputs: Sequence[Any]) -> None:
-    """OpTypeError for an input that is no tensor, OpError for tensors on several devices, or where no kernel is."""
+def _device_of(op: OpDef, names: Sequence[str], inputs: Sequence[Any]) -> torch.device | None:
+    """The device of all tensors; OpTypeError for an input that is no tensor, OpError for several devices."""
     devices: dict[torch.device, str] = {}
     arguments = {one.name: one for one in op.signature.input_arguments}
+    lists = {a.name for item in op.signature.inputs if isinstance(item, Repeated) for a in item.arguments}
     for name, value in zip(names, inputs, strict=True):
-        for one in value if isinstance(value, (list, tuple)) else (value,):
+        for one in value if name in lists and isinstance(value, (list, tuple)) else (value,):
             if isinstance(one, Tensor):
                 devices.setdefault(one.device, name)
             elif one is not None or not arguments[name].optional:
@@ -161,11 +172,17 @@ def _check_tensors(op: OpDef, names: Sequence[str], inputs: Sequence[Any]) -> No
     if len(devices) > 1:
         found = ", ".join(f"{name} is on {device}" for device, name in devices.items())
         raise OpError(f"{found}, expected one device").in_op(op.name)
-    device = next(iter(devices), None)
-    if device is not None and device.type not in ("cpu", "meta"):
+    return next(iter(devices), None)
+
+
+def _elsewhere(op: OpDef, device: torch.device, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """The op on another device: written in torch's own functions. OpError for an op that runs on the CPU alone."""
+    implementation = IMPLEMENTATIONS.get(op.name)
+    if implementation is None:
         raise OpError(f"its tensors are on {device}, but it runs on the CPU: call it with x.cpu()").in_op(
             op.name
         )
+    return implementation(*inputs, **{name: value for name, value in named.items() if name != "total"})
 
 
 def _explain(op: OpDef, named: Mapping[str, Any], error: Exception) -> None:
