@@ -62,6 +62,13 @@ def _check_gradients(definition: registry.OpDef) -> None:
 
 registry.gradient_checks.append(_check_gradients)
 
+
+def _on_tensors(name: str) -> Any:
+    return import_module("seqflow.torch.ops.registration").call_of(name)
+
+
+registry.tensor_calls.append(_on_tensors)
+
 __all__ = [
     "BadRows",
     "Buckets",

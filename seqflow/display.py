@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from seqflow.carrying.tensors import is_tensor
 from seqflow.kernels.arrays import Array
 from seqflow.lod import LoD
 from seqflow.printable import printable_line
@@ -49,6 +50,8 @@ def _title(sequence: Displayed) -> str:
 
 
 def _text(element: Any, depth: int) -> str:
+    if is_tensor(element):
+        element = element.detach().cpu().numpy()
     if isinstance(element, np.ndarray):
         rows = [_row(row) for row in element[:_ROWS]]
         limit = _ROWS

@@ -12,6 +12,7 @@ import numpy as np
 from seqflow import kernels, registry
 from seqflow.carrying import Lifted
 from seqflow.carrying.arithmetic import name_of_operator, name_of_ufunc
+from seqflow.carrying.tensors import is_tensor, picked
 from seqflow.errors import LodError
 from seqflow.kernels.arrays import Array
 from seqflow.lod import Lengths, LoD
@@ -56,8 +57,9 @@ def _with_operators(cls: C) -> C:
 class Sequence(_Operators):
     """Flat values and their LoD, checked once to fit.
 
-    `lod` is a LoD, the lengths alone where there is one level, or a list of the lengths of each level, outermost
-    first. The values are kept without a copy; the lengths are read-only. LodError where they do not fit.
+    Values may be a tensor of torch: ops then run on it, with gradients, and give Sequences of tensors. `lod` is a
+    LoD, the lengths alone where there is one level, or a list of the lengths of each level, outermost first. The
+    values are kept without a copy; the lengths are read-only. LodError where they do not fit.
 
     >>> words = Sequence([1, 2, 3, 4], [3, 0, 1])
     >>> words
@@ -82,7 +84,7 @@ class Sequence(_Operators):
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, values: Any, lod: Any) -> None:
-        array = as_array("values", values)
+        array = values if is_tensor(values) else as_array("values", values)
         if array.ndim == 0:
             raise LodError(
                 f"Sequence: values is a number ({array}), expected rows for the lengths to describe"
@@ -255,7 +257,11 @@ class Sequence(_Operators):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         # np.array would turn a memory map into a plain array; np.asarray(s) is the values themselves
-        return np.array(self._values, dtype, copy=copy) if copy is not None or dtype else self._values
+        values: Any = self._values
+        if is_tensor(values):
+            values = values.detach().cpu().numpy()
+        array: Array = np.array(values, dtype, copy=copy) if copy is not None or dtype else values
+        return array
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: Any, **options: Any) -> Any:
         return lifted(name_of_ufunc(ufunc, method, options))(*operands)
@@ -306,7 +312,7 @@ def _lifted(op: OpDef) -> Lifted:
 
 def _operate(symbol: str, *operands: Any) -> Sequence:
     """The result of an operator; NotImplemented for operands that are no numbers at all."""
-    numbers = all(isinstance(one, _OPERANDS) for one in operands)
+    numbers = all(isinstance(one, _OPERANDS) or is_tensor(one) for one in operands)
     result: Sequence = _operator(symbol, len(operands))(*operands) if numbers else NotImplemented
     return result
 
@@ -344,6 +350,10 @@ def _positions(index: Array, count: int) -> Array:
 
 def _slices(rows: Array, starts: Array, sizes: Array) -> Array:
     offsets = kernels.lengths_to_offsets(sizes)
+    if is_tensor(rows):
+        places: Array = np.arange(int(offsets[-1])) + kernels.expand(starts - offsets[:-1], sizes)
+        found: Array = picked(rows, places)
+        return found
     moved = np.empty((int(offsets[-1]), *rows.shape[1:]), rows.dtype)
     kernels.move_slices(rows, starts, sizes, moved, offsets[:-1])
     return moved

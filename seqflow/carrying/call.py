@@ -25,6 +25,7 @@ from seqflow.carrying.rule import (
     make_plan,
     name_of,
 )
+from seqflow.carrying.tensors import call_on_tensors, dtype_of, is_tensor, tensor_among
 from seqflow.errors import LodError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.lod import LoD
@@ -77,7 +78,11 @@ class Lifted:
             [_fed(one, slots, lods) for one in feed] if type(feed) is tuple else _fed(feed, slots, lods)  # type: ignore[arg-type]
             for feed in plan.inputs
         ]
-        result = self.op.call(*(arrays[0] if self.op.variadic else arrays), **attributes)
+        tensor = tensor_among(arrays)
+        if tensor is not None:
+            result = call_on_tensors(self.op.name, arrays, attributes, tensor, self.op.variadic)
+        else:
+            result = self.op.call(*(arrays[0] if self.op.variadic else arrays), **attributes)
         if plan.failure is not None:
             raise plan.failure
         return self._with_lods(result, plan, slots, lods) if plan.outputs else result
@@ -171,7 +176,10 @@ class Lifted:
             plan = self._kept(key, kinds, attributes, Details(classes, values))
         if plan.unsettled:
             given = {slot: value for slot, value in slots.items() if slot not in plan.supplied}
-            shapes = {slot: np.shape(value) for slot, value in given.items()}
+            shapes = {
+                slot: tuple(value.shape) if is_tensor(value) else np.shape(value)
+                for slot, value in given.items()
+            }
             key = (key, *shapes.items())
             plan = self._kept(key, kinds, attributes, Details(classes, values, shapes))
         return plan
@@ -243,7 +251,7 @@ class Lifted:
         self, result: Any, plan: CallPlan, slots: Mapping[Slot, Any], lods: Mapping[Slot, LoD]
     ) -> Any:
         """The result, with a Sequence for each array whose rows a LoD is known to divide."""
-        if len(plan.outputs) == 1 and type(result) is np.ndarray:
+        if len(plan.outputs) == 1 and (type(result) is np.ndarray or is_tensor(result)):
             return self._carry(result, plan.outputs[0], slots, lods, [result], {})
         if self.gives_sequence:
             return self._carry(result[0], plan.outputs[0], slots, lods, result, {})
@@ -322,11 +330,11 @@ def _kind(value: Any, lod: LoD | None = None, holds_lengths: bool = False) -> Ki
     if isinstance(value, LoD):
         return Kind(value.num_levels, True, False, np.dtype(np.int64), 1)
     if lod is not None:
-        return Kind(lod.num_levels, False, holds_lengths, value.dtype, value.ndim)
+        return Kind(lod.num_levels, False, holds_lengths, dtype_of(value), value.ndim)
     if type(value) in (bool, int, float):
         return Kind(0, False, False, type(value), 0)
-    array = value if isinstance(value, np.ndarray) else np.asarray(value)
-    return Kind(0, False, False, array.dtype, array.ndim)
+    array = value if isinstance(value, np.ndarray) or is_tensor(value) else np.asarray(value)
+    return Kind(0, False, False, dtype_of(array), array.ndim)
 
 
 def _kind_of_value(value: Any) -> Any:

@@ -16,6 +16,8 @@ from seqflow.signature import Attribute, Signature, parse, read_attributes
 from seqflow.signature.language import AtLeast, Count, Fresh, Given, Name, parts
 
 F = TypeVar("F", bound=Callable[..., Any])
+tensor_calls: list[Callable[[str], Callable[..., Any]]] = []
+"""What gives the op of a name on tensors of torch, which is a higher floor."""
 gradient_checks: list[Callable[[OpDef], None]] = []
 """What holds the derivative of a user's op against inference, which knows nets and is a higher floor."""
 
