@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from random_nets import random_net, tensors_of
 from torch_calls import compiled
 
 from seqflow import Net, run
@@ -152,3 +153,18 @@ def test_names_that_do_not_fit_are_refused(options, message):
 def test_a_batch_without_an_input_is_refused():
     with pytest.raises(NetError, match="module: the batch has no 'x', which the net takes"):
         module("y = fc(x, w)", parameters={"w": np.ones((1, 2))})({"z": torch.ones(1)})
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_gradients_of_random_nets_are_those_of_autograd(seed):
+    net = random_net(seed)
+    arrays = {name: value for name, value in tensors_of(seed).items() if name in net.inputs}
+    wrt = [name for name in ("x", "w", "target") if name in net.inputs]
+    model = module(net, parameters={name: arrays[name] for name in wrt})
+    found = model({name: arrays[name] for name in model.inputs})["loss"]
+    found.backward()
+    expected = run(net.gradient("loss", wrt), arrays)
+    np.testing.assert_allclose(found.item(), expected["loss"], rtol=1e-12)
+    for name in wrt:
+        gradient = getattr(model, name).grad
+        np.testing.assert_allclose(gradient.numpy(), expected[f"grad.{name}"], rtol=1e-9, atol=1e-12)
