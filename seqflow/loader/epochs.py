@@ -178,15 +178,17 @@ class EpochBatches:
         pin_memory: bool = False,
         int64: bool | Collection[str] = False,
         cu_seqlens: bool = False,
+        ragged: bool = False,
     ) -> TensorBatches:
         """The same batches as dicts of PyTorch tensors, which share their memory: `loader.to("torch")`.
 
-        `pin_memory`, `int64` and `cu_seqlens` are those of `seqflow.torch.to_tensors`. State, epoch and length are
-        the loader's. OpError for another library.
+        `pin_memory`, `int64`, `cu_seqlens` and `ragged` are those of `seqflow.torch.to_tensors`. State, epoch and
+        length are the loader's. OpError for another library.
         """
         if library != "torch":
             raise OpError(f"{type(self).__name__}.to: library is {library!r}, expected 'torch'")
-        return TensorBatches(self, {"pin_memory": pin_memory, "int64": int64, "cu_seqlens": cu_seqlens})
+        options = {"pin_memory": pin_memory, "int64": int64, "cu_seqlens": cu_seqlens, "ragged": ragged}
+        return TensorBatches(self, options)
 
     def _where(self) -> str:
         """The place and the rank, as text."""

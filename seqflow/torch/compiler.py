@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
+B = TypeVar("B")
 
 
-def mark_ragged(batch: Any) -> Any:
+def mark_ragged(batch: B) -> B:
     """Tell torch.compile that the first size of each tensor differs from batch to batch; the batch is returned.
 
     What is compiled for one such batch then fits all others, those with sizes of 0 and 1 among them: torch would

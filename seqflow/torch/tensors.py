@@ -12,6 +12,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.torch.arrays import to_array
 from seqflow.torch.attention import CuSeqlens
 from seqflow.torch.attention import cu_seqlens as cu_seqlens_of
+from seqflow.torch.compiler import mark_ragged
 
 
 def to_tensors(
@@ -20,6 +21,7 @@ def to_tensors(
     pin_memory: bool = False,
     int64: bool | Collection[str] = False,
     cu_seqlens: bool = False,
+    ragged: bool = False,
 ) -> dict[str, Any]:
     """The tensors of a batch by name; they share the memory of its arrays.
 
@@ -28,7 +30,8 @@ def to_tensors(
     losses of PyTorch want it. With `pin_memory` the
     tensors are in pinned memory, from which they are copied to a GPU while it computes. With `cu_seqlens` a packed
     batch has two entries more, as variable-length attention takes them: the tensor `cu_seqlens`, which stays int32,
-    and the number `max_seqlen`; see the function of that name.
+    and the number `max_seqlen`; see the function of that name. `ragged` marks the tensors for torch.compile, so that
+    one program fits batches of all sizes: see `mark_ragged`.
 
     Raises OpTypeError for a dtype that PyTorch has not, such as datetime64, and for a name in `int64` of a tensor
     that holds no integers; OpError for an integer that int64 does not have; UnknownColumnError for a name in `int64`
@@ -43,7 +46,9 @@ def to_tensors(
     }
     if pin_memory:
         tensors = {name: tensor.pin_memory() for name, tensor in tensors.items()}
-    return tensors | _offsets(batch, pin_memory) if cu_seqlens else tensors
+    if cu_seqlens:
+        tensors |= _offsets(batch, pin_memory)
+    return mark_ragged(tensors) if ragged else tensors
 
 
 def _to_widen(batch: Mapping[str, Array], int64: bool | Collection[str]) -> Collection[str]:

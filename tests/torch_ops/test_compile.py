@@ -125,3 +125,16 @@ def test_marks_are_those_of_torch():
     assert mark_ragged(x) is x
     assert x.__dict__ == y.__dict__
     assert mark_ragged({"scalar": torch.tensor(1.0), "name": "text"})["name"] == "text"
+
+
+def test_batches_of_a_loader_are_marked_when_asked(tmp_path):
+    import pyarrow as pa
+
+    import seqflow as sf
+
+    lists = [[float(k) for k in range(i % 4)] for i in range(20)]
+    loader = sf.Loader(pa.table({"x": pa.array(lists, pa.list_(pa.float64()))}), batch=3)
+    made, counter = compiled(lambda batch: ops.lengths_sum(batch["x.values"], batch["x.lengths"]))
+    sums = [made(batch) for batch in loader.to("torch", ragged=True)]
+    assert torch.cat(sums).tolist() == [sum(one) for one in lists]
+    assert counter.frame_count == 1
