@@ -12,7 +12,8 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 MODULES = {
     name for job in EXAMPLES.glob("*.toml") for name in tomllib.loads(job.read_text()).get("imports", [])
 }
-SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.stem not in MODULES)
+TRAINING = "click_model"
+SCRIPTS = sorted(path for path in EXAMPLES.glob("*.py") if path.stem not in MODULES | {TRAINING})
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
@@ -21,3 +22,11 @@ def test_a_script_runs(path, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr("sys.argv", [str(path), *ARGUMENTS.get(path.stem, ())])
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_clicks_are_learned(capsys):
+    pytest.importorskip("torch")
+    runpy.run_path(str(EXAMPLES / f"{TRAINING}.py"), run_name="__main__")
+    before, *_, last = capsys.readouterr().out.splitlines()
+    assert int(before.split()[1].rstrip("%")) < 75 < 80 < int(last.split()[-2].rstrip("%"))
