@@ -34,14 +34,27 @@ def torch_dtype(dtype: Any) -> torch.dtype:
 
 
 def to_array(tensor: Tensor) -> Array:
-    """The tensor as an array that shares its memory; of bfloat16 a copy in float32."""
+    """The tensor as an array that shares its memory; of bfloat16 a copy in float32.
+
+    OpTypeError for a tensor that is not dense, or of a dtype that NumPy lacks.
+    """
     try:
         array: Array = tensor.detach().numpy()
-    except TypeError:
-        if tensor.dtype is not torch.bfloat16:
-            numpy_dtype(tensor.dtype)
-            raise
-        array = tensor.detach().float().numpy()
+    except (TypeError, RuntimeError):
+        array = _copied(tensor)
+    return array
+
+
+def _copied(tensor: Tensor) -> Array:
+    """An array of a tensor whose memory NumPy cannot read as it is."""
+    if tensor.is_nested or tensor.layout is not torch.strided:
+        found = "nested" if tensor.is_nested else str(tensor.layout)
+        raise OpTypeError(
+            f"a tensor is {found}, expected a dense one: x.to_dense(), or its values and lengths"
+        )
+    numpy_dtype(tensor.dtype)
+    plain = tensor.detach().resolve_neg()
+    array: Array = (plain.float() if tensor.dtype is torch.bfloat16 else plain).numpy()
     return array
 
 

@@ -15,7 +15,7 @@ from torch._C import (
     _len_torch_dispatch_stack,
     _len_torch_function_stack,
 )
-from torch._C._functorch import peek_interpreter_stack  # type: ignore[import-not-found, unused-ignore]
+from torch._C._functorch import TransformType, peek_interpreter_stack  # type: ignore[import-not-found, unused-ignore]
 from torch.nn import Parameter
 
 from seqflow.torch.ops.gradients import Gradients, gradients_of, keep
@@ -62,5 +62,40 @@ def eager_call(gradients: Gradients, kernel: Callable[..., Any]) -> Run:
                 if one is not None and one.requires_grad:
                     return apply(attributes, *inputs)
         return kernel(*inputs, **attributes)
+
+    return run
+
+
+def is_transformed() -> bool:
+    """Whether torch.func differentiates or maps what is called."""
+    if torch.compiler.is_compiling():
+        return False
+    innermost = peek_interpreter_stack()
+    return innermost is not None and innermost.key() in (TransformType.Grad, TransformType.Vmap)
+
+
+def transformed_call(gradients: Gradients, overload: Callable[..., Any]) -> Run:
+    """The op inside of torch.func.grad, vjp, jacrev, vmap: these want the context apart from the forward pass."""
+
+    class Transformed(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(attributes: Mapping[str, Any], *inputs: Any) -> Any:
+            return overload(*inputs, **attributes)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            attributes, *given = inputs
+            keep(ctx, gradients, given, attributes, output, ctx.needs_input_grad[1:])
+
+        @staticmethod
+        def backward(ctx: Any, *arriving: Any) -> Any:
+            return None, *gradients_of(ctx, gradients, arriving)
+
+    apply: Callable[..., Any] = Transformed.apply
+
+    def run(inputs: Sequence[Any], attributes: Mapping[str, Any]) -> Any:
+        return apply(attributes, *inputs)
 
     return run

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from seqflow.errors import OpError
+from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.registry import OpDef
 from seqflow.torch.ops.dtypes import numpy_dtype, to_array, to_tensor
@@ -22,7 +22,10 @@ def cpu_kernel(op: OpDef) -> Callable[..., Any]:
     sized = takes_total(op)
 
     def kernel(*tensors: Any, **attributes: Any) -> Any:
-        arrays = [_array(one) for one in tensors]
+        try:
+            arrays = [_array(one) for one in tensors]
+        except OpTypeError as error:
+            raise error.in_op(op.name) from None
         total = attributes.pop("total", None) if sized else None
         for name, value in attributes.items():
             if value is None and name in defaults:

@@ -16,7 +16,7 @@ from seqflow.registry.python_signature import python_signature
 from seqflow.signature import Attribute, Repeated
 from seqflow.torch.device import IMPLEMENTATIONS
 from seqflow.torch.ops.dtypes import torch_dtype
-from seqflow.torch.ops.eager import Run, eager_call, is_plain
+from seqflow.torch.ops.eager import Run, eager_call, is_plain, is_transformed, transformed_call
 from seqflow.torch.ops.elementwise import expression_call, function_call
 from seqflow.torch.ops.fakes import fake_kernel
 from seqflow.torch.ops.gradients import Gradients, register_gradients
@@ -37,7 +37,10 @@ def call_of(name: str) -> Callable[..., Any]:
     op = registry.get(name)
     kernel, gradients = cpu_kernel(op), Gradients(op, call_of)
     _register(op, kernel, gradients)
-    return _make_call(op, None if op.signature.takes_lists else eager_call(gradients, kernel))
+    if op.signature.takes_lists or not op.output_names:
+        return _make_call(op, None, None)
+    overload = getattr(torch.ops.seqflow, name).default
+    return _make_call(op, eager_call(gradients, kernel), transformed_call(gradients, overload))
 
 
 def register_all() -> None:
@@ -55,7 +58,7 @@ def _register(op: OpDef, kernel: Callable[..., Any], gradients: Gradients) -> No
         register_gradients(op, _LIBRARY, gradients)
 
 
-def _make_call(op: OpDef, eager: Run | None) -> Callable[..., Any]:
+def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callable[..., Any]:
     """The op as users call it: inputs by position or by name, attributes by name, a NamedTuple of several results."""
     overload = getattr(torch.ops.seqflow, op.name).default
     names = [one.name for one in op.signature.input_arguments]
@@ -86,7 +89,10 @@ def _make_call(op: OpDef, eager: Run | None) -> Callable[..., Any]:
             found = _elsewhere(op, device, inputs, named)
             return found if result is None else result(*found)
         try:
-            found = overload(*inputs, **named)
+            if transformed is not None and is_transformed():
+                found = transformed(inputs, named)
+            else:
+                found = overload(*inputs, **named)
         except (RuntimeError, TypeError) as error:
             _explain(op, named, error)
             raise
