@@ -26,7 +26,10 @@ SMOOTH = [
     and op.name
     not in ("cast", "float16", "float32", "sparse_lengths_weighted_sum_quantized")  # of less than float64
 ]
-ONCE = {"products_of_others", "products_of_others_backward"}
+ONCE = {
+    "products_of_others",
+    *(f"{ends}{cell}" for ends in ("", "bidirectional_") for cell in ("rnn", "gru", "lstm")),
+}
 """Ops whose derivative has none of its own."""
 FEW = (
     "lengths_sum",
