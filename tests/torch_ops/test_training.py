@@ -2,9 +2,10 @@
 
 import pytest
 
-from seqflow.torch import ops
-
 torch = pytest.importorskip("torch")
+
+from seqflow.torch import ops  # noqa: E402
+
 F = torch.nn.functional
 
 STEPS = 20

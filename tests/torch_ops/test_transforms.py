@@ -3,9 +3,11 @@
 import pytest
 
 from seqflow.errors import GradientError, LodError, OpTypeError
-from seqflow.torch import ops
 
 torch = pytest.importorskip("torch")
+
+from seqflow.torch import ops  # noqa: E402
+
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 
 N = torch.tensor([2, 0, 3])
