@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from seqflow.errors import NetError, nearest
 from seqflow.net import Net
-from seqflow.torch.ops.dtypes import to_tensor
+from seqflow.torch.ops.dtypes import to_array, to_tensor
 from seqflow.torch.ops.net_functions import net_function
 from seqflow.torch.ops.registration import call_of
 
@@ -17,36 +17,48 @@ from seqflow.torch.ops.registration import call_of
 class NetModule(nn.Module):
     """The module that `module` makes of a net.
 
-    Its parameters and buffers are called like the tensors of the net, with `_` in the place of dots.
+    Its parameters and buffers are called like the tensors of the net, with `_` in the place of dots, and one more
+    behind a name that modules have for something else: `training_`.
     """
 
     def __init__(self, net: Net, parameters: Mapping[str, Any], buffers: Mapping[str, Any]) -> None:
         super().__init__()
         self.net = Net(net.text, folder=net.folder)
-        self._attributes: dict[str, str] = {}
-        """Of each tensor that the module holds, the attribute that is it."""
-        for name, value in parameters.items():
-            self.register_parameter(self._attribute(name), nn.Parameter(_owned(value)))
-        for name, value in buffers.items():
-            self.register_buffer(self._attribute(name), _owned(value))
-        self.inputs = tuple(name for name in self.net.inputs if name not in self._attributes)
+        self.inputs = tuple(name for name in self.net.inputs if name not in {*parameters, *buffers})
         """The tensors that a batch has to have."""
         self.outputs = self.net.outputs()
         """The tensors that `forward` returns."""
+        self._attributes: dict[str, str] = {}
+        """Of each tensor that the module holds, the attribute that is it."""
+        for name, value in parameters.items():
+            tensor = _owned(value)
+            if not tensor.is_floating_point():
+                raise NetError(
+                    f"module: the parameter {name!r} is {tensor.dtype}, expected floats: make it a buffer"
+                )
+            self.register_parameter(self._attribute(name), nn.Parameter(tensor))
+        for name, value in buffers.items():
+            self.register_buffer(self._attribute(name), _owned(value))
         self._run = net_function(self.net, call_of)
 
     def _attribute(self, name: str) -> str:
         attribute = name.replace(".", "_")
         if attribute in self._attributes.values():
             raise NetError(f"module: two tensors would be called {attribute}, one of them {name!r}")
+        if hasattr(self, attribute):
+            attribute += "_"
         self._attributes[name] = attribute
         return attribute
 
     def forward(self, batch: Mapping[str, Any]) -> dict[str, Tensor]:
         """The outputs of the net, by name, for a batch: a record, or tensors or arrays by the names of its inputs.
 
-        NetError for an input that the batch does not have.
+        NetError for an input that the batch does not have, and for a batch that is no mapping.
         """
+        if not hasattr(batch, "keys"):
+            raise NetError(
+                f"module: the batch is {type(batch).__name__}, expected tensors by name: {{name: tensor}}"
+            )
         held = self._attributes
         given = [
             getattr(self, held[name]) if name in held else self._input(batch, name)
@@ -63,7 +75,7 @@ class NetModule(nn.Module):
     def to_net(self) -> Net:
         """The net with the present values of parameters and buffers as its constants, for jobs and NumPy."""
         values = {name: getattr(self, attribute) for name, attribute in self._attributes.items()}
-        return self.net.bind(**{name: value.detach().cpu().numpy().copy() for name, value in values.items()})
+        return self.net.bind(**{name: to_array(value.cpu()).copy() for name, value in values.items()})
 
     def extra_repr(self) -> str:
         return str(self.net)
@@ -84,6 +96,9 @@ def module(
     `parameters` are tensors of the net that are trained, with their initial values (tensors or arrays), `buffers`
     those that are not; further constants of the net are buffers. `state_dict` has both; `to_net()` gives the net
     back, with what was trained as its constants.
+
+    Random ops draw from their seed alone: `dropout(x, seed=1)` drops the same in each call, in `eval()`, too. Leave
+    that to `nn.Dropout` between two nets.
 
     Raises NetError for names that the net does not take, and OpError for ops that torch cannot say.
 

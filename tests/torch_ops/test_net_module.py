@@ -168,3 +168,29 @@ def test_gradients_of_random_nets_are_those_of_autograd(seed):
     for name in wrt:
         gradient = getattr(model, name).grad
         np.testing.assert_allclose(gradient.numpy(), expected[f"grad.{name}"], rtol=1e-9, atol=1e-12)
+
+
+def test_tensors_may_be_called_as_modules_call_something_else():
+    names = ("net", "inputs", "training", "forward")
+    x, w = torch.ones(2, 3), torch.ones(1, 3)
+    for name in names:
+        model = module(f"y = fc(x, {name})", parameters={name: w})
+        assert model.inputs == ("x",)
+        assert list(model.state_dict()) == [f"{name}_"]
+        torch.testing.assert_close(model({"x": x})["y"], torch.full((2, 1), 3.0))
+        assert list(model.to_net().constants) == [name]
+
+
+def test_parameters_of_integers_and_batches_that_are_no_mappings_are_refused():
+    with pytest.raises(
+        NetError, match=r"the parameter 'w' is torch\.int64, expected floats: make it a buffer"
+    ):
+        module("y = gather(x, w)", parameters={"w": np.arange(3)})
+    model = module("y = gather(x, w)", buffers={"w": np.arange(3)})
+    with pytest.raises(NetError, match="the batch is Tensor, expected tensors by name"):
+        model(torch.ones(3))
+
+
+def test_what_was_trained_in_bfloat16_comes_back_as_float32():
+    model = module("y = fc(x, w)", parameters={"w": np.full((1, 2), 0.5)}).bfloat16()
+    assert model.to_net().constants["w"].dtype == np.float32
