@@ -194,8 +194,9 @@ class Net:
         from seqflow.net.gradient.reverse import gradient_text
 
         names = [wrt] if isinstance(wrt, str) else list(wrt)
-        text = gradient_text(self, of, names, cotangent)
-        return Net(text, self.constants, self.folder)
+        gradient = Net(gradient_text(self, of, names, cotangent), folder=self.folder)
+        held = {name: value for name, value in self.constants.items() if name in gradient.inputs}
+        return gradient.bind(**held)
 
     def _returned(self, returned: tuple[Reference, ...] | None) -> tuple[str, ...] | None:
         if returned is None:

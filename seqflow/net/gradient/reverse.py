@@ -1,5 +1,6 @@
 """The gradient of a net, which is a net: its statements, and those of the derivatives from the last to the first."""
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,24 @@ def gradient_text(net: "Net", of: str, wrt: Sequence[str], cotangent: str | None
     )
     lines += reverse.statements()
     returned = [of, *(named.gradient(name) for name in wrt)]
-    return "\n".join([*lines, f"return {', '.join(returned)}"])
+    return "\n".join([*_needed(lines, returned), f"return {', '.join(returned)}"])
+
+
+def _needed(lines: Sequence[str], returned: Sequence[str]) -> list[str]:
+    """The statements that what is returned depends on, and those that only check."""
+    wanted = set(returned)
+    found = []
+    for line in reversed(lines):
+        left, assigns, value = line.partition(" = ")
+        targets = left.split(", ")
+        if assigns and "(" not in left and not wanted.intersection(targets):
+            continue
+        wanted.update(_NAME.findall(value or line))
+        found.append(line)
+    return found[::-1]
+
+
+_NAME = re.compile(r"[^\W\d][\w.]*")
 
 
 class _Names:
