@@ -217,12 +217,21 @@ def put_at_positions(rows: Array, positions: Array, like: Array, lengths: Array)
     places = _places(positions, lengths)
     out = np.zeros(like.shape, like.dtype)
     used = places >= 0
-    if positions.ndim == 1 or like.ndim == 1:
+    if positions.ndim == 1:  # a row of each sequence: no two are at one place
+        out[places[used]] = rows[used]
+    elif like.ndim == 1:
         np.add.at(out, places[used], rows[used])
     else:
-        columns = np.nonzero(used)[1:]
-        np.add.at(out, (places[used], *columns), rows[used])
+        cells, kept = _cells(places, like), used.reshape(-1)
+        whole = kept.all()
+        out.reshape(-1)[cells if whole else cells[kept]] = rows.reshape(-1)[... if whole else kept]
     return out
+
+
+def _cells(places: Array, like: Array) -> Array:
+    """The cells of the rows of `like` that places of the shape [B, *d] are, one after another."""
+    width = int(np.prod(like.shape[1:]))
+    return np.asarray((places.reshape(len(places), width) * width + np.arange(width)).reshape(-1))
 
 
 def _infer_taken(ctx: "InferenceContext") -> None:
@@ -258,7 +267,7 @@ def take_at_positions(data: Array, positions: Array, lengths: Array) -> Array:
         shape = positions.shape if positions.ndim > 1 else (len(positions), *expected)
         return np.zeros(shape, data.dtype)
     by_row = positions.ndim == 1 or data.ndim == 1
-    taken = data[safe] if by_row else data[(safe, *np.indices(positions.shape)[1:])]
+    taken = data[safe] if by_row else data.reshape(-1)[_cells(safe, data)].reshape(positions.shape)
     used = (places >= 0).reshape(*places.shape, *[1] * (taken.ndim - places.ndim))
     return np.where(used, taken, np.zeros((), data.dtype))
 
