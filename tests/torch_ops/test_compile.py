@@ -138,3 +138,16 @@ def test_batches_of_a_loader_are_marked_when_asked(tmp_path):
     sums = [made(batch) for batch in loader.to("torch", ragged=True)]
     assert torch.cat(sums).tolist() == [sum(one) for one in lists]
     assert counter.frame_count == 1
+
+
+@pytest.mark.slow
+def test_the_graph_breaks_at_a_sparse_gradient_and_it_is_right():
+    table, n, indices = torch.randn(9, 2, requires_grad=True), torch.tensor([2, 1]), torch.tensor([1, 2, 1])
+
+    def function(table):
+        return 2 * torch.tanh(ops.sparse_lengths_mean(table, indices, n, sparse=True))
+
+    (found,) = torch.autograd.grad(torch.compile(function, backend="aot_eager")(table).sum(), table)
+    (expected,) = torch.autograd.grad(function(table).sum(), table)
+    assert found.is_sparse
+    torch.testing.assert_close(found.to_dense(), expected.to_dense())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies.calls import calls
 from torch_calls import SAYABLE, call, each, flat, takes, tensors
 
-from seqflow.errors import GradientError, OpError
+from seqflow.errors import GradientError, OpError, SeqflowError
 from seqflow.net.gradient.derivative import has_floats, is_differentiable
 from seqflow.registry import NoDerivative
 from seqflow.torch import ops
@@ -186,6 +186,38 @@ def test_sparse_gradients_train():
     (pooled - 1).square().sum().backward()
     optimizer.step()
     assert table.detach().abs().sum(1).nonzero().ravel().tolist() == [3, 5]
+
+
+@pytest.mark.parametrize("kind", POOLED)
+def test_sparse_look_ups_have_the_dtypes_and_errors_of_dense_ones(kind):
+    pool, n = getattr(ops, f"sparse_lengths_{kind}"), torch.tensor([2, 1])
+    indices = torch.tensor([1, 2, 1])
+    for dtype in (torch.float16, torch.float32, torch.bfloat16):
+        own = [torch.ones(9, 2, dtype=dtype, requires_grad=True), torch.ones(3)][
+            : 2 if "weighted" in kind else 1
+        ]
+        found, dense = (pool(*own, indices, n, sparse=sparse) for sparse in (True, False))
+        assert found.dtype is dense.dtype
+        found.sum().backward()
+        assert own[0].grad.dtype is dtype
+    for wrong, lengths in ((indices, torch.tensor([9])), (indices + 9, n), (indices.float(), n)):
+        messages = []
+        for sparse in (True, False):
+            with pytest.raises(SeqflowError, match=f"sparse_lengths_{kind}: ") as raised:
+                pool(*own, wrong, lengths, sparse=sparse)
+            messages.append((raised.type, str(raised.value)))
+        assert messages[0] == messages[1]
+    with pytest.raises(SeqflowError, match=f"sparse_lengths_{kind}: indices is list, expected a tensor"):
+        pool(*own, [1], n, sparse=True)
+
+
+def test_an_optimizer_may_step_between_a_sparse_look_up_and_its_backward():
+    table = torch.ones(9, 2, requires_grad=True)
+    pooled = ops.sparse_lengths_mean(table, torch.tensor([1, 2]), torch.tensor([2]), sparse=True)
+    with torch.no_grad():
+        table.mul_(2)
+    pooled.sum().backward()
+    assert table.grad.coalesce().values().tolist() == [[0.5, 0.5], [0.5, 0.5]]
 
 
 def test_attributes_that_an_op_does_not_take_are_refused():

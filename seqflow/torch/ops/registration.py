@@ -77,7 +77,8 @@ def _make_call(op: OpDef, eager: Run | None, transformed: Run | None) -> Callabl
             if not known.issuperset(named):
                 _refuse_unknown(op, known, named)
             if named.pop("sparse", False) and with_sparse_gradient is not None:
-                return with_sparse_gradient(inputs, named)
+                _device_of(op, names, inputs)
+                return with_sparse_gradient(call, inputs, named)
             for name in named.keys() & convert.keys():
                 named[name] = convert[name](named[name], inputs, named)
         if forward_ad._current_level >= 0:

@@ -1,10 +1,10 @@
 """Sparse gradients of tables: pooled look-ups with `sparse=True` touch the rows that they read, and no others.
 
 As with `torch.nn.EmbeddingBag(sparse=True)` the gradient of the table is a sparse tensor, which SparseAdam and SGD
-take. It has no derivative of its own.
+take. It has no derivative of its own, and compilers break the graph there: they cannot make sparse tensors.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -12,100 +12,104 @@ from torch import Tensor
 
 from seqflow.torch.ops.net_functions import Caller
 
+Calls = Mapping[str, Callable[..., Any]]
+"""The ops that the gradients are made of."""
+_USED = ("expand", "gather", "lengths_sum", "lengths_to_positions")
+_PREFIX = "sparse_lengths_"
+
 
 def sparse_call(name: str, op_of: Caller) -> Callable[..., Tensor] | None:
-    """The pooled look-up of this name with a sparse gradient; None where there is no such."""
-    made = _MADE.get(name)
-    if made is None:
+    """The pooled look-up of this name with a sparse gradient; None where there is no such.
+
+    It takes the look-up itself, its inputs and its attributes.
+    """
+    kind = name.removeprefix(_PREFIX)
+    if name == kind or kind not in _FACTORS:
         return None
-    return lambda inputs, named: made(op_of, inputs, named)
-
-
-def _sum(op_of: Caller, inputs: Any, named: Mapping[str, Any]) -> Tensor:
-    table, indices, lengths = inputs
-    return _pooled(op_of, table, None, indices, lengths, named)
-
-
-def _mean(op_of: Caller, inputs: Any, named: Mapping[str, Any]) -> Tensor:
-    table, indices, lengths = inputs
-    ignored = named.get("ignore_index")
-    used = torch.ones_like(indices) if ignored is None else (indices != ignored).to(torch.int64)
-    counts = op_of("lengths_sum")(used, lengths).clamp_min(1).to(table.dtype)
-    shares = op_of("expand")(1 / counts, lengths, total=indices.shape[0])
-    return _pooled(op_of, table, shares, indices, lengths, named)
-
-
-def _weighted(op_of: Caller, inputs: Any, named: Mapping[str, Any]) -> Tensor:
-    table, weights, indices, lengths = inputs
-    return _pooled(op_of, table, weights, indices, lengths, named)
-
-
-def _positional(op_of: Caller, inputs: Any, named: Mapping[str, Any]) -> Tensor:
-    table, weights, indices, lengths = inputs
-    factors = op_of("gather")(weights, op_of("lengths_to_positions")(lengths))
-    return _pooled(op_of, table, factors, indices, lengths, named)
-
-
-_MADE: Mapping[str, Callable[[Caller, Any, Mapping[str, Any]], Tensor]] = {
-    "sparse_lengths_sum": _sum,
-    "sparse_lengths_mean": _mean,
-    "sparse_lengths_weighted_sum": _weighted,
-    "sparse_lengths_positional_weighted_sum": _positional,
-}
-
-
-def _pooled(
-    op_of: Caller,
-    table: Tensor,
-    weights: Tensor | None,
-    indices: Tensor,
-    lengths: Tensor,
-    named: Mapping[str, Any],
-) -> Tensor:
+    calls = {used: op_of(used) for used in _USED}
     apply: Callable[..., Tensor] = _SparsePooled.apply
-    return apply(op_of, table, weights, indices, lengths, dict(named))
+    return lambda pool, inputs, named: apply(pool, calls, kind, dict(named), *inputs)
 
 
 class _SparsePooled(torch.autograd.Function):
-    """A pooled sum, of weighted rows where there are weights."""
+    """A pooled look-up; its inputs are the table, weights where it has any, indices and lengths."""
 
     @staticmethod
     def forward(
-        ctx: Any,
-        op_of: Caller,
-        table: Tensor,
-        weights: Tensor | None,
-        indices: Tensor,
-        lengths: Tensor,
-        named: dict[str, Any],
+        ctx: Any, pool: Callable[..., Tensor], calls: Calls, kind: str, named: dict[str, Any], *inputs: Tensor
     ) -> Tensor:
-        ctx.op_of, ctx.ignored, ctx.is_weighted = op_of, named.get("ignore_index"), weights is not None
-        ctx.shape = table.shape
-        needs_table = weights is not None and ctx.needs_input_grad[2]
-        ctx.save_for_backward(
-            indices, lengths, *([] if weights is None else [weights]), *([table] * needs_table)
-        )
-        kind, factors = ("sum", []) if weights is None else ("weighted_sum", [weights.detach()])
-        found: Tensor = op_of(f"sparse_lengths_{kind}")(table.detach(), *factors, indices, lengths, **named)
-        return found
+        ctx.calls, ctx.kind, ctx.ignored, ctx.shape = calls, kind, named.get("ignore_index"), inputs[0].shape
+        ctx.dtype = inputs[0].dtype
+        ctx.needs_weights = len(inputs) == 4 and ctx.needs_input_grad[5]
+        ctx.save_for_backward(*inputs[1:], *inputs[: int(ctx.needs_weights)])
+        return pool(*[one.detach() for one in inputs], **named)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, arriving: Tensor) -> Any:
-        indices, lengths, *others = ctx.saved_tensors
-        weights = others[0] if ctx.is_weighted else None
-        rows = ctx.op_of("expand")(arriving.contiguous(), lengths, total=indices.shape[0])
-        of_weights = None
-        if weights is not None and ctx.needs_input_grad[2]:
-            taken = ctx.op_of("gather")(others[1].detach(), indices, ignore_index=ctx.ignored)
-            of_weights = (rows * taken).flatten(1).sum(1).to(weights.dtype)
-        of_table = None
-        if ctx.needs_input_grad[1]:
-            values = rows if weights is None else rows * weights.reshape(-1, *[1] * (rows.ndim - 1))
-            if ctx.ignored is not None:
-                kept = indices != ctx.ignored
-                indices, values = indices[kept], values[kept]
-            of_table = torch.sparse_coo_tensor(
-                indices.to(torch.int64)[None], values, ctx.shape, check_invariants=False
-            )
-        return None, of_table, of_weights, None, None, None
+        count = len(ctx.needs_input_grad) - 5
+        *weights, indices, lengths = ctx.saved_tensors[:count]
+        rows = ctx.calls["expand"](arriving.contiguous(), lengths, total=indices.shape[0])
+        found: list[Tensor | None] = [None] * (count + 1)
+        if ctx.needs_input_grad[4]:
+            factors = _FACTORS[ctx.kind](ctx.calls, weights, indices, lengths, ctx.ignored)
+            found[0] = _of_table(rows, factors, indices, ctx.shape, ctx.dtype, ctx.ignored)
+        if ctx.needs_weights:
+            taken = ctx.calls["gather"](ctx.saved_tensors[-1].detach(), indices, ignore_index=ctx.ignored)
+            each = (rows * taken).flatten(1).sum(1) if rows.ndim > 1 else rows * taken
+            found[1] = _of_weights(ctx.calls, ctx.kind, each, weights[0], lengths)
+        return None, None, None, None, *found
+
+
+def _of_table(
+    rows: Tensor,
+    factors: Tensor | None,
+    indices: Tensor,
+    shape: torch.Size,
+    dtype: torch.dtype,
+    ignored: int | None,
+) -> Tensor:
+    values = rows if factors is None else rows * factors.to(rows.dtype).reshape(-1, *[1] * (rows.ndim - 1))
+    if ignored is not None:
+        kept = indices != ignored
+        indices, values = indices[kept], values[kept]
+    return torch.sparse_coo_tensor(
+        indices.to(torch.int64)[None], values.to(dtype), shape, check_invariants=False
+    )
+
+
+def _of_weights(calls: Calls, kind: str, each: Tensor, weights: Tensor, lengths: Tensor) -> Tensor:
+    """The gradient of weights, from those of each look-up; of weights by position it is their sum."""
+    if kind == "weighted_sum":
+        return each.to(weights.dtype)
+    places = calls["lengths_to_positions"](lengths).long()
+    return torch.zeros_like(weights).index_add(0, places, each.to(weights.dtype))
+
+
+def _shares(
+    calls: Calls, weights: Sequence[Tensor], indices: Tensor, lengths: Tensor, ignored: int | None
+) -> Tensor:
+    used = (
+        torch.ones_like(indices, dtype=torch.int64)
+        if ignored is None
+        else (indices != ignored).to(torch.int64)
+    )
+    counts = calls["lengths_sum"](used, lengths).clamp_min(1).to(torch.float64)
+    shares: Tensor = calls["expand"](1 / counts, lengths, total=indices.shape[0])
+    return shares
+
+
+def _by_position(
+    calls: Calls, weights: Sequence[Tensor], indices: Tensor, lengths: Tensor, ignored: int | None
+) -> Tensor:
+    found: Tensor = calls["gather"](weights[0].detach(), calls["lengths_to_positions"](lengths))
+    return found
+
+
+_FACTORS: Mapping[str, Callable[..., Tensor | None]] = {
+    "sum": lambda *_: None,
+    "mean": _shares,
+    "weighted_sum": lambda calls, weights, *_: weights[0].detach(),
+    "positional_weighted_sum": _by_position,
+}
+"""By the kind of look-up, what each row of the table is multiplied by."""
