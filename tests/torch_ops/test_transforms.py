@@ -52,6 +52,12 @@ def test_a_map_may_be_differentiated_from_outside(x):
     torch.testing.assert_close(found, torch.stack([gradient(one) for one in slices.detach()]))
 
 
+def test_gradients_may_be_made_for_many_cotangents_at_once(x):
+    for function in (loss, lambda x: ops.softmax_within(x, N), lambda x: ops.pad(x, N).padded):
+        found = torch.autograd.functional.jacobian(function, x, vectorize=True)
+        torch.testing.assert_close(found, torch.autograd.functional.jacobian(function, x))
+
+
 def test_lengths_may_be_mapped_over(x):
     lengths = torch.tensor([[2, 3], [5, 0]])
     found = torch.vmap(lambda n: ops.lengths_sum(x, n))(lengths)

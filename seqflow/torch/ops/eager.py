@@ -15,7 +15,11 @@ from torch._C import (
     _len_torch_dispatch_stack,
     _len_torch_function_stack,
 )
-from torch._C._functorch import TransformType, peek_interpreter_stack  # type: ignore[import-not-found, unused-ignore]
+from torch._C._functorch import (  # type: ignore[import-not-found, unused-ignore]
+    TransformType,
+    is_legacy_batchedtensor,
+    peek_interpreter_stack,
+)
 from torch.nn import Parameter
 
 from seqflow.torch.ops.gradients import Gradients, gradients_of, keep
@@ -27,7 +31,7 @@ Run = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 def is_plain(inputs: Sequence[Any]) -> bool:
     """Whether these are tensors of the CPU, or None, that nothing traces or transforms."""
     for one in inputs:
-        if one is not None and (type(one) not in _PLAIN or not one.is_cpu):
+        if one is not None and (type(one) not in _PLAIN or not one.is_cpu or is_legacy_batchedtensor(one)):
             return False
     return not (
         torch.compiler.is_compiling()
