@@ -30,12 +30,13 @@ Run = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 
 def is_plain(inputs: Sequence[Any]) -> bool:
     """Whether these are tensors of the CPU, or None, that nothing traces or transforms."""
+    if torch.compiler.is_compiling():  # first: compilers do not know all that follows
+        return False
     for one in inputs:
         if one is not None and (type(one) not in _PLAIN or not one.is_cpu or is_legacy_batchedtensor(one)):
             return False
     return not (
-        torch.compiler.is_compiling()
-        or _len_torch_dispatch_stack()
+        _len_torch_dispatch_stack()
         or _len_torch_function_stack()
         or peek_interpreter_stack() is not None
         or _get_tracing_state() is not None
