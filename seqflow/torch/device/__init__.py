@@ -18,8 +18,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from seqflow.torch.device import (  # each registers its ops
+    gathers,
     lengths,
     ordering,
+    padding,
+    planned,
     pooling,
     segment_ids,
     segments,
