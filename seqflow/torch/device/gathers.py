@@ -44,6 +44,11 @@ def _boolean_mask(data: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return take(data, rows), rows
 
 
+@implements("boolean_mask_lengths")
+def _boolean_mask_lengths(mask: Tensor, lengths: Tensor) -> Tensor:
+    return torch.zeros_like(lengths).index_add(0, segment_ids(lengths, len(mask)), mask.long())
+
+
 @implements("mask_sequences", syncs="the rows of the result")
 def _mask_sequences(data: Tensor, mask: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     ids = segment_ids(lengths, len(data))

@@ -76,3 +76,12 @@ def _unpad(padded: Tensor, lengths: Tensor, *, side: str) -> Tensor:
 def _unpack_by_time(packed: Tensor, lengths: Tensor) -> Tensor:
     ids = segment_ids(lengths, total_of(lengths))
     return take(packed.flatten(0, 1), positions(lengths, ids) * packed.shape[1] + ids)
+
+
+@implements("pack_by_time", syncs="the longest length, without max_length")
+def _pack_by_time(data: Tensor, lengths: Tensor, *, max_length: int | None, fill: float) -> Tensor:
+    steps = longest_of(lengths) if max_length is None else max_length
+    value = scalar("fill", fill, data.dtype)
+    _check_room(lengths, steps)
+    time = arange(lengths, steps)[:, None]
+    return take(data, starts_of(lengths) + time, time < lengths, value)

@@ -19,10 +19,10 @@ from seqflow.torch.device.registration import IMPLEMENTED, implements
 from seqflow.torch.device.structure import take
 
 _NAMES = (
-    "boolean_unmask", "concat_sequences", "context_windows", "gather_by_key", "gather_ranges", "gather_within",
+    "boolean_unmask", "concat_sequences", "gather_by_key", "gather_ranges", "gather_within",
     "gather_within_padded", "interleave", "keyed_concat", "keyed_permute", "keyed_select", "keyed_split",
     "merge_list_features", "merge_map_features", "merge_multi_list_features", "merge_multi_map_features",
-    "merge_multi_scalar_features", "merge_scalar_features", "ngrams", "pack_rows", "pack_sequence", "pad_empty",
+    "merge_multi_scalar_features", "merge_scalar_features", "pack_rows", "pack_sequence", "pad_empty",
     "pad_lengths", "partition", "partition_sequences", "remove_rows", "repeat_sequences", "shuffle_within",
     "slice_sequences", "split_sequences", "trim_dataset", "unpack_sequence",
 )  # fmt: skip
