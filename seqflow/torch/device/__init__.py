@@ -25,6 +25,7 @@ from seqflow.torch.device import (  # each registers its ops
     padding,
     planned,
     pooling,
+    recurrent,
     segment_ids,
     segments,
     within,

@@ -84,3 +84,16 @@ def _declare(names: Sequence[str]) -> Mapping[str, Any]:
 
 
 _declare(_NAMES)
+
+
+@implements("unpack_rows", syncs=_SYNCS)
+def _unpack_rows(
+    packed: Tensor, sources: Tensor, piece_lengths: Tensor, pieces: Tensor, *, num_sequences: int | None
+) -> tuple[Tensor, Tensor]:
+    """The numbers of the cells are unpacked on the host."""
+    if packed.is_meta:
+        raise OpError("it plans on data, which meta tensors do not have")
+    cells = np.arange(packed.shape[0] * packed.shape[1]).reshape(packed.shape[:2])
+    host = [_on_host(one) for one in (sources, piece_lengths, pieces)]
+    origin, lengths = registry.get("unpack_rows").call(cells, *host, num_sequences=num_sequences)
+    return _taken(packed.flatten(0, 1), origin, 0), _on_device(lengths, packed)

@@ -1,0 +1,253 @@
+"""Recurrent cells, by torch's own: cuDNN where there is one. The host waits for the lengths."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from seqflow.torch.device.registration import implements
+from seqflow.torch.device.structure import arange, starts_of
+
+_SYNCS = "the lengths"
+
+
+class _Packed:
+    """The rows of sequences step by step, longest sequence first, as torch's cells take them."""
+
+    def __init__(self, lengths: Tensor, reverse: bool) -> None:
+        self.order = torch.argsort(lengths, descending=True, stable=True)
+        host = lengths[self.order].cpu()
+        longest = int(host[0]) if len(host) else 0
+        self.batch_sizes = (host[None] > torch.arange(longest)[:, None]).sum(1)
+        self.alive = int(self.batch_sizes[0]) if longest else 0
+        """How many sequences have rows."""
+        counts = self.batch_sizes.to(lengths.device)
+        steps = torch.repeat_interleave(
+            arange(lengths, longest), counts, output_size=int(self.batch_sizes.sum())
+        )
+        places = arange(lengths, len(steps)) - (counts.cumsum(0) - counts)[steps]
+        starts = starts_of(lengths)
+        first = starts + lengths - 1 if reverse else starts
+        self.rows = first[self.order[places]] + (-steps if reverse else steps)
+
+    def states(self, given: Tensor | None, x: Tensor, hidden: int) -> Tensor:
+        """The initial states, longest sequence first."""
+        return x.new_zeros(len(self.order), hidden) if given is None else given[self.order]
+
+    def last(self, found: Tensor, initial: Tensor) -> Tensor:
+        """The last states in the order of the sequences; an empty one keeps its initial state."""
+        states = torch.cat([found, initial[self.alive :]])
+        return torch.empty_like(states).index_copy(0, self.order, states)
+
+    def in_order(self, found: Tensor) -> Tensor:
+        """Rows in their own order."""
+        return torch.empty_like(found).index_copy(0, self.rows, found)
+
+
+def _run(
+    cell: str,
+    x: Tensor,
+    lengths: Tensor,
+    weights: tuple[Tensor, ...],
+    biases: tuple[Tensor | None, Tensor | None],
+    states: tuple[Tensor | None, ...],
+    reverse: bool,
+) -> tuple[Tensor, ...]:
+    """The states after every row, and the last ones of each sequence, in the dtype of x."""
+    dtype = x.dtype
+    if dtype is torch.float16:
+        x, weights = x.float(), tuple(one.float() for one in weights)
+    given = [None if one is None else one.to(x.dtype) for one in (*biases, *states)]
+    packed = _Packed(lengths, reverse)
+    hidden = weights[1].shape[1]
+    initial = [packed.states(one, x, hidden) for one in given[2:]]
+    filled = [x.new_zeros(len(weights[0])) if one is None else one for one in given[:2]]
+    if not packed.alive or not hidden:
+        found, *last = x.new_zeros(len(x), hidden), *(one[: packed.alive] for one in initial)
+    else:
+        first = [one[None, : packed.alive].contiguous() for one in initial]
+        found, *last = _CELLS[cell](x[packed.rows], packed.batch_sizes, first, [*weights, *filled])
+        found = packed.in_order(found)
+    ends = (
+        packed.last(one.reshape(packed.alive, hidden), start)
+        for one, start in zip(last, initial, strict=True)
+    )
+    return tuple(one.to(dtype) for one in (found, *ends))
+
+
+def _by_torch(function: Any, has_cell: bool) -> Any:
+    def run(x: Tensor, batch_sizes: Tensor, states: list[Tensor], weights: list[Tensor]) -> Any:
+        first = states if has_cell else states[0]
+        return function(x, batch_sizes, first, weights, True, 1, 0.0, False, False)
+
+    return run
+
+
+def _gru_reset_first(x: Tensor, batch_sizes: Tensor, states: list[Tensor], weights: list[Tensor]) -> Any:
+    """The form of the paper, step by step: n = tanh(w_ih @ x + b_ih + w_hh @ (r * h) + b_hh)."""
+    w_ih, w_hh, bias_ih, bias_hh = weights
+    by_x = torch.nn.functional.linear(x, w_ih, bias_ih)
+    hidden = w_hh.shape[1]
+    gates, new = w_hh[: 2 * hidden], w_hh[2 * hidden :]
+    h, begin, found, ended = states[0][0], 0, [], []
+    for count in batch_sizes.tolist():
+        if count < len(h):
+            ended.append(h[count:])
+        h, step = h[:count], by_x[begin : begin + count]
+        both = torch.sigmoid(step[:, : 2 * hidden] + h @ gates.T + bias_hh[: 2 * hidden])
+        r, z = both[:, :hidden], both[:, hidden:]
+        n = torch.tanh(step[:, 2 * hidden :] + (r * h) @ new.T + bias_hh[2 * hidden :])
+        h = (1 - z) * n + z * h
+        found.append(h)
+        begin += count
+    return torch.cat(found), torch.cat([h, *reversed(ended)])
+
+
+_CELLS = {
+    "rnn_tanh": _by_torch(torch.rnn_tanh, False),
+    "rnn_relu": _by_torch(torch.rnn_relu, False),
+    "gru": _by_torch(torch.gru, False),
+    "gru_reset_first": _gru_reset_first,
+    "lstm": _by_torch(torch.lstm, True),
+}
+
+
+def _gru_cell(linear_before_reset: bool) -> str:
+    return "gru" if linear_before_reset else "gru_reset_first"
+
+
+@implements("rnn", syncs=_SYNCS)
+def _rnn(
+    x: Tensor,
+    lengths: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    bias: Tensor | None,
+    h0: Tensor | None,
+    *,
+    nonlinearity: str,
+    reverse: bool,
+) -> tuple[Tensor, ...]:
+    return _run(f"rnn_{nonlinearity}", x, lengths, (w_ih, w_hh), (bias, None), (h0,), reverse)
+
+
+@implements("gru", syncs=_SYNCS)
+def _gru(
+    x: Tensor,
+    lengths: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    bias_ih: Tensor | None,
+    bias_hh: Tensor | None,
+    h0: Tensor | None,
+    *,
+    linear_before_reset: bool,
+    reverse: bool,
+) -> tuple[Tensor, ...]:
+    return _run(_gru_cell(linear_before_reset), x, lengths, (w_ih, w_hh), (bias_ih, bias_hh), (h0,), reverse)
+
+
+@implements("lstm", syncs=_SYNCS)
+def _lstm(
+    x: Tensor,
+    lengths: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    bias: Tensor | None,
+    h0: Tensor | None,
+    c0: Tensor | None,
+    *,
+    gate_order: str,
+    forget_bias: float,
+    reverse: bool,
+) -> tuple[Tensor, ...]:
+    if forget_bias:
+        added = torch.zeros_like(w_hh[:, 0])
+        added[w_hh.shape[1] : 2 * w_hh.shape[1]] = forget_bias
+        bias = added if bias is None else bias + added
+    if gate_order == "ifog":
+        w_ih, w_hh = _swapped(w_ih), _swapped(w_hh)
+        bias = None if bias is None else _swapped(bias)
+    return _run("lstm", x, lengths, (w_ih, w_hh), (bias, None), (h0, c0), reverse)
+
+
+def _swapped(weights: Tensor) -> Tensor:
+    """Gates i, f, o, g as i, f, g, o."""
+    i, f, o, g = weights.chunk(4)
+    return torch.cat([i, f, g, o])
+
+
+# From both ends
+
+
+def _both(
+    cell: str,
+    x: Tensor,
+    lengths: Tensor,
+    forward: tuple[Any, ...],
+    backward: tuple[Any, ...],
+    states: tuple[Tensor | None, ...],
+) -> tuple[Tensor, ...]:
+    """Both directions; the weights of each, then its biases. States are side by side along the last axis."""
+    halves = [(None, None) if one is None else one.chunk(2, 1) for one in states]
+    found = [
+        _run(cell, x, lengths, own[:2], own[2:], tuple(half[k] for half in halves), k == 1)
+        for k, own in enumerate((forward, backward))
+    ]
+    return tuple(torch.cat(pair, 1) for pair in zip(*found, strict=True))
+
+
+@implements("bidirectional_rnn", syncs=_SYNCS)
+def _bidirectional_rnn(
+    x: Tensor,
+    lengths: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    w_ih_reverse: Tensor,
+    w_hh_reverse: Tensor,
+    bias: Tensor | None,
+    bias_reverse: Tensor | None,
+    h0: Tensor | None,
+    *,
+    nonlinearity: str,
+) -> tuple[Tensor, ...]:
+    forward, backward = (w_ih, w_hh, bias, None), (w_ih_reverse, w_hh_reverse, bias_reverse, None)
+    return _both(f"rnn_{nonlinearity}", x, lengths, forward, backward, (h0,))
+
+
+@implements("bidirectional_gru", syncs=_SYNCS)
+def _bidirectional_gru(
+    x: Tensor,
+    lengths: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    w_ih_reverse: Tensor,
+    w_hh_reverse: Tensor,
+    bias_ih: Tensor | None,
+    bias_hh: Tensor | None,
+    bias_ih_reverse: Tensor | None,
+    bias_hh_reverse: Tensor | None,
+    h0: Tensor | None,
+    *,
+    linear_before_reset: bool,
+) -> tuple[Tensor, ...]:
+    forward = w_ih, w_hh, bias_ih, bias_hh
+    backward = w_ih_reverse, w_hh_reverse, bias_ih_reverse, bias_hh_reverse
+    return _both(_gru_cell(linear_before_reset), x, lengths, forward, backward, (h0,))
+
+
+@implements("bidirectional_lstm", syncs=_SYNCS)
+def _bidirectional_lstm(
+    x: Tensor,
+    lengths: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    w_ih_reverse: Tensor,
+    w_hh_reverse: Tensor,
+    bias: Tensor | None,
+    bias_reverse: Tensor | None,
+    h0: Tensor | None,
+    c0: Tensor | None,
+) -> tuple[Tensor, ...]:
+    forward, backward = (w_ih, w_hh, bias, None), (w_ih_reverse, w_hh_reverse, bias_reverse, None)
+    return _both("lstm", x, lengths, forward, backward, (h0, c0))
