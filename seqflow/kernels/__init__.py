@@ -20,6 +20,7 @@ cpp/<family>.h, and a function of the same name and parameters into cpp/bind_<fa
 from seqflow.kernels import (
     bucketing,
     chunks,
+    dealing,
     distinct,
     fields,
     footers,
@@ -43,6 +44,7 @@ from seqflow.kernels import (
 from seqflow.kernels.arrays import check_out, mean_dtype, sum_dtype
 from seqflow.kernels.bucketing import *
 from seqflow.kernels.chunks import *
+from seqflow.kernels.dealing import *
 from seqflow.kernels.dispatch import info, isas, num_threads, set_num_threads, single_thread, use
 from seqflow.kernels.distinct import *
 from seqflow.kernels.error import KernelError
@@ -79,6 +81,7 @@ __all__ = [
 ]
 __all__ += bucketing.__all__
 __all__ += chunks.__all__
+__all__ += dealing.__all__
 __all__ += distinct.__all__
 __all__ += fields.__all__
 __all__ += footers.__all__

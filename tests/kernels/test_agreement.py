@@ -396,6 +396,15 @@ def test_plan_packing(native, data, strategy):
 
 
 @each_isa
+@given(data=st.data())
+def test_deal(native, data):
+    room = data.draw(lengths_of())
+    costs = data.draw(st.lists(st.integers(0, 9), min_size=int(room.sum()), max_size=int(room.sum())))
+    costs = np.array(costs, data.draw(st.sampled_from([np.int32, np.int64])))
+    assert_same(native.deal(costs, room), reference.deal(costs, room))
+
+
+@each_isa
 @given(data=st.data(), strategy=st.sampled_from(["best_fit", "first_fit", "concat"]), with_out=st.booleans())
 def test_fill_packed(native, data, strategy, with_out):
     rows = data.draw(row_arrays(PLAIN))

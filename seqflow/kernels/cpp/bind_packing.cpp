@@ -1,6 +1,7 @@
 // Plans packed rows, and binds packing.h.
 #include <cstring>
 
+#include "dealing.h"
 #include "packing.h"
 #include "plan_packing.h"
 #include "processor.h"
@@ -23,7 +24,7 @@ nb::object array_of(const std::vector<int64_t> &numbers) {
 nb::object plan_packing(nb::handle lengths, Index capacity, const char *strategy) {
   const bool known = std::strcmp(strategy, "concat") == 0 || std::strcmp(strategy, "first_fit") == 0 ||
                      std::strcmp(strategy, "best_fit") == 0;
-  if (!known || capacity < 1 || capacity > INT32_MAX) decline();
+  if (!known || capacity < 1 || capacity > INT64_MAX / 4) decline();
   const Buffer buffer(lengths);
   const Integers counts = buffer.counts();
   const Numbers offsets = checked_offsets(counts, "lengths");
@@ -83,11 +84,25 @@ nb::object fill_packed(nb::object data, nb::handle lengths, nb::tuple plan, Inde
   return nb::make_tuple(packed, segment_ids, position_ids);
 }
 
+nb::object deal_items(nb::handle costs, nb::handle room) {
+  const Buffer items(costs), columns(room);
+  const Integers of_items = items.counts(), places = columns.counts();
+  check_total(of_items, "costs");
+  check_sum(check_total(places, "room"), of_items.size, "room", "costs");
+  std::vector<int64_t> found;
+  {
+    const Unlocked unlocked(items.bytes());
+    found = deal(of_items, places);
+  }
+  return array_of(found);
+}
+
 }  // namespace
 
 void bind_packing(nb::module_ &module) {
   bind_kernel(module, "plan_packing", plan_packing);
   bind_kernel(module, "fill_packed", fill_packed);
+  bind_kernel(module, "deal", deal_items);
 }
 
 }  // namespace seqflow
