@@ -17,8 +17,9 @@ _MISSING = object()
 _FILE = (str, object, object, object)
 """A file of the data: its path, size, rows and digest."""
 _TRANSFORMS = ("prepare", "net")
-ACCEPTABLE = (*_TRANSFORMS, "imports")
-"""Sections whose changes may be accepted: what is computed. Data, order and batches decide which rows are next."""
+ACCEPTABLE = (*_TRANSFORMS, "imports", "skip")
+"""Sections whose changes may be accepted: what is computed, and which of the coming batches are left out. Data, order
+and batches decide which rows are next."""
 
 
 def _is_texts(value: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from seqflow.errors import OpError
 from seqflow.loader.run.bad_rows import BadRowHandler
-from seqflow.loader.run.mixing import MixedRecord, MixPipeline
+from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.workers import Workers
@@ -128,6 +128,18 @@ class EpochBatches:
         finally:
             workers.close()
 
+    def batch_at(self, number: int, epoch: int = 0) -> Record:
+        """Batch `number` of an epoch, counted over all ranks as `batch.number` is, also where it is skipped.
+
+        It reads the window of the batch alone where the batches of all windows are known: by an index, or for `Rows`
+        of data whose rows are known and kept. Else it reads all windows up to it. The place stays where it is.
+        OpError where the epoch has no such batch.
+        """
+        for name, value in (("number", number), ("epoch", epoch)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+                raise OpError(f"batch_at: {name} is {value!r}, expected an integer, 0 or more")
+        return self.pipeline.batch_at(number, epoch)
+
     def take(self, n: int) -> list[Record]:
         """The first n batches of the coming epoch; the place stays where it is."""
         if n < 0:
@@ -164,9 +176,9 @@ class EpochBatches:
         """Begin the next iteration behind the batch that was the last when the state was taken.
 
         The number of ranks and threads may be another one. OpError where the data, a setting, a net or function, or
-        what it reads, is not what it was; the message names the difference. With `changes="accept"` `net` may be
-        another one, and so may `prepare` where that loses and repeats no row: where a window ends, and where
-        batches are counted by the rows of the source; in a Mix at the beginning of an epoch.
+        what it reads, is not what it was; the message names the difference. With `changes="accept"` `net` and
+        `skip` may be others, and so may `prepare` where that loses and repeats no row: where a window ends, and
+        where batches are counted by the rows of the source; in a Mix at the beginning of an epoch.
         """
         self._start, self._progress = self.pipeline.start_of(state, changes), None
         self.epoch = self._start.epoch
@@ -214,9 +226,7 @@ class TensorBatches:
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in self.loader:
             tensors = to_tensors(batch, **self._options)
-            if isinstance(batch, MixedRecord):
-                tensors = _with_sources(tensors, batch.sources)
-            yield tensors
+            yield _numbered(tensors, batch)
             del batch, tensors  # or they would stay in memory until the next ones are made
 
     def set_epoch(self, epoch: int) -> None:
@@ -232,7 +242,8 @@ class TensorBatches:
         return self.loader.stats()
 
 
-def _with_sources(tensors: dict[str, Any], sources: tuple[str, ...]) -> dict[str, Any]:
+def _numbered(tensors: dict[str, Any], batch: Record) -> dict[str, Any]:
+    """The tensors of a batch, with its number and the sources of its rows."""
     from seqflow.torch.loader_dataset import TensorBatch
 
-    return TensorBatch(tensors, sources)
+    return TensorBatch(tensors, getattr(batch, "sources", ()), batch.number)

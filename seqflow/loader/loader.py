@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
@@ -33,6 +33,7 @@ from seqflow.loader.run.workers import Prefetch, byte_count
 from seqflow.loader.schedule.index import LengthsIndex
 from seqflow.loader.schedule.ranks import Deal, Ranks
 from seqflow.loader.schedule.recipe import Recipe, Shuffle, Transform
+from seqflow.loader.schedule.skips import spans_of
 from seqflow.net import Net
 from seqflow.record import Record
 from seqflow.tensor import TensorSpec
@@ -68,6 +69,10 @@ class Loader(EpochBatches):
     each. `batch.num_rows` counts its rows. A state is of these data, settings and nets, and of the code of functions;
     `version` stands for that code, where functions refer to what cannot be compared.
 
+    `batch.number` is the number of a batch in its epoch, counted over all ranks, and `batch_at(number)` gives that
+    batch again. `skip` leaves batches out by their numbers, as after a spike of the loss: `[(5000, 5024)]` are those
+    from 5000 to 5023 of epoch 0, and `[(5000, 5024, 1)]` those of epoch 1. All others keep their numbers and rows.
+
     `rank`, `world_size` and `tail` may be given by themselves in place of `ranks`, and so may `threads`, `memory` and
     `reuse` in place of `prefetch`.
     """
@@ -92,6 +97,7 @@ class Loader(EpochBatches):
         prefetch: Prefetch | None = None,
         bad_rows: str | BadRows = "raise",
         version: str | int | None = None,
+        skip: Iterable[Sequence[int]] | None = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
         check_options(options, _OWN)
@@ -120,8 +126,10 @@ class Loader(EpochBatches):
             self.recipe = replace(self.recipe, pad=pads_of(pad, lambda: empty_rows(self.recipe)))
         deal = Deal(ranks_of(ranks, options))
         super().__init__(
-            Pipeline(self.recipe, deal, self.index, self.bad_rows, version_of(version), self.prefetch)
-        )
+            Pipeline(
+                self.recipe, deal, self.index, self.bad_rows, version_of(version), self.prefetch, spans_of(skip)
+            )
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"Loader of {self.batch}, {self._where()}, from {self.source!r}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from typing import Any
@@ -18,6 +18,7 @@ from seqflow.loader.plans.plan import batch_plan
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.workers import byte_count
+from seqflow.loader.schedule.skips import spans_of
 from seqflow.providers import Provider
 from seqflow.providers.paths import is_path
 
@@ -41,8 +42,8 @@ class Mix(EpochBatches):
     comes first.
 
     An epoch ends with the source that is exhausted `"first"`, or, with `stop="all"`, with the last; until then those
-    exhausted earlier begin again, in a new order. `ranks` are those of a Loader. The memory of `prefetch` is divided
-    equally among the sources; without it each has four windows.
+    exhausted earlier begin again, in a new order. `ranks` and `skip` are those of a Loader. The memory of `prefetch`
+    is divided equally among the sources; without it each has four windows.
     """
 
     pipeline: MixPipeline
@@ -55,6 +56,7 @@ class Mix(EpochBatches):
         seed: int = 0,
         stop: str = "first",
         column: str | None = "source",
+        skip: Iterable[Sequence[int]] | None = None,
         **options: Any,
     ) -> None:
         self.names, found, self.weights = _named(sources, weights)
@@ -65,7 +67,7 @@ class Mix(EpochBatches):
         super().__init__(
             MixPipeline(
                 [loader.pipeline for loader in self.loaders], self.names, self.weights, self.quotas,
-                seed, stop, column,
+                seed, stop, column, spans_of(skip),
             )
         )  # fmt: skip
 

@@ -30,6 +30,8 @@ class Record(Mapping[str, Tensor]):
     num_rows: int
     schema: pa.Schema | None = None
     dictionaries: Mapping[str, pa.Array] = field(default_factory=dict)
+    number: int | None = None
+    """Of a loader's batch, its number in the epoch, counted over all ranks; `batch_at` gives it again."""
 
     def __getitem__(self, name: str) -> Tensor:
         try:

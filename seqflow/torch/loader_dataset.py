@@ -19,8 +19,12 @@ from seqflow.torch.wrappers import is_sharded_again, refuse_dispatch, refuse_sta
 class TensorBatch(dict[str, Any]):
     """The tensors of a batch by name; PyTorch's `default_collate` takes lists of it to `collate`."""
 
-    def __init__(self, tensors: Mapping[str, Any], sources: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, tensors: Mapping[str, Any], sources: tuple[str, ...] = (), number: int | None = None
+    ) -> None:
         super().__init__(tensors)
+        self.number = number
+        """The number of the batch in its epoch, counted over all ranks."""
         self.sources = sources
         """The names of the sources that the rows come from, where it is a batch of a Mix."""
 
@@ -104,7 +108,9 @@ class LoaderDataset(IterableDataset):  # type: ignore[type-arg]
             if in_worker:
                 self._passes.begin()
             for batch in self.loader:
-                yield TensorBatch(to_tensors(batch, **self.options), getattr(batch, "sources", ()))
+                yield TensorBatch(
+                    to_tensors(batch, **self.options), getattr(batch, "sources", ()), batch.number
+                )
             if in_worker:
                 self._passes.end(worker)
         finally:

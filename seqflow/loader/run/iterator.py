@@ -18,6 +18,7 @@ from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.loader.run.workers import Task, Workers
 from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
+from seqflow.loader.schedule.skips import NO_SKIPS, Skips
 from seqflow.loader.schedule.state import Position, Progress, check_start
 from seqflow.loader.schedule.streams import (
     BatchAddress,
@@ -78,6 +79,7 @@ class BatchIterator:
         deal: Deal = ALL_BATCHES,
         reuse: bool = False,
         numbers: Iterator[int] | None = None,
+        skips: Skips = NO_SKIPS,
     ) -> None:
         self.progress = Progress(start)
         self.checkpoints: Mapping[int, Checkpoint] = {} if rotation.counted else start.windows
@@ -86,7 +88,9 @@ class BatchIterator:
         self._windows, self._rotation, self._crossing, self._deal = windows, rotation, crossing, deal
         self._world_size = deal.world_size
         self._workers, self._handler, self._stats = workers, handler, stats
-        upcoming = rotation.upcoming(deal, start.batch, None if crossing is None else crossing.following)
+        upcoming = rotation.upcoming(
+            deal, start.batch, None if crossing is None else crossing.following, skips
+        )
         self._reader = WindowReader(windows, self._epoch, workers, rotation.window, upcoming)
         self._maker = BatchMaker(windows, self._epoch, stats, reuse=reuse)
         self._refused = RefusedRows(windows, handler)
@@ -95,9 +99,12 @@ class BatchIterator:
         self._numbers = numbers
         """The batches to make, where they are not those of a rank."""
         self._number: int | None = None
-        self._round = deal.first(start.batch)
-        """The first batch of the round that comes next."""
+        self._skips, self._has_skips = skips, bool(skips)
+        self._round = deal.first(skips.kept_before(start.batch))
+        """The first batch of the round that comes next, counted over those that are not skipped."""
         self._to_next_round = deal.stride - deal.rank - deal.first(0)
+        self._passed_until, self._rows_passed = start.batch, 0
+        """The batch before which all that are skipped are counted, and the rows of those since the last turn."""
         self._ahead: deque[Task[list[Made]]] = deque()
         self._is_first = True
         self._open: dict[WindowAddress, OpenWindow] = {}
@@ -172,6 +179,9 @@ class BatchIterator:
         stats.batches += 1
         stats.tokens += size.tokens
         stats.cells += size.cells
+        if turn.passed:
+            stats.skipped += turn.passed
+            stats.rows_left -= turn.passed
         if turn.repeated:
             stats.repeated += size.begun
         elif not turn.empty:
@@ -195,9 +205,14 @@ class BatchIterator:
             if at is None or at.position != address.position:
                 self.checkpoints = {**self.checkpoints, address.stream: stream.checkpoint(address.position)}
         progress.at_window_end = not turn.repeated and stream.is_last(address)
-        progress.position = Position(
-            self._epoch, turn.batch + self._to_next_round, self.checkpoints, self._world_size
-        )
+        behind = turn.batch + self._to_next_round
+        if self._has_skips:
+            behind = self._behind(self._skips.kept_before(turn.batch) + self._to_next_round)
+        progress.position = Position(self._epoch, behind, self.checkpoints, self._world_size)
+
+    def _behind(self, index: int) -> int:
+        """The batch behind the last of those that are not skipped, of so many."""
+        return self._skips.number(index - 1) + 1 if index else 0
 
     def _release(self, stream: int, position: int) -> None:
         """Let go of the windows of a stream before a position."""
@@ -218,6 +233,8 @@ class BatchIterator:
 
     def _end(self) -> None:
         """Count what no batch was made of, of all windows, or of those of the part that ends."""
+        self._stats.skipped += self._rows_passed
+        self._stats.rows_left -= self._rows_passed
         for stream in filter(self._is_read_here, self._rotation.streams):
             windows = stream.part_windows if self._rotation.counted else range(0)
             if self._crossing is not None:
@@ -243,7 +260,8 @@ class BatchIterator:
         if not self._rotation.counted:
             self.checkpoints = {stream.number: stream.checkpoint(stop - 1)}
         self.progress.at_window_end = True
-        self.progress.position = Position(self._epoch, self._round, self.checkpoints, self._world_size)
+        behind = self._behind(self._round)
+        self.progress.position = Position(self._epoch, behind, self.checkpoints, self._world_size)
 
     def _count_filtered(self, crossing: Crossing, stream: Stream, windows: range) -> None:
         """Count the rows that `where` has left out of windows from which no batch takes rows."""
@@ -302,12 +320,29 @@ class BatchIterator:
         if self._numbers is not None:
             return self._next_number(self._numbers, wait=wait)
         first = self._round
-        turn = self._turn(first + self._deal.rank, wait=wait)
+        number = first + self._deal.rank
+        if self._has_skips:
+            self._pass_over(first, wait=wait)
+            number = self._skips.number(number)
+        turn = self._turn(number, wait=wait)
         if self._deal.world_size > 1:
             turn = self._of_last_round(turn, first, wait=wait)
         if turn is not None:
             self._round += self._deal.stride
+            if self._rows_passed:
+                turn = turn._replace(passed=self._rows_passed)
+                self._rows_passed = 0
         return turn
+
+    def _pass_over(self, first: int, *, wait: bool) -> None:
+        """Count the rows of the batches that are skipped before a round, or in it: one of all ranks counts each."""
+        deal = self._deal
+        stop = self._skips.number(first + deal.world_size - 1)
+        for number in self._skips.between(self._passed_until, stop):
+            if number % deal.stride == deal.first(0) + deal.rank:
+                turn = self._turn(number, wait=wait)
+                self._rows_passed += 0 if turn is None else turn.size.begun
+            self._passed_until = number + 1
 
     def _next_number(self, numbers: Iterator[int], *, wait: bool) -> Turn | None:
         if self._number is None:
@@ -322,20 +357,22 @@ class BatchIterator:
     def _of_last_round(self, turn: Turn | None, first: int, *, wait: bool) -> Turn | None:
         """The same batch where its round is complete; else what the tail makes of it."""
         deal = self._deal
-        if self._locate(first + deal.world_size - 1, wait=wait) is not None:
+        number_of = self._skips.number
+        if self._locate(number_of(first + deal.world_size - 1), wait=wait) is not None:
             return turn
         if deal.tail == "drop":
             self._drop_round(turn, first)
             return None
-        if turn is not None or self._locate(first, wait=wait) is None:
+        if turn is not None or self._locate(number_of(first), wait=wait) is None:
             return turn
+        own = number_of(first + deal.rank)
         if deal.tail == "pad":
-            of_first = self._turn(first, wait=wait)
+            of_first = self._turn(number_of(first), wait=wait)
             assert of_first is not None
-            return of_first._replace(batch=first + deal.rank, size=NO_ROWS, empty=True)
-        behind = next(number for number in count(first) if self._locate(number, wait=wait) is None)
-        repeated = self._turn_again((first + deal.rank - behind) % behind, wait=wait)
-        return repeated._replace(batch=first + deal.rank, repeated=True)
+            return of_first._replace(batch=own, size=NO_ROWS, empty=True)
+        behind = next(index for index in count(first) if self._locate(number_of(index), wait=wait) is None)
+        repeated = self._turn_again(number_of((first + deal.rank - behind) % behind), wait=wait)
+        return repeated._replace(batch=own, repeated=True)
 
     def _drop_round(self, turn: Turn | None, first: int) -> None:
         """Count the rows of a batch that is in no complete round; BatchPlanError where there is no round at all."""

@@ -25,6 +25,9 @@ from seqflow.printable import printable
 from seqflow.record import BadRow, Record, slice_rows
 from seqflow.record.batch_memory import BatchMemory
 
+set_field = object.__setattr__
+"""Sets a field of a batch that was just made, which nobody else has."""
+
 
 class Accepted(NamedTuple):
     """What a net makes of a batch without the rows that it refuses."""
@@ -141,6 +144,8 @@ class Turn(NamedTuple):
     """It only fills the last round of the ranks, without rows."""
     repeated: bool = False
     """It only fills the last round of the ranks, with one of the epoch's first batches."""
+    passed: int = 0
+    """The rows of the batches that are skipped before it."""
 
 
 class Made(NamedTuple):
@@ -179,6 +184,7 @@ class BatchMaker:
                     batch = turn.batches.make(turn.number, memory)
                 if turn.empty:
                     batch = slice_rows(batch, 0, 0)
+                set_field(batch, "number", turn.batch)
                 one = Made(turn, batch, None, memory)
                 if isinstance(self._net, Net):
                     one = self._run_net(one)
@@ -224,7 +230,9 @@ class BatchMaker:
         turn = made.turn
         net = self._windows.net_of(turn.windows[0].window.number, turn.address.number, self._epoch)
         try:
-            return made._replace(batch=net(made.batch))
+            batch = net(made.batch)
+            set_field(batch, "number", turn.batch)
+            return made._replace(batch=batch)
         except Exception as error:
             count = 0 if turn.empty else len(turn.batches.numbers(turn.number))
             failed = FailedBatch(net, turn.batches, turn.number, count)
@@ -233,6 +241,7 @@ class BatchMaker:
                 accepted = failed.accepted(error, turn.windows[0].lengths) if count else None
                 if accepted is not None:
                     size, batch, refused = accepted
+                    set_field(batch, "number", turn.batch)
                     return made._replace(turn=turn._replace(size=size), batch=batch, refused=refused)
                 searched = True
             elif blames_rows(error) and isinstance(self._net, Net):

@@ -16,18 +16,19 @@ from seqflow.kernels.memory import check_memory
 from seqflow.loader.plans.permutation import key_of
 from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.iterator import BatchIterator
-from seqflow.loader.run.pipeline import Pipeline
+from seqflow.loader.run.pipeline import Pipeline, behind_epoch
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.ranks import Deal
+from seqflow.loader.schedule.skips import Skips, Span
 from seqflow.loader.schedule.state import (
     MixPosition,
     Position,
     Progress,
     check_changes,
     check_form,
-    check_same,
     check_same_source,
+    check_settings,
     check_start,
     check_streams,
 )
@@ -69,9 +70,10 @@ class MixPipeline:
         seed: int,
         stop: str,
         column: str | None,
+        skip: Sequence[Span] = (),
     ) -> None:
         self.members, self.names, self.weights, self.quotas = members, names, weights, quotas
-        self.seed, self.stop, self.column = seed, stop, column
+        self.seed, self.stop, self.column, self.skip = seed, stop, column, skip
         self.deal, self.threads = members[0].deal, members[0].threads
         self.empty = members[0].empty_batch()
         self._check_members()
@@ -89,14 +91,16 @@ class MixPipeline:
         """A batch without rows; None where Python functions make the batches."""
         return None if self.empty is None else self.labelled(slice_rows(self.empty, 0, 0), [], [])
 
-    def labelled(self, batch: Record, members: list[int], counts: list[int]) -> MixedRecord:
-        """The batch with the source of each of its rows, and the names of these sources."""
+    def labelled(
+        self, batch: Record, members: list[int], counts: list[int], number: int | None = None
+    ) -> MixedRecord:
+        """The batch with its number, the source of each of its rows, and the names of these sources."""
         tensors, parents = batch.tensors, batch.parents
         if self.column is not None:
             tensors = {**tensors, self.column: np.repeat(np.array(members, np.int64), counts)}
             parents = {**parents, self.column: None}
         names = tuple(self.names[member] for member, rows in zip(members, counts, strict=True) if rows)
-        return MixedRecord(tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, names)
+        return MixedRecord(tensors, parents, batch.num_rows, batch.schema, batch.dictionaries, number, names)
 
     def handlers(self) -> list[BadRowHandler]:
         """What takes the bad rows of each source."""
@@ -123,7 +127,17 @@ class MixPipeline:
         picks = Picks(self, epoch)
         ends = [picks.behind(number, count) for number, count in enumerate(counts) if count is not None]
         empty = [end for end, count in zip(ends, counts, strict=True) if count == 0]
-        return min(ends) if self.stop == "first" else min([max(ends), *empty])
+        total = min(ends) if self.stop == "first" else min([max(ends), *empty])
+        return Skips(self.skip, epoch).kept_before(total)
+
+    def batch_at(self, number: int, epoch: int) -> Record:
+        """A batch of an epoch by its number; OpError where the epoch has none. Bad rows are not written again."""
+        workers = Workers(0)
+        handlers = [BadRowHandler(member.bad_rows.uncounted()) for member in self.members]
+        try:
+            return MixIterator(self, self.beginning(epoch), workers, handlers, Stats(), number).only_batch()
+        finally:
+            workers.close()
 
     def fingerprint(self) -> dict[str, Any]:
         """What a state says besides the place."""
@@ -134,13 +148,14 @@ class MixPipeline:
         return {
             "weights": self.weights, "seed": self.seed, "stop": self.stop, "column": self.column,
             "quotas": self.quotas,
+            **({"skip": [list(span) for span in self.skip]} if self.skip else {}),
         }  # fmt: skip
 
     def start_of(self, state: Mapping[str, Any], changes: str) -> MixPosition:
         """The place of a saved state; OpError where it does not fit."""
         check_changes(changes)
         check_form("a Mix", state, _FORM)
-        check_same("load_state_dict: ", state["settings"], self._settings())
+        check_settings(state["settings"], self._settings(), changes)
         now = self.fingerprint()["sources"]
         for name, found in (("sources", len(state["sources"])), ("members", len(state["members"]))):
             if found != len(now):
@@ -194,23 +209,24 @@ class MixIterator:
         self.progress = Progress(start)
         self.mix, self.deal, self.start, self.only = mix, mix.deal, start, only
         self.workers, self._stats = workers, stats
-        self.picks = Picks(mix, start.epoch)
+        self.picks, self.skips = Picks(mix, start.epoch), Skips(mix.skip, start.epoch)
         self.members = [_Member(self, number, handler) for number, handler in enumerate(handlers)]
 
     def __iter__(self) -> Iterator[Record]:
         if self.start.ended:
             return
         world_size = self.deal.world_size
-        first = self.deal.first(self.start.batch)
+        first = self.deal.first(self.skips.kept_before(self.start.batch))
         while (count := self._round(first)) and not (count < world_size and self._dropped(first)):
             if self.deal.rank < count:
-                batch = self._batch(first + self.deal.rank)
+                batch = self._batch(self.skips.number(first + self.deal.rank))
             elif self.deal.tail == "pad":
                 batch = self._empty()
             else:
-                batch = self._repeated((self.deal.rank - count) % (first + count))
+                batch = self._repeated(self.skips.number((self.deal.rank - count) % (first + count)))
             first += self.deal.stride
-            self._hand_out(first - self.deal.first(0), is_last=count < world_size)
+            behind = self.skips.number(first - self.deal.first(0) - 1) + 1
+            self._hand_out(behind, is_last=count < world_size)
             yield batch
             del batch
             if count < world_size:  # behind it only batches of sources that are not exhausted
@@ -226,11 +242,18 @@ class MixIterator:
                     check_start(batch, self.start.ranks, member.num_batches())
 
     def _round(self, first: int) -> int:
-        """How many batches there are from `first` on, up to those of a round."""
-        for number in range(first, first + self.deal.world_size):
-            if not all(self.members[member].has(one) for member, one in self.picks.of(number)):
-                return number - first
+        """How many batches there are from `first` on, up to those of a round; skipped ones are not counted."""
+        passed = self.skips.number(first - 1) + 1 if first else 0
+        for index in range(first, first + self.deal.world_size):
+            number = self.skips.number(index)
+            for one in range(passed, number + 1):  # passes end where their batches do
+                if not self._has(one):
+                    return index - first
+            passed = number + 1
         return self.deal.world_size
+
+    def _has(self, number: int) -> bool:
+        return all(self.members[member].has(one) for member, one in self.picks.of(number))
 
     def _dropped(self, first: int) -> bool:
         if self.deal.tail == "drop" and first == 0:
@@ -246,11 +269,17 @@ class MixIterator:
         handlers = [BadRowHandler(member.bad_rows.uncounted()) for member in mix.members]
         beginning = mix.beginning(self.start.epoch)
         again = MixIterator(mix, beginning, self.workers, handlers, Stats(), number)
-        for earlier in range(number + 1):  # passes end where their batches do
-            assert all(again.members[member].has(one) for member, one in self.picks.of(earlier))
-        batch = again._batch(number)
+        batch = again.only_batch()
         self._stats.repeated += sum(member.stats.rows for member in again.members)
         return batch
+
+    def only_batch(self) -> Record:
+        """Batch `only` of the epoch; OpError where it has none."""
+        assert self.only is not None
+        for earlier in range(self.only + 1):  # passes end where their batches do
+            if not self._has(earlier):
+                raise behind_epoch(self.only, self.start.epoch, earlier)
+        return self._batch(self.only)
 
     def _empty(self) -> Record:
         """A batch without rows, to fill the last round."""
@@ -265,7 +294,7 @@ class MixIterator:
         made = [(member, self.members[member].take(one)) for member, one in self.picks.of(number)]
         counts = [batch.num_rows for _, batch in made]
         joined = concat_records([batch for _, batch in made])
-        return self.mix.labelled(joined, [member for member, _ in made], counts)
+        return self.mix.labelled(joined, [member for member, _ in made], counts, number)
 
     def _sum_counts(self) -> None:
         """The counts of the mix are those of its sources together."""
@@ -298,12 +327,12 @@ class Picks:
             self._members, self._numbers = self._merged(2 * number + 1024)
         return [(int(self._members[number]), int(self._numbers[number]))]
 
-    def from_batch(self, member: int, start: int, deal: Deal) -> Iterator[int]:
+    def from_batch(self, member: int, start: int, deal: Deal, skips: Skips) -> Iterator[int]:
         """The batches of a member that a rank, or its worker, needs from batch `start` of the mix on."""
-        number = deal.first(start) + deal.rank
+        index = deal.first(skips.kept_before(start)) + deal.rank
         while True:
-            yield from (one for of, one in self.of(number) if of == member)
-            number += deal.stride
+            yield from (one for of, one in self.of(skips.number(index)) if of == member)
+            index += deal.stride
 
     def before(self, member: int, batch: int) -> int:
         """How many batches of a member come before a batch of the mix."""
@@ -395,7 +424,7 @@ class _Member:
             epoch = of.start.epoch + _PASS * len(self._passes)
             start = Position(epoch, max(0, before - done), self._windows, 1)
             if of.only is None:
-                numbers = of.picks.from_batch(self._number, of.start.batch, of.deal)
+                numbers = of.picks.from_batch(self._number, of.start.batch, of.deal, of.skips)
             else:
                 numbers = (one for member, one in of.picks.of(of.only) if member == self._number)
             inside = (number - done for number in numbers if number >= done)

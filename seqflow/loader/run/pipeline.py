@@ -28,6 +28,7 @@ from seqflow.loader.schedule.older_index import FileBlocks, files_with_blocks
 from seqflow.loader.schedule.parts import Parts
 from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
 from seqflow.loader.schedule.recipe import Listing, Recipe
+from seqflow.loader.schedule.skips import NO_SKIPS, Skips, Span
 from seqflow.loader.schedule.state import Position, check_prepared_place, check_state
 from seqflow.loader.schedule.streams import Crossing, Rotation, Stream
 from seqflow.loader.schedule.windows import Window, Windows, cut_windows, deal_windows
@@ -49,8 +50,11 @@ class Pipeline:
         bad_rows: BadRows,
         version: str | None,
         prefetch: Prefetch,
+        skip: Sequence[Span] = (),
     ) -> None:
         self.recipe, self.deal, self.bad_rows = recipe, deal, bad_rows
+        self.skip = skip
+        """Spans of batches that are left out, each with its epoch."""
         self.threads, self._reuse = prefetch.threads, prefetch.reuse
         self._version = version
         self.listing = Listing(recipe)
@@ -123,6 +127,7 @@ class Pipeline:
         return BatchIterator(
             windows, rotation, crossing, start, workers, handlers[0], stats,
             deal=deal, reuse=self._reuse, numbers=numbers,
+            skips=Skips(self.skip, start.epoch) if numbers is None else NO_SKIPS,
         )  # fmt: skip
 
     def window_maker(self) -> WindowMaker:
@@ -163,8 +168,22 @@ class Pipeline:
         An index is made where that tells it.
         """
         if self.recipe.steps_per_epoch is not None:
-            return self.recipe.steps_per_epoch * self.deal.world_size
-        return self.rotation(epoch, counted=True)[0].total
+            total: int | None = self.recipe.steps_per_epoch * self.deal.world_size
+        else:
+            total = self.rotation(epoch, counted=True)[0].total
+        return None if total is None else Skips(self.skip, epoch).kept_before(total)
+
+    def batch_at(self, number: int, epoch: int) -> Record:
+        """A batch of an epoch by its number; OpError where the epoch has none. Bad rows are not written again."""
+        workers = Workers(0)
+        handler = BadRowHandler(self.bad_rows.uncounted())
+        try:
+            iteration = self.iterate(self.beginning(epoch), workers, [handler], Stats(), iter([number]))
+            for batch in iteration:
+                return batch
+            raise behind_epoch(number, epoch, iteration.num_batches())
+        finally:
+            workers.close()
 
     def counts_rows(self) -> bool:
         """Whether the rows of each window are known before anything is read, and batches have a number of them."""
@@ -253,7 +272,8 @@ class Pipeline:
     def settings(self) -> dict[str, Any]:
         """What decides which batches there are and in which order, by name."""
         identities = self.identity("prepare"), self.identity("net")
-        return settings_of(self.recipe, *identities, self.deal.world_size)
+        settings = settings_of(self.recipe, *identities, self.deal.world_size)
+        return settings | ({"skip": [list(span) for span in self.skip]} if self.skip else {})
 
     def data_fingerprint(self) -> dict[str, Any]:
         """What a state says of the data: relative paths, sizes, rows and columns, as they were first listed."""
@@ -337,6 +357,13 @@ class Pipeline:
         recipe, record = self.recipe, empty_rows(self.recipe)
         rows = WindowRows((record,), None, recipe.pad)
         return recipe.batch.of_window(rows, recipe.planned_lengths(record)).empty()
+
+
+def behind_epoch(number: int, epoch: int, batches: int) -> OpError:
+    """The error for a batch that an epoch has not."""
+    return OpError(
+        f"batch_at: number is {number}, expected less than {batches}, the batches of epoch {epoch}"
+    )
 
 
 def empty_source(recipe: Recipe) -> Record:

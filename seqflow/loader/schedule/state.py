@@ -155,6 +155,13 @@ def check_same_source(
 ) -> set[str]:
     """OpError where two states differ in settings, nets or files of the data; the sections that may, and do."""
     before, after = ({**state["settings"], "data": state["data"]} for state in (then, now))
+    return check_settings(before, after, changes, what)
+
+
+def check_settings(
+    before: Mapping[str, Any], after: Mapping[str, Any], changes: str, what: str = "load_state_dict: "
+) -> set[str]:
+    """OpError, its message beginning with `what`, where settings differ; the sections that may, and do."""
     found = list(differences(before, after))
     acceptable = {one.section for one in found if one.section in ACCEPTABLE}
     refused = [one.text for one in found if changes == "refuse" or one.section not in acceptable]

@@ -17,6 +17,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.schedule.parts import Parts
 from seqflow.loader.schedule.ranks import Deal
+from seqflow.loader.schedule.skips import NO_SKIPS, Skips
 from seqflow.loader.schedule.windows import Window, Windows
 
 _KEPT_WINDOWS = 64
@@ -314,23 +315,32 @@ class Rotation:
         return (stream.number, found) if isinstance(found, int) else found
 
     def upcoming(
-        self, deal: Deal, start: int, following: Callable[[BatchAddress], list[WindowAddress]] | None = None
+        self,
+        deal: Deal,
+        start: int,
+        following: Callable[[BatchAddress], list[WindowAddress]] | None = None,
+        skips: Skips = NO_SKIPS,
     ) -> Iterator[WindowAddress]:
         """Stream and position of the windows that a rank will need from batch `start` on, in order.
 
         `following` are the windows behind its own from which a batch takes rows.
         """
         if self.counted:
-            yield from self._known(deal, start, following or (lambda address: []))
+            yield from self._known(deal, start, following or (lambda address: []), skips)
         else:
             yield from self._unknown(deal, start)
 
     def _known(
-        self, deal: Deal, start: int, following: Callable[[BatchAddress], list[WindowAddress]]
+        self,
+        deal: Deal,
+        start: int,
+        following: Callable[[BatchAddress], list[WindowAddress]],
+        skips: Skips,
     ) -> Iterator[WindowAddress]:
         seen: dict[int, int] = {}
-        for batch in range(deal.first(start) + deal.rank, self.total or 0, deal.stride):
-            address = self.locate(batch)
+        kept = skips.kept_before(self.total or 0)
+        for index in range(deal.first(skips.kept_before(start)) + deal.rank, kept, deal.stride):
+            address = self.locate(skips.number(index))
             if not isinstance(address, BatchAddress):
                 continue
             empty = [

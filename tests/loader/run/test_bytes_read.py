@@ -94,3 +94,16 @@ def test_a_resumed_loader_reads_two_windows_at_most(folder, batch, shuffle):
         assert 0 < found <= 2 * window + footers
     first = bytes_read(lambda: next(iter(sf.Loader(folder, **options))))
     assert first <= 1.2 * (window + footers)
+
+
+@pytest.mark.parametrize("plan", ["rows", "tokens"])
+def test_a_batch_by_its_number_reads_the_windows_that_it_lies_in(folder, tmp_path, plan):
+    options = {"index": tmp_path / "lengths.arrow"} if plan == "tokens" else {}
+    loader = sf.Loader(
+        str(folder / "*.parquet"), batch=PLANS[plan], threads=0, memory_map=False, **SHUFFLED, **options
+    )
+    number = len(loader) // 2
+    everything = bytes_read(lambda: drain(loader))
+    loader.set_epoch(0)
+    loader.batch_at(0)
+    assert bytes_read(lambda: loader.batch_at(number)) < everything / 50  # of about 250 windows
