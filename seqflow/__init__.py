@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Prefetch,
         Ranks,
         Rows,
+        Schedule,
         Shuffle,
         TokenBudget,
     )
@@ -90,6 +91,7 @@ __all__ = [
     "ProviderError",
     "Ranks",
     "Rows",
+    "Schedule",
     "SeqflowError",
     "Sequence",
     "ShapeError",
@@ -129,6 +131,7 @@ _ON_FIRST_USE = {
     "Prefetch": "loader",
     "Ranks": "loader",
     "Rows": "loader",
+    "Schedule": "loader",
     "Sequence": "sequence",
     "Shuffle": "loader",
     "TensorSlice": "tensor",

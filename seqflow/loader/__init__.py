@@ -14,6 +14,7 @@ from seqflow.loader.run.workers import Prefetch
 from seqflow.loader.schedule.ranks import Ranks
 from seqflow.loader.schedule.recipe import Shuffle
 from seqflow.loader.schedule.state import merge_states
+from seqflow.loader.schedule.weights import Schedule
 
 __all__ = [
     "BadRows",
@@ -26,6 +27,7 @@ __all__ = [
     "Prefetch",
     "Ranks",
     "Rows",
+    "Schedule",
     "Shuffle",
     "Stats",
     "TokenBudget",

@@ -19,6 +19,7 @@ from seqflow.loader.plans.rows import Rows
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.workers import byte_count
 from seqflow.loader.schedule.skips import spans_of
+from seqflow.loader.schedule.weights import Schedule, Weight, check_together
 from seqflow.providers import Provider
 from seqflow.providers.paths import is_path
 
@@ -39,7 +40,8 @@ class Mix(EpochBatches):
     Where batches have a number of rows, and all are sources whose rows are known, each batch has rows of every
     source, in quotas: 256 rows in proportions of 0.7 and 0.3 are 179 and 77. Otherwise each batch comes from one
     source; after any number of batches no source is more than one batch away from its share, and `seed` decides who
-    comes first.
+    comes first. A weight may be a `Schedule`, which changes it with the number of the batch: then each batch comes
+    from one source.
 
     An epoch ends with the source that is exhausted `"first"`, or, with `stop="all"`, with the last; until then those
     exhausted earlier begin again, in a new order. `ranks` and `skip` are those of a Loader. The memory of `prefetch`
@@ -52,7 +54,7 @@ class Mix(EpochBatches):
         self,
         sources: Mapping[Any, Any],
         *,
-        weights: Mapping[str, float] | None = None,
+        weights: Mapping[str, Weight] | None = None,
         seed: int = 0,
         stop: str = "first",
         column: str | None = "source",
@@ -72,19 +74,20 @@ class Mix(EpochBatches):
         )  # fmt: skip
 
     def __repr__(self) -> str:
-        shares = ", ".join(
-            f"{name!r} {weight / sum(self.weights):.3g}"
-            for name, weight in zip(self.names, self.weights, strict=True)
-        )
-        return f"Mix of {shares}, {self._where()}"
+        fixed = [weight for weight in self.weights if not isinstance(weight, Schedule)]
+        shares: list[str] = [repr(weight) for weight in self.weights]
+        if len(fixed) == len(shares):
+            shares = [f"{weight / sum(fixed):.3g}" for weight in fixed]
+        each = (f"{name!r} {share}" for name, share in zip(self.names, shares, strict=True))
+        return f"Mix of {', '.join(each)}, {self._where()}"
 
 
 _NAMED = "\n  a dict of names and sources needs weights={name: number}"
 
 
 def _named(
-    sources: Any, weights: Mapping[str, float] | None
-) -> tuple[tuple[str, ...], list[Any], list[float]]:
+    sources: Any, weights: Mapping[str, Weight] | None
+) -> tuple[tuple[str, ...], list[Any], list[Weight]]:
     """The names of the sources, the sources, and their weights."""
     if not isinstance(sources, Mapping) or not sources:
         raise OpTypeError(
@@ -101,12 +104,16 @@ def _named(
         names, found = [str(name) for name in sources], list(sources.values())
         values = [weights[name] for name in sources]
     for number, weight in enumerate(values):
+        if isinstance(weight, Schedule):
+            continue
         if not isinstance(weight, int | float) or isinstance(weight, bool) or not 0 < weight < float("inf"):
             raise OpError(
                 f"Mix: the weight of source {number} is {weight!r}, expected a number above 0"
                 f"{_NAMED if weights is None and not isinstance(weight, int | float) else ''}"
             )
-    return tuple(names), found, [float(weight) for weight in values]
+    checked = [weight if isinstance(weight, Schedule) else float(weight) for weight in values]
+    check_together(checked)
+    return tuple(names), found, checked
 
 
 def _name_of(source: Any, number: int) -> str:
@@ -118,10 +125,12 @@ def _name_of(source: Any, number: int) -> str:
 
 
 def _loaders(
-    sources: list[Any], weights: list[float], options: Mapping[str, Any]
+    sources: list[Any], weights: list[Weight], options: Mapping[str, Any]
 ) -> tuple[list[Loader], list[int] | None]:
     """A loader for each source, and how many rows of a batch each gives; None where each batch is of one source."""
-    quotas = None if any(isinstance(one, Loader) for one in sources) else _quotas(weights, options)
+    fixed = [weight for weight in weights if not isinstance(weight, Schedule)]
+    is_free = len(fixed) < len(weights) or any(isinstance(one, Loader) for one in sources)
+    quotas = None if is_free else _quotas(fixed, options)
     if quotas is not None:
         lengths = batch_plan(options.get("batch", 256)).lengths
         loaders = [

@@ -8,18 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.errors import BatchPlanError, OpError, OpMemoryError
+from seqflow.errors import BatchPlanError, OpError
 from seqflow.json_form import is_count, numbered
-from seqflow.kernels.arrays import Array
-from seqflow.kernels.error import KernelMemoryError
-from seqflow.kernels.memory import check_memory
 from seqflow.loader.plans.permutation import key_of
 from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.iterator import BatchIterator
 from seqflow.loader.run.pipeline import Pipeline, behind_epoch
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.workers import Workers
-from seqflow.loader.schedule.ranks import Deal
+from seqflow.loader.schedule.picks import Picks
 from seqflow.loader.schedule.skips import Skips, Span
 from seqflow.loader.schedule.state import (
     MixPosition,
@@ -33,7 +30,7 @@ from seqflow.loader.schedule.state import (
     check_streams,
 )
 from seqflow.loader.schedule.streams import Checkpoint
-from seqflow.ops.shared.random_bits import sequence_bits, uniform
+from seqflow.loader.schedule.weights import Schedule, Weight
 from seqflow.record import Record, concat_records, slice_rows
 
 _PASS = 1 << 32
@@ -65,7 +62,7 @@ class MixPipeline:
         self,
         members: Sequence[Pipeline],
         names: tuple[str, ...],
-        weights: list[float],
+        weights: Sequence[Weight],
         quotas: list[int] | None,
         seed: int,
         stop: str,
@@ -124,10 +121,14 @@ class MixPipeline:
         counts = [member.num_batches(epoch) for member in self.members]
         if None in counts:
             return None
-        picks = Picks(self, epoch)
+        picks = self.picks(epoch)
         ends = [picks.behind(number, count) for number, count in enumerate(counts) if count is not None]
-        empty = [end for end, count in zip(ends, counts, strict=True) if count == 0]
-        total = min(ends) if self.stop == "first" else min([max(ends), *empty])
+        first = [end for end, count in zip(ends, counts, strict=True) if end is not None and count == 0]
+        if self.stop == "first":
+            total = min(end for end in ends if end is not None)
+        else:
+            done = [[end, picks.end(number)] for number, end in enumerate(ends)]
+            total = min([max(min(one for one in of if one is not None) for of in done), *first])
         return Skips(self.skip, epoch).kept_before(total)
 
     def batch_at(self, number: int, epoch: int) -> Record:
@@ -139,14 +140,19 @@ class MixPipeline:
         finally:
             workers.close()
 
+    def picks(self, epoch: int) -> Picks:
+        """Which batches of the sources each batch of an epoch is made of."""
+        return Picks(self.weights, self.quotas, key_of(self.seed, epoch))
+
     def fingerprint(self) -> dict[str, Any]:
         """What a state says besides the place."""
         sources = [{"settings": one.settings(), "data": one.data_fingerprint()} for one in self.members]
         return {"settings": self._settings(), "sources": sources}
 
     def _settings(self) -> dict[str, Any]:
+        weights = [one.to_json() if isinstance(one, Schedule) else one for one in self.weights]
         return {
-            "weights": self.weights, "seed": self.seed, "stop": self.stop, "column": self.column,
+            "weights": weights, "seed": self.seed, "stop": self.stop, "column": self.column,
             "quotas": self.quotas,
             **({"skip": [list(span) for span in self.skip]} if self.skip else {}),
         }  # fmt: skip
@@ -209,7 +215,7 @@ class MixIterator:
         self.progress = Progress(start)
         self.mix, self.deal, self.start, self.only = mix, mix.deal, start, only
         self.workers, self._stats = workers, stats
-        self.picks, self.skips = Picks(mix, start.epoch), Skips(mix.skip, start.epoch)
+        self.picks, self.skips = mix.picks(start.epoch), Skips(mix.skip, start.epoch)
         self.members = [_Member(self, number, handler) for number, handler in enumerate(handlers)]
 
     def __iter__(self) -> Iterator[Record]:
@@ -253,7 +259,16 @@ class MixIterator:
         return self.deal.world_size
 
     def _has(self, number: int) -> bool:
-        return all(self.members[member].has(one) for member, one in self.picks.of(number))
+        found = all(self.members[member].has(one) for member, one in self.picks.of(number))
+        return found and not (self.mix.stop == "all" and self._is_over(number))
+
+    def _is_over(self, number: int) -> bool:
+        """Whether each source is exhausted, or has a weight of 0 from a batch on."""
+        ends = (self.picks.end(member) for member in range(len(self.members)))
+        return all(
+            member.passes or (end is not None and end <= number)
+            for member, end in zip(self.members, ends, strict=True)
+        )
 
     def _dropped(self, first: int) -> bool:
         if self.deal.tail == "drop" and first == 0:
@@ -310,118 +325,63 @@ class MixIterator:
         )
 
 
-class Picks:
-    """Which batches of the members each batch of a mix is made of."""
-
-    def __init__(self, mix: MixPipeline, epoch: int) -> None:
-        self._mix = mix
-        self._phases = uniform(sequence_bits(key_of(mix.seed, epoch), len(mix.weights)))
-        self._members = np.zeros(0, np.int64)
-        self._numbers = np.zeros(0, np.int64)
-
-    def of(self, number: int) -> list[tuple[int, int]]:
-        """Pairs of a member and the number of its batch."""
-        if self._mix.quotas is not None:
-            return [(member, number) for member in range(len(self._mix.members))]
-        if number >= len(self._members):
-            self._members, self._numbers = self._merged(2 * number + 1024)
-        return [(int(self._members[number]), int(self._numbers[number]))]
-
-    def from_batch(self, member: int, start: int, deal: Deal, skips: Skips) -> Iterator[int]:
-        """The batches of a member that a rank, or its worker, needs from batch `start` of the mix on."""
-        index = deal.first(skips.kept_before(start)) + deal.rank
-        while True:
-            yield from (one for of, one in self.of(skips.number(index)) if of == member)
-            index += deal.stride
-
-    def before(self, member: int, batch: int) -> int:
-        """How many batches of a member come before a batch of the mix."""
-        if self._mix.quotas is not None:
-            return batch
-        self.of(batch)
-        return int(np.count_nonzero(self._members[:batch] == member))
-
-    def behind(self, member: int, count: int) -> int:
-        """The batch of the mix that would be the first behind so many batches of a member."""
-        if self._mix.quotas is not None:
-            return count
-        while self.before(member, len(self._members)) <= count:
-            pass  # each look behind the end merges more
-        return int(np.flatnonzero(self._members == member)[count])
-
-    def _merged(self, count: int) -> tuple[Array, Array]:
-        """For each batch the member, and the number of its batch: batch j is due at (j + phase) / weight."""
-        try:
-            check_memory((4, count), np.dtype(np.int64))
-        except KernelMemoryError as error:
-            raise OpMemoryError(f"Mix: the order of {count} batches: {error}") from None
-        shares = np.array(self._mix.weights) / sum(self._mix.weights)
-        each = [np.arange(int(count * share) + 2) for share in shares]
-        due = np.concatenate(
-            [(ones + phase) / share for ones, phase, share in zip(each, self._phases, shares, strict=True)]
-        )
-        members = np.repeat(np.arange(len(each)), [len(ones) for ones in each])
-        order = np.lexsort((members, due))[:count]
-        return members[order], np.concatenate(each)[order]
-
-
 class _Member:
     """One source of a mix, pass after pass."""
 
     def __init__(self, of: MixIterator, number: int, handler: BadRowHandler) -> None:
         saved = of.start.members[number]
         self._of, self._number, self._handler = of, number, handler
-        self._passes: list[int] = list(saved["passes"])
+        self.passes: list[int] = list(saved["passes"])
         """The batches of each pass that has ended."""
         self._pipeline = of.mix.members[number]
         self.stats = Stats()
         """The counts of all passes."""
         self._windows = {int(stream): Checkpoint(*at) for stream, at in saved["windows"].items()}
         self._iteration: BatchIterator | None = None
-        self._batches: list[Iterator[Record]] = [iter(())] * len(self._passes)
+        self._batches: list[Iterator[Record]] = [iter(())] * len(self.passes)
         """The batches of each pass: those of one that has ended are still to be taken by the round that ended it."""
 
     def has(self, batch: int) -> bool:
         """Whether there is a batch, counted over the passes; it begins the next pass where the mix goes on."""
         while True:
             iteration = self._begun()
-            inside = batch - sum(self._passes)
+            inside = batch - sum(self.passes)
             if iteration.has(inside):
                 return True
             if self._of.mix.stop == "first" or inside == 0:
                 return False
-            self._passes.append(iteration.num_batches())
+            self.passes.append(iteration.num_batches())
             self._iteration, self._windows = None, {}
-            if all(member._passes for member in self._of.members):
+            if all(member.passes for member in self._of.members):
                 return False
 
     def has_ended(self, batch: int) -> bool:
         """Whether the pass that has begun is known to end before a batch."""
-        return self._iteration is not None and not self._iteration.has(batch - sum(self._passes))
+        return self._iteration is not None and not self._iteration.has(batch - sum(self.passes))
 
     def num_batches(self) -> int:
         """The batches of all passes, the last of which has ended."""
         assert self._iteration is not None
-        return sum(self._passes) + self._iteration.num_batches()
+        return sum(self.passes) + self._iteration.num_batches()
 
     def take(self, batch: int) -> Record:
         self._begun()
-        at = int(np.searchsorted(np.cumsum(self._passes), batch, side="right"))
+        at = int(np.searchsorted(np.cumsum(self.passes), batch, side="right"))
         return next(self._batches[at])
 
     def state(self) -> dict[str, Any]:
         """The passes and windows as JSON."""
         windows = self._windows if self._iteration is None else self._iteration.checkpoints
         return {
-            "passes": [*self._passes],
+            "passes": [*self.passes],
             "windows": {str(at): [one.position, one.first, one.batches] for at, one in windows.items()},
         }
 
     def _begun(self) -> BatchIterator:
         if self._iteration is None:
-            of, done = self._of, sum(self._passes)
+            of, done = self._of, sum(self.passes)
             before = of.picks.before(self._number, of.start.batch)
-            epoch = of.start.epoch + _PASS * len(self._passes)
+            epoch = of.start.epoch + _PASS * len(self.passes)
             start = Position(epoch, max(0, before - done), self._windows, 1)
             if of.only is None:
                 numbers = of.picks.from_batch(self._number, of.start.batch, of.deal, of.skips)

@@ -1,0 +1,94 @@
+"""Which batches of its sources each batch of a mix is made of: a pure function of weights, seed, epoch and number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from seqflow.errors import OpMemoryError
+from seqflow.kernels.arrays import Array
+from seqflow.kernels.error import KernelMemoryError
+from seqflow.kernels.memory import check_memory
+from seqflow.loader.schedule.assignment import assigned, settled
+from seqflow.loader.schedule.ranks import Deal
+from seqflow.loader.schedule.skips import Skips
+from seqflow.loader.schedule.weights import Schedule, Shares, Weight, shares_of
+from seqflow.ops.shared.random_bits import sequence_bits, uniform
+
+
+class Picks:
+    """The source of each batch of an epoch, and the number of its batch; with quotas each batch is of all sources."""
+
+    def __init__(self, weights: Sequence[Weight], quotas: Sequence[int] | None, key: int) -> None:
+        self._weights, self._quotas = weights, quotas
+        self._phases = uniform(sequence_bits(key, len(weights)))
+        changing = any(isinstance(weight, Schedule) for weight in weights)
+        self._shares: Shares | None = shares_of(weights) if changing else None
+        self._settled = 0 if self._shares is None else settled(self._shares)
+        """No batch from here on comes from a member whose weight stays at 0."""
+        self._members = np.zeros(0, np.int64)
+        self._numbers = np.zeros(0, np.int64)
+
+    def of(self, number: int) -> list[tuple[int, int]]:
+        """Pairs of a member and the number of its batch."""
+        if self._quotas is not None:
+            return [(member, number) for member in range(len(self._quotas))]
+        if number >= len(self._members):
+            self._members, self._numbers = self._merged(2 * number + 1024)
+        return [(int(self._members[number]), int(self._numbers[number]))]
+
+    def from_batch(self, member: int, start: int, deal: Deal, skips: Skips) -> Iterator[int]:
+        """The batches of a member that a rank, or its worker, needs from batch `start` of the mix on."""
+        index = deal.first(skips.kept_before(start)) + deal.rank
+        while self.end(member) is None or skips.number(index) < self._settled:
+            yield from (one for of, one in self.of(skips.number(index)) if of == member)
+            index += deal.stride
+
+    def before(self, member: int, batch: int) -> int:
+        """How many batches of a member come before a batch of the mix."""
+        if self._quotas is not None:
+            return batch
+        self.of(batch)
+        return int(np.count_nonzero(self._members[:batch] == member))
+
+    def behind(self, member: int, count: int) -> int | None:
+        """The batch of the mix that would be the first behind so many batches of a member; None where none would."""
+        if self._quotas is not None:
+            return count
+        if self.end(member) is not None and self.before(member, self._settled) <= count:
+            return None
+        while self.before(member, len(self._members)) <= count:
+            pass  # each look behind the end merges more
+        return int(np.flatnonzero(self._members == member)[count])
+
+    def end(self, member: int) -> int | None:
+        """The batch from which on a member has a weight of 0; None where it keeps another one."""
+        return None if self._shares is None else self._shares.end(member)
+
+    def _merged(self, count: int) -> tuple[Array, Array]:
+        """int64[count] twice: for each batch the member, and the number of its batch."""
+        try:
+            check_memory((4, count), np.dtype(np.int64))
+        except KernelMemoryError as error:
+            raise OpMemoryError(f"Mix: the order of {count} batches: {error}") from None
+        if self._shares is None:
+            return self._by_due_time(np.array(self._weights), count)
+        order = np.argsort(np.argsort(self._phases, kind="stable"), kind="stable")
+        members = assigned(self._shares, count, order)
+        numbers = np.empty_like(members)
+        for member in range(len(order)):
+            places = np.flatnonzero(members == member)
+            numbers[places] = np.arange(len(places))
+        return members, numbers
+
+    def _by_due_time(self, weights: Array, count: int) -> tuple[Array, Array]:
+        """With weights that stay as they are batch j is due at (j + phase) / weight."""
+        shares = weights / sum(self._weights)  # type: ignore[arg-type]
+        each = [np.arange(int(count * share) + 2) for share in shares]
+        due = np.concatenate(
+            [(ones + phase) / share for ones, phase, share in zip(each, self._phases, shares, strict=True)]
+        )
+        members = np.repeat(np.arange(len(each)), [len(ones) for ones in each])
+        order = np.lexsort((members, due))[:count]
+        return members[order], np.concatenate(each)[order]

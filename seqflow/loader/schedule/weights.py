@@ -1,0 +1,185 @@
+"""Weights of the sources of a mix, which may change with the number of the batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from seqflow.errors import OpError, OpMemoryError, OpTypeError
+from seqflow.kernels.arrays import Array
+from seqflow.kernels.error import KernelMemoryError
+from seqflow.kernels.memory import check_memory
+
+_LARGEST = 2**31 - 1
+"""Numbers of batches are at most this: sums of shares up to there fit an int64."""
+_UNIT_BITS = 32
+"""Shares are integers, so that their sums are exact: a batch is about 2**32 units."""
+
+
+@dataclass(frozen=True, init=False, slots=True)
+class Schedule:
+    """A weight that changes with the number of the batch: `sf.Schedule({0: 0.8, 10_000: 0.2})`.
+
+    `points` has the weight from each of these batches on. With `linear=True` the weight goes from each point to the
+    next in a straight line, and stays at the last one's. Batches are counted over all ranks, from the beginning of
+    the epoch; the first key is 0. A weight of 0 leaves the source out.
+
+    OpError where a key is no integer from 0 to 2**31 - 1, where 0 is missing, where a weight is negative or not
+    finite, or all weights are 0.
+
+        >>> import seqflow as sf
+        >>> sf.Schedule({0: 1.0, 100: 0.0}, linear=True).at(25)
+        0.75
+    """
+
+    points: tuple[tuple[int, float], ...]
+    """Numbers of batches in rising order, and the weight at each."""
+    linear: bool
+
+    def __init__(self, points: Mapping[int, float], *, linear: bool = False) -> None:
+        if not isinstance(points, Mapping) or not points:
+            raise OpTypeError(
+                f"Schedule: points is {points!r}, expected a dict of weights by the number of the batch, such as "
+                "{0: 0.8, 10_000: 0.2}"
+            )
+        if not isinstance(linear, bool):
+            raise OpTypeError(f"Schedule: linear is {linear!r}, expected True or False")
+        found = {_number(key): _weight(key, weight) for key, weight in points.items()}
+        if 0 not in found:
+            raise OpError(
+                f"Schedule: the first batch with a weight is {min(found)}, expected 0\n  give the weight at 0, too"
+            )
+        if not any(found.values()):
+            raise OpError("Schedule: all weights are 0, expected one above 0\n  leave the source out")
+        object.__setattr__(self, "points", tuple(sorted(found.items())))
+        object.__setattr__(self, "linear", linear)
+
+    def __repr__(self) -> str:
+        linear = ", linear=True" if self.linear else ""
+        return f"Schedule({dict(self.points)}{linear})"
+
+    def at(self, number: int) -> float:
+        """The weight of batch `number` of an epoch."""
+        return float(_weights_at(self, np.array([_number(number)], np.int64))[0])
+
+    def to_json(self) -> dict[str, Any]:
+        """The points and `linear` as JSON-compatible values."""
+        return {"points": [[number, weight] for number, weight in self.points], "linear": self.linear}
+
+
+Weight = float | Schedule
+
+
+def _number(key: Any) -> int:
+    if not isinstance(key, int | np.integer) or isinstance(key, bool) or not 0 <= key <= _LARGEST:
+        raise OpError(f"Schedule: {key!r} is no number of a batch, expected integers from 0 to {_LARGEST}")
+    return int(key)
+
+
+def _weight(key: Any, weight: Any) -> float:
+    is_number = isinstance(weight, int | float | np.integer | np.floating) and not isinstance(weight, bool)
+    if not is_number or not 0 <= weight < math.inf:
+        raise OpError(f"Schedule: the weight from batch {key} on is {weight!r}, expected a number, 0 or more")
+    return float(weight)
+
+
+def check_together(weights: Sequence[Weight]) -> None:
+    """OpError where the weights of all sources are 0 for some batch."""
+    schedules = [weight for weight in weights if isinstance(weight, Schedule)]
+    if len(schedules) < len(weights):
+        return
+    keys = {number for schedule in schedules for number, _ in schedule.points}
+    numbers = np.array(sorted(keys | {number - 1 for number in keys if number}), np.int64)
+    empty = numbers[sum(_weights_at(schedule, numbers) for schedule in schedules) == 0]
+    if len(empty):
+        raise OpError(
+            f"Mix: all sources have a weight of 0 for batch {empty[0]}, expected at every batch one above 0"
+        )
+
+
+def _weights_at(weight: Weight, numbers: Array) -> Array:
+    """float64[N]: the weight of each of some batches."""
+    if not isinstance(weight, Schedule):
+        return np.full(len(numbers), weight, np.float64)
+    keys, values = np.array([number for number, _ in weight.points]), np.array([w for _, w in weight.points])
+    at = np.searchsorted(keys, numbers, side="right") - 1
+    if not weight.linear:
+        return np.asarray(values[at])
+    following = np.minimum(at + 1, len(keys) - 1)
+    done = (numbers - keys[at]) / np.maximum(keys[following] - keys[at], 1)
+    return np.asarray(values[at] + (values[following] - values[at]) * done)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """The share of each source in each batch, as integers: batches of one piece have the same shares."""
+
+    unit: int
+    """The sum of the shares of a batch, a multiple of 2m - 2 for m sources."""
+    starts: Array
+    """int64[P]: the first batch of each piece; the last one has no end."""
+    of_batch: Array
+    """int64[P, m]: the share of each source in a batch of each piece."""
+    before: Array
+    """int64[P, m]: the shares of all batches before each piece."""
+
+    @property
+    def last_change(self) -> int:
+        """The batch from which on the shares stay as they are."""
+        return int(self.starts[-1])
+
+    def end(self, member: int) -> int | None:
+        """The batch from which on a source has no share any more; None where it keeps one."""
+        at = np.flatnonzero(self.of_batch[:, member])[-1]
+        return None if at == len(self.starts) - 1 else int(self.starts[at + 1])
+
+    def until(self, member: int, batch: int) -> int:
+        """The shares of a source in all batches before one."""
+        at = np.searchsorted(self.starts, batch, side="right") - 1
+        return int(self.before[at, member] + (batch - self.starts[at]) * self.of_batch[at, member])
+
+    def reached(self, member: int, targets: Array, never: int) -> Array:
+        """int64[N]: how many batches it takes until the shares of a source have come to each target, above 0."""
+        at = np.searchsorted(self.before[:, member], targets, side="left") - 1
+        share = self.of_batch[at, member]
+        more = targets - self.before[at, member]
+        found = self.starts[at] + -(-more // np.maximum(share, 1))
+        return np.asarray(np.where(share > 0, found, never))
+
+
+def shares_of(weights: Sequence[Weight]) -> Shares:
+    """The shares that weights come to."""
+    step = max(2 * len(weights) - 2, 1)
+    unit = step << (_UNIT_BITS - step.bit_length())
+    starts = _starts(weights)
+    each = [_weights_at(weight, starts) for weight in weights]
+    total = reduce(np.add, each)
+    shares = np.stack([np.floor(one / total * unit).astype(np.int64) for one in each], axis=1)
+    rows = np.arange(len(starts))
+    shares[rows, np.argmax(shares, axis=1)] += unit - shares.sum(axis=1)
+    before = np.zeros_like(shares)
+    np.cumsum(shares[:-1] * np.diff(starts)[:, None], axis=0, out=before[1:])
+    return Shares(unit, starts, shares, before)
+
+
+def _starts(weights: Sequence[Weight]) -> Array:
+    """Where the weights change: at each point of steps, and at each batch of a ramp."""
+    found = [np.zeros(1, np.int64)]
+    for weight in weights:
+        if not isinstance(weight, Schedule):
+            continue
+        numbers = [number for number, _ in weight.points]
+        if weight.linear:
+            try:
+                check_memory((4 * len(weights), numbers[-1]), np.dtype(np.int64))
+            except KernelMemoryError as error:
+                raise OpMemoryError(f"Mix: a linear schedule of {numbers[-1]} batches: {error}") from None
+            found.append(np.arange(numbers[-1] + 1, dtype=np.int64))
+        else:
+            found.append(np.array(numbers, np.int64))
+    return np.unique(np.concatenate(found))
