@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from seqflow.expression import Expression
     from seqflow.loader import (
         BadRows,
+        Balance,
         Buckets,
         Loader,
         Mix,
@@ -72,6 +73,7 @@ registry.tensor_calls.append(_on_tensors)
 
 __all__ = [
     "BadRows",
+    "Balance",
     "Buckets",
     "Dimension",
     "Expression",
@@ -119,6 +121,7 @@ __all__ = [
 
 _ON_FIRST_USE = {
     "BadRows": "loader",
+    "Balance": "loader",
     "Buckets": "loader",
     "Dimension": "shape",
     "Expression": "expression",

@@ -2,6 +2,7 @@
 
 from seqflow.loader.loader import Loader
 from seqflow.loader.mix import Mix
+from seqflow.loader.plans.balance import Balance
 from seqflow.loader.plans.buckets import Buckets
 from seqflow.loader.plans.packed import Packed
 from seqflow.loader.plans.pad import Pad
@@ -18,6 +19,7 @@ from seqflow.loader.schedule.weights import Schedule
 
 __all__ = [
     "BadRows",
+    "Balance",
     "BatchPlan",
     "Buckets",
     "Loader",

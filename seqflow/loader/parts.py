@@ -122,4 +122,7 @@ def _iterator(
     stream = Stream(0, windows, counts)
     stream.cut_into(Parts.of_one(len(part.windows)))
     start = Position(part.epoch, 0, {}, 1)
-    return BatchIterator(maker, Rotation([stream], None), crossing, start, workers, handler, stats)
+    steps = loader.pipeline.steps()
+    return BatchIterator(
+        maker, Rotation([stream], None), crossing, start, workers, handler, stats, steps=steps
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -100,6 +100,8 @@ class RowBatches:
     """The rows batch after batch; None where these are all rows in their order."""
     cut: Collection[str] = ()
     """The lengths of the columns that are cut, where some rows are not whole."""
+    planned: Pieces | None = None
+    """The rows batch after batch, with the sizes that they were planned on; None where no lengths were."""
 
     def __len__(self) -> int:
         return len(self.bounds)
@@ -132,6 +134,14 @@ class RowBatches:
         chosen = self._rows_of(number)
         return self.rows.numbers(chosen if self.pieces is None else self.pieces.rows[chosen])
 
+    def dealt(self, rows: Array, counts: Array) -> RowBatches:
+        """Batches of so many rows each, of these, by their places in the batches."""
+        assert self.planned is not None
+        pieces = self.planned.take(rows)
+        bounds = BatchBounds.until(np.cumsum(counts), False)
+        sizes = padded_sizes(bounds, pieces.sizes)
+        return replace(self, bounds=bounds, sizes=sizes, pieces=pieces, planned=pieces)
+
     def _rows_of(self, number: int) -> slice:
         return slice(self.bounds.starts.item(number), self.bounds.stops.item(number))
 
@@ -158,7 +168,8 @@ def row_batches(
     lengths = cut if selection.cut else ()
     if selection.cut:
         sizes[:, -1] = selection.pieces.begun(bounds.starts, bounds.stops)
-    return RowBatches(rows, *kept_batches(bounds, sizes, drop_last), selection.skipped, bad, pieces, lengths)
+    kept = kept_batches(bounds, sizes, drop_last)
+    return RowBatches(rows, *kept, selection.skipped, bad, pieces, lengths, selection.pieces)
 
 
 def no_batches() -> RowBatches:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.balance import Balance, check_balance
 from seqflow.loader.plans.batches import BatchBounds, RowBatches, padded_sizes, row_batches
 from seqflow.loader.plans.permutation import permutation
+from seqflow.loader.plans.plan_options import LATER, shown_plan
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.selection import RowSelection, at_least_one
 from seqflow.loader.plans.token_budget import TokenBudget
@@ -31,12 +33,21 @@ class Buckets:
 
     boundaries: int | tuple[int, ...]
     plan: Rows | TokenBudget
+    balance: Balance | None = field(default=None, metadata=LATER)
+    """Deals the rows or batches of training steps so that all ranks cost alike."""
+
+    __repr__ = shown_plan
 
     def __post_init__(self) -> None:
         plan: object = self.plan
         boundaries: object = self.boundaries
         if not isinstance(plan, (Rows, TokenBudget)):
             raise OpTypeError(f"Buckets: plan is {plan!r}, expected Rows(n) or TokenBudget(max_tokens)")
+        check_balance("Buckets", self.balance)
+        if plan.balance is not None:
+            raise OpError(
+                "Buckets: its plan has a balance\n  give balance= to Buckets, whose batches are dealt"
+            )
         if isinstance(self.boundaries, int):
             at_least_one("Buckets", boundaries=self.boundaries)
             return

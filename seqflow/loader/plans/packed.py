@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from seqflow import kernels
 from seqflow.errors import BatchPlanError, OpError
 from seqflow.kernels import PackingPlan
 from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.balance import Balance, check_balance
 from seqflow.loader.plans.batches import BatchBounds, BatchSize, kept_batches
 from seqflow.loader.plans.cut_columns import (
     checked_columns,
@@ -21,6 +22,7 @@ from seqflow.loader.plans.cut_columns import (
     usable_sizes,
 )
 from seqflow.loader.plans.permutation import permutation
+from seqflow.loader.plans.plan_options import LATER, shown_plan
 from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.selection import (
     Oversize,
@@ -70,6 +72,10 @@ class Packed:
     max_length: int | None = None
     """Longer rows are left out, and counted."""
     oversize: Oversize = "split"
+    balance: Balance | None = field(default=None, metadata=LATER)
+    """Deals the rows or batches of training steps so that all ranks cost alike."""
+
+    __repr__ = shown_plan
 
     def __post_init__(self) -> None:
         at_least_one("Packed", capacity=self.capacity, rows=self.rows)
@@ -81,6 +87,7 @@ class Packed:
             )
         check_lengths_between("Packed", self.min_length, self.max_length)
         check_oversize("Packed", self.oversize)
+        check_balance("Packed", self.balance)
         columns = checked_columns(self.columns, "Packed")
         object.__setattr__(self, "columns", columns)
         if columns is not None and self.lengths is None:
@@ -195,7 +202,8 @@ class PackedBatches:
     rows: WindowRows
     columns: Sequence[PackedColumn]
     capacity: int
-    window: int
+    window: int | Array
+    """The number of the window; of each packed row, where they are of several."""
     selection: RowSelection
     bad: Sequence[BadRow]
     layout: PackingPlan
@@ -207,6 +215,8 @@ class PackedBatches:
     bounds: BatchBounds
     sizes: Array
     dropped: BatchSize
+    first_source: Array | None = None
+    """[R]: the rows before those of the window of each packed row, where they are of several windows."""
 
     @property
     def skipped(self) -> int:
@@ -226,7 +236,9 @@ class PackedBatches:
         packed_rows = self._packed_rows(number)
         of_piece = np.repeat(np.arange(len(packed_rows)), self.layout.pieces[packed_rows])
         counts = np.bincount(of_piece[chosen], minlength=len(packed_rows))
-        return self._of_pieces(self._pieces(packed_rows).take(chosen), counts[counts > 0])
+        return self._of_pieces(
+            self.pieces_of(packed_rows).take(chosen), counts[counts > 0], packed_rows[counts > 0]
+        )
 
     def make_all(self, numbers: Sequence[int], memories: Sequence[BatchMemory | None]) -> list[Record]:
         return list(map(self.make, numbers, memories))
@@ -235,12 +247,23 @@ class PackedBatches:
         return self._make(self.order[:0])
 
     def numbers(self, number: int) -> Array:
-        return self.rows.numbers(self._pieces(self._packed_rows(number)).rows)
+        return self.rows.numbers(self.pieces_of(self._packed_rows(number)).rows)
+
+    def dealt(self, packed_rows: Array, counts: Array) -> PackedBatches:
+        """Batches of so many packed rows each, of these, by their places in the order."""
+        order = self.order[packed_rows]
+        pieces, of_row = self.pieces_of(order), self.layout.pieces[order]
+        tokens = kernels.segment_reduce("sum", pieces.sizes, of_row)
+        first = kernels.lengths_to_offsets(of_row)
+        begun = pieces.begun(first[:-1], first[1:])
+        tokens, begun = (kernels.segment_reduce("sum", each, counts) for each in (tokens, begun))
+        sizes = np.stack([counts, tokens, counts * self.capacity, begun], axis=1)
+        return replace(self, order=order, bounds=BatchBounds.until(np.cumsum(counts), False), sizes=sizes)
 
     def _packed_rows(self, number: int) -> Array:
         return self.order[int(self.bounds.starts[number]) : int(self.bounds.stops[number])]
 
-    def _pieces(self, packed_rows: Array) -> Pieces:
+    def pieces_of(self, packed_rows: Array) -> Pieces:
         """The pieces of some packed rows. Only their part of the layout is looked at."""
         counts = self.layout.pieces[packed_rows]
         chosen = np.repeat(self.first[packed_rows], counts) + kernels.lengths_to_positions(counts)
@@ -249,14 +272,21 @@ class PackedBatches:
         return Pieces(rows, starts, sizes)
 
     def _make(self, packed_rows: Array, memory: BatchMemory | None = None) -> Record:
-        return self._of_pieces(self._pieces(packed_rows), self.layout.pieces[packed_rows], memory)
+        counts = self.layout.pieces[packed_rows]
+        return self._of_pieces(self.pieces_of(packed_rows), counts, packed_rows, memory)
 
-    def _of_pieces(self, pieces: Pieces, counts: Array, memory: BatchMemory | None = None) -> Record:
+    def _of_pieces(
+        self, pieces: Pieces, counts: Array, packed_rows: Array, memory: BatchMemory | None = None
+    ) -> Record:
         """Packed rows of so many pieces each."""
         tensors = self._dense(pieces, counts, memory)
-        tensors |= {"pieces": counts, "window": np.full(len(counts), self.window, np.int64)}
+        window = self.window if isinstance(self.window, int) else self.window[packed_rows]
+        tensors |= {"pieces": counts, "window": np.full(len(counts), window, np.int64)}
         parents: dict[str, str | None] = dict.fromkeys(tensors)
-        tensors |= {"piece_lengths": pieces.sizes, "sources": self.rows.numbers(pieces.rows)}
+        sources = self.rows.numbers(pieces.rows)
+        if self.first_source is not None:
+            sources = sources - np.repeat(self.first_source[packed_rows], counts)
+        tensors |= {"piece_lengths": pieces.sizes, "sources": sources}
         parents |= {"piece_lengths": "pieces", "sources": "pieces"}
         source = self.rows.source
         dictionaries = {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.balance import Balance, check_balance
 from seqflow.loader.plans.batches import BatchBounds, RowBatches, padded_sizes, row_batches
+from seqflow.loader.plans.plan_options import LATER, shown_plan
 from seqflow.loader.plans.selection import RowSelection, at_least_one, check_lengths_between
 from seqflow.loader.plans.window_rows import WindowRows, row_sizes
 
@@ -24,10 +26,15 @@ class Rows:
     """Shorter rows are left out, and counted."""
     max_length: int | None = None
     """Longer rows are left out, and counted."""
+    balance: Balance | None = field(default=None, metadata=LATER)
+    """Deals the rows or batches of training steps so that all ranks cost alike."""
+
+    __repr__ = shown_plan
 
     def __post_init__(self) -> None:
         at_least_one("Rows", n=self.n)
         check_lengths_between("Rows", self.min_length, self.max_length)
+        check_balance("Rows", self.balance)
 
     @property
     def filters(self) -> bool:
@@ -37,7 +44,7 @@ class Rows:
     @property
     def needs_lengths(self) -> bool:
         """Whether the records must have lengths to plan on."""
-        return self.filters
+        return self.filters or self.balance is not None
 
     @property
     def columns(self) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.balance import Balance, check_balance
 from seqflow.loader.plans.batches import BatchBounds, RowBatches, padded_sizes, row_batches
 from seqflow.loader.plans.cut_columns import (
     checked_columns,
@@ -18,6 +19,7 @@ from seqflow.loader.plans.cut_columns import (
     unequal_rows,
     usable_sizes,
 )
+from seqflow.loader.plans.plan_options import LATER, shown_plan
 from seqflow.loader.plans.selection import (
     Oversize,
     RowSelection,
@@ -52,6 +54,10 @@ class TokenBudget:
     """Longer rows are left out, and counted."""
     oversize: Oversize = "bad_rows"
     columns: tuple[str, ...] | None = None
+    balance: Balance | None = field(default=None, metadata=LATER)
+    """Deals the rows or batches of training steps so that all ranks cost alike."""
+
+    __repr__ = shown_plan
 
     def __post_init__(self) -> None:
         at_least_one(
@@ -59,6 +65,7 @@ class TokenBudget:
         )  # fmt: skip
         check_lengths_between("TokenBudget", self.min_length, self.max_length)
         check_oversize("TokenBudget", self.oversize)
+        check_balance("TokenBudget", self.balance)
         if self.multiple_of > 1 and not self.padded:
             raise OpError(f"TokenBudget: multiple_of is {self.multiple_of}, which needs padded=True")
         if self.multiple_of > self.max_tokens:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import count
 from time import perf_counter
 
 from seqflow.errors import BatchPlanError
 from seqflow.loader.plans.batches import NO_ROWS
+from seqflow.loader.plans.dealt import Span
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.bad_rows import BadRowHandler
-from seqflow.loader.run.making import BatchMaker, Made, RefusedRows, Turn
+from seqflow.loader.run.making import BatchMaker, Made, PlannedBatches, RefusedRows, Turn
 from seqflow.loader.run.reading import WindowReader
 from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.steps import StepPlanner
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
+from seqflow.loader.run.windows_again import WindowsAgain
 from seqflow.loader.run.workers import Task, Workers
 from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
 from seqflow.loader.schedule.skips import NO_SKIPS, Skips
 from seqflow.loader.schedule.state import Position, Progress, check_start
+from seqflow.loader.schedule.steps import Steps
 from seqflow.loader.schedule.streams import (
     BatchAddress,
     Checkpoint,
@@ -80,19 +84,26 @@ class BatchIterator:
         reuse: bool = False,
         numbers: Iterator[int] | None = None,
         skips: Skips = NO_SKIPS,
+        steps: Steps | None = None,
     ) -> None:
         self.progress = Progress(start)
         self.checkpoints: Mapping[int, Checkpoint] = {} if rotation.counted else start.windows
         """For streams whose batches are counted while they are read, the window of the last batch handed out."""
         self._start, self._epoch = start, start.epoch
-        self._windows, self._rotation, self._crossing, self._deal = windows, rotation, crossing, deal
+        self._windows, self.rotation, self._crossing, self._deal = windows, rotation, crossing, deal
         self._world_size = deal.world_size
         self._workers, self._handler, self._stats = workers, handler, stats
-        upcoming = rotation.upcoming(
-            deal, start.batch, None if crossing is None else crossing.following, skips
-        )
+        following = None if crossing is None else crossing.following
+        self._steps = None
+        """Deals batches, where a plan asks for balance."""
+        if steps is not None:
+            self._steps = StepPlanner(steps, windows.recipe, self._epoch, stats, self)
+            following = self._steps.windows_of
+        upcoming = rotation.upcoming(deal, start.batch, following, skips)
         self._reader = WindowReader(windows, self._epoch, workers, rotation.window, upcoming)
-        self._maker = BatchMaker(windows, self._epoch, stats, reuse=reuse)
+        self._maker = BatchMaker(
+            windows, self._epoch, stats, reuse=reuse, numbered=not any(one.is_cut for one in rotation.streams)
+        )
         self._refused = RefusedRows(windows, handler)
         self._skips_windows = crossing is None and rotation.counted
         """Whether windows without batches are known, and read with a batch beside them."""
@@ -149,7 +160,7 @@ class BatchIterator:
 
     def parts(self, first: int) -> Iterator[PartBatches]:
         """The batches of each part of the only stream, from part `first` on."""
-        (stream,) = self._rotation.streams
+        (stream,) = self.rotation.streams
         for number in count(first):
             stream.part = number
             part = PartBatches(number, stream, self)
@@ -168,8 +179,8 @@ class BatchIterator:
 
     def num_batches(self) -> int:
         """The batches of the epoch, once its end was seen."""
-        total = self._rotation.total
-        return sum(stream.last for stream in self._rotation.streams) if total is None else total
+        total = self.rotation.total
+        return sum(stream.last for stream in self.rotation.streams) if total is None else total
 
     # Handing out: counts, windows that are done, and the place behind the batch
 
@@ -189,9 +200,10 @@ class BatchIterator:
             stats.rows_left -= size.begun
             if self._skips_windows:
                 self._open_without_batches(address)
+        pool = turn.pool
         if self._uncounted:
-            self._count_windows(address)
-        self._release(address.stream, address.position)
+            self._count_windows(address if pool is None else address._replace(position=pool.last))
+        self._release(address.stream, address.position if pool is None else pool.first)
         if (made.refused or self._refused) and not turn.repeated:
             self._keep_refused(made)
         self._advance(turn)
@@ -199,12 +211,13 @@ class BatchIterator:
     def _advance(self, turn: Turn) -> None:
         """Note the place behind a batch."""
         progress, address = self.progress, turn.address
-        stream = self._rotation.streams[address.stream]
-        if not self._rotation.counted and not turn.repeated:
+        stream = self.rotation.streams[address.stream]
+        if not self.rotation.counted and not turn.repeated:
             at = self.checkpoints.get(address.stream)
-            if at is None or at.position != address.position:
-                self.checkpoints = {**self.checkpoints, address.stream: stream.checkpoint(address.position)}
-        progress.at_window_end = not turn.repeated and stream.is_last(address)
+            position = address.position if turn.at_end or turn.pool is None else turn.pool.first
+            if at is None or at.position != position:
+                self.checkpoints = {**self.checkpoints, address.stream: stream.checkpoint(position)}
+        progress.at_window_end = not turn.repeated and turn.at_end and stream.is_last(address)
         behind = turn.batch + self._to_next_round
         if self._has_skips:
             behind = self._behind(self._skips.kept_before(turn.batch) + self._to_next_round)
@@ -226,17 +239,17 @@ class BatchIterator:
 
     def _keep_refused(self, made: Made) -> None:
         """The rows that `net` has refused wait for the last batch of their window."""
-        address = made.turn.address
-        self._refused.add(address.window, made.turn.windows[0].ranges, made.refused)
-        is_last = self._rotation.streams[address.stream].is_last(address)
-        self._count_refused(None if is_last or self._numbers is not None else address.window)
+        turn = made.turn
+        self._refused.add(turn.windows, made.refused)
+        is_last = turn.at_end and self.rotation.streams[turn.address.stream].is_last(turn.address)
+        self._count_refused(() if is_last or self._numbers is not None else turn.numbers)
 
     def _end(self) -> None:
         """Count what no batch was made of, of all windows, or of those of the part that ends."""
         self._stats.skipped += self._rows_passed
         self._stats.rows_left -= self._rows_passed
-        for stream in filter(self._is_read_here, self._rotation.streams):
-            windows = stream.part_windows if self._rotation.counted else range(0)
+        for stream in filter(self._is_read_here, self.rotation.streams):
+            windows = stream.part_windows if self.rotation.counted else range(0)
             if self._crossing is not None:
                 rows = self._crossing.rows_never_read(stream.number, windows)
                 self._stats.rows_read += rows
@@ -249,15 +262,15 @@ class BatchIterator:
                     self._opened((stream.number, position), wait=True)
         self._count_windows()
         self._count_refused()
-        if len(self._rotation.streams) == 1 and self._numbers is None:
-            self._advance_behind_part(*self._rotation.streams)
+        if len(self.rotation.streams) == 1 and self._numbers is None:
+            self._advance_behind_part(*self.rotation.streams)
 
     def _advance_behind_part(self, stream: Stream) -> None:
         """Note the place behind the last window of a part, which may have had no batch."""
         stop = stream.part_stop
         if stop is None:
             return
-        if not self._rotation.counted:
+        if not self.rotation.counted:
             self.checkpoints = {stream.number: stream.checkpoint(stop - 1)}
         self.progress.at_window_end = True
         behind = self._behind(self._round)
@@ -266,7 +279,7 @@ class BatchIterator:
     def _count_filtered(self, crossing: Crossing, stream: Stream, windows: range) -> None:
         """Count the rows that `where` has left out of windows from which no batch takes rows."""
         for position in crossing.windows_without_rows(stream.number, windows):
-            filtered = self._rotation.window((stream.number, position)).filtered
+            filtered = self.rotation.window((stream.number, position)).filtered
             self._stats.filtered += filtered
             self._stats.skipped += filtered
 
@@ -275,7 +288,7 @@ class BatchIterator:
         for position in windows:
             address = stream.number, position
             if address not in self._seen and crossing.gives_rows(address):
-                window, dropped = self._rotation.window(address), crossing.dropped_of(address)
+                window, dropped = self.rotation.window(address), crossing.dropped_of(address)
                 rows, filtered = window.num_rows or 0, window.filtered
                 self._stats.rows_read += rows
                 self._stats.dropped += dropped
@@ -390,20 +403,19 @@ class BatchIterator:
 
     def _turn_again(self, batch: int, *, wait: bool) -> Turn:
         """One of the epoch's first batches; where a resumed run has not counted them, they are planned again."""
-        if all(stream.begins_at_start for stream in self._rotation.streams):
+        if all(stream.begins_at_start for stream in self.rotation.streams):
             turn = self._turn(batch, wait=wait)
-            assert turn is not None
-            return turn
-        rotation = self._rotation.from_its_start()
-        opened: dict[WindowAddress, OpenWindow] = {}
-        while not isinstance(found := rotation.locate(batch), BatchAddress):
-            assert found is not None
-            opened[found] = self._windows.make(rotation.window(found), self._epoch)
-            rotation.streams[found[0]].count(found[1], len(opened[found].batches))
-        window = opened[found.window]
-        return Turn(batch, found, (window,), window.batches, found.number, window.batches.size(found.number))
+        else:
+            again = WindowsAgain(self._windows, self.rotation.from_its_start(), self._epoch)
+            turn = (
+                again.turn(batch) if self._steps is None else self._steps.again(again).turn(batch, wait=True)
+            )
+        assert turn is not None
+        return turn
 
     def _turn(self, batch: int, *, wait: bool) -> Turn | None:
+        if self._steps is not None:
+            return self._steps.turn(batch, wait=wait)
         address = self._locate(batch, wait=wait)
         if address is None:
             return None
@@ -413,6 +425,40 @@ class BatchIterator:
         windows = own, *[self._opened(one, wait=wait) for one in self._crossing.following(address)]
         batches, number = self._batches_across(self._crossing, address, windows)
         return Turn(batch, address, windows, batches, number, batches.size(number))
+
+    def planned(self, stream: Stream, number: int, stop: int, *, wait: bool) -> PlannedBatches | None:
+        """Batch `number` of a stream, and those before batch `stop` in the same window; None behind the last."""
+        address = self._located(stream, number, wait=wait)
+        if address is None:
+            return None
+        own = self._opened(address.window, wait=wait)
+        if self._crossing is None:
+            last = min(len(own.batches), address.number + stop - number)
+            return PlannedBatches(address, (own,), Span(own.batches, address.number, last))
+        windows = own, *[self._opened(one, wait=wait) for one in self._crossing.following(address)]
+        batches, at = self._batches_across(self._crossing, address, windows)
+        return PlannedBatches(address, windows, Span(batches, at, at + 1))
+
+    def following(self, address: BatchAddress) -> list[WindowAddress]:
+        """The windows behind its own from which a batch takes rows."""
+        return [] if self._crossing is None else self._crossing.following(address)
+
+    def window_of(self, stream: Stream, number: int, *, wait: bool) -> range | None:
+        """The batches of a stream that are in the window of one of them; None behind the last."""
+        address = self._located(stream, number, wait=wait)
+        if address is None:
+            return None
+        at = stream.checkpoint(address.position)
+        return range(at.first, at.first + at.batches)
+
+    def _located(self, stream: Stream, number: int, *, wait: bool) -> BatchAddress | None:
+        """The address of a batch of a stream; windows whose batches nobody has counted are planned first."""
+        while True:
+            found = stream.locate(number)
+            if found is None or isinstance(found, BatchAddress):
+                return found
+            opened = self._opened((stream.number, found), wait=wait)
+            stream.count(found, len(opened.batches))
 
     def _batches_across(
         self, crossing: Crossing, address: BatchAddress, windows: tuple[OpenWindow, ...]
@@ -439,17 +485,17 @@ class BatchIterator:
     def _locate(self, batch: int, *, wait: bool) -> BatchAddress | None:
         """The address of a batch; windows whose batches nobody has counted are planned first."""
         while True:
-            found = self._rotation.locate(batch)
+            found = self.rotation.locate(batch)
             if found is None or isinstance(found, BatchAddress):
                 return found
             opened = self._opened(found, wait=wait)
-            self._rotation.streams[found[0]].count(found[1], len(opened.batches))
+            self.rotation.streams[found[0]].count(found[1], len(opened.batches))
 
     # Windows: opened when a batch needs them, counted when its first batch is handed out
 
     def _open_without_batches(self, address: BatchAddress) -> None:
         """Open the windows without batches, as a lengths index knows, that are read with this one."""
-        for position in self._rotation.streams[address.stream].without_batches(address):
+        for position in self.rotation.streams[address.stream].without_batches(address):
             self._opened((address.stream, position), wait=True)
 
     def _opened(self, address: WindowAddress, *, wait: bool) -> OpenWindow:
@@ -461,13 +507,14 @@ class BatchIterator:
         started = perf_counter()
         stream, position = address
         if not self._reader.has(address):  # all batches before it were handed out, or nobody would wait
-            self._release(stream, min([position, *(at for of, at in self._uncounted if of == stream)]))
+            first = position if self._steps is None else self._steps.first_needed(stream, position)
+            self._release(stream, min([first, *(at for of, at in self._uncounted if of == stream)]))
         opened = self._open[address] = self._reader.get(address)
         self._stats.seconds_waiting += perf_counter() - started
         if address not in self._seen:
             self._seen.add(address)
             if self._crossing is None:
-                self._rotation.streams[stream].check(position, len(opened.batches))
+                self.rotation.streams[stream].check(position, len(opened.batches))
             if self._numbers is None:
                 self._uncounted[address] = opened
             else:  # the iteration of a mix may end anywhere
@@ -480,7 +527,7 @@ class BatchIterator:
 
         So at the end of a window all that is counted belongs to the batches handed out, whatever was read ahead.
         """
-        streams = self._rotation.streams
+        streams = self.rotation.streams
         if address is None:
             stops = [stream.part_stop for stream in streams]
             windows = [(of, at) for of, at in self._uncounted if (stop := stops[of]) is None or at < stop]
@@ -514,7 +561,7 @@ class BatchIterator:
         stats.seconds_planning += opened.seconds_planning
         stats.bad_rows = self._handler.count
 
-    def _count_refused(self, but: WindowAddress | None = None) -> None:
-        """The rows that `net` has refused are bad rows, those of one window later: it has more batches."""
+    def _count_refused(self, but: Collection[int] = ()) -> None:
+        """The rows that `net` has refused are bad rows, those of some windows later: these have more batches."""
         self._stats.rows -= self._refused.report(but)
         self._stats.bad_rows = self._handler.count

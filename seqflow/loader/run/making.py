@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import NamedTuple
@@ -11,6 +11,7 @@ import numpy as np
 
 from seqflow.errors import SeqflowError
 from seqflow.loader.plans.batches import BatchSize
+from seqflow.loader.plans.dealt import Span
 from seqflow.loader.plans.packed import PackedBatches
 from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.window_rows import WindowRows, row_sizes
@@ -19,7 +20,7 @@ from seqflow.loader.run.provenance import RowRange, blames_rows, by_halves, desc
 from seqflow.loader.run.rejected import refused_row
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
-from seqflow.loader.schedule.streams import BatchAddress, WindowAddress
+from seqflow.loader.schedule.streams import BatchAddress
 from seqflow.net import Net
 from seqflow.printable import printable
 from seqflow.record import BadRow, Record, slice_rows
@@ -100,25 +101,29 @@ class RefusedRows:
 
     def __init__(self, maker: WindowMaker, handler: BadRowHandler) -> None:
         self._maker, self._handler = maker, handler
-        self._windows: dict[WindowAddress, tuple[Sequence[RowRange], dict[int, BadRow]]] = {}
+        self._windows: dict[int, tuple[Sequence[RowRange], dict[int, BadRow]]] = {}
+        """By the number of the window."""
 
     def __bool__(self) -> bool:
         return bool(self._windows)
 
-    def add(self, window: WindowAddress, ranges: Sequence[RowRange], refused: Sequence[BadRow]) -> None:
-        """Rows of a window. One that is cut into several pieces counts once."""
-        if refused:
-            rows = self._windows.setdefault(window, (ranges, {}))[1]
-            for bad in refused:
-                rows.setdefault(bad.row, bad)
+    def add(self, windows: Sequence[OpenWindow], refused: Sequence[BadRow]) -> None:
+        """Rows, counted over windows in turn. One that is cut into several pieces counts once."""
+        ends = np.cumsum([one.rows.source.num_rows for one in windows]) if refused else ()
+        for bad in refused:
+            at = int(np.searchsorted(ends, bad.row, side="right"))
+            row = bad.row - (int(ends[at - 1]) if at else 0)
+            window = windows[at]
+            rows = self._windows.setdefault(window.window.number, (window.ranges, {}))[1]
+            rows.setdefault(row, bad._replace(row=row))
 
-    def report(self, but: WindowAddress | None = None) -> int:
-        """Count, and keep, the rows of all windows but one; how many they are.
+    def report(self, but: Collection[int] = ()) -> int:
+        """Count, and keep, the rows of all windows but some; how many they are.
 
         A window's rows are reported together, since their blocks are read again.
         """
         count = 0
-        for window in [window for window in self._windows if window != but]:
+        for window in [window for window in self._windows if window not in but]:
             ranges, rows = self._windows.pop(window)
             count += len(rows)
             if not self._handler.keeps_rows:
@@ -127,6 +132,32 @@ class RefusedRows:
             for rejected in self._maker.rejected([rows[row] for row in sorted(rows)], ranges):
                 self._handler.add(rejected)
         return count
+
+
+class PlannedBatches(NamedTuple):
+    """Consecutive batches of a stream, as one window has planned them, or the last of one that runs across."""
+
+    address: BatchAddress
+    """That of the first."""
+    windows: tuple[OpenWindow, ...]
+    """Those that their rows come from."""
+    span: Span
+
+    @property
+    def num_batches(self) -> int:
+        return self.span.stop - self.span.start
+
+
+class PoolSpan(NamedTuple):
+    """The windows that the batches of a pool of steps lie in."""
+
+    first: int
+    last: int
+    """The positions of the first and the last window that plan them."""
+    windows: frozenset[int]
+    """The numbers of all windows that their rows come from."""
+    ends: bool
+    """Whether a batch is the last of the pool in its stream."""
 
 
 class Turn(NamedTuple):
@@ -146,6 +177,22 @@ class Turn(NamedTuple):
     """It only fills the last round of the ranks, with one of the epoch's first batches."""
     passed: int = 0
     """The rows of the batches that are skipped before it."""
+    pool: PoolSpan | None = None
+    """Where the batches that it was dealt with lie."""
+    seed: tuple[int, int] | None = None
+    """A window's number and that of a batch in it, which decide the random numbers of `net`; else its own."""
+
+    @property
+    def at_end(self) -> bool:
+        """Whether its windows, but the last, are not needed behind it."""
+        return self.pool is None or self.pool.ends
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The numbers of the windows that rows of this batch, and of those dealt with it, come from."""
+        if self.pool is not None:
+            return self.pool.windows
+        return frozenset(one.window.number for one in self.windows)
 
 
 class Made(NamedTuple):
@@ -166,8 +213,12 @@ class BatchMaker:
     With `reuse` they lie in memory that is used again: the page faults of new memory cost more than copying the rows.
     """
 
-    def __init__(self, windows: WindowMaker, epoch: int, stats: Stats, *, reuse: bool) -> None:
+    def __init__(
+        self, windows: WindowMaker, epoch: int, stats: Stats, *, reuse: bool, numbered: bool
+    ) -> None:
         self._windows, self._epoch, self._stats, self._reuse = windows, epoch, stats, reuse
+        self._numbered = numbered
+        """Whether batches know their numbers: those of a part may be counted over it, or over the epoch."""
         self._net = windows.recipe.net
         self.free: list[BatchMemory] = []
         """Memory that no batch is in any more."""
@@ -184,7 +235,8 @@ class BatchMaker:
                     batch = turn.batches.make(turn.number, memory)
                 if turn.empty:
                     batch = slice_rows(batch, 0, 0)
-                set_field(batch, "number", turn.batch)
+                if self._numbered:
+                    set_field(batch, "number", turn.batch)
                 one = Made(turn, batch, None, memory)
                 if isinstance(self._net, Net):
                     one = self._run_net(one)
@@ -228,10 +280,11 @@ class BatchMaker:
         """
         assert made.batch is not None
         turn = made.turn
-        net = self._windows.net_of(turn.windows[0].window.number, turn.address.number, self._epoch)
+        seed = turn.seed or (turn.windows[0].window.number, turn.address.number)
+        net = self._windows.net_of(*seed, self._epoch)
         try:
             batch = net(made.batch)
-            set_field(batch, "number", turn.batch)
+            set_field(batch, "number", made.batch.number)
             return made._replace(batch=batch)
         except Exception as error:
             count = 0 if turn.empty else len(turn.batches.numbers(turn.number))
@@ -241,7 +294,7 @@ class BatchMaker:
                 accepted = failed.accepted(error, turn.windows[0].lengths) if count else None
                 if accepted is not None:
                     size, batch, refused = accepted
-                    set_field(batch, "number", turn.batch)
+                    set_field(batch, "number", made.batch.number)
                     return made._replace(turn=turn._replace(size=size), batch=batch, refused=refused)
                 searched = True
             elif blames_rows(error) and isinstance(self._net, Net):

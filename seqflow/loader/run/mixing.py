@@ -10,6 +10,7 @@ import numpy as np
 
 from seqflow.errors import BatchPlanError, OpError
 from seqflow.json_form import is_count, numbered
+from seqflow.loader.plans.balance import StepCosts
 from seqflow.loader.plans.permutation import key_of
 from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.iterator import BatchIterator
@@ -315,6 +316,7 @@ class MixIterator:
         """The counts of the mix are those of its sources together."""
         for name in _SUMMED:
             setattr(self._stats, name, sum(getattr(member.stats, name) for member in self.members))
+        self._stats.costs = StepCosts.of(member.stats.costs for member in self.members)
 
     def _hand_out(self, following: int, *, is_last: bool) -> None:
         self._sum_counts()
@@ -388,7 +390,10 @@ class _Member:
             else:
                 numbers = (one for member, one in of.picks.of(of.only) if member == self._number)
             inside = (number - done for number in numbers if number >= done)
-            self._iteration = self._pipeline.iterate(start, of.workers, [self._handler], self.stats, inside)
+            self._iteration = self._pipeline.iterate(
+                start, of.workers, [self._handler], self.stats, inside,
+                numbering=of.picks.numbering(self._number, done),
+            )  # fmt: skip
             self._batches.append(iter(self._iteration))
         return self._iteration
 

@@ -30,6 +30,7 @@ from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
 from seqflow.loader.schedule.recipe import Listing, Recipe
 from seqflow.loader.schedule.skips import NO_SKIPS, Skips, Span
 from seqflow.loader.schedule.state import Position, check_prepared_place, check_state
+from seqflow.loader.schedule.steps import OWN_NUMBERS, Numbering, Steps
 from seqflow.loader.schedule.streams import Crossing, Rotation, Stream
 from seqflow.loader.schedule.windows import Window, Windows, cut_windows, deal_windows
 from seqflow.net import Net
@@ -103,12 +104,15 @@ class Pipeline:
         stats: Stats,
         numbers: Iterator[int] | None = None,
         parts: Parts | None = None,
+        numbering: Numbering = OWN_NUMBERS,
     ) -> BatchIterator:
         """The batches from a place on: those of this rank, or some by their numbers in the epoch, in order.
 
-        The windows of the only stream may be cut into parts, of which one after another is asked for.
+        The windows of the only stream may be cut into parts, of which one after another is asked for. `numbering`
+        says which steps the batches belong to, where they are those of a mix.
         """
         self.look_at_functions()
+        self._check_balance()
         deal = self.deal if numbers is None else ALL_BATCHES
         rotation, crossing = self.rotation(start.epoch)
         if parts is not None:
@@ -128,7 +132,22 @@ class Pipeline:
             windows, rotation, crossing, start, workers, handlers[0], stats,
             deal=deal, reuse=self._reuse, numbers=numbers,
             skips=Skips(self.skip, start.epoch) if numbers is None else NO_SKIPS,
+            steps=self.steps(numbering),
         )  # fmt: skip
+
+    def _check_balance(self) -> None:
+        """BatchPlanError for a cost of what records have not, where that is known before reading."""
+        recipe = self.recipe
+        if recipe.batch.balance is not None and (recipe.prepare is None or isinstance(recipe.prepare, Net)):
+            recipe.batch.balance.check(empty_rows(recipe))
+
+    def steps(self, numbering: Numbering = OWN_NUMBERS) -> Steps | None:
+        """How batches make steps whose rows are dealt; None where the plan has no balance."""
+        balance = self.recipe.batch.balance
+        if balance is None:
+            return None
+        ranks = self.deal.world_size
+        return Steps(balance.step, balance.group, balance.pool, ranks, numbering=numbering)
 
     def window_maker(self) -> WindowMaker:
         """Makes single windows, of which nothing is kept."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
+from seqflow.loader.plans.balance import StepCosts
+
 
 @dataclass(slots=True)
 class Stats:
@@ -43,6 +45,8 @@ class Stats:
     """Time for which the consumer waited for data."""
     bytes_in_flight: int = 0
     """Bytes of windows read ahead or in use, of at most `memory`."""
+    costs: StepCosts = field(default_factory=StepCosts)
+    """What the ranks of each step cost, where the plan has a `Balance`."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property

@@ -13,6 +13,7 @@ from seqflow.kernels.memory import check_memory
 from seqflow.loader.schedule.assignment import assigned, settled
 from seqflow.loader.schedule.ranks import Deal
 from seqflow.loader.schedule.skips import Skips
+from seqflow.loader.schedule.steps import Numbering
 from seqflow.loader.schedule.weights import Schedule, Shares, Weight, shares_of
 from seqflow.ops.shared.random_bits import sequence_bits, uniform
 
@@ -65,6 +66,17 @@ class Picks:
     def end(self, member: int) -> int | None:
         """The batch from which on a member has a weight of 0; None where it keeps another one."""
         return None if self._shares is None else self._shares.end(member)
+
+    def numbering(self, member: int, done: int) -> Numbering:
+        """How the batches of a member, behind so many of earlier passes, are numbered in the mix."""
+
+        def outer(numbers: Array) -> Array:
+            if self._quotas is not None:
+                return numbers + done
+            self.behind(member, int(numbers.max(initial=0)) + done)  # merges as many as that takes
+            return np.take(np.flatnonzero(self._members == member), numbers + done)
+
+        return Numbering(outer, lambda number: self.before(member, max(0, number)) - done)
 
     def _merged(self, count: int) -> tuple[Array, Array]:
         """int64[count] twice: for each batch the member, and the number of its batch."""

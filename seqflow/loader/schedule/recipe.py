@@ -24,7 +24,7 @@ from seqflow.net import Net
 from seqflow.providers import Block, Provider
 from seqflow.record import Record, Valid
 
-BLOCKS, ROWS, BATCHES, PREPARE, NET = range(5)
+BLOCKS, ROWS, BATCHES, PREPARE, NET, STEPS = range(6)
 """What random numbers are drawn for, mixed into the keys so that no two purposes share numbers. Other values would be
 another order: saved states would go on elsewhere."""
 

@@ -149,6 +149,11 @@ class Stream:
         start, stop = self._parts.start(self.part), self._parts.stop(self.part)
         return range(start, self._num_found if stop is None else stop)
 
+    @property
+    def part_first(self) -> int:
+        """The first batch of the part; all windows before it are counted."""
+        return self._firsts[self._parts.start(self.part) - self._start]
+
     def find_part(self, part: int) -> None:
         """Find all windows of the first parts, up to this one."""
         while self._parts.stop(part) is None and self.has(self._num_found):
@@ -300,6 +305,26 @@ class Rotation:
         else:
             number, stream = divmod(batch, len(self.streams))
         return self.streams[stream], number
+
+    def number_of(self, stream: Stream, number: int) -> int:
+        """The number in the epoch of a batch of a stream."""
+        code = number * len(self.streams) + stream.number
+        if self._order is None:
+            return code
+        return int(np.searchsorted(self._order, code))
+
+    def of_stream(self, stream: Stream, start: int, stop: int) -> tuple[int, Array]:
+        """The first batch of a stream among some of the epoch, and the numbers in the epoch of all of them."""
+        streams = len(self.streams)
+        if self.total is not None:
+            stop = max(start, min(stop, self.total))
+        if self._order is None:
+            first = -((stream.number - start) // streams)
+            return first, np.arange(first * streams + stream.number, stop, streams)
+        codes = self._order[start:stop]
+        places = np.flatnonzero(codes % streams == stream.number)
+        first = int(codes[places[0]]) // streams if len(places) else 0
+        return first, places + start
 
     def locate(self, batch: int) -> BatchAddress | WindowAddress | None:
         """The address of a batch; stream and position of the window to plan first; None behind the last batch."""

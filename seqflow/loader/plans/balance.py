@@ -1,0 +1,232 @@
+"""Balance: what a row costs a model, so that the ranks of a step get batches that cost alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from seqflow.errors import BatchPlanError, OpError, OpTypeError
+from seqflow.expression import Expression
+from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.selection import Pieces, at_least_one
+from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.record import Record
+
+LENGTH, LONGEST = "length", "longest"
+"""What a cost may name besides columns: the elements of a piece, and those of the longest in its batch."""
+_SCALE = float(1 << 40)
+"""The dearest of costs that are no integers, in whole units: totals of them are the same on all machines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """Deals what a training step has, so that all ranks, and all micro-batches, cost alike.
+
+        sf.Packed(8192, balance=sf.Balance(group=64, steps_of=8, linear=57_000))
+
+    A step is `group * steps_of` consecutive batches: `steps_of` micro-batches for each of `group` ranks. Its packed
+    rows, or the rows of `Rows`, are dealt in falling order of cost, each to the rank with the least so far, so that
+    sums and each micro-batch are alike; `TokenBudget` and `Buckets` have whole batches dealt. A rank of any world
+    size that divides `group` is balanced, and the sequence of batches is the same for all world sizes.
+
+    With `pool=1` a step keeps the rows that the shuffle gave it: its gradient is that without balance. `pool=S`
+    exchanges rows between S consecutive steps, and None between the steps of a window: less imbalance, in an order
+    that strays by so many steps.
+
+    A document of L tokens costs `L * (linear + L)`: `linear` is a model's parameters divided by its layers and its
+    hidden size, 57,000 for 8 billion of them; 0 is attention alone. `cost` is an expression instead, of `length`, of
+    `longest`, which is the longest row of a padded batch, and of columns with a number a row.
+
+    Raises OpError for numbers below these, and unless one of `linear` and `cost` is given; ExpressionError for a cost
+    that cannot be read.
+
+    >>> Balance(group=8, linear=24_576).costs_of(np.array([1, 2]))
+    array([24577, 49156])
+    """
+
+    group: int
+    steps_of: int = 1
+    pool: int | None = 1
+    linear: float | None = None
+    cost: str | None = None
+
+    def __post_init__(self) -> None:
+        at_least_one("Balance", group=self.group, steps_of=self.steps_of, pool=self.pool)
+        if (self.linear is None) == (self.cost is None):
+            given = "neither linear nor cost is" if self.linear is None else "both linear and cost are"
+            raise OpError(
+                f"Balance: {given} given, expected one of them\n"
+                "  linear is parameters / (layers * hidden size) of the model, such as 57_000 for 8 billion"
+            )
+        if self.linear is not None:
+            check_linear("Balance", self.linear)
+        if self.cost is not None:
+            if not isinstance(self.cost, str):
+                raise OpTypeError(f"Balance: cost is {self.cost!r}, expected the text of an expression")
+            Expression(self.cost)
+
+    @property
+    def step(self) -> int:
+        """The batches of a step."""
+        return self.group * self.steps_of
+
+    @property
+    def needs_longest(self) -> bool:
+        """Whether what a row costs depends on the others in its batch, so that whole batches are dealt."""
+        return self.cost is not None and LONGEST in Expression(self.cost).inputs
+
+    def costs_of(self, sizes: Array) -> Array:
+        """int64 or float64[P]: the costs of pieces of these sizes, by `linear`."""
+        assert self.linear is not None
+        linear = int(self.linear) if float(self.linear).is_integer() else float(self.linear)
+        return sizes * (sizes + linear)
+
+    def piece_costs(self, pieces: Pieces, rows: WindowRows, longest: Array | None = None) -> Array:
+        """int64 or float64[P]: the cost of each piece of the rows of a window; `longest` is that of its batch."""
+        if self.cost is None:
+            return self.costs_of(pieces.sizes)
+        self.check(rows.records[0])
+        expression = Expression(self.cost)
+        known = {LENGTH: pieces.sizes, LONGEST: longest}
+        values = {
+            name: known[name] if name in known else rows.tensor(name)[pieces.rows]
+            for name in expression.inputs
+        }
+        found = np.asarray(expression(**values))
+        return np.broadcast_to(found, pieces.sizes.shape)
+
+    def check(self, record: Record) -> None:
+        """BatchPlanError for a cost that names what records like this one have not."""
+        for name in () if self.cost is None else Expression(self.cost).inputs:
+            if name in (LENGTH, LONGEST):
+                continue
+            if name not in record or record.parents[name] is not None or record[name].ndim != 1:
+                numbers = [one for one in record if record.parents[one] is None and record[one].ndim == 1]
+                raise BatchPlanError(
+                    f"Balance: cost names {name!r}, expected {LENGTH}, {LONGEST} or a column with a number a row\n"
+                    f"  such columns are {', '.join(numbers) or 'none'}"
+                )
+
+
+def check_balance(plan: str, balance: object) -> None:
+    """OpTypeError unless a plan's balance is one, or is left out."""
+    if balance is not None and not isinstance(balance, Balance):
+        raise OpTypeError(f"{plan}: balance is {balance!r}, expected Balance(group=…, linear=…)")
+
+
+def check_linear(plan: str, linear: object) -> None:
+    """OpError unless a linear term is a number, 0 or more."""
+    if isinstance(linear, bool) or not isinstance(linear, int | float) or not 0 <= linear < float("inf"):
+        raise OpError(f"{plan}: linear is {linear!r}, expected a number, 0 or more")
+
+
+def whole_costs(costs: Array) -> Array:
+    """int64[N]: costs in whole units, in which sums are exact; BatchPlanError for one that is no cost."""
+    if costs.dtype.kind in "iub" and (not costs.size or (int(costs.min()) >= 0 and _fit(costs))):
+        return costs.astype(np.int64)
+    found = costs.astype(np.float64)
+    bad = np.flatnonzero(~((found >= 0) & np.isfinite(found)))
+    if len(bad):
+        raise BatchPlanError(
+            f"Balance: the cost of row {int(bad[0])} of a pool is {costs[bad[0]]}, expected a number, 0 or more"
+        )
+    most = float(found.max(initial=0.0))
+    return np.rint(found * (_SCALE / most)).astype(np.int64) if most else np.zeros(len(found), np.int64)
+
+
+def _fit(costs: Array) -> bool:
+    """Whether the sum of integers is an int64."""
+    return int(costs.max()) < 2**62 // len(costs)
+
+
+class Slots(NamedTuple):
+    """The batches of a pool of steps, as places for items: each array has an entry for each batch, in order."""
+
+    steps: Array
+    """The step of each batch, counted from the first of the pool."""
+    columns: Array
+    """The rank of the group that gets it."""
+    counts: Array
+    """How many items it has."""
+
+
+@dataclass(slots=True)
+class StepCosts:
+    """What the ranks of the steps so far cost, dealt and as they would have been: sums over steps."""
+
+    steps: int = 0
+    """Whole steps; an epoch's last, incomplete one is not counted."""
+    dearest: float = 0.0
+    """The dearest rank of each."""
+    undealt: float = 0.0
+    """The dearest rank of each, had nothing been dealt."""
+    mean: float = 0.0
+    """The mean rank of each."""
+    rows: int = 0
+    """What was dealt: rows, packed rows or whole batches."""
+    most: float = 0.0
+    """The dearest row."""
+    least: float = float("inf")
+    """The cheapest row."""
+    above_share: int = 0
+    """Rows that cost more than a rank's share of their step: no order helps. Lower the capacity, cut them, or take
+    more `steps_of`."""
+
+    @property
+    def imbalance(self) -> float:
+        """The dearest ranks divided by the mean ones: 1.2 says that ranks wait for 17 % of their time."""
+        return self.dearest / self.mean if self.mean else 1.0
+
+    @property
+    def imbalance_undealt(self) -> float:
+        """What it would be without dealing."""
+        return self.undealt / self.mean if self.mean else 1.0
+
+    def bound(self, steps: int) -> float:
+        """The most that the imbalance is where rows are exchanged between so many steps."""
+        return 1.0 + (self.most - self.least) / (self.mean / self.steps * steps) if self.mean else 1.0
+
+    def pool_for(self, imbalance: float = 1.02) -> int:
+        """How many steps have to exchange rows for an imbalance that is at most this."""
+        if not self.mean:
+            return 1
+        return max(1, int(np.ceil((self.most - self.least) / (self.mean / self.steps) / (imbalance - 1))))
+
+    def add(self, costs: Array, slots: Slots, items: Array, group: int) -> None:
+        """Count a pool: what items cost, batch after batch, and which of them each batch has now."""
+        slot = np.repeat(np.arange(len(slots.counts)), slots.counts)
+        steps = int(slots.steps.max(initial=0)) + 1
+        columns = np.zeros((steps, group), bool)
+        columns[slots.steps, slots.columns] = True
+        whole: Array = np.all(columns, axis=1)
+        if not whole.any():
+            return
+        cell = slots.steps[slot] * group + slots.columns[slot]
+        dealt, undealt = (
+            np.bincount(cell, costs[of], steps * group).reshape(steps, group)[whole]
+            for of in (items, slice(None))
+        )
+        shares = np.bincount(cell, costs[items], steps * group).reshape(steps, group).mean(axis=1)
+        self.steps += len(dealt)
+        self.dearest += float(dealt.max(axis=1).sum())
+        self.undealt += float(undealt.max(axis=1).sum())
+        self.mean += float(shares[whole].sum())
+        counted = whole[slots.steps[slot]]
+        of_whole = costs[items][counted].astype(np.float64)
+        self.rows += len(of_whole)
+        self.most = max(self.most, float(of_whole.max(initial=0)))
+        self.least = min(self.least, float(of_whole.min(initial=np.inf)))
+        self.above_share += int(np.count_nonzero(of_whole > shares[slots.steps[slot]][counted] * (1 + 1e-9)))
+
+    @staticmethod
+    def of(parts: Iterable[StepCosts]) -> StepCosts:
+        """Those of several sources together."""
+        found = StepCosts()
+        for one in parts:
+            for name in ("steps", "dearest", "undealt", "mean", "rows", "above_share"):
+                setattr(found, name, getattr(found, name) + getattr(one, name))
+            found.most, found.least = max(found.most, one.most), min(found.least, one.least)
+        return found

@@ -1,0 +1,224 @@
+"""The steps of an iteration: their batches are dealt anew so that ranks cost alike."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.balance import Slots, whole_costs
+from seqflow.loader.plans.dealing import deal_pool
+from seqflow.loader.plans.dealt import Span, deals_rows, dealt_batches, item_costs, item_counts
+from seqflow.loader.plans.plan import WindowBatches
+from seqflow.loader.run.making import PlannedBatches, PoolSpan, Turn
+from seqflow.loader.run.stats import Stats
+from seqflow.loader.schedule.recipe import STEPS, Recipe
+from seqflow.loader.schedule.steps import PoolBatches, Steps
+from seqflow.loader.schedule.streams import BatchAddress, Rotation, Stream, WindowAddress
+
+
+class Planned(Protocol):
+    """Who knows the batches of streams as their windows plan them."""
+
+    rotation: Rotation
+
+    def planned(self, stream: Stream, number: int, stop: int, *, wait: bool) -> PlannedBatches | None:
+        """Batch `number` of a stream, and those before batch `stop` in the same window; None behind the last."""
+
+    def window_of(self, stream: Stream, number: int, *, wait: bool) -> range | None:
+        """The batches of a stream that are in the window of one of them; None behind the last."""
+
+    def following(self, address: BatchAddress) -> list[WindowAddress]:
+        """The windows behind its own from which a batch takes rows."""
+
+
+class Pool:
+    """The batches of one stream in a pool of steps, as they are made."""
+
+    def __init__(self, at: PoolBatches, found: Sequence[PlannedBatches]) -> None:
+        self.first = at.first
+        self.stop = at.first + len(at.numbers)
+        self.found = found
+        self.starts = np.cumsum([0, *(one.num_batches for one in found)])
+        self.windows = tuple(window for one in found for window in one.windows)
+        numbers = frozenset(one.window.number for one in self.windows)
+        self.span = PoolSpan(found[0].address.position, found[-1].address.position, numbers, ends=False)
+        self.dealt: WindowBatches | None = None
+        """All its batches, where rows were dealt; else whole batches were."""
+        self.items: Array = np.arange(self.stop - self.first)
+        """The planned batch that each batch is, where whole ones were dealt."""
+
+    def turn(self, batch: int, number: int) -> Turn:
+        """A batch by its number in the stream; `batch` is that in the epoch."""
+        place = number - self.first
+        planned, at = self._planned(place)
+        address = planned.address._replace(number=planned.address.number + at)
+        if self.dealt is not None:
+            windows, batches, made = self.windows, self.dealt, place
+            seed = planned.windows[0].window.number, address.number
+        else:
+            planned, at = self._planned(int(self.items[place]))
+            windows, batches, made = planned.windows, planned.span.batches, planned.span.start + at
+            seed = planned.windows[0].window.number, planned.address.number + at
+        pool = self.span._replace(ends=number == self.stop - 1)
+        return Turn(batch, address, windows, batches, made, batches.size(made), pool=pool, seed=seed)
+
+    def _planned(self, place: int) -> tuple[PlannedBatches, int]:
+        at = int(np.searchsorted(self.starts, place, side="right")) - 1
+        return self.found[at], place - int(self.starts[at])
+
+
+class StepPlanner:
+    """Deals the batches of each pool of steps, when the first of them is asked for."""
+
+    def __init__(self, steps: Steps, recipe: Recipe, epoch: int, stats: Stats, of: Planned) -> None:
+        assert recipe.batch.balance is not None
+        self._steps, self._balance, self._recipe, self._epoch = steps, recipe.batch.balance, recipe, epoch
+        self._stats, self._of = stats, of
+        self._rows = deals_rows(recipe.batch, self._balance)
+        """Whether rows are dealt; else whole batches."""
+        self._pools: dict[int, Pool] = {}
+        """The pool of each stream that was asked for last."""
+        self._reach: dict[int, tuple[int, int, list[WindowAddress]]] = {}
+        """For each stream the first batch of a pool, the one behind its last, and the windows that it reads."""
+        self._is_warned = False
+        self._counted: dict[int, int] = {}
+        """For each stream the batch behind those whose costs were counted."""
+
+    def turn(self, batch: int, *, wait: bool) -> Turn | None:
+        """A batch by its number in the epoch; None behind the last."""
+        rotation = self._of.rotation
+        if rotation.total is not None and batch >= rotation.total:
+            return None
+        stream, number = rotation.turn(batch)
+        pool = self.pool(stream, number, wait=wait)
+        return None if pool is None else pool.turn(batch, number)
+
+    def pool(self, stream: Stream, number: int, *, wait: bool) -> Pool | None:
+        """The pool of a batch of a stream; None behind the last."""
+        pool = self._pools.get(stream.number)
+        if pool is None or not pool.first <= number < pool.stop:
+            pool = self._dealt(stream, number, wait=wait)
+            if pool is None:
+                return None
+            self._pools[stream.number] = pool
+        return pool
+
+    def again(self, of: Planned) -> StepPlanner:
+        """The same for batches that are planned again, of which nothing is counted."""
+        return StepPlanner(self._steps, self._recipe, self._epoch, Stats(), of)
+
+    def windows_of(self, address: BatchAddress) -> list[WindowAddress]:
+        """The windows that the pool of a batch reads, where the batches of all windows are counted."""
+        stream = self._of.rotation.streams[address.stream]
+        number = stream.checkpoint(address.position).first + address.number
+        first, stop, found = self._reach.get(address.stream, (0, 0, []))
+        if not first <= number < stop:
+            at = self._batches_of_pool(self._steps_of(stream), stream, number, wait=True)
+            assert at is not None
+            first, stop = at.first, at.first + len(at.numbers)
+            begin, end = stream.locate(first), stream.locate(stop - 1)
+            assert isinstance(begin, BatchAddress)
+            assert isinstance(end, BatchAddress)
+            found = [(stream.number, position) for position in range(begin.position, end.position + 1)]
+            found += self._of.following(end)
+            self._reach[address.stream] = first, stop, found
+        return found
+
+    def first_needed(self, stream: int, position: int) -> int:
+        """The first window, at most this one, that batches of a stream still need."""
+        pool = self._pools.get(stream)
+        return position if pool is None else min(position, pool.span.first)
+
+    def _dealt(self, stream: Stream, number: int, *, wait: bool) -> Pool | None:
+        steps = self._steps_of(stream)
+        at = self._batches_of_pool(steps, stream, number, wait=wait)
+        if at is None:
+            return None
+        found: list[PlannedBatches] = []
+        behind, stop = at.first, at.first + len(at.numbers)
+        while behind < stop:
+            planned = self._of.planned(stream, behind, stop, wait=wait)
+            if planned is None:
+                break
+            found.append(planned)
+            behind += planned.num_batches
+        if not behind > number:
+            return None
+        at = at._replace(numbers=at.numbers[: behind - at.first])
+        pool = Pool(at, found)
+        self._deal(steps, stream, pool, at)
+        return pool
+
+    def _steps_of(self, stream: Stream) -> Steps:
+        """The steps of a stream, which begin anew with each of its parts."""
+        return replace(self._steps, base=stream.part_first) if stream.is_cut else self._steps
+
+    def _batches_of_pool(
+        self, steps: Steps, stream: Stream, number: int, *, wait: bool
+    ) -> PoolBatches | None:
+        """The batches of the pool of a batch; None behind the last one of the stream."""
+        rotation = self._of.rotation
+        window = None
+        if steps.pool is None:
+            first = steps.first_of_step(rotation, stream, number)
+            window = self._of.window_of(stream, first, wait=wait)
+            if window is None:
+                return None
+        return steps.pool_of(rotation, stream, number, window)
+
+    def _deal(self, steps: Steps, stream: Stream, pool: Pool, at: PoolBatches) -> None:
+        spans = _joined_spans([one.span for one in pool.found])
+        costs = np.concatenate([item_costs(one, self._balance, self._rows) for one in spans])
+        counts = np.concatenate([item_counts(one, self._rows) for one in spans])
+        slots = Slots(steps.of(at.numbers) - at.number, steps.columns(at.numbers), counts)
+        items = deal_pool(whole_costs(costs), slots, self._recipe.key(self._epoch, STEPS, at.number))
+        self._warn(steps, costs[items], slots.counts)
+        if self._rows:
+            pool.dealt = dealt_batches(spans, items, counts)
+        else:
+            pool.items = items
+        if pool.first >= self._counted.get(stream.number, 0):
+            self._counted[stream.number] = pool.stop
+            self._stats.costs.add(costs, slots, items, steps.group)
+
+    def _warn(self, steps: Steps, costs: Array, counts: Array) -> None:
+        """Warn once where the ranks are not those that rows are dealt to."""
+        if self._is_warned or steps.group % steps.world_size == 0 or len(counts) < steps.size:
+            return
+        self._is_warned = True
+        of_batches = kernels.segment_reduce("sum", costs.astype(np.float64), counts)
+        ranks, columns = (
+            _imbalance(of_batches, size, steps.size // steps.group)
+            for size in (steps.world_size, steps.group)
+        )
+        warnings.warn(
+            f"Balance: world_size = {steps.world_size} does not divide group = {steps.group}: in the first steps the "
+            f"dearest rank costs {ranks:.3f} times the mean; on {steps.group} ranks {columns:.3f} times",
+            stacklevel=2,
+        )
+
+
+def _imbalance(costs: Array, ranks: int, steps_of: int) -> float:
+    """The dearest rank divided by the mean one, of batches in turn, over whole steps of so many of each rank."""
+    whole = len(costs) // (ranks * steps_of) * ranks * steps_of
+    if not whole:
+        return float("nan")
+    sums = costs[:whole].reshape(-1, steps_of, ranks).sum(axis=1)
+    return float(sums.max(axis=1).sum() / sums.mean(axis=1).sum())
+
+
+def _joined_spans(spans: Sequence[Span]) -> list[Span]:
+    """The spans, those that follow each other in the same batches as one."""
+    found: list[Span] = []
+    for span in spans:
+        if found and found[-1].batches is span.batches and found[-1].stop == span.start:
+            found[-1] = found[-1]._replace(stop=span.stop)
+        else:
+            found.append(span)
+    return found
