@@ -73,10 +73,17 @@ class Picks:
         def outer(numbers: Array) -> Array:
             if self._quotas is not None:
                 return numbers + done
-            self.behind(member, int(numbers.max(initial=0)) + done)  # merges as many as that takes
-            return np.take(np.flatnonzero(self._members == member), numbers + done)
+            places = np.flatnonzero(self._members == member)
+            while len(places) <= numbers.max(initial=0) + done and not self._has_ended(member):
+                self.of(len(self._members))  # merges more
+                places = np.flatnonzero(self._members == member)
+            return np.take(places, numbers + done, mode="clip") if len(places) else numbers
 
         return Numbering(outer, lambda number: self.before(member, max(0, number)) - done)
+
+    def _has_ended(self, member: int) -> bool:
+        """Whether all batches of a member are known."""
+        return self.end(member) is not None and len(self._members) >= self._settled
 
     def _merged(self, count: int) -> tuple[Array, Array]:
         """int64[count] twice: for each batch the member, and the number of its batch."""
