@@ -46,6 +46,12 @@ PLANS = {
     "prepared": {"batch": sf.Rows(6), "prepare": "t, n = truncate(a.values, a.lengths, max_length=3)\nreturn x, t, n"},
 }  # fmt: skip
 
+BALANCED = {
+    "rows, balanced": {"batch": sf.Rows(9, lengths="a", balance=sf.Balance(group=4, linear=1)), "shuffle": True},
+    "packed, balanced": {"batch": sf.Packed(16, rows=2, balance=sf.Balance(group=2, pool=3, linear=1))},
+    "budget, balanced": {"batch": sf.TokenBudget(40, balance=sf.Balance(group=2, pool=None, linear=1))},
+}  # fmt: skip
+
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -61,7 +67,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def loader_of(path: Path, name: str, **options: object) -> Loader:
-    options = {"fill": None if name == "bad rows" else {"a": []}, **PLANS[name], **options}
+    options = {"fill": None if name == "bad rows" else {"a": []}, **{**PLANS, **BALANCED}[name], **options}
     return Loader(str(path), window=600, threads=0, rank=0, world_size=1, **options)  # type: ignore[arg-type]
 
 
@@ -111,6 +117,21 @@ def test_parts_that_others_make_from_the_plan_alone_are_the_epoch(path: Path, na
         counted.append(counts(stats))
     found = [batch for number in sorted(made) for batch in made[number]]
     assert (found, added(counted)) == whole(path, name)
+
+
+@pytest.mark.parametrize("size", [1, 700, 2500])
+@pytest.mark.parametrize("name", BALANCED)
+def test_steps_begin_anew_with_each_part_whoever_makes_it(path: Path, name: str, size: int) -> None:
+    handler = BadRowHandler(BadRows("skip"))
+    with closing(make_parts(loader_of(path, name), Parts(size), 0, handler, Stats())) as parts:
+        found = [content(list(part)) for part in parts]
+    made = []
+    for part in plan_parts(loader_of(path, name), Parts(size)):
+        with make_part(loader_of(path, name), part, handler, Stats()) as batches:
+            made.append(content(list(batches)))
+    assert found == made
+    assert sum(len(part) for part in made) == len(whole(path, name)[0])
+    assert found != [content(list(loader_of(path, name)))]
 
 
 @pytest.mark.parametrize("name", PLANS)
