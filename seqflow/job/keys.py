@@ -10,7 +10,7 @@ from typing import Any
 
 from seqflow.engine import EngineSettings
 from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
-from seqflow.loader import BadRows
+from seqflow.loader import BadRows, Balance
 
 PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
 
@@ -45,6 +45,8 @@ def _keys() -> str:
             for kind, plan in BATCH_KINDS.items():
                 parts.append(f'\n### kind = "{kind}": {plan.__name__}\n\n{_summary(plan)}\n')
                 parts.append(_table(plan))
+            parts.append(f"\n### [batch.balance]: Balance\n\n{_summary(Balance)}\n")
+            parts.append(_table(Balance))
         for section in classes:
             parts.append(f"{_summary(section)}\n")
             parts.append(_table(section))

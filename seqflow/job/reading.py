@@ -7,7 +7,7 @@ import os
 import tomllib
 import typing
 from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -18,7 +18,7 @@ from seqflow.errors import JobError, OpError, ProviderOptionError, nearest
 from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.job.toml import line_of
 from seqflow.job.values import choices, described, fits
-from seqflow.loader import BadRows, BatchPlan, Buckets, Rows, TokenBudget
+from seqflow.loader import BadRows, Balance, BatchPlan, Buckets, Rows, TokenBudget
 from seqflow.output import MAX_THREADS
 from seqflow.providers.opening import check_kind
 from seqflow.providers.own_kinds import place_of
@@ -174,12 +174,16 @@ def _batch(tables: Mapping[str, Any], job_file: JobFile) -> BatchPlan:
     kind = table.get("kind", "rows")
     if not isinstance(kind, str) or kind not in BATCH_KINDS:
         _wrong(kind, "kind", " or ".join(map(repr, BATCH_KINDS)), "batch.kind", job_file, BATCH_KINDS)
-    arguments = {key: value for key, value in table.items() if key != "kind"}
+    arguments = {key: value for key, value in table.items() if key not in ("kind", "balance")}
     title = f'[batch] with kind = "{kind}"'
     if kind == "buckets":
-        return _buckets(arguments, job_file, title)
-    spec: Callable[..., BatchPlan] = BATCH_KINDS[kind]
-    return _section(spec, "batch", {"batch": arguments}, job_file, title)
+        plan: BatchPlan = _buckets(arguments, job_file, title)
+    else:
+        spec: Callable[..., BatchPlan] = BATCH_KINDS[kind]
+        plan = _section(spec, "batch", {"batch": arguments}, job_file, title)
+    if "balance" not in table:
+        return plan
+    return replace(plan, balance=_section(Balance, _BALANCE, {_BALANCE: table["balance"]}, job_file))
 
 
 def _buckets(arguments: Mapping[str, Any], job_file: JobFile, title: str) -> Buckets:
@@ -199,6 +203,9 @@ def _buckets(arguments: Mapping[str, Any], job_file: JobFile, title: str) -> Buc
     except OpError as error:
         _, _, message = str(error).partition(": ")
         job_file.fail("batch.boundaries", f"[batch] {message}")
+
+
+_BALANCE = "batch.balance"
 
 
 def _constants(tables: Mapping[str, Any], job_file: JobFile) -> dict[str, str]:

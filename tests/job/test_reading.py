@@ -8,7 +8,7 @@ from job_files import write_job
 
 from seqflow.errors import JobError
 from seqflow.job import Job, run
-from seqflow.loader import BadRows, Buckets, Packed, Rows, TokenBudget
+from seqflow.loader import BadRows, Balance, Buckets, Packed, Rows, TokenBudget
 
 
 def test_a_job_has_defaults_for_everything_but_its_source(tmp_path: Path) -> None:
@@ -191,3 +191,43 @@ def test_a_job_file_that_is_not_text_is_a_job_error(tmp_path: Path) -> None:
     (tmp_path / "job.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(JobError, match="cannot read the job file"):
         Job.read(tmp_path / "job.toml")
+
+
+BALANCED = """
+[source]
+paths = "in.parquet"
+
+[batch]
+kind = "packed"
+capacity = 64
+
+[batch.balance]
+group = 8
+{}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("linear = 57_000", Balance(group=8, linear=57_000)),
+        ('pool = "window"\ncost = "length * 2"', Balance(group=8, pool=None, cost="length * 2")),
+    ],
+)
+def test_a_plan_has_a_section_for_its_balance(tmp_path: Path, line: str, expected: Balance) -> None:
+    job = Job.read(write_job(tmp_path, BALANCED.format(line)))
+    assert job.batch == Packed(64, balance=expected)
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("lineer = 1", r"line 11: unknown key 'lineer' in \[batch.balance\] \(did you mean 'linear'\?\)"),
+        ("linear = -1", r"line 11: \[batch.balance\] linear is -1"),
+        ("steps_of = true", "line 11: steps_of is True, expected an integer"),
+        ("", r"\[batch.balance\] neither linear nor cost is given"),
+    ],
+)
+def test_a_wrong_balance_is_named_with_its_line(tmp_path: Path, line: str, text: str) -> None:
+    with pytest.raises(JobError, match=text):
+        Job.read(write_job(tmp_path, BALANCED.format(line)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -48,13 +48,20 @@ class Balance:
     """
 
     group: int
+    """The ranks that are alike; sizes that divide it are, too."""
     steps_of: int = 1
-    pool: int | None = 1
+    """The batches of each rank in a step: accumulated, or micro-batches."""
+    pool: int | Literal["window"] | None = 1
+    """How many consecutive steps exchange rows; "window" is those that begin in a window, and so is None."""
     linear: float | None = None
+    """Parameters / (layers * hidden size) of the model; 0 is attention alone."""
     cost: str | None = None
+    """What a row or piece costs instead: an expression of `length`, `longest` and columns."""
 
     def __post_init__(self) -> None:
-        at_least_one("Balance", group=self.group, steps_of=self.steps_of, pool=self.pool)
+        if self.pool == "window":
+            object.__setattr__(self, "pool", None)
+        at_least_one("Balance", group=self.group, steps_of=self.steps_of, pool=self.steps_in_pool)
         if (self.linear is None) == (self.cost is None):
             given = "neither linear nor cost is" if self.linear is None else "both linear and cost are"
             raise OpError(
@@ -67,6 +74,11 @@ class Balance:
             if not isinstance(self.cost, str):
                 raise OpTypeError(f"Balance: cost is {self.cost!r}, expected the text of an expression")
             Expression(self.cost)
+
+    @property
+    def steps_in_pool(self) -> int | None:
+        """How many steps exchange rows; None for those of a window."""
+        return None if self.pool == "window" else self.pool
 
     @property
     def step(self) -> int:

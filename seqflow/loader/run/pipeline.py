@@ -147,7 +147,7 @@ class Pipeline:
         if balance is None:
             return None
         ranks = self.deal.world_size
-        return Steps(balance.step, balance.group, balance.pool, ranks, numbering=numbering)
+        return Steps(balance.step, balance.group, balance.steps_in_pool, ranks, numbering=numbering)
 
     def window_maker(self) -> WindowMaker:
         """Makes single windows, of which nothing is kept."""
