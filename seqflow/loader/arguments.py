@@ -9,6 +9,8 @@ from typing import Any
 
 from seqflow import providers
 from seqflow.errors import NetError, OpError, OpTypeError, ProviderError, nearest
+from seqflow.loader.plans.plan import BatchPlan
+from seqflow.loader.plans.totals import Totals
 from seqflow.loader.run.bad_rows import BadRows
 from seqflow.loader.run.workers import Prefetch
 from seqflow.loader.schedule.index import index_beside
@@ -93,6 +95,35 @@ def _grouped(name: str, value: Any, kind: type, names: Sequence[str], options: M
             f"Loader: {next(iter(given))} is given beside {name}\n  write it into {name}={kind.__name__}(…)"
         )
     return value
+
+
+def steps_of_rank(steps_of: int | None, batch: BatchPlan) -> int:
+    """How many batches of each rank make a step, 1 by default; OpError where a balance says so, too."""
+    if steps_of is None:
+        return 1
+    if batch.balance is not None:
+        raise OpError(
+            "Loader: steps_of is given beside a balance, which has its own\n  write Balance(steps_of=…)"
+        )
+    return positive("steps_of", steps_of)
+
+
+def check_totals(totals: Totals | None, steps_of: int, streams: int, tail: Tail) -> None:
+    """OpError where the totals of a step cannot be counted, or nothing asks for the steps."""
+    if totals is None:
+        if steps_of != 1:
+            raise OpError(
+                f"Loader: steps_of is {steps_of}, which totals= or a balance needs, and there are none"
+            )
+        return
+    if streams > 1:
+        raise OpError(
+            f"Loader: totals with streams = {streams}: no rank reads all batches of a step, expected streams = 1"
+        )
+    if tail == "repeat":
+        raise OpError(
+            "Loader: totals with tail='repeat', whose batches count twice, expected 'drop' or 'pad'"
+        )
 
 
 def index_file(index: str | os.PathLike[str] | bool | None, source: Provider) -> Path | None:

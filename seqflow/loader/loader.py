@@ -13,18 +13,21 @@ from seqflow.loader.arguments import (
     bad_rows_of,
     bind_constants,
     check_options,
+    check_totals,
     index_file,
     open_source,
     positive,
     prefetch_of,
     ranks_of,
     shuffle_of,
+    steps_of_rank,
     transform_of,
     version_of,
 )
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.plans.pad import Pad, pads_of
 from seqflow.loader.plans.plan import BatchPlan, batch_plan
+from seqflow.loader.plans.totals import totals_of
 from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.run.pipeline import Pipeline, empty_rows
 from seqflow.loader.run.stats import Stats
@@ -73,6 +76,10 @@ class Loader(EpochBatches):
     batch again. `skip` leaves batches out by their numbers, as after a spike of the loss: `[(5000, 5024)]` are those
     from 5000 to 5023 of epoch 0, and `[(5000, 5024, 1)]` those of epoch 1. All others keep their numbers and rows.
 
+    `totals` count what all batches of a training step hold, on all ranks, without communication:
+    `totals={"trained": "labels.values != -100"}` gives `batch["step.trained"]`, by which a sum of losses is divided.
+    A step is `steps_of` batches of each rank, or that of the plan's `Balance`.
+
     `rank`, `world_size` and `tail` may be given by themselves in place of `ranks`, and so may `threads`, `memory` and
     `reuse` in place of `prefetch`.
     """
@@ -98,6 +105,8 @@ class Loader(EpochBatches):
         bad_rows: str | BadRows = "raise",
         version: str | int | None = None,
         skip: Iterable[Sequence[int]] | None = None,
+        totals: Mapping[str, str] | Sequence[str] | None = None,
+        steps_of: int | None = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
         check_options(options, _OWN)
@@ -117,6 +126,7 @@ class Loader(EpochBatches):
         self.index = index_file(index, self.source)
         self.bad_rows = bad_rows_of(bad_rows, self.source)
         self.prefetch = prefetch_of(prefetch, options)
+        found, each = totals_of(totals), steps_of_rank(steps_of, self.batch)
         self.memory = self.prefetch.bytes_for(self.window, self.streams)
         self.recipe = Recipe(
             self.source, self.columns, self.prepare, self.net, self.batch, {}, self.shuffle, self.window,
@@ -125,9 +135,11 @@ class Loader(EpochBatches):
         if pad is not None:
             self.recipe = replace(self.recipe, pad=pads_of(pad, lambda: empty_rows(self.recipe)))
         deal = Deal(ranks_of(ranks, options))
+        check_totals(found, each, self.streams, deal.tail)
         super().__init__(
             Pipeline(
-                self.recipe, deal, self.index, self.bad_rows, version_of(version), self.prefetch, spans_of(skip)
+                self.recipe, deal, self.index, self.bad_rows, version_of(version), self.prefetch,
+                spans_of(skip), found, each,
             )
         )  # fmt: skip
 

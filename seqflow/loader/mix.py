@@ -62,6 +62,10 @@ class Mix(EpochBatches):
         **options: Any,
     ) -> None:
         self.names, found, self.weights = _named(sources, weights)
+        if "totals" in options or "steps_of" in options:
+            raise OpError(
+                "Mix: totals of a step are those of a Loader, not of several: leave out totals and steps_of"
+            )
         if stop not in ("first", "all"):
             raise OpError(f"Mix: stop is {stop!r}, expected 'first' or 'all'")
         options = _divided(options, len(found))

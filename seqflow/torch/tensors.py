@@ -31,7 +31,7 @@ def to_tensors(
     tensors are in pinned memory, from which they are copied to a GPU while it computes. With `cu_seqlens` a packed
     batch has two entries more, as variable-length attention takes them: the tensor `cu_seqlens`, which stays int32,
     and the number `max_seqlen`; see the function of that name. `ragged` marks the tensors for torch.compile, so that
-    one program fits batches of all sizes: see `mark_ragged`.
+    one program fits batches of all sizes: see `mark_ragged`. Totals of a step come along, as tensors without an axis.
 
     Raises OpTypeError for a dtype that PyTorch has not, such as datetime64, and for a name in `int64` of a tensor
     that holds no integers; OpError for an integer that int64 does not have; UnknownColumnError for a name in `int64`
@@ -44,6 +44,8 @@ def to_tensors(
     tensors = {
         name: _tensor(name, _int64(name, array) if name in wide else array) for name, array in batch.items()
     }
+    for name, total in getattr(batch, "totals", {}).items():
+        tensors[f"step.{name}"] = _tensor(name, np.array(total))
     if pin_memory:
         tensors = {name: tensor.pin_memory() for name, tensor in tensors.items()}
     if cu_seqlens:

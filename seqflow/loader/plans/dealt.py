@@ -38,12 +38,12 @@ def deals_rows(plan: BatchPlan, balance: Balance) -> bool:
 
 def item_counts(span: Span, rows: bool) -> Array:
     """int64[batches]: how many items each batch has: its rows, or itself."""
-    return _row_counts(span) if rows else np.ones(span.stop - span.start, np.int64)
+    return row_counts(span) if rows else np.ones(span.stop - span.start, np.int64)
 
 
 def item_costs(span: Span, balance: Balance, rows: bool) -> Array:
     """int64 or float64: what the items of the batches cost, batch after batch."""
-    batches, counts, chosen = span.batches, _row_counts(span), _places(span)
+    batches, counts, chosen = span.batches, row_counts(span), places_of(span)
     if isinstance(batches, PackedBatches):
         costs = _packed_costs(batches, chosen, balance)
     else:
@@ -51,14 +51,15 @@ def item_costs(span: Span, balance: Balance, rows: bool) -> Array:
     return costs if rows else kernels.segment_reduce("sum", costs, counts)
 
 
-def _row_counts(span: Span) -> Array:
+def row_counts(span: Span) -> Array:
+    """int64[batches]: the rows of each batch, or its packed rows."""
     bounds = span.batches.bounds
     return bounds.stops[span.start : span.stop] - bounds.starts[span.start : span.stop]
 
 
-def _places(span: Span) -> Array:
+def places_of(span: Span) -> Array:
     """The places of the rows, batch after batch: those of buckets do not follow each other."""
-    counts = _row_counts(span)
+    counts = row_counts(span)
     starts = span.batches.bounds.starts[span.start : span.stop]
     return np.repeat(starts, counts) + kernels.lengths_to_positions(counts)
 
@@ -85,7 +86,7 @@ def _row_costs(batches: RowBatches, chosen: Array, counts: Array, balance: Balan
 
 def dealt_batches(spans: Sequence[Span], items: Array, counts: Array) -> WindowBatches:
     """Batches of so many items each: rows that are numbered over the batches of the spans in turn."""
-    places = [_places(one) for one in spans]
+    places = [places_of(one) for one in spans]
     if len(spans) == 1:
         return spans[0].batches.dealt(places[0][items], counts)
     joined, firsts = joined_batches([one.batches for one in spans])

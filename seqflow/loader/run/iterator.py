@@ -11,8 +11,10 @@ from seqflow.errors import BatchPlanError
 from seqflow.loader.plans.batches import NO_ROWS
 from seqflow.loader.plans.dealt import Span
 from seqflow.loader.plans.plan import WindowBatches
+from seqflow.loader.plans.totals import Totals
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.bad_rows import BadRowHandler
+from seqflow.loader.run.batch_of_step import batch_of_step
 from seqflow.loader.run.making import BatchMaker, Made, PlannedBatches, RefusedRows, Turn
 from seqflow.loader.run.reading import WindowReader
 from seqflow.loader.run.stats import Stats
@@ -85,6 +87,7 @@ class BatchIterator:
         numbers: Iterator[int] | None = None,
         skips: Skips = NO_SKIPS,
         steps: Steps | None = None,
+        totals: Totals | None = None,
     ) -> None:
         self.progress = Progress(start)
         self.checkpoints: Mapping[int, Checkpoint] = {} if rotation.counted else start.windows
@@ -97,7 +100,8 @@ class BatchIterator:
         self._steps = None
         """Deals batches, where a plan asks for balance."""
         if steps is not None:
-            self._steps = StepPlanner(steps, windows.recipe, self._epoch, stats, self)
+            index = skips.kept_before(start.batch)
+            self._steps = StepPlanner(steps, windows.recipe, self._epoch, stats, self, totals, skips, index)
             following = self._steps.windows_of
         upcoming = rotation.upcoming(deal, start.batch, following, skips)
         self._reader = WindowReader(windows, self._epoch, workers, rotation.window, upcoming)
@@ -150,6 +154,8 @@ class BatchIterator:
                 self._hand_out(made)
                 batch, memory = made.batch, made.memory
                 assert batch is not None
+                if made.turn.totals is not None:
+                    batch = batch_of_step(batch, made.turn)
                 del made
                 yield batch
                 del batch  # the consumer may drop it before the next one is made

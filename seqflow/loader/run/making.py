@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import NamedTuple
@@ -179,6 +179,10 @@ class Turn(NamedTuple):
     """The rows of the batches that are skipped before it."""
     pool: PoolSpan | None = None
     """Where the batches that it was dealt with lie."""
+    step: int | None = None
+    """The step that it belongs to, where steps are known."""
+    totals: Mapping[str, int | float] | None = None
+    """What all batches of its step hold."""
     seed: tuple[int, int] | None = None
     """A window's number and that of a batch in it, which decide the random numbers of `net`; else its own."""
 

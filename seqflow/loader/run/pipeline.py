@@ -13,6 +13,7 @@ from seqflow.errors import BatchPlanError, OpError
 from seqflow.identity.transforms import name_of, transform_identity
 from seqflow.loader.plans.pad import Pad
 from seqflow.loader.plans.rows import Rows
+from seqflow.loader.plans.totals import Totals
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.run.indexing import Indexing
@@ -52,10 +53,14 @@ class Pipeline:
         version: str | None,
         prefetch: Prefetch,
         skip: Sequence[Span] = (),
+        totals: Totals | None = None,
+        steps_of: int = 1,
     ) -> None:
         self.recipe, self.deal, self.bad_rows = recipe, deal, bad_rows
         self.skip = skip
         """Spans of batches that are left out, each with its epoch."""
+        self.totals, self.steps_of = totals, steps_of
+        """What all batches of a step hold, and how many a rank has in it, where the plan has no balance."""
         self.threads, self._reuse = prefetch.threads, prefetch.reuse
         self._version = version
         self.listing = Listing(recipe)
@@ -112,7 +117,7 @@ class Pipeline:
         says which steps the batches belong to, where they are those of a mix.
         """
         self.look_at_functions()
-        self._check_balance()
+        self._check_steps(start)
         deal = self.deal if numbers is None else ALL_BATCHES
         rotation, crossing = self.rotation(start.epoch)
         if parts is not None:
@@ -132,22 +137,34 @@ class Pipeline:
             windows, rotation, crossing, start, workers, handlers[0], stats,
             deal=deal, reuse=self._reuse, numbers=numbers,
             skips=Skips(self.skip, start.epoch) if numbers is None else NO_SKIPS,
-            steps=self.steps(numbering),
+            steps=self.steps(numbering), totals=self.totals,
         )  # fmt: skip
 
-    def _check_balance(self) -> None:
-        """BatchPlanError for a cost of what records have not, where that is known before reading."""
-        recipe = self.recipe
-        if recipe.batch.balance is not None and (recipe.prepare is None or isinstance(recipe.prepare, Net)):
-            recipe.batch.balance.check(empty_rows(recipe))
+    def _check_steps(self, start: Position) -> None:
+        """Errors for costs and totals of what records have not, where that is known before reading."""
+        recipe, steps = self.recipe, self.steps()
+        if steps is None:
+            return
+        if recipe.prepare is None or isinstance(recipe.prepare, Net):
+            rows = empty_rows(recipe)
+            if recipe.batch.balance is not None:
+                recipe.batch.balance.check(rows)
+            if self.totals is not None:
+                self.totals.check(rows, recipe.pad)
+        if self.totals is not None and start.ranks != self.deal.world_size and start.batch % steps.size:
+            raise OpError(
+                f"load_state_dict: batch {start.batch} is inside a step of {steps.size} batches, whose totals would "
+                f"count what {start.ranks} ranks have had\n  choose steps_of so that a step ends there"
+            )
 
     def steps(self, numbering: Numbering = OWN_NUMBERS) -> Steps | None:
-        """How batches make steps whose rows are dealt; None where the plan has no balance."""
-        balance = self.recipe.batch.balance
-        if balance is None:
+        """How batches make steps; None where nothing asks for them."""
+        balance, ranks = self.recipe.batch.balance, self.deal.ranks
+        if balance is not None:
+            return Steps(balance.step, balance.group, balance.steps_in_pool, ranks, numbering=numbering)
+        if self.totals is None:
             return None
-        ranks = self.deal.world_size
-        return Steps(balance.step, balance.group, balance.steps_in_pool, ranks, numbering=numbering)
+        return Steps(ranks.world_size * self.steps_of, ranks.world_size, 1, ranks, numbering=numbering)
 
     def window_maker(self) -> WindowMaker:
         """Makes single windows, of which nothing is kept."""

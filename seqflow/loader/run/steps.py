@@ -15,9 +15,11 @@ from seqflow.loader.plans.balance import Slots, whole_costs
 from seqflow.loader.plans.dealing import deal_pool
 from seqflow.loader.plans.dealt import Span, deals_rows, dealt_batches, item_costs, item_counts
 from seqflow.loader.plans.plan import WindowBatches
+from seqflow.loader.plans.totals import Totals
 from seqflow.loader.run.making import PlannedBatches, PoolSpan, Turn
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.schedule.recipe import STEPS, Recipe
+from seqflow.loader.schedule.skips import NO_SKIPS, Skips
 from seqflow.loader.schedule.steps import PoolBatches, Steps
 from seqflow.loader.schedule.streams import BatchAddress, Rotation, Stream, WindowAddress
 
@@ -52,6 +54,10 @@ class Pool:
         """All its batches, where rows were dealt; else whole batches were."""
         self.items: Array = np.arange(self.stop - self.first)
         """The planned batch that each batch is, where whole ones were dealt."""
+        self.steps: Array = np.zeros(0, np.int64)
+        """The step of each batch."""
+        self.totals: dict[int, dict[str, int | float]] = {}
+        """What each step holds, by name."""
 
     def turn(self, batch: int, number: int) -> Turn:
         """A batch by its number in the stream; `batch` is that in the epoch."""
@@ -66,7 +72,12 @@ class Pool:
             windows, batches, made = planned.windows, planned.span.batches, planned.span.start + at
             seed = planned.windows[0].window.number, planned.address.number + at
         pool = self.span._replace(ends=number == self.stop - 1)
-        return Turn(batch, address, windows, batches, made, batches.size(made), pool=pool, seed=seed)
+        step = int(self.steps[place])
+        totals = self.totals.get(step)
+        return Turn(
+            batch, address, windows, batches, made, batches.size(made),
+            pool=pool, seed=seed, step=step, totals=totals,
+        )  # fmt: skip
 
     def _planned(self, place: int) -> tuple[PlannedBatches, int]:
         at = int(np.searchsorted(self.starts, place, side="right")) - 1
@@ -76,17 +87,28 @@ class Pool:
 class StepPlanner:
     """Deals the batches of each pool of steps, when the first of them is asked for."""
 
-    def __init__(self, steps: Steps, recipe: Recipe, epoch: int, stats: Stats, of: Planned) -> None:
-        assert recipe.batch.balance is not None
+    def __init__(
+        self,
+        steps: Steps,
+        recipe: Recipe,
+        epoch: int,
+        stats: Stats,
+        of: Planned,
+        totals: Totals | None = None,
+        skips: Skips = NO_SKIPS,
+        first_index: int = 0,
+    ) -> None:
         self._steps, self._balance, self._recipe, self._epoch = steps, recipe.batch.balance, recipe, epoch
-        self._stats, self._of = stats, of
-        self._rows = deals_rows(recipe.batch, self._balance)
-        """Whether rows are dealt; else whole batches."""
+        self._stats, self._of, self._totals, self._skips = stats, of, totals, skips
+        self._rows = self._balance is not None and deals_rows(recipe.batch, self._balance)
+        """Whether rows are dealt; else whole batches, or nothing."""
         self._pools: dict[int, Pool] = {}
         """The pool of each stream that was asked for last."""
         self._reach: dict[int, tuple[int, int, list[WindowAddress]]] = {}
         """For each stream the first batch of a pool, the one behind its last, and the windows that it reads."""
         self._is_warned = False
+        self._first_index = first_index
+        """How many batches that are not skipped come before the first round."""
         self._counted: dict[int, int] = {}
         """For each stream the batch behind those whose costs were counted."""
 
@@ -111,7 +133,9 @@ class StepPlanner:
 
     def again(self, of: Planned) -> StepPlanner:
         """The same for batches that are planned again, of which nothing is counted."""
-        return StepPlanner(self._steps, self._recipe, self._epoch, Stats(), of)
+        return StepPlanner(
+            self._steps, self._recipe, self._epoch, Stats(), of, self._totals, self._skips, self._first_index
+        )
 
     def windows_of(self, address: BatchAddress) -> list[WindowAddress]:
         """The windows that the pool of a batch reads, where the batches of all windows are counted."""
@@ -152,7 +176,7 @@ class StepPlanner:
             return None
         at = at._replace(numbers=at.numbers[: behind - at.first])
         pool = Pool(at, found)
-        self._deal(steps, stream, pool, at)
+        self._deal(steps, stream, pool, at, is_last=behind < stop or self._is_end(behind))
         return pool
 
     def _steps_of(self, stream: Stream) -> Steps:
@@ -172,34 +196,76 @@ class StepPlanner:
                 return None
         return steps.pool_of(rotation, stream, number, window)
 
-    def _deal(self, steps: Steps, stream: Stream, pool: Pool, at: PoolBatches) -> None:
+    def _deal(self, steps: Steps, stream: Stream, pool: Pool, at: PoolBatches, *, is_last: bool) -> None:
         spans = _joined_spans([one.span for one in pool.found])
-        costs = np.concatenate([item_costs(one, self._balance, self._rows) for one in spans])
         counts = np.concatenate([item_counts(one, self._rows) for one in spans])
-        slots = Slots(steps.of(at.numbers) - at.number, steps.columns(at.numbers), counts)
-        items = deal_pool(whole_costs(costs), slots, self._recipe.key(self._epoch, STEPS, at.number))
-        self._warn(steps, costs[items], slots.counts)
+        pool.steps = steps.of(at.numbers)
+        slots = Slots(pool.steps - at.number, steps.columns(at.numbers), counts)
+        items = np.arange(int(counts.sum()))
+        if self._balance is not None:
+            costs = np.concatenate([item_costs(one, self._balance, self._rows) for one in spans])
+            items = deal_pool(whole_costs(costs), slots, self._recipe.key(self._epoch, STEPS, at.number))
+            self._count(stream, pool, costs, slots, items)
         if self._rows:
             pool.dealt = dealt_batches(spans, items, counts)
         else:
             pool.items = items
+        if self._totals is not None:
+            kept = self._are_handed_out(at.numbers, is_last=is_last)
+            pool.totals = self._totals_of(spans, pool.steps, counts, items, kept)
+
+    def _count(self, stream: Stream, pool: Pool, costs: Array, slots: Slots, items: Array) -> None:
         if pool.first >= self._counted.get(stream.number, 0):
             self._counted[stream.number] = pool.stop
-            self._stats.costs.add(costs, slots, items, steps.group)
+            self._stats.costs.add(costs, slots, items, self._steps.group)
+        self._warn(self._steps, costs[items], slots.counts)
+
+    def _totals_of(
+        self, spans: Sequence[Span], steps: Array, counts: Array, items: Array, kept: Array
+    ) -> dict[int, dict[str, int | float]]:
+        """For each step what all its batches hold that are handed out."""
+        assert self._totals is not None
+        of_spans = [self._totals.of(one, of_rows=self._rows) for one in spans]
+        of_item, is_kept = np.repeat(steps - steps[0], counts), np.repeat(kept, counts)
+        sums = {}
+        for name in self._totals.texts:
+            found = np.concatenate([one[name] for one in of_spans])[items]
+            sums[name] = np.zeros(int(of_item[-1]) + 1, found.dtype)
+            np.add.at(sums[name], of_item[is_kept], found[is_kept])
+        return {
+            int(steps[0]) + step: {name: of[step].item() for name, of in sums.items()}
+            for step in range(int(of_item[-1]) + 1)
+        }
+
+    def _is_end(self, behind: int) -> bool:
+        """Whether the only stream is known to have no batch from this one on."""
+        return self._of.rotation.total == behind
+
+    def _are_handed_out(self, numbers: Array, *, is_last: bool) -> Array:
+        """Which batches are: none that is skipped, and at the end of the epoch those of whole rounds."""
+        skipped = self._skips.between(int(numbers[0]), int(numbers[-1]) + 1)
+        kept = ~np.isin(numbers, skipped)
+        ranks = self._steps.ranks
+        if is_last and ranks.tail == "drop":
+            index = np.array([self._skips.kept_before(number) for number in numbers.tolist()])
+            total = self._skips.kept_before(int(numbers[-1]) + 1)
+            whole = (total - self._first_index) // ranks.world_size * ranks.world_size
+            kept &= index < self._first_index + whole
+        return kept
 
     def _warn(self, steps: Steps, costs: Array, counts: Array) -> None:
         """Warn once where the ranks are not those that rows are dealt to."""
-        if self._is_warned or steps.group % steps.world_size == 0 or len(counts) < steps.size:
+        if self._is_warned or steps.group % steps.ranks.world_size == 0 or len(counts) < steps.size:
             return
         self._is_warned = True
         of_batches = kernels.segment_reduce("sum", costs.astype(np.float64), counts)
         ranks, columns = (
             _imbalance(of_batches, size, steps.size // steps.group)
-            for size in (steps.world_size, steps.group)
+            for size in (steps.ranks.world_size, steps.group)
         )
         warnings.warn(
-            f"Balance: world_size = {steps.world_size} does not divide group = {steps.group}: in the first steps the "
-            f"dearest rank costs {ranks:.3f} times the mean; on {steps.group} ranks {columns:.3f} times",
+            f"Balance: world_size = {steps.ranks.world_size} does not divide group = {steps.group}: in the first "
+            f"steps the dearest rank costs {ranks:.3f} times the mean; on {steps.group} ranks {columns:.3f} times",
             stacklevel=2,
         )
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from seqflow.kernels.arrays import Array
+from seqflow.loader.schedule.ranks import Ranks
 from seqflow.loader.schedule.streams import Rotation, Stream
 
 
@@ -44,7 +45,7 @@ class Steps:
     size: int
     group: int
     pool: int | None
-    world_size: int = 1
+    ranks: Ranks
     base: int = 0
     numbering: Numbering = OWN_NUMBERS
 

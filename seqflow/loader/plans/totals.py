@@ -1,0 +1,140 @@
+"""Totals: what all batches of a training step hold together, counted from what they are planned on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from seqflow import kernels
+from seqflow.errors import BatchPlanError, OpTypeError, nearest
+from seqflow.expression import Expression
+from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.dealt import Span, places_of, row_counts
+from seqflow.loader.plans.packed import PackedBatches
+from seqflow.loader.plans.selection import Pieces
+from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.record import Record
+from seqflow.record.row_source import RowSource
+
+
+class Totals:
+    """For each name an expression over the elements of a list column, or over columns with a number a row.
+
+    `{"trained": "labels.values != -100", "tokens": "tokens.lengths"}` counts trained labels, and adds up lengths. Of
+    a row that is cut into pieces each batch counts its own elements; a number a row counts once a piece.
+    """
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.texts = dict(texts)
+        self._expressions = {name: Expression(text) for name, text in self.texts.items()}
+        self._sums: WeakKeyDictionary[RowSource, dict[str, Array]] = WeakKeyDictionary()
+        """For the rows of a window the sums of all elements before each, by name."""
+
+    def check(self, record: Record, pads: Collection[str] = ()) -> None:
+        """BatchPlanError for an expression that is not one number an element or row of records like this one."""
+        for name, expression in self._expressions.items():
+            for one in expression.inputs:
+                if one not in record:
+                    raise BatchPlanError(
+                        f"totals: {name} names {one!r}, which the records have not{nearest(one, record)}\n"
+                        f"  they have {', '.join(record)}"
+                    )
+                if one.removesuffix(".values").removesuffix(".lengths") in pads:
+                    raise BatchPlanError(
+                        f"totals: {name} names {one!r}, a column that the loader pads, and may cut\n"
+                        "  pad it in net= instead, or truncate it in prepare="
+                    )
+            levels = {one: record.parents[one] for one in expression.inputs}
+            if len({*levels.values()}) != 1:
+                found = ", ".join(f"{one} under {lengths or 'the rows'}" for one, lengths in levels.items())
+                raise BatchPlanError(
+                    f"totals: {name} has {found or 'no tensor'}, expected tensors with an entry for each element of "
+                    "one column, or for each row"
+                )
+            made = np.asarray(expression(**{one: record[one][:0] for one in expression.inputs}))
+            if made.ndim != 1 or made.dtype.kind not in "biuf":
+                raise BatchPlanError(
+                    f"totals: {name} is {made.dtype} with {made.ndim} axes, expected one number an element or row"
+                )
+
+    def of(self, span: Span, *, of_rows: bool) -> dict[str, Array]:
+        """int64 or float64: for each name the total of each batch, or of each of its rows in turn."""
+        batches, places, counts = span.batches, places_of(span), row_counts(span)
+        if isinstance(batches, PackedBatches):
+            packed_rows = batches.order[places]
+            pieces, of_row = batches.pieces_of(packed_rows), batches.layout.pieces[packed_rows]
+            cut: Collection[str] = {column.lengths for column in batches.columns}
+            counts = of_row if of_rows else kernels.segment_reduce("sum", of_row, counts)
+        else:
+            none = np.zeros(len(places), np.int64)
+            pieces = Pieces(places, none, none) if batches.pieces is None else batches.pieces.take(places)
+            cut = batches.cut
+            counts = np.ones(len(places), np.int64) if of_rows else counts
+        return {
+            name: kernels.segment_reduce("sum", self._of_pieces(name, batches.rows, pieces, cut), counts)
+            for name in self._expressions
+        }
+
+    def _of_pieces(self, name: str, rows: WindowRows, pieces: Pieces, cut: Collection[str]) -> Array:
+        """int64 or float64[P]: the total of each piece."""
+        expression, source = self._expressions[name], rows.source
+        lengths = source.parents[expression.inputs[0]]
+        if lengths is None:
+            values = {
+                one: pieces.sizes if one in cut else rows.tensor(one)[pieces.rows]
+                for one in expression.inputs
+            }
+            return _wide(np.broadcast_to(np.asarray(expression(**values)), pieces.rows.shape))
+        if lengths in cut:
+            ranges = rows.ranges(lengths, pieces)
+            starts, stops = ranges.starts, ranges.starts + ranges.sizes
+        else:
+            numbers = rows.numbers(pieces.rows)
+            starts, stops = numbers, numbers + 1
+            for level in _levels(source, lengths):
+                starts, stops = source.offsets[level][starts], source.offsets[level][stops]
+        ends = self._before(name, source)
+        found: Array = ends[stops] - ends[starts]
+        return found
+
+    def _before(self, name: str, source: RowSource) -> Array:
+        """int64 or float64: the sum of all elements before each."""
+        sums = self._sums.setdefault(source, {})
+        if name not in sums:
+            expression = self._expressions[name]
+            tensors = {one: source.tensor(one) for one in expression.inputs}
+            found = _wide(np.asarray(expression(**tensors)))
+            sums[name] = np.concatenate([np.zeros(1, found.dtype), np.cumsum(found)])
+        return sums[name]
+
+
+def totals_of(totals: Mapping[str, str] | Sequence[str] | None) -> Totals | None:
+    """The totals of a mapping, or of a list of names; OpTypeError for anything else."""
+    if totals is None:
+        return None
+    if not isinstance(totals, Mapping):
+        if isinstance(totals, str) or not isinstance(totals, Sequence):
+            raise OpTypeError(f"Loader: totals is {totals!r}, expected {_EXPECTED}")
+        totals = {name: name for name in totals}
+    if not totals or not all(isinstance(text, str) for pair in totals.items() for text in pair):
+        raise OpTypeError(f"Loader: totals is {totals!r}, expected {_EXPECTED}")
+    return Totals(totals)
+
+
+_EXPECTED = "names and expressions, such as {'trained': 'labels.values != -100'}, or a list of tensors"
+
+
+def _levels(source: RowSource, lengths: str | None) -> list[str]:
+    """The lengths above elements, those of the rows first."""
+    found: list[str] = []
+    while lengths is not None:
+        found.insert(0, lengths)
+        lengths = source.parents[lengths]
+    return found
+
+
+def _wide(values: Array) -> Array:
+    """Counts as int64, other numbers as float64."""
+    return values.astype(np.float64 if values.dtype.kind == "f" else np.int64)

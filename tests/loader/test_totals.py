@@ -1,0 +1,231 @@
+"""Totals of a step: what all its batches hold, known to each of them without communication."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import seqflow as sf
+from seqflow.errors import BatchPlanError, OpTypeError
+
+ROWS = 400
+RNG = np.random.default_rng(11)
+TOKENS = [RNG.integers(1, 50, n) for n in RNG.integers(1, 60, ROWS)]
+LABELS = [np.where(RNG.random(len(tokens)) < RNG.random(), tokens, -100) for tokens in TOKENS]
+TABLE = pa.table(
+    {
+        "id": np.arange(ROWS),
+        "tokens": TOKENS,
+        "labels": LABELS,
+        "weight": RNG.random(ROWS),
+    }
+)
+COLUMNS = ("tokens", "labels")
+PLANS = {
+    "packed": (sf.Packed, {"capacity": 40, "columns": COLUMNS, "rows": 3}),
+    "rows": (sf.Rows, {"n": 7, "lengths": "tokens"}),
+    "rows of no lengths": (sf.Rows, {"n": 7}),
+    "cut rows": (
+        sf.TokenBudget,
+        {"max_tokens": 45, "oversize": "split", "columns": COLUMNS, "lengths": "tokens"},
+    ),
+    "buckets": (sf.Buckets, {"boundaries": 3, "plan": sf.Rows(6, lengths="tokens")}),
+}
+TOTALS = {"trained": "labels.values != -100", "tokens": "tokens.lengths", "weight": "weight"}
+BALANCES = {
+    "none": None,
+    "a step": sf.Balance(group=4, steps_of=2, linear=3),
+    "a pool": sf.Balance(group=4, steps_of=2, pool=3, linear=3),
+    "a window": sf.Balance(group=4, steps_of=2, pool=None, linear=3),
+}
+
+
+def loader_of(plan, balance="none", **options):
+    kind, arguments = PLANS[plan]
+    given = {"totals": TOTALS, "shuffle": sf.Shuffle(1), "threads": 0, "world_size": 1, "rank": 0, **options}
+    if BALANCES[balance] is None:
+        given = {"steps_of": 8 // given["world_size"], **given}
+    source = pa.Table.from_batches(TABLE.to_batches(max_chunksize=23))  # windows of several blocks
+    return sf.Loader(source, window="32 kB", batch=kind(**arguments, balance=BALANCES[balance]), **given)
+
+
+def counted(batch, plan):
+    """What a batch holds, counted from its tensors."""
+    if plan == "packed":
+        real = batch["segment_ids"] > 0
+        weight = batch["weight"].sum()
+        return {
+            "trained": int((batch["labels"][real] != -100).sum()),
+            "tokens": int(real.sum()),
+            "weight": weight,
+        }
+    trained = int((batch["labels.values"] != -100).sum())
+    return {"trained": trained, "tokens": int(batch["tokens.lengths"].sum()), "weight": batch["weight"].sum()}
+
+
+def sums(batches, plan):
+    return {name: sum(counted(batch, plan)[name] for batch in batches) for name in TOTALS}
+
+
+EVERY = [
+    (plan, balance)
+    for plan in PLANS
+    for balance in BALANCES
+    if plan != "rows of no lengths" or balance == "none"
+]
+
+
+@pytest.mark.parametrize(("plan", "balance"), EVERY)
+def test_each_batch_knows_what_its_step_holds(plan, balance):
+    batches = list(loader_of(plan, balance))
+    for start in range(0, len(batches), 8):
+        step = batches[start : start + 8]
+        for batch in step:
+            assert batch.step == start // 8
+            for name, total in sums(step, plan).items():
+                assert batch[f"step.{name}"] == pytest.approx(total, rel=1e-12)
+                assert batch[f"step.{name}"].shape == ()
+
+
+@pytest.mark.filterwarnings("ignore:Balance. world_size")
+@pytest.mark.parametrize("world_size", [2, 4, 8])
+@pytest.mark.parametrize("balance", ["none", "a pool"])
+def test_all_ranks_know_the_same_and_drop_what_is_not_handed_out(world_size, balance):
+    ranks = [
+        list(loader_of("packed", balance, rank=rank, world_size=world_size, tail="drop"))
+        for rank in range(world_size)
+    ]
+    batches = sorted((batch for rank in ranks for batch in rank), key=lambda batch: batch.number)
+    for start in range(0, len(batches), 8):
+        step = batches[start : start + 8]
+        assert {batch["step.trained"].item() for batch in step} == {sums(step, "packed")["trained"]}
+
+
+def test_skipped_batches_are_not_counted():
+    batches = list(loader_of("packed", skip=[(8, 11), (30, 41)]))
+    assert not {batch.number for batch in batches} & {8, 9, 10, *range(30, 41)}
+    for step in {batch.step for batch in batches}:
+        of_step = [batch for batch in batches if batch.step == step]
+        assert {batch["step.tokens"].item() for batch in of_step} == {sums(of_step, "packed")["tokens"]}
+
+
+def test_a_list_names_tensors():
+    batches = list(loader_of("rows", totals=["tokens.lengths", "id"]))
+    assert batches[0]["step.id"] == sum(batch["id"].sum() for batch in batches[:8])
+    assert batches[0].totals == {
+        "tokens.lengths": sum(batch["tokens.lengths"].sum() for batch in batches[:8]),
+        "id": sum(batch["id"].sum() for batch in batches[:8]),
+    }
+
+
+def test_gradients_of_any_number_of_ranks_are_those_of_one_batch():
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Linear(1, 50).double()
+
+    def losses(batch):
+        logits = model(batch["tokens"].double()[..., None])
+        labels = batch["labels"].long()
+        labels = torch.where(batch["segment_ids"] > 0, labels, -100)
+        return torch.nn.functional.cross_entropy(
+            logits.flatten(0, 1), labels.flatten(), reduction="none"
+        ).sum(), labels
+
+    def gradient(parts):
+        model.zero_grad()
+        sum(parts).backward(retain_graph=True)
+        return model.weight.grad.clone()
+
+    found, averaged = {}, {}
+    for world_size in (1, 2, 4, 8):
+        exact, plain = [], []
+        for rank in range(world_size):
+            loader = loader_of("packed", rank=rank, world_size=world_size)
+            for batch in list(loader.to("torch"))[: 8 // world_size]:
+                loss, labels = losses(batch)
+                exact.append(loss / batch["step.trained"] * world_size / world_size)
+                plain.append(loss / (labels != -100).sum() / 8)
+        found[world_size], averaged[world_size] = gradient(exact), gradient(plain)
+    whole = list(loader_of("packed").to("torch"))[:8]
+    pairs = [losses(batch) for batch in whole]
+    trained = sum((labels != -100).sum() for _, labels in pairs)
+    expected = gradient([loss / trained for loss, _ in pairs])
+    for world_size in found:
+        torch.testing.assert_close(found[world_size], expected, rtol=1e-9, atol=1e-12)
+        assert not torch.allclose(averaged[world_size], expected, rtol=1e-3)
+
+
+def test_a_step_without_any_is_said():
+    table = pa.table({"labels": [[-100, -100]] * 8 + [[1, 2]] * 8})
+    loader = sf.Loader(
+        table, batch=4, totals={"trained": "labels.values != -100"}, steps_of=2, rank=0, world_size=1
+    )
+    with pytest.warns(UserWarning, match="trained of step 0 is 0"):
+        assert [batch["step.trained"].item() for batch in loader] == [0, 0, 16, 16]
+
+
+def test_elements_of_several_levels_and_of_rows_that_are_not_cut():
+    table = pa.table({"words": [[[1, 2], [3]], [], [[4]]] * 4, "tokens": [[1], [2, 3], []] * 4})
+    batches = list(
+        sf.Loader(
+            table, batch=sf.TokenBudget(4, lengths="tokens"), columns=["words", "tokens"], shuffle=True, rank=0,
+            world_size=1, totals={"words": "words.values.values > 0", "sum": "words.values.values", "lists": "words.values.lengths"},
+        )
+    )  # fmt: skip
+    for batch in batches:
+        assert batch["step.words"] == len(batch["words.values.values"])
+        assert batch["step.sum"] == batch["words.values.values"].sum()
+        assert batch["step.lists"] == batch["words.values.lengths"].sum()
+
+
+def test_a_resumed_run_on_other_ranks_begins_with_a_step():
+    loader = loader_of("packed", world_size=2)
+    batches = iter(loader)
+    for _ in range(3):
+        next(batches)
+    state = loader.state_dict()
+    other = loader_of("packed", world_size=4)
+    other.load_state_dict(state)
+    with pytest.raises(sf.OpError, match="batch 6 is inside a step of 8 batches"):
+        next(iter(other))
+    same = loader_of("packed", world_size=2)
+    same.load_state_dict(state)
+    assert next(iter(same))["step.trained"] == loader.batch_at(6)["step.trained"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        ({"totals": {"x": "nothing + 1"}}, BatchPlanError, "x names 'nothing', which the records have not"),
+        (
+            {"totals": {"x": "labels.values * weight"}},
+            BatchPlanError,
+            "labels.values under labels.lengths, weight under",
+        ),
+        ({"totals": {"x": "3"}}, BatchPlanError, "x has no tensor"),
+        ({"totals": 3}, OpTypeError, "totals is 3, expected names and expressions"),
+        ({"totals": {}}, OpTypeError, "totals is {}"),
+        ({"totals": "id"}, OpTypeError, "totals is 'id'"),
+        ({"totals": {"x": 3}}, OpTypeError, "expected names and expressions"),
+        ({"totals": ["id"], "streams": 2, "steps_per_epoch": 4}, sf.OpError, "totals with streams = 2"),
+        ({"totals": ["id"], "tail": "repeat"}, sf.OpError, "totals with tail='repeat'"),
+        ({"totals": ["id"], "steps_of": 0}, sf.OpError, "steps_of is 0"),
+        ({"steps_of": 2}, sf.OpError, "steps_of is 2, which totals= or a balance needs"),
+        (
+            {"totals": ["tokens.values"], "pad": {"tokens": 0}},
+            BatchPlanError,
+            "a column that the loader pads",
+        ),
+        (
+            {"steps_of": 2, "batch": sf.Rows(3, balance=BALANCES["a step"])},
+            sf.OpError,
+            "steps_of is given beside",
+        ),
+    ],
+)
+def test_what_cannot_be_counted_is_an_error_before_reading(options, error, text):
+    with pytest.raises(error, match=text):
+        next(iter(sf.Loader(TABLE, **options)))
+
+
+def test_a_mix_has_none():
+    with pytest.raises(sf.OpError, match="Mix: totals"):
+        sf.Mix({"a": TABLE}, weights={"a": 1}, totals=["id"])
