@@ -13,6 +13,7 @@ from seqflow.loader.arguments import (
     bad_rows_of,
     bind_constants,
     check_options,
+    check_pads,
     check_totals,
     index_file,
     open_source,
@@ -133,6 +134,7 @@ class Loader(EpochBatches):
             self.streams, self.steps_per_epoch, self.fill, self.valid, self.bad_rows.policy, self.memory,
         )  # fmt: skip
         if pad is not None:
+            check_pads(self.batch)
             self.recipe = replace(self.recipe, pad=pads_of(pad, lambda: empty_rows(self.recipe)))
         deal = Deal(ranks_of(ranks, options))
         check_totals(found, each, self.streams, deal.tail)

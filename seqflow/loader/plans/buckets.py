@@ -44,6 +44,10 @@ class Buckets:
         if not isinstance(plan, (Rows, TokenBudget)):
             raise OpTypeError(f"Buckets: plan is {plan!r}, expected Rows(n) or TokenBudget(max_tokens)")
         check_balance("Buckets", self.balance)
+        if isinstance(plan, TokenBudget) and plan.strategy != "in_order":
+            raise OpError(
+                f"Buckets: strategy is {plan.strategy!r}, expected 'in_order': buckets order the rows"
+            )
         if plan.balance is not None:
             raise OpError(
                 "Buckets: its plan has a balance\n  give balance= to Buckets, whose batches are dealt"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
 from seqflow import kernels
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
-from seqflow.loader.plans.balance import Balance, check_balance
+from seqflow.loader.plans.balance import Balance, check_balance, check_linear
 from seqflow.loader.plans.batches import BatchBounds, RowBatches, padded_sizes, row_batches
 from seqflow.loader.plans.cut_columns import (
     checked_columns,
@@ -19,6 +20,7 @@ from seqflow.loader.plans.cut_columns import (
     unequal_rows,
     usable_sizes,
 )
+from seqflow.loader.plans.permutation import permutation
 from seqflow.loader.plans.plan_options import LATER, shown_plan
 from seqflow.loader.plans.selection import (
     Oversize,
@@ -39,6 +41,11 @@ class TokenBudget:
     A row above the budget is a bad row unless `oversize` says to "truncate" it, to "split" it into several rows, or
     to "skip" it. What is cut are all columns under the planned lengths, or those of `columns`, which need equal
     lengths in each row.
+
+    With `strategy="best_fit"` the rows of a window are packed into batches, longest first, which come in a random
+    order: nearly all are full. With `linear` besides they cost alike instead: a row of L tokens costs
+    `L * (linear + L)`, and a batch as much as one row of `max_tokens`; of shorter rows it has more tokens, up to
+    `max_tokens * (1 + max_tokens / linear)`, which memory must hold. Both are for batches that are not padded.
     """
 
     max_tokens: int
@@ -54,6 +61,10 @@ class TokenBudget:
     """Longer rows are left out, and counted."""
     oversize: Oversize = "bad_rows"
     columns: tuple[str, ...] | None = None
+    strategy: Literal["in_order", "best_fit"] = field(default="in_order", metadata=LATER)
+    """Which rows of a window make a batch: those that follow each other, or those that fill it best."""
+    linear: float | None = field(default=None, metadata=LATER)
+    """With "best_fit": the budget is what `max_tokens` tokens in one row cost, as in `Balance`."""
     balance: Balance | None = field(default=None, metadata=LATER)
     """Deals the rows or batches of training steps so that all ranks cost alike."""
 
@@ -72,11 +83,35 @@ class TokenBudget:
             raise OpError(
                 f"TokenBudget: multiple_of is {self.multiple_of}, expected at most max_tokens = {self.max_tokens}"
             )
+        self._check_strategy()
         object.__setattr__(self, "columns", checked_columns(self.columns, "TokenBudget"))
         if self.columns is not None and not self._cuts:
             raise OpError(
                 f'TokenBudget: columns are cut with oversize="truncate" or "split", not {self.oversize!r}'
             )
+
+    def _check_strategy(self) -> None:
+        if self.strategy not in ("in_order", "best_fit"):
+            raise OpError(f"TokenBudget: strategy is {self.strategy!r}, expected 'in_order' or 'best_fit'")
+        if self.linear is not None:
+            check_linear("TokenBudget", self.linear)
+            if not self._packs:
+                raise OpError(f"TokenBudget: linear is {self.linear}, which needs strategy='best_fit'")
+            if self.linear == 0:
+                raise OpError(
+                    "TokenBudget: linear is 0, with which short rows would fill a batch without end"
+                )
+        for name, value in (
+            ("padded", self.padded),
+            ("max_rows", self.max_rows),
+            ("drop_last", self.drop_last),
+        ):
+            if value and self._packs:
+                raise OpError(f"TokenBudget: {name} is {value!r}, which strategy='best_fit' cannot hold to")
+
+    @property
+    def _packs(self) -> bool:
+        return self.strategy == "best_fit"
 
     @property
     def needs_lengths(self) -> bool:
@@ -91,15 +126,44 @@ class TokenBudget:
         assert lengths is not None  # planned_lengths sees to that
         sizes = self.row_sizes(rows, lengths)
         selection = self.select(sizes)
-        bounds = self.bounds(len(selection.pieces.sizes), selection.pieces.sizes)
-        of_bounds = padded_sizes(bounds, selection.pieces.sizes, self.multiple_of)
         bad = self.bad_rows(rows, sizes, selection, lengths)
+        if self._packs:
+            selection, counts = self._packed(selection, key)
+            bounds = BatchBounds.until(np.cumsum(counts), False)
+        else:
+            bounds = self.bounds(len(selection.pieces.sizes), selection.pieces.sizes)
+        of_bounds = padded_sizes(bounds, selection.pieces.sizes, self.multiple_of)
         return row_batches(rows, selection, bounds, of_bounds, self.drop_last, bad, self.cut(rows, lengths))
 
     def count(self, sizes: Array) -> int:
         """The number of batches of a window whose rows have these sizes."""
         selected = self.select(sizes).pieces.sizes
+        if self._packs:
+            return int(self._batch_of(selected).max(initial=-1)) + 1
         return self.bounds(len(selected), selected).count(self.drop_last)
+
+    def _packed(self, selection: RowSelection, key: int) -> tuple[RowSelection, Array]:
+        """The rows in the order of the batches, which `key` permutes, and how many each has."""
+        batch_of = self._batch_of(selection.pieces.sizes)
+        counts = np.bincount(batch_of)
+        order = permutation(len(counts), key)
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        chosen = np.argsort(places[batch_of], kind="stable")
+        return replace(selection, pieces=selection.pieces.take(chosen), whole=False), counts[order]
+
+    def _batch_of(self, sizes: Array) -> Array:
+        """int64[rows]: the batch of each row, all of which are within the budget. Empty rows fit anywhere."""
+        filled, empty = np.flatnonzero(sizes), np.flatnonzero(sizes == 0)
+        costs, budget = sizes[filled], self.max_tokens
+        if self.linear is not None:
+            costs = np.rint(costs * (costs + self.linear)).astype(np.int64)
+            budget = round(budget * (budget + self.linear))
+        layout = kernels.plan_packing(costs, budget, "best_fit")
+        found = np.zeros(len(sizes), np.int64)
+        found[filled[layout.sources]] = np.repeat(np.arange(len(layout.pieces)), layout.pieces)
+        found[empty] = np.arange(len(empty)) % max(1, len(layout.pieces))
+        return found
 
     def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
         """The sizes that batches are planned on."""
