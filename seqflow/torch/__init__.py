@@ -12,7 +12,12 @@ PyTorch itself is imported by the functions that make tensors, when they are cal
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from seqflow.torch.attention import block_diagonal_mask, cu_seqlens, flex_block_mask
+from seqflow.torch.attention import (
+    block_diagonal_mask,
+    cu_seqlens,
+    cu_seqlens_padded,
+    flex_block_mask,
+)
 from seqflow.torch.collation import collate
 from seqflow.torch.compiler import mark_ragged
 from seqflow.torch.datasets import iterable
@@ -50,6 +55,7 @@ __all__ = [
     "block_diagonal_mask",
     "collate",
     "cu_seqlens",
+    "cu_seqlens_padded",
     "flex_block_mask",
     "from_nested",
     "from_packed_sequence",

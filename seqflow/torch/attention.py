@@ -35,6 +35,46 @@ def cu_seqlens(batch: Mapping[str, Any]) -> CuSeqlens:
     return CuSeqlens(torch.from_numpy(offsets), int(np.diff(offsets).max(initial=0)))
 
 
+class PaddedCuSeqlens(NamedTuple):
+    """The arguments of variable-length attention over padded pieces, as TransformerEngine takes them for "thd"."""
+
+    cu_seqlens: Any
+    """int32[P + 1]: the sums of the real lengths before each piece, and of all, without the padding."""
+    cu_seqlens_padded: Any
+    """int32[P + 1]: where each piece begins in the batch's rows one after another, and the end."""
+    max_seqlen: int
+    """The longest piece, with its padding."""
+
+
+def cu_seqlens_padded(batch: Mapping[str, Any]) -> PaddedCuSeqlens:
+    """Offsets of the pieces of a batch of `Packed(…, multiple_of=…)`, whose rows are laid end to end.
+
+    The padding at the end of a row is a piece of its own, of no real element. Its size is a multiple, too. The padded
+    offsets are those of the tensors, by which they are divided among ranks; attention takes both.
+    """
+    import torch
+
+    for name in ("padded_lengths", "piece_lengths", "pieces"):
+        if name not in batch:
+            raise OpTypeError(f"the batch has no {name}, expected one of Packed(…, multiple_of=…)")
+    capacity = _segment_ids(batch).shape[1]
+    pieces, real, padded = (
+        np.array(to_array(batch[name]), np.int64) for name in ("pieces", "piece_lengths", "padded_lengths")
+    )
+    ends = np.cumsum(pieces)
+    left = (
+        capacity - np.add.reduceat(np.append(padded, 0), ends - pieces) * (pieces > 0)
+        if len(pieces)
+        else ends
+    )
+    behind = np.flatnonzero(left)
+    real = np.insert(real, ends[behind], 0)
+    padded = np.insert(padded, ends[behind], left[behind])
+    offsets = [np.concatenate([[0], np.cumsum(of)]).astype(np.int32) for of in (real, padded)]
+    found = [torch.from_numpy(of) for of in offsets]
+    return PaddedCuSeqlens(found[0], found[1], int(padded.max(initial=0)))
+
+
 def block_diagonal_mask(batch: Mapping[str, Any], *, causal: bool = True) -> Any:
     """bool[R, 1, capacity, capacity]: which token may attend to which; the second axis is for heads.
 

@@ -10,8 +10,8 @@ import numpy as np
 from seqflow.errors import OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.torch.arrays import to_array
-from seqflow.torch.attention import CuSeqlens
 from seqflow.torch.attention import cu_seqlens as cu_seqlens_of
+from seqflow.torch.attention import cu_seqlens_padded as padded_cu_seqlens_of
 from seqflow.torch.compiler import mark_ragged
 
 
@@ -27,11 +27,11 @@ def to_tensors(
 
     Arrays that may not be written to, such as slices of Arrow's memory, are copied, since PyTorch knows no tensor
     that is read-only. `int64` converts integers of other widths, of all tensors or of those named: embeddings and
-    losses of PyTorch want it. With `pin_memory` the
-    tensors are in pinned memory, from which they are copied to a GPU while it computes. With `cu_seqlens` a packed
-    batch has two entries more, as variable-length attention takes them: the tensor `cu_seqlens`, which stays int32,
-    and the number `max_seqlen`; see the function of that name. `ragged` marks the tensors for torch.compile, so that
-    one program fits batches of all sizes: see `mark_ragged`. Totals of a step come along, as tensors without an axis.
+    losses of PyTorch want it. With `pin_memory` the tensors are in pinned memory, from which they are copied to a GPU
+    while it computes. With `cu_seqlens` a packed batch has two entries more, as variable-length attention takes them:
+    the tensor `cu_seqlens`, which stays int32, and the number `max_seqlen`; where its pieces are padded also
+    `cu_seqlens_padded`: see the functions of these names. `ragged` marks the tensors for torch.compile, so that one
+    program fits batches of all sizes: see `mark_ragged`. Totals of a step come along, as tensors without an axis.
 
     Raises OpTypeError for a dtype that PyTorch has not, such as datetime64, and for a name in `int64` of a tensor
     that holds no integers; OpError for an integer that int64 does not have; UnknownColumnError for a name in `int64`
@@ -103,11 +103,13 @@ def _tensor(name: str, array: Array) -> Any:
 
 def _offsets(batch: Mapping[str, Array], pin_memory: bool) -> dict[str, Any]:
     """The entries that variable-length attention needs."""
-    taken = next((name for name in CuSeqlens._fields if name in batch), None)
+    found = (padded_cu_seqlens_of if "padded_lengths" in batch else cu_seqlens_of)(batch)._asdict()
+    taken = next((name for name in found if name in batch), None)
     if taken is not None:
         raise OpError(f"the batch has a tensor {taken} already\n  rename it, or leave cu_seqlens=True out")
-    offsets, longest = cu_seqlens_of(batch)
-    return CuSeqlens(offsets.pin_memory() if pin_memory else offsets, longest)._asdict()
+    return {
+        name: one.pin_memory() if pin_memory and name != "max_seqlen" else one for name, one in found.items()
+    }
 
 
 def from_tensors(tensors: Mapping[str, Any]) -> dict[str, Array]:

@@ -147,6 +147,7 @@ def _joined_packed(
         first.bounds,
         first.sizes,
         first.dropped,
+        first.multiple_of,
         np.repeat(sources, counts),
     )
     return made, _before([len(one) for one in orders])

@@ -21,6 +21,7 @@ from seqflow.loader.plans.cut_columns import (
     unequal_rows,
     usable_sizes,
 )
+from seqflow.loader.plans.padded_pieces import fill_padded, padded_places, piece_begins, rounded
 from seqflow.loader.plans.permutation import permutation
 from seqflow.loader.plans.plan_options import LATER, shown_plan
 from seqflow.loader.plans.rows import Rows
@@ -55,6 +56,10 @@ class Packed:
     the row each piece comes from, counted over the window, before it is shuffled). `window`, [R], is the number of
     the window. Columns of one value a row come along, one entry a piece; so do columns that the loader pads. Any
     other list column is an error. The offsets of all pieces come with `loader.to("torch", cu_seqlens=True)`.
+
+    With `multiple_of` each piece is followed by padding up to a multiple, over which `position_ids` go on counting;
+    `padded_lengths` has, for each piece, what `piece_lengths` has with that padding. Pieces are packed on these.
+    With `first_fills` no label of one document is predicted from the token before it, which is another's.
     """
 
     capacity: int
@@ -72,13 +77,21 @@ class Packed:
     max_length: int | None = None
     """Longer rows are left out, and counted."""
     oversize: Oversize = "split"
+    multiple_of: int = field(default=1, metadata=LATER)
+    """Each piece is padded to a multiple, as context parallelism needs it: 2 * ranks. `capacity` is one, too."""
+    first_fills: dict[str, float] = field(default_factory=dict, metadata=LATER)
+    """What the first element of each piece becomes, by column: -100 for labels that a model shifts by itself."""
     balance: Balance | None = field(default=None, metadata=LATER)
     """Deals the rows or batches of training steps so that all ranks cost alike."""
 
     __repr__ = shown_plan
 
     def __post_init__(self) -> None:
-        at_least_one("Packed", capacity=self.capacity, rows=self.rows)
+        at_least_one("Packed", capacity=self.capacity, rows=self.rows, multiple_of=self.multiple_of)
+        if self.capacity % self.multiple_of:
+            raise OpError(
+                f"Packed: capacity is {self.capacity}, expected a multiple of multiple_of = {self.multiple_of}"
+            )
         if self.capacity >= 2**31:
             raise OpError(f"Packed: capacity is {self.capacity}, expected less than {2**31}")
         if self.strategy not in ("best_fit", "first_fit", "concat"):
@@ -92,9 +105,10 @@ class Packed:
         object.__setattr__(self, "columns", columns)
         if columns is not None and self.lengths is None:
             object.__setattr__(self, "lengths", columns[0])
-        unknown = [name for name in self.fills if self.columns is not None and name not in self.columns]
-        if unknown:
-            raise OpError(f"Packed: fills has {unknown[0]!r}, which is not one of columns")
+        for option, fills in (("fills", self.fills), ("first_fills", self.first_fills)):
+            unknown = [name for name in fills if self.columns is not None and name not in self.columns]
+            if unknown:
+                raise OpError(f"Packed: {option} has {unknown[0]!r}, which is not one of columns")
 
     @property
     def needs_lengths(self) -> bool:
@@ -108,7 +122,7 @@ class Packed:
         columns = packed_columns(self, rows, lengths)
         sizes = self.row_sizes(rows, lengths)
         selection = self.select(sizes)
-        layout = kernels.plan_packing(selection.pieces.sizes, self.capacity, self.strategy)
+        layout = self._layout(selection.pieces.sizes)
         order = permutation(len(layout.pieces), key)
         bounds = Rows(self.rows).bounds(len(order))
         used = kernels.segment_reduce("sum", layout.piece_lengths, layout.pieces)[order]
@@ -121,13 +135,21 @@ class Packed:
         bad = [*unequal_rows(rows, sizes, self.columns, "Packed"), *too_long]
         return PackedBatches(
             rows, columns, self.capacity, window, selection, bad, layout,
-            first, order, *kept_batches(bounds, of_bounds, self.drop_last),
+            first, order, *kept_batches(bounds, of_bounds, self.drop_last), multiple_of=self.multiple_of,
         )  # fmt: skip
 
     def count(self, sizes: Array) -> int:
         """The number of batches of a window whose rows have these sizes."""
-        layout = kernels.plan_packing(self.select(sizes).pieces.sizes, self.capacity, self.strategy)
+        layout = self._layout(self.select(sizes).pieces.sizes)
         return Rows(self.rows).bounds(len(layout.pieces)).count(self.drop_last)
+
+    def _layout(self, sizes: Array) -> PackingPlan:
+        """Which pieces share a row, packed on their padded lengths."""
+        layout = kernels.plan_packing(rounded(sizes, self.multiple_of), self.capacity, self.strategy)
+        if self.multiple_of == 1:
+            return layout
+        real = np.minimum(layout.piece_lengths, sizes[layout.sources] - layout.starts)
+        return layout._replace(piece_lengths=real)
 
     def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
         """The sizes that batches are planned on."""
@@ -149,23 +171,24 @@ def packed_columns(plan: Packed, rows: WindowRows, lengths: str) -> list[PackedC
     record = rows.records[0]
     tensors = cut_tensors(record, lengths, plan.columns, "Packed", left_whole=rows.pads)
     names = {tensor: tensor.removesuffix(".values") for tensor in tensors}
-    unknown = [name for name in plan.fills if name not in names.values()]
-    if unknown:
-        raise BatchPlanError(
-            f"Packed: fills has {unknown[0]!r}, which is not packed\n  packed are {', '.join(names.values())}"
-        )
+    for option, fills in (("fills", plan.fills), ("first_fills", plan.first_fills)):
+        unknown = [name for name in fills if name not in names.values()]
+        if unknown:
+            raise BatchPlanError(
+                f"Packed: {option} has {unknown[0]!r}, which is not packed\n  packed are {', '.join(names.values())}"
+            )
     padded = [name for name in rows.pads if name in names.values()]
     if padded:
         raise BatchPlanError(
             f"Packed: pad has {padded[0]!r}, which is packed\n  fills= says what fills its rows"
         )
     packed = [
-        PackedColumn(name, tensor, tensors[tensor], _fill(plan, name, record[tensor].dtype))
+        PackedColumn(name, tensor, tensors[tensor], *_fills(plan, name, record[tensor].dtype))
         for tensor, name in names.items()
     ]
     cut = {*tensors, *tensors.values()}
     for name in [*names.values(), *(name for name in record if name not in cut)]:
-        if name in MADE:
+        if name in MADE or (name == PADDED and plan.multiple_of > 1):
             raise BatchPlanError(
                 f"Packed: the records have a tensor {name!r}, which is the name of one that packing makes\n"
                 "  give it another name, with rename= or in prepare"
@@ -173,14 +196,20 @@ def packed_columns(plan: Packed, rows: WindowRows, lengths: str) -> list[PackedC
     return packed
 
 
-def _fill(plan: Packed, name: str, dtype: np.dtype[Any]) -> Any:
+def _fills(plan: Packed, name: str, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """What fills the padding of a column, and its first elements, which None leaves as they are."""
+    first = None
+    if name in plan.first_fills:
+        first = cast_scalar(f"first_fills of Packed has {name!r}, which", plan.first_fills[name], dtype)
     if name in plan.fills:
-        return cast_scalar(f"fills of Packed has {name!r}, which", plan.fills[name], dtype)
-    return cast_scalar("fill", plan.fill, dtype)
+        return cast_scalar(f"fills of Packed has {name!r}, which", plan.fills[name], dtype), first
+    return cast_scalar("fill", plan.fill, dtype), first
 
 
 MADE = ("segment_ids", "position_ids", "pieces", "window", "piece_lengths", "sources")
 """The tensors of a packed batch besides the columns."""
+PADDED = "padded_lengths"
+"""That of the pieces with their padding, where they have some."""
 
 _IDS = np.dtype(np.int32)
 
@@ -193,6 +222,8 @@ class PackedColumn:
     tensor: str
     lengths: str
     fill: Any
+    first_fill: Any
+    """What the first element of each piece becomes; None leaves it as it is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,6 +246,8 @@ class PackedBatches:
     bounds: BatchBounds
     sizes: Array
     dropped: BatchSize
+    multiple_of: int = 1
+    """Pieces are padded to a multiple of it."""
     first_source: Array | None = None
     """[R]: the rows before those of the window of each packed row, where they are of several windows."""
 
@@ -288,6 +321,8 @@ class PackedBatches:
             sources = sources - np.repeat(self.first_source[packed_rows], counts)
         tensors |= {"piece_lengths": pieces.sizes, "sources": sources}
         parents |= {"piece_lengths": "pieces", "sources": "pieces"}
+        if self.multiple_of > 1:
+            tensors[PADDED], parents[PADDED] = rounded(pieces.sizes, self.multiple_of), "pieces"
         source = self.rows.source
         dictionaries = {
             column.name: source.dictionaries[column.tensor]
@@ -321,6 +356,15 @@ class PackedBatches:
                 )
             ranges = self.rows.ranges(column.lengths, pieces)
             data = kernels.gather_slices(chunks, *ranges, out=flat)
-            filled = kernels.fill_packed(data, pieces.sizes, layout, self.capacity, column.fill, out=out)
+            if self.multiple_of > 1:
+                places = padded_places(pieces.sizes, counts, self.capacity, self.multiple_of)
+                filled = fill_padded(data, places, shape, column.fill, out)
+            else:
+                filled = kernels.fill_packed(data, pieces.sizes, layout, self.capacity, column.fill, out=out)
             tensors[column.name], segment_ids, position_ids = filled
+            if column.first_fill is not None:
+                begins = filled[0].reshape(-1, *chunks.row_shape)
+                begins[piece_begins(pieces.sizes, counts, self.capacity, self.multiple_of)] = (
+                    column.first_fill
+                )
         return tensors | {"segment_ids": segment_ids, "position_ids": position_ids}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from typing import Any
 
 LATER: Mapping[str, Any] = {"later": True}
@@ -15,6 +15,10 @@ def shown_plan(plan: Any) -> str:
     shown = [
         f"{one.name}={getattr(plan, one.name)!r}"
         for one in fields(plan)
-        if "later" not in one.metadata or getattr(plan, one.name) != one.default
+        if "later" not in one.metadata or getattr(plan, one.name) != _default(one)
     ]
     return f"{type(plan).__name__}({', '.join(shown)})"
+
+
+def _default(one: Field[Any]) -> Any:
+    return one.default if one.default_factory is MISSING else one.default_factory()

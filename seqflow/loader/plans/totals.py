@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,6 +14,7 @@ from seqflow.expression import Expression
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.dealt import Span, places_of, row_counts
 from seqflow.loader.plans.packed import PackedBatches
+from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.selection import Pieces
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.record import Record
@@ -72,13 +74,23 @@ class Totals:
             pieces = Pieces(places, none, none) if batches.pieces is None else batches.pieces.take(places)
             cut = batches.cut
             counts = np.ones(len(places), np.int64) if of_rows else counts
+        firsts = _first_fills(batches)
         return {
-            name: kernels.segment_reduce("sum", self._of_pieces(name, batches.rows, pieces, cut), counts)
+            name: kernels.segment_reduce(
+                "sum", self._of_pieces(name, batches.rows, pieces, cut, firsts), counts
+            )
             for name in self._expressions
         }
 
-    def _of_pieces(self, name: str, rows: WindowRows, pieces: Pieces, cut: Collection[str]) -> Array:
-        """int64 or float64[P]: the total of each piece."""
+    def _of_pieces(
+        self,
+        name: str,
+        rows: WindowRows,
+        pieces: Pieces,
+        cut: Collection[str],
+        firsts: Mapping[str, Any],
+    ) -> Array:
+        """int64 or float64[P]: the total of each piece, whose first elements may become others."""
         expression, source = self._expressions[name], rows.source
         lengths = source.parents[expression.inputs[0]]
         if lengths is None:
@@ -97,6 +109,13 @@ class Totals:
                 starts, stops = source.offsets[level][starts], source.offsets[level][stops]
         ends = self._before(name, source)
         found: Array = ends[stops] - ends[starts]
+        if any(one in firsts for one in expression.inputs):
+            filled = np.flatnonzero(stops > starts)
+            begins = {one: source.tensor(one)[starts[filled]] for one in expression.inputs}
+            instead = {
+                one: np.full_like(of, firsts[one]) if one in firsts else of for one, of in begins.items()
+            }
+            found[filled] += _wide(expression(**instead)) - _wide(expression(**begins))
         return found
 
     def _before(self, name: str, source: RowSource) -> Array:
@@ -124,6 +143,13 @@ def totals_of(totals: Mapping[str, str] | Sequence[str] | None) -> Totals | None
 
 
 _EXPECTED = "names and expressions, such as {'trained': 'labels.values != -100'}, or a list of tensors"
+
+
+def _first_fills(batches: WindowBatches) -> dict[str, Any]:
+    """For the tensors whose pieces get another first element, that element."""
+    if not isinstance(batches, PackedBatches):
+        return {}
+    return {one.tensor: one.first_fill for one in batches.columns if one.first_fill is not None}
 
 
 def _levels(source: RowSource, lengths: str | None) -> list[str]:
