@@ -31,6 +31,24 @@ def _reshapable(draw: Any, op: Any = None) -> Call:
 
 
 @st.composite
+def _shards(draw: Any, op: Any) -> Call:
+    """Sequences whose chunks are equally long, in each of them or together."""
+    parts, order = draw(st.integers(1, 3)), draw(st.sampled_from(["zigzag", "zigzag_row", "contiguous"]))
+    lengths = draw(lengths_arrays(longest=3)).astype(np.int32)
+    if order == "zigzag":
+        lengths = lengths * np.int32(2 * parts)
+    elif len(lengths):
+        lengths[-1] += -int(lengths.sum()) % (2 * parts)
+    data = values(draw, draw(st.sampled_from(DTYPES)), (int(lengths.sum()), *draw(ROW_SHAPES)))
+    part = (
+        {"part": draw(st.integers(0, parts - 1))}
+        if "part" in op.defaults or op.name == "shard_sequences"
+        else {}
+    )
+    return {"data": data, "lengths": lengths}, {"parts": parts, "order": order, **part}
+
+
+@st.composite
 def _scattered(draw: Any, op: Any = None) -> Call:
     """Updates of the dtype of `x`, at indices it has."""
     dtype, width = (
@@ -73,5 +91,7 @@ SEQUENCES = {
     "interleave": _joinable,
     "reshape_sequences": _reshapable,
     "scatter_sequences": _scattered,
+    "shard_sequences": _shards,
     "slice_sequences": _slices,
+    "unshard_sequences": _shards,
 }

@@ -23,8 +23,8 @@ _NAMES = (
     "gather_within_padded", "interleave", "keyed_concat", "keyed_permute", "keyed_select", "keyed_split",
     "merge_list_features", "merge_map_features", "merge_multi_list_features", "merge_multi_map_features",
     "merge_multi_scalar_features", "merge_scalar_features", "pack_rows", "pack_sequence", "pad_empty",
-    "pad_lengths", "partition", "partition_sequences", "remove_rows", "repeat_sequences", "shuffle_within",
-    "slice_sequences", "split_sequences", "trim_dataset", "unpack_sequence",
+    "pad_lengths", "partition", "partition_sequences", "remove_rows", "repeat_sequences", "shard_sequences",
+    "shuffle_within", "slice_sequences", "split_sequences", "trim_dataset", "unpack_sequence", "unshard_sequences",
 )  # fmt: skip
 _SYNCS = "lengths, indices and keys, on which it plans"
 

@@ -133,7 +133,7 @@ def test_offsets_of_padded_pieces_are_those_of_transformer_engine():
         ({"multiple_of": 0}, sf.OpError, "multiple_of is 0"),
         ({"first_fills": {"ids": 0}}, sf.OpError, "first_fills has 'ids', which is not one of columns"),
         (
-            {"first_fills": {"ids": 0}, "columns": None},
+            {"first_fills": {"ids": 0}, "columns": None, "lengths": "tokens"},
             BatchPlanError,
             "first_fills has 'ids', which is not packed",
         ),
