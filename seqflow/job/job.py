@@ -35,6 +35,8 @@ class Job:
     output: OutputSection = field(default_factory=OutputSection)
     bad_rows: BadRows = field(default_factory=BadRows)
     engine: EngineSettings = field(default_factory=EngineSettings)
+    require: str | tuple[str, ...] = ()
+    """Conditions on prepared rows: those for which one is false are bad rows."""
     imports: tuple[str, ...] = ()
     """Modules to import first, such as those with the user's own ops; they may be in `folder`."""
     folder: Path = Path()

@@ -65,6 +65,7 @@ def open_loader(job: Job, source: Provider | None = None) -> Loader:
         rank=0,
         world_size=1,
         bad_rows=job.bad_rows,
+        require=job.require or None,
         **options,
     )
 

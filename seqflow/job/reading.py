@@ -14,11 +14,12 @@ from typing import Any, NoReturn, TypeVar
 
 from seqflow.byte_sizes import parse_bytes
 from seqflow.engine import EngineSettings
-from seqflow.errors import JobError, OpError, ProviderOptionError, nearest
+from seqflow.errors import JobError, NetError, OpError, ProviderOptionError, nearest
 from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
 from seqflow.job.toml import line_of
 from seqflow.job.values import choices, described, fits
 from seqflow.loader import BadRows, Balance, BatchPlan, Buckets, Rows, TokenBudget
+from seqflow.loader.run.required import texts_of_required
 from seqflow.output import MAX_THREADS
 from seqflow.providers.opening import check_kind
 from seqflow.providers.own_kinds import place_of
@@ -223,6 +224,14 @@ def _imports(tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
     return imports
 
 
+def _require(tables: Mapping[str, Any], job_file: JobFile) -> tuple[str, ...]:
+    texts = _checked(tables.get("require", []), str | tuple[str, ...], "require", job_file)
+    try:
+        return texts_of_required(texts or None)
+    except NetError as error:
+        job_file.fail("require", str(error))
+
+
 def _section(
     section: Callable[..., T],
     name: str,
@@ -319,6 +328,7 @@ _READERS: Mapping[str, Callable[[Mapping[str, Any], JobFile], Any]] = {
     "output": partial(_section, OutputSection, "output"),
     "bad_rows": partial(_section, BadRows, "bad_rows"),
     "engine": partial(_section, EngineSettings, "engine"),
+    "require": _require,
     "imports": _imports,
 }
 """The sections and keys of a job, and what reads each."""

@@ -31,6 +31,7 @@ from seqflow.loader.plans.plan import BatchPlan, batch_plan
 from seqflow.loader.plans.totals import totals_of
 from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.run.pipeline import Pipeline, empty_rows
+from seqflow.loader.run.required import texts_of_required
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.windows import WindowMaker
 from seqflow.loader.run.workers import Prefetch, byte_count
@@ -81,6 +82,9 @@ class Loader(EpochBatches):
     `totals={"trained": "labels.values != -100"}` gives `batch["step.trained"]`, by which a sum of losses is divided.
     A step is `steps_of` batches of each rank, or that of the plan's `Balance`.
 
+    `require` is a condition on prepared rows, or several: a row for which one is false is a bad row, with the text as
+    its reason. `"lengths_any(labels.values != -100, labels.lengths)"` lets none pass whose labels are all masked.
+
     `rank`, `world_size` and `tail` may be given by themselves in place of `ranks`, and so may `threads`, `memory` and
     `reuse` in place of `prefetch`.
     """
@@ -108,6 +112,7 @@ class Loader(EpochBatches):
         skip: Iterable[Sequence[int]] | None = None,
         totals: Mapping[str, str] | Sequence[str] | None = None,
         steps_of: int | None = None,
+        require: str | Sequence[str] | None = None,
         **options: Unpack[LoaderOptions],
     ) -> None:
         check_options(options, _OWN)
@@ -132,6 +137,7 @@ class Loader(EpochBatches):
         self.recipe = Recipe(
             self.source, self.columns, self.prepare, self.net, self.batch, {}, self.shuffle, self.window,
             self.streams, self.steps_per_epoch, self.fill, self.valid, self.bad_rows.policy, self.memory,
+            texts_of_required(require),
         )  # fmt: skip
         if pad is not None:
             check_pads(self.batch)

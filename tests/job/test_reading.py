@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from job_files import write_job
 
@@ -231,3 +233,31 @@ def test_a_plan_has_a_section_for_its_balance(tmp_path: Path, line: str, expecte
 def test_a_wrong_balance_is_named_with_its_line(tmp_path: Path, line: str, text: str) -> None:
     with pytest.raises(JobError, match=text):
         Job.read(write_job(tmp_path, BALANCED.format(line)))
+
+
+def test_conditions_on_rows_are_a_key(tmp_path: Path) -> None:
+    text = 'require = {}\n[source]\npaths = "in.parquet"'
+    assert Job.read(write_job(tmp_path, text.format('"x > 3"'))).require == ("x > 3",)
+    assert Job.read(write_job(tmp_path, text.format('["x > 3", "y"]'))).require == ("x > 3", "y")
+    with pytest.raises(JobError, match=r"line 1: .*found"):
+        Job.read(write_job(tmp_path, text.format('"x >"')))
+    with pytest.raises(JobError, match="line 1: require is 3, expected text or a list of text"):
+        Job.read(write_job(tmp_path, text.format("3")))
+
+
+def test_rows_that_a_job_requires_are_left_out(folder: Path) -> None:
+    path = write_job(
+        folder,
+        """
+        require = "x.lengths > 1"
+        [source]
+        paths = "docs.parquet"
+        [bad_rows]
+        policy = "skip"
+        [output]
+        path = "out"
+        """,
+    )
+    pq.write_table(pa.table({"x": [[1], [2, 3], [], [4, 5, 6]]}), folder / "docs.parquet")
+    report = run(Job.read(path))
+    assert (report.rows, report.bad_rows) == (2, 2)

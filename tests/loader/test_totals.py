@@ -229,3 +229,14 @@ def test_what_cannot_be_counted_is_an_error_before_reading(options, error, text)
 def test_a_mix_has_none():
     with pytest.raises(sf.OpError, match="Mix: totals"):
         sf.Mix({"a": TABLE}, weights={"a": 1}, totals=["id"])
+
+
+def test_rows_and_pieces_without_any_are_counted():
+    table = pa.table({"labels": [[-100, -100, -100, 4], [-100], [7, 8], []]})
+    totals = {"trained": "labels.values != -100"}
+    whole = sf.Loader(table, batch=2, totals=totals, rank=0, world_size=1)
+    packed = sf.Loader(table, batch=sf.Packed(3, rows=2), totals=totals, rank=0, world_size=1, steps_of=9)
+    for loader, count in ((whole, 2), (packed, 2)):  # the first three of the longest are masked
+        for _ in range(2):
+            list(loader)
+            assert loader.stats().without == {"trained": count}

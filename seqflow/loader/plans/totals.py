@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -61,8 +62,11 @@ class Totals:
                     f"totals: {name} is {made.dtype} with {made.ndim} axes, expected one number an element or row"
                 )
 
-    def of(self, span: Span, *, of_rows: bool) -> dict[str, Array]:
-        """int64 or float64: for each name the total of each batch, or of each of its rows in turn."""
+    def of(self, span: Span, without: Counter[str], *, of_rows: bool) -> dict[str, Array]:
+        """int64 or float64: for each name the total of each batch, or of each of its rows in turn.
+
+        Rows, or pieces of them, whose total is 0 are counted in `without`.
+        """
         batches, places, counts = span.batches, places_of(span), row_counts(span)
         if isinstance(batches, PackedBatches):
             packed_rows = batches.order[places]
@@ -74,13 +78,12 @@ class Totals:
             pieces = Pieces(places, none, none) if batches.pieces is None else batches.pieces.take(places)
             cut = batches.cut
             counts = np.ones(len(places), np.int64) if of_rows else counts
-        firsts = _first_fills(batches)
-        return {
-            name: kernels.segment_reduce(
-                "sum", self._of_pieces(name, batches.rows, pieces, cut, firsts), counts
-            )
-            for name in self._expressions
-        }
+        firsts, found = _first_fills(batches), {}
+        for name in self._expressions:
+            of_pieces = self._of_pieces(name, batches.rows, pieces, cut, firsts)
+            without[name] += len(of_pieces) - int(np.count_nonzero(of_pieces))
+            found[name] = kernels.segment_reduce("sum", of_pieces, counts)
+        return found
 
     def _of_pieces(
         self,

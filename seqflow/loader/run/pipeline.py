@@ -19,6 +19,7 @@ from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
 from seqflow.loader.run.indexing import Indexing
 from seqflow.loader.run.iterator import BatchIterator
 from seqflow.loader.run.provenance import NET_ERRORS, ROW_ERRORS
+from seqflow.loader.run.required import required_of
 from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.transforms import apply
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
@@ -72,6 +73,7 @@ class Pipeline:
             )
         self._identities: dict[str, Any] = {}
         """Those of `prepare` and `net`, once they were asked for."""
+        self._required = required_of(recipe.require)
         self._data: dict[str, Any] | None = None
         self._files: list[list[Any]] | None = None
         self._counts_rows: bool | None = None
@@ -118,6 +120,8 @@ class Pipeline:
         """
         self.look_at_functions()
         self._check_steps(start)
+        if self._required is not None and not self._has_function:
+            self._required.check(empty_rows(self.recipe))
         deal = self.deal if numbers is None else ALL_BATCHES
         rotation, crossing = self.rotation(start.epoch)
         if parts is not None:
@@ -140,12 +144,17 @@ class Pipeline:
             steps=self.steps(numbering), totals=self.totals,
         )  # fmt: skip
 
+    @property
+    def _has_function(self) -> bool:
+        """Whether a Python function prepares rows, so that nobody knows what they are before they are read."""
+        return self.recipe.prepare is not None and not isinstance(self.recipe.prepare, Net)
+
     def _check_steps(self, start: Position) -> None:
         """Errors for costs and totals of what records have not, where that is known before reading."""
         recipe, steps = self.recipe, self.steps()
         if steps is None:
             return
-        if recipe.prepare is None or isinstance(recipe.prepare, Net):
+        if not self._has_function:
             rows = empty_rows(recipe)
             if recipe.batch.balance is not None:
                 recipe.batch.balance.check(rows)

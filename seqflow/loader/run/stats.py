@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from dataclasses import dataclass, field
 
 from seqflow.loader.plans.balance import StepCosts
@@ -47,6 +48,9 @@ class Stats:
     """Bytes of windows read ahead or in use, of at most `memory`."""
     costs: StepCosts = field(default_factory=StepCosts)
     """What the ranks of each step cost, where the plan has a `Balance`."""
+    without: Counter[str] = field(default_factory=Counter)
+    """For each of `totals` the rows, or pieces of rows, of which it is 0, as those whose labels are all masked. The
+    first piece of a row may rightly be one: `require` judges whole rows."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property

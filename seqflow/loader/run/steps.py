@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -210,22 +211,30 @@ class StepPlanner:
             pool.dealt = dealt_batches(spans, items, counts)
         else:
             pool.items = items
+        is_new = pool.first >= self._counted.get(stream.number, 0)
+        self._counted[stream.number] = max(pool.stop, self._counted.get(stream.number, 0))
         if self._totals is not None:
             kept = self._are_handed_out(at.numbers, is_last=is_last)
-            pool.totals = self._totals_of(spans, pool.steps, counts, items, kept)
+            without = self._stats.without if is_new else Counter[str]()
+            pool.totals = self._totals_of(spans, pool.steps, counts, items, kept, without)
 
     def _count(self, stream: Stream, pool: Pool, costs: Array, slots: Slots, items: Array) -> None:
         if pool.first >= self._counted.get(stream.number, 0):
-            self._counted[stream.number] = pool.stop
             self._stats.costs.add(costs, slots, items, self._steps.group)
         self._warn(self._steps, costs[items], slots.counts)
 
     def _totals_of(
-        self, spans: Sequence[Span], steps: Array, counts: Array, items: Array, kept: Array
+        self,
+        spans: Sequence[Span],
+        steps: Array,
+        counts: Array,
+        items: Array,
+        kept: Array,
+        without: Counter[str],
     ) -> dict[int, dict[str, int | float]]:
         """For each step what all its batches hold that are handed out."""
         assert self._totals is not None
-        of_spans = [self._totals.of(one, of_rows=self._rows) for one in spans]
+        of_spans = [self._totals.of(one, without, of_rows=self._rows) for one in spans]
         of_item, is_kept = np.repeat(steps - steps[0], counts), np.repeat(kept, counts)
         sums = {}
         for name in self._totals.texts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from seqflow.loader.run.provenance import (
     first_failing,
 )
 from seqflow.loader.run.rejected import Rejected, bad_row_error, keep_rows, refused_row
+from seqflow.loader.run.required import Required, required_of
 from seqflow.loader.run.transforms import apply, one_row_space
 from seqflow.loader.schedule.index import Measured
 from seqflow.loader.schedule.recipe import NET, PREPARE, Listing, Recipe, Stamps
@@ -96,6 +97,11 @@ class WindowMaker:
     """Keeps what is read, where one window holds everything."""
     measured: Measured | None = None
     """Takes the lengths of what is read, where an index is made of them."""
+    required: Required | None = field(init=False, default=None)
+    """The conditions of the recipe on prepared rows."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "required", required_of(self.recipe.require))
 
     def make(self, window: Window, epoch: int) -> OpenWindow:
         """Read, prepare and plan a window at once."""
@@ -122,6 +128,8 @@ class WindowMaker:
         record, numbers, rejected, filtered = self._convert(one)
         read = perf_counter()
         found = list(self._prepare(record, numbers, one, epoch, rejected))
+        if self.required is not None:
+            found = [self._fulfilling(self.required, *pair, one, rejected) for pair in found]
         kept = record.num_rows - sum(one.in_prepare for one in rejected)
         return PreparedSlice(
             tuple(read_only_record(prepared) for prepared, _ in found),
@@ -195,6 +203,25 @@ class WindowMaker:
             error.add_note(printable(f"preparing {one.block.origin}, block {one.block.index}{of_row}"))
             raise
 
+    def _fulfilling(
+        self,
+        required: Required,
+        record: Record,
+        numbers: RowNumbers | None,
+        one: BlockSlice,
+        rejected: list[Rejected],
+    ) -> tuple[Record, RowNumbers | None]:
+        """The prepared rows that fulfil all conditions, and their numbers; the others are `rejected`."""
+        bad = required.bad_rows(record)
+        if not bad:
+            return record, numbers
+        if not self.recipe.keeps_going:
+            number = None if numbers is None else int(numbers[bad[0].row])
+            raise bad_row_error(bad[0], number, one.block)
+        rejected.extend(self.rejected(bad, [RowRange(one.block, record.num_rows, numbers)], left_out=True))
+        good = np.flatnonzero(keep_rows(record.num_rows, bad))
+        return take_rows(record, good), None if numbers is None else np.asarray(numbers)[good]
+
     def open(self, window: Window, slices: Sequence[PreparedSlice], epoch: int) -> OpenWindow:
         """Put the rows of a window in order, and plan its batches."""
         started = perf_counter()
@@ -211,11 +238,13 @@ class WindowMaker:
         rejected = tuple(self.rejected(batches.bad, ranges))
         return OpenWindow(window, rows, batches, ranges, rejected, lengths, perf_counter() - started)
 
-    def rejected(self, bad: Sequence[BadRow], ranges: Sequence[RowRange]) -> Iterator[Rejected]:
+    def rejected(
+        self, bad: Sequence[BadRow], ranges: Sequence[RowRange], *, left_out: bool = False
+    ) -> Iterator[Rejected]:
         """The rows of the source for those of a window that batches cannot be planned with, or `net` cannot take.
 
         They are read again, since what `prepare` made of them has other columns. Where it made new rows, there are
-        nulls in their place.
+        nulls in their place. Those `left_out` are in no window.
         """
         ends = np.cumsum([one.rows for one in ranges])
         places = np.searchsorted(ends, [one.row for one in bad], side="right")
@@ -229,7 +258,8 @@ class WindowMaker:
             if not self.recipe.keeps_going:
                 number = None if of.numbers is None else int(of.numbers[inside[0].row])
                 raise bad_row_error(inside[0], number, of.block)
-            yield self._rejected(inside, of)
+            found = self._rejected(inside, of)
+            yield replace(found, in_prepare=found.count) if left_out and of.numbers is not None else found
 
     def _rejected(self, bad: Sequence[BadRow], of: RowRange) -> Rejected:
         """The bad rows of a range, by their places in it."""

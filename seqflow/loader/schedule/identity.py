@@ -46,6 +46,7 @@ def settings_of(recipe: Recipe, prepare: Any, net: Any, world_size: int) -> dict
         "fill": repr(recipe.fill),
         "valid": _valid(recipe),
         "bad_rows": recipe.bad_rows,
+        **_require(recipe),
     }
 
 
@@ -75,6 +76,7 @@ def index_key(
         "bad_rows": "left out" if recipe.keeps_going else "raise",
         "window": recipe.window if sliced and not as_read else None,
         "data": dict(data),
+        **(_require(recipe) if recipe.keeps_going else {}),
     }
 
 
@@ -208,3 +210,7 @@ def _where(source: Provider) -> dict[str, str]:
 
 def _valid(recipe: Recipe) -> bool | list[str]:
     return recipe.valid if isinstance(recipe.valid, bool) else sorted(recipe.valid)
+
+
+def _require(recipe: Recipe) -> dict[str, list[str]]:
+    return {"require": list(recipe.require)} if recipe.require else {}

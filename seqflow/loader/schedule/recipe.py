@@ -68,6 +68,8 @@ class Recipe:
     """The name of the policy for rows that cannot be used."""
     memory: int
     """Bytes that may be in memory at once."""
+    require: tuple[str, ...] = ()
+    """Conditions on prepared rows; those for which one is false are bad rows."""
 
     @property
     def keeps_going(self) -> bool:
