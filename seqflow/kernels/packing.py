@@ -20,6 +20,8 @@ from seqflow.kernels.error import slice_outside, too_full
 from seqflow.kernels.forms import COUNTS, ROWS
 from seqflow.kernels.memory import check_memory
 
+_MOST = 2**63 // 4 - 1
+"""The largest capacity of a plan, which may count costs; rows of `fill_packed` have fewer elements."""
 __all__ = ["PackingPlan", "fill_packed", "plan_packing"]
 
 
@@ -203,5 +205,5 @@ def _check_strategy(capacity: int, strategy: str) -> None:
     """ValueError for a capacity below 1 or an unknown strategy of packing."""
     if strategy not in ("best_fit", "first_fit", "concat"):
         raise ValueError(f"strategy is {strategy!r}, expected 'best_fit', 'first_fit' or 'concat'")
-    if not 1 <= capacity < 2**31:
-        raise ValueError(f"capacity is {capacity}, expected 1 to {2**31 - 1}")
+    if not 1 <= capacity <= _MOST:
+        raise ValueError(f"capacity is {capacity}, expected 1 to {_MOST}")

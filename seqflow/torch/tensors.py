@@ -10,6 +10,7 @@ import numpy as np
 from seqflow.errors import OpError, OpTypeError, UnknownColumnError, nearest
 from seqflow.kernels.arrays import Array
 from seqflow.torch.arrays import to_array
+from seqflow.torch.attention import PaddedCuSeqlens
 from seqflow.torch.attention import cu_seqlens as cu_seqlens_of
 from seqflow.torch.attention import cu_seqlens_padded as padded_cu_seqlens_of
 from seqflow.torch.compiler import mark_ragged
@@ -103,10 +104,10 @@ def _tensor(name: str, array: Array) -> Any:
 
 def _offsets(batch: Mapping[str, Array], pin_memory: bool) -> dict[str, Any]:
     """The entries that variable-length attention needs."""
-    found = (padded_cu_seqlens_of if "padded_lengths" in batch else cu_seqlens_of)(batch)._asdict()
-    taken = next((name for name in found if name in batch), None)
+    taken = next((name for name in PaddedCuSeqlens._fields if name in batch), None)
     if taken is not None:
         raise OpError(f"the batch has a tensor {taken} already\n  rename it, or leave cu_seqlens=True out")
+    found = (padded_cu_seqlens_of if "padded_lengths" in batch else cu_seqlens_of)(batch)._asdict()
     return {
         name: one.pin_memory() if pin_memory and name != "max_seqlen" else one for name, one in found.items()
     }

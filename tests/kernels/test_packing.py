@@ -140,7 +140,7 @@ def test_filled_rows_hold_the_pieces_and_their_ids(any_kernels, lengths, capacit
 
 
 @pytest.mark.parametrize(
-    ("capacity", "strategy"), [(0, "best_fit"), (-1, "concat"), (2**31, "concat"), (4, "worst")]
+    ("capacity", "strategy"), [(0, "best_fit"), (-1, "concat"), (2**62, "concat"), (4, "worst")]
 )
 def test_capacity_and_strategy_are_checked(any_kernels, capacity, strategy):
     with pytest.raises(ValueError, match=r"(capacity|strategy) is"):

@@ -132,11 +132,6 @@ def test_offsets_of_padded_pieces_are_those_of_transformer_engine():
         ({"multiple_of": 3}, sf.OpError, "capacity is 64, expected a multiple of multiple_of = 3"),
         ({"multiple_of": 0}, sf.OpError, "multiple_of is 0"),
         ({"first_fills": {"ids": 0}}, sf.OpError, "first_fills has 'ids', which is not one of columns"),
-        (
-            {"first_fills": {"ids": 0}, "columns": None, "lengths": "tokens"},
-            BatchPlanError,
-            "first_fills has 'ids', which is not packed",
-        ),
         ({"first_fills": {"labels": 0.5}}, sf.OpError, "first_fills of Packed has 'labels'"),
     ],
 )
@@ -145,6 +140,11 @@ def test_what_does_not_fit_is_an_error(plan, error, text):
         batches_of(
             table=pa.table({"tokens": [[1]], "labels": [[2]]}), **{"columns": ("tokens", "labels"), **plan}
         )
+
+
+def test_a_fill_of_what_is_not_packed_is_an_error():
+    with pytest.raises(BatchPlanError, match="first_fills has 'ids', which is not packed"):
+        batches_of(None, pa.table({"tokens": [[1, 2]]}), first_fills={"ids": 0})
 
 
 def test_texts_of_plans_without_them_are_as_before():
