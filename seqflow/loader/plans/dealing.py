@@ -24,10 +24,15 @@ def deal_pool(costs: Array, slots: Slots, key: int) -> Array:
     first = np.concatenate([[0], np.flatnonzero(np.diff(slots.steps[in_order])) + 1, [len(in_order)]])
     batches_of = [in_order[a:b] for a, b in pairwise(first.tolist()) if b > a]
     items_of = _items_of_steps(costs, slots, batches_of, key)
+    rooms: dict[tuple[bytes, bytes], tuple[tuple[Array, Array], Array]] = {}  # most steps are alike
     for batches, items in zip(batches_of, items_of, strict=True):
-        places = _places(slots.columns[batches], slots.counts[batches], starts[:-1][batches])
-        room = np.bincount(slots.columns[batches], slots.counts[batches]).astype(np.int64)
-        found[places] = items[kernels.deal(costs[items], room)]
+        columns, counts = slots.columns[batches], slots.counts[batches]
+        alike = columns.tobytes(), counts.tobytes()
+        if alike not in rooms:
+            rooms[alike] = _places(columns, counts), np.bincount(columns, counts).astype(np.int64)
+        (batch, layer), room = rooms[alike]
+        dealt = items if room.max() == 1 else items[kernels.deal(costs[items], room)]
+        found[starts[batches[batch]] + layer] = dealt
     return found
 
 
@@ -55,12 +60,12 @@ def _items_of_steps(costs: Array, slots: Slots, batches_of: list[Array], key: in
     return np.split(by_step, np.cumsum(totals)[:-1])
 
 
-def _places(columns: Array, counts: Array, starts: Array) -> Array:
-    """The places of a step's batches, column after column, in the order in which a column fills its micro-batches.
+def _places(columns: Array, counts: Array) -> tuple[Array, Array]:
+    """The places of a step, column after column, in the order in which a column fills its micro-batches.
 
-    It gives one item to each in turn, so that they cost alike, too.
+    Each is the number of a batch, and a place in it. Micro-batches get one item in turn, so that they are alike, too.
     """
     batch = np.repeat(np.arange(len(counts)), counts)
     layer = kernels.lengths_to_positions(counts)
     order = np.lexsort((batch, layer, columns[batch]))
-    return (starts[batch] + layer)[order]
+    return batch[order], layer[order]
