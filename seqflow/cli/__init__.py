@@ -1,10 +1,10 @@
-"""The command: `seqflow run | check | inspect | train-tokenizer | build-vocabulary | index | ops | info`."""
+"""The command: `seqflow run | check | inspect | train-tokenizer | build-vocabulary | index | trace | ops | info`."""
 
 from __future__ import annotations
 
 import typer
 
-from seqflow.cli import build_vocabulary, check, index, info, inspect, ops, run, train_tokenizer
+from seqflow.cli import build_vocabulary, check, index, info, inspect, ops, run, trace, train_tokenizer
 from seqflow.cli.exit_codes import exit_cleanly
 from seqflow.cli.printing import say
 from seqflow.version import __version__
@@ -22,6 +22,7 @@ app.command()(inspect.inspect)
 app.command()(train_tokenizer.train_tokenizer)
 app.command()(build_vocabulary.build_vocabulary)
 app.command()(index.index)
+app.command()(trace.trace)
 app.command()(ops.ops)
 app.command()(info.info)
 

@@ -12,6 +12,7 @@ from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.mixing import MixPipeline
 from seqflow.loader.run.pipeline import Pipeline
 from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.tracing import Trace
 from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.identity import FORMAT
 from seqflow.loader.schedule.ranks import Deal
@@ -135,10 +136,28 @@ class EpochBatches:
         of data whose rows are known and kept. Else it reads all windows up to it. The place stays where it is.
         OpError where the epoch has no such batch.
         """
-        for name, value in (("number", number), ("epoch", epoch)):
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise OpError(f"batch_at: {name} is {value!r}, expected an integer, 0 or more")
+        _check_counts("batch_at", number=number, epoch=epoch)
         return self.pipeline.batch_at(number, epoch)
+
+    def trace(
+        self,
+        number: int,
+        *,
+        row: int | None = None,
+        element: int | None = None,
+        column: str | None = None,
+        epoch: int = 0,
+    ) -> list[Trace]:
+        """Where a batch comes from: file, block and row of each of its rows, as `net` gets them.
+
+        Of a packed batch it is each piece, with the elements that it has. With `row` it is that row of the batch, or
+        its pieces, and with `element` besides a single one: the element of the list column that batches are planned
+        on, or of `column`. Rows that `prepare` keeps are known; of those that it makes anew the block is, and
+        `hidden_by` names what made them. In a Mix `source` is the name of the source. What is read is as in
+        `batch_at`. OpError where the epoch has no such batch, OpIndexError for a row or element that is not in it.
+        """
+        _check_counts("trace", number=number, epoch=epoch)
+        return self.pipeline.trace(number, epoch, row, element, column)
 
     def take(self, n: int) -> list[Record]:
         """The first n batches of the coming epoch; the place stays where it is."""
@@ -207,6 +226,13 @@ class EpochBatches:
         place = self.place
         rank = "" if self.world_size == 1 else f", rank {self.rank} of {self.world_size}"
         return f"epoch {place.epoch}, batch {place.batch}{rank}"
+
+
+def _check_counts(what: str, **counts: int) -> None:
+    """OpError unless each is an integer, 0 or more."""
+    for name, value in counts.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise OpError(f"{what}: {name} is {value!r}, expected an integer, 0 or more")
 
 
 class TensorBatches:

@@ -183,6 +183,10 @@ class BatchIterator:
         """Whether the epoch has this batch; windows before it are planned where nobody has counted their batches."""
         return self._locate(batch, wait=True) is not None
 
+    def turn(self, batch: int) -> Turn | None:
+        """A batch as it is planned, by its number; None where the epoch has none."""
+        return self._turn(batch, wait=True)
+
     def num_batches(self) -> int:
         """The batches of the epoch, once its end was seen."""
         total = self.rotation.total

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from seqflow.errors import BatchPlanError, OpError
+from seqflow.errors import BatchPlanError, OpError, OpIndexError
 from seqflow.json_form import is_count, numbered
 from seqflow.loader.plans.balance import StepCosts
 from seqflow.loader.plans.permutation import key_of
 from seqflow.loader.run.bad_rows import BadRowHandler
 from seqflow.loader.run.iterator import BatchIterator
+from seqflow.loader.run.making import Turn
 from seqflow.loader.run.pipeline import Pipeline, behind_epoch
 from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.tracing import Trace, num_rows, trace_turn
 from seqflow.loader.run.workers import Workers
 from seqflow.loader.schedule.picks import Picks
 from seqflow.loader.schedule.skips import Skips, Span
@@ -113,6 +115,18 @@ class MixPipeline:
         self, start: MixPosition, workers: Workers, handlers: Sequence[BadRowHandler], stats: Stats
     ) -> MixIterator:
         return MixIterator(self, start, workers, handlers, stats)
+
+    def trace(
+        self, number: int, epoch: int, row: int | None, element: int | None, column: str | None
+    ) -> list[Trace]:
+        """Where the rows of a batch come from, the pieces of one of its rows, or one element."""
+        workers = Workers(0)
+        handlers = [BadRowHandler(member.bad_rows.uncounted()) for member in self.members]
+        try:
+            mix = MixIterator(self, self.beginning(epoch), workers, handlers, Stats(), number, traced=True)
+            return mix.trace(row, element, column)
+        finally:
+            workers.close()
 
     def end_epoch(self) -> None:
         """Sources that were read in part make no index."""
@@ -212,7 +226,10 @@ class MixIterator:
         handlers: Sequence[BadRowHandler],
         stats: Stats,
         only: int | None = None,
+        *,
+        traced: bool = False,
     ) -> None:
+        self.traced = traced
         self.progress = Progress(start)
         self.mix, self.deal, self.start, self.only = mix, mix.deal, start, only
         self.workers, self._stats = workers, stats
@@ -291,11 +308,33 @@ class MixIterator:
 
     def only_batch(self) -> Record:
         """Batch `only` of the epoch; OpError where it has none."""
+        return self._batch(self._found("batch_at"))
+
+    def trace(self, row: int | None, element: int | None, column: str | None) -> list[Trace]:
+        """Where the rows of batch `only` come from, the pieces of one of them, or one element."""
+        traces: list[Trace] = []
+        before = 0
+        for number, batch in self.picks.of(self._found("trace")):
+            member = self.members[number]
+            turn, rows = member.turn(batch)
+            if row is None or before <= row < before + rows:
+                own = None if row is None else row - before
+                found = trace_turn(turn, self.mix.members[number].prepare_name, own, element, column)
+                traces += [replace(one, source=self.mix.names[number]) for one in found]
+            before += rows
+        if row is not None and not 0 <= row < before:
+            raise OpIndexError(
+                f"trace: row is {row}, expected 0 to {before - 1}, the rows of batch {self.only}"
+            )
+        return traces
+
+    def _found(self, what: str) -> int:
+        """Batch `only`, up to which all are looked for; OpError where the epoch has none."""
         assert self.only is not None
         for earlier in range(self.only + 1):  # passes end where their batches do
             if not self._has(earlier):
-                raise behind_epoch(self.only, self.start.epoch, earlier)
-        return self._batch(self.only)
+                raise behind_epoch(what, self.only, self.start.epoch, earlier)
+        return self.only
 
     def _empty(self) -> Record:
         """A batch without rows, to fill the last round."""
@@ -366,6 +405,12 @@ class _Member:
         assert self._iteration is not None
         return sum(self.passes) + self._iteration.num_batches()
 
+    def turn(self, batch: int) -> tuple[Turn, int]:
+        """A batch of the pass that has begun, as it is planned, and its rows."""
+        found = self._begun().turn(batch - sum(self.passes))
+        assert found is not None
+        return found, num_rows(found)
+
     def take(self, batch: int) -> Record:
         self._begun()
         at = int(np.searchsorted(np.cumsum(self.passes), batch, side="right"))
@@ -392,7 +437,7 @@ class _Member:
             inside = (number - done for number in numbers if number >= done)
             self._iteration = self._pipeline.iterate(
                 start, of.workers, [self._handler], self.stats, inside,
-                numbering=of.picks.numbering(self._number, done),
+                numbering=of.picks.numbering(self._number, done), traced=of.traced,
             )  # fmt: skip
             self._batches.append(iter(self._iteration))
         return self._iteration

@@ -21,6 +21,7 @@ from seqflow.loader.run.iterator import BatchIterator
 from seqflow.loader.run.provenance import NET_ERRORS, ROW_ERRORS
 from seqflow.loader.run.required import required_of
 from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.tracing import Trace, trace_turn
 from seqflow.loader.run.transforms import apply
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
 from seqflow.loader.run.workers import Prefetch, Workers
@@ -112,11 +113,13 @@ class Pipeline:
         numbers: Iterator[int] | None = None,
         parts: Parts | None = None,
         numbering: Numbering = OWN_NUMBERS,
+        *,
+        traced: bool = False,
     ) -> BatchIterator:
         """The batches from a place on: those of this rank, or some by their numbers in the epoch, in order.
 
         The windows of the only stream may be cut into parts, of which one after another is asked for. `numbering`
-        says which steps the batches belong to, where they are those of a mix.
+        says which steps the batches belong to, where they are those of a mix. `traced` windows number their rows.
         """
         self.look_at_functions()
         self._check_steps(start)
@@ -136,6 +139,7 @@ class Pipeline:
             self.listing,
             self._kept if self._keeps_window(rotation) else None,
             self._index.measured() if is_measured and self._index is not None else None,
+            traced,
         )
         return BatchIterator(
             windows, rotation, crossing, start, workers, handlers[0], stats,
@@ -174,6 +178,31 @@ class Pipeline:
         if self.totals is None:
             return None
         return Steps(ranks.world_size * self.steps_of, ranks.world_size, 1, ranks, numbering=numbering)
+
+    def trace(
+        self, number: int, epoch: int, row: int | None, element: int | None, column: str | None
+    ) -> list[Trace]:
+        """Where the rows of a batch come from, the pieces of one of its rows, or one element."""
+        workers = Workers(0)
+        handler = BadRowHandler(self.bad_rows.uncounted())
+        try:
+            iteration = self.iterate(
+                self.beginning(epoch), workers, [handler], Stats(), iter([number]), traced=True
+            )
+            turn = iteration.turn(number)
+            if turn is None:
+                raise behind_epoch("trace", number, epoch, iteration.num_batches())
+            return trace_turn(turn, self.prepare_name, row, element, column)
+        finally:
+            workers.close()
+
+    @property
+    def prepare_name(self) -> str | None:
+        """What prepares rows, as errors call it."""
+        prepare = self.recipe.prepare
+        return (
+            None if prepare is None else "the net prepare" if isinstance(prepare, Net) else name_of(prepare)
+        )
 
     def window_maker(self) -> WindowMaker:
         """Makes single windows, of which nothing is kept."""
@@ -226,7 +255,7 @@ class Pipeline:
             iteration = self.iterate(self.beginning(epoch), workers, [handler], Stats(), iter([number]))
             for batch in iteration:
                 return batch
-            raise behind_epoch(number, epoch, iteration.num_batches())
+            raise behind_epoch("batch_at", number, epoch, iteration.num_batches())
         finally:
             workers.close()
 
@@ -404,11 +433,9 @@ class Pipeline:
         return recipe.batch.of_window(rows, recipe.planned_lengths(record)).empty()
 
 
-def behind_epoch(number: int, epoch: int, batches: int) -> OpError:
+def behind_epoch(what: str, number: int, epoch: int, batches: int) -> OpError:
     """The error for a batch that an epoch has not."""
-    return OpError(
-        f"batch_at: number is {number}, expected less than {batches}, the batches of epoch {epoch}"
-    )
+    return OpError(f"{what}: number is {number}, expected less than {batches}, the batches of epoch {epoch}")
 
 
 def empty_source(recipe: Recipe) -> Record:

@@ -19,6 +19,7 @@ from seqflow.loader.plans.plan import WindowBatches
 from seqflow.loader.plans.totals import Totals
 from seqflow.loader.run.making import PlannedBatches, PoolSpan, Turn
 from seqflow.loader.run.stats import Stats
+from seqflow.loader.run.windows import OpenWindow
 from seqflow.loader.schedule.recipe import STEPS, Recipe
 from seqflow.loader.schedule.skips import NO_SKIPS, Skips
 from seqflow.loader.schedule.steps import PoolBatches, Steps
@@ -48,7 +49,7 @@ class Pool:
         self.stop = at.first + len(at.numbers)
         self.found = found
         self.starts = np.cumsum([0, *(one.num_batches for one in found)])
-        self.windows = tuple(window for one in found for window in one.windows)
+        self.windows = _windows_of(found)
         numbers = frozenset(one.window.number for one in self.windows)
         self.span = PoolSpan(found[0].address.position, found[-1].address.position, numbers, ends=False)
         self.dealt: WindowBatches | None = None
@@ -286,6 +287,17 @@ def _imbalance(costs: Array, ranks: int, steps_of: int) -> float:
         return float("nan")
     sums = costs[:whole].reshape(-1, steps_of, ranks).sum(axis=1)
     return float(sums.max(axis=1).sum() / sums.mean(axis=1).sum())
+
+
+def _windows_of(found: Sequence[PlannedBatches]) -> tuple[OpenWindow, ...]:
+    """The windows of all batches in turn, as the rows of joined spans are counted."""
+    windows: list[OpenWindow] = []
+    before = None
+    for one in found:
+        if before is None or before.batches is not one.span.batches or before.stop != one.span.start:
+            windows += one.windows
+        before = one.span
+    return tuple(windows)
 
 
 def _joined_spans(spans: Sequence[Span]) -> list[Span]:

@@ -97,6 +97,8 @@ class WindowMaker:
     """Keeps what is read, where one window holds everything."""
     measured: Measured | None = None
     """Takes the lengths of what is read, where an index is made of them."""
+    numbered: bool = False
+    """Whether parts of windows keep the numbers of rows also where they could be views: for tracing."""
     required: Required | None = field(init=False, default=None)
     """The conditions of the recipe on prepared rows."""
 
@@ -231,7 +233,10 @@ class WindowMaker:
         records = tuple(record for record, _ in filled)
         count = sum(record.num_rows for record in records)
         source = None if self.kept is None or not records else self.kept.rows(records)
-        rows = WindowRows(records, recipe.order(window, count, epoch), recipe.pad, source)
+        order = recipe.order(window, count, epoch)
+        if order is None and self.numbered:
+            order = np.arange(count)
+        rows = WindowRows(records, order, recipe.pad, source)
         lengths = recipe.planned_lengths(records[0]) if records else None
         batches = recipe.plan(rows, lengths, window, epoch)
         ranges = tuple(one for _, one in filled)

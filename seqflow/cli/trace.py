@@ -1,0 +1,39 @@
+"""`seqflow trace JOB --batch N`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of
+from seqflow.cli.printing import print_json, say
+
+
+def trace(
+    job: JobPath,
+    batch: Annotated[int, typer.Option(min=0, help="The number of the batch in its epoch.")],
+    row: Annotated[int | None, typer.Option(min=0, help="A row of the batch.")] = None,
+    element: Annotated[int | None, typer.Option(min=0, help="An element of the row.")] = None,
+    column: Annotated[str | None, typer.Option(help="Its list column; that of the plan by default.")] = None,
+    epoch: Annotated[int, typer.Option(min=0, help="The epoch.")] = 0,
+    show: Annotated[bool, typer.Option("--show", help="Print the batch, too.")] = False,
+    json: AsJson = False,
+    input: JobInput = None,
+    set_: JobSettings = None,
+) -> None:
+    """Print which file, block, row and element a batch, a row of it or an element comes from."""
+    from dataclasses import asdict
+
+    from seqflow.job import Job
+    from seqflow.job.opening import open_loader
+
+    loader = open_loader(Job.read(job, overrides_of(set_, input)))
+    traces = loader.trace(batch, row=row, element=element, column=column, epoch=epoch)
+    if json:
+        print_json({"batch": batch, "epoch": epoch, "sources": [asdict(one) for one in traces]})
+        return
+    for one in traces:
+        say(str(one))
+    if show:
+        say(repr(loader.batch_at(batch, epoch)))
