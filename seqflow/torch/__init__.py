@@ -12,15 +12,11 @@ PyTorch itself is imported by the functions that make tensors, when they are cal
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from seqflow.torch.attention import (
-    block_diagonal_mask,
-    cu_seqlens,
-    cu_seqlens_padded,
-    flex_block_mask,
-)
+from seqflow.torch.attention import block_diagonal_mask, cu_seqlens, cu_seqlens_padded, flex_block_mask
 from seqflow.torch.collation import collate
 from seqflow.torch.compiler import mark_ragged
 from seqflow.torch.datasets import iterable
+from seqflow.torch.isolation import check_isolation
 from seqflow.torch.sequences import from_nested, from_packed_sequence, to_nested, to_packed_sequence
 from seqflow.torch.tensors import from_tensors, to_tensors
 from seqflow.torch.weights import (
@@ -53,6 +49,7 @@ __all__ = [
     "LinearWeights",
     "RNNWeights",
     "block_diagonal_mask",
+    "check_isolation",
     "collate",
     "cu_seqlens",
     "cu_seqlens_padded",
