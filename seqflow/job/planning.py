@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from seqflow.byte_sizes import format_bytes
 from seqflow.job.job import Job
 from seqflow.job.opening import open_job_output, open_loader
 from seqflow.job.targets import check_targets
 from seqflow.loader import Loader
+from seqflow.loader.plans.balance import StepCosts
+from seqflow.loader.run.window_costs import window_costs
 from seqflow.loader.run.windows import OpenWindow, WindowMaker
 from seqflow.loader.schedule.windows import Windows
 from seqflow.record import to_arrow
@@ -34,6 +37,8 @@ class Plan:
     """The most bytes of windows in memory at once, estimated from the first."""
     sort_by: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
+    costs: StepCosts | None = None
+    """What ranks cost in the steps of the first window, where the plan has a balance."""
 
     def lines(self) -> list[tuple[str, str]]:
         about = "about " if self.is_estimate else ""
@@ -47,7 +52,22 @@ class Plan:
             ("memory", f"about {format_bytes(self.memory)} of windows"),
             *([("sorted by", ", ".join(self.sort_by))] if self.sort_by else ()),
             *([("folders by", ", ".join(self.partition_by))] if self.partition_by else ()),
+            *(() if self.costs is None else _of_costs(self.costs)),
         ]
+
+
+def _of_costs(costs: StepCosts) -> list[tuple[str, str]]:
+    """How much dearer than the mean the dearest rank is, and what would make it less."""
+    if not costs.steps:
+        return [("imbalance", "not known: the first window has no whole step")]
+    above = f"; {costs.above_share:,} rows cost more than a rank's share" if costs.above_share else ""
+    return [
+        ("imbalance", f"{costs.imbalance:.4f}, undealt {costs.imbalance_undealt:.4f}{above}"),
+        (
+            "its bound",
+            f"at most {costs.bound(1):.4f} with pool = 1, 1.02 with pool = {costs.pool_for(1.02)}",
+        ),
+    ]
 
 
 def plan(job: Job) -> Plan:
@@ -60,7 +80,7 @@ def plan(job: Job) -> Plan:
     batch = loader.empty_batch()
     output = open_job_output(job)
     output.check(None if batch is None else to_arrow(batch).schema)
-    arranged = {
+    arranged: dict[str, Any] = {
         "sort_by": tuple(str(key) for key in output.arrangement.sort_by),
         "partition_by": output.arrangement.partition_by,
     }
@@ -87,6 +107,7 @@ def plan(job: Job) -> Plan:
         fill=sum(one.tokens for one in sizes) / cells if cells else None,
         output_bytes=_batch_bytes(job, maker, first) * batches,
         memory=_memory(loader, windows, growth),
+        costs=window_costs(first, recipe),
         **arranged,
     )
 

@@ -68,3 +68,23 @@ def test_the_command_prints_the_plan_and_writes_nothing(folder: Path) -> None:
     table = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
     assert (table["windows"], table["rows"], table["batches"]) == ("1", "10", "3")
     assert set(table) == {"windows", "rows", "input", "batches", "fill", "output", "memory"}
+
+
+def test_a_plan_says_what_ranks_would_wait(folder: Path) -> None:
+    batch = {"kind": "packed", "capacity": 6, "rows": 1, "balance": {"group": 2, "steps_of": 1, "linear": 1}}
+    settings = {
+        "source": {"paths": "docs.parquet", "columns": ["tokens"]},
+        "batch": batch,
+        "output": {"kind": "none"},
+    }
+    planned = plan(Job.from_dict(settings, folder))
+    assert planned.costs is not None
+    assert planned.costs.steps > 0
+    assert 1 <= planned.costs.imbalance <= planned.costs.imbalance_undealt
+    lines = dict(planned.lines())
+    assert lines["imbalance"].startswith(f"{planned.costs.imbalance:.4f}, undealt")
+    assert "with pool = " in lines["its bound"]
+    few = plan(Job.from_dict({**settings, "batch": {**batch, "balance": {"group": 99, "linear": 1}}}, folder))
+    assert dict(few.lines())["imbalance"].startswith("not known")
+    none = plan(Job.from_dict({**settings, "batch": {**batch, "balance": {"group": 2, "linear": 1}}}, folder))
+    assert none.costs is not None

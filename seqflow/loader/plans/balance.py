@@ -198,7 +198,7 @@ class StepCosts:
         return self.undealt / self.mean if self.mean else 1.0
 
     def bound(self, steps: int) -> float:
-        """The most that the imbalance is where rows are exchanged between so many steps."""
+        """The most that the imbalance can be where single rows are sorted and exchanged between so many steps."""
         return 1.0 + (self.most - self.least) / (self.mean / self.steps * steps) if self.mean else 1.0
 
     def pool_for(self, imbalance: float = 1.02) -> int:
