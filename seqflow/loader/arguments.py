@@ -35,6 +35,7 @@ _OTHER_NAMES = {
     "prefetch_factor": "memory=, in bytes",
     "buffer_size": "window=, in bytes",
     "shards": "streams=n",
+    "balance": "batch=Packed(capacity, balance=Balance(group, linear=…)), or balance= of another plan",
 }
 """Names that other loaders have for what is here."""
 

@@ -35,6 +35,10 @@ class Totals:
         self._sums: WeakKeyDictionary[RowSource, dict[str, Array]] = WeakKeyDictionary()
         """For the rows of a window the sums of all elements before each, by name."""
 
+    def __reduce__(self) -> tuple[type[Totals], tuple[dict[str, str]]]:
+        """Another process has rows of its own."""
+        return Totals, (self.texts,)
+
     def check(self, record: Record, pads: Collection[str] = ()) -> None:
         """BatchPlanError for an expression that is not one number an element or row of records like this one."""
         for name, expression in self._expressions.items():
