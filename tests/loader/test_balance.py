@@ -244,3 +244,23 @@ def test_texts_of_plans_are_those_of_earlier_versions():
     assert repr(sf.Rows(5, balance=Balance(group=4, linear=0))).endswith(
         "balance=Balance(group=4, steps_of=1, pool=1, linear=0, cost=None))"
     )
+
+
+@pytest.mark.parametrize("plan", ["rows", "packed", "tokens"])
+@pytest.mark.parametrize("pool", [1, 3])
+def test_rows_that_the_net_refuses_are_those_of_their_windows(folder, tmp_path, plan, pool):
+    def net(batch):
+        tokens = batch["tokens"] if "segment_ids" in batch else batch["tokens.values"]
+        if (tokens % 97 == 13).any() and (tokens != 0).any():
+            raise sf.OpError("97 n + 13")
+        return batch
+
+    bad = tmp_path / "bad.parquet"
+    policy = sf.BadRows("quarantine", str(bad))
+    loader = loader_of(folder, plan, pool, net=net, bad_rows=policy)
+    found = all_elements(loader)
+    refused = [i for i in range(ROWS) if i % 97 == 13]
+    assert found == Counter({i: n for i, n in WHOLE.items() if i % 97 != 13})
+    stats = loader.stats()
+    assert (stats.bad_rows, stats.rows, stats.rows_left) == (len(refused), ROWS - len(refused), 0)
+    assert sorted(pq.read_table(bad)["id"].to_pylist()) == refused
