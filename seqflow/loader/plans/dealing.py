@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -20,20 +21,23 @@ def deal_pool(costs: Array, slots: Slots, key: int) -> Array:
     """
     starts = kernels.lengths_to_offsets(slots.counts)
     found = np.zeros(len(costs), np.int64)
-    in_order = np.argsort(slots.steps, kind="stable")
-    first = np.concatenate([[0], np.flatnonzero(np.diff(slots.steps[in_order])) + 1, [len(in_order)]])
-    batches_of = [in_order[a:b] for a, b in pairwise(first.tolist()) if b > a]
+    batches_of = _batches_of(slots.steps)
     items_of = _items_of_steps(costs, slots, batches_of, key)
-    rooms: dict[tuple[bytes, bytes], tuple[tuple[Array, Array], Array]] = {}  # most steps are alike
     for batches, items in zip(batches_of, items_of, strict=True):
         columns, counts = slots.columns[batches], slots.counts[batches]
-        alike = columns.tobytes(), counts.tobytes()
-        if alike not in rooms:
-            rooms[alike] = _places(columns, counts), np.bincount(columns, counts).astype(np.int64)
-        (batch, layer), room = rooms[alike]
+        batch, layer, room = _places(columns.tobytes(), counts.tobytes())
         dealt = items if room.max() == 1 else items[kernels.deal(costs[items], room)]
-        found[starts[batches[batch]] + layer] = dealt
+        found[starts[batches][batch] + layer] = dealt
     return found
+
+
+def _batches_of(steps: Array) -> list[Array]:
+    """The batches of each step."""
+    if steps[0] == steps[-1] and (steps == steps[0]).all():
+        return [np.arange(len(steps))]
+    in_order = np.argsort(steps, kind="stable")
+    first = np.concatenate([[0], np.flatnonzero(np.diff(steps[in_order])) + 1, [len(steps)]])
+    return [in_order[start:stop] for start, stop in pairwise(first.tolist())]
 
 
 def _items_of_steps(costs: Array, slots: Slots, batches_of: list[Array], key: int) -> list[Array]:
@@ -60,12 +64,15 @@ def _items_of_steps(costs: Array, slots: Slots, batches_of: list[Array], key: in
     return np.split(by_step, np.cumsum(totals)[:-1])
 
 
-def _places(columns: Array, counts: Array) -> tuple[Array, Array]:
+@lru_cache(maxsize=16)
+def _places(columns: bytes, counts: bytes) -> tuple[Array, Array, Array]:
     """The places of a step, column after column, in the order in which a column fills its micro-batches.
 
-    Each is the number of a batch, and a place in it. Micro-batches get one item in turn, so that they are alike, too.
+    Each is the number of a batch and a place in it; the last are how many each column has. Micro-batches get one item
+    in turn, so that they are alike, too. Most steps are alike: the int64 arrays are given as their bytes.
     """
-    batch = np.repeat(np.arange(len(counts)), counts)
-    layer = kernels.lengths_to_positions(counts)
-    order = np.lexsort((batch, layer, columns[batch]))
-    return batch[order], layer[order]
+    of, sizes = np.frombuffer(columns, np.int64), np.frombuffer(counts, np.int64)
+    batch = np.repeat(np.arange(len(sizes)), sizes)
+    layer = kernels.lengths_to_positions(sizes)
+    order = np.lexsort((batch, layer, of[batch]))
+    return batch[order], layer[order], np.bincount(of, sizes).astype(np.int64)
