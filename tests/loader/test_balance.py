@@ -264,3 +264,17 @@ def test_rows_that_the_net_refuses_are_those_of_their_windows(folder, tmp_path, 
     stats = loader.stats()
     assert (stats.bad_rows, stats.rows, stats.rows_left) == (len(refused), ROWS - len(refused), 0)
     assert sorted(pq.read_table(bad)["id"].to_pylist()) == refused
+
+
+@pytest.mark.parametrize("plan", ["rows", "packed"])
+@pytest.mark.parametrize("pool", [1, 3, None])
+@pytest.mark.parametrize("index", [False, True])
+@pytest.mark.parametrize("threads", [0, 1])
+def test_an_epoch_of_more_batches_than_there_are_is_an_error(folder, tmp_path, plan, pool, index, threads):
+    options = {"index": tmp_path / "lengths.arrow"} if index else {}
+    if index:
+        len(loader_of(folder, plan, pool, **options))
+    found = list(loader_of(folder, plan, pool, steps_per_epoch=20, threads=threads, **options))
+    assert len(found) == 20
+    with pytest.raises(BatchPlanError, match=r"stream 0 of 1 ends after \d+ batches, but an epoch of 5000"):
+        list(loader_of(folder, plan, pool, steps_per_epoch=5000, threads=threads, **options))

@@ -121,7 +121,10 @@ class StepPlanner:
             return None
         stream, number = rotation.turn(batch)
         pool = self.pool(stream, number, wait=wait)
-        return None if pool is None else pool.turn(batch, number)
+        if pool is None:
+            rotation.locate(batch)  # an error where the epoch has more batches than the stream
+            return None
+        return pool.turn(batch, number)
 
     def pool(self, stream: Stream, number: int, *, wait: bool) -> Pool | None:
         """The pool of a batch of a stream; None behind the last."""
@@ -147,7 +150,7 @@ class StepPlanner:
         if not first <= number < stop:
             at = self._batches_of_pool(self._steps_of(stream), stream, number, wait=True)
             assert at is not None
-            first, stop = at.first, at.first + len(at.numbers)
+            first, stop = at.first, min(at.first + len(at.numbers), stream.last)
             begin, end = stream.locate(first), stream.locate(stop - 1)
             assert isinstance(begin, BatchAddress)
             assert isinstance(end, BatchAddress)
