@@ -16,6 +16,7 @@ from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.totals import Totals
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
+from seqflow.loader.run.changing import Found, as_of_now, earlier_changes, found_since, renamed, windows_begun
 from seqflow.loader.run.indexing import Indexing
 from seqflow.loader.run.iterator import BatchIterator
 from seqflow.loader.run.provenance import NET_ERRORS, ROW_ERRORS
@@ -25,6 +26,7 @@ from seqflow.loader.run.tracing import Trace, trace_turn
 from seqflow.loader.run.transforms import apply
 from seqflow.loader.run.windows import KeptWindow, WindowMaker
 from seqflow.loader.run.workers import Prefetch, Workers
+from seqflow.loader.schedule.changes import Change, changed_windows
 from seqflow.loader.schedule.identity import data_fingerprint, file_fingerprints, index_key, settings_of
 from seqflow.loader.schedule.index import LengthsIndex, Measured
 from seqflow.loader.schedule.older_index import FileBlocks, files_with_blocks
@@ -32,7 +34,7 @@ from seqflow.loader.schedule.parts import Parts
 from seqflow.loader.schedule.ranks import ALL_BATCHES, Deal
 from seqflow.loader.schedule.recipe import Listing, Recipe
 from seqflow.loader.schedule.skips import NO_SKIPS, Skips, Span
-from seqflow.loader.schedule.state import Position, check_prepared_place, check_state
+from seqflow.loader.schedule.state import Position, check_loader_form, check_prepared_place, check_state
 from seqflow.loader.schedule.steps import OWN_NUMBERS, Numbering, Steps
 from seqflow.loader.schedule.streams import Crossing, Rotation, Stream
 from seqflow.loader.schedule.windows import Window, Windows, cut_windows, deal_windows
@@ -65,6 +67,8 @@ class Pipeline:
         """What all batches of a step hold, and how many a rank has in it, where the plan has no balance."""
         self.threads, self._reuse = prefetch.threads, prefetch.reuse
         self._version = version
+        self.changes: tuple[Change, ...] = ()
+        """What was another behind some batches of the epoch that a loaded state is of."""
         self.listing = Listing(recipe)
         self._kept = KeptWindow()
         self._index = None
@@ -281,21 +285,50 @@ class Pipeline:
         """Blocks that were read for the index, since no older one had their lengths."""
         return 0 if self._index is None else self._index.num_read_blocks
 
-    def rotation(self, epoch: int, *, counted: bool = False) -> tuple[Rotation, Crossing | None]:
+    def rotation(
+        self, epoch: int, *, counted: bool = False, before_last_change: bool = False
+    ) -> tuple[Rotation, Crossing | None]:
         """The streams of an epoch, and how batches run across their windows.
 
         Their batches are `counted` where that can be, even if the index has to be made first.
         """
-        recipe = self.recipe
-        steps = recipe.steps_per_epoch
-        total = None if steps is None else steps * self.deal.world_size
+        recipe, changes = self.recipe, [change for change in self.changes if change.epoch == epoch]
         if recipe.source.is_stream:
             if recipe.streams > 1:
                 raise OpError("Loader: streams: the source is a stream itself, expected streams = 1")
             windows = partial(_windows_of_stream, recipe)
-            return Rotation([Stream(0, windows(), again=windows)], total), None
-        dealt = deal_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
-        crossing = self._crossing(dealt)
+            return Rotation([Stream(0, windows(), again=windows)], self._given_total()), None
+        if not changes:
+            dealt = deal_windows(recipe.windows(self.listing.slices(), epoch), recipe.streams)
+            return self._rotation_of(dealt, epoch, counted)
+        paths = [path for path, *_ in self._file_fingerprints()]
+        by_name = dict(zip(recipe.source.files, paths, strict=True))
+        layouts = changed_windows(recipe, self.listing.slices(), by_name, epoch, changes)
+        found = self._rotation_of(next(layouts), epoch, counted)
+        for change in changes[:-1] if before_last_change else changes:
+            found = self._rotation_of(next(layouts), epoch, counted, (change.batch, *found))
+        return found
+
+    def _given_total(self) -> int | None:
+        steps = self.recipe.steps_per_epoch
+        return None if steps is None else steps * self.deal.world_size
+
+    def _rotation_of(
+        self,
+        dealt: Sequence[Windows],
+        epoch: int,
+        counted: bool,
+        behind: tuple[int, Rotation, Crossing | None] | None = None,
+    ) -> tuple[Rotation, Crossing | None]:
+        """The rotation of some windows; `behind` are the batch of a change, and what held before it."""
+        recipe, first, resumed = self.recipe, None, None
+        if behind is not None:
+            batch, rotation, before = behind
+            first = rotation.order_until(batch)
+            if before is not None:
+                of_streams = range(recipe.streams)
+                resumed = before.resumed_behind([rotation.dealt_before(one, batch) for one in of_streams])
+        crossing = self._crossing(dealt, resumed)
         counts: Sequence[list[int] | None] = [None] * recipe.streams
         if crossing is not None:
             counts = crossing.counts
@@ -303,9 +336,11 @@ class Pipeline:
             lengths = self._index.read()
             counts = [lengths.counts(recipe, stream, epoch) for stream in dealt]
         streams = [Stream(number, *pair) for number, pair in enumerate(zip(dealt, counts, strict=True))]
-        return Rotation(streams, total), crossing
+        return Rotation(streams, self._given_total(), first), crossing
 
-    def _crossing(self, dealt: Sequence[Windows]) -> Crossing | None:
+    def _crossing(
+        self, dealt: Sequence[Windows], resumed: Sequence[Sequence[tuple[int, int]]] | None = None
+    ) -> Crossing | None:
         """Batches across windows, where the plan is a number of rows and each window's rows are known."""
         recipe = self.recipe
         if not isinstance(recipe.batch, Rows) or recipe.batch.filters or recipe.keeps_going:
@@ -314,7 +349,7 @@ class Pipeline:
         known = [one.tolist() for one in rows if one is not None]
         if len(known) < len(rows) or not self._keeps_rows():
             return None
-        return Crossing(recipe.batch, known)
+        return Crossing(recipe.batch, known, resumed=resumed)
 
     def _keeps_rows(self) -> bool:
         """Whether row i of what `prepare` makes is known to be row i of what it gets."""
@@ -376,7 +411,8 @@ class Pipeline:
     def fingerprint(self) -> dict[str, Any]:
         """What a state says besides the place."""
         data = self.data_fingerprint()
-        return {"by_rows": self.counts_rows(), "settings": self.settings(), "data": data}
+        changes = {"changes": [change.to_json() for change in self.changes]} if self.changes else {}
+        return {"by_rows": self.counts_rows(), "settings": self.settings(), "data": data, **changes}
 
     def start_of(self, state: Mapping[str, Any], changes: str) -> Position:
         """The place of a saved state; OpError where it does not fit."""
@@ -385,10 +421,89 @@ class Pipeline:
                 "load_state_dict: the source is a stream, which can be read once\n"
                 "  read files instead, or pass a function that makes a new stream each time"
             )
-        changed = check_state(state, self.settings(), self.data_fingerprint(), changes)
-        if "prepare" in changed:
-            check_prepared_place(state, self.counts_rows(), self.recipe.streams)
-        return Position.from_json(state)
+        check_loader_form(state)
+        start, before, self.changes = Position.from_json(state), self.changes, earlier_changes(state)
+        try:
+            settings, data = self.settings(), self.data_fingerprint()
+            found = found_since(state, settings, data)
+            if changes == "accept":
+                self._change(found, start)
+            now = as_of_now(state, found, settings, data)
+            if changes == "accept":
+                changed = check_state(now, settings, data, changes)
+            else:
+                changed = check_state(
+                    state, settings, data, changes, now if self._may_change(found, start) else None
+                )
+            if "prepare" in changed:
+                check_prepared_place(state, self.counts_rows(), self.recipe.streams)
+        except BaseException:
+            self.changes = before
+            raise
+        return start
+
+    def _change(self, found: Found, start: Position) -> None:
+        """Note what has changed since a place, so that the windows behind it are those of now."""
+        if found.added:
+            self.changes = renamed(self.changes, found.folder)
+        if found and start.batch:  # before the first batch of an epoch nothing needs to be noted
+            self._check_changeable(found.was, found.added)
+            place = start._replace(batch=self._end_of_pool(start.batch))
+            earlier = self.changes
+            change = Change(start.epoch, place.batch, (), tuple(found.added), found.was)
+            self.changes = (*earlier, change)
+            if self._index is not None and self._index.path.exists():
+                self._index.read(update=True)
+            rotation, crossing = self.rotation(start.epoch, before_last_change=True)
+            if place.batch > start.batch and (rotation.total is None or place.batch > rotation.total):
+                raise OpError(
+                    f"load_state_dict: batch {start.batch} is in the last pool of steps of its epoch, or nobody "
+                    "knows, since batches are not counted before reading\n  begin the epoch anew: set_epoch(…)"
+                )
+            if not rotation.counted:
+                self._check_counts(rotation, start)
+                for stream, checkpoint in start.windows.items():
+                    rotation.streams[stream].start_at(checkpoint)
+            begun = windows_begun(rotation, crossing, self.window_maker(), place)
+            self.changes = (*earlier, replace(change, begun=begun))
+
+    def _end_of_pool(self, batch: int) -> int:
+        """The batch behind the steps that exchange rows with that of a batch; OpError where windows do."""
+        steps = self.steps()
+        if steps is None:
+            return batch
+        if steps.pool is None:
+            raise OpError(
+                "load_state_dict: files or sizes may not change in the middle of an epoch where all steps of a "
+                "window exchange rows\n  give Balance(pool=…) a number, or begin the epoch anew: set_epoch(…)"
+            )
+        return -(-batch // (steps.size * steps.pool)) * steps.size * steps.pool
+
+    def _may_change(self, found: Found, start: Position) -> bool:
+        try:
+            self._check_changeable(found.was, found.added)
+            return bool(found) and (start.batch == 0 or self._end_of_pool(start.batch) > 0)
+        except OpError:
+            return False
+
+    def _check_changeable(self, was: Mapping[str, Any], added: Sequence[str]) -> None:
+        """OpError where files or sizes may not change in the middle of an epoch."""
+        recipe = self.recipe
+        if added and not recipe.source.source_reads_columns:
+            raise OpError(
+                f"load_state_dict: {added[0]} is new, but each block is of several files, which are others then\n"
+                "  begin the epoch anew: set_epoch(…)"
+            )
+        if "window" in was and recipe.source.where is not None:
+            raise OpError(
+                f"load_state_dict: window was {was['window']} and is {recipe.window} now, which may not change in "
+                "the middle of an epoch where rows are filtered\n  begin the epoch anew: set_epoch(…)"
+            )
+        if "batch" in was and self.counts_rows():
+            raise OpError(
+                f"load_state_dict: batch was {was['batch']} and is {recipe.batch} now, but batches run across "
+                "windows\n  begin the epoch anew: set_epoch(…)"
+            )
 
     def _index_key(self) -> dict[str, Any]:
         recipe, lengths = self.recipe, self.recipe.batch.lengths

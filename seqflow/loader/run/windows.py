@@ -176,7 +176,7 @@ class WindowMaker:
         if prepare is None:
             yield record, numbers
             return
-        reseed = partial(self.recipe.seed, epoch=epoch, purpose=PREPARE, numbers=(one.number, one.start))
+        reseed = partial(self.recipe.seed, epoch=epoch, purpose=PREPARE, numbers=one.random_key)
 
         def run(start: int, stop: int) -> tuple[Record, Record]:
             rows = record if stop - start == record.num_rows else slice_rows(record, start, stop)

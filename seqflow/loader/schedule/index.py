@@ -55,7 +55,7 @@ class LengthsIndex:
     def _count(self, recipe: Recipe, window: Window, epoch: int) -> int:
         lengths = np.concatenate([self._of(one) for one in window.slices])
         order = recipe.order(window, len(lengths), epoch)
-        return recipe.batch.count(lengths if order is None else lengths[order])
+        return recipe.plan_of(window).count(lengths if order is None else lengths[order])
 
     def has(self, one: BlockSlice) -> bool:
         """Whether it knows the lengths of all rows of a slice."""

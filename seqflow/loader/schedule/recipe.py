@@ -81,27 +81,29 @@ class Recipe:
         blocks = self.source.block_columns(counted=self._needs_counts, max_bytes=self.memory)
         large = np.flatnonzero(blocks.nbytes > self.window).tolist() if blocks.others else []
         counted = {number: self.source.counted(blocks[number], self.memory) for number in large}
-        sliced = self.source.slices_blocks and self.shuffle is None
-        return Slices.of(blocks.with_others(counted), self.window, sliced=sliced)
+        return Slices.of(blocks.with_others(counted), self.window, sliced=self.slices_large)
 
     def slices(self) -> Iterator[BlockSlice]:
         """All blocks in the order of the source, the large ones sliced, one by one as they come."""
-        sliced = self.source.slices_blocks and self.shuffle is None
         blocks = self.source.blocks(counted=self._needs_counts, max_bytes=self.memory)
         for number, block in enumerate(blocks):
             if (block.nbytes or 0) > self.window:
                 block = self.source.counted(block, self.memory)
-            yield from slices_of(number, block, self.window, sliced=sliced)
+            yield from slices_of(number, block, self.window, sliced=self.slices_large)
 
     @property
     def _needs_counts(self) -> bool:
         """Whether batches run across windows where the rows of these are known."""
         return isinstance(self.batch, Rows) and not self.batch.filters and not self.keeps_going
 
+    @property
+    def slices_large(self) -> bool:
+        """Whether blocks that are larger than a window are read in slices."""
+        return self.source.slices_blocks and self.shuffle is None
+
     def is_sliced(self, block: Block) -> bool:
         """Whether a block is read in slices."""
-        sliced = self.source.slices_blocks and self.shuffle is None
-        return sliced and (block.nbytes or 0) > self.window
+        return self.slices_large and (block.nbytes or 0) > self.window
 
     def windows(self, slices: Slices, epoch: int) -> Windows:
         """The windows of an epoch: blocks in their order, cut where a window is full.
@@ -136,7 +138,11 @@ class Recipe:
         if not rows.records:
             return no_batches()
         key = self.key(epoch, BATCHES, window.number)
-        return self.batch.of_window(rows, lengths, key, window.number)
+        return self.plan_of(window).of_window(rows, lengths, key, window.number)
+
+    def plan_of(self, window: Window) -> BatchPlan:
+        """How a window is cut into batches."""
+        return self.batch if window.plan is None else window.plan
 
 
 Stamp = tuple[int, int]

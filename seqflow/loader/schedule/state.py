@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -87,11 +88,11 @@ def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for number, state in enumerate(states):
         check_form("a loader", state, _FORM)
         check_same_source("merge_states: ", state, first)
-        for name in ("epoch", "batch", "ranks"):
-            if state[name] != first[name]:
+        for name in ("epoch", "batch", "ranks", "changes"):
+            if state.get(name) != first.get(name):
                 raise OpError(
-                    f"merge_states: {name} is {state[name]} in state {number} and {first[name]} in state 0, expected "
-                    "states of all ranks after the same step"
+                    f"merge_states: {name} is {state.get(name)} in state {number} and {first.get(name)} in state 0, "
+                    "expected states of all ranks after the same step"
                 )
         for stream, at in state["windows"].items():
             if stream not in windows or at["window"] < windows[stream]["window"]:
@@ -100,19 +101,35 @@ def merge_states(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def check_state(
-    state: Any, settings: Mapping[str, Any], data: Mapping[str, Any], changes: str = "refuse"
+    state: Any,
+    settings: Mapping[str, Any],
+    data: Mapping[str, Any],
+    changes: str = "refuse",
+    accepted: Mapping[str, Any] | None = None,
 ) -> set[str]:
     """OpError where a state is none, or of another format, other settings or other data; it says which.
 
-    With `changes="accept"` `prepare` and `net` may be others: the result are those that are.
+    With `changes="accept"` `prepare` and `net` may be others: the result are those that are. A refusal says so where
+    that would do, and where it would accept the state in the form `accepted`.
     """
     check_changes(changes)
-    check_form("a loader", state, _FORM)
-    changed = check_same_source(
-        "load_state_dict: ", state, {"settings": settings, "data": dict(data)}, changes
-    )
+    check_loader_form(state)
+    now = {"settings": settings, "data": dict(data)}
+    try:
+        changed = check_same_source("load_state_dict: ", state, now, changes)
+    except OpError as error:
+        if changes == "refuse" and accepted is not None and _ACCEPT not in str(error):
+            with suppress(OpError):
+                check_same_source("load_state_dict: ", accepted, now, "accept")
+                error = OpError(f"{error}{_ACCEPT}")
+        raise error from None
     check_streams(state["windows"], settings["streams"])
     return changed
+
+
+def check_loader_form(state: Any) -> None:
+    """OpError where a state is none of a loader, or of another format."""
+    check_form("a loader", state, _FORM)
 
 
 def check_changes(changes: str) -> None:

@@ -275,7 +275,7 @@ class Stream:
 class Rotation:
     """Batch k of the epoch comes from stream `k mod C`; a stream that has run out is skipped."""
 
-    def __init__(self, streams: Sequence[Stream], total: int | None) -> None:
+    def __init__(self, streams: Sequence[Stream], total: int | None, before: Array | None = None) -> None:
         self.streams = streams
         counts = [stream.num_batches for stream in streams]
         self.counted = None not in counts
@@ -284,7 +284,7 @@ class Rotation:
         if self.counted:
             self.total = sum(counts) if total is None else total  # type: ignore[arg-type]
             if len(streams) > 1:
-                self._order = _rotation([count or 0 for count in counts])
+                self._order = _rotation([count or 0 for count in counts], before)
 
     @property
     def has_one_window(self) -> bool:
@@ -325,6 +325,17 @@ class Rotation:
         places = np.flatnonzero(codes % streams == stream.number)
         first = int(codes[places[0]]) // streams if len(places) else 0
         return first, places + start
+
+    def order_until(self, batch: int) -> Array | None:
+        """The order of the first batches, for a rotation that begins alike; None where it needs none."""
+        return None if self._order is None else self._order[:batch]
+
+    def dealt_before(self, stream: int, batch: int) -> int:
+        """How many batches of a stream come before a batch."""
+        streams = len(self.streams)
+        if self._order is None or batch > len(self._order):
+            return len(range(stream, batch, streams))
+        return int(np.count_nonzero(self._order[:batch] % streams == stream))
 
     def locate(self, batch: int) -> BatchAddress | WindowAddress | None:
         """The address of a batch; stream and position of the window to plan first; None behind the last batch."""
@@ -401,11 +412,20 @@ class Rotation:
                 return
 
 
-def _rotation(counts: Sequence[int]) -> Array:
-    """int64[sum(counts)]: for each batch its number in its stream times the streams, plus its stream."""
+def _rotation(counts: Sequence[int], before: Array | None = None) -> Array:
+    """int64[sum(counts)]: for each batch its number in its stream times the streams, plus its stream.
+
+    `before` are the first of them, where they are known: the others come in turn behind them.
+    """
     streams = len(counts)
-    codes = [np.arange(count, dtype=np.int64) * streams + stream for stream, count in enumerate(counts)]
-    return np.sort(np.concatenate(codes))
+    before = np.zeros(0, np.int64) if before is None else before
+    done = np.bincount(before % streams, minlength=streams).tolist()
+    codes = [
+        np.arange(max(0, count - first), dtype=np.int64) * streams + stream
+        for stream, (count, first) in enumerate(zip(counts, done, strict=True))
+    ]
+    turns = np.sort(np.concatenate(codes))
+    return np.concatenate([before, turns + np.array(done, np.int64)[turns % streams] * streams])
 
 
 class Crossing:
@@ -415,27 +435,54 @@ class Crossing:
     whoever makes it reads the next window, too, and a resumed run begins with the window that owns the next batch.
 
     Of a part of a stream `rows` are those of its windows and of the following ones from which it takes rows, and
-    `first_row` says how many are before it.
+    `first_row` says how many are before it. `resumed` lists for each stream batches, with their first rows, behind a
+    batch that was the last before files were added: that one may have been short.
     """
 
-    def __init__(self, plan: Rows, rows: Sequence[Iterable[int]], first_row: int = 0) -> None:
+    def __init__(
+        self,
+        plan: Rows,
+        rows: Sequence[Iterable[int]],
+        first_row: int = 0,
+        resumed: Sequence[Sequence[tuple[int, int]]] | None = None,
+    ) -> None:
         self.plan = Rows(plan.n, lengths=plan.lengths)
         self._ends = [list(accumulate(of_stream, initial=first_row)) for of_stream in rows]
         """For each stream the first row of each window, and the row behind its last."""
+        self.resumed = [[(0, 0)] for _ in rows] if resumed is None else resumed
         self.counts: list[list[int]] = []
         """For each stream the number of batches of each window."""
-        for ends in self._ends:
-            most = ends[-1] // plan.n if plan.drop_last else -(-ends[-1] // plan.n)
-            begun = [min(-(-end // plan.n), most) for end in ends]
-            self.counts.append([stop - start for start, stop in pairwise(begun)])
-        self._kept = [ends[-1] // plan.n * plan.n if plan.drop_last else ends[-1] for ends in self._ends]
+        self._kept: list[int] = []
         """For each stream the rows that batches are made of; those behind them are dropped."""
+        for stream, ends in enumerate(self._ends):
+            batch, row = self.resumed[stream][-1]
+            most = batch + (ends[-1] - row) // plan.n if plan.drop_last else self._begun(stream, ends[-1])
+            begun = [min(self._begun(stream, end), most) for end in ends]
+            self.counts.append([stop - start for start, stop in pairwise(begun)])
+            self._kept.append(row + (most - batch) * plan.n if plan.drop_last else ends[-1])
+
+    def _begun(self, stream: int, row: int) -> int:
+        """How many batches of a stream begin before a row."""
+        batch, first = next(one for one in reversed(self.resumed[stream]) if one[1] <= row)
+        return batch - (first - row) // self.plan.n
+
+    def first_row(self, stream: int, batch: int) -> int:
+        """The first row of a batch of a stream; the row behind the last where there is no such batch."""
+        of, first = next(one for one in reversed(self.resumed[stream]) if one[0] <= batch)
+        return min(first + (batch - of) * self.plan.n, self._ends[stream][-1])
+
+    def resumed_behind(self, dealt: Sequence[int]) -> list[list[tuple[int, int]]]:
+        """`resumed` where other windows come behind so many batches of each stream."""
+        return [
+            [*of, (batches, self.first_row(stream, batches))]
+            for stream, (of, batches) in enumerate(zip(self.resumed, dealt, strict=True))
+        ]
 
     def following(self, address: BatchAddress) -> list[WindowAddress]:
         """The windows after its own from which a batch takes rows."""
-        ends, n = self._ends[address.stream], self.plan.n
-        first = (-(-ends[address.position] // n) + address.number) * n
-        stop = min(first + n, ends[-1])
+        ends = self._ends[address.stream]
+        batch = self._begun(address.stream, ends[address.position]) + address.number
+        stop = self.first_row(address.stream, batch + 1)
         last = address.position
         while ends[last + 1] < stop:
             last += 1
@@ -444,7 +491,9 @@ class Crossing:
     def lead(self, window: WindowAddress) -> int:
         """How many rows of a window belong to the last batch of an earlier one."""
         stream, position = window
-        return -self._ends[stream][position] % self.plan.n
+        start = self._ends[stream][position]
+        first = next(row for _, row in reversed(self.resumed[stream]) if row <= start)
+        return (first - start) % self.plan.n
 
     def dropped_of(self, window: WindowAddress) -> int:
         """The rows of a window that no batch is made of."""
@@ -469,7 +518,7 @@ class Crossing:
 
     def part(self, stream: int, start: int, stop: int) -> tuple[int, int]:
         """The rows before window `start` of a stream, and the windows behind `stop` that its last batch reads."""
-        ends, n = self._ends[stream], self.plan.n
-        end = min(-(-ends[stop] // n) * n, ends[-1])
+        ends = self._ends[stream]
+        end = self.first_row(stream, self._begun(stream, ends[stop]))
         following = bisect_left(ends, end, lo=stop) - stop
         return ends[start], following

@@ -12,6 +12,7 @@ import numpy as np
 
 from seqflow.errors import OpError
 from seqflow.kernels.arrays import Array
+from seqflow.loader.plans.plan import BatchPlan
 from seqflow.providers import Block
 from seqflow.providers.block_columns import UNKNOWN_SIZE, BlockColumns
 from seqflow.providers.filtered_blocks import FilteredBlock
@@ -27,6 +28,8 @@ class BlockSlice:
     start: int = 0
     stop: int | None = None
     """The slice is rows start … stop - 1 of the block; None: it is the whole block."""
+    drawn: int | None = None
+    """The number for which `prepare` draws random numbers, where new files have changed that of the block."""
 
     @property
     def num_rows(self) -> int | None:
@@ -59,6 +62,11 @@ class BlockSlice:
         """The number of the block and the first row: no other slice of the source has the same."""
         return self.number, self.start
 
+    @property
+    def random_key(self) -> tuple[int, int]:
+        """The numbers that decide the random numbers of `prepare`."""
+        return self.number if self.drawn is None else self.drawn, self.start
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -67,6 +75,8 @@ class Window:
     number: int
     """Its place in the order of the epoch."""
     slices: tuple[BlockSlice, ...]
+    plan: BatchPlan | None = None
+    """How it is cut into batches, where that is not the recipe's plan: it was planned before that changed."""
 
     @property
     def num_rows(self) -> int | None:
@@ -117,6 +127,8 @@ class Slices(Sequence[BlockSlice]):
     """int64: the first row of each slice."""
     stops: Array | None = None
     """int64: the row behind the last; -1 for a whole block."""
+    drawn: Array | None = None
+    """int64: `BlockSlice.drawn` of each; None where that is the number of the block."""
 
     @staticmethod
     def of(blocks: BlockColumns, window_bytes: int, *, sliced: bool) -> Slices:
@@ -157,7 +169,10 @@ class Slices(Sequence[BlockSlice]):
         if self.numbers is None or self.starts is None or self.stops is None:
             return BlockSlice(self.blocks[at], int(at))
         number, stop = int(self.numbers[at]), int(self.stops[at])
-        return BlockSlice(self.blocks[number], number, int(self.starts[at]), None if stop < 0 else stop)
+        drawn = None if self.drawn is None else int(self.drawn[at])
+        return BlockSlice(
+            self.blocks[number], number, int(self.starts[at]), None if stop < 0 else stop, drawn
+        )
 
     def __iter__(self) -> Iterator[BlockSlice]:
         return (self[at] for at in range(len(self)))
@@ -186,6 +201,35 @@ class Slices(Sequence[BlockSlice]):
         """bool: whether each is a part of a block."""
         return np.zeros(len(self), bool) if self.stops is None else self.stops >= 0
 
+    @property
+    def block_numbers(self) -> Array:
+        """int64: the block of each."""
+        return np.arange(len(self.blocks)) if self.numbers is None else self.numbers
+
+    @property
+    def first_rows(self) -> Array:
+        """int64: the first row of each in its block."""
+        return np.zeros(len(self), np.int64) if self.starts is None else self.starts
+
+    def taken(self, places: Array) -> Slices:
+        """Some of them, in any order."""
+        stops = np.full(len(self), -1) if self.stops is None else self.stops
+        drawn = None if self.drawn is None else self.drawn[places]
+        return Slices(
+            self.blocks, self.block_numbers[places], self.first_rows[places], stops[places], drawn
+        )  # fmt: skip
+
+    def joined(self, other: Slices) -> Slices:
+        """These and others of the same blocks; all have `numbers` and `drawn`."""
+        pairs = zip(self._columns(), other._columns(), strict=True)
+        return Slices(self.blocks, *(np.concatenate(pair).astype(np.int64) for pair in pairs))
+
+    def _columns(self) -> tuple[Array, ...]:
+        assert self.numbers is not None
+        assert self.starts is not None
+        assert self.stops is not None
+        return self.numbers, self.starts, self.stops, self.numbers if self.drawn is None else self.drawn
+
 
 NO_SLICES = Slices(BlockColumns.of(()))
 """Those of a stream, before its blocks come."""
@@ -202,6 +246,8 @@ class Windows(Sequence[Window]):
     """int64[windows + 1]: the first slice of each window, in that order, and the end of the last."""
     numbers: Array | None = None
     """int64: which of these windows they are; None for all."""
+    plans: Sequence[tuple[int, BatchPlan]] = ()
+    """Where windows have different plans, each plan with the number of the first window that has it."""
 
     @staticmethod
     def cut(slices: Slices, order: Array | None, window_bytes: int) -> Windows:
@@ -247,7 +293,8 @@ class Windows(Sequence[Window]):
         places: Iterable[int] = range(start, stop)
         if self.order is not None:  # read in the order of the source: rows are permuted inside the window
             places = np.sort(self.order[start:stop]).tolist()
-        return Window(number, tuple(self.slices[place] for place in places))
+        plan = next((plan for first, plan in reversed(self.plans) if first <= number), None)
+        return Window(number, tuple(self.slices[place] for place in places), plan)
 
     def __iter__(self) -> Iterator[Window]:
         return (self[at] for at in range(len(self)))
@@ -303,14 +350,15 @@ def _apart(one: BlockSlice, other: BlockSlice) -> bool:
     return one.number != other.number and (one.stop is not None or other.stop is not None)
 
 
-def deal_windows(windows: Windows, streams: int) -> list[Windows]:
+def deal_windows(windows: Windows, streams: int, *, all_needed: bool = True) -> list[Windows]:
     """The windows of each stream, in order: each goes to the stream with the fewest bytes so far.
 
-    All slices of a block go to one stream, so that no other reads the block.
+    All slices of a block go to one stream, so that no other reads the block. OpError where a stream gets none,
+    unless they are not `all_needed`.
     """
     if streams == 1:
         return [windows]
-    if len(windows) < streams:
+    if all_needed and len(windows) < streams:
         raise OpError(
             f"Loader: streams = {streams} needs as many windows, but the data are {len(windows)}\n"
             "  lower streams or window"
@@ -331,7 +379,10 @@ def deal_windows(windows: Windows, streams: int) -> list[Windows]:
             if sliced is not None:
                 of_block[sliced] = stream
         dealt[stream].append(number)
-    if (empty := next((stream for stream, of in enumerate(dealt) if not of), None)) is not None:
+    if (
+        all_needed
+        and (empty := next((stream for stream, of in enumerate(dealt) if not of), None)) is not None
+    ):
         raise OpError(
             f"Loader: stream {empty} of {streams} gets no window: the slices of a block stay together\n"
             "  lower streams, or write files with smaller row groups"
