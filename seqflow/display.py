@@ -8,6 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from seqflow.carrying.tensors import is_tensor
+from seqflow.drawing.nested import nested
+from seqflow.drawing.svg import theme_of
 from seqflow.kernels.arrays import Array
 from seqflow.lod import LoD
 from seqflow.printable import printable_line
@@ -15,6 +17,8 @@ from seqflow.printable import printable_line
 _SHOWN = (6, 5, 4)
 """How many elements of the outermost level are shown, of the next, and of those inside."""
 _ROWS = 8
+_DRAWN = 24
+"""Rows of values in a picture."""
 
 
 class Displayed(Protocol):
@@ -35,6 +39,12 @@ def as_text(sequence: Displayed) -> str:
     if shown < len(sequence):
         lines.append(f"  … {len(sequence) - shown} more")
     return "\n".join([_title(sequence), *lines])
+
+
+def as_svg(sequence: Displayed, theme: str) -> str:
+    """The values below the lengths of every level; of long data the beginning."""
+    values = [_row(row) for row in sequence.values[:_DRAWN]]
+    return nested(sequence.lod.levels, values, theme_of(theme))
 
 
 def _title(sequence: Displayed) -> str:

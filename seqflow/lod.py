@@ -143,6 +143,20 @@ class LoD(Sequence[Lengths]):
         with np.printoptions(threshold=12, edgeitems=3):
             return f"LoD({', '.join(np.array2string(level, separator=', ') for level in self)})"
 
+    def to_svg(self, theme: str = "inline") -> str:
+        """A picture of the lengths of every level, each above what it counts, as SVG; of long data the beginning.
+
+        `theme` is "light" or "dark", or "inline" for a page of any colour, whose own text colour it takes. OpError
+        for another.
+        """
+        from seqflow.drawing.nested import nested
+        from seqflow.drawing.svg import theme_of
+
+        return nested(self._levels, None, theme_of(theme))
+
+    def _repr_html_(self) -> str:
+        return self.to_svg()
+
 
 def _same(mine: Lengths, theirs: Lengths) -> bool:
     return mine is theirs or np.array_equal(mine, theirs)

@@ -284,6 +284,19 @@ class Sequence(_Operators):
 
         return as_html(self)
 
+    def to_svg(self, theme: str = "inline") -> str:
+        """A picture of the values below the lengths of every level, as SVG; of long data the beginning.
+
+        `theme` is "light" or "dark", or "inline" for a page of any colour, whose own text colour it takes. OpError
+        for another.
+
+        >>> Sequence(["to", "be", "or"], [2, 0, 1]).to_svg()[:4]
+        '<svg'
+        """
+        from seqflow.display import as_svg
+
+        return as_svg(self, theme)
+
     # Arithmetic: `_with_operators` adds the operators on two operands
 
     def __neg__(self) -> Sequence:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from html import escape
 from typing import NamedTuple, Protocol
 
+from seqflow.drawing.packed import packed_rows
+from seqflow.drawing.svg import INLINE
 from seqflow.kernels.arrays import Array
 from seqflow.printable import printable_line
 
@@ -72,8 +74,16 @@ def as_html(record: Displayed) -> str:
     )
     return (
         f'<div style="overflow-x:auto"><table style="border-collapse:collapse"><caption style="text-align:left">'
-        f"{_title(record)}</caption><tr>{head}</tr>{''.join(cells)}</table></div>"
+        f"{_title(record)}</caption><tr>{head}</tr>{''.join(cells)}</table>{_packed(record)}</div>"
     )
+
+
+def _packed(record: Displayed) -> str:
+    """A picture of the documents of a packed batch; nothing for others."""
+    ids = record.tensors.get("segment_ids")
+    if ids is None or ids.ndim != 2 or ids.dtype.kind not in "iu" or not ids.size:
+        return ""
+    return packed_rows(ids, INLINE)
 
 
 def _title(record: Displayed) -> str:

@@ -1,0 +1,132 @@
+"""Values and the lengths of every level, one above the other: each length spans what it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from seqflow.drawing.svg import Theme, box, picture, text
+from seqflow.kernels.arrays import Array
+
+_CELL, _HEIGHT, _GAP, _MARGIN, _CHAR = 34, 26, 6, 8, 8
+_MOST = 24
+"""How many values, or empty sequences, are drawn."""
+
+
+class _Span(NamedTuple):
+    start: float
+    stop: float
+
+
+def nested(
+    levels: Sequence[Array], values: Sequence[str] | None, theme: Theme, names: Sequence[str] | None = None
+) -> str:
+    """A picture of the lengths of every level, outermost first, above the values; of long data the beginning.
+
+    `values` are texts, those of the first rows; None draws the numbers of the rows. `names` are what the lengths, and
+    the values, are called.
+    """
+    shown = _beginning(levels)
+    rows = int(shown[-1].sum())
+    texts = [str(row) for row in range(rows)] if values is None else [*values[:rows]]
+    called = [*(names or [f"lengths[{k}]" for k in range(len(levels))])]
+    if len(called) == len(levels):
+        called.append("rows" if values is None else "values")
+    cell = max([_CELL, *(len(one) * _CHAR + 10 for one in texts)])
+    left = max(map(len, called)) * _CHAR + 2 * _MARGIN
+    spans = _spans(shown, left, cell)
+    is_cut = len(shown[0]) < len(levels[0])
+    right = max([left, *(span.stop for of in spans for span in of)]) + (3 * _MARGIN if is_cut else _MARGIN)
+    bottom = (len(levels) + 1) * (_HEIGHT + _GAP) + _MARGIN
+    parts = [*_drawn(shown, texts, spans, called, left, theme)]
+    if is_cut:
+        parts.append(text(right - _MARGIN, bottom - _GAP - _MARGIN - 3, "…", theme.ink))
+    words = "; ".join(f"{name} {level.tolist()}" for name, level in zip(called, shown, strict=False))
+    more = f", of {len(levels[0])} sequences the first {len(shown[0])}" if is_cut else ""
+    return picture(
+        right, bottom, "Values and lengths", f"{words}; {called[-1]} {', '.join(texts)}{more}", parts
+    )
+
+
+def _beginning(levels: Sequence[Array]) -> list[Array]:
+    """The levels of the first outermost sequences that fit; of one that is too long alone, its beginning."""
+    for count in range(min(len(levels[0]), _MOST), 1, -1):
+        found = _first(levels, count)
+        if found[-1].sum() + sum(int((level == 0).sum()) for level in found) <= _MOST:
+            return found
+    return [level[:_MOST] for level in _shortened(_first(levels, 1))]
+
+
+def _first(levels: Sequence[Array], count: int) -> list[Array]:
+    found = []
+    for level in levels:
+        found.append(np.asarray(level[:count], np.int64))
+        count = int(found[-1].sum())
+    return found
+
+
+def _shortened(levels: list[Array]) -> list[Array]:
+    """The levels with no more inside than fits: a picture of the beginning of one long sequence."""
+    left = _MOST
+    for number in range(len(levels) - 1, -1, -1):
+        ends = np.minimum(np.cumsum(levels[number]), left)
+        levels[number] = np.diff(ends, prepend=0)
+        if number:
+            kept = min(len(levels[number]), _MOST)
+            levels[number], left = levels[number][:kept], kept
+    return levels
+
+
+def _spans(levels: Sequence[Array], left: float, cell: float) -> list[list[_Span]]:
+    """For each level, then the values: where each one begins and ends; what is empty has a place of its own."""
+    found: list[list[_Span]] = [[] for _ in range(len(levels) + 1)]
+    taken = [0] * len(levels)
+    edge = left
+
+    def place(depth: int) -> None:
+        nonlocal edge
+        start = edge
+        if depth == len(levels):
+            edge += cell
+        else:
+            length = int(levels[depth][taken[depth]])
+            taken[depth] += 1
+            for _ in range(length):
+                place(depth + 1)
+            edge += 0 if length else cell
+            edge += _GAP if depth == len(levels) - 1 or not length else 0
+        found[depth].append(_Span(start, edge - (_GAP if depth < len(levels) else 0)))
+
+    for _ in range(len(levels[0])):
+        place(0)
+    return found
+
+
+def _drawn(
+    levels: Sequence[Array],
+    texts: Sequence[str],
+    spans: Sequence[Sequence[_Span]],
+    called: Sequence[str],
+    left: float,
+    theme: Theme,
+) -> Iterator[str]:
+    for depth, (name, of) in enumerate(zip(called, spans, strict=True)):
+        top = _MARGIN + depth * (_HEIGHT + _GAP)
+        middle = top + _HEIGHT / 2 + 4.5
+        yield text(left - _MARGIN, middle, name, theme.ink, "end")
+        contents = levels[depth].tolist() if depth < len(levels) else texts
+        inner = _owner(levels[-1]) if depth == len(levels) else range(len(of))
+        for number, (span, content) in enumerate(zip(of, contents, strict=True)):
+            fill = theme.fills[int(inner[number]) % len(theme.fills)]
+            empty = depth < len(levels) and content == 0
+            yield box(
+                span.start, top, span.stop - span.start, _HEIGHT, theme.empty if empty else fill, theme.line,
+                dashed=empty,
+            )  # fmt: skip
+            yield text((span.start + span.stop) / 2, middle, content, theme.ink)
+
+
+def _owner(lengths: Array) -> Array:
+    return np.repeat(np.arange(len(lengths)), lengths)
