@@ -1,5 +1,6 @@
-"""README stays true."""
+"""README, and the pages it leads to first, stay true."""
 
+import json
 import re
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import seqflow as sf
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+STARTED = (ROOT / "docs" / "getting-started.md").read_text()
+SPARSE = (ROOT / "docs" / "sparse-features.md").read_text()
 
 
 def test_the_example_on_the_first_screen_runs(monkeypatch):
@@ -27,7 +30,7 @@ def test_the_example_on_the_first_screen_runs(monkeypatch):
 
 
 def test_lengths_ride_along_as_it_says():
-    code = re.search(r"## Lengths that ride along.*?```python\n(.*?)```", README, re.DOTALL)[1]
+    code = re.search(r"## Lengths that ride along.*?```python\n(.*?)```", STARTED, re.DOTALL)[1]
     rng = np.random.default_rng(0)
     scope = {
         "sf": sf,
@@ -47,7 +50,7 @@ def test_lengths_ride_along_as_it_says():
 
 
 def test_a_map_of_features_is_four_tensors_and_is_pooled_as_it_says():
-    code = re.search(r"## Sparse features.*?```python\n(.*?)```", README, re.DOTALL)[1]
+    code = re.search(r"## Ids and pooling.*?```python\n(.*?)```", SPARSE, re.DOTALL)[1]
     rng = np.random.default_rng(0)
     scope = {"sf": sf, "pa": pa, "table": rng.random((104, 8)), "weights": rng.random(7)}
     exec(code, scope)
@@ -59,20 +62,60 @@ def test_a_map_of_features_is_four_tensors_and_is_pooled_as_it_says():
 
 
 def test_the_job_over_features_is_run_by_the_commands_that_its_file_shows():
-    commands = re.search(r"## Sparse features.*?```sh\n(.*?)```", README, re.DOTALL)[1].splitlines()
+    commands = re.search(r"## Ids and pooling.*?```sh\n(.*?)```", SPARSE, re.DOTALL)[1].splitlines()
     job = (ROOT / "examples" / "imports.toml").read_text()
     assert [line.strip("# ") for line in job.splitlines() if line.startswith("#     ")][:3] == commands
 
 
 def test_features_by_name_run_as_it_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code = re.search(r"## Features by name.*?```python\n(.*?)```", README, re.DOTALL)[1]
+    code = re.search(r"## Features by name.*?```python\n(.*?)```", SPARSE, re.DOTALL)[1]
     maps = pa.array([[("likes", [7, 7, 5])], [("shares", [5])]], pa.map_(pa.string(), pa.list_(pa.int64())))
     scope = {"sf": sf, "np": np, "table": pa.table({"f": maps}), "hashed": np.eye(8)}
     exec(code, scope)
     assert scope["likes"].tolist() == [2, 2, 1]
     assert scope["pooled"].tolist() == [[0, 0, 0, 0, 0, 1, 0, 2], [0] * 8]
     assert sf.Vocabulary.load("ids.arrow") == scope["vocabulary"]
+
+
+def test_it_is_one_screen():
+    assert len(README.split()) <= 700
+
+
+def test_its_picture_of_fill_is_what_the_benchmark_found():
+    found = json.loads((ROOT / "docs" / "pictures" / "fill.json").read_text())["fill"]
+    shown = re.search(r"no padding: (\d+) % .* (\d+) % .* ([\d.]+) %", README).groups()
+    assert [float(one) for one in shown] == [
+        round(100 * fill, 2 if fill > 0.99 else None) for fill in found.values()
+    ]
+    for theme in ("light", "dark"):
+        picture = (ROOT / "docs" / "pictures" / f"fill-{theme}.svg").read_text()
+        assert all(f"{fill:.2%}" in picture for fill in found.values())
+
+
+def test_its_picture_of_values_is_drawn_by_the_code():
+    words = sf.Sequence(
+        np.array(["the", "cat", "sat", "on", "a", "mat", "today"]), [[2, 0, 3], [2, 1, 0, 3, 1]]
+    )
+    for theme in ("light", "dark"):
+        assert (ROOT / "docs" / "pictures" / f"values-{theme}.svg").read_text() == words.to_svg(theme)
+
+
+def test_documents_are_packed_as_the_first_door_shows(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    pq.write_table(pa.table({"tokens": [[1, 2, 3], [], [4]]}), "docs/one.parquet")
+    scope = {"sf": sf}
+    exec(re.search(r"\*\*Batches of text.*?```python\n(.*?)```", README, re.DOTALL)[1], scope)
+    assert scope["batch"]["tokens"].shape == (1, 2048)
+
+
+def test_features_are_pooled_as_the_second_door_shows():
+    maps = pa.array([[("likes", [7, 7])], [("shares", [5])]], pa.map_(pa.string(), pa.list_(pa.int64())))
+    scope = {"sf": sf, "record": sf.from_arrow(pa.table({"column": maps})), "table": np.eye(8)}
+    exec(re.search(r"\*\*Sparse features.*?```python\n(.*?)```", README, re.DOTALL)[1], scope)
+    assert scope["pooled"].sum(axis=1).tolist() == [2, 0]
 
 
 def test_the_signature_is_what_the_command_prints():
@@ -91,7 +134,7 @@ def test_the_loader_runs_on_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs").mkdir()
     pq.write_table(pa.table({"tokens": [[1, 2, 3], [], [4]], "n": [1, 2, 3]}), "docs/one.parquet")
-    code = re.search(r"## From files to batches.*?```python\n(.*?)```", README, re.DOTALL)[1]
+    code = re.search(r"## From files to batches.*?```python\n(.*?)```", STARTED, re.DOTALL)[1]
     scope = {"sf": sf}
     exec(code, scope)
     assert sorted(scope["batch"]["x"].tolist()) == [[0, 0, 0], [1, 2, 3], [4, 0, 0]]
@@ -101,14 +144,14 @@ def test_the_loader_runs_on_a_file(tmp_path, monkeypatch):
 def test_a_list_column_unpacks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     pq.write_table(pa.table({"tokens": [[1, 2, 3], [], [4]]}), "docs.parquet")
-    code = re.search(r"`(values, lengths = sf.open.*?)`", README)[1]
+    code = re.search(r"`(values, lengths = sf.open.*?)`", STARTED)[1]
     scope = {"sf": sf}
     exec(code, scope)
     assert (scope["values"].tolist(), scope["lengths"].tolist()) == ([1, 2, 3, 4], [3, 0, 1])
 
 
 def test_each_op_it_names_exists():
-    names = re.findall(r"(?:sf\.ops|auto|ops)\.(\w+)\(", README)
+    names = re.findall(r"(?:sf\.ops|auto|ops)\.(\w+)\(", README + STARTED + SPARSE)
     assert len(names) > 5
     assert set(names) <= set(sf.registry.names())
 
