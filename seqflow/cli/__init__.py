@@ -1,10 +1,21 @@
-"""The command: `seqflow run | check | inspect | train-tokenizer | build-vocabulary | index | trace | ops | info`."""
+"""The command `seqflow`: run, check, inspect, report, train-tokenizer, build-vocabulary, index, trace, ops, info."""
 
 from __future__ import annotations
 
 import typer
 
-from seqflow.cli import build_vocabulary, check, index, info, inspect, ops, run, trace, train_tokenizer
+from seqflow.cli import (
+    build_vocabulary,
+    check,
+    index,
+    info,
+    inspect,
+    ops,
+    report,
+    run,
+    trace,
+    train_tokenizer,
+)
 from seqflow.cli.exit_codes import exit_cleanly
 from seqflow.cli.printing import say
 from seqflow.version import __version__
@@ -19,6 +30,7 @@ app = typer.Typer(
 app.command()(run.run)
 app.command()(check.check)
 app.command()(inspect.inspect)
+app.command()(report.report)
 app.command()(train_tokenizer.train_tokenizer)
 app.command()(build_vocabulary.build_vocabulary)
 app.command()(index.index)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from seqflow.cli.job_options import AsJson, Kind, Where, import_kind
 from seqflow.cli.printing import print_json, print_table, say
-
-if TYPE_CHECKING:
-    from seqflow.record import Record
 
 
 def inspect(
@@ -31,6 +25,7 @@ def inspect(
 ) -> None:
     """Show what is in a source: its tensors, how long its sequences are, how much padding would waste."""
     from seqflow import providers
+    from seqflow.report.survey import Survey
 
     import_kind(kind)
     source = providers.open(path, kind=kind, where=where, untrusted=untrusted or None)
@@ -43,103 +38,6 @@ def inspect(
         if source.inferred:
             say(source.inferred)
         _print(survey.summary(), batch)
-
-
-@dataclass(slots=True)
-class LengthStatistics:
-    """Statistics of one lengths tensor, accumulated block by block."""
-
-    batch: int
-    rows: int = 0
-    total: int = 0
-    smallest: int | None = None
-    largest: int = 0
-    cells: int = 0
-    histogram: dict[int, int] = field(default_factory=dict)
-    """The number of lengths that need k bits, by k: length 0 needs 0 bits, 1 needs 1, 2 and 3 need 2, …"""
-    _open: np.ndarray[Any, Any] = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def add(self, lengths: np.ndarray[Any, Any]) -> None:
-        if not len(lengths):
-            return
-        self.rows += len(lengths)
-        self.total += int(lengths.sum())
-        low = int(lengths.min())
-        self.smallest = low if self.smallest is None else min(self.smallest, low)
-        self.largest = max(self.largest, int(lengths.max()))
-        bits, counts = np.unique(np.frexp(lengths.astype(np.float64))[1], return_counts=True)
-        for bit, count in zip(bits.tolist(), counts.tolist(), strict=True):
-            self.histogram[bit] = self.histogram.get(bit, 0) + count
-        self._count_cells(np.concatenate([self._open, lengths]))
-
-    def _count_cells(self, lengths: np.ndarray[Any, Any]) -> None:
-        whole = len(lengths) // self.batch * self.batch
-        self.cells += int(lengths[:whole].reshape(-1, self.batch).max(axis=1, initial=0).sum()) * self.batch
-        self._open = lengths[whole:]
-
-    def summary(self) -> dict[str, Any]:
-        last = int(self._open.max(initial=0)) * len(self._open)
-        cells = self.cells + last
-        return {
-            "sequences": self.rows,
-            "elements": self.total,
-            "shortest": self.smallest,
-            "mean": self.total / self.rows if self.rows else None,
-            "longest": self.largest,
-            "padding": 1 - self.total / cells if cells else 0.0,
-            "histogram": [
-                {"from": (1 << bits) >> 1, "to": (1 << bits) - 1, "count": self.histogram[bits]}
-                for bits in sorted(self.histogram)
-            ],
-        }
-
-
-class Survey:
-    """The tensors of a source and statistics of their lengths, updated block by block."""
-
-    def __init__(self, batch: int) -> None:
-        self._batch = batch
-        self._rows = 0
-        self._blocks = 0
-        self._tensors: dict[str, dict[str, Any]] = {}
-        self._lengths: dict[str, LengthStatistics] = {}
-
-    def add(self, block: Any) -> None:
-        """Count one block: a record batch or a table."""
-        self._blocks += 1
-        for record in _records(block):
-            self._rows += record.num_rows
-            for name, parent in record.parents.items():
-                if not name.endswith(".valid"):
-                    self._add_tensor(record, name, parent)
-            for name in {parent for parent in record.parents.values() if parent is not None}:
-                self._lengths.setdefault(name, LengthStatistics(self._batch)).add(record[name])
-
-    def _add_tensor(self, record: Record, name: str, parent: str | None) -> None:
-        array = record[name]
-        facts = {"dtype": str(array.dtype), "shape": list(array.shape[1:]), "lengths": parent, "nulls": 0}
-        known = self._tensors.setdefault(name, facts)
-        masked = name.removesuffix(".lengths")
-        masks = (record.get(f"{masked}{'.values' * axes}.valid") for axes in reversed(range(array.ndim)))
-        mask = next((mask for mask in masks if mask is not None), None)
-        if mask is not None:
-            known["nulls"] += mask.size - int(np.count_nonzero(mask))
-
-    def summary(self) -> dict[str, Any]:
-        in_order = [name for name in self._tensors if name in self._lengths]
-        return {
-            "rows": self._rows,
-            "blocks": self._blocks,
-            "tensors": self._tensors,
-            "lengths": {name: self._lengths[name].summary() for name in in_order},
-        }
-
-
-def _records(block: Any) -> Iterator[Record]:
-    from seqflow.record import from_arrow
-
-    for batch in block.to_batches() if hasattr(block, "to_batches") else [block]:
-        yield from_arrow(batch, valid=True)
 
 
 def _print(summary: dict[str, Any], batch: int) -> None:
