@@ -1,4 +1,4 @@
-"""The command `seqflow`: run, check, inspect, report, train-tokenizer, build-vocabulary, index, trace, ops, info."""
+"""The command `seqflow` and its commands, from init and run to info."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from seqflow.cli import (
     check,
     index,
     info,
+    init,
     inspect,
     ops,
     report,
@@ -27,6 +28,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Variable-length data as flat values and explicit lengths: Arrow in, model-ready tensors out.",
 )
+app.command()(init.init)
 app.command()(run.run)
 app.command()(check.check)
 app.command()(inspect.inspect)
