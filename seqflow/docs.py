@@ -1,6 +1,6 @@
-"""Generates `docs/ops.md`, the reference of all ops, from the registry: `python -m seqflow.docs`."""
+"""Generates `docs/ops/`, the reference of all ops, from the registry: `python -m seqflow.docs`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
@@ -10,19 +10,47 @@ from seqflow.expression.functions import table
 from seqflow.ops.elementwise import result_dtype
 from seqflow.registry import OpDef
 from seqflow.registry.description import describe
+from seqflow.registry.peers import PEERS
+from seqflow.registry.search import names_elsewhere
 
-PAGE = Path(__file__).parents[1] / "docs" / "ops.md"
+FOLDER = Path(__file__).parents[1] / "docs" / "ops"
+_FUNCTIONS = "functions"
 
 
-def page() -> str:
-    """The text of `docs/ops.md`."""
+def pages() -> dict[Path, str]:
+    """The text of each page of `docs/ops/`: the finder, one a family, and the functions of expressions."""
     ops = [registry.get(name) for name in registry.names()]
     rows = {row.name for row in table}
     shipped = [op for op in ops if op.family is not None and op.name not in rows]
     families = {name: list(members) for name, members in groupby(sorted(shipped, key=_family), key=_family)}
-    links = ", ".join(f"[{name}](#{name})" for name in families)
-    contents = f"Families: {links}, and [the functions of expressions](#the-functions-of-expressions).\n"
-    return "\n".join([_HEAD, contents, *(_section(*family) for family in families.items()), _functions()])
+    found = {FOLDER / f"{name}.md": _page(name, members) for name, members in families.items()}
+    return {
+        FOLDER / "README.md": _finder(families),
+        FOLDER / f"{_FUNCTIONS}.md": _functions(),
+        **found,
+    }
+
+
+_WRITTEN = "<!-- Written by `python -m seqflow.docs`; do not edit. -->"
+
+
+def _finder(families: Mapping[str, Sequence[OpDef]]) -> str:
+    rows = [
+        (
+            f"[`{op.name}`]({family}.md#{op.name})",
+            op.doc.partition("\n")[0],
+            _as_code(names_elsewhere(op)[:_SHOWN]),
+        )
+        for family, members in families.items()
+        for op in members
+    ]
+    links = ", ".join(f"[{name}]({name}.md)" for name in families)
+    contents = f"Families: {links}, and [the functions of expressions]({_FUNCTIONS}.md).\n"
+    return "\n".join([_HEAD, contents, _table(("op", "what it does", "elsewhere"), rows) + "\n"])
+
+
+_SHOWN = 3
+"""Names that ops have elsewhere are shown up to so many."""
 
 
 _HEAD = """\
@@ -32,16 +60,12 @@ _HEAD = """\
 
 Every op is a pure function of arrays: `import seqflow as sf`, then `sf.ops.NAME(…)`, or a line of a net. Its
 [signature](#signatures) says what goes in and what comes out. Inputs are positional, attributes are given by name.
-`seqflow ops NAME` shows one op with the errors it raises.
+`seqflow ops NAME` shows one op with the errors it raises; `seqflow ops --search "ragged softmax"` finds ops by what
+they do, and by what other libraries call it.
 
 Wrong input is an `OpError`, `LodError` or `ShapeError` (all are `SeqflowError`s and `ValueError`s) that names the op,
 the argument, what was found and what was expected.
 
-```python
->>> import numpy as np
->>> from seqflow.ops import *
-
-```
 
 ## Signatures
 
@@ -73,14 +97,25 @@ def _family(op: OpDef) -> str:
     return str(op.family)
 
 
-def _section(family: str, ops: list[OpDef]) -> str:
+def _page(family: str, ops: Sequence[OpDef]) -> str:
     about = (import_module(f"seqflow.ops.{family}").__doc__ or "").strip()
-    return f"## {family}\n\n{about}\n\n" + "\n".join(_entry(op) for op in ops)
+    names = ", ".join(f"[`{op.name}`](#{op.name})" for op in ops)
+    lead = f"{about}\n\n{names}. [All ops and how to read signatures](README.md).\n"
+    return "\n".join([f"# {family}\n\n{_WRITTEN}\n", lead, _IMPORTS, *(_entry(op) for op in ops)])
+
+
+_IMPORTS = """\
+```python
+>>> import numpy as np
+>>> from seqflow.ops import *
+
+```
+"""
 
 
 def _entry(op: OpDef) -> str:
     found = describe(op)
-    parts = [f"### {op.name}", f"```\n{op.signature.in_lines()}\n```", found.prose]
+    parts = [f"## {op.name}", f"```\n{op.signature.in_lines()}\n```", found.prose]
     if op.attributes:
         rows = [
             (f"`{a.name}`", a.expected, "required" if a.required else f"`{a.default!r}`")
@@ -93,7 +128,13 @@ def _entry(op: OpDef) -> str:
     parts.append(f"```python\n{found.example}\n\n```")
     if found.origin:
         parts.append(f"From Caffe2's {found.origin}.")
+    if op.name in PEERS:
+        parts.append(f"Elsewhere: {_as_code(PEERS[op.name])}.")
     return "\n\n".join(parts) + "\n"
+
+
+def _as_code(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _formula(text: str) -> str:
@@ -116,7 +157,7 @@ def _functions() -> str:
         )
     header = ("function", "result", "dtype", "operator", "also", "Caffe2")
     return (
-        "## The functions of expressions\n\nEach is an op as well. Operands broadcast as in NumPy.\n\n"
+        f"# The functions of expressions\n\n{_WRITTEN}\n\nEach is an op as well. Operands broadcast as in NumPy.\n\n"
         f"{_table(header, rows)}\n"
     )
 
@@ -127,4 +168,6 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    for path, text in pages().items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")

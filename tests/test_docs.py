@@ -9,9 +9,9 @@ import pytest
 from seqflow import docs
 
 ROOT = Path(__file__).parents[1]
-DOCS = sorted((ROOT / "docs").glob("*.md"))
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*sorted(ROOT.glob("*.md")), *DOCS]
-each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
 def links_of(page):
@@ -28,7 +28,7 @@ def headings_of(page):
     return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: str(page.relative_to(ROOT)))
 def test_the_examples_of_a_page_run(page):
     if ">>> import torch" in page.read_text(encoding="utf-8"):
         pytest.importorskip("torch")
@@ -60,5 +60,10 @@ def test_each_place_that_contributing_names_exists():
     assert [place for place in places if not (ROOT / place).exists()] == []
 
 
-def test_the_page_of_the_ops_is_current():
-    assert docs.PAGE.read_text() == docs.page(), "run `python -m seqflow.docs`"
+def test_the_pages_of_the_ops_are_current():
+    found = {path: path.read_text(encoding="utf-8") for path in docs.FOLDER.glob("*.md")}
+    assert found == docs.pages(), "run `python -m seqflow.docs`"
+
+
+def test_no_page_is_endless():
+    assert {page.name: lines for page in PAGES if (lines := len(page.read_text().splitlines())) > 400} == {}

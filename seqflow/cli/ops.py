@@ -13,15 +13,23 @@ from seqflow.cli.printing import print_json, print_table, say
 if TYPE_CHECKING:
     from seqflow.registry import OpDef
 
+_HITS = 10
+
 
 def ops(
     name: Annotated[str | None, typer.Argument(help="Show everything about this op.")] = None,
+    search: Annotated[
+        str | None, typer.Option(help='Find ops by what they do or are called elsewhere: "ragged softmax".')
+    ] = None,
     json: AsJson = False,
 ) -> None:
-    """List the ops, or show one: signature, docs, attributes, errors, example, origin."""
+    """List the ops, find some, or show one: signature, docs, attributes, errors, example, origin."""
     from seqflow import registry
     from seqflow.errors import JobError, UnknownOpError
 
+    if search is not None:
+        _search(search, json)
+        return
     if name is None:
         summaries = {op: registry.get(op).doc.split("\n")[0] for op in registry.names()}
         if json:
@@ -37,6 +45,22 @@ def ops(
         print_json(_described(op))
     else:
         _print(op)
+
+
+def _search(query: str, json: bool) -> None:
+    """Print the ops that a query may mean, best first; OpError where there is none."""
+    from seqflow import registry
+    from seqflow.errors import OpError
+    from seqflow.registry.search import search
+
+    hits = search(query, map(registry.get, registry.names()))[:_HITS]
+    if not hits:
+        raise OpError(f"no op is found for {query!r}\n  `seqflow ops` lists all")
+    if json:
+        print_json({"ops": [{"name": hit.name, "known as": hit.known_as} for hit in hits]})
+        return
+    rows = [(hit.name, registry.get(hit.name).doc.partition("\n")[0], hit.known_as) for hit in hits]
+    print_table(rows, header=("op", "what it does", "known as"))
 
 
 def _described(op: OpDef) -> dict[str, Any]:

@@ -1,0 +1,74 @@
+"""Finds ops by their names, by what they are called elsewhere, and by what they do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from seqflow.registry.definition import OpDef
+from seqflow.registry.peers import PEERS
+
+_NAME, _PEER, _SUMMARY = 4.0, 3.0, 1.0
+_WHOLE = 100.0
+"""A query that is a name as a whole comes before all that share words with it."""
+
+
+class Hit(NamedTuple):
+    """An op that a search has found."""
+
+    name: str
+    score: float
+    known_as: str
+    """The peer's name that it was found by; empty where it was its own name or summary."""
+
+
+def names_elsewhere(op: OpDef) -> tuple[str, ...]:
+    """What an op is called elsewhere, Caffe2's name first."""
+    own = (f"Caffe2 {op.caffe2}",) if op.caffe2 else ()
+    return (*own, *PEERS.get(op.name, ()))
+
+
+def search(query: str, ops: Iterable[OpDef]) -> list[Hit]:
+    """The ops that a query may mean, best first: a word counts by the best place that has it.
+
+    Places are the name of an op, its names elsewhere, and the first line of its description. An op counts by the
+    share of the query's words that it has, too.
+    """
+    words = _words(query)
+    found = [hit for op in ops if (hit := _hit(op, query.strip().lower(), words)).score > 0]
+    return sorted(found, key=lambda hit: (-hit.score, hit.name))
+
+
+def _hit(op: OpDef, query: str, words: list[str]) -> Hit:
+    own = dict.fromkeys(_words(op.name), _NAME)
+    summary = dict.fromkeys(_words(op.doc.partition("\n")[0]), _SUMMARY) | own
+    best, known_as = _score(words, summary), ""
+    for name in names_elsewhere(op):
+        of_name = dict.fromkeys(_words(name), _PEER)
+        score = _score(words, summary | of_name | own)
+        caffe2 = name.removeprefix("Caffe2 ").lower()
+        if query in (name.lower(), caffe2):
+            score += _WHOLE
+        elif _score(words, of_name) == len(words) * _PEER:
+            score += len(words) / max(1, len(of_name))
+        if score > best:
+            best, known_as = score, name
+    if query == op.name:
+        return Hit(op.name, best + 2 * _WHOLE, "")
+    return Hit(op.name, best, known_as)
+
+
+def _score(words: list[str], places: dict[str, float]) -> float:
+    found = [places.get(word, 0.0) for word in words]
+    return sum(found) * sum(one > 0 for one in found) / len(found) if found else 0.0
+
+
+def _words(text: str) -> list[str]:
+    """Lower-case words without the s of a plural; names in camel case are several."""
+    apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
+    words = [word for word in re.split(r"[^a-z0-9]+", apart.lower()) if word]
+    return [
+        word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+        for word in words
+    ]
