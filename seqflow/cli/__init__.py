@@ -21,12 +21,21 @@ from seqflow.cli.exit_codes import exit_cleanly
 from seqflow.cli.printing import say
 from seqflow.version import __version__
 
+_HELP = """Variable-length data as flat values and explicit lengths: Arrow in, model-ready tensors out.
+
+A first job: seqflow init "docs/*.parquet", then seqflow check job.toml and seqflow run job.toml.
+
+What is in a file: seqflow inspect FILE, or as a page seqflow report FILE.
+
+Which op does it: seqflow ops --search "ragged softmax".
+"""
+
 app = typer.Typer(
     name="seqflow",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
-    help="Variable-length data as flat values and explicit lengths: Arrow in, model-ready tensors out.",
+    help=_HELP,
 )
 app.command()(init.init)
 app.command()(run.run)
