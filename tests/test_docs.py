@@ -67,3 +67,10 @@ def test_the_pages_of_the_ops_are_current():
 
 def test_no_page_is_endless():
     assert {page.name: lines for page in PAGES if (lines := len(page.read_text().splitlines())) > 400} == {}
+
+
+@pytest.mark.skipif(not (ROOT / "mkdocs.yml").exists(), reason="a source distribution has no site")
+def test_the_site_has_every_page():
+    named = re.findall(r"^ +- (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    of_ops = {path for path in DOCS if path.parent.name == "ops" and path.name != "README.md"}
+    assert sorted(named) == sorted(str(path.relative_to(ROOT / "docs")) for path in {*DOCS} - of_ops)
