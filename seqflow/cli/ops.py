@@ -51,11 +51,14 @@ def _search(query: str, json: bool) -> None:
     """Print the ops that a query may mean, best first; OpError where there is none."""
     from seqflow import registry
     from seqflow.errors import OpError
-    from seqflow.registry.search import search
+    from seqflow.registry.search import nearest, search
 
-    hits = search(query, map(registry.get, registry.names()))[:_HITS]
+    shipped = [registry.get(name) for name in registry.names()]
+    hits = search(query, shipped)[:_HITS]
     if not hits:
-        raise OpError(f"no op is found for {query!r}\n  `seqflow ops` lists all")
+        near = nearest(query, shipped)
+        hint = f"nearest: {', '.join(near)}; " if near else ""
+        raise OpError(f"no op is found for {query!r}\n  {hint}`seqflow ops` lists all")
     if json:
         print_json({"ops": [{"name": hit.name, "known as": hit.known_as} for hit in hits]})
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from seqflow.registry.definition import OpDef
@@ -25,19 +26,34 @@ class Hit(NamedTuple):
 
 def names_elsewhere(op: OpDef) -> tuple[str, ...]:
     """What an op is called elsewhere, Caffe2's name first."""
-    own = (f"Caffe2 {op.caffe2}",) if op.caffe2 else ()
-    return (*own, *PEERS.get(op.name, ()))
+    own = op.caffe2.split(", ") if op.caffe2 else ()
+    return (*(f"Caffe2 {name}" for name in own), *PEERS.get(op.name, ()))
 
 
 def search(query: str, ops: Iterable[OpDef]) -> list[Hit]:
     """The ops that a query may mean, best first: a word counts by the best place that has it.
 
     Places are the name of an op, its names elsewhere, and the first line of its description. An op counts by the
-    share of the query's words that it has, too.
+    share of the query's words that it has, too. The libraries in a call do not count: `torch.nn.functional.pad` is
+    `pad`.
     """
-    words = _words(query)
+    words = _without_libraries(_words(query))
     found = [hit for op in ops if (hit := _hit(op, query.strip().lower(), words)).score > 0]
     return sorted(found, key=lambda hit: (-hit.score, hit.name))
+
+
+def nearest(query: str, ops: Iterable[OpDef]) -> list[str]:
+    """The names of ops that are spelled most like a query; an op by its own name or by one that it has elsewhere."""
+    spelled: dict[str, str] = {}
+    for op in ops:
+        for name in (*names_elsewhere(op), op.name):
+            spelled["".join(_without_libraries(_words(name)))] = op.name
+    close = get_close_matches("".join(_without_libraries(_words(query))), spelled, n=_NEAREST)
+    return list(dict.fromkeys(spelled[word] for word in close))
+
+
+_NEAREST = 3
+"""So many names are said to be near where nothing is found."""
 
 
 def _hit(op: OpDef, query: str, words: list[str]) -> Hit:
@@ -45,7 +61,7 @@ def _hit(op: OpDef, query: str, words: list[str]) -> Hit:
     summary = dict.fromkeys(_words(op.doc.partition("\n")[0]), _SUMMARY) | own
     best, known_as = _score(words, summary), ""
     for name in names_elsewhere(op):
-        of_name = dict.fromkeys(_words(name), _PEER)
+        of_name = dict.fromkeys(_without_libraries(_words(name)), _PEER)
         score = _score(words, summary | of_name | own)
         caffe2 = name.removeprefix("Caffe2 ").lower()
         if query in (name.lower(), caffe2):
@@ -72,3 +88,15 @@ def _words(text: str) -> list[str]:
         word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
         for word in words
     ]
+
+
+_LIBRARIES = frozenset(
+    "ak awkward caffe2 datasets df fbgemm fluid functional jax jnp keras layer math nn np numpy paddle pandas pc pd "
+    "pyarrow scatter static string tensorflow tf torch torchrec utils util".split()
+)
+"""Words of calls that say in which library, or in which part of one, they are."""
+
+
+def _without_libraries(words: list[str]) -> list[str]:
+    """Words but those that only say in which library a call is, where others are left."""
+    return [word for word in words if word not in _LIBRARIES] or words
