@@ -98,9 +98,12 @@ def _added(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[str]
     assert isinstance(of_now, Sequence)
     present = {path: rest for path, *rest in of_now}
     for folder in _folders([path for path, *_ in files], list(present)):
+        if not all(folder + path in present for path, *_ in files):
+            continue
         old = [[folder + path, *rest] for path, *rest in files]
-        if [one for one in map(list, of_now) if one[0] in {path for path, *_ in old}] == old:
-            return [path for path in present if path not in {path for path, *_ in old}], folder
+        known = {path for path, *_ in old}
+        if [one for one in map(list, of_now) if one[0] in known] == old:
+            return [path for path in present if path not in known], folder
     return [], ""
 
 

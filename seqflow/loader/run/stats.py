@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from html import escape
 
 from seqflow.loader.plans.balance import StepCosts
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Stats:
     """Counts of one iteration so far, and where its time went.
 
@@ -65,6 +66,46 @@ class Stats:
         """The part of all cells that holds tokens; None before there are any."""
         return self.tokens / self.cells if self.cells else None
 
+    def lines(self) -> list[tuple[str, str]]:
+        """What it shows, name and value: rows, tokens and batches always, of the others those that are not 0."""
+        always = {"rows", "tokens", "batches"}
+        found = [
+            (one.name.replace("_", " "), _shown(one.name, value))
+            for one in fields(self)
+            if one.repr and isinstance(value := getattr(self, one.name), int | float)
+            if value or one.name in always
+        ]
+        at = next(i for i, (name, _) in enumerate(found) if name == "batches")
+        if self.fill is not None:
+            found.insert(at, ("fill", f"{self.fill:.2%}"))
+        if self.costs.steps:
+            found.append(("imbalance of ranks", f"{self.costs.imbalance:.3f}"))
+        found += [
+            (f"rows without {name}", f"{count:,}") for name, count in sorted(self.without.items()) if count
+        ]
+        return found
+
+    def __repr__(self) -> str:
+        """A table, a line for each count or time."""
+        lines = self.lines()
+        names, values = (max(len(line[i]) for line in lines) for i in (0, 1))
+        return "\n".join(["Stats", *(f"  {name:{names}}  {value:>{values}}" for name, value in lines)])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><th scope="row" style="text-align:left;padding:1px 10px 1px 0">{escape(name)}</th>'
+            f'<td style="text-align:right;font-variant-numeric:tabular-nums">{escape(value)}</td></tr>'
+            for name, value in self.lines()
+        )
+        head = '<table style="border-collapse:collapse"><caption style="text-align:left">Stats</caption>'
+        return f"{head}{rows}</table>"
+
     def add_making(self, seconds: float) -> None:
         with self._lock:
             self.seconds_making += seconds
+
+
+def _shown(name: str, value: float) -> str:
+    if name.startswith("seconds"):
+        return f"{value:.3f}"
+    return f"{value:,}"

@@ -236,3 +236,30 @@ def test_a_mix_counts_what_its_sources_count_in_all_passes(path, plan, tail, sto
             assert mix.stats().rows_read >= before
             before = mix.stats().rows_read
         assert total(mix.stats()) == mix.stats().rows_read
+
+
+def test_stats_are_shown_as_a_table_of_what_is_not_0(path):
+    loader = sf.Loader(path, columns=["tokens"], batch=sf.TokenBudget(6))
+    list(loader)
+    stats = loader.stats()
+    text, shown = repr(stats), dict(stats.lines())
+    assert (shown["rows"], shown["batches"]) == (str(stats.rows), str(stats.batches))
+    assert shown["fill"] == f"{stats.fill:.2%}"
+    assert text.splitlines()[0] == "Stats"
+    assert [line.split()[0] for line in text.splitlines()[1:]] == [name.split()[0] for name in shown]
+    assert len({len(line) for line in text.splitlines()[1:]}) == 1
+    assert "bad rows" not in shown
+    html = stats._repr_html_()
+    assert html.count("<tr>") == len(shown)
+    assert 'scope="row"' in html
+
+
+def test_stats_before_there_are_any_show_what_is_counted():
+    assert Stats().lines() == [("rows", "0"), ("tokens", "0"), ("batches", "0")]
+
+
+def test_names_of_totals_are_shown_and_cannot_be_markup():
+    stats = Stats()
+    stats.without["<b>"] = 1234
+    assert stats.lines()[-1] == ("rows without <b>", "1,234")
+    assert "<b>" not in stats._repr_html_()
