@@ -1,11 +1,11 @@
-"""Generates `docs/ops/`, the reference of all ops, from the registry: `python -m seqflow.docs`."""
+"""Generates `docs/ops/`, the reference of all ops, and `docs/llms.txt`: `python -m seqflow.docs`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 
-from seqflow import registry
+from seqflow import llms, registry
 from seqflow.expression.functions import table
 from seqflow.ops.elementwise import result_dtype
 from seqflow.registry import OpDef
@@ -171,3 +171,4 @@ if __name__ == "__main__":
     for path, text in pages().items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    llms.INDEX.write_text(llms.index(), encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seqflow import docs
+from seqflow import docs, llms
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -63,6 +63,20 @@ def test_each_place_that_contributing_names_exists():
 def test_the_pages_of_the_ops_are_current():
     found = {path: path.read_text(encoding="utf-8") for path in docs.FOLDER.glob("*.md")}
     assert found == docs.pages(), "run `python -m seqflow.docs`"
+
+
+def test_language_models_find_every_page():
+    assert llms.INDEX.read_text(encoding="utf-8") == llms.index(), "run `python -m seqflow.docs`"
+    everything = llms.full()
+    missing = [
+        page
+        for page in DOCS
+        if page.name != "README.md" and page.read_text("utf-8").strip() not in everything
+    ]
+    assert missing == []
+    assert [page for page in DOCS if f"({page.relative_to(llms.DOCS).as_posix()})" not in llms.index()] == [
+        llms.DOCS / "README.md"
+    ]
 
 
 def test_no_page_is_endless():

@@ -90,13 +90,15 @@ def _words(text: str) -> list[str]:
     ]
 
 
-_LIBRARIES = frozenset(
-    "ak awkward caffe2 datasets df fbgemm fluid functional jax jnp keras layer math nn np numpy paddle pandas pc pd "
-    "pyarrow scatter static string tensorflow tf torch torchrec utils util".split()
-)
-"""Words of calls that say in which library, or in which part of one, they are."""
-
-
 def _without_libraries(words: list[str]) -> list[str]:
     """Words but those that only say in which library a call is, where others are left."""
     return [word for word in words if word not in _LIBRARIES] or words
+
+
+_LIBRARIES = frozenset(
+    _words(
+        "ak awkward caffe2 datasets df fbgemm fluid functional jax jnp keras layers math nn np numpy paddle pandas "
+        "pc pd pyarrow scatter static strings tensorflow tf torch torchrec utils"
+    )
+)
+"""Words of calls that say in which library, or in which part of one, they are."""
