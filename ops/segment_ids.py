@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from seqflow import kernels
-from seqflow.kernels.arrays import Array, int64_counts
+from seqflow.kernels.arrays import Array, counts
 from seqflow.ops.shared.scalars import cast_scalar
 from seqflow.ops.shared.segment_ids import sorted_lengths
 from seqflow.ops.shared.weights import expand_trailing, weighted
@@ -292,7 +292,7 @@ def _reduce_by_id(kind: str, data: Array, ids: Array, num_segments: int | None, 
     rule = _RESULT_DTYPES.get(kind)
     value = cast_scalar("empty", empty, data.dtype if rule is None else rule(data.dtype))
     if num_segments is None:
-        ids = int64_counts(ids, "ids")
+        ids = counts(ids, "ids")
         num_segments = int(ids.max(initial=-1)) + 1
     if kind in ("sum", "mean") and data.ndim == 1 and data.dtype.kind == "f" and data.dtype.itemsize <= 8:
         return _add_up(kind, data, ids, num_segments, value)
@@ -305,11 +305,11 @@ def _add_up(kind: str, column: Array, ids: Array, num_segments: int, empty: Any)
     counted, dtype = kind == "mean" or empty != 0, _RESULT_DTYPES[kind](column.dtype)
     if column.dtype.itemsize < 4:
         column = column.astype(np.float32)
-    sums, counts = kernels.add_by_id(column, ids, num_segments, counted)
+    sums, sizes = kernels.add_by_id(column, ids, num_segments, counted)
     with np.errstate(all="ignore"):
         if kind == "mean":
-            sums /= np.maximum(counts, 1)
+            sums /= np.maximum(sizes, 1)
         result: Array = sums.astype(dtype, copy=False)
     if counted:
-        result[counts == 0] = empty
+        result[sizes == 0] = empty
     return result

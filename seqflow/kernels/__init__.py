@@ -45,7 +45,16 @@ from seqflow.kernels.arrays import check_out, mean_dtype, sum_dtype
 from seqflow.kernels.bucketing import *
 from seqflow.kernels.chunks import *
 from seqflow.kernels.dealing import *
-from seqflow.kernels.dispatch import info, isas, num_threads, set_num_threads, single_thread, use
+from seqflow.kernels.dispatch import (
+    info,
+    isas,
+    kept_memory,
+    num_threads,
+    set_kept_memory,
+    set_num_threads,
+    single_thread,
+    use,
+)
 from seqflow.kernels.distinct import *
 from seqflow.kernels.error import KernelError
 from seqflow.kernels.fields import *
@@ -72,8 +81,10 @@ __all__ = [
     "check_out",
     "info",
     "isas",
+    "kept_memory",
     "mean_dtype",
     "num_threads",
+    "set_kept_memory",
     "set_num_threads",
     "single_thread",
     "sum_dtype",

@@ -97,6 +97,24 @@ def set_num_threads(count: int) -> None:
         _native.set_num_threads(count)
 
 
+def set_kept_memory(limit: int) -> None:
+    """Set how many bytes of results that are gone are kept for later ones: 256 MiB, and 0 keeps nothing.
+
+    On Linux the memory of results of 1 MiB and more is taken again by later ones: new memory costs more than most
+    kernels write to it, since the system zeroes and maps each page. What is kept the system may take back at any
+    time, but it counts as memory of the process until then. Raises ValueError for a negative number.
+    """
+    if limit < 0:
+        raise ValueError(f"the limit of kept memory is {limit}, expected at least 0")
+    if _native is not None:
+        _native.set_kept_limit(limit)
+
+
+def kept_memory() -> int:
+    """How many bytes of results that are gone are kept for later ones."""
+    return 0 if _native is None else int(_native.kept_bytes())
+
+
 def num_threads() -> int:
     """How many threads one call may use: at first as many as there are cores, at most 8."""
     return 1 if _native is None else int(_native.num_threads())

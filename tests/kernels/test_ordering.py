@@ -28,7 +28,7 @@ def test_zeros_and_nan_keep_their_bits_and_their_order(any_kernels, dtype, desce
     rng = np.random.default_rng(0)
     values = np.array([0.0, -0.0, 1, -1, np.nan, -np.nan, np.inf, -np.inf], dtype)
     for chances in (np.full(8, 1 / 8), [0.2, 0.2, 0.3, 0.3, 0, 0, 0, 0], [0, 0.01, 0.5, 0.48, 0.01, 0, 0, 0]):
-        lengths = A([0, 1, 2, 4, 7, 16, 17, 33, 64, 65, 200, 256, 257, 1000])
+        lengths = A([0, 1, 2, 4, 7, 16, 17, 33, 64, 65, 200, 256, 257, 1000, 1025, 2049, 5000])
         data = rng.choice(values, int(lengths.sum()), p=chances)
         found = kernels.sort_within(data, lengths, descending)
         starts = np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -51,7 +51,35 @@ def test_times_are_sorted_with_nat_as_the_largest(any_kernels):
     assert kernels.argsort_within(data, A([3]), descending=True).tolist() == [1, 0, 2]
 
 
-LENGTHS = A([1, 5, 0, 8, 9, 16, 17, 32, 33, 63, 64, 65, 100, 255, 256, 257, 1000, 9000, 1])
+LENGTHS = A(
+    [
+        1,
+        5,
+        0,
+        8,
+        9,
+        16,
+        17,
+        32,
+        33,
+        63,
+        64,
+        65,
+        100,
+        255,
+        256,
+        257,
+        512,
+        513,
+        1000,
+        1024,
+        1025,
+        2048,
+        2049,
+        9000,
+        1,
+    ]
+)
 
 
 def numbers(dtype, spread=1000):

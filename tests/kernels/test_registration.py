@@ -12,7 +12,7 @@ from seqflow import kernels
 from seqflow.kernels.dispatch import KERNELS, Kernel, extension
 
 NOT_KERNELS = {
-    "compiled_isas", "enter_single_thread", "hold_rows", "isa", "isas", "leave_single_thread", "num_threads", "quick_check_lengths", "set_isa",
+    "compiled_isas", "enter_single_thread", "hold_rows", "isa", "isas", "leave_single_thread", "num_threads", "quick_check_lengths", "set_isa", "kept_bytes", "set_kept_limit",
     "set_num_threads",
 }  # fmt: skip
 MODULES = [

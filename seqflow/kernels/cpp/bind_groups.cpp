@@ -41,21 +41,52 @@ nb::object group_rows(nb::handle ids, Index num_groups) {
   return nb::make_tuple(order, sizes);
 }
 
+// Adds the elements [first, last) to the sums of their ids; false where an id is outside.
 template <class T, class I>
-void add_all(const T *data, const I *ids, int64_t size, double *sums, int64_t *counts, int64_t num_groups) {
-  for (int64_t i = 0; i < size; ++i) {
+bool add_all(const T *data, const I *ids, int64_t first, int64_t last, double *sums, int64_t *counts,
+             int64_t num_groups) {
+  for (int64_t i = first; i < last; ++i) {
     const int64_t id = __atomic_load_n(ids + i, __ATOMIC_RELAXED);
-    if (static_cast<uint64_t>(id) >= static_cast<uint64_t>(num_groups))
-      throw Fault{"outside", "ids", {i, id, 0, num_groups}, 4};
+    if (static_cast<uint64_t>(id) >= static_cast<uint64_t>(num_groups)) return false;
     sums[id] += static_cast<double>(data[i]);
     if (counts) ++counts[id];
   }
+  return true;
 }
 
 template <class T>
-void add_all(const T *data, Integers ids, double *sums, int64_t *counts, int64_t num_groups) {
-  if (ids.wide) return add_all(data, static_cast<const int64_t *>(ids.values), ids.size, sums, counts, num_groups);
-  add_all(data, static_cast<const int32_t *>(ids.values), ids.size, sums, counts, num_groups);
+bool add_all(const T *data, Integers ids, int64_t first, int64_t last, double *sums, int64_t *counts,
+             int64_t num_groups) {
+  return ids.wide ? add_all(data, static_cast<const int64_t *>(ids.values), first, last, sums, counts, num_groups)
+                  : add_all(data, static_cast<const int32_t *>(ids.values), first, last, sums, counts, num_groups);
+}
+
+// Long columns are added up in parts, on any number of threads the same, and their sums in order. The sums of the
+// first part are those of the result.
+template <class T>
+void add_in_parts(const T *data, Integers ids, double *sums, int64_t *counts, int64_t num_groups) {
+  constexpr int64_t LONG = 1 << 18, ROWS_OF_A_GROUP = 8, MOST = 2;
+  const int64_t parts =
+      std::clamp<int64_t>(std::min(ids.size / LONG, ids.size / (num_groups + 1) / ROWS_OF_A_GROUP), 1, MOST);
+  const int64_t step = (ids.size + parts - 1) / parts, others = (parts - 1) * num_groups;
+  const std::unique_ptr<double[]> more_sums(new double[static_cast<size_t>(others)]);
+  const std::unique_ptr<int64_t[]> more_counts(new int64_t[static_cast<size_t>(counts ? others : 0)]);
+  bool fits = true;
+  parallel_for(parts, ids.size * 16, [&](int64_t part) {
+    double *const own_sums = part == 0 ? sums : more_sums.get() + (part - 1) * num_groups;
+    int64_t *const own_counts = !counts || part == 0 ? counts : more_counts.get() + (part - 1) * num_groups;
+    std::fill(own_sums, own_sums + num_groups, 0.0);
+    if (counts) std::fill(own_counts, own_counts + num_groups, 0);
+    const int64_t first = std::min(part * step, ids.size), last = std::min(first + step, ids.size);
+    if (!add_all(data, ids, first, last, own_sums, own_counts, num_groups))
+      __atomic_store_n(&fits, false, __ATOMIC_RELAXED);
+  });
+  if (!fits) blame_index(ids, 0, num_groups, false, 0, "ids");
+  for (int64_t before = 0; before < others; before += num_groups)
+    for (int64_t i = 0; i < num_groups; ++i) {
+      sums[i] += more_sums[before + i];
+      if (counts) counts[i] += more_counts[before + i];
+    }
 }
 
 // In NumPy: groups.py.
@@ -72,12 +103,10 @@ nb::object add_by_id(nb::handle data, nb::handle ids, Index num_groups, bool cou
   int64_t *counts = counted ? reinterpret_cast<int64_t *>(sizes_buffer.data()) : nullptr;
   {
     const Unlocked unlocked(buffer.bytes());
-    std::fill(totals, totals + num_groups, 0.0);
-    if (counted) std::fill(counts, counts + num_groups, 0);
     if (type == FLOAT32)
-      add_all(reinterpret_cast<const float *>(column.data()), groups, totals, counts, num_groups);
+      add_in_parts(reinterpret_cast<const float *>(column.data()), groups, totals, counts, num_groups);
     else
-      add_all(reinterpret_cast<const double *>(column.data()), groups, totals, counts, num_groups);
+      add_in_parts(reinterpret_cast<const double *>(column.data()), groups, totals, counts, num_groups);
   }
   return nb::make_tuple(sums, sizes);
 }

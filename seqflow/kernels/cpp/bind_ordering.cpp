@@ -83,41 +83,6 @@ nb::object by_columns(nb::handle data, const Buffer &rows, nb::handle lengths, F
   return numpy.attr("ascontiguousarray")(back).attr("reshape")(data.attr("shape"));
 }
 
-// Zeros and NaN of a segment that NumPy has sorted.
-template <class T>
-void restore_segment(const void *data, void *sorted, int64_t from, int64_t size, bool descending) {
-  const T *const elements = static_cast<const T *>(data) + from;
-  T *const into = static_cast<T *>(sorted) + from;
-  int64_t nans = 0;
-  while (nans < size && std::isnan(into[descending ? nans : size - 1 - nans])) ++nans;
-  const T *const begin = descending ? into + nans : into, *const end = begin + size - nans;
-  const auto zero = std::partition_point(begin, end, [=](T value) { return descending ? value > 0 : value < 0; });
-  const bool zeros = end - zero > 1 && zero[0] == 0 && zero[1] == 0;
-  if (nans || zeros) restore_equals(elements, size, into, descending ? into : into + size - nans, nans);
-}
-
-// What was left to NumPy.
-void sort_longest(const Buffer &rows, nb::object sorted, nb::handle lengths, bool descending) {
-  const Buffer counts(lengths);
-  const Integers sizes = counts.counts();
-  const Type type = rows.type();
-  uint8_t *const into = Buffer(sorted, NUMERIC, true).data();
-  const nb::object none = nb::none();
-  int64_t from = 0;
-  for (int64_t k = 0; k < sizes.size; ++k) {
-    const int64_t size = sizes[k], to = from + size;
-    if (size < 0 || size > rows.extent(0) - from) break;  // another thread has changed the lengths
-    if (size > MAX_MERGED) {
-      nb::object segment = sorted[nb::slice(nb::int_(from), nb::int_(to), none)];
-      segment.attr("sort")();
-      if (descending) segment[nb::slice(none, none, none)] = segment[nb::slice(none, none, nb::int_(-1))];
-      if (type == FLOAT32) restore_segment<float>(rows.data(), into, from, size, descending);
-      if (type == FLOAT64) restore_segment<double>(rows.data(), into, from, size, descending);
-    }
-    from = to;
-  }
-}
-
 nb::object sort_within(nb::handle data, nb::handle lengths, bool descending) {
   const Buffer rows(data, ANY);
   if (!rows.is_described() && is_time(data)) return as_times(sort_within(as_integers(data), lengths, descending), data);
@@ -134,7 +99,6 @@ nb::object sort_within(nb::handle data, nb::handle lengths, bool descending) {
         job.values = Buffer(sorted, NUMERIC, true).data();
         return sorted;
       });
-  sort_longest(rows, sorted, lengths, descending);
   return sorted;
 }
 

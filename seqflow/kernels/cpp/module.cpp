@@ -1,6 +1,7 @@
 // The extension: settings, and the bindings of each family of kernels.
 #include "processor.h"
 #include "python.h"
+#include "result_memory.h"
 #include "threads.h"
 
 namespace seqflow {
@@ -34,6 +35,8 @@ NB_MODULE(_native, module) {
   module.def("num_threads", num_threads);
   module.def("enter_single_thread", enter_single_thread);
   module.def("leave_single_thread", leave_single_thread);
+  module.def("kept_bytes", kept_bytes);
+  module.def("set_kept_limit", set_kept_limit);
   bind_bucketing(module);
   bind_chunks(module);
   bind_distinct(module);

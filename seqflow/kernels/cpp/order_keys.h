@@ -61,6 +61,16 @@ struct Digits {
     return flipped ? static_cast<U>(~bits) : bits;
   }
 
+  // Back to the element; what was NaN is one.
+  static T back(U digits, int64_t flipped) {
+    if constexpr (!floats) return static_cast<T>(digits ^ TOP ^ static_cast<U>(flipped));
+    if (flipped) digits = static_cast<U>(~digits);
+    digits ^= digits & TOP ? TOP : static_cast<U>(~U{0});
+    T value;
+    memcpy(&value, &digits, sizeof value);
+    return value;
+  }
+
   // The same with -0 as 0: what is equal has equal digits.
   static U stable(T value, int64_t flipped) {
     if constexpr (floats) value += 0;

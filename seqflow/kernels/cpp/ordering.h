@@ -20,9 +20,6 @@ struct Ordering {
 // Segments up to this many elements are sorted without scratch memory.
 constexpr int64_t MAX_SHORT = 64;
 
-// NumPy's sort is faster on segments above this; they come out of `sort` as they were.
-constexpr int64_t MAX_MERGED = 256;
-
 // What a call needs for its longest segment, where that is longer than MAX_SHORT.
 constexpr int64_t scratch_bytes(int64_t longest) { return 5 * sizeof(int64_t) * longest; }
 

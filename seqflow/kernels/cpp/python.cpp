@@ -1,6 +1,8 @@
 // Arrays by the buffer protocol, and results as NumPy arrays.
 #include "python.h"
 
+#include "result_memory.h"
+
 #include <nanobind/stl/string.h>
 
 #include <chrono>
@@ -32,17 +34,23 @@ void check_memory(nb::handle shape, nb::handle dtype) {
   nb::module_::import_("seqflow.kernels.memory").attr("check_memory")(shape, dtype);
 }
 
-bool are_few(nb::handle shape) {
+// The elements of an array; the most there can be where they are more.
+int64_t elements_of(nb::handle shape) {
   int64_t elements = 1;
+  if (!PyTuple_Check(shape.ptr())) return PyLong_AsLongLong(shape.ptr());
   for (Py_ssize_t axis = 0; axis < PyTuple_GET_SIZE(shape.ptr()); ++axis) {
     const int64_t extent = PyLong_AsLongLong(PyTuple_GET_ITEM(shape.ptr(), axis));
-    if (__builtin_mul_overflow(elements, extent, &elements) || elements > FEW) return false;
+    if (__builtin_mul_overflow(elements, extent, &elements)) return INT64_MAX;
   }
-  return true;
+  return elements;
 }
 
 nb::object call_empty(nb::object shape, nb::handle dtype) {
-  if (PyTuple_Check(shape.ptr()) && !are_few(shape)) check_memory(shape, dtype);
+  const int64_t elements = elements_of(shape);
+  if (PyTuple_Check(shape.ptr()) && elements > FEW) check_memory(shape, dtype);
+  constexpr int64_t SMALL = 1 << 16, MOST = int64_t{1} << 48;  // elements: no large array, and no array at all
+  const int64_t bytes = elements < SMALL || elements > MOST ? 0 : elements * nb::cast<int64_t>(dtype.attr("itemsize"));
+  const ResultMemory memory(bytes);
   PyObject *arguments[2] = {shape.ptr(), dtype.ptr()};
   PyObject *array = PyObject_Vectorcall(numpy_empty(), arguments, 2, nullptr);
   if (!array) throw nb::python_error();
@@ -208,7 +216,7 @@ void check_memory(std::initializer_list<int64_t> extents, Type type) {
   nb::object shape = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(extents.size())));
   Py_ssize_t at = 0;
   for (const int64_t extent : extents) PyTuple_SET_ITEM(shape.ptr(), at++, PyLong_FromLongLong(extent));
-  if (!are_few(shape)) check_memory(shape, dtype_named(type));
+  if (elements_of(shape) > FEW) check_memory(shape, dtype_named(type));
 }
 
 Type sum_type(Type type) {

@@ -42,6 +42,36 @@ bool radix_sort(U *keys, U *other_keys, int64_t *places, int64_t *other_places, 
   return moved;
 }
 
+// The same without places: returns where the keys in order are.
+template <int BITS, class C, class U>
+const U *radix_sort(U *keys, U *other_keys, int64_t size) {
+  constexpr int DIGITS = (sizeof(U) * 8 + BITS - 1) / BITS, VALUES = 1 << BITS;
+  C counts[DIGITS][VALUES] = {};
+  for (int64_t i = 0; i < size; ++i)
+    for (int digit = 0; digit < DIGITS; ++digit) ++counts[digit][(keys[i] >> (digit * BITS)) % VALUES];
+  for (int digit = 0; digit < DIGITS; ++digit) {
+    C *next = counts[digit];
+    if (static_cast<int64_t>(next[(keys[0] >> (digit * BITS)) % VALUES]) == size) continue;  // all have the same
+    C before = 0;
+    for (int value = 0; value < VALUES; ++value) {
+      const C count = next[value];
+      next[value] = before;
+      before += count;
+    }
+    for (int64_t i = 0; i < size; ++i) other_keys[next[(keys[i] >> (digit * BITS)) % VALUES]++] = keys[i];
+    U *const keys_now = other_keys;
+    other_keys = keys;
+    keys = keys_now;
+  }
+  return keys;
+}
+
+template <class U>
+const U *sort_digits(U *keys, U *other_keys, int64_t size) {
+  if (size > UINT32_MAX) return radix_sort<8, int64_t>(keys, other_keys, size);
+  return radix_sort<(sizeof(U) > 2 ? 11 : 8), uint32_t>(keys, other_keys, size);
+}
+
 template <class U>
 bool sort_digits(U *keys, U *other_keys, int64_t *places, int64_t *other_places, int64_t size) {
   if constexpr (sizeof(U) > 2) {

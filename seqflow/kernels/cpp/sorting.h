@@ -2,7 +2,7 @@
 //
 // Short segments are sorted in registers, longer ones in blocks that are merged. Where positions are requested too, an
 // element of up to 32 bits and its position in a short segment make one float64, exactly; 64-bit elements are inserted
-// one by one, and long segments are sorted by digits.
+// one by one. Long segments are sorted by digits.
 #pragma once
 
 #include "equals.h"
@@ -22,6 +22,7 @@ struct SegmentOrder {
   static constexpr bool floats = Keys<T>::floats;
   static constexpr int LANES = VECTOR_BYTES / sizeof(K);
   static constexpr int64_t IN_REGISTERS = 16 * LANES < MAX_SHORT ? 16 * LANES : MAX_SHORT;
+  static constexpr int64_t MAX_MERGED = 256 * sizeof(T);  // longer segments are sorted by digits: fewer for small T
   using V = Vector<K, LANES>;
   using Lane = typename Signed<sizeof(K)>::type;
 
@@ -114,7 +115,19 @@ struct SegmentOrder {
       return sort_blocks(from, size, to, blocks, found);
     }
     if (size <= MAX_MERGED) return sort_blocks(from, size, to, reinterpret_cast<K *>(scratch), found);
-    memcpy(to, from, size * sizeof(T));  // NumPy sorts it
+    sort_by_digits(from, size, to, found);
+  }
+
+  void sort_by_digits(const T *from, int64_t size, T *to, Found *found) const {
+    U *const keys = reinterpret_cast<U *>(scratch), *const other_keys = keys + size;
+    bool rare = false;  // NaN or -0
+    for (int64_t i = 0; i < size; ++i) {
+      keys[i] = D::of(from[i], flipped);
+      if constexpr (floats) rare |= from[i] != from[i] || keys[i] == D::of(T{-0.0}, flipped);
+    }
+    if (rare) *found = ~Found{};
+    const U *const sorted = sort_digits(keys, other_keys, size);
+    for (int64_t i = 0; i < size; ++i) to[i] = D::back(sorted[i], flipped);
   }
 
   // Blocks that fit the registers are sorted and then merged.
@@ -291,7 +304,7 @@ void sort_segments(const Ordering &job, int64_t begin, int64_t end, void *scratc
     if (!order.any(found)) continue;
     for (int64_t k = begin; k < next; ++k) {
       const int64_t from = offsets[k], size = offsets[k + 1] - from;
-      if (size <= MAX_MERGED) order.restore(data + from, size, out + from);
+      order.restore(data + from, size, out + from);
     }
   }
 }
