@@ -58,7 +58,7 @@ def build_vocabulary(
         counts = _count_of_job(source, column, output, input, set_, settings)
     else:
         counts = _count_of_files(source, column, output, kind, settings)
-    kept = most_frequent(counts, min_count, None if max_size is None else max_size - 1)
+    kept, _ = most_frequent(counts, min_count, None if max_size is None else max_size - 1)
     vocabulary = Vocabulary(kept, max_size=max_size).freeze()
     output.parent.mkdir(parents=True, exist_ok=True)
     vocabulary.save(output)

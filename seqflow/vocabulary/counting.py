@@ -91,11 +91,10 @@ def _added(counts: list[pa.Table]) -> pa.Table:
     return sums.rename_columns({"key": "key", "count_sum": "count"})
 
 
-def most_frequent(counts: pa.Table, min_count: int, most: int | None) -> pa.Array:
-    """The keys that occur `min_count` times or more, by falling count, equal ones in ascending order."""
+def most_frequent(counts: pa.Table, min_count: int, most: int | None) -> tuple[pa.Array, pa.Array]:
+    """The keys that occur `min_count` times or more, by falling count, equal ones in ascending order; the counts."""
     frequent = counts.filter(compute.greater_equal(counts["count"], min_count))
-    order = [("count", "descending"), ("key", "ascending")]
-    if not len(frequent):
-        return as_keys(frequent["key"])
-    picked = compute.sort_indices(frequent, order)
-    return as_keys(frequent["key"].take(picked if most is None else picked.slice(0, most)))
+    if len(frequent):
+        picked = compute.sort_indices(frequent, [("count", "descending"), ("key", "ascending")])
+        frequent = frequent.take(picked if most is None else picked.slice(0, most))
+    return as_keys(frequent["key"]), frequent["count"].combine_chunks()

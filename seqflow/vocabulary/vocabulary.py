@@ -10,12 +10,16 @@ import pyarrow as pa
 from pyarrow import compute
 
 from seqflow import registry
+from seqflow.drawing.tables import html_table, text_table
 from seqflow.errors import OpError, OpTypeError
 from seqflow.kernels.arrays import Array
 from seqflow.ops.shared.vocabulary_table import table_of_integers, table_of_strings
 from seqflow.vocabulary.counting import count, keys_of_column, most_frequent
 from seqflow.vocabulary.file import read_keys, write_keys
 from seqflow.vocabulary.keys import STRINGS, as_keys, bytes_of
+
+_SHOWN, _LONGEST = 12, 40
+"""Keys that are shown, and characters of each."""
 
 
 class Vocabulary:
@@ -35,13 +39,15 @@ class Vocabulary:
     array([2, 0])
     """
 
-    __slots__ = ("_frozen", "_keys", "_table", "max_size")
+    __slots__ = ("_counts", "_frozen", "_keys", "_table", "max_size")
 
     def __init__(self, keys: Any = (), *, max_size: int | None = None) -> None:
         if max_size is not None and max_size < 1:
             raise OpError(f"max_size is {max_size}, expected 1 or more: id 0 is one")
         self.max_size = max_size
         self._keys: pa.Array = pa.nulls(0)
+        self._counts: pa.Array | None = None
+        """How often each key occurred in what it was built from."""
         self._frozen = False
         self._table: Array | None = None
         self.add(keys)
@@ -64,7 +70,9 @@ class Vocabulary:
             raise OpError(f"min_count is {min_count}, expected 1 or more")
         made = cls(max_size=max_size)
         counts = count([as_keys(source)] if column is None else keys_of_column(source, column))
-        made._keys = most_frequent(counts, min_count, None if max_size is None else max_size - 1)
+        made._keys, made._counts = most_frequent(
+            counts, min_count, None if max_size is None else max_size - 1
+        )
         return made.freeze()
 
     @property
@@ -153,21 +161,41 @@ class Vocabulary:
     __hash__ = None  # type: ignore[assignment]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_keys": self._keys, "max_size": self.max_size, "_frozen": self._frozen, "_table": None}
+        kept = {
+            "_keys": self._keys,
+            "_counts": self._counts,
+            "max_size": self.max_size,
+            "_frozen": self._frozen,
+        }
+        return {**kept, "_table": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             setattr(self, name, value)
 
     def __repr__(self) -> str:
-        shown = [repr(key) for key in self._head()]
-        more = ["…"] if len(self._keys) > len(shown) else []
-        state = "frozen" if self._frozen else "open"
-        return f"<Vocabulary of {self.size} ids, {state}: {', '.join(['unknown', *shown, *more])}>"
+        """Its size, and the first ids with their keys: the most frequent first where `build` has made it."""
+        return text_table(self._title(), [self._header(), *self._head()])
 
-    def _head(self) -> list[Any]:
-        keys = self._keys.slice(0, 4).to_pylist()
-        return [key.decode(errors="replace") if isinstance(key, bytes) else key for key in keys]
+    def _repr_html_(self) -> str:
+        return html_table(self._title(), self._header(), self._head())
+
+    def _title(self) -> str:
+        most = "" if self.max_size is None or self._frozen else f" of {self.max_size:,}"
+        return f"Vocabulary of {self.size:,}{most} ids, {'frozen' if self._frozen else 'open'}"
+
+    def _header(self) -> tuple[str, ...]:
+        return ("id", "key") if self._counts is None else ("id", "key", "count")
+
+    def _head(self) -> list[tuple[object, ...]]:
+        """The rows of the first ids, and how many more there are."""
+        shown = [_shown(key) for key in self._keys.slice(0, _SHOWN).to_pylist()]
+        counts = [None] * len(shown) if self._counts is None else self._counts.slice(0, _SHOWN).to_pylist()
+        rows: list[tuple[object, ...]] = [(0, "unknown", "")]
+        rows += zip(range(1, len(shown) + 1), shown, counts, strict=True)
+        left = len(self._keys) - len(shown)
+        rows += [("…", f"{left:,} more", "")] if left else []
+        return [row[: len(self._header())] for row in rows]
 
     def _check_kind(self, keys: pa.Array) -> None:
         if len(keys) and len(self._keys) and keys.type != self._keys.type:
@@ -192,6 +220,11 @@ class Vocabulary:
         )
         ids: Array = registry.get(name).call(*inputs, self._made_table(), on_unknown=on_unknown)
         return ids
+
+
+def _shown(key: int | bytes) -> str:
+    text = repr(key if isinstance(key, int) else key.decode(errors="replace"))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
 def _kind(keys: pa.Array) -> str:

@@ -1,0 +1,23 @@
+"""Small tables, as text and as HTML."""
+
+from xml.etree import ElementTree
+
+from seqflow.drawing.tables import html_table, text_table
+
+
+def test_columns_are_aligned_and_integers_stand_on_the_right():
+    rows = [("id", "key"), (5, "a"), (1000, "long")]
+    assert text_table("T", rows) == "T\n  id     key\n      5  a\n  1,000  long"
+    assert text_table("T", []) == "T"
+
+
+def test_the_html_has_the_same_cells_escaped():
+    root = ElementTree.fromstring(html_table("<T>", ("a<", "b"), [("<b>", 1000), ("\x1b", "&")]))
+    rows = [[cell.text for cell in row] for row in root.iter("tr")]
+    assert rows == [["a<", "b"], ["<b>", "1,000"], ["\\x1b", "&"]]
+    assert next(root.iter("caption")).text == "<T>"
+
+
+def test_without_a_header_the_first_cell_is_the_heading_of_its_row():
+    root = ElementTree.fromstring(html_table("T", (), [("rows", "5")]))
+    assert [(cell.tag, cell.get("scope")) for cell in next(root.iter("tr"))] == [("th", "row"), ("td", None)]
