@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Unpack
 
+from seqflow.drawing.tables import html_table, text_table
 from seqflow.loader.arguments import (
     LoaderOptions,
     bad_rows_of,
@@ -25,6 +26,7 @@ from seqflow.loader.arguments import (
     transform_of,
     version_of,
 )
+from seqflow.loader.display import known_of
 from seqflow.loader.epochs import EpochBatches
 from seqflow.loader.plans.pad import Pad, pads_of
 from seqflow.loader.plans.plan import BatchPlan, batch_plan
@@ -152,7 +154,14 @@ class Loader(EpochBatches):
         )  # fmt: skip
 
     def __repr__(self) -> str:
-        return f"Loader of {self.batch}, {self._where()}, from {self.source!r}"
+        """Its batches, source, windows, and what is known of their number and fill without reading rows."""
+        return text_table(self._title(), known_of(self))
+
+    def _repr_html_(self) -> str:
+        return html_table(self._title(), (), known_of(self))
+
+    def _title(self) -> str:
+        return f"Loader of {self.batch}, {self._where()}"
 
     @property
     def num_rows(self) -> int | None:

@@ -98,8 +98,7 @@ class Buckets:
         assert lengths is not None  # planned_lengths sees to that
         sizes = self.row_sizes(rows, lengths)
         selection, bounds = self._plan(sizes)
-        multiple = self.plan.multiple_of if isinstance(self.plan, TokenBudget) else 1
-        of_bounds = padded_sizes(bounds, selection.pieces.sizes, multiple)
+        of_bounds = self._padded_sizes(selection, bounds)
         chosen = permutation(len(bounds), key)
         chosen = chosen[np.argsort(bounds.short[chosen], kind="stable")]
         bounds, of_bounds = bounds.take(chosen), of_bounds[chosen]
@@ -113,6 +112,14 @@ class Buckets:
     def count(self, sizes: Array) -> int:
         """The number of batches of a window whose rows have these sizes."""
         return self._plan(sizes)[1].count(self.drop_last)
+
+    def batch_sizes(self, sizes: Array) -> Array:
+        """int64[batches, 4]: a BatchSize for each batch of a window whose rows have these sizes, in any order."""
+        return self._padded_sizes(*self._plan(sizes))
+
+    def _padded_sizes(self, selection: RowSelection, bounds: BatchBounds) -> Array:
+        multiple = self.plan.multiple_of if isinstance(self.plan, TokenBudget) else 1
+        return padded_sizes(bounds, selection.pieces.sizes, multiple)
 
     def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
         """The sizes that batches are planned on."""

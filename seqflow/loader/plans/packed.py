@@ -124,13 +124,9 @@ class Packed:
         selection = self.select(sizes)
         layout = self._layout(selection.pieces.sizes)
         order = permutation(len(layout.pieces), key)
-        bounds = Rows(self.rows).bounds(len(order))
-        used = kernels.segment_reduce("sum", layout.piece_lengths, layout.pieces)[order]
-        counts = bounds.stops - bounds.starts
         first = kernels.lengths_to_offsets(layout.pieces)
-        begun = Pieces(*layout[:3]).begun(first[:-1], first[1:])[order]
-        tokens, begun = (kernels.segment_reduce("sum", each, counts) for each in (used, begun))
-        of_bounds = np.stack([counts, tokens, counts * self.capacity, begun], axis=1)
+        bounds = Rows(self.rows).bounds(len(order))
+        of_bounds = self._sizes(layout, first, order, bounds)
         too_long = long_rows(rows, selection.too_long, sizes, lengths, f"capacity = {self.capacity}")
         bad = [*unequal_rows(rows, sizes, self.columns, "Packed"), *too_long]
         return PackedBatches(
@@ -142,6 +138,21 @@ class Packed:
         """The number of batches of a window whose rows have these sizes."""
         layout = self._layout(self.select(sizes).pieces.sizes)
         return Rows(self.rows).bounds(len(layout.pieces)).count(self.drop_last)
+
+    def batch_sizes(self, sizes: Array) -> Array:
+        """int64[batches, 4]: a BatchSize for each batch of a window whose rows have these sizes, in any order."""
+        layout = self._layout(self.select(sizes).pieces.sizes)
+        order = np.arange(len(layout.pieces))
+        first = kernels.lengths_to_offsets(layout.pieces)
+        return self._sizes(layout, first, order, Rows(self.rows).bounds(len(order)))
+
+    def _sizes(self, layout: PackingPlan, first: Array, order: Array, bounds: BatchBounds) -> Array:
+        """int64[batches, 4]: a BatchSize for each, of packed rows in an order."""
+        used = kernels.segment_reduce("sum", layout.piece_lengths, layout.pieces)[order]
+        counts = bounds.stops - bounds.starts
+        begun = Pieces(*layout[:3]).begun(first[:-1], first[1:])[order]
+        tokens, begun = (kernels.segment_reduce("sum", each, counts) for each in (used, begun))
+        return np.stack([counts, tokens, counts * self.capacity, begun], axis=1)
 
     def _layout(self, sizes: Array) -> PackingPlan:
         """Which pieces share a row, packed on their padded lengths."""

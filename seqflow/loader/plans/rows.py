@@ -67,6 +67,11 @@ class Rows:
         """The number of batches of a window whose rows have these sizes."""
         return self.bounds(len(self.select(sizes).pieces.sizes)).count(self.drop_last)
 
+    def batch_sizes(self, sizes: Array) -> Array:
+        """int64[batches, 4]: a BatchSize for each batch of a window whose rows have these sizes, in any order."""
+        selected = self.select(sizes).pieces.sizes
+        return padded_sizes(self.bounds(len(selected)), selected)
+
     def row_sizes(self, rows: WindowRows, lengths: str) -> Array:
         """The sizes that batches are planned on."""
         return row_sizes(rows, lengths)

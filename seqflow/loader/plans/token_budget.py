@@ -127,11 +127,7 @@ class TokenBudget:
         sizes = self.row_sizes(rows, lengths)
         selection = self.select(sizes)
         bad = self.bad_rows(rows, sizes, selection, lengths)
-        if self._packs:
-            selection, counts = self._packed(selection, key)
-            bounds = BatchBounds.until(np.cumsum(counts), False)
-        else:
-            bounds = self.bounds(len(selection.pieces.sizes), selection.pieces.sizes)
+        selection, bounds = self._in_batches(selection, key)
         of_bounds = padded_sizes(bounds, selection.pieces.sizes, self.multiple_of)
         return row_batches(rows, selection, bounds, of_bounds, self.drop_last, bad, self.cut(rows, lengths))
 
@@ -141,6 +137,18 @@ class TokenBudget:
         if self._packs:
             return int(self._batch_of(selected).max(initial=-1)) + 1
         return self.bounds(len(selected), selected).count(self.drop_last)
+
+    def batch_sizes(self, sizes: Array) -> Array:
+        """int64[batches, 4]: a BatchSize for each batch of a window whose rows have these sizes, in any order."""
+        selection, bounds = self._in_batches(self.select(sizes), 0)
+        return padded_sizes(bounds, selection.pieces.sizes, self.multiple_of)
+
+    def _in_batches(self, selection: RowSelection, key: int) -> tuple[RowSelection, BatchBounds]:
+        """The rows batch after batch."""
+        if not self._packs:
+            return selection, self.bounds(len(selection.pieces.sizes), selection.pieces.sizes)
+        selection, counts = self._packed(selection, key)
+        return selection, BatchBounds.until(np.cumsum(counts), False)
 
     def _packed(self, selection: RowSelection, key: int) -> tuple[RowSelection, Array]:
         """The rows in the order of the batches, which `key` permutes, and how many each has."""

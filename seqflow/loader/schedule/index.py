@@ -52,10 +52,20 @@ class LengthsIndex:
         """The number of batches of each window."""
         return [self._count(recipe, window, epoch) for window in windows]
 
+    def fill(self, recipe: Recipe, window: Window, epoch: int) -> float | None:
+        """The part of the cells of a window's batches that holds tokens; None where they have no cells."""
+        sizes = recipe.plan_of(window).batch_sizes(self._in_order(recipe, window, epoch))
+        _, tokens, cells, _ = sizes.sum(axis=0).tolist()
+        return tokens / cells if cells else None
+
     def _count(self, recipe: Recipe, window: Window, epoch: int) -> int:
+        return recipe.plan_of(window).count(self._in_order(recipe, window, epoch))
+
+    def _in_order(self, recipe: Recipe, window: Window, epoch: int) -> Array:
+        """The lengths of the rows of a window, in the order of an epoch."""
         lengths = np.concatenate([self._of(one) for one in window.slices])
         order = recipe.order(window, len(lengths), epoch)
-        return recipe.plan_of(window).count(lengths if order is None else lengths[order])
+        return lengths if order is None else lengths[order]
 
     def has(self, one: BlockSlice) -> bool:
         """Whether it knows the lengths of all rows of a slice."""

@@ -197,6 +197,11 @@ class Listing:
         return self._slices
 
     @property
+    def is_known(self) -> bool:
+        """Whether the blocks have been listed, so that asking for them costs nothing."""
+        return self._slices is not None
+
+    @property
     def file_sizes(self) -> dict[str, int]:
         """The bytes of each file when it was listed."""
         self.slices()
