@@ -1,1 +1,4 @@
-"""Pictures as SVG: sequences in sequences, packed rows, shares. They need no script and no font of their own."""
+"""Pictures as SVG: sequences in sequences, packed rows, shares, graphs; and tables.
+
+They need no script and no font of their own.
+"""

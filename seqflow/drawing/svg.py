@@ -42,11 +42,14 @@ def theme_of(name: str) -> Theme:
     return THEMES[name]
 
 
-def picture(width: float, height: float, title: str, description: str, parts: Iterable[str]) -> str:
-    """A whole picture, which shrinks with its page; `title` and `description` are what it says in words."""
+def picture(
+    width: float, height: float, title: str, description: str, parts: Iterable[str], *, shrinks: bool = True
+) -> str:
+    """A whole picture, which shrinks with its page or is scrolled; `title` and `description` say it in words."""
+    most = "100%" if shrinks else "none"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {_number(width)} {_number(height)}" '
-        f'width="{_number(width)}" style="max-width:100%;height:auto" '
+        f'width="{_number(width)}" style="max-width:{most};height:auto" '
         'font-family="ui-monospace,SFMono-Regular,Menlo,Consolas,monospace" font-size="13">\n'
         f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>\n{chr(10).join(parts)}\n</svg>\n"
     )
@@ -63,10 +66,30 @@ def box(
     )
 
 
-def text(x: float, y: float, content: object, ink: str, anchor: str = "middle") -> str:
+def text(x: float, y: float, content: object, ink: str, anchor: str = "middle", *, bold: bool = False) -> str:
     """A line of text whose middle, or `start` or `end`, is at x."""
-    where = f'x="{_number(x)}" y="{_number(y)}"'
+    where = f'x="{_number(x)}" y="{_number(y)}"' + (' font-weight="600"' if bold else "")
     return f'<text {where} fill="{ink}" text-anchor="{anchor}">{escape(str(content))}</text>'
+
+
+def curve(x: float, y: float, to_x: float, to_y: float, line: str) -> str:
+    """A line down from a place to another, upright at both ends."""
+    middle = _number((y + to_y) / 2)
+    start, end = f"{_number(x)} {_number(y)}", f"{_number(to_x)} {_number(to_y)}"
+    bend = f"C{_number(x)} {middle} {_number(to_x)} {middle} {end}"
+    return f'<path d="M{start} {bend}" fill="none" stroke="{line}"/>'
+
+
+def arrow(x: float, y: float, line: str) -> str:
+    """The head of an arrow that points down to a place."""
+    left, right, top = _number(x - 4), _number(x + 4), _number(y - 7)
+    return f'<path d="M{left} {top} L{right} {top} L{_number(x)} {_number(y)} Z" fill="{line}"/>'
+
+
+def group(parts: Iterable[str], tooltip: str) -> str:
+    """Elements that have a tooltip."""
+    title = f"<title>{escape(tooltip)}</title>" if tooltip else ""
+    return f"<g>{title}{''.join(parts)}</g>"
 
 
 def _number(value: float) -> str:

@@ -18,8 +18,12 @@ from seqflow.net.lowering import Lowered, located, lower
 from seqflow.net.parser import parse
 from seqflow.net.step import Step
 from seqflow.net.syntax import Location, Reference
+from seqflow.printable import printable
 from seqflow.shape import DimensionLike
 from seqflow.tensor import TensorSpec
+
+_SHOWN = 40
+"""Lines that are shown."""
 
 
 class Net:
@@ -222,13 +226,26 @@ class Net:
         lines = [str(step.statement) for step in self.steps if not step.is_part]
         return "\n".join(lines + ([f"return {', '.join(self.returned)}"] if self.returned else []))
 
+    def to_svg(self, theme: str = "inline") -> str:
+        """A picture of the ops and the tensors between them, as SVG; of long nets the beginning.
+
+        `theme` is that of `LoD.to_svg`. The picture of `infer(…)` has the dtypes and shapes, too.
+        """
+        from seqflow.net.picture import as_svg
+
+        return as_svg(self, theme)
+
     def _repr_html_(self) -> str:
         from seqflow.net.table import html
 
         return html(self)
 
     def __repr__(self) -> str:
-        return f"Net({str(self)!r})"
+        """A title, then the net as it is printed; of long ones the beginning."""
+        lines = str(self).split("\n") if self.steps or self.returned else []
+        more = [f"… {len(lines) - _SHOWN} more lines"] if len(lines) > _SHOWN else []
+        title = f"Net of {len(self.steps)} step{'s' * (len(self.steps) != 1)}"
+        return printable("\n  ".join([title, *lines[:_SHOWN], *more]))
 
 
 def _paths(step: Step) -> list[tuple[str, str]]:

@@ -1,11 +1,13 @@
-"""Nets as HTML tables for notebooks: a row for each tensor, in the order in which the steps run; no scripts."""
+"""Nets as HTML for notebooks: a picture, then a row for each tensor in the order of the steps; no scripts."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
+
+from seqflow.net.picture import is_drawn_whole
 
 if TYPE_CHECKING:
     from seqflow.net.net import Net
@@ -18,18 +20,26 @@ _RESULT, _CONSTANT = "#3fa66a", "#c08a2e"
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def html(net: Net, specs: Mapping[str, str] | None = None, notes: Sequence[str] = ()) -> str:
-    """A net as a table: inputs and constants, then each step with the tensors that it makes.
+def html(
+    net: Net,
+    specs: Mapping[str, str] | None = None,
+    notes: Sequence[str] = (),
+    to_svg: Callable[[], str] | None = None,
+) -> str:
+    """A net as a picture, unless it is too long for one, and as a table: what is given, then the steps with results.
 
-    `specs` has a line of text for each tensor; `notes` are printed below the table. Results have a green edge,
-    constants an amber one. The text takes the colour of the page, so that it can be read on light and dark ones.
+    `specs` has a line of text for each tensor; `notes` are printed below the table; `to_svg` draws the picture,
+    by default that of the net. Results have a green edge, constants an amber one. The text takes the colour of the
+    page, so that it can be read on light and dark ones.
     """
     specs = specs or {}
     edges = dict.fromkeys(net.constants, _CONSTANT) | dict.fromkeys(net.outputs(), _RESULT)
     count = len(net.steps)
     parts = [
-        f'<div style="overflow:auto;max-height:90vh;{_FONT}"><table style="border-collapse:collapse">',
-        f'<caption style="text-align:left">a net of {count} step{"s" * (count != 1)}</caption>',
+        f'<div style="overflow:auto;max-height:90vh;{_FONT}">',
+        (to_svg or net.to_svg)() if is_drawn_whole(net) else "",
+        '<table style="border-collapse:collapse">',
+        f'<caption style="text-align:left;white-space:nowrap">a net of {count} step{"s" * (count != 1)}</caption>',
         *_given(net, specs, edges),
         *_steps(net, specs, edges),
         "</table>",

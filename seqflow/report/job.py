@@ -17,22 +17,26 @@ from seqflow.job.opening import open_loader
 from seqflow.job.planning import plan
 from seqflow.loader import Loader
 from seqflow.loader.run.bad_rows import BadRows
+from seqflow.loader.run.window_costs import window_tokens
 from seqflow.net import Net
 from seqflow.record import Record, from_arrow
-from seqflow.report.page import code, section, table
+from seqflow.report.nets import sections_of_specs
+from seqflow.report.page import code, drawing, section, table
+from seqflow.report.ranks import imbalance_of_ranks
 from seqflow.report.source import examples
 
 _BATCHES = 32
 
 
 def sections_of_job(job: Job) -> Iterator[str]:
-    """Shapes and byte bounds, sizes of the run, the steps of `prepare` on a block, and the first batches."""
-    yield section("Shapes and bounds", code(str(check(job))))
+    """Nets, shapes and byte bounds, sizes of the run, the steps of `prepare` on a block, ranks, the first batches."""
+    yield from sections_of_specs(check(job))
     yield section("The run", table(("size", "is"), plan(job).lines()))
     loader = open_loader(job if job.bad_rows.path is None else replace(job, bad_rows=BadRows("skip")))
     steps = _steps(loader)
     if steps:
         yield section("Steps of prepare on the first block", table(("step", "seconds", "bytes"), steps))
+    yield from _ranks(loader)
     yield from _sample(loader)
 
 
@@ -46,6 +50,19 @@ def _steps(loader: Loader) -> list[tuple[str, str, str]]:
     profile = Profile()
     executor.run(recipe.prepare, rows, profile)
     return [(row.statement, f"{row.seconds:.6f}", format_bytes(row.bytes)) for row in profile.rows]
+
+
+def _ranks(loader: Loader) -> Iterator[str]:
+    """The tokens of ranks in the first window; none where batches are planned on no column."""
+    recipe = loader.recipe
+    windows = recipe.windows(recipe.planned_slices(), 0)
+    if not len(windows):
+        return
+    tokens = window_tokens(loader.window_maker().make(windows[0], 0), recipe)
+    if tokens.any():
+        by = "as they come" if recipe.batch.balance is None else f"dealt by {recipe.batch.balance}"
+        dealt = f"of {len(tokens):,} batches of the first window, {by}"
+        yield section("Tokens of ranks", imbalance_of_ranks(tokens, dealt))
 
 
 def _sample(loader: Loader) -> Iterator[str]:
@@ -73,4 +90,4 @@ def _sample(loader: Loader) -> Iterator[str]:
 
 def _picture(batch: Record) -> str:
     ids = batch.get("segment_ids")
-    return "" if ids is None or ids.ndim != 2 or not ids.size else packed_rows(ids, INLINE)
+    return "" if ids is None or ids.ndim != 2 or not ids.size else drawing(packed_rows(ids, INLINE))

@@ -13,13 +13,13 @@ _STYLE = """
 :root { color-scheme: light dark; }
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; padding: 1rem; max-width: 60rem;
   color: #1f2328; background: #ffffff; overflow-wrap: anywhere; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2rem; }
+h1 { font-size: clamp(1.2rem, 5vw, 1.6rem); } h2 { font-size: 1.2rem; margin-top: 2rem; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .9rem; overflow-wrap: normal; }
 th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8886; white-space: nowrap; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 pre { font-size: .85rem; overflow-x: auto; overflow-wrap: normal; }
-svg { display: block; margin: .5rem 0; }
+svg { display: block; margin: .5rem 0; max-width: none !important; }
 @media (prefers-color-scheme: dark) { body { color: #e6edf3; background: #0d1117; } }
 """
 
@@ -58,7 +58,12 @@ def code(text: str) -> str:
 
 def chart(title: str, rows: Sequence[Bar]) -> str:
     """Shares as bars."""
-    return f'<div class="wide">{bars(title, rows, INLINE)}</div>'
+    return drawing(bars(title, rows, INLINE))
+
+
+def drawing(svg: str) -> str:
+    """A picture in its own size, which scrolls where it is wider than the page."""
+    return f'<div class="wide" tabindex="0">{svg}</div>'
 
 
 def _cell(value: object) -> str:

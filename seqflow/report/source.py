@@ -15,6 +15,7 @@ from seqflow.printable import printable_line
 from seqflow.providers import Provider
 from seqflow.record import Record
 from seqflow.report.page import chart, paragraph, section, table
+from seqflow.report.ranks import imbalance_of_ranks
 from seqflow.report.survey import Survey
 
 _PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
@@ -60,6 +61,8 @@ def _lengths(found: dict[str, Any], sample: Array, batch: int, capacity: int) ->
             Bar(f"packed, {capacity:,}", _fill_packed(sample, capacity)),
         ]
         yield chart("Elements of batches that are no padding", fills)
+        tokens = np.add.reduceat(sample, np.arange(0, len(sample), batch))
+        yield imbalance_of_ranks(tokens, f"of {len(tokens):,} batches of {batch} rows as they come")
 
 
 def _histogram(entries: Sequence[dict[str, int]], sequences: int) -> list[Bar]:

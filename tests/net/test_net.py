@@ -53,7 +53,15 @@ def test_a_net_prints_as_text_that_reads_back():
     net = Net(TEXT)
     assert str(Net(str(net))) == str(net)
     assert "max_length=512" in str(net)
-    assert "Net(" in repr(net)
+    title, *lines = repr(net).split("\n  ")
+    assert title == f"Net of {len(net.steps)} steps"
+    assert lines == str(net).split("\n")
+
+
+def test_of_a_long_net_the_first_lines_are_shown():
+    shown = repr(Net("\n".join(f"x{n + 1} = x{n} * 2" for n in range(100)))).split("\n")
+    assert len(shown) == 42
+    assert shown[-1] == "  … 60 more lines"
 
 
 def test_constants_are_not_inputs():

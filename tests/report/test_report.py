@@ -10,6 +10,7 @@ import pytest
 from command import seqflow
 
 from seqflow.job import Job
+from seqflow.report.ranks import imbalance
 from seqflow.report.report import report_of_job, report_of_path
 from seqflow.report.survey import SpreadSample
 
@@ -102,10 +103,52 @@ def test_a_job_has_shapes_the_steps_that_cost_and_a_picture_of_its_first_batch(p
     text = report_of_job(job_of(path), "job.toml")
     page = Page(text)
     assert any("truncate(tokens.values" in cell for table in page.tables for row in table for cell in row)
-    assert ["rows", "8"] in page.tables[0]
+    assert ["rows", "8"] in next(table for table in page.tables if table[0] == ["size", "is"])
     assert "Documents in packed rows" in page.texts
     assert ["tokens", "34"] in next(table for table in page.tables if table[0] == ["of them", "is"])
     assert not (path.parent / "out").exists()
+
+
+def test_a_job_has_its_nets_as_pictures_with_shapes_and_as_tables_with_bounds(path):
+    page = Page(report_of_job(job_of(path), "job.toml"))
+    picture = page.texts[page.texts.index("A net of 1 step") :]
+    assert {"tokens.lengths", "truncate", "n", "int64{rows:0..8}"} <= {*picture[: picture.index("made by")]}
+    header = ["tensor", "dtype and shape", "at most", "made by"]
+    _, *bounds = next(table for table in page.tables if table[0] == header)
+    assert ["tokens.lengths", "int64{rows:0..8}", "64 B", "input"] in bounds
+    assert ("n", "truncate(tokens.values, tokens.lengths, max_length=8)") in {
+        (row[0], row[3]) for row in bounds
+    }
+
+
+def ranks_of(page):
+    return next(table[1:] for table in page.tables if table[0] == ["ranks", "in a step", "in all steps"])
+
+
+def test_a_plain_split_gives_rank_k_every_kth_batch(path):
+    tokens = [0 + 1, 2 + 3, 4 + 8, 8 + 16]
+    steps = (5 + 24) / (sum(tokens) / 2)
+    overall = (5 + 24) / (sum(tokens) / 2)
+    assert ranks_of(Page(report_of_path(str(path), batch=2))) == [
+        ["2", f"{steps:.3f}", f"{overall:.3f}"],
+        ["4", f"{24 / (sum(tokens) / 4):.3f}", f"{24 / (sum(tokens) / 4):.3f}"],
+        ["8", "too few batches", "too few batches"],
+    ]
+    assert imbalance(np.array([3, 1, 1, 3]), 2) == (1.5, 1.0)
+    assert imbalance(np.zeros(8, int), 2) is None
+
+
+def test_a_job_with_a_balance_has_the_ranks_that_it_deals(tmp_path):
+    lengths = np.random.default_rng(0).integers(1, 200, 400)
+    pq.write_table(pa.table({"tokens": [np.zeros(n, int) for n in lengths]}), tmp_path / "t.parquet")
+    plain = {"kind": "rows", "n": 4, "lengths": "tokens"}
+    dealt = {**plain, "balance": {"group": 8, "cost": "length"}}
+    (_, one, _), *_ = ranks_of(
+        Page(report_of_job(job_of(tmp_path / "t.parquet", prepare={}, batch=plain), "j"))
+    )
+    page = Page(report_of_job(job_of(tmp_path / "t.parquet", prepare={}, batch=dealt), "j"))
+    assert any("dealt by Balance(group=8" in text for text in page.texts)
+    assert [float(step) < 1.05 < float(one) for _, step, _ in ranks_of(page)] == [True] * 3
 
 
 def test_bad_rows_are_counted_and_not_written(path):

@@ -1,0 +1,31 @@
+"""What a report says of ranks: how many more tokens the fullest of them gets than the mean one."""
+
+from __future__ import annotations
+
+from seqflow.kernels.arrays import Array
+from seqflow.report.page import paragraph, table
+
+_WORLD_SIZES = (2, 4, 8)
+
+
+def imbalance_of_ranks(tokens: Array, dealt: str) -> str:
+    """A table of the imbalance for a few world sizes: batch k, with tokens[k], goes to rank k mod ranks."""
+    rows = [(ranks, *_shown(imbalance(tokens, ranks))) for ranks in _WORLD_SIZES]
+    what = (
+        f"The tokens of the fullest rank divided by those of the mean one, {dealt}. In a step each rank has one "
+        "batch, and the others wait for the fullest: at 1.20 they wait for 17 % of their time."
+    )
+    return paragraph(what) + table(("ranks", "in a step", "in all steps"), rows)
+
+
+def imbalance(tokens: Array, ranks: int) -> tuple[float, float] | None:
+    """The fullest rank over the mean one, in each step and over all; None where there is no whole step of tokens."""
+    steps = tokens[: len(tokens) // ranks * ranks].reshape(-1, ranks)
+    if not steps.sum():
+        return None
+    sums = steps.sum(axis=0)
+    return float(steps.max(axis=1).sum() / steps.mean(axis=1).sum()), float(sums.max() / sums.mean())
+
+
+def _shown(found: tuple[float, float] | None) -> tuple[str, str]:
+    return ("too few batches",) * 2 if found is None else (f"{found[0]:.3f}", f"{found[1]:.3f}")
