@@ -93,7 +93,7 @@ def as_html(sequence: Displayed) -> str:
         parts.append(_more(len(sequence) - _SHOWN[0]))
     return (
         '<div style="font-family:ui-monospace,monospace;font-size:12px;line-height:1.4;color:inherit">'
-        f'<div style="opacity:.75">{escape(_title(sequence))}</div>'
+        f'<div style="opacity:.85">{escape(_title(sequence))}</div>'
         f'<div style="display:flex;flex-wrap:wrap;align-items:flex-start">{"".join(parts)}</div></div>'
     )
 
@@ -113,4 +113,4 @@ def _html(element: Any, depth: int) -> str:
 
 
 def _more(count: int) -> str:
-    return f'<span style="opacity:.6;padding:0 4px">… {count} more</span>'
+    return f'<span style="opacity:.8;padding:0 4px">… {count} more</span>'

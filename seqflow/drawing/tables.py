@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -10,6 +11,13 @@ from seqflow.printable import printable_line
 Row = Sequence[object]
 _CELL = "padding:1px 10px 1px 0;vertical-align:top;"
 _TEXT, _NUMBER = f"{_CELL}text-align:left;", f"{_CELL}text-align:right;font-variant-numeric:tabular-nums;"
+_BREAKS = re.compile(r"(?<=[\w)}\]][_./:=({\[,])(?=[^\W\d_])|(?<=\.\.)(?=\d)")
+"""Where a long name, path or shape goes on in the next line: behind a mark before a word, and inside a range."""
+
+
+def breakable(text: str) -> str:
+    """The text as HTML whose long names, paths and shapes may be broken where their parts end."""
+    return "<wbr/>".join(escape(part) for part in _BREAKS.split(text))
 
 
 def text_table(title: str, rows: Sequence[Row]) -> str:
@@ -34,12 +42,12 @@ def html_table(title: str, header: Sequence[str], rows: Sequence[Row]) -> str:
     )
     return (
         '<div style="overflow-x:auto"><table style="border-collapse:collapse"><caption style="text-align:left">'
-        f"{escape(printable_line(title))}</caption>{f'<tr>{head}</tr>' if header else ''}{body}</table></div>"
+        f"{breakable(printable_line(title))}</caption>{f'<tr>{head}</tr>' if header else ''}{body}</table></div>"
     )
 
 
 def _cell(row: Row, at: int, has_heading: bool) -> str:
-    text = escape(_shown(row[at]))
+    text = breakable(_shown(row[at]))
     if has_heading and not at:
         return f'<th scope="row" style="{_TEXT}">{text}</th>'
     return f'<td style="{_NUMBER if isinstance(row[at], int) else _TEXT}">{text}</td>'

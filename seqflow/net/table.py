@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from seqflow.drawing.tables import breakable
 from seqflow.net.picture import is_drawn_whole
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 _LONGEST = 100
 """Characters of a statement that are shown; the whole text is in the tooltip."""
 _FONT = "font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;font-size:12px;color:inherit"
-_CELL = "padding:2px 10px;text-align:left;vertical-align:top;white-space:pre"
+_CELL = "padding:2px 6px;text-align:left;vertical-align:top;white-space:pre-wrap"
 _RESULT, _CONSTANT = "#3fa66a", "#c08a2e"
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -39,7 +40,7 @@ def html(
         f'<div style="overflow:auto;max-height:90vh;{_FONT}">',
         (to_svg or net.to_svg)() if is_drawn_whole(net) else "",
         '<table style="border-collapse:collapse">',
-        f'<caption style="text-align:left;white-space:nowrap">a net of {count} step{"s" * (count != 1)}</caption>',
+        f'<caption style="text-align:left">a net of {count} step{"s" * (count != 1)}</caption>',
         *_given(net, specs, edges),
         *_steps(net, specs, edges),
         "</table>",
@@ -52,7 +53,7 @@ def html(
 def _given(net: Net, specs: Mapping[str, str], edges: Mapping[str, str]) -> Iterator[str]:
     for name in (*net.inputs, *net.constants):
         kind = "constant" if name in net.constants else "input"
-        yield f"<tr>{_tensor(name, specs, edges)}<td style='{_CELL};opacity:.6'>{kind}</td></tr>"
+        yield f"<tr>{_tensor(name, specs, edges)}<td style='{_CELL};opacity:.8'>{kind}</td></tr>"
 
 
 def _steps(net: Net, specs: Mapping[str, str], edges: Mapping[str, str]) -> Iterator[str]:
@@ -62,7 +63,7 @@ def _steps(net: Net, specs: Mapping[str, str], edges: Mapping[str, str]) -> Iter
         first, *others = tensors or [f"<td style='{_CELL}' colspan='2'></td>"]
         value = str(step.value)
         shown = value if len(value) <= _LONGEST else f"{value[: _LONGEST - 1]}…"
-        title = _escaped(f"line {step.line}: {step.statement}")
+        title = escape(_NOT_XML.sub("\ufffd", f"line {step.line}: {step.statement}"))
         span = f" rowspan='{len(tensors)}'" if others else ""
         yield f"<tr>{first}<td style='{_CELL}' title='{title}'{span}>{_escaped(shown)}</td></tr>"
         yield from (f"<tr>{other}</tr>" for other in others)
@@ -73,8 +74,8 @@ def _tensor(name: str, specs: Mapping[str, str], edges: Mapping[str, str]) -> st
     label = "" if name.startswith("%") else name
     style = f"{_CELL};border-left:4px solid {edges.get(name, 'transparent')}"
     spec = _escaped(specs.get(name, ""))
-    return f"<td style='{style}'>{_escaped(label)}</td><td style='{_CELL};opacity:.75'>{spec}</td>"
+    return f"<td style='{style}'>{_escaped(label)}</td><td style='{_CELL};opacity:.85'>{spec}</td>"
 
 
 def _escaped(text: str) -> str:
-    return escape(_NOT_XML.sub("\ufffd", text))
+    return breakable(_NOT_XML.sub("\ufffd", text))

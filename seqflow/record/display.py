@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from typing import NamedTuple, Protocol
 
 from seqflow.drawing.packed import packed_rows
 from seqflow.drawing.svg import INLINE
+from seqflow.drawing.tables import breakable
 from seqflow.kernels.arrays import Array
 from seqflow.printable import printable_line
 
@@ -54,7 +54,7 @@ def as_text(record: Displayed) -> str:
     return "\n".join(lines)
 
 
-_CELL = "padding:1px 10px 1px 0;text-align:left;white-space:nowrap;vertical-align:top;"
+_CELL = "padding:1px 10px 1px 0;text-align:left;vertical-align:top;"
 
 
 def as_html(record: Displayed) -> str:
@@ -66,11 +66,12 @@ def as_html(record: Displayed) -> str:
         if row is None:
             cells.append(f"<tr><td colspan=4>… {len(record.tensors) - shown} more tensors</td></tr>")
             continue
-        name = f'<td style="{_CELL}padding-left:{1.2 * row.level:g}em">{escape(row.name)}</td>'
-        others = "".join(f'<td style="{_CELL}">{escape(text)}</td>' for text in row[2:])
+        name = f'<td style="{_CELL}padding-left:{1.2 * row.level:g}em">{breakable(row.name)}</td>'
+        others = "".join(f'<td style="{_CELL}">{breakable(text)}</td>' for text in row[2:])
         cells.append(f"<tr>{name}{others}</tr>")
     head = "".join(
-        f'<th style="{_CELL}">{text}</th>' for text in ("tensor", "dtype", "shape", "first values")
+        f'<th scope="col" style="{_CELL}">{text}</th>'
+        for text in ("tensor", "dtype", "shape", "first values")
     )
     return (
         f'<div style="overflow-x:auto"><table style="border-collapse:collapse"><caption style="text-align:left">'

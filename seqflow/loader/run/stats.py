@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from dataclasses import dataclass, field, fields
-from html import escape
 
+from seqflow.drawing.tables import html_table
 from seqflow.loader.plans.balance import StepCosts
 
 
@@ -92,13 +92,7 @@ class Stats:
         return "\n".join(["Stats", *(f"  {name:{names}}  {value:>{values}}" for name, value in lines)])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f'<tr><th scope="row" style="text-align:left;padding:1px 10px 1px 0">{escape(name)}</th>'
-            f'<td style="text-align:right;font-variant-numeric:tabular-nums">{escape(value)}</td></tr>'
-            for name, value in self.lines()
-        )
-        head = '<table style="border-collapse:collapse"><caption style="text-align:left">Stats</caption>'
-        return f"{head}{rows}</table>"
+        return html_table("Stats", (), self.lines())
 
     def add_making(self, seconds: float) -> None:
         with self._lock:
