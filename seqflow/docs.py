@@ -1,56 +1,72 @@
-"""Generates `docs/ops/`, the reference of all ops, and `docs/llms.txt`: `python -m seqflow.docs`."""
+"""Generates `docs/ops/`, the reference of all ops, its pictures, and `docs/llms.txt`: `python -m seqflow.docs`."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 
 from seqflow import llms, registry
 from seqflow.expression.functions import table
+from seqflow.op_pictures import Picture, draw
 from seqflow.ops.elementwise import result_dtype
 from seqflow.registry import OpDef
 from seqflow.registry.description import describe
-from seqflow.registry.peers import PEERS
 from seqflow.registry.search import names_elsewhere
+from seqflow.wanted import WANTED
 
 FOLDER = Path(__file__).parents[1] / "docs" / "ops"
-_FUNCTIONS = "functions"
+PICTURES = FOLDER.parent / "pictures" / "ops"
+_FUNCTIONS, _NAMES = "functions", "names"
 
 
 def pages() -> dict[Path, str]:
-    """The text of each page of `docs/ops/`: the finder, one a family, and the functions of expressions."""
-    ops = [registry.get(name) for name in registry.names()]
-    rows = {row.name for row in table}
-    shipped = [op for op in ops if op.family is not None and op.name not in rows]
-    families = {name: list(members) for name, members in groupby(sorted(shipped, key=_family), key=_family)}
+    """The text of each page of `docs/ops/`: the finder, all names, one a family, and the functions of expressions."""
+    families = _families()
     found = {FOLDER / f"{name}.md": _page(name, members) for name, members in families.items()}
     return {
         FOLDER / "README.md": _finder(families),
+        FOLDER / f"{_NAMES}.md": _names(families),
         FOLDER / f"{_FUNCTIONS}.md": _functions(),
         **found,
     }
+
+
+def pictures() -> dict[Path, str]:
+    """The pictures of the ops that move rows, as SVG."""
+    return {PICTURES / f"{name}.svg": picture.svg for name, picture in _drawn().items()}
+
+
+@cache
+def _drawn() -> Mapping[str, Picture]:
+    ops = (op for members in _families().values() for op in members)
+    return {op.name: picture for op in ops if (picture := draw(op)) is not None}
+
+
+def _families() -> dict[str, list[OpDef]]:
+    """The ops of each family, but for the functions of expressions."""
+    ops = [registry.get(name) for name in registry.names()]
+    rows = {row.name for row in table}
+    shipped = [op for op in ops if op.family is not None and op.name not in rows]
+    return {name: list(members) for name, members in groupby(sorted(shipped, key=_family), key=_family)}
 
 
 _WRITTEN = "<!-- Written by `python -m seqflow.docs`; do not edit. -->"
 
 
 def _finder(families: Mapping[str, Sequence[OpDef]]) -> str:
-    rows = [
-        (
-            f"[`{op.name}`]({family}.md#{op.name})",
-            op.doc.partition("\n")[0],
-            _as_code(names_elsewhere(op)[:_SHOWN]),
-        )
-        for family, members in families.items()
-        for op in members
-    ]
-    links = ", ".join(f"[{name}]({name}.md)" for name in families)
-    contents = f"Families: {links}, and [the functions of expressions]({_FUNCTIONS}.md).\n"
-    return "\n".join([_HEAD, contents, _table(("op", "what it does", "elsewhere"), rows) + "\n"])
-
-
-_SHOWN = 3
-"""Names that ops have elsewhere are shown up to so many."""
+    family_of = {op.name: family for family, members in families.items() for op in members}
+    tables = []
+    for given, wanted in WANTED.items():
+        rows = [
+            (want, ", ".join(f"[`{name}`]({family_of[name]}.md#{name})" for name in names.split()))
+            for want, names in wanted.items()
+        ]
+        tables.append(f"### {given}\n\n{_table(('you want', 'op'), rows)}")
+    contents = [f"- [{family}]({family}.md): {_about(family).partition(chr(10))[0]}" for family in families]
+    contents.append(f"- [{_FUNCTIONS}]({_FUNCTIONS}.md): The functions of expressions: `exp`, `x + y`, `where`.")
+    parts = [_HEAD.strip(), "## By what you have", *tables, "## Families", "\n".join(contents)]
+    return "\n\n".join(parts) + "\n"
 
 
 _HEAD = """\
@@ -59,38 +75,31 @@ _HEAD = """\
 <!-- Written by `python -m seqflow.docs`; do not edit. -->
 
 Every op is a pure function of arrays: `import seqflow as sf`, then `sf.ops.NAME(…)`, or a line of a net. Its
-[signature](#signatures) says what goes in and what comes out. Inputs are positional, attributes are given by name.
-`seqflow ops NAME` shows one op with the errors it raises; `seqflow ops --search "ragged softmax"` finds ops by what
-they do, and by what other libraries call it.
+[signature](../signatures.md) says what goes in and what comes out. Inputs are positional, attributes go by name.
+
+`seqflow ops --search "ragged softmax"` finds ops by what they do, and by their names in PyTorch, TensorFlow, Caffe2
+and others; [all these names](names.md) are on one page. `seqflow ops NAME` shows one op with the errors it raises.
 
 Wrong input is an `OpError`, `LodError` or `ShapeError` (all are `SeqflowError`s and `ValueError`s) that names the op,
-the argument, what was found and what was expected.
+the argument, what was found and what was expected ([errors](../errors.md)).
 
-
-## Signatures
-
-```
-data[N, 3], offsets[B+1]      a tensor and its sizes; the same name is the same size
-data[N, *d], data[N, _]       any number of further dimensions; one of any size
-data[sum(lengths)]            what lengths add up to; max(lengths) is the longest
-max_length|max(lengths)       an attribute where it is given, else the size
-weights[T>=max(lengths)]      a size that is not below another
-bias[M]?                      an optional input
-{data[N]}+, {shard[_]}*parts  a list of inputs; a list of so many outputs
-float x, like(x) y            the dtype of an input: a word for several, or that of another input
-sum_of(data) sums             the dtype of an output; without a word it is that of the first input
-index(R) i, position(n) p     integers that point at rows, or at places inside sequences; -1 is none
-offset(R) starts              integers that point at rows or behind the last one
-lens outer, lengths           tensors that are checked as lengths
-sorted[P=N]                   as many rows as N, but not row for row the same
-int64 lengths'[B]             an output that is called like an input; results drop the prime
-lengths'[B] := lengths + 1    what an output is, as a net would compute it
-counts[B] <= lengths          what the elements of an output are not above
--> unique[U], U <= N          what a size, or a sum, is not above
-```
-
-The name of axis 0 stands for rows: where an output has the name of an input, row i is still row i.
+A picture shows the example of an op, before and after: what is moved has the colour of its sequence. Grey, with a
+dashed border, is what is left out, or padding.
 """
+
+
+def _names(families: Mapping[str, Sequence[OpDef]]) -> str:
+    family_of = {op.name: family for family, members in families.items() for op in members}
+    lines = ["# All ops by name", "", _WRITTEN, "", _ABOUT_NAMES, ""]
+    for op in map(registry.get, registry.names()):
+        if op.family is not None:
+            page = f"{family_of[op.name]}.md#{op.name}" if op.name in family_of else f"{_FUNCTIONS}.md"
+            elsewhere = _as_code(names_elsewhere(op))
+            lines.append(f"- [`{op.name}`]({page})" + (f": {elsewhere}" if elsewhere else ""))
+    return "\n".join(lines) + "\n"
+
+
+_ABOUT_NAMES = "Every op, and what other libraries, and people who ask, call it. [By what you have](README.md)."
 
 
 def _family(op: OpDef) -> str:
@@ -98,10 +107,14 @@ def _family(op: OpDef) -> str:
 
 
 def _page(family: str, ops: Sequence[OpDef]) -> str:
-    about = (import_module(f"seqflow.ops.{family}").__doc__ or "").strip()
-    names = ", ".join(f"[`{op.name}`](#{op.name})" for op in ops)
-    lead = f"{about}\n\n{names}. [All ops and how to read signatures](README.md).\n"
+    names = "\n".join(f"- [`{op.name}`](#{op.name}): {op.doc.partition(chr(10))[0]}" for op in ops)
+    links = "[All ops](README.md), and [how to read signatures](../signatures.md)."
+    lead = f"{_about(family)}\n\n{names}\n\n{links}\n"
     return "\n".join([f"# {family}\n\n{_WRITTEN}\n", lead, _IMPORTS, *(_entry(op) for op in ops)])
+
+
+def _about(family: str) -> str:
+    return (import_module(f"seqflow.ops.{family}").__doc__ or "").strip()
 
 
 _IMPORTS = """\
@@ -116,6 +129,8 @@ _IMPORTS = """\
 def _entry(op: OpDef) -> str:
     found = describe(op)
     parts = [f"## {op.name}", f"```\n{op.signature.in_lines()}\n```", found.prose]
+    if op.name in _drawn():
+        parts.append(f"![{_drawn()[op.name].words}](../pictures/ops/{op.name}.svg)")
     if op.attributes:
         rows = [
             (f"`{a.name}`", a.expected, "required" if a.required else f"`{a.default!r}`")
@@ -123,13 +138,10 @@ def _entry(op: OpDef) -> str:
         ]
         parts.append(_table(("attribute", "takes", "default"), rows))
     if found.gradients:
-        formulas = [(f"`{name}`", _formula(formula)) for name, formula in found.gradients]
-        parts.append(_table(("gradient of", "is"), formulas))
+        parts.append("\n".join(f"- gradient of `{name}`: {_formula(text)}" for name, text in found.gradients))
     parts.append(f"```python\n{found.example}\n\n```")
-    if found.origin:
-        parts.append(f"From Caffe2's {found.origin}.")
-    if op.name in PEERS:
-        parts.append(f"Elsewhere: {_as_code(PEERS[op.name])}.")
+    if elsewhere := names_elsewhere(op):
+        parts.append(f"Elsewhere: {_as_code(elsewhere)}.")
     return "\n\n".join(parts) + "\n"
 
 
@@ -145,20 +157,11 @@ def _formula(text: str) -> str:
 def _functions() -> str:
     rows = []
     for row in table:
-        rows.append(
-            (
-                f"`{row}`",
-                row.formula,
-                result_dtype(row),
-                f"`{row.operator}`" if row.operator else "",
-                ", ".join(f"`{alias}`" for alias in row.aliases),
-                registry.get(row.name).caffe2 or "",
-            )
-        )
-    header = ("function", "result", "dtype", "operator", "also", "Caffe2")
+        also = [*([row.operator] if row.operator else []), *row.aliases, *names_elsewhere(registry.get(row.name))]
+        rows.append((f"`{row}`", row.formula, result_dtype(row), _as_code([*dict.fromkeys(also)])))
     return (
         f"# The functions of expressions\n\n{_WRITTEN}\n\nEach is an op as well. Operands broadcast as in NumPy.\n\n"
-        f"{_table(header, rows)}\n"
+        f"{_table(('function', 'result', 'dtype', 'also'), rows)}\n"
     )
 
 
@@ -168,7 +171,7 @@ def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 if __name__ == "__main__":
-    for path, text in pages().items():
+    for path, text in (pages() | pictures()).items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     llms.INDEX.write_text(llms.index(), encoding="utf-8")

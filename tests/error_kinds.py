@@ -1,0 +1,312 @@
+"""The kinds of messages that errors have, each with a call that raises it: the table of docs/errors.md.
+
+`python tests/error_kinds.py` writes the page.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import seqflow as sf
+from seqflow import errors, ops
+from seqflow.errors import (
+    BatchPlanError,
+    ExpressionError,
+    FilterError,
+    GradientError,
+    JobError,
+    LodError,
+    MissingSourceError,
+    NetError,
+    OpError,
+    OpIndexError,
+    OpMemoryError,
+    OpTypeError,
+    ProviderError,
+    ProviderOptionError,
+    ProviderTypeError,
+    SeqflowError,
+    ShapeError,
+    UnknownColumnError,
+    UnknownOpError,
+)
+from seqflow.job import Job, run
+from seqflow.signature import Described, OwnRows
+
+PAGE = Path(__file__).parents[1] / "docs" / "errors.md"
+
+
+class Kind(NamedTuple):
+    """A message as its first line reads, with … for what differs; what it means; what to do; a call that raises it."""
+
+    message: str
+    meaning: str
+    advice: str
+    call: Callable[[], object]
+
+    def describes(self, error: BaseException) -> bool:
+        """Whether the first line of an error is this message, between the names of ops and the signature."""
+        first = str(error).partition("\n")[0]
+        return (
+            re.fullmatch(rf"(\w+: )*{re.escape(self.message).replace('…', '.+?')}( \(.*\))?", first)
+            is not None
+        )
+
+
+X = np.arange(6.0)
+N = np.array([2, 1, 3])
+TABLE = pa.table({"tokens": [[1, 2, 3], [], [4]], "n": [1, 2, 3]})
+TWO_LISTS = pa.table({"a": [[1]], "b": [[1]]})
+A_NULL = pa.table({"a": [1, None]})
+RECORD = OwnRows("the record")
+SPECS = {
+    "score": sf.TensorSpec("float32", "{rows:0..9}", RECORD),
+    "doc.lengths": sf.TensorSpec("int64", "{rows:0..9}", RECORD),
+    "doc.values": sf.TensorSpec("int64", "{sum(doc.lengths)}", Described("doc.lengths")),
+    "tag.lengths": sf.TensorSpec("int64", "{rows:0..9}", RECORD),
+    "tag.values": sf.TensorSpec("int64", "{sum(tag.lengths)}", Described("tag.lengths")),
+}
+
+
+def write_files(folder: Path) -> None:
+    """What the calls read, in the current folder."""
+    pq.write_table(TABLE, folder / "rows.parquet")
+    (folder / "cut.parquet").write_bytes((folder / "rows.parquet").read_bytes()[:-20])
+    (folder / "bad.jsonl").write_text('{"n": 1}\n{"n": "x"}\n')
+    (folder / "note.xyz").write_text("x")
+
+
+def infer(net: str) -> object:
+    return sf.Net(net).infer(SPECS)
+
+
+def job(text: str) -> Job:
+    """A job of the rows, its file in the current folder."""
+    path = Path("job.toml")
+    path.write_text(f'[source]\npaths = "rows.parquet"\n{text}')
+    return Job.read(path)
+
+
+def batches(source: Any, **options: Any) -> object:
+    return list(sf.Loader(source, **options))
+
+
+def declare(signature: str, function: Callable[..., Any], **options: Any) -> object:
+    """Declare an op, call it, and forget it."""
+    declared = sf.op(signature, **options)(function)
+    try:
+        return declared([1.0, 2.0])
+    finally:
+        sf.registry.unregister(function.__name__)
+
+
+def first_only(x: Any) -> Any:
+    return x[:1]
+
+
+def interrupted() -> object:
+    """A state of other batches."""
+    return sf.Loader(TABLE, batch=2).load_state_dict(sf.Loader(TABLE, batch=1).state_dict())
+
+
+KINDS: dict[type[Exception], list[Kind]] = {
+    LodError: [
+        Kind("sum(…) is … but … has … rows", "the lengths don't describe these values", "pass the lengths that were computed with the values: an op that changes one gives both", lambda: ops.lengths_sum(X, [2, 1])),
+        Kind("…[…] = … is negative", "a length below 0", "look where the lengths come from: a difference of offsets, a subtraction", lambda: ops.lengths_sum(X, [7, -1])),
+        Kind("sum(…) overflows int64 at …", "lengths that add up to more than any array has", "the lengths are damaged, or are something else", lambda: ops.lengths_sum(X, [2**62, 2**62])),
+        Kind("…[…] = … is longer than …", "a sequence does not fit into the width that was asked for", "`truncate` first, or `truncate=True`, or a larger `max_length`", lambda: ops.pad(X, N, max_length=2)),
+        Kind("…[…] is … but …[…] is …, expected no decrease", "offsets, or ids, that must be sorted are not", "sort rows and ids together, or take an op for unsorted ids (`unsorted_segment_sum`)", lambda: ops.offsets_to_lengths([0, 3, 2])),
+        Kind("…[…] is … but …[…] is …, expected the same", "two lengths that a net says are equal differ in this batch", "the columns are not aligned row by row: repair the data, or drop the claim", lambda: sf.run("same_lengths(a, b)", {"a": [1, 2], "b": [1, 3]})),
+        Kind("LoD: sum(lod[…]) is … but lod[…] has … lengths", "lengths of two levels that don't belong together", "outermost first: each level counts the sequences of the next", lambda: sf.LoD([2, 1], [1, 2])),
+        Kind("Sequence: the lengths describe … rows but values has …", "values and lengths of different sizes", "as above", lambda: sf.Sequence(X, [[1, 2]])),
+        Kind("… and … have different lengths: …", "`sf.auto`: two Sequences meet that differ in a length", "bring one to the lengths of the other: `expand`, `pad`, `truncate`", lambda: sf.auto.add(sf.Sequence(X, [N]), sf.Sequence(X, [[3, 1, 2]]))),
+        Kind("… holds …, but …: values of one column, lengths of another", "before data: two columns are mixed, also where their sizes agree", "pass the column's own lengths; if they are equal, `same_lengths(a, b)` says so and is checked", lambda: infer("y = lengths_sum(doc.values, tag.lengths)")),
+        Kind("… holds …, but …: one has a row for each sequence, the other the rows of all sequences", "a value for each sequence meets values of all their rows", "`expand(x, lengths)` first", lambda: infer("y = score * doc.values")),
+        Kind("… holds …, but …: a selection of rows meets other rows", "one side was masked, sliced or sorted, the other was not", "select both by the same mask, or lengths with their rows (`mask_sequences`)", lambda: infer("v, _ = boolean_mask(doc.values, doc.values > 2)\ny = v * doc.values")),
+        Kind("… holds …, but … holds …: positions inside sequences are no indices of rows", "a place inside a sequence is used as the number of a row", "`to_rows(positions, lengths)`, or `gather_within`", lambda: infer("y = gather(doc.values, argsort_within(doc.values, doc.lengths))")),
+        Kind("… points at …, but … holds …: indices of some rows, used on others", "indices into one tensor are used on another", "gather from the rows that they point at", lambda: infer("u, i, c = unique(doc.values)\ny = gather(tag.values, i)")),
+    ],
+    ShapeError: [
+        Kind("… has … dimensions …, expected …", "an array with more or fewer axes than the signature has", "reshape it; lengths have one axis", lambda: ops.lengths_sum(X, [[6]])),
+        Kind("… is …, expected … as in …", "two sizes that have one name in the signature differ", "look at both shapes: often one is transposed, or of another layer", lambda: ops.fc(np.ones((2, 3)), np.ones((4, 5)))),
+        Kind("… is …, expected … (… is …, … is … as in …)", "a size is no multiple, or not the sum, that the signature says", "as above; the brackets say where the numbers come from", lambda: ops.lstm(np.ones((6, 3)), N, np.ones((7, 3)), np.ones((8, 2)))),
+        Kind("… is …, expected … or more (… is …)", "an axis that is too short for the longest sequence, or for another size", "pad wider, or truncate", lambda: ops.unpad(np.ones((2, 3)), [2, 4])),
+        Kind("x … has … elements, shape … has …", "`reshape` to another number of elements", "one size may be -1", lambda: ops.reshape(X, shape=[4])),
+        Kind("…: dimension … is … in … but … in …", "two known shapes that are not one", "as the shapes say", lambda: sf.PartialShape([2, 3]).merge(sf.PartialShape([2, 4]))),
+        Kind("dimension: … is dynamic, expected a static size", "a number is asked of a size that is not known yet", "`dim.is_static`, or its bounds", lambda: int(sf.Dimension.dynamic())),
+        Kind("shape text: found … at column …, expected …", "text that is no shape", "`{1,?,2..5}`: a size, an unknown one, one between bounds", lambda: sf.Dimension.parse("x y")),
+        Kind("view: … elements of shape … cannot be seen as …", "a view would need a copy, or other elements", "`reshape`", lambda: sf.tensor.view(np.ones((2, 3)), (4,))),
+    ],
+    OpError: [
+        Kind("… is …, expected …", "an attribute out of its range", "`seqflow ops NAME` lists what attributes take", lambda: ops.truncate(X, N, max_length=-1)),
+        Kind("… is …, which … cannot hold", "a fill, token or limit does not fit the dtype of the data", "cast the data first, or take another value", lambda: ops.lengths_max(np.array([1], np.int8), [1], empty=300)),
+        Kind("…[…] = … is below …[…] = …, expected no decrease", "segment ids, or boundaries, that are not sorted", "sort them, or take an op for unsorted ids", lambda: ops.segment_ids_to_lengths([1, 0, 2])),
+        Kind("… has …, … has …, expected lists of one or more, all equally long", "a list of tensors and one of lengths differ in length", "one lengths tensor for each tensor", lambda: ops.concat_sequences([X], [N, N])),
+        Kind("… is …, the same axis as …", "an axis is named twice", "each axis once", lambda: ops.transpose(np.ones((2, 3)), perm=[0, 0])),
+        Kind("tokenizer is …: …", "the tokenizer's file is missing or no `tokenizer.json`", "a path from the current folder, or from the job; `seqflow train-tokenizer` makes one", lambda: ops.tokenize(np.zeros(1, np.uint8), [1], tokenizer="no.json")),
+        Kind("signature: found … at column …, expected …", "a signature of your own is malformed", "[signatures](signatures.md)", lambda: declare("x[N -> y[N]", first_only)),
+        Kind("the function takes …, its signature says …", "parameters and signature of your own op differ", "positional parameters are the inputs, in order", lambda: declare("y[N] -> z[N]", first_only)),
+        Kind("an op of that name is registered already", "`@sf.op` twice under one name", "`sf.registry.unregister(name)`, or another name", lambda: sf.op("x[N] -> y[N]")(ops.unique)),
+        Kind("the result is not what the signature declares: …", "your op gave another shape, dtype or value than its line says", "mend one of the two", lambda: declare("x[N] -> y[N]", first_only)),
+        Kind("Ranks: … is given without …, and the environment has no …", "half a description of ranks", "`rank=` and `world_size=`, or both from the launcher", lambda: sf.Loader(TABLE, rank=0)),
+        Kind("load_state_dict: … was … and is … now", "the state is of a loader with other settings, nets or constants", "go back to them, or [accept the change](loader.md#resume)", interrupted),
+        Kind("load_state_dict: the data are others: …", "files have changed, or are gone, since the state was saved", "restore them; added files can be accepted", lambda: sf.Loader(TABLE).load_state_dict(sf.Loader(pa.table({"n": [1]})).state_dict())),
+        Kind("load_state_dict: this is not the state of …, expected what state_dict() gave", "another dict", "the state that the loader gave, as JSON or not", lambda: sf.Loader(TABLE).load_state_dict({})),
+    ],
+    OpTypeError: [
+        Kind("… is …, expected …", "an input of a dtype, or an argument of a type, that the op does not take", "`cast(x, dtype=…)`, or `x.astype(…)`", lambda: ops.lengths_sum(X, [2.0, 4.0])),
+        Kind("… is … but … is …, expected one dtype for both", "two inputs that must be alike are not", "cast one; the second line says which cast loses nothing", lambda: ops.lstm(np.ones((6, 3), "f4"), N, np.ones((8, 3)), np.ones((8, 2)))),
+        Kind("… is not rectangular: …", "a list of lists of different lengths stands for an array", "flat values and lengths: `sf.Sequence.from_lists(lists).unpack()`", lambda: ops.lengths_sum([[1], [1, 2]], [2])),
+        Kind("… holds Python objects, expected an array of one dtype", "an array of dtype object: often one with None in it", "make it from numbers, or read the column with `sf.from_arrow`", lambda: ops.lengths_sum(np.array([1, None]), [2])),
+        Kind("batch is …, expected a number of rows, …", "no plan of batches", "`batch=32`, or one of the plans", lambda: sf.Loader(TABLE, batch="2")),
+        Kind("Loader has no option … (did you mean …?); it has …", "an option that is misspelt", "take the name that it suggests", lambda: sf.Loader(TABLE, shufle=True)),
+    ],
+    OpIndexError: [
+        Kind("…[…] = … is outside [0, …)", "an index outside the rows that it points into", "ids above the table: hash them (`hash_indices`), or a larger table; -1 only where an op says so", lambda: ops.gather(X, [0, 9])),
+        Kind("… is …, expected 0 to …, the rows of batch …", "`trace` of a row that the batch has not", "count from 0", lambda: sf.Loader(TABLE, batch=2).trace(0, row=7)),
+    ],
+    OpMemoryError: [
+        Kind("the result needs …", "a result larger than memory, or than any array", "look at the size it names: one very long row decides how wide `pad` is", lambda: ops.pad(X, N, max_length=2**62)),
+    ],
+    UnknownOpError: [
+        Kind("no op is named … (did you mean …?)", "there is no such op; nets say it as a NetError", "`seqflow ops --search WORDS` finds ops by what they do", lambda: sf.registry.get("truncat")),
+        Kind("no operator of Caffe2 that is covered is named …", "an operator that is not replayed", "`sf.caffe2.names()`", lambda: sf.caffe2.run("Nope", [])),
+    ],
+    ExpressionError: [
+        Kind("expression, column …: found …, expected …", "malformed arithmetic; the caret says where", "[expressions](nets.md#expressions): `&` for `and`, `where(c, x, y)` for `x if c else y`", lambda: sf.Expression("a +* b")),
+        Kind("expression, column …: no function is named … (did you mean …?)", "there is no such function", "[the functions](ops/functions.md)", lambda: sf.Expression("sqr(x)")),
+        Kind("expression, column …: … takes …, found …", "too many or too few arguments", "give as many as its form in the message has", lambda: sf.Expression("sqrt(a, b)")),
+        Kind("expression: no value for …; its operands are …", "an operand was not given", "pass it by name", lambda: sf.Expression("x + y")(x=X)),
+        Kind("expression: no operand is named …, expected …", "a name that the text does not have", "pass the names that it lists", lambda: sf.Expression("x + y")(x=X, z=X)),
+        Kind("expression: the shapes of its inputs do not broadcast: …", "operands of different sizes", "sizes are equal, or 1", lambda: sf.Expression("x + y")(x=X, y=np.ones(4))),
+    ],
+    NetError: [
+        Kind("net, line …, column …: found …, expected …", "malformed text; the caret says where", "[nets](nets.md) are not Python", lambda: sf.Net("x = pad(a, b")),
+        Kind("net, line …, column …: no op is named … (did you mean …?)", "there is no such op", "`seqflow ops --search WORDS`; ops of your own are imported first", lambda: sf.Net("x = padd(a, b)")),
+        Kind("net, line …, column …: … takes no … (did you mean …?)", "an attribute that the op has not", "the message ends with the signature", lambda: sf.Net("x = pad(a, b, max_len=3)")),
+        Kind("net, line …, column …: … needs …", "an input or attribute is missing", "as above", lambda: sf.Net("x = pad(a)")),
+        Kind("net, line …, column …: … is assigned already, in line …", "a name is assigned twice", "names are assigned once: take another", lambda: sf.Net("y = a + 1\ny = a + 2")),
+        Kind("net, line …, column …: … needs its own result …", "statements that need each other", "break the circle", lambda: sf.Net("y = z + 1\nz = y + 1")),
+        Kind("net, line …, column …: nothing assigns …, and it is not given", "a name that is no tensor of the batch, no constant and no result", "list columns are `c.values` and `c.lengths`; the second line says what is given", lambda: sf.run("y = a + 1\nreturn y", {"b": X})),
+        Kind("net: nothing uses the constant …", "a constant of another name than the net has", "bind a name that the net reads: `net.inputs`", lambda: sf.Net("y = a + 1").bind(b=X)),
+    ],
+    GradientError: [
+        Kind("it has no derivative: …", "a gradient would pass an op that has none", "`stop_gradient(x)` before it, or another op; [why](nets.md#gradients)", lambda: sf.Net("u, i, c = unique(x)\nl = reduce_sum(u)").gradient("l", ["x"])),
+        Kind("gradient: the net has no tensor …", "`wrt` or the loss names no tensor", "an input, a constant or a result of the net", lambda: sf.Net("l = reduce_sum(x)").gradient("l", ["z"])),
+        Kind("gradient: … does not depend on …, or only through integers and conditions", "nothing floats from one to the other", "look which path was meant", lambda: sf.Net("l = reduce_sum(x)\nm = z * 2").gradient("l", ["z"])),
+        Kind("the derivative by … does not infer: …", "a formula of your own op is wrong", "[its derivative](signatures.md#write-an-op)", lambda: declare("float x[N] -> y[N]", first_only, grad={"x": "nothing(d.y)"})),
+    ],
+    ProviderError: [
+        Kind("…, row …: null value in …", "a null, and nothing says what it is", "`fill=` replaces nulls, `valid=True` gives masks ([nulls](loader.md#nulls))", lambda: sf.from_arrow(A_NULL)),
+        Kind("…, block …, row …, column …: …", "a row that cannot be used: null, too long, malformed, refused by a net", "`bad_rows=\"skip\"` or `sf.BadRows(\"quarantine\", path)` ([bad rows](loader.md#bad-rows))", lambda: batches(TABLE, batch=sf.TokenBudget(2))),
+        Kind("…, line …, column …: …", "a line of a text file that does not have the type of its column", "mend the line, the `schema=`, or make it a bad row", lambda: sf.open("bad.jsonl", schema={"n": "int64"})["n"]),
+        Kind("… is not a Parquet file, or damaged: …", "a file that is cut, or another format; other formats say it alike", "copy it again; `kind=` says what a file is", lambda: sf.open("cut.parquet")["n"]),
+        Kind("column … has a dot in its name, which tensor names use for nesting", "a name that another column's tensors have, or may have", "`rename={\"a.b\": \"a_b\"}`", lambda: sf.from_arrow(pa.table({"x": [[1]], "x.values": [1]}))),
+        Kind("expected a record batch, a table or another holder of Arrow columns, not …", "`from_arrow` of a list or another object", "`pa.table({…})`, or `sf.Sequence.from_lists`", lambda: sf.from_arrow([1])),
+        Kind("the function … gives no rows, so that its columns are not known", "a stream without a batch", "pass `schema=`", lambda: sf.open(lambda: iter([]))["x"]),
+    ],
+    MissingSourceError: [
+        Kind("… does not exist (did you mean …?)", "no such path", "paths are from the current folder, in a job from its file", lambda: sf.open("row.parquet")),
+        Kind("no files in …", "a pattern or folder without files that are read", "quote the pattern for the shell; hidden files are left out", lambda: sf.open("nothing/*.parquet")),
+    ],
+    ProviderOptionError: [
+        Kind("… has the suffix …, which is not known, expected …", "nothing is guessed from content", "`kind=`, or pass the data as an Arrow table or stream", lambda: sf.open("note.xyz")),
+        Kind("kind is … (did you mean …?), but must be one of …", "no such kind of source", "as it says; [a kind of your own](extending.md#a-source) is `\"module:function\"`", lambda: sf.open("rows.parquet", kind="csvv")),
+        Kind("open has no option … for …; …", "an option of another kind of source", "[sources](sources.md)", lambda: sf.open("rows.parquet", one_based=True)),
+        Kind("columns must be a list of names, not the string …", "one name in place of a list", "`columns=[\"tokens\"]`", lambda: sf.open("rows.parquet", columns="tokens")),
+    ],
+    FilterError: [
+        Kind("where, column …: found …, expected …", "a malformed condition; the caret says where", "[filters](sources.md#filters)", lambda: sf.open("rows.parquet", where="n >")["n"]),
+        Kind("where, column …: … is …, which is not compared", "a list or struct in a comparison", "its lengths can be: `tokens.lengths > 30`", lambda: sf.open("rows.parquet", where="tokens > 2")["n"]),
+        Kind("where is …, expected text, such as …", "something that is no condition", "text, or an expression of `pyarrow.compute`", lambda: sf.open("rows.parquet", where=3)["n"]),
+    ],
+    ProviderTypeError: [
+        Kind("to_arrow: found …, expected a record or a Sequence", "arrays alone do not say what describes what", "`sf.Sequence(values, [lengths])`, or the record that `sf.run` gives", lambda: sf.to_arrow(3)),
+    ],
+    UnknownColumnError: [
+        Kind("there is no column … (did you mean …?); there are …", "`columns=` names none", "as it says; fields are `column.field`", lambda: sf.open("rows.parquet", columns=["token"])),
+        Kind("where: there is no column …; there are …", "a condition names none", "the names are those before `rename`", lambda: sf.open("rows.parquet", where="m > 2")["n"]),
+        Kind("the record has no tensor … (did you mean …?); it has …", "a list column is two tensors, none of its own name", "`batch[\"tokens.values\"]` and `batch[\"tokens.lengths\"]`; `sf.open(path)[\"tokens\"]` is the Sequence", lambda: sf.from_arrow(TABLE)["token.values"]),
+        Kind("pad: there is no list column …; there are …", "`pad=` names none", "one of the columns that it lists", lambda: batches(TABLE, pad={"m": sf.Pad()})),
+        Kind("the record has no map …", "`sf.features` of a column that is no map", "a column of type map; [sparse features](sparse-features.md)", lambda: sf.features(sf.from_arrow(TABLE), "tokens", ["a"])),
+    ],
+    BatchPlanError: [
+        Kind("…: there is not just one list column of numbers; name its lengths with lengths=", "batches are planned on lengths, and there are several", "`lengths=\"tokens.lengths\"`, or `columns=` of the loader", lambda: batches(TWO_LISTS, batch=sf.TokenBudget(4))),
+        Kind("…: the list column … is neither cut nor left out", "a second list column would not be packed with the first", "name it in `columns` of the plan, or don't read it", lambda: batches(TWO_LISTS, batch=sf.Packed(4, ("a",)))),
+        Kind("…: columns has …, which is no list column", "a plan cuts list columns only", "leave it out of `columns`: it comes once for each piece", lambda: batches(TABLE, batch=sf.Packed(4, ("tokens", "n")))),
+        Kind("pad: … has one entry a row, expected a list column of numbers", "`pad=` names a plain column", "leave it out of `pad`", lambda: batches(TABLE, pad={"n": sf.Pad()})),
+        Kind("Loader: an epoch has fewer batches than world_size = …, and tail='drop' leaves none", "too few batches for so many ranks", "`tail=\"pad\"` or `\"repeat\"`, or smaller batches", lambda: batches(TABLE, batch=2, rank=0, world_size=4)),
+        Kind("totals: … names …, which the records have not", "a total of a tensor that batches don't have", "the second line says what they have", lambda: batches(TABLE, batch=2, totals={"t": "labels != 0"})),
+    ],
+    JobError: [
+        Kind("there is no job file …", "no such file", "`seqflow init PATHS` writes one", lambda: Job.read("nothing.toml")),
+        Kind("…: not TOML: …", "the file is not TOML", "the line and column are said", lambda: job("[batch")),
+        Kind("…, line …: unknown section … (did you mean …?)", "a section that is misspelt", "[the sections](jobs.md)", lambda: job("[bach]\nn = 1")),
+        Kind("…, line …: unknown key … in … (did you mean …?)", "a key that is misspelt, or of another kind of batch", "the second line lists the keys", lambda: job('[batch]\nkind = "packed"\ncapacty = 4')),
+        Kind("…, line …: … is …, expected …", "a value of another type or out of range", "[the keys](jobs.md) and what they take", lambda: job('[batch]\nn = "two"')),
+        Kind("…: there is no [source]; its paths say what to read", "a job without a source", "`[source]` with `paths`", lambda: Job.from_dict({"batch": 2})),
+        Kind("…, line …: there is no file …", "a constant, net or tokenizer that is not there", "paths are from the folder of the job", lambda: run(job('[constants]\nt = "no.npy"\n[output]\nkind = "none"'))),
+        Kind("imports: there is no module …, neither in … nor installed", "the module of your ops is not found", "beside the job, or installed", lambda: run(Job.from_dict({"imports": ["no_such_ops"], "source": {"paths": "rows.parquet"}}))),
+        Kind("output: there is no path to write to; give one, or kind = \"none\" to write nothing", "no `[output]`", "`--output PATH`, or as it says", lambda: run(job(""))),
+        Kind("output: the batches have no column …", "`output.columns` names none", "the second line says what they have", lambda: run(job('[output]\npath = "out"\ncolumns = ["m"]'))),
+        Kind("output: the path … ends in …, expected …", "a suffix that nothing writes", ".parquet, .arrow, or a folder", lambda: run(job('[output]\npath = "out.csv"'))),
+        Kind("output.path: … is or holds …, a file that the job reads", "the output would replace its input", "write somewhere else", lambda: run(job('[output]\npath = "rows.parquet"'))),
+    ],
+}  # fmt: skip
+
+
+def classes() -> Iterator[type[Exception]]:
+    """The errors of seqflow, in the order in which their file has them."""
+    yield from (
+        one
+        for one in vars(errors).values()
+        if inspect.isclass(one) and issubclass(one, SeqflowError) and one is not SeqflowError
+    )
+
+
+def page() -> str:
+    """The text of docs/errors.md."""
+    return "\n".join([_HEAD, *map(_section, classes())])
+
+
+_HEAD = """\
+# Errors
+
+<!-- Written by `python tests/error_kinds.py`; do not edit. -->
+
+What a message means, and what to do. Look for the class, then for the words that do not differ: `…` stands for what does.
+
+The first line of a message says the op or the place, the argument, what was found, what was expected and where that comes
+from; an op's inputs stand at its end, as [its signature](signatures.md) has them. The lines below say what to do, or point
+at the place in a text. In a net the statement that failed is added, with the shapes it was given.
+
+All errors are `SeqflowError`s, and also errors of Python's own where one would catch these. What classes there are, and which
+of them is raised, [stays](stability.md); the words may change.
+"""
+
+
+def _section(error: type[Exception]) -> str:
+    bases = ", ".join(f"`{base.__name__}`" for base in error.__bases__ if base is not SeqflowError)
+    about = (error.__doc__ or "").strip()
+    lines = [
+        f"## {error.__name__}",
+        "",
+        f"{about} Also: {bases}.",
+        "",
+        "| message | meaning | what to do |",
+        "| --- | --- | --- |",
+    ]
+    rows = ((f"`{kind.message}`", kind.meaning, kind.advice) for kind in KINDS[error])
+    return "\n".join(
+        [*lines, *(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows), ""]
+    )
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
