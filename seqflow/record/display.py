@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import NamedTuple, Protocol
 
-from seqflow.drawing.packed import packed_rows
+from seqflow.drawing.packed import MOST_MASKS, attention_blocks, packed_rows
 from seqflow.drawing.svg import INLINE
 from seqflow.drawing.tables import breakable
 from seqflow.kernels.arrays import Array
@@ -14,6 +15,8 @@ from seqflow.printable import printable_line
 _SHOWN = 40
 """Tensors that are shown; of more the first and the last."""
 _VALUES = 4
+_IGNORED = -100
+"""The label of a token without a loss."""
 
 
 class Displayed(Protocol):
@@ -73,18 +76,32 @@ def as_html(record: Displayed) -> str:
         f'<th scope="col" style="{_CELL}">{text}</th>'
         for text in ("tensor", "dtype", "shape", "first values")
     )
+    pictures = "".join(packed_pictures(record))
     return (
         f'<div style="overflow-x:auto"><table style="border-collapse:collapse"><caption style="text-align:left">'
-        f"{_title(record)}</caption><tr>{head}</tr>{''.join(cells)}</table>{_packed(record)}</div>"
+        f"{_title(record)}</caption><tr>{head}</tr>{''.join(cells)}</table>{pictures}</div>"
     )
 
 
-def _packed(record: Displayed) -> str:
-    """A picture of the documents of a packed batch; nothing for others."""
+def packed_pictures(record: Displayed) -> list[str]:
+    """Pictures of a packed batch: the documents of its rows with their masks, and who sees whom; none of others.
+
+    A mask is a bool tensor of the same shape, or where labels of the same shape are not -100.
+    """
     ids = record.tensors.get("segment_ids")
     if ids is None or ids.ndim != 2 or ids.dtype.kind not in "iu" or not ids.size:
-        return ""
-    return packed_rows(ids, INLINE)
+        return []
+    return [packed_rows(ids, INLINE, _masks(record, ids.shape)), attention_blocks(ids[0], INLINE)]
+
+
+def _masks(record: Displayed, shape: tuple[int, ...]) -> dict[str, Array]:
+    found = {}
+    for name, tensor in record.tensors.items():
+        if tensor.shape == shape and tensor.dtype == bool:
+            found[printable_line(name)] = tensor
+        elif tensor.shape == shape and tensor.dtype.kind == "i" and (tensor == _IGNORED).any():
+            found[f"{printable_line(name)} != {_IGNORED}"] = tensor != _IGNORED
+    return dict(islice(found.items(), MOST_MASKS))
 
 
 def _title(record: Displayed) -> str:

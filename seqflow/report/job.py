@@ -2,92 +2,171 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
-from itertools import islice
+from typing import NamedTuple
+
+import numpy as np
 
 from seqflow import executor
 from seqflow.byte_sizes import format_bytes
-from seqflow.drawing.packed import packed_rows
-from seqflow.drawing.svg import INLINE
 from seqflow.executor import Profile
 from seqflow.job import Job
 from seqflow.job.checking import check
 from seqflow.job.opening import open_loader
 from seqflow.job.planning import plan
 from seqflow.loader import Loader
-from seqflow.loader.run.bad_rows import BadRows
+from seqflow.loader.run.bad_rows import BadRowHandler, BadRows
+from seqflow.loader.run.provenance import blames_rows, by_halves
+from seqflow.loader.run.rejected import keep_rows
+from seqflow.loader.run.stats import Stats
 from seqflow.loader.run.window_costs import window_tokens
+from seqflow.loader.run.windows import OpenWindow
 from seqflow.net import Net
-from seqflow.record import Record, from_arrow
+from seqflow.record import BadRow, Record, convert, slice_rows, take_rows
+from seqflow.record.display import packed_pictures
+from seqflow.report.bad_rows import BadRowList
 from seqflow.report.nets import sections_of_specs
-from seqflow.report.page import code, drawing, section, table
+from seqflow.report.page import code, drawing, facts, paragraph, section, table
 from seqflow.report.ranks import imbalance_of_ranks
-from seqflow.report.source import examples
+from seqflow.report.source import DAMAGE, examples, first_line
+from seqflow.report.tokens import Tokenizers, tokenizers_of
 
-_BATCHES = 32
+_BATCHES, _MOST_BATCHES = 32, 1024
+"""The sample ends with a window behind so many batches, since bad rows are known at its end; or after the most."""
+_PROFILED = 8
 
 
 def sections_of_job(job: Job) -> Iterator[str]:
-    """Nets, shapes and byte bounds, sizes of the run, the steps of `prepare` on a block, ranks, the first batches."""
+    """Nets, shapes and byte bounds, sizes of the run, a sample of batches, what ops cost, bad rows, ranks."""
+    if job.output.path is None:  # the run may be given one
+        job = replace(job, output=replace(job.output, kind="none"))
     yield from sections_of_specs(check(job))
-    yield section("The run", table(("size", "is"), plan(job).lines()))
-    loader = open_loader(job if job.bad_rows.path is None else replace(job, bad_rows=BadRows("skip")))
-    steps = _steps(loader)
-    if steps:
-        yield section("Steps of prepare on the first block", table(("step", "seconds", "bytes"), steps))
-    yield from _ranks(loader)
-    yield from _sample(loader)
+    lenient = replace(job, bad_rows=BadRows("skip"))
+    yield from _or_why_not("The run", lambda: iter([section("The run", facts(plan(lenient).lines()))]))
+    loader = open_loader(lenient)
+    yield from _or_why_not(
+        "A sample", lambda: _sample(job, lenient, tokenizers_of((loader.prepare, loader.net)))
+    )
+    yield from _or_why_not("Cost of prepare", lambda: _prepare_costs(loader))
+    yield from _or_why_not("Cost of net", lambda: _net_costs(loader))
+    yield from _or_why_not("Tokens of ranks", lambda: _ranks(loader))
 
 
-def _steps(loader: Loader) -> list[tuple[str, str, str]]:
-    """The cost of each op of `prepare`; none where a Python function prepares, or nothing does."""
-    recipe = loader.pipeline.recipe
+def _or_why_not(heading: str, sections: Callable[[], Iterator[str]]) -> list[str]:
+    """The sections; of data that cannot be read, what the run would say."""
+    try:
+        return [*sections()]
+    except DAMAGE as error:
+        return [section(heading, paragraph(f"A run stops here: {first_line(error)}"))]
+
+
+class _Sample(NamedTuple):
+    stats: Stats
+    first: Record | None
+    bad: BadRowList
+
+
+def _taken(loader: Loader) -> _Sample:
+    """The first batches of an epoch, with the bad rows of their windows. Nothing is written."""
+    stats, bad, first = Stats(), BadRowList(), None
+    with closing(loader.batches(BadRowHandler.of_piece(bad), stats)) as batches:
+        for batch in batches:
+            first = batch if first is None else first
+            if stats.batches >= (_BATCHES if loader.at_window_end else _MOST_BATCHES):
+                break
+    return _Sample(stats, first, bad)
+
+
+def _sample(job: Job, lenient: Job, tokenizers: Tokenizers) -> Iterator[str]:
+    """A sample as the job takes it; where it would stop at a bad row, without bad rows."""
+    stops = None
+    try:
+        sample = _taken(open_loader(job if job.bad_rows.policy == "raise" else lenient))
+    except DAMAGE as error:
+        if job.bad_rows.policy != "raise":
+            raise
+        sample, stops = _taken(open_loader(lenient)), error
+    stats, first, bad = sample
+    no_bad = [] if bad.count else [("bad rows", "none")]
+    yield section("The first batches", facts([*stats.lines(), *no_bad]))
+    if bad.count:
+        why = (
+            "The run leaves them out."
+            if stops is None
+            else f"The run stops at the first: {first_line(stops)}"
+        )
+        yield section("Bad rows of these batches", paragraph(why), *bad.parts())
+    if first is not None:
+        yield section(
+            "The first batch",
+            code(repr(first)),
+            *map(drawing, packed_pictures(first)),
+            examples(first, tokenizers),
+        )
+
+
+def _prepare_costs(loader: Loader) -> Iterator[str]:
+    """The cost of each op of `prepare` on the first block; none where a Python function prepares, or nothing does."""
+    recipe = loader.recipe
     block = next(iter(recipe.source.blocks()), None)
     if block is None or not isinstance(recipe.prepare, Net):
-        return []
-    rows = from_arrow(recipe.source.read(block), columns=recipe.columns, fill=recipe.fill, valid=recipe.valid)
-    profile = Profile()
-    executor.run(recipe.prepare, rows, profile)
-    return [(row.statement, f"{row.seconds:.6f}", format_bytes(row.bytes)) for row in profile.rows]
+        return
+    net, profile = recipe.prepare, Profile()
+    unreadable: list[BadRow] = []
+    table_of_block = recipe.source.read(block, recipe.columns, bad_rows=unreadable)
+    record, bad = convert(table_of_block, fill=recipe.fill, valid=recipe.valid)
+    rows = take_rows(record, np.flatnonzero(keep_rows(record.num_rows, [*unreadable, *bad])))
+    parts = by_halves(
+        lambda start, stop: executor.run(net, slice_rows(rows, start, stop), profile),
+        0, rows.num_rows, blames_rows,
+    )  # fmt: skip
+    for _ in parts:
+        pass
+    yield section(
+        "Cost of prepare", paragraph(f"On the first block, of {rows.num_rows:,} rows."), _costs(profile)
+    )
+
+
+def _net_costs(loader: Loader) -> Iterator[str]:
+    """The cost of each op of `net` on the first batches; those with rows that it refuses are left out."""
+    net, window = loader.net, _first_window(loader)
+    if not isinstance(net, Net) or window is None:
+        return
+    profile, count = Profile(), 0
+    for number in range(min(_PROFILED, len(window.batches))):
+        batch = window.batches.make(number)
+        try:
+            executor.run(net, batch, profile)
+            count += 1
+        except Exception as error:
+            if not blames_rows(error):
+                raise
+    yield section("Cost of net", paragraph(f"On {count:,} of the first batches."), _costs(profile))
+
+
+def _costs(profile: Profile) -> str:
+    whole = sum(row.seconds for row in profile.rows) or 1.0
+    rows = [
+        (row.statement, f"{row.seconds * 1e3:,.2f}", f"{row.seconds / whole:.0%}", format_bytes(row.bytes))
+        for row in profile.rows
+    ]
+    return table(("op", "milliseconds", "share", "bytes made"), rows)
 
 
 def _ranks(loader: Loader) -> Iterator[str]:
     """The tokens of ranks in the first window; none where batches are planned on no column."""
-    recipe = loader.recipe
-    windows = recipe.windows(recipe.planned_slices(), 0)
-    if not len(windows):
+    recipe, window = loader.recipe, _first_window(loader)
+    if window is None:
         return
-    tokens = window_tokens(loader.window_maker().make(windows[0], 0), recipe)
+    tokens = window_tokens(window, recipe)
     if tokens.any():
         by = "as they come" if recipe.batch.balance is None else f"dealt by {recipe.batch.balance}"
         dealt = f"of {len(tokens):,} batches of the first window, {by}"
         yield section("Tokens of ranks", imbalance_of_ranks(tokens, dealt))
 
 
-def _sample(loader: Loader) -> Iterator[str]:
-    batches = iter(loader)
-    first: Record | None = None
-    for batch in islice(batches, _BATCHES):
-        first = batch if first is None else first
-    stats = loader.stats()
-    batches.close()
-    if first is None:
-        return
-    lines = [
-        ("batches", stats.batches), ("rows", stats.rows), ("tokens", stats.tokens),
-        ("fill", "-" if stats.fill is None else f"{stats.fill:.2%}"),
-        ("bad rows", stats.bad_rows), ("rows left out", stats.skipped),
-        *([("imbalance of ranks", f"{stats.costs.imbalance:.4f}")] if stats.costs.steps else []),
-        ("seconds reading", f"{stats.seconds_reading:.3f}"),
-        ("seconds preparing", f"{stats.seconds_preparing:.3f}"),
-        ("seconds planning", f"{stats.seconds_planning:.3f}"),
-        ("seconds making batches", f"{stats.seconds_making:.3f}"),
-    ]  # fmt: skip
-    yield section(f"The first {stats.batches} batches", table(("of them", "is"), lines))
-    yield section("The first batch", code(repr(first)), _picture(first), examples(first))
-
-
-def _picture(batch: Record) -> str:
-    ids = batch.get("segment_ids")
-    return "" if ids is None or ids.ndim != 2 or not ids.size else drawing(packed_rows(ids, INLINE))
+def _first_window(loader: Loader) -> OpenWindow | None:
+    windows = loader.recipe.windows(loader.recipe.planned_slices(), 0)
+    return loader.window_maker().make(windows[0], 0) if len(windows) else None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from seqflow.drawing.bars import Bar, bars
-from seqflow.drawing.svg import INLINE
+from seqflow.drawing.bars import Bar
+from seqflow.drawing.tables import breakable
 from seqflow.printable import printable
 
 _STYLE = """
@@ -14,12 +14,21 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; margin: 0 auto; padding: 1rem; max-width: 60rem;
   color: #1f2328; background: #ffffff; overflow-wrap: anywhere; }
 h1 { font-size: clamp(1.2rem, 5vw, 1.6rem); } h2 { font-size: 1.2rem; margin-top: 2rem; }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; font-size: .9rem; overflow-wrap: normal; }
-th, td { text-align: left; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8886; white-space: nowrap; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; }
+.wide { overflow-x: auto; margin: .5rem 0; }
+table { border-collapse: collapse; font-size: .9rem; overflow-wrap: break-word; }
+caption { text-align: left; font-weight: 600; padding: .5rem 0 .2rem; }
+th, td { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8886; }
+tbody th { font-weight: inherit; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+table.bars, td.bar { width: 100%; } td.bar { min-width: 4rem; } table.bars th { white-space: nowrap; }
+td.bar div { height: 1.1rem; margin-top: .15rem; background: #4c8bd0; border-radius: 2px; }
 pre { font-size: .85rem; overflow-x: auto; overflow-wrap: normal; }
 svg { display: block; margin: .5rem 0; max-width: none !important; }
+@media (max-width: 40rem) {
+  .stacked, .stacked tbody, .stacked tr, .stacked td { display: block; } .stacked thead { display: none; }
+  .stacked tr { border-bottom: 1px solid #8886; padding: .3rem 0; } .stacked td { border: 0; padding: .1rem 0; }
+  .stacked td::before { content: attr(data-name) ": "; font-weight: 600; } .stacked td.number { text-align: left; }
+}
 @media (prefers-color-scheme: dark) { body { color: #e6edf3; background: #0d1117; } }
 """
 
@@ -43,12 +52,29 @@ def paragraph(text: str) -> str:
     return f"<p>{_text(text)}</p>"
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table, which scrolls where it is wider than the page; numbers stand on the right."""
-    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in header)
-    body = "\n".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
-    inside = f"<thead><tr>{head}</tr></thead>\n<tbody>{body}</tbody>"
-    return f'<div class="wide" tabindex="0"><table>{inside}</table></div>'
+def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, stacks: bool = False) -> str:
+    """A table: numbers stand on the right, long names and shapes break.
+
+    One with many or long columns `stacks` on a narrow page: each row is a block of names and values.
+    """
+    head = "".join(
+        f'<th scope="col"{_ROLE["columnheader"] if stacks else ""}>{_breakable(name)}</th>' for name in header
+    )
+    names = header if stacks else ()
+    body = "\n".join(_row(row, names) for row in rows)
+    kind, row_role = (f' class="stacked"{_ROLE["table"]}', _ROLE["row"]) if stacks else ("", "")
+    return (
+        f'<div class="wide" tabindex="0"><table{kind}><thead><tr{row_role}>{head}</tr></thead>\n'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def facts(rows: Iterable[tuple[str, object]]) -> str:
+    """A table of names and values."""
+    body = "\n".join(
+        f'<tr><th scope="row">{_breakable(name)}</th>{_cell(value)}</tr>' for name, value in rows
+    )
+    return f'<div class="wide" tabindex="0"><table><tbody>{body}</tbody></table></div>'
 
 
 def code(text: str) -> str:
@@ -58,7 +84,12 @@ def code(text: str) -> str:
 
 def chart(title: str, rows: Sequence[Bar]) -> str:
     """Shares as bars."""
-    return drawing(bars(title, rows, INLINE))
+    body = "\n".join(
+        f'<tr><th scope="row">{_breakable(row.name)}</th><td class="number">{row.share:.2%}</td>'
+        f'<td class="bar"><div style="width:{row.share:.2%}"></div></td></tr>'
+        for row in rows
+    )
+    return f'<table class="bars"><caption>{_text(title)}</caption><tbody>{body}</tbody></table>'
 
 
 def drawing(svg: str) -> str:
@@ -66,10 +97,24 @@ def drawing(svg: str) -> str:
     return f'<div class="wide" tabindex="0">{svg}</div>'
 
 
-def _cell(value: object) -> str:
+_ROLE = {name: f' role="{name}"' for name in ("table", "row", "columnheader", "cell")}
+"""A table that is laid out as blocks stays one for those who hear it."""
+
+
+def _row(row: Sequence[object], names: Sequence[str]) -> str:
+    if not names:
+        return f"<tr>{''.join(map(_cell, row))}</tr>"
+    cells = "".join(
+        _cell(value, f' data-name="{escape(printable(name))}"{_ROLE["cell"]}')
+        for name, value in zip(names, row, strict=True)
+    )
+    return f"<tr{_ROLE['row']}>{cells}</tr>"
+
+
+def _cell(value: object, more: str = "") -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return f'<td class="number">{_number(value)}</td>'
-    return f"<td>{_text('' if value is None else str(value))}</td>"
+        return f'<td class="number"{more}>{_number(value)}</td>'
+    return f"<td{more}>{_breakable('' if value is None else str(value))}</td>"
 
 
 def _number(value: float) -> str:
@@ -78,3 +123,7 @@ def _number(value: float) -> str:
 
 def _text(text: str) -> str:
     return escape(printable(text))
+
+
+def _breakable(text: str) -> str:
+    return breakable(printable(text))

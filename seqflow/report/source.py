@@ -4,55 +4,145 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from seqflow.drawing.bars import Bar
+from seqflow.errors import LodError, OpError, ProviderError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.kernels.packing import plan_packing
+from seqflow.loader.run.rejected import REASON_FIELDS, Rejected, keep_rows
 from seqflow.printable import printable_line
-from seqflow.providers import Provider
-from seqflow.record import Record
-from seqflow.report.page import chart, paragraph, section, table
+from seqflow.providers import Block, Provider
+from seqflow.record import BadRow, Fill, Record, Valid, convert
+from seqflow.record.run_ends import take_table
+from seqflow.report.bad_rows import BadRowList
+from seqflow.report.page import chart, facts, paragraph, section, table
 from seqflow.report.ranks import imbalance_of_ranks
 from seqflow.report.survey import Survey
+from seqflow.report.tokens import Tokenizers, as_text
 
 _PERCENTILES = (1, 5, 25, 50, 75, 95, 99)
-_ROWS, _TEXT, _NUMBERS = 5, 160, 12
+_ROWS, _TEXT, _TOKENS, _NUMBERS = 5, 160, 40, 12
 """How many rows are shown as examples, and how much of each."""
 
 
-def survey_of(source: Provider, batch: int) -> Survey:
-    """A survey of all rows of a source, read block by block."""
-    survey = Survey(batch)
-    for block in source.blocks():
-        survey.add(source.read(block))
-    return survey
+DAMAGE = (ProviderError, OSError, pa.ArrowException, LodError, OpError, ShapeError)
+"""What data that cannot be read, or used, raise."""
 
 
-def sections_of(survey: Survey, batch: int, capacity: int) -> Iterator[str]:
-    """The tensors of a source, their lengths, what padding wastes, and the first rows."""
-    found = survey.summary()
+class SurveyedSource(NamedTuple):
+    """A survey of the rows that can be read, and what was wrong with others."""
+
+    survey: Survey
+    unreadable: BadRowList
+    """Rows that cannot be read."""
+    with_nulls: BadRowList
+    """The first rows that are read and cannot be made tensors, unless `fill` or `valid` says what nulls become."""
+    damaged: list[tuple[str, int | None, str]]
+    """File, block and error of blocks that cannot be read."""
+
+
+def survey_of(
+    source: Provider,
+    batch: int,
+    columns: Sequence[str] | None = None,
+    fill: Fill = None,
+    valid: Valid = False,
+) -> SurveyedSource:
+    """A survey of all rows of a source, read block by block; what is damaged is left out."""
+    found = SurveyedSource(Survey(batch), BadRowList(), BadRowList(), [])
+    blocks = source.blocks()
+    while True:
+        try:
+            if (block := next(blocks, None)) is None:
+                return found
+        except DAMAGE as error:
+            found.damaged.append((source.origin, None, first_line(error)))
+            return found
+        try:
+            _add(found, source, block, columns, fill, valid)
+        except DAMAGE as error:
+            found.damaged.append((block.origin, block.index, first_line(error)))
+
+
+def _add(
+    found: SurveyedSource,
+    source: Provider,
+    block: Block,
+    columns: Sequence[str] | None,
+    fill: Fill,
+    valid: Valid,
+) -> None:
+    bad: list[BadRow] = []
+    rows, numbers, _ = source.read_kept(block, columns, bad_rows=bad)
+    if bad:
+        found.unreadable.write(Rejected.of(rows, bad, numbers, block, in_prepare=0))
+        good = np.flatnonzero(keep_rows(rows.num_rows, bad))
+        rows, numbers = take_table(rows, good), np.asarray(numbers)[good]
+    nulls = found.survey.num_nulls
+    found.survey.add(rows)
+    if found.survey.num_nulls > nulls and not found.with_nulls.is_full:
+        _, refused = convert(rows, fill=fill, valid=valid)
+        if refused:
+            found.with_nulls.write(Rejected.of(rows, refused, numbers, block, in_prepare=0))
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, without its advice."""
+    return str(error).partition("\n")[0] or type(error).__name__
+
+
+def sections_of(found: SurveyedSource, batch: int, capacity: int) -> Iterator[str]:
+    """The tensors of a source, its bad rows, the lengths, what padding wastes, and the first rows."""
+    survey, summary = found.survey, found.survey.summary()
     rows = [
         (name, one["dtype"], " × ".join(map(str, ["N", *one["shape"]])), one["nulls"], one["lengths"])
-        for name, one in found["tensors"].items()
+        for name, one in summary["tensors"].items()
     ]
-    count = f"{found['rows']:,} rows in {found['blocks']:,} blocks."
+    count = f"{summary['rows']:,} rows in {summary['blocks']:,} blocks."
     header = ("tensor", "dtype", "shape", "nulls", "described by")
     yield section("Tensors", paragraph(count), table(header, rows))
-    for name, one in found["lengths"].items():
+    yield section("Rows that cannot be used", *_unusable(found))
+    for name, one in summary["lengths"].items():
         if one["sequences"]:
             yield section(name, *_lengths(one, survey.sample_of(name), batch, capacity))
     if survey.first is not None:
         yield section("The first rows", examples(survey.first))
 
 
+def _unusable(found: SurveyedSource) -> Iterator[str]:
+    if found.damaged:
+        yield paragraph(
+            "Blocks that cannot be read. A loader stops at each with this error; no figure of this page "
+            "has their rows."
+        )
+        yield table(("file", "block", "error"), found.damaged, stacks=True)
+    if found.unreadable.count:
+        yield paragraph(
+            f"{found.unreadable.count:,} rows cannot be read. A loader stops at the first, unless bad_rows is "
+            "skip or quarantine; no figure of this page has them."
+        )
+        yield from found.unreadable.parts()
+    if found.with_nulls.count:
+        yield paragraph(
+            "Rows with nulls, of which the first are listed. A loader takes each for a bad row, unless fill or valid "
+            "says what its nulls become; the figures of this page have them."
+        )
+        yield table(REASON_FIELDS, found.with_nulls.first, stacks=True)
+    if not (found.damaged or found.unreadable.count or found.with_nulls.count):
+        yield paragraph("None: all rows could be read, and none has a null that nothing stands for.")
+
+
 def _lengths(found: dict[str, Any], sample: Array, batch: int, capacity: int) -> Iterator[str]:
     yield paragraph(f"{found['sequences']:,} sequences, {found['elements']:,} elements.")
     percentiles = np.percentile(sample, _PERCENTILES, method="lower").tolist()
-    header = ("shortest", *(f"{one} %" for one in _PERCENTILES), "longest", "mean")
-    yield table(header, [(found["shortest"], *map(int, percentiles), found["longest"], float(found["mean"]))])
+    of_percent = zip((f"{one} %" for one in _PERCENTILES), map(int, percentiles), strict=True)
+    ends = ("longest", found["longest"]), ("mean", float(found["mean"]))
+    yield facts([("shortest", found["shortest"]), *of_percent, *ends])
     yield chart("Sequences by their lengths", _histogram(found["histogram"], found["sequences"]))
     if found["elements"]:
         fills = [
@@ -88,18 +178,22 @@ def _fill_packed(lengths: Array, capacity: int) -> float:
     return int(lengths.sum()) / (rows * capacity) if rows else 0.0
 
 
-def examples(record: Record) -> str:
-    """The first rows of each column: texts decoded, numbers as they are."""
+def examples(record: Record, tokenizers: Tokenizers = MappingProxyType({})) -> str:
+    """The first rows of each column: texts decoded, ids as text and numbers, other numbers as they are."""
     names = [name for name in record if not name.endswith((".lengths", ".valid", ".keys"))]
-    columns = [(name.removesuffix(".values"), _column(record, name)) for name in names]
-    rows = [[of[row] for _, of in columns] for row in range(min(record.num_rows, _ROWS))]
-    return table([name for name, _ in columns], rows)
+    short = [name.removesuffix(".values") for name in names]
+    columns = [
+        [_shown(values, tokenizers.get(column)) for values in _column(record, name)]
+        for name, column in zip(names, short, strict=True)
+    ]
+    return table(short, [*zip(*columns, strict=True)], stacks=True)
 
 
-def _column(record: Record, name: str) -> list[str]:
+def _column(record: Record, name: str) -> list[Array]:
+    """The values of each of the first rows."""
     values, parent = record[name], record.parents[name]
     if parent is None:
-        return [_shown(values[row : row + 1]) for row in range(min(record.num_rows, _ROWS))]
+        return [values[row : row + 1] for row in range(min(record.num_rows, _ROWS))]
     levels: list[Array] = []
     while parent is not None:
         levels.insert(0, record[parent])
@@ -107,13 +201,17 @@ def _column(record: Record, name: str) -> list[str]:
     edges = np.arange(min(record.num_rows, _ROWS) + 1)
     for level in levels:
         edges = np.concatenate([[0], np.cumsum(level)])[edges]
-    return [_shown(values[start:stop]) for start, stop in pairwise(edges.tolist())]
+    return [values[start:stop] for start, stop in pairwise(edges.tolist())]
 
 
-def _shown(values: Array) -> str:
+def _shown(values: Array, tokenizer: Any = None) -> str:
     if values.dtype == np.uint8 and values.ndim == 1:
         text = values[: _TEXT + 1].tobytes().decode("utf-8", "replace")
         return printable_line(text[:_TEXT]) + "…" * (len(values) > _TEXT)
     flat = values.ravel()
+    decoded = None if tokenizer is None else as_text(flat[:_TOKENS], tokenizer)
+    if decoded is not None:
+        more = "…" * (flat.size > _TOKENS)
+        return f"{printable_line(decoded)}{more} ({_shown(flat)})"
     inside = ", ".join(printable_line(str(one)) for one in flat[:_NUMBERS].tolist())
     return f"{inside}{', …' if flat.size > _NUMBERS else ''}"

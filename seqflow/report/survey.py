@@ -118,6 +118,11 @@ class Survey:
         if mask is not None:
             known["nulls"] += mask.size - int(np.count_nonzero(mask))
 
+    @property
+    def num_nulls(self) -> int:
+        """The nulls of all tensors so far."""
+        return sum(one["nulls"] for one in self._tensors.values())
+
     def sample_of(self, name: str) -> Array:
         """int64: lengths of one tensor, all of them or some that are spread over the source."""
         return self._lengths[name].sample.values

@@ -26,7 +26,7 @@ NET = Net(TEXT).bind(table=np.zeros((10, 4), np.float32))
 
 
 def table(net):
-    return ElementTree.fromstring(net._repr_html_())
+    return ElementTree.fromstring(net._repr_html_().replace("<wbr/>", ""))
 
 
 def texts(net):

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from command import seqflow
 
+import seqflow as sf
 from seqflow.job import Job
 from seqflow.report.ranks import imbalance
 from seqflow.report.report import report_of_job, report_of_path
@@ -16,11 +17,12 @@ from seqflow.report.survey import SpreadSample
 
 
 class Page(HTMLParser):
-    """The texts of a page, and its tables as rows of cells."""
+    """The texts of a page, and its tables as rows of cells: all, and those below each heading."""
 
     def __init__(self, text):
         super().__init__()
         self.texts, self.tables, self.open = [], [], []
+        self.tables_of, self.texts_of, self.heading = {}, {}, ""
         self.feed(text)
         assert self.open == []
 
@@ -31,6 +33,7 @@ class Page(HTMLParser):
             self.open.append(tag)
         if tag == "table":
             self.tables.append([])
+            self.tables_of[self.heading].append(self.tables[-1])
         elif tag == "tr":
             self.tables[-1].append([])
         elif tag in ("td", "th"):
@@ -43,8 +46,17 @@ class Page(HTMLParser):
     def handle_data(self, data):
         if "td" in self.open or "th" in self.open:
             self.tables[-1][-1][-1] += data
-        if data.strip():
+        if self.open and self.open[-1] == "h2":
+            self.heading = data
+            self.tables_of[data], self.texts_of[data] = [], []
+        elif data.strip():
             self.texts.append(data.strip())
+            self.texts_of.setdefault(self.heading, []).append(data.strip())
+
+
+def facts_of(page, heading):
+    """The first table of names and values below a heading, as a dictionary."""
+    return dict(page.tables_of[heading][0])
 
 
 @pytest.fixture
@@ -59,8 +71,10 @@ def path(tmp_path):
 def test_a_source_has_its_percentiles_fills_and_first_rows(path):
     page = Page(report_of_path(str(path), batch=2, capacity=16))
     assert "8 rows in 1 blocks." in page.texts
-    (row,) = next(table[1:] for table in page.tables if table[0][0] == "shortest" and table[1][-2] == "16")
-    assert row == ["0", "0", "0", "1", "3", "8", "8", "8", "16", "5.2"]
+    lengths = next(
+        table for table in page.tables if table[0] == ["shortest", "0"] and ["longest", "16"] in table
+    )
+    assert [value for _, value in lengths] == ["0", "0", "0", "1", "3", "8", "8", "8", "16", "5.2"]
     at = page.texts.index("padded, 2 rows")
     padded = 42 / (2 * (1 + 3 + 8 + 16))
     assert page.texts[at + 1] == f"{padded:.2%}"
@@ -103,9 +117,9 @@ def test_a_job_has_shapes_the_steps_that_cost_and_a_picture_of_its_first_batch(p
     text = report_of_job(job_of(path), "job.toml")
     page = Page(text)
     assert any("truncate(tokens.values" in cell for table in page.tables for row in table for cell in row)
-    assert ["rows", "8"] in next(table for table in page.tables if table[0] == ["size", "is"])
     assert "Documents in packed rows" in page.texts
-    assert ["tokens", "34"] in next(table for table in page.tables if table[0] == ["of them", "is"])
+    assert facts_of(page, "The run")["rows"] == "8"
+    assert facts_of(page, "The first batches")["tokens"] == "34"
     assert not (path.parent / "out").exists()
 
 
@@ -151,16 +165,129 @@ def test_a_job_with_a_balance_has_the_ranks_that_it_deals(tmp_path):
     assert [float(step) < 1.05 < float(one) for _, step, _ in ranks_of(page)] == [True] * 3
 
 
-def test_bad_rows_are_counted_and_not_written(path):
+def bad_job_of(source, **bad_rows):
+    short = "lengths_max(tokens.values, tokens.lengths, empty=0) < 10"
+    return job_of(source, prepare={}, require=short, **({"bad_rows": bad_rows} if bad_rows else {}))
+
+
+@pytest.mark.parametrize("policy", ["skip", "quarantine"])
+def test_bad_rows_that_a_run_leaves_out_are_listed_and_not_written(path, policy):
+    file = path.parent / "bad.arrow"
+    to = {"path": str(file)} if policy == "quarantine" else {}
+    page = Page(report_of_job(bad_job_of(path, policy=policy, **to), "job.toml"))
+    assert facts_of(page, "The first batches")["bad rows"] == "1"
+    header, row = page.tables_of["Bad rows of these batches"][0]
+    assert header == ["file", "block", "row", "column", "reason"]
+    assert row[:3] == [str(path), "0", "7"]
+    assert "lengths_max" in row[4]
+    assert not file.exists()
+
+
+def test_a_run_that_stops_at_a_bad_row_is_told_with_the_row(path):
+    page = Page(report_of_job(bad_job_of(path), "job.toml"))
+    (stops, *_) = page.texts_of["Bad rows of these batches"]
+    assert stops.startswith("The run stops at the first")
+    assert f"{path}, block 0, row 7" in stops
+    assert len(page.tables_of["Bad rows of these batches"][0]) == 2
+
+
+def test_rows_that_net_refuses_are_listed(path):
+    np.save(path.parent / "t.npy", np.arange(10))
     job = job_of(
-        path,
-        prepare={},
-        require="lengths_max(tokens.values, tokens.lengths, empty=0) < 10",
-        bad_rows={"policy": "quarantine", "path": str(path.parent / "bad.arrow")},
-    )
+        path, prepare={}, batch={"kind": "rows", "n": 4}, net={"net": "y = gather(t, tokens.values)\nreturn y, tokens.lengths"}, bad_rows={"policy": "skip"},
+        constants={"t": str(path.parent / "t.npy")},
+    )  # fmt: skip
     page = Page(report_of_job(job, "job.toml"))
-    assert ["bad rows", "1"] in next(table for table in page.tables if table[0] == ["of them", "is"])
-    assert not (path.parent / "bad.arrow").exists()
+    (_, row) = page.tables_of["Bad rows of these batches"][0]
+    assert row[2] == "7"
+    assert [cells[0] for cells in page.tables_of["Cost of net"][0]] == [
+        "op",
+        "y = gather(t, tokens.values)",
+    ]
+
+
+def test_the_ops_of_prepare_and_of_net_have_their_time_and_bytes(path):
+    net = {"net": "again = t + 1\nreturn again"}
+    prepare = {
+        "net": "t.values, t.lengths = truncate(tokens.values, tokens.lengths, max_length=8)\n"
+        "tokens.values, tokens.lengths = t.values, t.lengths\nreturn tokens.values, tokens.lengths"
+    }
+    prepare = {
+        "net": "t.values, t.lengths = truncate(tokens.values, tokens.lengths, max_length=8)\n"
+        "return t.values, t.lengths"
+    }
+    page = Page(report_of_job(job_of(path, prepare=prepare, net=net), "job.toml"))
+    (header, row) = page.tables_of["Cost of prepare"][0]
+    assert header == ["op", "milliseconds", "share", "bytes made"]
+    assert row[2:] == ["100%", f"{34 * 8 + 8 * 8} B"]
+    assert page.tables_of["Cost of net"][0][1][0] == "again = t + 1"
+
+
+def test_ids_of_a_tokenizer_are_shown_as_text(tmp_path):
+    pytest.importorskip("tokenizers")
+    text, lengths = np.frombuffer(b"to be or not to be", np.uint8), np.array([18])
+    file = tmp_path / "bpe.json"
+    sf.ops.train_tokenizer(text, lengths, vocabulary_size=262).tofile(file)
+    pq.write_table(pa.table({"text": ["to be", "or not"]}), tmp_path / "t.parquet")
+    ids = "tokens.values, tokens.lengths = tokenize(text.values, text.lengths, tokenizer=tokenizer)"
+    job = Job.from_dict({
+        "source": {"paths": [str(tmp_path / "t.parquet")]},
+        "constants": {"tokenizer": str(file)},
+        "prepare": {"net": f"{ids}\nreturn tokens.values, tokens.lengths"},
+        "batch": {"kind": "rows", "n": 2},
+    })  # fmt: skip
+    header, *rows = Page(report_of_job(job, "j")).tables_of["The first batch"][0]
+    assert header == ["tokens"]
+    assert [row[0].partition(" (")[0] for row in rows] == ["to be", "or not"]
+
+
+def test_rows_of_a_file_that_cannot_be_read_are_listed_and_left_out(tmp_path):
+    lines = [f'{{"id": {n}}}' for n in range(20_000)]
+    lines[15_000] = '{"id": '
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    page = Page(report_of_path(str(tmp_path / "a.jsonl")))
+    assert "19,999 rows in 1 blocks." in page.texts
+    assert page.texts_of["Rows that cannot be used"][0].startswith("1 rows cannot be read")
+    assert page.tables_of["Rows that cannot be used"][0][1][2] == "15,000"
+
+
+def test_blocks_that_are_damaged_are_listed_and_the_others_read(tmp_path):
+    for name in "ab":
+        pq.write_table(pa.table({"n": np.arange(1000)}), tmp_path / f"{name}.parquet", row_group_size=500)
+    damaged = bytearray((tmp_path / "b.parquet").read_bytes())
+    damaged[4:200] = bytes(196)
+    (tmp_path / "b.parquet").write_bytes(damaged)
+    page = Page(report_of_path(str(tmp_path)))
+    assert "1,500 rows in 3 blocks." in page.texts
+    _, (file, block, error) = page.tables_of["Rows that cannot be used"][0]
+    assert (file, block) == (str(tmp_path / "b.parquet"), "0")
+    assert "can't be read" in error
+
+
+def test_rows_with_nulls_are_listed(tmp_path):
+    pq.write_table(pa.table({"n": [1, None, 3]}), tmp_path / "n.parquet")
+    page = Page(report_of_path(str(tmp_path / "n.parquet")))
+    _, (_, _, row, column, reason) = page.tables_of["Rows that cannot be used"][0]
+    assert (row, column) == ("1", "n")
+    assert "null" in reason
+
+
+def test_a_source_without_a_fault_says_so(path):
+    assert Page(report_of_path(str(path))).texts_of["Rows that cannot be used"][0].startswith("None:")
+
+
+def test_the_machine_is_described(path):
+    facts = facts_of(Page(report_of_path(str(path))), "Machine and versions")
+    assert {
+        "processor",
+        "cores",
+        "memory",
+        "kernels",
+        "threads of kernels",
+        "seqflow",
+        "numpy",
+    } <= facts.keys()
+    assert all(facts.values())
 
 
 def test_a_sample_is_spread_evenly():

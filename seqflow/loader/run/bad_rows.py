@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from seqflow.errors import OpError
-from seqflow.loader.run.quarantine import Quarantine, QuarantinePiece
+from seqflow.loader.run.quarantine import Quarantine
 from seqflow.loader.run.rejected import Rejected
 from seqflow.output.file_writer import KIND_OF_SUFFIX
 from seqflow.output.output_file import Batches, OutputFile
@@ -53,6 +53,12 @@ class BadRows:
         return self if self.policy == "raise" else BadRows("skip")
 
 
+class RejectedWriter(Protocol):
+    """Takes bad rows, as a piece of a quarantine file does."""
+
+    def write(self, rejected: Rejected, /) -> None: ...
+
+
 class BadRowHandler:
     """Counts the bad rows of one run, and writes them where the policy says so.
 
@@ -70,10 +76,10 @@ class BadRowHandler:
         self.count = count
         path = None if policy.path is None else Path(policy.path).expanduser()
         self._file = None if path is None else Quarantine(path, files, pieces)
-        self._piece: QuarantinePiece | None = None
+        self._piece: RejectedWriter | None = None
 
     @classmethod
-    def of_piece(cls, piece: QuarantinePiece | None) -> BadRowHandler:
+    def of_piece(cls, piece: RejectedWriter | None) -> BadRowHandler:
         """A handler of the bad rows of one part, which are counted, and written where there is a piece."""
         handler = cls(BadRows("skip"))
         handler._piece = piece
