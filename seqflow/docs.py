@@ -64,7 +64,9 @@ def _finder(families: Mapping[str, Sequence[OpDef]]) -> str:
         ]
         tables.append(f"### {given}\n\n{_table(('you want', 'op'), rows)}")
     contents = [f"- [{family}]({family}.md): {_about(family).partition(chr(10))[0]}" for family in families]
-    contents.append(f"- [{_FUNCTIONS}]({_FUNCTIONS}.md): The functions of expressions: `exp`, `x + y`, `where`.")
+    contents.append(
+        f"- [{_FUNCTIONS}]({_FUNCTIONS}.md): The functions of expressions: `exp`, `x + y`, `where`."
+    )
     parts = [_HEAD.strip(), "## By what you have", *tables, "## Families", "\n".join(contents)]
     return "\n\n".join(parts) + "\n"
 
@@ -99,7 +101,9 @@ def _names(families: Mapping[str, Sequence[OpDef]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-_ABOUT_NAMES = "Every op, and what other libraries, and people who ask, call it. [By what you have](README.md)."
+_ABOUT_NAMES = (
+    "Every op, and what other libraries, and people who ask, call it. [By what you have](README.md)."
+)
 
 
 def _family(op: OpDef) -> str:
@@ -157,7 +161,11 @@ def _formula(text: str) -> str:
 def _functions() -> str:
     rows = []
     for row in table:
-        also = [*([row.operator] if row.operator else []), *row.aliases, *names_elsewhere(registry.get(row.name))]
+        also = [
+            *([row.operator] if row.operator else []),
+            *row.aliases,
+            *names_elsewhere(registry.get(row.name)),
+        ]
         rows.append((f"`{row}`", row.formula, result_dtype(row), _as_code([*dict.fromkeys(also)])))
     return (
         f"# The functions of expressions\n\n{_WRITTEN}\n\nEach is an op as well. Operands broadcast as in NumPy.\n\n"

@@ -15,7 +15,9 @@ _MOST = 24
 """How many values, or empty sequences, are drawn."""
 
 
-class _Span(NamedTuple):
+class Span(NamedTuple):
+    """Where a box begins and ends."""
+
     start: float
     stop: float
 
@@ -36,7 +38,7 @@ def nested(
         called.append("rows" if values is None else "values")
     cell = max([_CELL, *(len(one) * _CHAR + 10 for one in texts)])
     left = max(map(len, called)) * _CHAR + 2 * _MARGIN
-    spans = _spans(shown, left, cell)
+    spans = spans_of(shown, left, cell)
     is_cut = len(shown[0]) < len(levels[0])
     right = max([left, *(span.stop for of in spans for span in of)]) + (3 * _MARGIN if is_cut else _MARGIN)
     bottom = (len(levels) + 1) * (_HEIGHT + _GAP) + _MARGIN
@@ -79,9 +81,9 @@ def _shortened(levels: list[Array]) -> list[Array]:
     return levels
 
 
-def _spans(levels: Sequence[Array], left: float, cell: float) -> list[list[_Span]]:
+def spans_of(levels: Sequence[Array], left: float, cell: float) -> list[list[Span]]:
     """For each level, then the values: where each one begins and ends; what is empty has a place of its own."""
-    found: list[list[_Span]] = [[] for _ in range(len(levels) + 1)]
+    found: list[list[Span]] = [[] for _ in range(len(levels) + 1)]
     taken = [0] * len(levels)
     edge = left
 
@@ -97,7 +99,7 @@ def _spans(levels: Sequence[Array], left: float, cell: float) -> list[list[_Span
                 place(depth + 1)
             edge += 0 if length else cell
             edge += _GAP if depth == len(levels) - 1 or not length else 0
-        found[depth].append(_Span(start, edge - (_GAP if depth < len(levels) else 0)))
+        found[depth].append(Span(start, edge - (_GAP if depth < len(levels) else 0)))
 
     for _ in range(len(levels[0])):
         place(0)
@@ -107,7 +109,7 @@ def _spans(levels: Sequence[Array], left: float, cell: float) -> list[list[_Span
 def _drawn(
     levels: Sequence[Array],
     texts: Sequence[str],
-    spans: Sequence[Sequence[_Span]],
+    spans: Sequence[Sequence[Span]],
     called: Sequence[str],
     left: float,
     theme: Theme,

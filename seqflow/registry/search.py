@@ -35,9 +35,9 @@ def search(query: str, ops: Iterable[OpDef]) -> list[Hit]:
 
     Places are the name of an op, its names elsewhere, and the first line of its description. An op counts by the
     share of the query's words that it has, too. The libraries in a call do not count: `torch.nn.functional.pad` is
-    `pad`.
+    `pad`; nor do "of", "the" and the like.
     """
-    words = _without_libraries(_words(query))
+    words = _telling(_words(query))
     found = [hit for op in ops if (hit := _hit(op, query.strip().lower(), words)).score > 0]
     return sorted(found, key=lambda hit: (-hit.score, hit.name))
 
@@ -47,8 +47,8 @@ def nearest(query: str, ops: Iterable[OpDef]) -> list[str]:
     spelled: dict[str, str] = {}
     for op in ops:
         for name in (*names_elsewhere(op), op.name):
-            spelled["".join(_without_libraries(_words(name)))] = op.name
-    close = get_close_matches("".join(_without_libraries(_words(query))), spelled, n=_NEAREST)
+            spelled["".join(_telling(_words(name)))] = op.name
+    close = get_close_matches("".join(_telling(_words(query))), spelled, n=_NEAREST)
     return list(dict.fromkeys(spelled[word] for word in close))
 
 
@@ -61,7 +61,7 @@ def _hit(op: OpDef, query: str, words: list[str]) -> Hit:
     summary = dict.fromkeys(_words(op.doc.partition("\n")[0]), _SUMMARY) | own
     best, known_as = _score(words, summary), ""
     for name in names_elsewhere(op):
-        of_name = dict.fromkeys(_without_libraries(_words(name)), _PEER)
+        of_name = dict.fromkeys(_telling(_words(name)), _PEER)
         score = _score(words, summary | of_name | own)
         caffe2 = name.removeprefix("Caffe2 ").lower()
         if query in (name.lower(), caffe2):
@@ -90,9 +90,9 @@ def _words(text: str) -> list[str]:
     ]
 
 
-def _without_libraries(words: list[str]) -> list[str]:
-    """Words but those that only say in which library a call is, where others are left."""
-    return [word for word in words if word not in _LIBRARIES] or words
+def _telling(words: list[str]) -> list[str]:
+    """Words but those that only say in which library a call is, or join others, where others are left."""
+    return [word for word in words if word not in _LIBRARIES | _JOINING] or words
 
 
 _LIBRARIES = frozenset(
@@ -102,3 +102,5 @@ _LIBRARIES = frozenset(
     )
 )
 """Words of calls that say in which library, or in which part of one, they are."""
+_JOINING = frozenset(_words("a an and at by every for from how in my of on or per the their to with"))
+"""Words that most descriptions have."""

@@ -1,0 +1,77 @@
+"""The ops by what one has, and what one wants of it: the table that the reference of the ops begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+WANTED: Mapping[str, Mapping[str, str]] = {
+    "Values and lengths": {
+        "a padded batch": "pad lengths_to_mask",
+        "packed rows for training": "pack_rows packed_cu_seqlens",
+        "a time-major batch, a PackedSequence": "pack_by_time pack_sequence",
+        "one row of each sequence: sum, mean, largest, first, last": (
+            "lengths_sum lengths_mean lengths_max lengths_first lengths_last"
+        ),
+        "softmax, norm, running sum, rank in each": (
+            "softmax_within normalize_within cumsum_within rank_within"
+        ),
+        "each sorted, its best k, distinct, shuffled": "sort_within topk_within unique_within shuffle_within",
+        "the place of the largest": "lengths_argmax argsort_within",
+        "each cut: to a length, to a part, into pieces": "truncate slice_sequences split_sequences",
+        "begin and end tokens, rows of padding": "prepend_token append_token add_padding pad_empty",
+        "the next token of each": "shift",
+        "each reversed, repeated": "reverse_sequences repeat_sequences",
+        "n-grams, sliding windows": "ngrams context_windows",
+        "fewer rows, fewer sequences, without some ids": "mask_sequences filter_sequences erase_tokens",
+        "several columns joined": "concat_sequences interleave merge_id_lists",
+        "rows at places inside each": "gather_within take_at_positions",
+        "some sequences, in another order": "gather_sequences",
+        "a value of each sequence for all its rows": "expand",
+        "parts for several machines": "partition_sequences shard_sequences",
+        "an LSTM, GRU or RNN": "lstm gru rnn bidirectional_lstm",
+    },
+    "A padded batch": {
+        "values and lengths": "unpad unpack_by_time",
+        "zeros behind the end of each": "zero_after_length sequence_mask",
+        "the steps of each reversed": "reverse_packed",
+        "sequences of packed rows": "unpack_rows",
+    },
+    "A table and indices": {
+        "rows, or parts of rows": "gather gather_axis gather_cells",
+        "pooled embeddings": "sparse_lengths_sum sparse_lengths_mean sparse_lengths_max",
+        "pooled with weights": "sparse_lengths_weighted_sum sparse_lengths_positional_weighted_sum",
+        "the same of a quantised table": "sparse_lengths_sum_quantized gather_quantized quantize_rowwise",
+        "ranges of rows": "gather_ranges gather_ranges_to_dense",
+        "rows put back": "scatter_rows scatter_within",
+    },
+    "Rows and the id of a segment for each": {
+        "sums, means, largest": "unsorted_segment_sum unsorted_segment_mean unsorted_segment_max sorted_segment_sum",
+        "how many there are of each": "segment_counts segment_ids_to_lengths",
+        "a part for each key": "partition key_split",
+    },
+    "Lengths, offsets, row splits": {
+        "offsets, `cu_seqlens`": "lengths_to_offsets lengths_to_cu_seqlens offsets_to_lengths",
+        "the segment of each row, its place there": "lengths_to_segment_ids lengths_to_positions",
+        "a mask": "lengths_to_mask",
+        "two levels as one": "collapse_lengths",
+    },
+    "Maps of lists by key": {
+        "some keys, in an order": "keyed_select keyed_permute match_names",
+        "a tensor for each key, and back": "keyed_split regroup keyed_concat",
+        "maps of features, one tensor each": "merge_list_features merge_scalar_features merge_dense_features",
+    },
+    "Ids, numbers, text": {
+        "ids below a bound": "hash_indices hash_strings cross_features",
+        "ids of a vocabulary": "encode encode_strings",
+        "distinct ids, where they are": "unique find find_duplicates",
+        "buckets, zeros and ones": "bucketize one_hot segment_one_hot batch_one_hot",
+        "tokens, and text of them": "tokenize tokenize_chat split_words decode bytes_to_tokens",
+    },
+    "Dense tensors": {
+        "layers": "fc matmul layer_norm softmax dropout",
+        "another shape": "reshape transpose expand_dims concat split tile slice_axes",
+        "the rows where a mask is true": "boolean_mask",
+        "sparse ones, and back": "dense_to_sparse sparse_to_dense sparse_to_dense_mask",
+    },
+}
+"""For what one has: for what one wants the ops that give it, the likeliest first."""
