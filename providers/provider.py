@@ -99,6 +99,11 @@ class Provider:
         return counts[ALL]
 
     @property
+    def num_blocks(self) -> int | None:
+        """The number of blocks; None where nobody knows before they come."""
+        return None if self.is_stream else len(self.block_columns())
+
+    @property
     def counts_rows(self) -> bool:
         """Whether the rows of blocks are known, or counted, before all of their columns are read."""
         return self.source.num_rows is not None and (self.where is None or self.source_reads_columns)

@@ -6,6 +6,7 @@ Where processes can be forked, each is a copy of one that has imported what the 
 import atexit
 import json
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -15,7 +16,7 @@ from pathlib import Path
 SERVER = """
 import gc, io, json, os, sys, traceback
 from contextlib import redirect_stdout
-import pyarrow.dataset, pyarrow.parquet, rich.progress, rich.table, seqflow.cli, seqflow.job
+import pyarrow.dataset, pyarrow.parquet, seqflow.cli, seqflow.job
 
 with redirect_stdout(io.StringIO()):
     seqflow.cli.app(["ops"], standalone_mode=False)
@@ -62,6 +63,30 @@ def seqflow(
         assert server.stdout is not None
         code = int(server.stdout.readline())
         return subprocess.CompletedProcess(command, code, output.read(), errors.read())
+
+
+def in_terminal(*arguments: object, folder: Path | None = None, **environment: str) -> tuple[int, str]:
+    """Run `seqflow` in a terminal of 24 lines of 80 characters: its exit code, and all that the terminal gets."""
+    import fcntl
+    import pty
+    import termios
+
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    hidden = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR")
+    variables = {name: value for name, value in os.environ.items() if name not in hidden}
+    variables |= {"TERM": "xterm-256color", **environment}
+    command = [sys.executable, "-m", "seqflow", *map(str, arguments)]
+    with subprocess.Popen(command, stdin=end, stdout=end, stderr=end, cwd=folder, env=variables) as process:
+        os.close(end)
+        seen = b""
+        try:
+            while part := os.read(terminal, 1 << 16):
+                seen += part
+        except OSError:  # the other end is closed
+            pass
+    os.close(terminal)
+    return process.returncode, seen.decode().replace("\r\n", "\n")
 
 
 @cache

@@ -20,6 +20,7 @@ from seqflow.cli.job_options import (
     overrides_of,
 )
 from seqflow.cli.printing import print_json, print_table
+from seqflow.cli.progress_line import progress_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,10 +55,11 @@ def build_vocabulary(
 
     _check_output(output)
     settings = engine_settings(engine, workers, address)
-    if is_job([source], kind, None, input, set_):
-        counts = _count_of_job(source, column, output, input, set_, settings)
-    else:
-        counts = _count_of_files(source, column, output, kind, settings)
+    with progress_line(show=not json):
+        if is_job([source], kind, None, input, set_):
+            counts = _count_of_job(source, column, output, input, set_, settings)
+        else:
+            counts = _count_of_files(source, column, output, kind, settings)
     kept, _ = most_frequent(counts, min_count, None if max_size is None else max_size - 1)
     vocabulary = Vocabulary(kept, max_size=max_size).freeze()
     output.parent.mkdir(parents=True, exist_ok=True)

@@ -23,6 +23,7 @@ from seqflow.cli.job_options import (
     overrides_of,
 )
 from seqflow.cli.printing import print_json, print_table
+from seqflow.cli.progress_line import progress_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,8 @@ def index(
         from seqflow.job import scans
 
         measure = partial(scans.measure, loader, job, settings)
-    found = loader.pipeline.lengths_index(anew=anew, update=not anew, measure=measure)
+    with progress_line(show=not json):
+        found = loader.pipeline.lengths_index(anew=anew, update=not anew, measure=measure)
     report = {
         "blocks": len({block for block, _ in found.lengths}),
         "blocks_read": loader.pipeline.num_indexed_blocks,

@@ -8,6 +8,7 @@ import typer
 
 from seqflow.cli.job_options import AsJson, Kind, Where, import_kind
 from seqflow.cli.printing import print_json, print_table, say
+from seqflow.cli.progress_line import progress_line
 
 
 def inspect(
@@ -25,13 +26,15 @@ def inspect(
 ) -> None:
     """Show what is in a source: its tensors, how long its sequences are, how much padding would waste."""
     from seqflow import providers
+    from seqflow.progress import over
     from seqflow.report.survey import Survey
 
     import_kind(kind)
     source = providers.open(path, kind=kind, where=where, untrusted=untrusted or None)
-    survey = Survey(batch)
-    for block in source.blocks():
-        survey.add(source.read(block))
+    with progress_line(show=not json):
+        survey = Survey(batch)
+        for block in over(source.blocks(), "blocks", lambda: source.num_blocks):
+            survey.add(source.read(block))
     if json:
         print_json({"path": path, "inferred": source.inferred, **survey.summary()})
     else:

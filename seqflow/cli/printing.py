@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from seqflow.printable import printable, printable_line
+
+before_text: Callable[[], AbstractContextManager[None]] = nullcontext
+"""A context in which text may be printed: no line of progress is on the terminal."""
 
 
 def say(text: str, *, err: bool = False) -> None:
     """Print text, on stderr if `err`: what is not printable, or not in the stream's encoding, is escaped."""
     stream = sys.stderr if err else sys.stdout
     encoding = stream.encoding or "utf-8"
-    print(printable(text).encode(encoding, "backslashreplace").decode(encoding), file=stream, flush=True)
+    shown = printable(text).encode(encoding, "backslashreplace").decode(encoding)
+    with before_text():
+        print(shown, file=stream, flush=True)
 
 
 def print_json(content: Any) -> None:

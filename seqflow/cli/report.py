@@ -9,6 +9,7 @@ import typer
 
 from seqflow.cli.job_options import JobInput, JobSettings, Kind, Where, import_kind, overrides_of
 from seqflow.cli.printing import say
+from seqflow.cli.progress_line import progress_line
 
 
 def report(
@@ -28,11 +29,12 @@ def report(
 
     if output.exists() and Path(path).exists() and output.samefile(path):
         raise JobError(f"--output is {output}, which is what is read")
-    if path.endswith(".toml") and Path(path).is_file():
-        text = report_of_job(Job.read(Path(path), overrides_of(set_, input)), path, batch, capacity)
-    else:
-        import_kind(kind)
-        text = report_of_path(path, kind=kind, where=where, batch=batch, capacity=capacity)
+    with progress_line():
+        if path.endswith(".toml") and Path(path).is_file():
+            text = report_of_job(Job.read(Path(path), overrides_of(set_, input)), path, batch, capacity)
+        else:
+            import_kind(kind)
+            text = report_of_path(path, kind=kind, where=where, batch=batch, capacity=capacity)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text, encoding="utf-8")
     say(f"{output}: {len(text):,} characters; open it in a browser")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,6 +21,8 @@ from seqflow.cli.job_options import (
     overrides_of,
 )
 from seqflow.cli.printing import print_json, print_table, say
+from seqflow.cli.progress_line import progress_line
+from seqflow.progress import Stage, stage
 
 if TYPE_CHECKING:
     from seqflow.job import Job, Report
@@ -74,9 +76,10 @@ def run(
     description = Job.read(job, overrides)
     _return_freed_memory()
     if dry_run:
-        _print_plan(description, json=json)
+        with progress_line(show=not json):
+            _print_plan(description, json=json)
         return
-    with _progress_bar(show=not quiet and not json and sys.stderr.isatty()) as progress:
+    with _watched_run(show=not quiet and not json) as progress:
         report = run_job(
             description, progress, resume=resume, overwrite=overwrite, accept_changes=accept_changes
         )
@@ -127,34 +130,22 @@ def _return_freed_memory() -> None:
 
 
 @contextmanager
-def _progress_bar(*, show: bool) -> Iterator[Progress | None]:
-    if not show:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def _watched_run(*, show: bool) -> Iterator[Progress | None]:
+    """What shows rows of all rows, and tokens a second; the windows inside show themselves."""
+    with progress_line(show=show), stage(Stage("", name="opening the source")) as shown:
+        started = perf_counter()
 
-    columns = (
-        MofNCompleteColumn(),
-        TextColumn("rows"),
-        BarColumn(),
-        TextColumn("{task.fields[tokens]:,} tokens, {task.fields[speed]:,.0f}/s"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None, tokens=0, speed=0.0)
+        def speed(tokens: int) -> str:
+            return f"{tokens / (perf_counter() - started):,.0f} tokens/s" if tokens else ""
 
         def update(stats: Stats, total: int | None) -> None:
-            elapsed = bar.tasks[0].elapsed or 1e-9
-            bar.update(
-                task,
-                completed=stats.rows_done,
-                total=total,
-                tokens=stats.tokens,
-                speed=stats.tokens / elapsed,
-            )
+            if shown.note is None:
+                shown.name, shown.unit, shown.before = "", "rows", stats.rows_done
+                before = stats.tokens
+                shown.note = lambda: speed(stats.tokens - before)
+            shown.done, shown.total = stats.rows_done, total
 
-        yield update
+        yield update if show else None
 
 
 def _print_report(report: Report) -> None:

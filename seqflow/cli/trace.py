@@ -8,6 +8,7 @@ import typer
 
 from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, overrides_of
 from seqflow.cli.printing import print_json, say
+from seqflow.cli.progress_line import progress_line
 
 
 def trace(
@@ -29,7 +30,8 @@ def trace(
     from seqflow.job.opening import open_loader
 
     loader = open_loader(Job.read(job, overrides_of(set_, input)))
-    traces = loader.trace(batch, row=row, element=element, column=column, epoch=epoch)
+    with progress_line(show=not json):
+        traces = loader.trace(batch, row=row, element=element, column=column, epoch=epoch)
     if json:
         print_json({"batch": batch, "epoch": epoch, "sources": [asdict(one) for one in traces]})
         return

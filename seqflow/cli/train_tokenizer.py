@@ -13,6 +13,8 @@ import typer
 
 from seqflow.cli.job_options import AsJson
 from seqflow.cli.printing import print_json, print_table
+from seqflow.cli.progress_line import progress_line
+from seqflow.progress import Stage, stage
 
 if TYPE_CHECKING:
     from seqflow.providers import Provider
@@ -63,9 +65,10 @@ def train_tokenizer(
     if source.kind == "text":
         source = providers.open(paths, encoding="utf-8", errors=errors, **options)
     _check_target(output, source)
-    texts = Texts(source, _column(source, column), errors)
+    texts = Texts(source, _column(source, column), errors, Stage("blocks", source.num_blocks, "reading"))
     start = perf_counter()
-    learned = learn(texts, vocab_size, min_frequency, specials)
+    with progress_line(show=not json and not quiet), stage(texts.stage):
+        learned = learn(texts, vocab_size, min_frequency, specials)
     write_bytes(output, learned)
     report = {
         "texts": texts.count,
@@ -88,6 +91,7 @@ class Texts:
     source: Provider
     column: str
     errors: Literal["strict", "replace"]
+    stage: Stage
     count: int = 0
     nbytes: int = 0
 
@@ -106,6 +110,9 @@ class Texts:
             self.nbytes += len(data)
             for first, stop in portions(strings):
                 yield strings[first:stop].to_pylist()
+            self.stage.done += 1
+        # the trainer says nothing of how far it is
+        self.stage.name, self.stage.unit, self.stage.total = "all is read, learning pairs", "", None
 
 
 def _column(source: Provider, asked: str | None) -> str:

@@ -105,6 +105,8 @@ class JobRun:
     def _write(self, progress: Progress | None) -> Batches:
         """Write all parts, committing those that are full; returns the range of batches not committed yet."""
         loader, stats = self._loader, Stats(**self.counts)
+        if progress is not None:
+            progress(stats, loader.num_rows)
         make = self._make_elsewhere if self._job.engine.has_workers else self._make_here
         start = make(stats, progress)
         if not stats.batches and (empty := loader.empty_batch()) is not None:

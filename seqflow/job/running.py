@@ -74,7 +74,8 @@ def run(
     the content of its input. With `accept_changes` a run that is resumed may have other nets, constants, tokenizers
     and modules: it goes on with them behind what is finished, and the manifest says from which part on.
 
-    `progress(stats, total_rows)` is called after each batch; the total is None where the source does not know.
+    `progress(stats, total_rows)` is called at the beginning and after each batch; the total is None where the source
+    does not know.
     A job without rows writes an empty file with the columns that its batches would have.
     Raises the errors of the loader and the output, and removes what was not committed.
     """

@@ -22,6 +22,7 @@ from seqflow.loader.schedule.index import Measured
 from seqflow.loader.schedule.recipe import Listing, Stamps
 from seqflow.loader.schedule.windows import BlockSlice
 from seqflow.output.attempt_folders import new_name
+from seqflow.progress import Stage, stage
 from seqflow.providers import Provider
 from seqflow.vocabulary.counting import added, count, keys_of_blocks
 
@@ -86,8 +87,10 @@ def _scan(
     worker = ScanWorker(job, source, prepare)
     with open_engine(settings, Setup(new_name(), pickle.dumps(worker), settings.cpus)) as engine:
         tasks = _tasks(loader.source, loader.pipeline.listing, slices)
-        for _, found in in_order(engine, tasks, lambda task: task.name):
-            yield found
+        with stage(Stage("blocks", len({one.number for one in slices}))) as here:
+            for task, found in in_order(engine, tasks, lambda task: task.name):
+                here.done += len({one.number for one in task.slices})
+                yield found
 
 
 def _tasks(provider: Provider, listing: Listing, slices: Sequence[BlockSlice]) -> Iterator[ScanTask]:

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyarrow import compute, types
 
 from seqflow.errors import UnknownColumnError, nearest
+from seqflow.progress import over
 from seqflow.providers import Block, Provider, open
 from seqflow.record.arrow_types import LISTS, is_any
 from seqflow.record.buffers import nulls_of
@@ -25,7 +26,8 @@ def keys_of_column(source: Any, column: str) -> Iterator[pa.Array]:
     A path names a part: `keys` and `values` of a map, `values` of a list, a field of a struct.
     """
     provider = open(source)
-    return keys_of_blocks(provider, column, provider.blocks())
+    blocks = over(provider.blocks(), "blocks", lambda: provider.num_blocks)
+    return keys_of_blocks(provider, column, blocks)
 
 
 def keys_of_blocks(provider: Provider, column: str, blocks: Iterable[Block]) -> Iterator[pa.Array]:

@@ -1,10 +1,6 @@
 """`seqflow run`."""
 
 import json
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,23 +43,6 @@ def test_settings_input_and_output_can_be_overridden(folder: Path) -> None:
     packed = pq.read_table(folder / "x.parquet")
     assert packed.schema.field("tokens").type == pa.list_(pa.int32(), 16)
     assert sum(map(sum, packed["piece_lengths"].to_pylist())) == 450
-
-
-def test_a_terminal_sees_progress_on_stderr(folder: Path) -> None:
-    watched, stderr = pty.openpty()
-    command = [sys.executable, "-m", "seqflow", "run", "job.toml"]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, cwd=folder, text=True, check=True)
-    os.close(stderr)
-    seen = b""
-    try:
-        while chunk := os.read(watched, 65536):
-            seen += chunk
-    except OSError:  # the other end is closed
-        pass
-    os.close(watched)
-    assert b"rows" in seen
-    assert b"tokens" in seen
-    assert done.stdout.startswith("rows ")
 
 
 def test_the_output_is_named_without_a_way_through_other_folders(folder: Path) -> None:

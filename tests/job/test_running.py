@@ -32,7 +32,7 @@ def test_running_a_job_reports_what_it_did(folder: Path) -> None:
     assert report.files == (folder / "out.parquet",)
     assert report.output_bytes == (folder / "out.parquet").stat().st_size
     assert report.peak_memory > 10 << 20
-    assert seen == [(1, 10), (2, 10), (3, 10)]
+    assert seen == [(0, 10), (1, 10), (2, 10), (3, 10)]
     before, after = (pq.read_table(folder / name) for name in ("docs.parquet", "out.parquet"))
     assert after.to_pylist() == before.to_pylist()
 

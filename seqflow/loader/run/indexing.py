@@ -25,6 +25,7 @@ from seqflow.loader.schedule.older_index import FileBlocks, reusable_lengths
 from seqflow.loader.schedule.recipe import Listing, Recipe
 from seqflow.loader.schedule.windows import BlockSlice
 from seqflow.net import Net
+from seqflow.progress import Stage, stage
 
 
 class Indexing:
@@ -111,12 +112,15 @@ class Indexing:
             largest = max((one.nbytes for one in slices), default=1)
             ahead = max(1, self._recipe.memory // max(1, largest))
             tasks: deque[Task[None]] = deque()
-            for _, of_block in groupby(slices, key=lambda one: one.number):
-                tasks.append(workers.submit(partial(_read_block, maker, list(of_block))))
-                while len(tasks) >= ahead:
+            with stage(Stage("blocks", len({one.number for one in slices}))) as here:
+                for _, of_block in groupby(slices, key=lambda one: one.number):
+                    tasks.append(workers.submit(partial(_read_block, maker, list(of_block))))
+                    while len(tasks) >= ahead:
+                        tasks.popleft().result()
+                        here.done += 1
+                while tasks:
                     tasks.popleft().result()
-            for task in tasks:
-                task.result()
+                    here.done += 1
         finally:
             workers.close()
 

@@ -104,7 +104,7 @@ class BatchIterator:
             self._steps = StepPlanner(steps, windows.recipe, self._epoch, stats, self, totals, skips, index)
             following = self._steps.windows_of
         upcoming = rotation.upcoming(deal, start.batch, following, skips)
-        self._reader = WindowReader(windows, self._epoch, workers, rotation.window, upcoming)
+        self._reader = WindowReader(windows, self._epoch, workers, rotation, upcoming)
         self._maker = BatchMaker(
             windows, self._epoch, stats, reuse=reuse, numbered=not any(one.is_cut for one in rotation.streams)
         )

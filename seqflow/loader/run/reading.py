@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from functools import partial
 from itertools import groupby
 
 from seqflow.loader.run.windows import OpenWindow, PreparedSlice, WindowMaker
 from seqflow.loader.run.workers import Workers
-from seqflow.loader.schedule.streams import WindowAddress
+from seqflow.loader.schedule.streams import Rotation, WindowAddress
 from seqflow.loader.schedule.windows import BlockSlice, Window
+from seqflow.progress import Stage, stage
 
 NumberedSlice = tuple[int, BlockSlice]
 """A slice of a block, and its place in the window."""
@@ -26,7 +27,7 @@ class WindowOpening:
         self.window = window
         self._maker, self._epoch, self._workers = maker, epoch, workers
         self._found: list[PreparedSlice | BaseException | None] = [None] * len(window.slices)
-        self._left = len(window.slices)
+        self.stage = Stage("blocks", len(window.slices), after="planning")
         self._lock = threading.Lock()
         self._future: Future[OpenWindow] = Future()
         self._tasks = [workers.submit(partial(self._read_all, slices)) for slices in _read_together(window)]
@@ -64,8 +65,8 @@ class WindowOpening:
         except BaseException as error:
             self._found[at] = error
         with self._lock:
-            self._left -= 1
-            last = self._left == 0
+            self.stage.done += 1
+            last = self.stage.done == len(self._found)
         if last:
             self._open()
 
@@ -118,11 +119,11 @@ class WindowReader:
         maker: WindowMaker,
         epoch: int,
         workers: Workers,
-        find: Callable[[WindowAddress], Window],
+        rotation: Rotation,
         upcoming: Iterator[WindowAddress],
     ) -> None:
         self._maker, self._epoch, self._workers = maker, epoch, workers
-        self._find, self._upcoming, self._limit = find, upcoming, maker.recipe.memory
+        self._rotation, self._upcoming, self._limit = rotation, upcoming, maker.recipe.memory
         self._next: WindowAddress | None = None
         self._growth = 1.0 if maker.recipe.prepare is None else None
         """Bytes of a prepared window for each that the source estimates; not known before the first."""
@@ -139,7 +140,7 @@ class WindowReader:
         if not self._workers.count:
             return
         while (address := self._peek()) is not None:
-            window = self._find(address)
+            window = self._rotation.window(address)
             if self._openings and (
                 self._growth is None or self.bytes_in_flight + self._estimate(window) > self._limit
             ):
@@ -161,9 +162,11 @@ class WindowReader:
     def get(self, address: WindowAddress) -> OpenWindow:
         """The window of an address; waits for it."""
         if address not in self._openings:
-            self._begin(address, self._find(address))
+            self._begin(address, self._rotation.window(address))
         opening = self._openings[address]
-        opened = opening.result()
+        opening.stage.name = self._rotation.name_of(address)
+        with stage(opening.stage):
+            opened = opening.result()
         if address not in self._opened:
             self._opened.add(address)
             size = opened.rows.nbytes

@@ -29,6 +29,7 @@ from seqflow.loader.schedule.recipe import NET, PREPARE, Listing, Recipe, Stamps
 from seqflow.loader.schedule.windows import BlockSlice, Window
 from seqflow.net import Net
 from seqflow.printable import printable
+from seqflow.progress import Stage, stage
 from seqflow.record import BadRow, Record, convert, slice_rows, take_rows, to_arrow
 from seqflow.record.row_source import RowSource
 from seqflow.record.rows import read_only_record
@@ -107,7 +108,12 @@ class WindowMaker:
 
     def make(self, window: Window, epoch: int) -> OpenWindow:
         """Read, prepare and plan a window at once."""
-        return self.open(window, [self.read(one, epoch) for one in window.slices], epoch)
+        with stage(Stage("blocks", len(window.slices), "a window", after="planning")) as here:
+            slices = []
+            for one in window.slices:
+                slices.append(self.read(one, epoch))
+                here.done += 1
+            return self.open(window, slices, epoch)
 
     def read(self, one: BlockSlice, epoch: int) -> PreparedSlice:
         """Read a slice of a block and apply `prepare`, or take what is kept of it."""

@@ -133,6 +133,11 @@ class Stream:
         return position < len(self._listed)
 
     @property
+    def num_listed(self) -> int | None:
+        """The number of windows; None where they are found while they are asked for."""
+        return None if self._listed is None else len(self._listed)
+
+    @property
     def _num_found(self) -> int:
         """How many windows are known by now."""
         return len(self._windows) if self._listed is None else len(self._listed)
@@ -290,6 +295,13 @@ class Rotation:
     def has_one_window(self) -> bool:
         """Whether a window holds everything."""
         return len(self.streams) == 1 and not self.streams[0].has(1)
+
+    def name_of(self, address: WindowAddress) -> str:
+        """Which window of how many it is, where that is known, for those who watch."""
+        stream, position = address
+        counts = [one.num_listed for one in self.streams]
+        number = f"window {position * len(counts) + stream + 1:,}"
+        return number if None in counts else f"{number} of {sum(map(int, counts)):,}"  # type: ignore[arg-type]
 
     def window(self, address: WindowAddress) -> Window:
         """A window that is known to be there."""

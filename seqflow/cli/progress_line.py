@@ -1,0 +1,142 @@
+"""One line on a terminal that shows what is done: of plain text, so that it needs no colours and no escape codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from shutil import get_terminal_size
+from time import perf_counter
+
+from seqflow.cli import printing
+from seqflow.printable import printable_line
+from seqflow.progress import Stage, Watch, watched
+
+_FIRST, _EACH = 0.3, 0.1
+"""Seconds until the line is shown, and between two of its states."""
+_LEAST_BAR, _WIDEST_BAR = 4, 24
+
+
+@contextmanager
+def progress_line(*, show: bool = True) -> Iterator[None]:
+    """Show how far the work inside is, where both streams are a terminal that can go back in its line."""
+    if not show or not _is_watched():
+        yield
+        return
+    with watched() as watch:
+        line = ProgressLine(watch)
+        try:
+            yield
+        finally:
+            line.end()
+
+
+def _is_watched() -> bool:
+    plain = os.environ.get("TERM") in ("dumb", "unknown")
+    return sys.stderr.isatty() and sys.stdout.isatty() and not plain
+
+
+class ProgressLine:
+    """Writes the line from a thread of its own, and takes it away before anything else is printed."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch, self._width = watch, 0
+        self._outer: Stage | None = None
+        self._started = 0.0
+        """When the outermost stage was first seen."""
+        self._lock, self._stop = threading.RLock(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="seqflow-progress", daemon=True)
+        printing.before_text = self.hidden
+        self._thread.start()
+
+    def end(self) -> None:
+        """Take the line away for good."""
+        self._stop.set()
+        self._thread.join()
+        printing.before_text = nullcontext
+        self.clear()
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """The line is away, and not written."""
+        with self._lock:
+            self.clear()
+            yield
+
+    def clear(self) -> None:
+        """Write spaces over the line."""
+        if self._width:
+            self._write(" " * self._width + "\r")
+            self._width = 0
+
+    def _run(self) -> None:
+        wait = _FIRST
+        while not self._stop.wait(wait):
+            wait = _EACH
+            with self._lock:
+                if self._watch.outer is not None and not self._stop.is_set():
+                    self._draw(self._watch.outer, self._watch.inner)
+
+    def _draw(self, outer: Stage, inner: Stage | None) -> None:
+        if outer is not self._outer:
+            self._outer, self._started = outer, perf_counter() - _FIRST
+        width = get_terminal_size().columns - 1
+        text = line_of(outer, inner, perf_counter() - self._started, width, bar=self._bar())
+        self._write(text.ljust(self._width) + "\r")
+        self._width = len(text)
+
+    def _bar(self) -> str:
+        return "━╌" if (sys.stderr.encoding or "").lower().startswith("utf") else "#-"
+
+    def _write(self, text: str) -> None:
+        try:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+        except OSError:  # the terminal is gone
+            self._stop.set()
+
+
+def line_of(outer: Stage, inner: Stage | None, seconds: float, width: int, bar: str = "━╌") -> str:
+    """What is done of all, and the time that is left; then what is done of the part that goes on now.
+
+    A bar stands beside the first, and as long as nothing of it is done, beside the second.
+    """
+    times = [_time(outer, seconds)]
+    notes = [note] if outer.note is not None and (note := outer.note()) else []
+    begin, end = _counted(outer), [_counted(inner)] if inner is not None else []
+    while len(text := "  ".join([begin, *times, *notes, *end])) + _LEAST_BAR + 2 > width and (notes or times):
+        (notes or times).pop()
+    size = min(_WIDEST_BAR, width - len(text) - 2)
+    bar_of_inner = inner is not None and bool(inner.total) and outer.done == outer.before
+    measured = inner if bar_of_inner else outer
+    drawn: list[str] = []
+    if measured is not None and measured.total and size >= _LEAST_BAR:
+        full = round(min(1.0, measured.done / measured.total) * size)
+        drawn = [bar[0] * full + bar[1] * (size - full)]
+    parts = [begin, *times, *notes, *end, *drawn] if bar_of_inner else [begin, *drawn, *times, *notes, *end]
+    return printable_line("  ".join(parts))[:width]
+
+
+def _counted(stage: Stage) -> str:
+    if not stage.unit:
+        return stage.name
+    if stage.name and stage.done == stage.total:
+        return stage.name if stage.is_over or not stage.after else f"{stage.after} {stage.name}"
+    name = f"{stage.name}: " if stage.name else ""
+    of = "" if stage.total is None else f" of {stage.total:,}"
+    return f"{name}{stage.done:,}{of} {stage.unit}"
+
+
+def _time(stage: Stage, seconds: float) -> str:
+    done = stage.done - stage.before
+    if stage.total is None or done <= 0:
+        return f"{_clock(seconds)} so far"
+    return f"{_clock(seconds * max(0, stage.total - stage.done) / done)} left"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
