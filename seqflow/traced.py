@@ -128,7 +128,7 @@ def _moved(op: OpDef, call: Call) -> Iterator[Moved]:
 def _candidates(
     op: OpDef, call: Call, moved: Sequence[Moved], values: Array, outputs: Sequence[str]
 ) -> Iterator[tuple[Array, dict[str, list[Array]]]]:
-    """Numbers of the elements, and the sources by them: distinct ones in the order of values, then equal for equal ones.
+    """Numbers of the elements, and the sources by them: distinct in the order of values, then equal for equal ones.
 
     An op that looks for certain values finds none of them among numbers: there the values are their own numbers.
     """

@@ -63,6 +63,49 @@ def test_words_of_those_who_ask_lead_to_the_op(query, op):
     assert found(query)[0] == op
 
 
+@pytest.mark.parametrize(
+    ("query", "op"),
+    [
+        ("scatter_add", "unsorted_segment_sum"), ("segment_ids", "lengths_to_segment_ids"),
+        ("tf.ragged.boolean_mask", "boolean_mask"), ("cu_seqlens", "lengths_to_cu_seqlens"),
+        ("explode", "expand"), ("dedupe per row", "unique_within"), ("bag of embeddings", "sparse_lengths_sum"),
+        ("mean pooling with mask", "lengths_mean"), ("sliding window", "context_windows"),
+        ("causal mask", "sequence_mask"), ("KeyedJaggedTensor permute", "keyed_permute"),
+        ("ak.flatten", "collapse_lengths"), ("collate_fn", "pad"), ("LengthsToSegmentIds", "lengths_to_segment_ids"),
+        ("attention mask", "lengths_to_mask"), ("padding mask", "lengths_to_mask"),
+        ("position_ids", "lengths_to_positions"), ("bos token", "prepend_token"), ("eos token", "append_token"),
+        ("truncation", "truncate"), ("chunk long documents", "split_sequences"), ("crop", "slice_sequences"),
+        ("next token labels", "shift"), ("shuffle tokens in each sequence", "shuffle_within"),
+        ("sort each list", "sort_within"), ("argsort per group", "argsort_within"),
+        ("cumulative sum per group", "cumsum_within"), ("rank within group", "rank_within"),
+        ("groupby sum", "lengths_sum"), ("groupby count", "segment_counts"), ("bincount", "segment_counts"),
+        ("row_splits to row_lengths", "offsets_to_lengths"), ("RaggedTensor.from_row_splits", "offsets_to_lengths"),
+        ("value_rowids", "lengths_to_segment_ids"), ("torch.nested to padded", "pad"),
+        ("jagged_to_padded_dense", "pad"), ("ragged to dense", "pad"), ("left padding", "pad"),
+        ("dense_to_jagged", "unpad"), ("dense to ragged", "unpad"), ("unpad_input", "unpad"),
+        ("flash attention varlen", "packed_cu_seqlens"), ("pack_padded_sequence", "pack_sequence"),
+        ("pad_packed_sequence", "unpack_sequence"), ("bin packing", "pack_rows"), ("multi hot", "segment_one_hot"),
+        ("hashing trick", "hash_indices"), ("feature cross", "cross_features"), ("string lookup", "encode_strings"),
+        ("embedding lookup", "gather"), ("tf.gather", "gather"), ("torch.gather", "gather_cells"),
+        ("torch.repeat_interleave", "expand"), ("np.add.reduceat", "lengths_sum"), ("segment_csr", "lengths_sum"),
+        ("concat ragged", "concat_sequences"), ("join two list columns", "concat_sequences"),
+        ("zip lists", "interleave"), ("remove stop words", "erase_tokens"), ("filter rows", "filter_sequences"),
+        ("drop empty sequences", "filter_sequences"), ("last hidden state", "lengths_last"),
+        ("first token", "lengths_first"), ("max pooling", "lengths_max"), ("attention pooling", "lengths_weighted_sum"),
+        ("UnsortedSegmentSum", "unsorted_segment_sum"), ("PackSegments", "pad"), ("LengthsTile", "expand"),
+        ("tf.dynamic_partition", "partition"), ("bigrams", "ngrams"), ("n-grams", "ngrams"),
+        ("chat template", "tokenize_chat"), ("detokenize", "decode"), ("quantile bins", "bucketize"),
+        ("set union", "merge_id_lists"), ("coo to dense", "sparse_to_dense"), ("word dropout", "dropout_ids"),
+        ("context parallel", "shard_sequences"), ("shard by modulo", "partition_sequences"),
+        ("linear layer", "fc"), ("argmax per row", "lengths_argmax"), ("time major", "pack_by_time"),
+        ("EmbeddingBag per_sample_weights", "sparse_lengths_weighted_sum"), ("ptr to index", "lengths_to_segment_ids"),
+        ("pad to multiple of 8", "pad_lengths"),
+    ],
+)  # fmt: skip
+def test_the_op_is_among_the_first_three_of_those_found(query, op):
+    assert op in found(query)[:3]
+
+
 def test_nothing_is_found_for_words_that_no_op_has():
     assert found("xyzzy") == []
     assert found("") == []
