@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from seqflow import llms, registry
-from seqflow.expression.functions import table
+from seqflow.expression.functions import Function, table
 from seqflow.op_pictures import Picture, draw
 from seqflow.ops.elementwise import result_dtype
 from seqflow.registry import OpDef
@@ -159,18 +159,25 @@ def _formula(text: str) -> str:
 
 
 def _functions() -> str:
-    rows = []
-    for row in table:
-        also = [
-            *([row.operator] if row.operator else []),
-            *row.aliases,
-            *names_elsewhere(registry.get(row.name)),
-        ]
-        rows.append((f"`{row}`", row.formula, result_dtype(row), _as_code([*dict.fromkeys(also)])))
-    return (
-        f"# The functions of expressions\n\n{_WRITTEN}\n\nEach is an op as well. Operands broadcast as in NumPy.\n\n"
-        f"{_table(('function', 'result', 'dtype', 'also'), rows)}\n"
-    )
+    parts = [
+        "# The functions of expressions",
+        _WRITTEN,
+        "Each is an op as well. Operands broadcast as in NumPy.",
+    ]
+    for dtype, rows in groupby(sorted(table, key=_dtype_of), key=_dtype_of):
+        cells = [(f"`{row}`", row.formula, _as_code(_other_names(row))) for row in rows]
+        parts += [f"## Dtype: {dtype}", _table(("function", "result", "also"), cells)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _dtype_of(row: Function) -> str:
+    dtype = result_dtype(row)
+    return "the one of that name" if dtype == row.name else dtype
+
+
+def _other_names(row: Function) -> list[str]:
+    own = [row.operator] if row.operator else []
+    return [*dict.fromkeys([*own, *row.aliases, *names_elsewhere(registry.get(row.name))])]
 
 
 def _table(header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
