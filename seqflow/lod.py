@@ -155,7 +155,7 @@ class LoD(Sequence[Lengths]):
         return nested(self._levels, None, theme_of(theme))
 
     def _repr_html_(self) -> str:
-        return self.to_svg()
+        return f'<div style="overflow-x:auto">{self.to_svg()}</div>'
 
 
 def _same(mine: Lengths, theirs: Lengths) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from seqflow.drawing.svg import Theme, box, picture, text
+from seqflow.drawing.svg import INLINE, Theme, box, picture, text
 from seqflow.kernels.arrays import Array
 
 _CELL, _HEIGHT, _GAP, _MARGIN, _CHAR = 34, 26, 6, 8, 8
@@ -47,9 +47,9 @@ def nested(
         parts.append(text(right - _MARGIN, bottom - _GAP - _MARGIN - 3, "…", theme.ink))
     words = "; ".join(f"{name} {level.tolist()}" for name, level in zip(called, shown, strict=False))
     more = f", of {len(levels[0])} sequences the first {len(shown[0])}" if is_cut else ""
-    return picture(
-        right, bottom, "Values and lengths", f"{words}; {called[-1]} {', '.join(texts)}{more}", parts
-    )
+    description = f"{words}; {called[-1]} {', '.join(texts)}{more}"
+    # A wide one is scrolled where it lies in a page, rather than made too small to read.
+    return picture(right, bottom, "Values and lengths", description, parts, shrinks=theme is not INLINE)
 
 
 def _beginning(levels: Sequence[Array]) -> list[Array]:

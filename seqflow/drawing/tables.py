@@ -40,9 +40,11 @@ def html_table(title: str, header: Sequence[str], rows: Sequence[Row]) -> str:
     body = "".join(
         f"<tr>{''.join(_cell(row, at, not header) for at in range(len(row)))}</tr>" for row in rows
     )
+    name = printable_line(title)
     return (
-        '<div style="overflow-x:auto"><table style="border-collapse:collapse"><caption style="text-align:left">'
-        f"{breakable(printable_line(title))}</caption>{f'<tr>{head}</tr>' if header else ''}{body}</table></div>"
+        f'<div style="overflow-x:auto"><div>{breakable(name)}</div>'
+        f'<table aria-label="{escape(name)}" style="border-collapse:collapse">'
+        f"{f'<tr>{head}</tr>' if header else ''}{body}</table></div>"
     )
 
 

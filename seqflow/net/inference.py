@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from seqflow.registry.inference import Inference
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class NetInference:
     """The specs of all tensors of a net, and the guards: equalities assumed without proof.
 
@@ -101,7 +101,7 @@ class NetInference:
         specs = {name: self.described(name) for name in self.specs}
         return html(self.net, specs, [*notes, f"all tensors ≤ {format_bytes(self.byte_bound)}"], self.to_svg)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [f"# {name}: {self.described(name)}" for name in self.net.inputs]
         for step in self.net.steps:
             if step.is_part:

@@ -28,7 +28,7 @@ from seqflow.record import BadRow, Record, convert, slice_rows, take_rows
 from seqflow.record.display import packed_pictures
 from seqflow.report.bad_rows import BadRowList
 from seqflow.report.nets import sections_of_specs
-from seqflow.report.page import code, drawing, facts, paragraph, section, table
+from seqflow.report.page import code, drawing, facts, paragraph, plural, section, table
 from seqflow.report.ranks import imbalance_of_ranks
 from seqflow.report.source import DAMAGE, examples, first_line
 from seqflow.report.tokens import Tokenizers, tokenizers_of
@@ -125,7 +125,9 @@ def _prepare_costs(loader: Loader) -> Iterator[str]:
     for _ in parts:
         pass
     yield section(
-        "Cost of prepare", paragraph(f"On the first block, of {rows.num_rows:,} rows."), _costs(profile)
+        "Cost of prepare",
+        paragraph(f"On the first block, of {plural(rows.num_rows, 'row')}."),
+        _costs(profile),
     )
 
 

@@ -25,7 +25,7 @@ def machine() -> str:
         ("memory", _memory()),
         ("system", platform.platform()),
         ("kernels", f"{found['kernels']}{isa}"),
-        ("threads of kernels", found["threads"]),
+        ("threads of kernels", str(found["threads"])),
         ("seqflow", __version__),
         ("python", platform.python_version()),
         ("numpy", np.__version__),

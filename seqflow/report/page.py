@@ -20,6 +20,7 @@ caption { text-align: left; font-weight: 600; padding: .5rem 0 .2rem; }
 th, td { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8886; }
 tbody th { font-weight: inherit; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.short { white-space: nowrap; }
 table.bars, td.bar { width: 100%; } td.bar { min-width: 4rem; } table.bars th { white-space: nowrap; }
 td.bar div { height: 1.1rem; margin-top: .15rem; background: #4c8bd0; border-radius: 2px; }
 pre { font-size: .85rem; overflow-x: auto; overflow-wrap: normal; }
@@ -50,6 +51,11 @@ def section(heading: str, *parts: str) -> str:
 
 def paragraph(text: str) -> str:
     return f"<p>{_text(text)}</p>"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 row`, `1,000 rows`."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, stacks: bool = False) -> str:
@@ -97,6 +103,8 @@ def drawing(svg: str) -> str:
     return f'<div class="wide" tabindex="0">{svg}</div>'
 
 
+_SHORT = 10
+"""Texts of so many characters stay on one line."""
 _ROLE = {name: f' role="{name}"' for name in ("table", "row", "columnheader", "cell")}
 """A table that is laid out as blocks stays one for those who hear it."""
 
@@ -114,7 +122,9 @@ def _row(row: Sequence[object], names: Sequence[str]) -> str:
 def _cell(value: object, more: str = "") -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f'<td class="number"{more}>{_number(value)}</td>'
-    return f"<td{more}>{_breakable('' if value is None else str(value))}</td>"
+    text = "" if value is None else str(value)
+    kind = ' class="short"' if len(text) <= _SHORT else ""
+    return f"<td{kind}{more}>{_breakable(text)}</td>"
 
 
 def _number(value: float) -> str:

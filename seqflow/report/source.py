@@ -20,7 +20,7 @@ from seqflow.providers import Block, Provider
 from seqflow.record import BadRow, Fill, Record, Valid, convert
 from seqflow.record.run_ends import take_table
 from seqflow.report.bad_rows import BadRowList
-from seqflow.report.page import chart, facts, paragraph, section, table
+from seqflow.report.page import chart, facts, paragraph, plural, section, table
 from seqflow.report.ranks import imbalance_of_ranks
 from seqflow.report.survey import Survey
 from seqflow.report.tokens import Tokenizers, as_text
@@ -103,7 +103,7 @@ def sections_of(found: SurveyedSource, batch: int, capacity: int) -> Iterator[st
         (name, one["dtype"], " × ".join(map(str, ["N", *one["shape"]])), one["nulls"], one["lengths"])
         for name, one in summary["tensors"].items()
     ]
-    count = f"{summary['rows']:,} rows in {summary['blocks']:,} blocks."
+    count = f"{plural(summary['rows'], 'row')} in {plural(summary['blocks'], 'block')}."
     header = ("tensor", "dtype", "shape", "nulls", "described by")
     yield section("Tensors", paragraph(count), table(header, rows))
     yield section("Rows that cannot be used", *_unusable(found))
@@ -123,8 +123,8 @@ def _unusable(found: SurveyedSource) -> Iterator[str]:
         yield table(("file", "block", "error"), found.damaged, stacks=True)
     if found.unreadable.count:
         yield paragraph(
-            f"{found.unreadable.count:,} rows cannot be read. A loader stops at the first, unless bad_rows is "
-            "skip or quarantine; no figure of this page has them."
+            f"{plural(found.unreadable.count, 'row')} cannot be read. A loader stops at the first, unless bad_rows "
+            "is skip or quarantine; no figure of this page has them."
         )
         yield from found.unreadable.parts()
     if found.with_nulls.count:
@@ -138,7 +138,7 @@ def _unusable(found: SurveyedSource) -> Iterator[str]:
 
 
 def _lengths(found: dict[str, Any], sample: Array, batch: int, capacity: int) -> Iterator[str]:
-    yield paragraph(f"{found['sequences']:,} sequences, {found['elements']:,} elements.")
+    yield paragraph(f"{plural(found['sequences'], 'sequence')}, {plural(found['elements'], 'element')}.")
     percentiles = np.percentile(sample, _PERCENTILES, method="lower").tolist()
     of_percent = zip((f"{one} %" for one in _PERCENTILES), map(int, percentiles), strict=True)
     ends = ("longest", found["longest"]), ("mean", float(found["mean"]))

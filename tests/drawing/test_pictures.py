@@ -89,6 +89,13 @@ def test_notebooks_show_lengths_in_the_colour_of_the_page():
     assert "currentColor" in sf.LoD([2, 1])._repr_html_()
 
 
+def test_a_picture_in_a_notebook_is_scrolled_where_it_is_too_wide_to_read():
+    html = sf.LoD([100])._repr_html_()
+    assert html.startswith('<div style="overflow-x:auto"><svg')
+    assert "max-width:none" in html
+    assert "max-width:100%" in sf.LoD([100]).to_svg("light")
+
+
 def test_packed_rows_have_a_box_for_each_document_and_for_padding():
     packed = sf.ops.pack_rows(np.arange(60), [10, 20, 3, 7, 5, 15], capacity=32)
     texts, boxes = shown(packed_rows(packed.segment_ids, THEMES["light"]))

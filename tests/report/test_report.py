@@ -70,7 +70,7 @@ def path(tmp_path):
 
 def test_a_source_has_its_percentiles_fills_and_first_rows(path):
     page = Page(report_of_path(str(path), batch=2, capacity=16))
-    assert "8 rows in 1 blocks." in page.texts
+    assert "8 rows in 1 block." in page.texts
     lengths = next(
         table for table in page.tables if table[0] == ["shortest", "0"] and ["longest", "16"] in table
     )
@@ -246,8 +246,8 @@ def test_rows_of_a_file_that_cannot_be_read_are_listed_and_left_out(tmp_path):
     lines[15_000] = '{"id": '
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
     page = Page(report_of_path(str(tmp_path / "a.jsonl")))
-    assert "19,999 rows in 1 blocks." in page.texts
-    assert page.texts_of["Rows that cannot be used"][0].startswith("1 rows cannot be read")
+    assert "19,999 rows in 1 block." in page.texts
+    assert page.texts_of["Rows that cannot be used"][0].startswith("1 row cannot be read")
     assert page.tables_of["Rows that cannot be used"][0][1][2] == "15,000"
 
 

@@ -1,0 +1,160 @@
+"""Opens all that is looked at in Chromium, and says what is wrong with it.
+
+`python .ci/browser` makes three reports, a gallery of what notebooks show, and the site, and opens each page in a
+wide and in a narrow window, in light and in dark mode; reports and gallery also without JavaScript. It fails where
+the console has an error, something is asked of another host, or the page is wider than the window; of reports and
+gallery also where a table is, a picture has no words, or text has too little contrast. `--screenshots FOLDER` keeps
+what it has seen.
+
+`python .ci/browser --pictures` makes the two screenshots of the documentation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from shutil import which
+from tempfile import TemporaryDirectory
+from threading import Thread
+
+from pages import ROOT, make_gallery, make_reports, make_site
+from playwright.sync_api import Browser, Page, sync_playwright
+
+WIDTHS, MODES, HEIGHT = (1280, 400), ("light", "dark"), 900
+FAULTS = (Path(__file__).parent / "faults.js").read_text(encoding="utf-8")
+PICTURES = {"report-light": (1280, "light"), "report-dark": (400, "dark")}
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        if self.path == "/favicon.ico":  # browsers ask for it, whatever the page
+            self.send_response(204)
+            self.end_headers()
+        else:
+            super().do_GET()
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a folder's pages on this machine."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """That of the system."""
+    path = os.environ.get("CHROMIUM") or which("chromium")
+    if path is None:
+        sys.exit("there is no chromium; CHROMIUM may say where it is")
+    quiet = [
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=quiet)
+        yield browser
+        browser.close()
+
+
+def faults_of(
+    page: Page, address: str, *, host: str, strict: bool, screenshots: Path | None, name: str
+) -> list[str]:
+    """What is wrong with a page, in each width and mode; it is loaded once."""
+    found: list[str] = []
+    page.on(
+        "console",
+        lambda message: found.append(f"console: {message.text}") if message.type == "error" else None,
+    )
+    page.on("pageerror", lambda error: found.append(f"error: {error}"))
+    page.on(
+        "request",
+        lambda request: None if _is_own(request.url, host) else found.append(f"asks for {request.url}"),
+    )
+    page.goto(address)
+    for width in WIDTHS:  # the menu of the site slides in where a window grows
+        page.set_viewport_size({"width": width, "height": HEIGHT})
+        for mode in MODES:
+            page.emulate_media(color_scheme=mode)
+            found += [f"{width} px, {mode}: {fault}" for fault in page.evaluate(FAULTS, strict)]
+            if screenshots is not None:
+                page.screenshot(path=screenshots / f"{name}-{width}-{mode}.png", full_page=True)
+    return found
+
+
+def _is_own(url: str, host: str) -> bool:
+    return url.startswith((f"{host}/", "data:", "blob:"))
+
+
+def check(screenshots: Path | None) -> int:
+    """Print what is wrong with any page; how much that is."""
+    count = pages = 0
+    with TemporaryDirectory() as name, chromium() as browser:
+        folder = Path(name)
+        strict = [*make_reports(folder).values(), make_gallery(folder)]
+        cases = [(page, True, scripts) for page in strict for scripts in (True, False)]
+        cases += [(page, False, True) for page in make_site(folder)]
+        with served(folder) as host:
+            for path, is_strict, scripts in cases:
+                place = path.relative_to(folder).as_posix()
+                title = place + ("" if scripts else " without JavaScript")
+                context = browser.new_context(java_script_enabled=scripts)
+                found = faults_of(
+                    context.new_page(), f"{host}/{place}", host=host, strict=is_strict,
+                    screenshots=screenshots if scripts else None, name=place.replace("/", "-").removesuffix(".html"),
+                )  # fmt: skip
+                context.close()
+                print(
+                    *[f"{title}: {fault}" for fault in dict.fromkeys(found)],
+                    sep="\n",
+                    end="\n" if found else "",
+                )
+                count, pages = count + len(found), pages + 1
+    print(f"{pages} pages opened, {count} faults")
+    return count
+
+
+def take_pictures(folder: Path) -> None:
+    """The beginning of the report on examples/pack_source.toml, as the documentation shows it."""
+    with TemporaryDirectory() as name, chromium() as browser:
+        report = make_reports(Path(name))["example"]
+        for picture, (width, mode) in PICTURES.items():
+            page = browser.new_page(viewport={"width": width, "height": HEIGHT}, color_scheme=mode)  # type: ignore[arg-type]
+            page.goto(report.as_uri())
+            page.screenshot(path=folder / f"{picture}.png")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--screenshots", type=Path, help="a folder for pictures of all pages")
+    parser.add_argument(
+        "--pictures", action="store_true", help="make the two of the documentation, and nothing else"
+    )
+    given = parser.parse_args()
+    if given.pictures:
+        take_pictures(ROOT / "docs" / "pictures")
+        return
+    if given.screenshots is not None:
+        given.screenshots.mkdir(parents=True, exist_ok=True)
+    sys.exit(1 if check(given.screenshots) else 0)
+
+
+if __name__ == "__main__":
+    main()
