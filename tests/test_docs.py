@@ -5,12 +5,15 @@ import re
 from pathlib import Path
 
 import pytest
+from marks import slow
 
 from seqflow import docs, llms
 
 ROOT = Path(__file__).parents[1]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
 PAGES = [*sorted(ROOT.glob("*.md")), *DOCS]
+SLOW = {ROOT / "docs" / "trainers.md"}
+"""Pages that train with large packages."""
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -28,10 +31,16 @@ def headings_of(page):
     return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
 
 
-@pytest.mark.parametrize("page", DOCS, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [*slow(*(page for page in DOCS if page in SLOW)), *(page for page in DOCS if page not in SLOW)],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_the_examples_of_a_page_run(page):
-    if ">>> import torch" in page.read_text(encoding="utf-8"):
-        pytest.importorskip("torch")
+    text = page.read_text(encoding="utf-8")
+    for name in ("torch", "transformers", "accelerate", "tokenizers"):
+        if re.search(rf"^>>> (import .*\b{name}\b|from {name}\b)", text, re.MULTILINE):
+            pytest.importorskip(name)
     failed, _ = doctest.testfile(str(page), module_relative=False, verbose=False)
     assert failed == 0
 

@@ -5,13 +5,11 @@ import re
 import site
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from pages import codes_of
 
-PAGE = Path(__file__).parents[1] / "docs" / "elsewhere.md"
-SHARED, *EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-TITLES = re.findall(r"^## (.*)", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+SHARED, *EXAMPLES = codes_of("docs/elsewhere.md")
 
 
 def package_of(example):

@@ -1,7 +1,6 @@
 """The sources of docs/extending.md read what the writers of these formats have written."""
 
 import json
-import re
 import struct
 import sys
 from collections.abc import Iterator
@@ -10,23 +9,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pages import code_of
 
 import seqflow as sf
 from seqflow.errors import ProviderError
 from seqflow.job import Job, run
 
-PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
-
 
 @pytest.fixture(autouse=True)
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    found = re.findall(r"```python\n# (\w+)\.py\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert [name for name, _ in found] == ["my_sources", "mds_source", "tfrecord_source"]
-    for name, code in found:
+    found = {
+        "my_sources": code_of("docs/extending.md", "# my_sources.py"),
+        "mds_source": code_of("docs/extending.md", "# mds_source.py"),
+        "tfrecord_source": code_of("docs/extending.md", "# tfrecord_source.py"),
+    }
+    for name, code in found.items():
         (tmp_path / f"{name}.py").write_text(code)
     monkeypatch.syspath_prepend(tmp_path)
     yield
-    for name, _ in found:
+    for name in found:
         sys.modules.pop(name, None)
 
 
@@ -70,7 +71,7 @@ def write_with_its_package(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [write_mds, write_with_its_package])
-def test_shards_of_mds_are_read(tmp_path: Path, write: Any) -> None:
+def test_shards_of_mds_are_read(tmp_path: Path, write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "shards"
     folder.mkdir()
     write(folder)
@@ -80,7 +81,8 @@ def test_shards_of_mds_are_read(tmp_path: Path, write: Any) -> None:
     assert sf.open(folder, kind="mds_source:open_mds", columns=["x"], where="text == 'éé'")["x"].tolist() == [  # type: ignore[union-attr]
         row["x"] for row in ROWS if row["text"] == "éé"
     ]
-    loader = sf.Loader(folder, kind="mds_source:open_mds", batch=64, shuffle=True)
+    monkeypatch.chdir(tmp_path)
+    loader = eval(code_of("docs/extending.md", 'sf.Loader("shards"'))
     for _ in range(2):
         assert sorted(n for batch in loader for n in batch["id"].tolist()) == list(range(500))
 
@@ -146,7 +148,7 @@ def test_records_of_tensorflow_are_read_by_a_job(tmp_path: Path) -> None:
         sf.open(str(path), kind="tfrecord_source:open_tfrecord", options={"features": FEATURES})
 
 
-def test_a_query_is_read(tmp_path: Path) -> None:
+def test_a_query_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("duckdb")
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -159,3 +161,8 @@ def test_a_query_is_read(tmp_path: Path) -> None:
     )
     provider = sf.open(str(tmp_path / "*.parquet"), kind="my_sources:recent", options={"since": "2024-06-01"})
     assert provider["id"].tolist() == [1, 2]  # type: ignore[union-attr]
+    (tmp_path / "events").mkdir()
+    (tmp_path / "a.parquet").rename(tmp_path / "events" / "a.parquet")
+    monkeypatch.chdir(tmp_path)
+    (batch,) = eval(code_of("docs/extending.md", 'sf.Loader("events'))
+    assert batch["id"].tolist() == [1, 2]

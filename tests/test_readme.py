@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from command import seqflow
+from pages import code_of
 
 import seqflow as sf
 
@@ -20,7 +21,7 @@ SPARSE = (ROOT / "docs" / "sparse-features.md").read_text()
 
 def test_the_example_on_the_first_screen_runs(monkeypatch):
     monkeypatch.chdir(ROOT)
-    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)[1]
+    code = code_of("README.md", "import numpy")
     scope = {}
     exec(code, scope)
     np.testing.assert_array_equal(scope["x"], [[5, 6, 0], [0, 0, 0], [7, 8, 9]])
@@ -30,7 +31,7 @@ def test_the_example_on_the_first_screen_runs(monkeypatch):
 
 
 def test_lengths_ride_along_as_it_says():
-    code = re.search(r"## Lengths that ride along.*?```python\n(.*?)```", STARTED, re.DOTALL)[1]
+    code = code_of("docs/getting-started.md", "from seqflow import auto")
     rng = np.random.default_rng(0)
     scope = {
         "sf": sf,
@@ -50,7 +51,7 @@ def test_lengths_ride_along_as_it_says():
 
 
 def test_a_map_of_features_is_four_tensors_and_is_pooled_as_it_says():
-    code = re.search(r"## Ids and pooling.*?```python\n(.*?)```", SPARSE, re.DOTALL)[1]
+    code = code_of("docs/sparse-features.md", "examples = ")
     rng = np.random.default_rng(0)
     scope = {"sf": sf, "pa": pa, "table": rng.random((104, 8)), "weights": rng.random(7)}
     exec(code, scope)
@@ -62,14 +63,14 @@ def test_a_map_of_features_is_four_tensors_and_is_pooled_as_it_says():
 
 
 def test_the_job_over_features_is_run_by_the_commands_that_its_file_shows():
-    commands = re.search(r"## Ids and pooling.*?```sh\n(.*?)```", SPARSE, re.DOTALL)[1].splitlines()
+    commands = code_of("docs/sparse-features.md", "seqflow build-vocabulary").splitlines()
     job = (ROOT / "examples" / "imports.toml").read_text()
     assert [line.strip("# ") for line in job.splitlines() if line.startswith("#     ")][:3] == commands
 
 
 def test_features_by_name_run_as_it_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code = re.search(r"## Features by name.*?```python\n(.*?)```", SPARSE, re.DOTALL)[1]
+    code = code_of("docs/sparse-features.md", "record = ")
     maps = pa.array([[("likes", [7, 7, 5])], [("shares", [5])]], pa.map_(pa.string(), pa.list_(pa.int64())))
     scope = {"sf": sf, "np": np, "table": pa.table({"f": maps}), "hashed": np.eye(8)}
     exec(code, scope)
@@ -107,14 +108,14 @@ def test_documents_are_packed_as_the_first_door_shows(tmp_path, monkeypatch):
     (tmp_path / "docs").mkdir()
     pq.write_table(pa.table({"tokens": [[1, 2, 3], [], [4]]}), "docs/one.parquet")
     scope = {"sf": sf}
-    exec(re.search(r"\*\*Batches of text.*?```python\n(.*?)```", README, re.DOTALL)[1], scope)
+    exec(code_of("README.md", "loader = "), scope)
     assert scope["batch"]["tokens"].shape == (1, 2048)
 
 
 def test_features_are_pooled_as_the_second_door_shows():
     maps = pa.array([[("likes", [7, 7])], [("shares", [5])]], pa.map_(pa.string(), pa.list_(pa.int64())))
     scope = {"sf": sf, "record": sf.from_arrow(pa.table({"column": maps})), "table": np.eye(8)}
-    exec(re.search(r"\*\*Sparse features.*?```python\n(.*?)```", README, re.DOTALL)[1], scope)
+    exec(code_of("README.md", "features = "), scope)
     assert scope["pooled"].sum(axis=1).tolist() == [2, 0]
 
 
@@ -134,7 +135,7 @@ def test_the_loader_runs_on_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "docs").mkdir()
     pq.write_table(pa.table({"tokens": [[1, 2, 3], [], [4]], "n": [1, 2, 3]}), "docs/one.parquet")
-    code = re.search(r"## From files to batches.*?```python\n(.*?)```", STARTED, re.DOTALL)[1]
+    code = code_of("docs/getting-started.md", "loader = ")
     scope = {"sf": sf}
     exec(code, scope)
     assert sorted(scope["batch"]["x"].tolist()) == [[0, 0, 0], [1, 2, 3], [4, 0, 0]]
