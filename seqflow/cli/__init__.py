@@ -1,4 +1,4 @@
-"""The command `seqflow` and its commands, from init and run to info."""
+"""The command `seqflow` and its commands, in the order in which one wants them."""
 
 from __future__ import annotations
 
@@ -17,37 +17,32 @@ from seqflow.cli import (
     trace,
     train_tokenizer,
 )
-from seqflow.cli.exit_codes import exit_cleanly
+from seqflow.cli.exit_codes import BAD_USAGE, exit_cleanly
+from seqflow.cli.help import Command, Commands, shown_examples, wants_colours
 from seqflow.cli.printing import say
 from seqflow.version import __version__
 
-_HELP = """Variable-length data as flat values and explicit lengths: Arrow in, model-ready tensors out.
-
-A first job: seqflow init "docs/*.parquet", then seqflow check job.toml and seqflow run job.toml.
-
-What is in a file: seqflow inspect FILE, or as a page seqflow report FILE.
-
-Which op does it: seqflow ops --search "ragged softmax".
-"""
-
 app = typer.Typer(
     name="seqflow",
-    no_args_is_help=True,
+    cls=Commands,
     add_completion=True,
     pretty_exceptions_enable=False,
-    help=_HELP,
+    rich_markup_mode=None,
 )
-app.command()(init.init)
-app.command()(run.run)
-app.command()(check.check)
-app.command()(inspect.inspect)
-app.command()(report.report)
-app.command()(train_tokenizer.train_tokenizer)
-app.command()(build_vocabulary.build_vocabulary)
-app.command()(index.index)
-app.command()(trace.trace)
-app.command()(ops.ops)
-app.command()(info.info)
+for _command, _module in (
+    (inspect.inspect, inspect),
+    (report.report, report),
+    (init.init, init),
+    (check.check, check),
+    (run.run, run),
+    (index.index, index),
+    (trace.trace, trace),
+    (train_tokenizer.train_tokenizer, train_tokenizer),
+    (build_vocabulary.build_vocabulary, build_vocabulary),
+    (ops.ops, ops),
+    (info.info, info),
+):
+    app.command(cls=Command, epilog=shown_examples(_module.EXAMPLES))(_command)
 
 
 def _print_version(requested: bool) -> None:
@@ -56,17 +51,23 @@ def _print_version(requested: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def seqflow(
+    context: typer.Context,
     version: bool = typer.Option(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version."
     ),
 ) -> None:
     """Variable-length data as flat values and explicit lengths: Arrow in, model-ready tensors out."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), color=context.color)
+        raise typer.Exit(BAD_USAGE)
 
 
 def main() -> None:
     """Run the command; exit code 0, 1 (bad data), 2 (bad usage or job) or 128 + the signal that stopped it."""
     with exit_cleanly():
-        code = app(standalone_mode=False)  # else errors of usage would be printed as they are
+        code = app(
+            standalone_mode=False, color=wants_colours()
+        )  # else errors of usage would be printed as they are
     raise SystemExit(code)

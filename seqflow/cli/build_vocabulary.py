@@ -28,6 +28,16 @@ if TYPE_CHECKING:
     from seqflow.engine import EngineSettings
 
 
+EXAMPLES = (
+    ("seqflow build-vocabulary docs/ tags tags.arrow", "Ids for the strings of a column of lists."),
+    (
+        "seqflow build-vocabulary docs/ tokens tokens.arrow --min-count 2 --max-size 1000",
+        "Only keys that occur twice; at most 999 of them.",
+    ),
+    ("seqflow build-vocabulary job.toml tokens prepared.arrow", "Keys of a tensor that a job prepares."),
+)
+
+
 def build_vocabulary(
     source: Annotated[str, typer.Argument(help="A file, folder or glob, or a job: a TOML file.")],
     column: Annotated[
@@ -46,7 +56,9 @@ def build_vocabulary(
     address: Address = None,
     json: AsJson = False,
 ) -> None:
-    """Write the keys of a column, the most frequent first, as a vocabulary: ids for encode and encode_strings.
+    """Write ids for the most frequent keys of a column.
+
+    The vocabulary is a constant for encode and encode_strings.
 
     With --workers so many processes count, with --engine ray tasks of a Ray cluster.
     """

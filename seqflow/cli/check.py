@@ -5,9 +5,17 @@ from __future__ import annotations
 from seqflow.cli.job_options import JobInput, JobPath, JobSettings, overrides_of
 from seqflow.cli.printing import say
 
+EXAMPLES = (
+    ("seqflow check job.toml", "Each tensor, its shape, and the most bytes it can have."),
+    ("seqflow check job.toml --set batch.capacity=64", "What another setting would make."),
+)
+
 
 def check(job: JobPath, input: JobInput = None, set_: JobSettings = None) -> None:
-    """Check a job without reading data: the tensors of its source, nets and batches, from the schema alone."""
+    """Check a job before data: tensors, nets, shapes and bytes.
+
+    The schema of the source is enough; no row is read.
+    """
     from seqflow.job import Job
     from seqflow.job.checking import check as check_job
 

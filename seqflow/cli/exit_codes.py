@@ -139,10 +139,7 @@ def _exit_usage(error: Any) -> NoReturn:
     """Exit for a usage error of click, naming the command."""
     context = getattr(error, "ctx", None)
     command = "seqflow" if context is None else context.command_path
-    if type(error).__name__ == "NoArgsIsHelpError":  # rich has printed the help, then the message is empty
-        say(error.format_message(), err=True)
-    else:
-        say(f"{command}: {error.format_message()}\n  {command} --help shows what it takes", err=True)
+    say(f"{command}: {error.format_message()}\n  {command} --help shows what it takes", err=True)
     raise SystemExit(error.exit_code) from None
 
 

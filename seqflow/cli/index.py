@@ -36,6 +36,13 @@ _ANY_PLAN = 1 << 62
 """Tokens of a batch that holds whatever there is: lengths do not depend on the plan, but on its column."""
 
 
+EXAMPLES = (
+    ("seqflow index docs/ --lengths tokens", "Beside the data, where loaders with index=True look for it."),
+    ("seqflow index job.toml --output docs.index", "For a job; its order.index is this file."),
+    ("seqflow index docs/ --lengths tokens --anew --workers 2", "All files again, in two processes."),
+)
+
+
 def index(
     source: Annotated[list[str], typer.Argument(help="Files, folders or globs; or one job: a TOML file.")],
     output: Annotated[
@@ -59,7 +66,7 @@ def index(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Write the lengths index of a source or a job, so that loaders count batches before they read.
+    """Write a lengths index: batches are counted before reading.
 
     Where there is an index of the same settings only files that are new or have changed are read. With --workers so
     many processes read the data, with --engine ray tasks of a Ray cluster.

@@ -8,9 +8,14 @@ from seqflow.cli.job_options import AsJson
 from seqflow.cli.printing import print_json, print_table
 from seqflow.version import __version__
 
+EXAMPLES = (
+    ("seqflow info", "Versions, kernels, kinds of files."),
+    ("seqflow info --json", "The same for programs."),
+)
+
 
 def info(json: AsJson = False) -> None:
-    """Show versions, and which kernels are in use."""
+    """Show versions, kernels, and kinds of files."""
     import numpy as np
     import pyarrow as pa
 

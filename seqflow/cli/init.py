@@ -10,13 +10,25 @@ import typer
 from seqflow.cli.job_options import Kind, import_kind
 from seqflow.cli.printing import say
 
+EXAMPLES = (
+    (
+        'seqflow init "docs/*.parquet"',
+        "Write job.toml, which packs the first list of integers, or the first text.",
+    ),
+    ("seqflow init notes/ -o notes.toml", "The same for a folder of texts."),
+    ("seqflow init poems/ --kind text -o poems.toml", "Files whose names do not say what they are."),
+)
+
 
 def init(
     paths: Annotated[list[str], typer.Argument(metavar="PATHS", help="Files, folders or globs to read.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The job file to write.")] = Path("job.toml"),
     kind: Kind = None,
 ) -> None:
-    """Write a job for these files, with comments: it packs their ids or texts as it stands, and waits for changes."""
+    """Write a job for given files, with comments.
+
+    It runs as it stands: it packs the first list of integers, or the bytes of the first text, or else counts rows.
+    """
     from seqflow.errors import JobError
     from seqflow.job.starting import starting_job
 

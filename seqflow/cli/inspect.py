@@ -10,6 +10,15 @@ from seqflow.cli.job_options import AsJson, Kind, Where, import_kind
 from seqflow.cli.printing import print_json, print_table, say
 from seqflow.cli.progress_line import progress_line
 
+EXAMPLES = (
+    ("seqflow inspect docs/", "Tensors, nulls, a histogram of lengths."),
+    (
+        'seqflow inspect docs/ --where "lengths(tokens) > 2" --batch 32',
+        "Of some rows; what padding batches of 32 wastes.",
+    ),
+    ("seqflow inspect docs/a.parquet --json", "The same for programs."),
+)
+
 
 def inspect(
     path: Annotated[str, typer.Argument(help="A file, folder or glob.")],
@@ -24,7 +33,10 @@ def inspect(
     ] = False,
     json: AsJson = False,
 ) -> None:
-    """Show what is in a source: its tensors, how long its sequences are, how much padding would waste."""
+    """Show what is in files: tensors, lengths, waste of padding.
+
+    It reads all rows.
+    """
     from seqflow import providers
     from seqflow.progress import over
     from seqflow.report.survey import Survey

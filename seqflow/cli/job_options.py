@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seqflow.cli import completion
+
 if TYPE_CHECKING:
     from seqflow.engine import EngineSettings
 
@@ -16,19 +18,30 @@ JobInput = Annotated[
 ]
 JobSettings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Of a job: override a setting: batch.capacity=4096"),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Of a job: override a setting: batch.capacity=4096",
+        autocompletion=completion.settings,
+    ),
 ]
 Kind = Annotated[
     str | None,
     typer.Option(
-        help="The kind, where the name does not say: `seqflow info` lists them; or module:function."
+        help="The kind, where the name does not say: `seqflow info` lists them; or module:function.",
+        autocompletion=completion.kinds,
     ),
 ]
 Where = Annotated[
     str | None,
     typer.Option(help="Which rows: a condition on the source's columns, such as \"lang == 'py'\"."),
 ]
-Engine = Annotated[str | None, typer.Option(help="Who does it: local (this machine) or ray (a Ray cluster).")]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        help="Who does it: local (this machine) or ray (a Ray cluster).", autocompletion=completion.engines
+    ),
+]
 Workers = Annotated[
     int | None, typer.Option(min=1, help="How many processes do it at once; without, this one does all.")
 ]

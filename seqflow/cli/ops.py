@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from seqflow.cli.completion import op_names
 from seqflow.cli.job_options import AsJson
 from seqflow.cli.printing import print_json, print_table, say
 
@@ -16,14 +17,26 @@ if TYPE_CHECKING:
 _HITS = 10
 
 
+EXAMPLES = (
+    ("seqflow ops", "All ops, a line each."),
+    ("seqflow ops pad", "One op: signature, attributes, errors, an example."),
+    ('seqflow ops --search "ragged softmax"', "Ops by what they do, or by their names elsewhere."),
+)
+
+
 def ops(
-    name: Annotated[str | None, typer.Argument(help="Show everything about this op.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Show everything about this op.", autocompletion=op_names)
+    ] = None,
     search: Annotated[
         str | None, typer.Option(help='Find ops by what they do or are called elsewhere: "ragged softmax".')
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """List the ops, find some, or show one: signature, docs, attributes, errors, example, origin."""
+    """List the ops, find some, or show one.
+
+    What is shown is its signature, docs, attributes, errors, an example, and its origin.
+    """
     from seqflow import registry
     from seqflow.errors import JobError, UnknownOpError
 

@@ -11,6 +11,14 @@ from seqflow.cli.job_options import JobInput, JobSettings, Kind, Where, import_k
 from seqflow.cli.printing import say
 from seqflow.cli.progress_line import progress_line
 
+EXAMPLES = (
+    ("seqflow report docs/ -o docs.html", "A page about files."),
+    (
+        "seqflow report job.toml -o job.html",
+        "A page about a job: its files, shapes, sizes, and a sample of its batches.",
+    ),
+)
+
 
 def report(
     path: Annotated[str, typer.Argument(metavar="JOB|PATH", help="A job (TOML), or a file, folder or glob.")],
@@ -22,7 +30,10 @@ def report(
     input: JobInput = None,
     set_: JobSettings = None,
 ) -> None:
-    """Write one HTML page about a source or a job: tensors, lengths, padding, shapes, a sample. It reads all rows."""
+    """Write one HTML page about a source or a job.
+
+    It has tensors, lengths, padding, shapes and a sample, and reads all rows.
+    """
     from seqflow.errors import JobError
     from seqflow.job import Job
     from seqflow.report.report import report_of_job, report_of_path

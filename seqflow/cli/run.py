@@ -31,6 +31,18 @@ if TYPE_CHECKING:
 Progress = Callable[["Stats", "int | None"], None]
 
 
+EXAMPLES = (
+    ("seqflow run job.toml --dry-run", "Windows, batches, fill and memory; nothing is written."),
+    ("seqflow run job.toml", "Write the output, or say that it is complete."),
+    ("seqflow run job.toml --resume", "Go on where a run was killed."),
+    (
+        'seqflow run job.toml --input "docs/a*.parquet" --output part/ --set batch.capacity=64',
+        "Other files, another output, another setting.",
+    ),
+    ("seqflow run job.toml --overwrite --workers 2", "Make the output anew, in two processes."),
+)
+
+
 def run(
     job: JobPath,
     input: JobInput = None,

@@ -10,6 +10,11 @@ from seqflow.cli.job_options import AsJson, JobInput, JobPath, JobSettings, over
 from seqflow.cli.printing import print_json, say
 from seqflow.cli.progress_line import progress_line
 
+EXAMPLES = (
+    ("seqflow trace job.toml --batch 0", "All places that the batch comes from."),
+    ("seqflow trace job.toml --batch 0 --row 0 --element 3 --show", "Those of one element; and the batch."),
+)
+
 
 def trace(
     job: JobPath,
@@ -23,7 +28,10 @@ def trace(
     input: JobInput = None,
     set_: JobSettings = None,
 ) -> None:
-    """Print which file, block, row and element a batch, a row of it or an element comes from."""
+    """Print where a batch, a row or an element comes from.
+
+    It names file, block, row and element.
+    """
     from dataclasses import asdict
 
     from seqflow.job import Job

@@ -23,6 +23,15 @@ _LARGEST = 1 << 20
 """The largest vocabulary; the trainer reserves memory for as many ids as it is asked for."""
 
 
+EXAMPLES = (
+    ("seqflow train-tokenizer notes/ --vocab-size 300 --output tokenizer.json", "Learn from text files."),
+    (
+        'seqflow train-tokenizer docs/ --column text --special "<eos>" --vocab-size 300 --output eos.json',
+        "From a column, with a special token.",
+    ),
+)
+
+
 def train_tokenizer(
     paths: Annotated[list[str], typer.Argument(metavar="PATHS", help="Files, folders or globs.")],
     output: Annotated[Path, typer.Option(help="The tokenizer file to write, such as tokenizer.json.")],
@@ -50,7 +59,7 @@ def train_tokenizer(
     json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print no report.")] = False,
 ) -> None:
-    """Learn a byte-level BPE tokenizer from text files, or from a column of text.
+    """Learn a byte-level BPE tokenizer from files or a column.
 
     The input is read block by block. The same input gives the same tokenizer.
     """

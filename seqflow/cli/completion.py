@@ -1,0 +1,34 @@
+"""What a shell may complete: names of ops, settings of jobs, kinds of files."""
+
+from __future__ import annotations
+
+
+def op_names(incomplete: str) -> list[str]:
+    """The ops whose names begin so."""
+    from seqflow import registry
+
+    return [name for name in registry.names() if name.startswith(incomplete)]
+
+
+def settings(incomplete: str) -> list[str]:
+    """The keys of jobs that begin so, for `--set`."""
+    from dataclasses import fields
+
+    from seqflow.job.keys import SECTIONS
+    from seqflow.job.sections import BATCH_KINDS
+
+    classes = {**SECTIONS, "batch": tuple(BATCH_KINDS.values())}
+    keys = [f"{name}.{field.name}=" for name, of in classes.items() for one in of for field in fields(one)]
+    return [key for key in dict.fromkeys([*keys, "batch.kind="]) if key.startswith(incomplete)]
+
+
+def kinds(incomplete: str) -> list[str]:
+    """The kinds of files that begin so."""
+    from seqflow.providers.opening import file_kinds
+
+    return [kind for kind in file_kinds() if kind.startswith(incomplete)]
+
+
+def engines(incomplete: str) -> list[str]:
+    """The engines that begin so."""
+    return [engine for engine in ("local", "ray") if engine.startswith(incomplete)]

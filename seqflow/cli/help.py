@@ -1,0 +1,79 @@
+"""What `--help` says: of the command what one wants first, on one screen; of its commands options and examples."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from typer.core import TyperCommand, TyperGroup
+
+_HEADING = re.compile(r"^\w+:", re.MULTILINE)
+_FIRST = """\
+Usage: seqflow COMMAND ...  seqflow COMMAND --help has options and examples
+
+Variable-length data: Arrow in, model-ready tensors out. What one wants first:
+
+  seqflow inspect docs/                   what is in files, and how long it is
+  seqflow init "docs/*.parquet"           a job that packs their tokens
+  seqflow run job.toml                    run it; first, seqflow check job.toml
+  seqflow ops --search "ragged softmax"   which op does it
+
+Commands:
+"""
+_LAST = """
+Options: --version, --help, --install-completion, --show-completion
+"""
+
+Examples = Sequence[tuple[str, str]]
+"""Commands as they are typed, and what they are for."""
+
+
+def shown_examples(examples: Examples) -> str:
+    """Each command, and under it what it is for."""
+    return "\n".join(f"{command}\n    {purpose}" for command, purpose in examples)
+
+
+def wants_colours() -> bool:
+    """Whether headings are bold: on terminals, unless NO_COLOR is set or the terminal is a dumb one; FORCE_COLOR
+    asks for it anywhere.
+    """
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+
+
+def _with_headings(text: str) -> str:
+    return _HEADING.sub(r"\033[1m\g<0>\033[0m", text) if wants_colours() else text
+
+
+class Command(TyperCommand):
+    """A command whose help ends with examples."""
+
+    def get_help(self, ctx: Any) -> str:
+        """The help, its headings bold where colours are wanted."""
+        return _with_headings(super().get_help(ctx))
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """The examples, as they are typed."""
+        with formatter.section("Examples"):
+            for line in (self.epilog or "").splitlines():
+                formatter.write(f"  {line}\n")
+
+
+class Commands(TyperGroup):
+    """The command itself."""
+
+    def get_help(self, ctx: Any) -> str:
+        """One screen: what one wants first, and each command with the first sentence of its help."""
+        lines = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            assert command is not None
+            sentence = (command.help or "").partition("\n")[0]
+            lines.append(f"  {name:<18}{sentence}\n")
+        return _with_headings(_FIRST + "".join(lines) + _LAST).rstrip("\n")
