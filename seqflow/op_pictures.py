@@ -184,13 +184,18 @@ class _Side:
 
 
 def _notes(op: OpDef, call: Call, shown: set[str]) -> list[str]:
-    """The op with its attributes, then the inputs that are not drawn."""
-    attributes = ", ".join(f"{name}={value!r}" for name, value in call.attributes.items())
-    others = {name: arrays for name, arrays in call.inputs.items() if name not in shown}
+    """The op with its attributes, below each other where they are long; then the inputs that are not drawn."""
+    attributes = [f"{name}={value!r}" for name, value in call.attributes.items()]
+    line = f"{op.name}({', '.join(attributes)})" if attributes else op.name
+    others = [(name, arrays) for name, arrays in call.inputs.items() if name not in shown]
     return [
-        f"{op.name}({attributes})" if attributes else op.name,
-        *(f"{name} = {', '.join(map(_list, arrays))}" for name, arrays in others.items()),
+        *([line] if len(line) <= _LINE else [op.name, *attributes]),
+        *(f"{name}={', '.join(map(_list, arrays))}" for name, arrays in others),
     ]
+
+
+_LINE = 30
+"""Characters of a call in one line: pictures are as wide as a narrow page."""
 
 
 def _list(array: Array) -> str:
