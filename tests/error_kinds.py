@@ -115,6 +115,33 @@ def interrupted() -> object:
     return sf.Loader(TABLE, batch=2).load_state_dict(sf.Loader(TABLE, batch=1).state_dict())
 
 
+def batches_of_mix() -> object:
+    pq.write_table(pa.table({"n": ["a"]}), "other.parquet")
+    return list(sf.Mix({"rows.parquet": 1, "other.parquet": 1}, batch=2))
+
+
+def other_columns() -> object:
+    pq.write_table(pa.table({"n": [1]}), "other.parquet")
+    return sf.open(["rows.parquet", "other.parquet"])["n"]
+
+
+def two_batches() -> object:
+    from seqflow.torch import collate
+
+    return collate([{}, {}])
+
+
+def written_otherwise() -> object:
+    run(job('[output]\npath = "out"'))
+    return run(job('[batch]\nn = 1\n[output]\npath = "out"'))
+
+
+def foreign_file() -> object:
+    Path("out").mkdir()
+    Path("out/mine.parquet").write_bytes(b"")
+    return run(job('[output]\npath = "out"'))
+
+
 KINDS: dict[type[Exception], list[Kind]] = {
     LodError: [
         Kind("sum(…) is … but … has … rows", "the lengths don't describe these values", "pass the lengths that were computed with the values: an op that changes one gives both", lambda: ops.lengths_sum(X, [2, 1])),
@@ -124,13 +151,18 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("…[…] is … but …[…] is …, expected no decrease", "offsets, or ids, that must be sorted are not", "sort rows and ids together, or take an op for unsorted ids (`unsorted_segment_sum`)", lambda: ops.offsets_to_lengths([0, 3, 2])),
         Kind("…[…] is … but …[…] is …, expected the same", "two lengths that a net says are equal differ in this batch", "the columns are not aligned row by row: repair the data, or drop the claim", lambda: sf.run("same_lengths(a, b)", {"a": [1, 2], "b": [1, 3]})),
         Kind("LoD: sum(lod[…]) is … but lod[…] has … lengths", "lengths of two levels that don't belong together", "outermost first: each level counts the sequences of the next", lambda: sf.LoD([2, 1], [1, 2])),
-        Kind("Sequence: the lengths describe … rows but values has …", "values and lengths of different sizes", "as above", lambda: sf.Sequence(X, [[1, 2]])),
+        Kind("Sequence: the lengths describe … rows but values has …", "values and lengths of different sizes", "see above", lambda: sf.Sequence(X, [[1, 2]])),
         Kind("… and … have different lengths: …", "`sf.auto`: two Sequences meet that differ in a length", "bring one to the lengths of the other: `expand`, `pad`, `truncate`", lambda: sf.auto.add(sf.Sequence(X, [N]), sf.Sequence(X, [[3, 1, 2]]))),
         Kind("… holds …, but …: values of one column, lengths of another", "before data: two columns are mixed, also where their sizes agree", "pass the column's own lengths; if they are equal, `same_lengths(a, b)` says so and is checked", lambda: infer("y = lengths_sum(doc.values, tag.lengths)")),
         Kind("… holds …, but …: one has a row for each sequence, the other the rows of all sequences", "a value for each sequence meets values of all their rows", "`expand(x, lengths)` first", lambda: infer("y = score * doc.values")),
         Kind("… holds …, but …: a selection of rows meets other rows", "one side was masked, sliced or sorted, the other was not", "select both by the same mask, or lengths with their rows (`mask_sequences`)", lambda: infer("v, _ = boolean_mask(doc.values, doc.values > 2)\ny = v * doc.values")),
         Kind("… holds …, but … holds …: positions inside sequences are no indices of rows", "a place inside a sequence is used as the number of a row", "`to_rows(positions, lengths)`, or `gather_within`", lambda: infer("y = gather(doc.values, argsort_within(doc.values, doc.lengths))")),
         Kind("… points at …, but … holds …: indices of some rows, used on others", "indices into one tensor are used on another", "gather from the rows that they point at", lambda: infer("u, i, c = unique(doc.values)\ny = gather(tag.values, i)")),
+        Kind("… holds …, but …: padded for other lengths", "two padded tensors, or a mask, of two columns", "pad both for one column's lengths", lambda: infer("p, _ = pad(doc.values, doc.lengths)\nq, _ = pad(tag.values, tag.lengths)\ny = p * q")),
+        Kind("… holds …, but … has 2 axes: rows do not broadcast", "`[B, 1]` meets `[B]`: NumPy would make `[B, B]`", "`expand_dims(x, axis=1)`", lambda: infer("y = expand_dims(score, axis=1) - score")),
+        Kind("… is a plain size …, but … holds …: rows meet the same rows, or a size of 1", "a constant of as many entries as there happen to be rows", "`same_rows(a, b)` where it is one value for each row", lambda: sf.Net("y = score * t").bind(t=np.zeros(3)).infer(SPECS)),
+        Kind("sequence … has … rows, expected a multiple of …", "`shard_sequences` of sequences that were not padded", "`Packed(…, multiple_of=…)`, or pad first", lambda: ops.shard_sequences(X[:5], [5], parts=2, part=0)),
+        Kind("from_lists: at depth …, item … is … but item … is …", "lists of different depths", "each item at one depth is a list, or none is", lambda: sf.Sequence.from_lists([[1], [[2]]])),
     ],
     ShapeError: [
         Kind("… has … dimensions …, expected …", "an array with more or fewer axes than the signature has", "reshape it; lengths have one axis", lambda: ops.lengths_sum(X, [[6]])),
@@ -142,6 +174,9 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("dimension: … is dynamic, expected a static size", "a number is asked of a size that is not known yet", "`dim.is_static`, or its bounds", lambda: int(sf.Dimension.dynamic())),
         Kind("shape text: found … at column …, expected …", "text that is no shape", "`{1,?,2..5}`: a size, an unknown one, one between bounds", lambda: sf.Dimension.parse("x y")),
         Kind("view: … elements of shape … cannot be seen as …", "a view would need a copy, or other elements", "`reshape`", lambda: sf.tensor.view(np.ones((2, 3)), (4,))),
+        Kind("x … has … elements, no multiple of the … of shape …", "a -1 in a shape that does not come out even", "another shape", lambda: ops.reshape(X, shape=[-1, 4])),
+        Kind("dimension: … is not a size, expected …", "a size that is negative or no number", "0 or more", lambda: sf.Dimension(-1)),
+        Kind("shape: … has no dimension …, expected one of its …", "an axis that a shape has not", "count from 0", lambda: sf.PartialShape([2, 3])[5]),
     ],
     OpError: [
         Kind("… is …, expected …", "an attribute out of its range", "`seqflow ops NAME` lists what attributes take", lambda: ops.truncate(X, N, max_length=-1)),
@@ -158,6 +193,17 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("load_state_dict: … was … and is … now", "the state is of a loader with other settings, nets or constants", "go back to them, or [accept the change](loader.md#resume)", interrupted),
         Kind("load_state_dict: the data are others: …", "files have changed, or are gone, since the state was saved", "restore them; added files can be accepted", lambda: sf.Loader(TABLE).load_state_dict(sf.Loader(pa.table({"n": [1]})).state_dict())),
         Kind("load_state_dict: this is not the state of …, expected what state_dict() gave", "another dict", "the state that the loader gave, as JSON or not", lambda: sf.Loader(TABLE).load_state_dict({})),
+        Kind("shapes … and … do not broadcast", "elementwise on arrays of different sizes", "sizes are equal, or 1", lambda: ops.add(np.ones(2), np.ones(3))),
+        Kind("signature: sum or max of …, which it does not name", "a signature of your own speaks of lengths that it does not take", "name the lengths among the inputs", lambda: declare("x[N], y[sum(z)] -> w[N]", first_only)),
+        Kind("Ranks: tail is …, expected one of …", "another word for what becomes of the last round", '`"drop"`, `"pad"` or `"repeat"`', lambda: sf.Loader(TABLE, tail="cut")),
+        Kind("Loader: … has …, but rows are shuffled in windows of …", "a block that is larger than the window", "raise `window=`, or write the data with smaller row groups", lambda: batches(pa.table({"x": np.arange(100_000)}), shuffle=True, window="1 KiB")),
+        Kind("Loader: streams = … needs as many windows, but the data are …", "more streams than windows", "fewer streams, or a smaller `window`", lambda: batches("rows.parquet", streams=4)),
+        Kind("Loader: steps_of is …, which totals= or a balance needs, and there are none", "a step is described, and nothing uses it", "leave it out", lambda: sf.Loader(TABLE, steps_of=2)),
+        Kind("Loader: totals with tail='repeat', whose batches count twice, expected 'drop' or 'pad'", "totals would be wrong", '`tail="drop"` or `"pad"`', lambda: sf.Loader(TABLE, totals={"t": "n"}, tail="repeat")),
+        Kind("Loader: window: size is …, expected bytes as a number or text such as '32 MiB'", "no size", "a number of bytes, or text with a unit", lambda: sf.Loader(TABLE, window="5 apples")),
+        Kind("require: … is …, expected one truth value for each of … rows", "a condition that is no comparison", "`n > 0`, `lengths_any(…, lengths)`", lambda: batches(TABLE, require="n")),
+        Kind("Mix: … is … in batches of source …, and … in those of source 0", "sources with different columns or types", "`prepare`, `columns` and `rename` make them alike", lambda: batches_of_mix()),
+        Kind("seqflow.torch.collate: … batches are to be one, expected 1: they are whole", "a DataLoader or Trainer with a batch size", "`batch_size=None`, 1 in a Trainer: the loader says what a batch is", lambda: two_batches()),
     ],
     OpTypeError: [
         Kind("… is …, expected …", "an input of a dtype, or an argument of a type, that the op does not take", "`cast(x, dtype=…)`, or `x.astype(…)`", lambda: ops.lengths_sum(X, [2.0, 4.0])),
@@ -166,14 +212,16 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("… holds Python objects, expected an array of one dtype", "an array of dtype object: often one with None in it", "make it from numbers, or read the column with `sf.from_arrow`", lambda: ops.lengths_sum(np.array([1, None]), [2])),
         Kind("batch is …, expected a number of rows, …", "no plan of batches", "`batch=32`, or one of the plans", lambda: sf.Loader(TABLE, batch="2")),
         Kind("Loader has no option … (did you mean …?); it has …", "an option that is misspelt", "take the name that it suggests", lambda: sf.Loader(TABLE, shufle=True)),
+        Kind("… is a masked array, expected a plain one", "`numpy.ma`", "fill it, or pass data and mask apart", lambda: ops.lengths_sum(np.ma.masked_array([1, 2], [0, 1]), [2])),
+        Kind("… returned …, expected a mapping of names to arrays", "a Python function as `net` or `prepare` gives something else", "a dict of arrays, or a record", lambda: batches(TABLE, net=lambda record: 3)),
+        Kind("… returned … as …, expected a NumPy array", "the dict has a list, tensor or number", "`np.asarray(…)`", lambda: batches(TABLE, net=lambda record: {"x": [1, 2]})),
     ],
     OpIndexError: [
         Kind("…[…] = … is outside [0, …)", "an index outside the rows that it points into", "ids above the table: hash them (`hash_indices`), or a larger table; -1 only where an op says so", lambda: ops.gather(X, [0, 9])),
         Kind("… is …, expected 0 to …, the rows of batch …", "`trace` of a row that the batch has not", "count from 0", lambda: sf.Loader(TABLE, batch=2).trace(0, row=7)),
+        Kind("positions[…] = … is outside [0, …), the rows of sequence …", "a position outside of its sequence", "positions count from 0 in each sequence", lambda: ops.to_rows([5], [2])),
     ],
-    OpMemoryError: [
-        Kind("the result needs …", "a result larger than memory, or than any array", "look at the size it names: one very long row decides how wide `pad` is", lambda: ops.pad(X, N, max_length=2**62)),
-    ],
+    OpMemoryError: [Kind("the result needs …", "a result larger than memory, or than any array", "look at the size it names: one very long row decides how wide `pad` is", lambda: ops.pad(X, N, max_length=2**62))],
     UnknownOpError: [
         Kind("no op is named … (did you mean …?)", "there is no such op; nets say it as a NetError", "`seqflow ops --search WORDS` finds ops by what they do", lambda: sf.registry.get("truncat")),
         Kind("no operator of Caffe2 that is covered is named …", "an operator that is not replayed", "`sf.caffe2.names()`", lambda: sf.caffe2.run("Nope", [])),
@@ -185,12 +233,13 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("expression: no value for …; its operands are …", "an operand was not given", "pass it by name", lambda: sf.Expression("x + y")(x=X)),
         Kind("expression: no operand is named …, expected …", "a name that the text does not have", "pass the names that it lists", lambda: sf.Expression("x + y")(x=X, z=X)),
         Kind("expression: the shapes of its inputs do not broadcast: …", "operands of different sizes", "sizes are equal, or 1", lambda: sf.Expression("x + y")(x=X, y=np.ones(4))),
+        Kind("expression, column …: found … after another comparison, expected an operator that is none", "`a < b < c`", "`(a < b) & (b < c)`", lambda: sf.Expression("a < b < c")),
     ],
     NetError: [
         Kind("net, line …, column …: found …, expected …", "malformed text; the caret says where", "[nets](nets.md) are not Python", lambda: sf.Net("x = pad(a, b")),
         Kind("net, line …, column …: no op is named … (did you mean …?)", "there is no such op", "`seqflow ops --search WORDS`; ops of your own are imported first", lambda: sf.Net("x = padd(a, b)")),
         Kind("net, line …, column …: … takes no … (did you mean …?)", "an attribute that the op has not", "the message ends with the signature", lambda: sf.Net("x = pad(a, b, max_len=3)")),
-        Kind("net, line …, column …: … needs …", "an input or attribute is missing", "as above", lambda: sf.Net("x = pad(a)")),
+        Kind("net, line …, column …: … needs …", "an input or attribute is missing", "see above", lambda: sf.Net("x = pad(a)")),
         Kind("net, line …, column …: … is assigned already, in line …", "a name is assigned twice", "names are assigned once: take another", lambda: sf.Net("y = a + 1\ny = a + 2")),
         Kind("net, line …, column …: … needs its own result …", "statements that need each other", "break the circle", lambda: sf.Net("y = z + 1\nz = y + 1")),
         Kind("net, line …, column …: nothing assigns …, and it is not given", "a name that is no tensor of the batch, no constant and no result", "list columns are `c.values` and `c.lengths`; the second line says what is given", lambda: sf.run("y = a + 1\nreturn y", {"b": X})),
@@ -204,12 +253,18 @@ KINDS: dict[type[Exception], list[Kind]] = {
     ],
     ProviderError: [
         Kind("…, row …: null value in …", "a null, and nothing says what it is", "`fill=` replaces nulls, `valid=True` gives masks ([nulls](loader.md#nulls))", lambda: sf.from_arrow(A_NULL)),
-        Kind("…, block …, row …, column …: …", "a row that cannot be used: null, too long, malformed, refused by a net", "`bad_rows=\"skip\"` or `sf.BadRows(\"quarantine\", path)` ([bad rows](loader.md#bad-rows))", lambda: batches(TABLE, batch=sf.TokenBudget(2))),
+        Kind("…, block …, row …, column …: …", "a row that cannot be used: null, too long, malformed, refused by a net", '`bad_rows="skip"` or `sf.BadRows("quarantine", path)` ([bad rows](loader.md#bad-rows))', lambda: batches(TABLE, batch=sf.TokenBudget(2))),
         Kind("…, line …, column …: …", "a line of a text file that does not have the type of its column", "mend the line, the `schema=`, or make it a bad row", lambda: sf.open("bad.jsonl", schema={"n": "int64"})["n"]),
         Kind("… is not a Parquet file, or damaged: …", "a file that is cut, or another format; other formats say it alike", "copy it again; `kind=` says what a file is", lambda: sf.open("cut.parquet")["n"]),
-        Kind("column … has a dot in its name, which tensor names use for nesting", "a name that another column's tensors have, or may have", "`rename={\"a.b\": \"a_b\"}`", lambda: sf.from_arrow(pa.table({"x": [[1]], "x.values": [1]}))),
+        Kind("column … has a dot in its name, which tensor names use for nesting", "a name that another column's tensors have, or may have", '`rename={"a.b": "a_b"}`', lambda: sf.from_arrow(pa.table({"x": [[1]], "x.values": [1]}))),
         Kind("expected a record batch, a table or another holder of Arrow columns, not …", "`from_arrow` of a list or another object", "`pa.table({…})`, or `sf.Sequence.from_lists`", lambda: sf.from_arrow([1])),
         Kind("the function … gives no rows, so that its columns are not known", "a stream without a batch", "pass `schema=`", lambda: sf.open(lambda: iter([]))["x"]),
+        Kind("column … is in …, but not in …", "files of one source with different columns", "`columns=` that all have, or two sources in a `Mix`", lambda: other_columns()),
+        Kind("two columns are called …", "`rename` gives a name that is taken", "another name", lambda: sf.open("rows.parquet", rename={"tokens": "n"})),
+        Kind("the arrays don't have equally many rows: …", "a dict of arrays of different lengths", "lists of a row each: `pa.array([[1, 2], []])`", lambda: sf.open({"a": [1], "b": [1, 2]})),
+        Kind("column …: … has type …, which has no tensor form", "a type without numbers: decimal, null, union, interval", "cast the column, or leave it out with `columns=`", lambda: sf.from_arrow(pa.table({"x": pa.array([None])}))),
+        Kind("…, line …: the schema can't be inferred: …", "lines that disagree about a type", "`schema=` ([files of lines](lines.md))", lambda: sf.open("bad.jsonl")["n"]),
+        Kind("the list of sources is empty", "no files", "a pattern that finds some", lambda: sf.open([])),
     ],
     MissingSourceError: [
         Kind("… does not exist (did you mean …?)", "no such path", "paths are from the current folder, in a job from its file", lambda: sf.open("row.parquet")),
@@ -217,31 +272,33 @@ KINDS: dict[type[Exception], list[Kind]] = {
     ],
     ProviderOptionError: [
         Kind("… has the suffix …, which is not known, expected …", "nothing is guessed from content", "`kind=`, or pass the data as an Arrow table or stream", lambda: sf.open("note.xyz")),
-        Kind("kind is … (did you mean …?), but must be one of …", "no such kind of source", "as it says; [a kind of your own](extending.md#a-source) is `\"module:function\"`", lambda: sf.open("rows.parquet", kind="csvv")),
+        Kind("kind is … (did you mean …?), but must be one of …", "no such kind of source", 'one of those; [a kind of your own](extending.md#a-source) is `"module:function"`', lambda: sf.open("rows.parquet", kind="csvv")),
         Kind("open has no option … for …; …", "an option of another kind of source", "[sources](sources.md)", lambda: sf.open("rows.parquet", one_based=True)),
-        Kind("columns must be a list of names, not the string …", "one name in place of a list", "`columns=[\"tokens\"]`", lambda: sf.open("rows.parquet", columns="tokens")),
+        Kind("columns must be a list of names, not the string …", "one name in place of a list", '`columns=["tokens"]`', lambda: sf.open("rows.parquet", columns="tokens")),
+        Kind("kind: there is no module …", "the module of your own source is not found", "install it, or put it beside the job", lambda: sf.open("rows.parquet", kind="no_such_module:f")),
+        Kind("options are passed to the function of a kind: kind='module:function'", "`options=` without a kind of your own", "arguments of `open` itself", lambda: sf.open("rows.parquet", options={"a": 1})),
     ],
     FilterError: [
         Kind("where, column …: found …, expected …", "a malformed condition; the caret says where", "[filters](sources.md#filters)", lambda: sf.open("rows.parquet", where="n >")["n"]),
         Kind("where, column …: … is …, which is not compared", "a list or struct in a comparison", "its lengths can be: `tokens.lengths > 30`", lambda: sf.open("rows.parquet", where="tokens > 2")["n"]),
         Kind("where is …, expected text, such as …", "something that is no condition", "text, or an expression of `pyarrow.compute`", lambda: sf.open("rows.parquet", where=3)["n"]),
     ],
-    ProviderTypeError: [
-        Kind("to_arrow: found …, expected a record or a Sequence", "arrays alone do not say what describes what", "`sf.Sequence(values, [lengths])`, or the record that `sf.run` gives", lambda: sf.to_arrow(3)),
-    ],
+    ProviderTypeError: [Kind("to_arrow: found …, expected a record or a Sequence", "arrays alone do not say what describes what", "`sf.Sequence(values, [lengths])`, or the record that `sf.run` gives", lambda: sf.to_arrow(3))],
     UnknownColumnError: [
-        Kind("there is no column … (did you mean …?); there are …", "`columns=` names none", "as it says; fields are `column.field`", lambda: sf.open("rows.parquet", columns=["token"])),
+        Kind("there is no column … (did you mean …?); there are …", "`columns=` names none", "one of those; fields are `column.field`", lambda: sf.open("rows.parquet", columns=["token"])),
         Kind("where: there is no column …; there are …", "a condition names none", "the names are those before `rename`", lambda: sf.open("rows.parquet", where="m > 2")["n"]),
-        Kind("the record has no tensor … (did you mean …?); it has …", "a list column is two tensors, none of its own name", "`batch[\"tokens.values\"]` and `batch[\"tokens.lengths\"]`; `sf.open(path)[\"tokens\"]` is the Sequence", lambda: sf.from_arrow(TABLE)["token.values"]),
+        Kind("the record has no tensor … (did you mean …?); it has …", "a list column is two tensors, none of its own name", '`batch["tokens.values"]` and `batch["tokens.lengths"]`; `sf.open(path)["tokens"]` is the Sequence', lambda: sf.from_arrow(TABLE)["token.values"]),
         Kind("pad: there is no list column …; there are …", "`pad=` names none", "one of the columns that it lists", lambda: batches(TABLE, pad={"m": sf.Pad()})),
         Kind("the record has no map …", "`sf.features` of a column that is no map", "a column of type map; [sparse features](sparse-features.md)", lambda: sf.features(sf.from_arrow(TABLE), "tokens", ["a"])),
+        Kind("fill: there is no column …", "`fill=` names none", "columns, fields and levels as in the schema", lambda: sf.open("rows.parquet", fill={"m": 0})),
+        Kind("arrow_function: the net reads …, and the table has no such column; it has …", "a net of another table", "a column of the table: `c.values`, `c.lengths`", lambda: sf.arrow_function("y = z + 1")(TABLE)),
     ],
     BatchPlanError: [
-        Kind("…: there is not just one list column of numbers; name its lengths with lengths=", "batches are planned on lengths, and there are several", "`lengths=\"tokens.lengths\"`, or `columns=` of the loader", lambda: batches(TWO_LISTS, batch=sf.TokenBudget(4))),
+        Kind("…: there is not just one list column of numbers; name its lengths with lengths=", "batches are planned on lengths, and there are several", '`lengths="tokens.lengths"`, or `columns=` of the loader', lambda: batches(TWO_LISTS, batch=sf.TokenBudget(4))),
         Kind("…: the list column … is neither cut nor left out", "a second list column would not be packed with the first", "name it in `columns` of the plan, or don't read it", lambda: batches(TWO_LISTS, batch=sf.Packed(4, ("a",)))),
         Kind("…: columns has …, which is no list column", "a plan cuts list columns only", "leave it out of `columns`: it comes once for each piece", lambda: batches(TABLE, batch=sf.Packed(4, ("tokens", "n")))),
         Kind("pad: … has one entry a row, expected a list column of numbers", "`pad=` names a plain column", "leave it out of `pad`", lambda: batches(TABLE, pad={"n": sf.Pad()})),
-        Kind("Loader: an epoch has fewer batches than world_size = …, and tail='drop' leaves none", "too few batches for so many ranks", "`tail=\"pad\"` or `\"repeat\"`, or smaller batches", lambda: batches(TABLE, batch=2, rank=0, world_size=4)),
+        Kind("Loader: an epoch has fewer batches than world_size = …, and tail='drop' leaves none", "too few batches for so many ranks", '`tail="pad"` or `"repeat"`, or smaller batches', lambda: batches(TABLE, batch=2, rank=0, world_size=4)),
         Kind("totals: … names …, which the records have not", "a total of a tensor that batches don't have", "the second line says what they have", lambda: batches(TABLE, batch=2, totals={"t": "labels != 0"})),
     ],
     JobError: [
@@ -253,21 +310,35 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("…: there is no [source]; its paths say what to read", "a job without a source", "`[source]` with `paths`", lambda: Job.from_dict({"batch": 2})),
         Kind("…, line …: there is no file …", "a constant, net or tokenizer that is not there", "paths are from the folder of the job", lambda: run(job('[constants]\nt = "no.npy"\n[output]\nkind = "none"'))),
         Kind("imports: there is no module …, neither in … nor installed", "the module of your ops is not found", "beside the job, or installed", lambda: run(Job.from_dict({"imports": ["no_such_ops"], "source": {"paths": "rows.parquet"}}))),
-        Kind("output: there is no path to write to; give one, or kind = \"none\" to write nothing", "no `[output]`", "`--output PATH`, or as it says", lambda: run(job(""))),
+        Kind('output: there is no path to write to; give one, or kind = "none" to write nothing', "no `[output]`", "`--output PATH`, or `kind`", lambda: run(job(""))),
         Kind("output: the batches have no column …", "`output.columns` names none", "the second line says what they have", lambda: run(job('[output]\npath = "out"\ncolumns = ["m"]'))),
         Kind("output: the path … ends in …, expected …", "a suffix that nothing writes", ".parquet, .arrow, or a folder", lambda: run(job('[output]\npath = "out.csv"'))),
         Kind("output.path: … is or holds …, a file that the job reads", "the output would replace its input", "write somewhere else", lambda: run(job('[output]\npath = "rows.parquet"'))),
+        Kind("…, line …: … needs …", "a key without a default is missing", "give it: [the keys](jobs.md)", lambda: job('[batch]\nkind = "packed"')),
+        Kind("output: … is of another job or of other data: …", "the folder has the complete output of a job that differs", "`--overwrite`, another path, or `--resume --accept-changes`", lambda: written_otherwise()),
+        Kind("output: the folder … holds …, which no … names", "files that no job has written lie there", "another path, or `--overwrite`", lambda: foreign_file()),
+        Kind("output: … has …, which is no column of the output", "`sort_by` or `partition_by` names none", "a column of the output", lambda: run(job('[output]\npath = "out"\nsort_by = "m"'))),
+        Kind("output: partition_by makes folders, but the path … is one file; give a folder", "one file cannot be many", 'a folder, `path = "out/"`', lambda: run(job('[output]\npath = "out.parquet"\npartition_by = "n"'))),
+        Kind("resume goes on with what is there, overwrite removes it: expected one of them", "both were asked for", "one of them", lambda: run(job('[output]\npath = "out"'), resume=True, overwrite=True)),
     ],
+    TypeError: [
+        Kind("…() missing … required …", "an input or attribute was not given", "`seqflow ops NAME`", lambda: ops.truncate(X, N)),
+        Kind("…() got an unexpected keyword argument …", "an attribute that the op has not", "`seqflow ops NAME` lists them", lambda: ops.truncate(X, N, max_len=2)),
+        Kind("the number of batches is not known before reading: …", "`len` of a loader that plans on what it reads", "`index=`, `steps_per_epoch=`, or `Rows(n)`", lambda: len(sf.Loader(TABLE, batch=sf.TokenBudget(9)))),
+    ],
+    IndexError: [Kind("sequence … is outside [-…, …)", "`Sequence[i]` of a sequence that is not there", "count from 0", lambda: sf.Sequence(X, [N])[9])],
 }  # fmt: skip
+"""The kinds of each class."""
 
 
 def classes() -> Iterator[type[Exception]]:
-    """The errors of seqflow, in the order in which their file has them."""
+    """The errors of seqflow, in the order in which their file has them, then Python's own."""
     yield from (
         one
         for one in vars(errors).values()
         if inspect.isclass(one) and issubclass(one, SeqflowError) and one is not SeqflowError
     )
+    yield from (TypeError, IndexError)
 
 
 def page() -> str:
@@ -292,20 +363,14 @@ of them is raised, [stays](stability.md); the words may change.
 
 
 def _section(error: type[Exception]) -> str:
-    bases = ", ".join(f"`{base.__name__}`" for base in error.__bases__ if base is not SeqflowError)
-    about = (error.__doc__ or "").strip()
-    lines = [
-        f"## {error.__name__}",
-        "",
-        f"{about} Also: {bases}.",
-        "",
-        "| message | meaning | what to do |",
-        "| --- | --- | --- |",
-    ]
-    rows = ((f"`{kind.message}`", kind.meaning, kind.advice) for kind in KINDS[error])
-    return "\n".join(
-        [*lines, *(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows), ""]
-    )
+    about = "Of Python's own errors, those that say something of seqflow."
+    if issubclass(error, SeqflowError):
+        bases = ", ".join(f"`{base.__name__}`" for base in error.__bases__ if base is not SeqflowError)
+        about = f"{(error.__doc__ or '').strip()} It is also: {bases}."
+    rows = [("message", "meaning", "what to do"), ("---", "---", "---")]
+    rows += [(f"`{kind.message}`", kind.meaning, kind.advice) for kind in KINDS[error]]
+    table = "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
+    return f"## {error.__name__}\n\n{about}\n\n{table}\n"
 
 
 if __name__ == "__main__":

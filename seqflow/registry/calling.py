@@ -60,7 +60,7 @@ def make_call(
         return call
 
     scope["generate"] = generate
-    call.__module__ = function.__module__
+    call.__module__, call.__qualname__ = function.__module__, name
     call.__wrapped__ = function  # type: ignore[attr-defined]
     call.__signature__ = python_signature(signature, attributes, result)  # type: ignore[attr-defined]
     return call

@@ -97,6 +97,12 @@ def test_every_error_names_op_argument_found_and_expected(call, kind, message):
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize("times", ["first", "second"])
+def test_an_argument_that_is_missing_is_one_of_the_op(times):
+    with pytest.raises(TypeError, match=r"^sort_within\(\) missing 1 required positional argument: 'lengths'"):
+        sf.ops.sort_within([1])
+
+
 def test_the_stub_of_the_ops_is_current():
     from pathlib import Path
 
