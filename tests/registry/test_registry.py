@@ -99,7 +99,9 @@ def test_every_error_names_op_argument_found_and_expected(call, kind, message):
 
 @pytest.mark.parametrize("times", ["first", "second"])
 def test_an_argument_that_is_missing_is_one_of_the_op(times):
-    with pytest.raises(TypeError, match=r"^sort_within\(\) missing 1 required positional argument: 'lengths'"):
+    with pytest.raises(
+        TypeError, match=r"^sort_within\(\) missing 1 required positional argument: 'lengths'"
+    ):
         sf.ops.sort_within([1])
 
 
