@@ -18,13 +18,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from io import BytesIO
 from pathlib import Path
 from shutil import which
 from tempfile import TemporaryDirectory
 from threading import Thread
+from typing import NamedTuple
 
 from pages import ROOT, make_gallery, make_reports, make_site
-from playwright.sync_api import Browser, Page, sync_playwright
+from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
 
 WIDTHS, MODES, HEIGHT = (1280, 400), ("light", "dark"), 900
 FAULTS = (Path(__file__).parent / "faults.js").read_text(encoding="utf-8")
@@ -72,61 +75,59 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-def faults_of(
-    page: Page, address: str, *, host: str, strict: bool, screenshots: Path | None, name: str
-) -> list[str]:
-    """What is wrong with a page, in each width and mode; it is loaded once."""
+class Case(NamedTuple):
+    """A page as it is opened; where `is_strict`, its tables, pictures and colours are looked at, too."""
+
+    place: str
+    mode: str
+    scripts: bool
+    is_strict: bool
+
+
+def faults_of(browser: Browser, host: str, case: Case, screenshots: Path | None) -> list[str]:
+    """What is wrong with a page, which is loaded once and shown in each width."""
     found: list[str] = []
+    context = browser.new_context(java_script_enabled=case.scripts, color_scheme=case.mode)  # type: ignore[arg-type]
+    page = context.new_page()
     page.on(
         "console",
         lambda message: found.append(f"console: {message.text}") if message.type == "error" else None,
     )
     page.on("pageerror", lambda error: found.append(f"error: {error}"))
-    page.on(
-        "request",
-        lambda request: None if _is_own(request.url, host) else found.append(f"asks for {request.url}"),
-    )
-    page.goto(address)
-    for width in WIDTHS:  # the menu of the site slides in where a window grows
+    page.on("request", lambda one: None if _is_own(one.url, host) else found.append(f"asks for {one.url}"))
+    page.goto(f"{host}/{case.place}")
+    for width in WIDTHS:  # the menu of the site slides in where a window grows, so it gets narrow
         page.set_viewport_size({"width": width, "height": HEIGHT})
-        for mode in MODES:
-            page.emulate_media(color_scheme=mode)
-            found += [f"{width} px, {mode}: {fault}" for fault in page.evaluate(FAULTS, strict)]
-            if screenshots is not None:
-                page.screenshot(path=screenshots / f"{name}-{width}-{mode}.png", full_page=True)
-    return found
+        found += [f"{width} px: {fault}" for fault in page.evaluate(FAULTS, case.is_strict)]
+        if screenshots is not None:
+            name = case.place.removesuffix(".html").replace("/", "-")
+            page.screenshot(path=screenshots / f"{name}-{width}-{case.mode}.png", full_page=True)
+    context.close()
+    scripts = "" if case.scripts else ", without JavaScript"
+    return [f"{case.place}, {case.mode}{scripts}: {fault}" for fault in dict.fromkeys(found)]
 
 
 def _is_own(url: str, host: str) -> bool:
     return url.startswith((f"{host}/", "data:", "blob:"))
 
 
-def check(screenshots: Path | None) -> int:
-    """Print what is wrong with any page; how much that is."""
-    count = pages = 0
+def check(screenshots: Path | None) -> bool:
+    """Print what is wrong with any page; whether nothing is."""
+    found: list[str] = []
     with TemporaryDirectory() as name, chromium() as browser:
         folder = Path(name)
         strict = [*make_reports(folder).values(), make_gallery(folder)]
-        cases = [(page, True, scripts) for page in strict for scripts in (True, False)]
-        cases += [(page, False, True) for page in make_site(folder)]
+        opened = [(page, scripts, True) for page in strict for scripts in (False, True)]
+        opened += [(page, True, False) for page in make_site(folder)]
+        cases = [Case(str(page.relative_to(folder)), mode, *how) for page, *how in opened for mode in MODES]
         with served(folder) as host:
-            for path, is_strict, scripts in cases:
-                place = path.relative_to(folder).as_posix()
-                title = place + ("" if scripts else " without JavaScript")
-                context = browser.new_context(java_script_enabled=scripts)
-                found = faults_of(
-                    context.new_page(), f"{host}/{place}", host=host, strict=is_strict,
-                    screenshots=screenshots if scripts else None, name=place.replace("/", "-").removesuffix(".html"),
-                )  # fmt: skip
-                context.close()
-                print(
-                    *[f"{title}: {fault}" for fault in dict.fromkeys(found)],
-                    sep="\n",
-                    end="\n" if found else "",
-                )
-                count, pages = count + len(found), pages + 1
-    print(f"{pages} pages opened, {count} faults")
-    return count
+            for case in cases:
+                faults = faults_of(browser, host, case, screenshots)
+                for fault in faults:
+                    print(fault)
+                found += faults
+    print(f"{len(cases)} times a page was opened; {len(found)} faults")
+    return not found
 
 
 def take_pictures(folder: Path) -> None:
@@ -136,7 +137,8 @@ def take_pictures(folder: Path) -> None:
         for picture, (width, mode) in PICTURES.items():
             page = browser.new_page(viewport={"width": width, "height": HEIGHT}, color_scheme=mode)  # type: ignore[arg-type]
             page.goto(report.as_uri())
-            page.screenshot(path=folder / f"{picture}.png")
+            shown = Image.open(BytesIO(page.screenshot())).convert("RGB").quantize(64)
+            shown.save(folder / f"{picture}.png", optimize=True)
 
 
 def main() -> None:
@@ -153,7 +155,7 @@ def main() -> None:
         return
     if given.screenshots is not None:
         given.screenshots.mkdir(parents=True, exist_ok=True)
-    sys.exit(1 if check(given.screenshots) else 0)
+    sys.exit(0 if check(given.screenshots) else 1)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,13 @@
   const scroller = document.scrollingElement;
   if (scroller.scrollWidth > innerWidth)
     found.push(`the page is ${scroller.scrollWidth} px wide, the window ${innerWidth}`);
+  if (document.body.innerText.includes("\\|")) found.push("a pipe has the backslash before it that Markdown wants");
   if (!strict) return found;
 
   for (const table of document.querySelectorAll("table"))
     if (table.scrollWidth > table.parentElement.clientWidth + 1)
       found.push(`a table is ${table.scrollWidth} px wide, its place ${table.parentElement.clientWidth}: ` +
-        table.innerText.slice(0, 60));
+        table.innerText.replace(/\s+/g, " ").slice(0, 60));
   for (const picture of document.querySelectorAll("svg"))
     if (!picture.querySelector("title")?.textContent || !picture.querySelector("desc")?.textContent)
       found.push("a picture says nothing in words");

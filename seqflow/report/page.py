@@ -20,12 +20,13 @@ caption { text-align: left; font-weight: 600; padding: .5rem 0 .2rem; }
 th, td { text-align: left; vertical-align: top; padding: .2rem .8rem .2rem 0; border-bottom: 1px solid #8886; }
 tbody th { font-weight: inherit; }
 td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td.short { white-space: nowrap; }
+.short { white-space: nowrap; }
 table.bars, td.bar { width: 100%; } td.bar { min-width: 4rem; } table.bars th { white-space: nowrap; }
 td.bar div { height: 1.1rem; margin-top: .15rem; background: #4c8bd0; border-radius: 2px; }
 pre { font-size: .85rem; overflow-x: auto; overflow-wrap: normal; }
 svg { display: block; margin: .5rem 0; max-width: none !important; }
 @media (max-width: 40rem) {
+  table { font-size: .85rem; } th, td { padding-right: .4rem; } td.number { padding-right: .8rem; }
   .stacked, .stacked tbody, .stacked tr, .stacked td { display: block; } .stacked thead { display: none; }
   .stacked tr { border-bottom: 1px solid #8886; padding: .3rem 0; } .stacked td { border: 0; padding: .1rem 0; }
   .stacked td::before { content: attr(data-name) ": "; font-weight: 600; } .stacked td.number { text-align: left; }
@@ -63,9 +64,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]], *, stacks: bo
 
     One with many or long columns `stacks` on a narrow page: each row is a block of names and values.
     """
-    head = "".join(
-        f'<th scope="col"{_ROLE["columnheader"] if stacks else ""}>{_breakable(name)}</th>' for name in header
-    )
+    role = _ROLE["columnheader"] if stacks else ""
+    head = "".join(f'<th scope="col"{_kind(name)}{role}>{_breakable(name)}</th>' for name in header)
     names = header if stacks else ()
     body = "\n".join(_row(row, names) for row in rows)
     kind, row_role = (f' class="stacked"{_ROLE["table"]}', _ROLE["row"]) if stacks else ("", "")
@@ -123,8 +123,11 @@ def _cell(value: object, more: str = "") -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return f'<td class="number"{more}>{_number(value)}</td>'
     text = "" if value is None else str(value)
-    kind = ' class="short"' if len(text) <= _SHORT else ""
-    return f"<td{kind}{more}>{_breakable(text)}</td>"
+    return f"<td{_kind(text)}{more}>{_breakable(text)}</td>"
+
+
+def _kind(text: str) -> str:
+    return ' class="short"' if len(text) <= _SHORT else ""
 
 
 def _number(value: float) -> str:

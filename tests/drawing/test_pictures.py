@@ -42,6 +42,18 @@ def test_text_has_contrast_on_every_fill(theme):
         assert (light + 0.05) / (dark + 0.05) >= 7
 
 
+@pytest.mark.parametrize(("ink", "page"), [("#1f2328", "#ffffff"), ("#e6edf3", "#0d1117")])
+def test_text_of_a_page_has_contrast_on_the_fills_of_pictures_inside(ink, page):
+    colours = THEMES["inline"]
+    assert colours.ink == "currentColor"
+    below = np.array([int(page[at : at + 2], 16) for at in (1, 3, 5)])
+    for fill in (*colours.fills, colours.empty):
+        *rgb, alpha = map(float, re.findall(r"[\d.]+", fill))
+        seen = "#" + "".join(f"{round(one):02x}" for one in np.array(rgb) * alpha + below * (1 - alpha))
+        dark, light = sorted((luminance(ink), luminance(seen)))
+        assert (light + 0.05) / (dark + 0.05) >= 7
+
+
 def test_values_lie_below_the_lengths_that_count_them():
     words = sf.Sequence(np.arange(7), [[2, 0, 3], [2, 1, 0, 3, 1]])
     texts, boxes = shown(words.to_svg("light"))
