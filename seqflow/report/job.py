@@ -44,22 +44,23 @@ def sections_of_job(job: Job) -> Iterator[str]:
         job = replace(job, output=replace(job.output, kind="none"))
     yield from sections_of_specs(check(job))
     lenient = replace(job, bad_rows=BadRows("skip"))
-    yield from _or_why_not("The run", lambda: iter([section("The run", facts(plan(lenient).lines()))]))
     loader = open_loader(lenient)
-    yield from _or_why_not(
-        "A sample", lambda: _sample(job, lenient, tokenizers_of((loader.prepare, loader.net)))
+    tokenizers = tokenizers_of((loader.prepare, loader.net))
+    told: set[str] = set()
+    parts: tuple[Callable[[], Iterator[str]], ...] = (
+        lambda: iter([section("The run", facts(plan(lenient).lines()))]),
+        lambda: _sample(job, lenient, tokenizers),
+        lambda: _prepare_costs(loader),
+        lambda: _net_costs(loader),
+        lambda: _ranks(loader),
     )
-    yield from _or_why_not("Cost of prepare", lambda: _prepare_costs(loader))
-    yield from _or_why_not("Cost of net", lambda: _net_costs(loader))
-    yield from _or_why_not("Tokens of ranks", lambda: _ranks(loader))
-
-
-def _or_why_not(heading: str, sections: Callable[[], Iterator[str]]) -> list[str]:
-    """The sections; of data that cannot be read, what the run would say."""
-    try:
-        return [*sections()]
-    except DAMAGE as error:
-        return [section(heading, paragraph(f"A run stops here: {first_line(error)}"))]
+    for sections in parts:
+        try:
+            yield from [*sections()]
+        except DAMAGE as error:
+            if (line := first_line(error)) not in told:
+                told.add(line)
+                yield section("Where a run stops", paragraph(line))
 
 
 class _Sample(NamedTuple):
@@ -133,7 +134,8 @@ def _prepare_costs(loader: Loader) -> Iterator[str]:
 
 def _net_costs(loader: Loader) -> Iterator[str]:
     """The cost of each op of `net` on the first batches; those with rows that it refuses are left out."""
-    net, window = loader.net, _first_window(loader)
+    net = loader.net
+    window = _first_window(loader) if isinstance(net, Net) else None
     if not isinstance(net, Net) or window is None:
         return
     profile, count = Profile(), 0

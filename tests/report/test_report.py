@@ -251,17 +251,32 @@ def test_rows_of_a_file_that_cannot_be_read_are_listed_and_left_out(tmp_path):
     assert page.tables_of["Rows that cannot be used"][0][1][2] == "15,000"
 
 
-def test_blocks_that_are_damaged_are_listed_and_the_others_read(tmp_path):
+@pytest.fixture
+def damaged(tmp_path):
+    """A folder of two files, the second with a block that cannot be read."""
     for name in "ab":
-        pq.write_table(pa.table({"n": np.arange(1000)}), tmp_path / f"{name}.parquet", row_group_size=500)
-    damaged = bytearray((tmp_path / "b.parquet").read_bytes())
-    damaged[4:200] = bytes(196)
-    (tmp_path / "b.parquet").write_bytes(damaged)
-    page = Page(report_of_path(str(tmp_path)))
+        table = pa.table({"tokens": [[n] for n in range(1000)]})
+        pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=500)
+    content = bytearray((tmp_path / "b.parquet").read_bytes())
+    content[4:200] = bytes(196)
+    (tmp_path / "b.parquet").write_bytes(content)
+    return tmp_path
+
+
+def test_blocks_that_are_damaged_are_listed_and_the_others_read(damaged):
+    page = Page(report_of_path(str(damaged)))
     assert "1,500 rows in 3 blocks." in page.texts
     _, (file, block, error) = page.tables_of["Rows that cannot be used"][0]
-    assert (file, block) == (str(tmp_path / "b.parquet"), "0")
+    assert (file, block) == (str(damaged / "b.parquet"), "0")
     assert "can't be read" in error
+
+
+def test_a_job_that_stops_at_a_damaged_block_says_so_once(damaged):
+    page = Page(report_of_job(job_of(damaged / "*.parquet"), "job.toml"))
+    (line,) = page.texts_of["Where a run stops"]
+    assert f"{damaged / 'b.parquet'}, row group 0 can't be read" in line
+    assert page.tables_of["Cost of prepare"]
+    assert "Cost of net" not in page.tables_of
 
 
 def test_rows_with_nulls_are_listed(tmp_path):
