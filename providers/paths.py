@@ -19,6 +19,8 @@ from seqflow.providers.kinds import SUFFIXES, kind_of
 _SIDE_FILES = ("_SUCCESS", "_metadata", "_common_metadata", "_manifest.json")
 _PLACE = re.compile(r"\{(\w+)\}")
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_WHOLE = re.compile(r"(?<=[^/])(?:(?:/\*\*)+(?:/\*)?|/\*)/*$")
+"""The end of a pattern that matches all that is in a folder."""
 
 
 def is_path(source: object) -> bool:
@@ -48,14 +50,16 @@ def find_files(source: object, exclude: Sequence[str] | str = ()) -> Found:
     excluded = [exclude] if isinstance(exclude, str) or not isinstance(exclude, Iterable) else list(exclude)
     if not all(isinstance(text, str) for text in excluded):
         raise ProviderOptionError(f"exclude is {exclude!r}, expected a pattern or a list of patterns")
-    patterns = [_pattern(_expand(text)) for text in excluded]
+    expanded = [_expand(text) for text in excluded]
+    patterns = [_pattern(text) for text in expanded]
+    entered = _Entered([_pattern(_WHOLE.sub("", text) or text) for text in expanded])
     found: dict[str, str] = {}
     named: list[str] = []
     for item in items:
         if not is_path(item):
             raise ProviderError(f"expected a path in the list of sources, not {type(item).__name__}")
         place = _expand(_as_path(item))
-        paths = sorted(_files_of(place))
+        paths = sorted(_files_of(place, entered))
         absolute = [os.path.abspath(path) for path in paths]
         is_named = paths == [os.path.normpath(place)]
         for path, absolute_path, is_excluded in zip(
@@ -190,11 +194,29 @@ def _path_of_uri(uri: str, scheme: str) -> str:
     )
 
 
-def _files_of(path: str) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class _Entered:
+    """Which folders are looked into: those that no pattern leaves out as a whole."""
+
+    patterns: list[str]
+
+    def of(self, parent: str, names: list[str]) -> list[str]:
+        """The names of these folders that are looked into."""
+        if not self.patterns or not names:
+            return names
+        place = os.path.abspath(parent)
+        matched = _matched([os.path.join(place, name) for name in names], self.patterns)
+        return [name for name, is_excluded in zip(names, matched, strict=True) if not is_excluded]
+
+
+_ALL_FOLDERS = _Entered([])
+
+
+def _files_of(path: str, entered: _Entered) -> Iterator[str]:
     if "\0" in path:
         raise MissingSourceError(f"{path!r} is no path: it has a NUL character")
     if os.path.isdir(path):
-        yield from _walk(path)
+        yield from _walk(path, entered)
     elif os.path.exists(path):
         if not os.path.isfile(path):
             raise ProviderError(
@@ -203,14 +225,14 @@ def _files_of(path: str) -> Iterator[str]:
             )
         yield os.path.normpath(path)
     elif glob.has_magic(path):
-        for match in matches(path):
+        for match in matches(path, entered):
             if "__pycache__" not in match.split(os.sep) and os.path.isfile(match):
                 yield os.path.normpath(match)
     else:
         raise MissingSourceError(f"{path} does not exist{_similar(path)}")
 
 
-def matches(pattern: str) -> Iterator[str]:
+def matches(pattern: str, entered: _Entered = _ALL_FOLDERS) -> Iterator[str]:
     """Expand a glob. `**` visits each folder once, however many symbolic links lead to it."""
     parts = pattern.split("/")
     if "**" not in parts:
@@ -220,12 +242,12 @@ def matches(pattern: str) -> Iterator[str]:
     tail = [part for before, part in pairwise(parts[at:]) if not before == part == "**"]
     starts = glob.iglob("/".join(parts[:at]) + "/") if at else ["."]
     for start in starts:
-        for folder in _folders(start):
+        for folder in _folders(start, entered):
             inner = "" if folder == "." else glob.escape(folder.removeprefix("./"))
-            yield from matches(os.path.join(inner, *(tail or ["*"])))
+            yield from matches(os.path.join(inner, *(tail or ["*"])), entered)
 
 
-def _folders(top: str) -> Iterator[str]:
+def _folders(top: str, entered: _Entered) -> Iterator[str]:
     """A folder and the folders below it but hidden ones; real folders before those that links lead to."""
     seen: set[tuple[int, int]] = set()
     tops = deque([top])
@@ -237,13 +259,14 @@ def _folders(top: str) -> Iterator[str]:
                 continue
             seen.add((found.st_dev, found.st_ino))
             yield folder
-            inner[:] = sorted(name for name in inner if not name.startswith("."))
+            inner[:] = entered.of(folder, sorted(name for name in inner if not name.startswith(".")))
             tops.extend(path for name in inner if os.path.islink(path := os.path.join(folder, name)))
 
 
-def _walk(folder: str) -> Iterator[str]:
+def _walk(folder: str, entered: _Entered) -> Iterator[str]:
     for parent, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".") and name != "__pycache__"]
+        shown = [name for name in folders if not name.startswith(".") and name != "__pycache__"]
+        folders[:] = entered.of(parent, shown)
         for name in files:
             path = os.path.join(parent, name)
             if not name.startswith(".") and name not in _SIDE_FILES and not _is_special(path):

@@ -39,17 +39,33 @@ def overwritten(target: Path, files: Iterable[str]) -> str | None:
     inside = {identity for path in _written(target) if (identity := _identity(path)) is not None}
     place = os.path.realpath(target)
     folders: dict[str, bool] = {}
+    real = _RealPaths()
     return next(
         (
             file
             for file in files
             if _identity(file) in inside
-            or belongs_to(os.path.realpath(file), place)
+            or belongs_to(real.of(file), place)
             or belongs_to(os.path.abspath(file), place)
-            or (own is not None and _is_below(file, own, folders))
+            or (own is not None and _is_below(real.of(file), own, folders))
         ),
         None,
     )
+
+
+class _RealPaths:
+    """The real paths of many files, each folder of which is resolved once."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+
+    def of(self, file: str) -> str:
+        folder, name = os.path.split(file)
+        if name in ("", ".", "..") or os.path.islink(file):
+            return os.path.realpath(file)
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder)
+        return os.path.join(self._folders[folder], name)
 
 
 def belongs_to(file: str, target: str) -> bool:
@@ -75,8 +91,8 @@ def _written(target: Path) -> Iterator[str]:
 
 
 def _is_below(file: str, folder: Identity, known: dict[str, bool]) -> bool:
-    """Whether a file lies in a folder, by identity; `known` caches the answer by parent folder."""
-    parent = os.path.dirname(os.path.realpath(file))
+    """Whether a file, by its real path, lies in a folder, by identity; `known` has the answer by parent folder."""
+    parent = os.path.dirname(file)
     if parent not in known:
         known[parent] = any(_identity(path) == folder for path in (Path(parent), *Path(parent).parents))
     return known[parent]

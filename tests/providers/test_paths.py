@@ -104,12 +104,25 @@ def test_a_file_with_glob_characters_in_its_name_is_a_file(tree):
         (["test/*.py"], ["pkg/test/d.py"]),
         (["test/**"], ["pkg/test/d.py", "pkg/test/data/e.py"]),
         (["**/test/**/*.py"], ["pkg/test/d.py", "pkg/test/data/e.py"]),
+        (["**/test/**"], ["pkg/test/d.py", "pkg/test/data/e.py"]),
+        (["test/*"], ["pkg/test/d.py", "pkg/test/data/e.py"]),
+        (["test/*/*"], ["pkg/test/data/e.py"]),
+        (["test/*/**"], ["pkg/test/data/e.py"]),
         (["[!a].py"], ["pkg/c.py", "pkg/test/d.py", "pkg/test/data/e.py"]),
         (["es", "py", "."], []),
     ],
 )
 def test_excluded_names_folders_and_paths_are_left_out(tree, exclude, gone):
     assert found(tree, tree, exclude=exclude) == [name for name in ALL if name not in gone]
+
+
+@pytest.mark.parametrize("exclude", ["test", "test/**", "**/test/*", "pkg/test/**/*"])
+@pytest.mark.parametrize("pattern", ["", "**/*.py"])
+def test_a_folder_that_is_left_out_may_be_reached_by_a_link(tree, pattern, exclude):
+    (tree / "link").symlink_to("pkg/test", target_is_directory=True)
+    linked = ["link/d.py", "link/data/e.py"] if pattern else []  # a folder's own links are not followed
+    expected = [name for name in ALL if "/test/" not in name and (name.endswith(".py") or not pattern)]
+    assert found(tree, tree / pattern, exclude=exclude) == sorted([*expected, *linked])
 
 
 def test_an_excluded_path_may_be_absolute(tree):
