@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import tomllib
 import typing
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -102,7 +103,9 @@ def read_sections(
         ValueError,
         RecursionError,
     ) as error:  # tomllib's own error, or a number or nesting beyond Python's limits
-        raise JobError(f"{path}: not TOML: {error}") from None
+        place = re.search(r"at line (\d+)", str(error))
+        line = text.splitlines()[int(place[1]) - 1 :][:1] if place is not None else []
+        raise JobError("\n  ".join([f"{path}: not TOML: {error}", *line])) from None
     job_file = JobFile(str(path), text, path.parent, frozenset(overrides))
     for name, value in overrides.items():
         _override(tables, name, value)

@@ -4,60 +4,65 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from seqflow import providers
 from seqflow.errors import JobError
+from seqflow.printable import printable_line
 
 _HEAD = """\
 # Made by `seqflow init`. What comes next:
 #
-#     seqflow check {name}            every tensor, and the most bytes it can have, before any data is read
+#     seqflow check {name}            each tensor, and the most bytes it can have, before any data is read
 #     seqflow run {name} --dry-run    windows, batches, fill and memory: nothing is written
 #     seqflow run {name}              writes the output; run again with --resume where it was stopped
 #
 # docs/jobs.md has all keys.
-
-[source]
-paths = {paths}                  # relative to this file
-{kind}columns = {columns}        # of {all_columns}
-
-[order]
-# shuffle = 0                    # a seed: the order of all rows
-window = "64 MiB"                # what is shuffled and packed together
 """
 
-_TEXT = """
+_NET = '''
 [prepare]
-# Applied to blocks of rows. A byte is a token, and 256 ends a text. A tokenizer does it as well, for [constants]
-# tokenizer = "tokenizer.json":    ids, n = tokenize({0}.values, {0}.lengths, tokenizer)
-net = \"\"\"
+# Applied to blocks of rows. A byte is a token, and 256 ends a text. With a section [constants] and in it
+# tokenizer = "tokenizer.json" a tokenizer does it:   ids, n = tokenize({0}.values, {0}.lengths, tokenizer)
+net = """
 ids, n = bytes_to_tokens({0}.values, {0}.lengths, end=256)
 tokens.values, tokens.lengths, _ = split_sequences(ids, n, chunk=2048)
 return tokens.values, tokens.lengths
-\"\"\"
 """
+'''
 
-_PACKED = """
-[batch]
-kind = "packed"                  # documents side by side in full rows; others: rows, token_budget
-capacity = 2048
-"""
+Setting = tuple[str, str]
+"""A line of a section, and what it is for."""
 
-_ROWS = """
-[batch]
-kind = "rows"                    # no column is a list of numbers, or text: so many rows a batch
-n = 256
-"""
-
-_TAIL = """
-[output]
-path = "out"                     # relative to this file; a folder of part files and a manifest
-kind = "parquet"
-"""
+_ORDER: list[Setting] = [
+    ("# shuffle = true", "rows in a random order; `seed` decides which"),
+    ('window = "64 MiB"', "how much is shuffled and packed together, and most of the memory"),
+]
+_PACKED: list[Setting] = [
+    ('kind = "packed"', "sequences side by side in full rows; others: rows, tokens, buckets"),
+    ("capacity = 2048", "tokens of a row; longer sequences are cut into pieces"),
+    ("rows = 64", "rows of a batch"),
+]
+_ROWS: list[Setting] = [
+    ('kind = "rows"', "no column is a list of integers, or text: so many rows are a batch"),
+    ("n = 256", "rows of a batch"),
+]
+_OUTPUT: list[Setting] = [
+    ('path = "out"', "relative to this file: a folder of part files and a manifest"),
+    ('kind = "parquet"', "or arrow"),
+]
+_BAD_ROWS: list[Setting] = [
+    (
+        'policy = "quarantine"',
+        "rows with nulls, or that cannot be read, are counted and set aside; or raise, skip",
+    ),
+    ('path = "bad.parquet"', "where they are written, with file, row and reason"),
+]
+_TOKENS, _TEXTS = ("tokens", "input_ids", "token_ids", "ids"), ("text", "content", "bytes")
+"""Names that columns of tokens, and of texts, usually have: they come before others."""
 
 
 def starting_job(paths: Sequence[str], job: Path, kind: str | None = None) -> str:
@@ -71,35 +76,59 @@ def starting_job(paths: Sequence[str], job: Path, kind: str | None = None) -> st
     schema = providers.open([*paths] if len(paths) > 1 else paths[0], kind=kind).schema
     if not len(schema):
         raise JobError(f"init: {paths[0]} has no columns")
-    column, of = _planned(schema)
+    column, of, others = _planned(schema)
     folder = Path(os.path.abspath(job)).parent
     names = [column] if column is not None else list(schema.names)
-    fields: Mapping[str, str] = {
-        "name": job.name,
-        "paths": json.dumps([os.path.relpath(path, folder) for path in paths], ensure_ascii=False),
-        "kind": "" if kind is None else f"kind = {json.dumps(kind)}\n",
-        "columns": json.dumps(names, ensure_ascii=False),
-        "all_columns": json.dumps(", ".join(schema.names), ensure_ascii=False)[1:-1],
-    }
-    parts = [_HEAD.format(**fields)]
+    found = [os.path.relpath(path, folder) for path in paths]
+    of_all = "of " + ", ".join(map(printable_line, schema.names))
+    also = f"; {', '.join(others)}: packed too where they have equal lengths" if others else ""
+    source = [
+        (f"paths = {_toml(found)}", "files, folders or globs, relative to this file"),
+        *([] if kind is None else [(f"kind = {_toml(kind)}", "the names of the files do not say it")]),
+        (f"columns = {_toml(names)}", of_all + also),
+    ]
+    parts = [
+        _HEAD.format(name=printable_line(job.name)),
+        _section("source", source),
+        _section("order", _ORDER),
+    ]
     if of == "text":
-        parts.append(_TEXT.format(column))
-    parts += [_ROWS if column is None else _PACKED, _TAIL]
+        parts.append(_NET.format(column))
+    parts.append(_section("batch", _ROWS if column is None else _PACKED))
+    parts += [_section("output", _OUTPUT), _section("bad_rows", _BAD_ROWS)]
     return "".join(parts)
 
 
-def _planned(schema: pa.Schema) -> tuple[str | None, str]:
-    """The column that is packed, and what it is: "ids" or "text"; None where there is none."""
-    for field in schema:
-        is_list = pa.types.is_list(field.type) or pa.types.is_large_list(field.type)
-        if is_list and pa.types.is_integer(field.type.value_type) and field.name.isidentifier():
-            return field.name, "ids"
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    found = [
-        field.name
-        for field in schema
-        if field.name.isidentifier() and any(is_a(field.type) for is_a in texts)
+def _toml(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _section(name: str, settings: Sequence[Setting]) -> str:
+    """The lines of a section, their comments one below the other."""
+    width = min(40, max(len(setting) for setting, _ in settings))
+    return f"\n[{name}]\n" + "".join(f"{setting:<{width}}  # {why}\n" for setting, why in settings)
+
+
+def _planned(schema: pa.Schema) -> tuple[str | None, str, list[str]]:
+    """The column that is packed, what it is ("ids" or "text"), and other lists; None where there is none."""
+    named = [field for field in schema if field.name.isidentifier()]
+    ids = [
+        field.name for field in named if _is_list(field.type) and pa.types.is_integer(field.type.value_type)
     ]
-    if found:
-        return next((name for name in found if name in ("text", "bytes", "content")), found[0]), "text"
-    return None, ""
+    if ids:
+        column = _first(ids, _TOKENS)
+        lists = [
+            one.name for one in named if _is_list(one.type) and pa.types.is_primitive(one.type.value_type)
+        ]
+        return column, "ids", [name for name in lists if name != column]
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    found = [field.name for field in named if any(is_a(field.type) for is_a in texts)]
+    return (_first(found, _TEXTS), "text", []) if found else (None, "", [])
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _first(names: Sequence[str], usual: Sequence[str]) -> str:
+    return next((name for name in usual if name in names), names[0])

@@ -13,6 +13,9 @@ from command import seqflow
         ({"text": ["one", "two"], "n": [1, 2]}, ["tokens"]),
         ({"other": ["one", None], "text": ["x", "y"]}, ["tokens"]),
         ({"n": [1, 2], "x": [0.5, 1.5]}, ["n"]),
+        ({"labels": [[1], [2, 3]], "tokens": [[4, 5], [6]]}, ["tokens"]),
+        ({"tokens": [[[1]], [[2], [3, 4]]]}, ["tokens"]),
+        ({"tokens": [[1], None]}, ["tokens"]),
     ],
 )
 def test_the_job_runs_as_it_stands(tmp_path, columns, found):
@@ -50,3 +53,67 @@ def test_files_that_are_missing_are_an_error(tmp_path):
     assert done.returncode in (1, 2)
     assert "none.parquet" in done.stderr
     assert not (tmp_path / "job.toml").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "column"),
+    [
+        ("x.jsonl", '{"ids": [1, 2], "text": "a"}\n{"ids": [], "text": "b"}\n', "ids"),
+        ("x.csv", "id,text\n1,one\n2,two\n", "tokens"),
+        ("x.md", "# A text", "tokens"),
+    ],
+)
+def test_files_of_lines_and_texts_run_as_they_stand(tmp_path, name, content, column):
+    (tmp_path / name).write_text(content)
+    assert seqflow("init", name, folder=tmp_path).returncode == 0
+    assert seqflow("check", "job.toml", folder=tmp_path).returncode == 0
+    done = seqflow("run", "job.toml", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert pq.read_table(tmp_path / "out").column(column).to_pylist()
+
+
+def test_each_setting_says_what_it_is_for_in_its_line(tmp_path):
+    pq.write_table(pa.table({"tokens": [[1, 2], [3]], "labels": [[1, 1], [0]]}), tmp_path / "x.parquet")
+    seqflow("init", "x.parquet", folder=tmp_path)
+    lines = (tmp_path / "job.toml").read_text().splitlines()
+    settings = [line for line in lines if " = " in line]
+    assert len(settings) > 8
+    assert [line for line in settings if "  # " not in line] == []
+    assert max(map(len, lines)) <= 118
+    (columns,) = [line for line in lines if line.startswith("columns")]
+    assert "labels: packed too where they have equal lengths" in columns
+
+
+def test_a_row_with_a_null_is_set_aside(tmp_path):
+    pq.write_table(pa.table({"tokens": [[1, 2], None]}), tmp_path / "x.parquet")
+    seqflow("init", "x.parquet", folder=tmp_path)
+    assert seqflow("run", "job.toml", folder=tmp_path).returncode == 0
+    (bad,) = pq.read_table(tmp_path / "bad.parquet")["bad"].to_pylist()
+    assert (bad["row"], bad["column"]) == (1, "tokens")
+
+
+def test_what_is_commented_out_may_be_used(tmp_path):
+    pq.write_table(pa.table({"tokens": [[1, 2], [3]]}), tmp_path / "x.parquet")
+    seqflow("init", "x.parquet", folder=tmp_path)
+    job = (tmp_path / "job.toml").read_text().replace("# shuffle", "shuffle")
+    (tmp_path / "job.toml").write_text(job)
+    assert seqflow("run", "job.toml", folder=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('capacity = "x"', "line 19: capacity is 'x', expected an integer"),
+        ("capcity = 5", "line 19: unknown key 'capcity' in [batch]"),
+        ("capacity = = 5", "(at line 19, column 12)\n  capacity = = 5"),
+    ],
+)
+def test_a_wrong_line_of_the_job_is_named_with_its_key(tmp_path, line, says):
+    pq.write_table(pa.table({"tokens": [[1, 2], [3]]}), tmp_path / "x.parquet")
+    seqflow("init", "x.parquet", folder=tmp_path)
+    job = (tmp_path / "job.toml").read_text().splitlines()
+    at = next(n for n, one in enumerate(job) if one.startswith("capacity"))
+    (tmp_path / "job.toml").write_text("\n".join([*job[:at], line, *job[at + 1 :]]))
+    done = seqflow("check", "job.toml", folder=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
