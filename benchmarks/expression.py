@@ -1,25 +1,20 @@
-"""Expressions beside plain NumPy and numexpr, interleaved in one process on one thread.
+"""Expressions beside plain NumPy and numexpr, where that is installed.
 
-    OMP_NUM_THREADS=1 python benchmarks/expression.py [--elements 10000000] [--times 7]
-
-Prints the least milliseconds of each and how many times faster seqflow is. numexpr is optional.
+OMP_NUM_THREADS=1 python benchmarks/expression.py [NAME …] [--rounds 15]
 """
 
-import argparse
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
+from comparison import Call, Row, main, optional
 from seqflow.expression import Expression
 
-try:
-    import numexpr
-except ImportError:
-    numexpr = None
-else:
+numexpr = optional("numexpr")
+if numexpr:
     numexpr.set_num_threads(1)
+ELEMENTS = 10_000_000
 
 FORMULAS: dict[str, Callable[..., Any]] = {
     "a*b + c": lambda a, b, c: a * b + c,
@@ -30,44 +25,26 @@ FORMULAS: dict[str, Callable[..., Any]] = {
 }
 
 
-def least(runs: list[Callable[[], Any]], times: int) -> list[float]:
-    """The least milliseconds of each, taken in turn."""
-    best = [float("inf")] * len(runs)
-    for _ in range(times):
-        for i, run in enumerate(runs):
-            started = time.perf_counter()
-            run()
-            best[i] = min(best[i], (time.perf_counter() - started) * 1e3)
-    return best
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--elements", type=int, default=10_000_000)
-    parser.add_argument("--times", type=int, default=7)
-    options = parser.parse_args()
+def formulas() -> Iterator[Row]:
     rng = np.random.default_rng(0)
-    operands = {name: rng.random(options.elements) for name in "abc"}
-    print(
-        f"{'ms':26}{'seqflow':>9}{'out=':>9}{'numpy':>9}{'numexpr':>9}{'  vs numpy':>11}{'  vs numexpr':>13}"
-    )
+    operands = {name: rng.random(ELEMENTS) for name in "abc"}
+    out = np.empty(ELEMENTS)
     for text, plain in FORMULAS.items():
         expression = Expression(text)
         used = {name: operands[name] for name in expression.inputs}
-        out = np.empty(options.elements)
-        np.testing.assert_allclose(expression(**used), plain(**operands))
-        runs: list[Callable[[], Any]] = [
-            lambda expression=expression, used=used: expression(**used),
-            lambda expression=expression, used=used, out=out: expression(**used, out=out),
-            lambda plain=plain: plain(**operands),
-        ]
-        if numexpr is not None:
-            runs.append(lambda text=text, used=used: numexpr.evaluate(text, local_dict=used))
-        ours, into, numpy, *other = least(runs, options.times)
-        line = f"{text:26}{ours:9.1f}{into:9.1f}{numpy:9.1f}"
-        line += f"{other[0]:9.1f}" if other else f"{'-':>9}"
-        print(line + f"{numpy / ours:11.2f}" + (f"{other[0] / ours:13.2f}" if other else ""))
+        peers: dict[str, Call] = {"NumPy": lambda plain=plain: plain(**operands)}
+        if numexpr:
+            peers["numexpr"] = lambda text=text, used=used: numexpr.evaluate(text, local_dict=used)
+        yield Row(text, lambda expression=expression, used=used: expression(**used), peers, {"best": 1.0})
+        yield Row(
+            f"{text}, out=",
+            lambda expression=expression, used=used: expression(**used, out=out),
+            peers,
+            {"best": 1.0},
+        )
 
+
+FAMILIES = [formulas]
 
 if __name__ == "__main__":
-    main()
+    main(FAMILIES)

@@ -1,10 +1,12 @@
 """Filters on Parquet: the rows that `where` keeps, beside pyarrow's scanner with the same filter, in CPU time.
 
-python benchmarks/filters.py [rows]
+    python benchmarks/filters.py [FILTER …] [--rounds 5]
+
+2,000,000 rows in 100 row groups, opened anew each time.
 """
 
-import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from time import process_time
 
@@ -15,6 +17,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 import seqflow as sf
+from comparison import Row, main
 
 FILTERS = {
     "id >= {some} and id < {more}": lambda n: (
@@ -41,10 +44,10 @@ def write(path, rows):
     pq.write_table(pa.table(columns), path, row_group_size=-(-rows // 100))
 
 
-def own(path, where, *, counted=False):
+def own(path, where):
     """The rows that are kept, of all columns."""
     source = sf.open(path, where=where)
-    return sum(source.read(block).num_rows for block in source.blocks(counted=counted))
+    return sum(source.read(block).num_rows for block in source.blocks())
 
 
 def arrow(path, expression):
@@ -53,39 +56,29 @@ def arrow(path, expression):
     return sum(batch.num_rows for batch in batches)
 
 
-def minima(calls, rounds=5):
-    """CPU milliseconds of each call, the best of some rounds in which the calls take turns."""
-    best = dict.fromkeys(calls, float("inf"))
-    for _ in range(rounds):
-        for name, call in calls.items():
-            start = process_time()
-            call()
-            best[name] = min(best[name], 1e3 * (process_time() - start))
-    return best
-
-
-if __name__ == "__main__":
+def filters() -> Iterator[Row]:
+    rows = 2_000_000
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-    rows = int(sys.argv[1]) if len(sys.argv) > 1 else 2_000_000
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.parquet"
         write(path, rows)
-        print(f"{rows:,} rows, {path.stat().st_size / 1e6:.0f} MB in 100 row groups; CPU ms with opening")
         for form, make in FILTERS.items():
             where = form.format(some=rows // 2, more=rows // 2 + rows // 100)
             expression = make(rows)
-            kept = own(path, where)
-            assert kept == arrow(path, expression) == len(sf.open(path, where=expression))
-            found = minima(
-                {
-                    "where": lambda where=where: own(path, where),
-                    "scanner": lambda expression=expression: arrow(path, expression),
-                    "counted first": lambda where=where: own(path, where, counted=True),
-                    "count alone": lambda where=where: len(sf.open(path, where=where)),
-                }
+            yield Row(
+                where,
+                lambda where=where: own(path, where),
+                {"pyarrow's scanner": lambda expression=expression: arrow(path, expression)},
+                {"pyarrow's scanner": 1.1},
+                clock=process_time,
+                unit="CPU ms",
+                rounds=5,
+                why="the same scanner reads; blocks, counts and checks come on top",
             )
-            times = ", ".join(f"{name} {found[name]:.0f}" for name in found)
-            print(
-                f"{where}: {kept:,} rows; {times}: {found['where'] / found['scanner']:.2f} of the scanner's"
-            )
+
+
+FAMILIES = [filters]
+
+if __name__ == "__main__":
+    main(FAMILIES)

@@ -1,19 +1,16 @@
-"""Loaders beside reading alone: a million lists of int32 in eight Parquet files, padded in batches of 256.
+"""Loaders beside others: a shuffled epoch of lists of int32 in eight Parquet files, padded in batches of 256.
 
-    python benchmarks/loaders.py [--times 5] [--threads N] [--peers]
+    python benchmarks/loaders.py [NAME …] [--rounds 3]
 
 Lengths are log-normal (mean 128, at most 2048), row groups have 16,384 rows. Each batch is padded to its longest row,
-as int64 with a mask, and summed by the one who takes it. All cases are measured in turn, in one process; for each the
-least time counts. Printed is its rate beside that of `pq.read_table`, with or without threads, whichever is faster.
-`--peers` measures other loaders too, those that are installed, each on the first seconds of an epoch after its first
-batch; their rates count as percent of the same reading. Needs about 1.5 GB of memory and 300 MB on disk.
+as int64 with a mask, and summed by the one who takes it. Each epoch begins with opening the files. Loaders take the
+threads they take by themselves. What the machine has to do at least is to decode the columns (`pq.read_table`, on all
+cores) and to write all batches once (`memcpy` into memory that is used again).
 """
 
-import argparse
 import os
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,40 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import seqflow as sf
+from comparison import Call, Row, main
+from seqflow import kernels
 
-ROWS, FILES, GROUP, BATCH = 1_000_000, 8, 16_384, 256
-SECONDS = 3.0
-"""For which a peer is measured."""
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--times", type=int, default=5)
-    parser.add_argument("--threads", type=int, help="of the loader; by default its own number")
-    parser.add_argument("--rows", type=int, default=ROWS)
-    parser.add_argument("--peers", action="store_true")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        paths = write_files(Path(folder), options.rows)
-        compare(paths, options)
-
-
-def compare(paths: list[str], options: argparse.Namespace) -> None:
-    window = sum(pq.read_metadata(path).num_rows for path in paths) * 140 * 4 // 8
-    rates: dict[str, float] = {}
-    for _ in range(options.times):
-        for name, measure in cases(paths, window, options.threads).items():
-            for label, rate in measure(name):
-                rates[label] = max(rate, rates.get(label, 0.0))
-    if options.peers:
-        for name, batches in PEERS.items():
-            try:
-                rates[name] = rate_after_first(batches(paths))
-            except ImportError as error:
-                print(f"{name}: not measured, {error}")
-    reading = max(rates["read_table"], rates["read_table, use_threads=False"])
-    for name, rate in rates.items():
-        print(f"{name:32}{rate / 1e3:10.0f} k rows/s {rate / reading:8.1%}", flush=True)
+ROWS, FILES, GROUP, BATCH = 200_000, 8, 16_384, 256
 
 
 def write_files(folder: Path, rows: int) -> list[str]:
@@ -72,60 +39,75 @@ def write_files(folder: Path, rows: int) -> list[str]:
     return paths
 
 
-def cases(
-    paths: list[str], window: int, threads: int | None
-) -> dict[str, Callable[[str], Iterator[tuple[str, float]]]]:
-    """What is measured, each giving rates by name."""
-
-    def reading(use_threads: bool) -> Callable[[str], Iterator[tuple[str, float]]]:
-        def measure(name: str) -> Iterator[tuple[str, float]]:
-            started = time.perf_counter()
-            table = pq.read_table(paths, columns=["tokens"], use_threads=use_threads)
-            yield name, table.num_rows / (time.perf_counter() - started)
-
-        return measure
-
-    def epochs(count: int, **settings: Any) -> Callable[[str], Iterator[tuple[str, float]]]:
-        def measure(name: str) -> Iterator[tuple[str, float]]:
-            loader = sf.Loader(
-                paths, columns=["tokens"], batch=BATCH, pad={"tokens": sf.Pad(0, dtype="int64")}, reuse=True,
-                threads=threads, **settings,
-            )  # fmt: skip
-            for epoch in range(count):
-                yield name if epoch == 0 else f"{name}, next epoch", rate_of_all(loader)
-
-        return measure
-
-    return {
-        "read_table": reading(True),
-        "read_table, use_threads=False": reading(False),
-        "exact shuffle": epochs(2, shuffle=True, window="4 GiB", memory="8 GiB"),
-        "shuffle in windows of 1/8": epochs(1, shuffle=True, window=window),
-        "no shuffle": epochs(1),
-    }
+def epochs() -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = write_files(Path(folder), ROWS)
+        window = ROWS * 140 * 4 // 8
+        exact = {"shuffle": True, "window": "4 GiB", "memory": "8 GiB"}
+        written = sum(ids.nbytes + mask.nbytes for ids, mask in pairs(loader(paths, **exact)))
+        peers = {name: peer for name, peer in PEERS.items() if is_there(peer, paths)}
+        floors = {
+            "decode, write at copy bandwidth": lambda: decode_and_write(paths, written),
+            "decode alone": lambda: pq.read_table(paths, columns=["tokens"]),
+        }
+        calls: dict[str, Call] = {
+            name: lambda peer=peer: total_of(peer(paths)) for name, peer in peers.items()
+        }
+        yield Row(
+            "shuffled epoch, padded", lambda: total_of(pairs(loader(paths, **exact))), calls, floors=floors,
+            rounds=3, agree=same_total,
+        )  # fmt: skip
+        yield Row(
+            "shuffled in windows of 1/8", lambda: total_of(pairs(loader(paths, shuffle=True, window=window))),
+            {}, floors=floors, rounds=3,
+        )  # fmt: skip
+        yield Row("in order, padded", lambda: total_of(pairs(loader(paths))), {}, floors=floors, rounds=3)
+        kept = loader(paths, **exact)
+        total_of(pairs(kept))
+        yield Row("next epoch of a kept window", lambda: total_of(pairs(kept)), {}, floors=floors, rounds=3)
 
 
-def rate_of_all(batches: Iterable[Any]) -> float:
-    """Rows a second over a whole epoch, each batch summed."""
-    rows = total = 0
-    started = time.perf_counter()
-    for batch in batches:
-        total += int(batch["tokens"].sum())
-        rows += len(batch["tokens"])
-    assert total
-    return rows / (time.perf_counter() - started)
+def loader(paths: list[str], **settings: Any) -> sf.Loader:
+    kernels.set_num_threads(os.cpu_count() or 1)
+    return sf.Loader(
+        paths,
+        columns=["tokens"],
+        batch=BATCH,
+        pad={"tokens": sf.Pad(0, dtype="int64")},
+        reuse=True,
+        **settings,
+    )
 
 
-def rate_after_first(batches: Iterator[Any]) -> float:
-    """Rows a second from the second batch on, for some seconds."""
-    next(batches)
-    rows, started = 0, time.perf_counter()
-    for ids, _ in batches:
-        int(ids.sum())
-        rows += len(ids)
-        if time.perf_counter() - started > SECONDS:
-            break
-    return rows / (time.perf_counter() - started)
+def pairs(loader: sf.Loader) -> Iterator[Any]:
+    for batch in loader:
+        yield batch["tokens"], batch["tokens.mask"]
+
+
+def total_of(batches: Iterator[Any]) -> int:
+    """The sum of all ids, as the one who trains touches each batch."""
+    return sum(int(ids.sum()) for ids, _ in batches)
+
+
+def same_total(ours: int, theirs: int) -> None:
+    assert ours == theirs
+
+
+def decode_and_write(paths: list[str], nbytes: int) -> None:
+    """Decode all columns, and write so many bytes in batches of a MiB."""
+    pq.read_table(paths, columns=["tokens"])
+    source, target = np.ones(1 << 20, np.uint8), np.ones(1 << 20, np.uint8)
+    for _ in range(nbytes >> 20):
+        np.copyto(target, source)
+
+
+def is_there(peer: Callable[[list[str]], Iterator[Any]], paths: list[str]) -> bool:
+    """Whether what a peer needs is installed."""
+    try:
+        next(peer(paths))
+    except ImportError:
+        return False
+    return True
 
 
 def flat(paths: list[str]) -> tuple[Any, Any]:
@@ -224,12 +206,13 @@ def ray_batches(paths: list[str]) -> Iterator[Any]:
 
 PEERS: dict[str, Callable[[list[str]], Iterator[Any]]] = {
     "torch DataLoader": torch_batches,
-    "Hugging Face datasets": datasets_batches,
+    "datasets, DataLoader": datasets_batches,
     "grain": grain_batches,
     "Ray Data": ray_batches,
 }
 """Other loaders: pairs of ids and mask, from a shuffled data set."""
 
+FAMILIES = [epochs]
 
 if __name__ == "__main__":
-    main()
+    main(FAMILIES)

@@ -3,49 +3,24 @@
     python benchmarks/ops.py [NAME …] [--rounds 15] [--threads 1]
     SEQFLOW_KERNELS=baseline python benchmarks/ops.py
 
-A row of the table is one op on one piece of work, beside other ways to do the same. Everything in a row is timed in
-turns, in one process, round by round; what counts is the fastest round of each. Printed are the milliseconds of ours
-and of each peer, their ratio (ours / peer; below 1 ours is faster), and the limit that ratio should keep, with `!`
-where it does not. NAMEs pick the rows whose name contains one of them. Peers that are not installed are left out.
+A row of the table is one op on one piece of work, beside other ways to do the same. Their results are compared once;
+then everything in a row is timed in turns, in one process, round by round; what counts is the fastest round of each.
+Printed are the milliseconds of ours and of each peer, their ratio (ours / peer; below 1 ours is faster), and the limit
+that ratio should keep, with `!` where it does not. NAMEs pick the rows whose name contains one of them. Peers that are
+not installed are left out.
 
-To add rows: write a function that yields `Row`s, and put it into FAMILIES. It is called only when one of its rows
-may be wanted, so it may prepare data. A peer must do the whole work: what it needs beyond flat values and lengths is
-part of its time unless the row's name says otherwise.
+To add rows: write a function that yields `Row`s, and put it into FAMILIES.
 """
 
-import argparse
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from comparison import Call, Row, main, optional
 from seqflow import kernels, ops
 
-Call = Callable[[], Any]
-
-
-def optional(name: str) -> Any:
-    """A module, or None where it is not installed."""
-    try:
-        return import_module(name)
-    except ImportError:
-        return None
-
-
 torch, awkward = optional("torch"), optional("awkward")
-
-
-@dataclass(frozen=True)
-class Row:
-    """One op on one piece of work. `limits` are of the peers they name; "best" is the fastest of all."""
-
-    name: str
-    ours: Call
-    peers: dict[str, Call]
-    limits: dict[str, float] = field(default_factory=dict)
 
 
 def on_threads(count: int, call: Call) -> Call:
@@ -181,13 +156,18 @@ def softmaxes() -> Iterator[Row]:
         largest = np.maximum.reduceat(data, starts)
         return largest + np.log(np.add.reduceat(np.exp(data - np.repeat(largest, lengths)), starts))
 
+    def log_softmax_by_reduceat() -> Any:
+        starts = np.cumsum(lengths) - lengths
+        shifted = data - np.repeat(np.maximum.reduceat(data, starts), lengths)
+        return shifted - np.repeat(np.log(np.add.reduceat(np.exp(shifted), starts)), lengths)
+
     by_reduceat = {"reduceat": softmax_by_reduceat}
     yield Row("softmax_within 4M", lambda: ops.softmax_within(data, lengths), by_reduceat, {"reduceat": 0.9})
     yield scaling("softmax_within 4M", lambda: ops.softmax_within(data, lengths), 0.63)
     yield Row(
         "log_softmax_within 4M",
         lambda: ops.log_softmax_within(data, lengths),
-        by_reduceat,
+        {"reduceat": log_softmax_by_reduceat},
         {"reduceat": 0.9},
     )
     yield Row(
@@ -242,9 +222,15 @@ def orders() -> Iterator[Row]:
             return torch.topk(torch.from_numpy(padded), 5)
 
         peers["pad, torch.topk"] = pad_and_topk
+
+    def agree_but_for_padding(ours: Any, theirs: Any) -> None:
+        values = theirs.values.numpy()
+        np.testing.assert_array_equal(ours.values[np.isfinite(values)], values[np.isfinite(values)])
+
     yield Row(
-        "lengths_topk(5) 4M", lambda: ops.lengths_topk(data, lengths, k=5), peers, {"pad, torch.topk": 0.4}
-    )
+        "lengths_topk(5) 4M", lambda: ops.lengths_topk(data, lengths, k=5), peers, {"pad, torch.topk": 0.4},
+        agree=agree_but_for_padding,
+    )  # fmt: skip
     peers = {}
     if awkward:
         jagged = awkward.unflatten(data, lengths)
@@ -394,52 +380,5 @@ FAMILIES: list[Callable[[], Iterator[Row]]] = [
 ]  # fmt: skip
 
 
-def fastest(calls: dict[str, Call], rounds: int) -> dict[str, float]:
-    """Milliseconds of each call: the best of all rounds, the calls taking turns."""
-    best = dict.fromkeys(calls, float("inf"))
-    repeats = {}
-    for name, call in calls.items():
-        started = time.perf_counter()
-        call()
-        repeats[name] = max(1, int(0.005 / (time.perf_counter() - started)))
-    for _ in range(rounds):
-        for name, call in calls.items():
-            started = time.perf_counter()
-            for _ in range(repeats[name]):
-                call()
-            best[name] = min(best[name], (time.perf_counter() - started) / repeats[name] * 1000)
-    return best
-
-
-def show(row: Row, rounds: int) -> None:
-    times = fastest({"ours": row.ours, **row.peers}, rounds)
-    ours = times.pop("ours")
-    if "best" in row.limits:
-        times = {"best": min(times.values())} | times
-    if not times:
-        print(f"{row.name:32}{ours:10.4f}")
-    for peer, milliseconds in times.items():
-        ratio, limit = ours / milliseconds, row.limits.get(peer)
-        kept = "" if limit is None else f"{limit:6.2f} {'!' if ratio > limit else ''}"
-        print(f"{row.name:32}{ours:10.4f}  {peer:28}{milliseconds:10.4f}{ratio:8.2f}{kept}", flush=True)
-
-
-def main(families: list[Callable[[], Iterator[Row]]] = FAMILIES) -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("names", nargs="*")
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--threads", type=int, default=1)
-    options = parser.parse_args()
-    kernels.set_num_threads(options.threads)
-    if torch:
-        torch.set_num_threads(options.threads)
-    print(f"{kernels.info()['kernels']} {kernels.info()['isa']}, threads: {options.threads}")
-    print(f"{'':32}{'ms':>10}  {'peer':28}{'ms':>10}{'ratio':>8}{'limit':>6}")
-    for family in families:
-        for row in family():
-            if not options.names or any(name in row.name for name in options.names):
-                show(row, options.rounds)
-
-
 if __name__ == "__main__":
-    main()
+    main(FAMILIES)

@@ -1,74 +1,60 @@
-"""The main job beside the same by hand, as fresh processes in one run.
+"""The main job beside the same by hand, as fresh processes.
 
-    python benchmarks/pack_source.py [--times 5]
+    python benchmarks/pack_source.py [--rounds 5]
 
-Prints the least seconds of each, their ratio, peak memory, and the job's peak memory on ten times the input.
+Both read the standard library's source files and write packed rows of 2,048 tokens to a Parquet file of the same
+encodings; `pack_source_plain.py` cuts the stream where a row is full, the job packs best fit.
 """
 
-import argparse
 import os
-import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
-import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as compute
+import pyarrow.parquet as pq
+
+from comparison import Row, main
 
 HERE = Path(__file__).parent
 JOB = HERE.parent / "examples" / "pack_source.toml"
 
 
-def measure(command: list[str]) -> tuple[float, float]:
-    """Seconds and peak memory in MB of a process."""
-    started = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit(f"{command} failed")
-    return time.perf_counter() - started, usage.ru_maxrss / 1024
+def run(*command: str) -> None:
+    """A process that finds compiled modules, as after an installation."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL, env=environment)
 
 
-def job(out: Path, *extra: str) -> list[str]:
-    return [
-        sys.executable,
-        "-m",
-        "seqflow",
-        "run",
-        str(JOB),
-        "--output",
-        str(out),
-        "--overwrite",
-        "--quiet",
-        *extra,
-    ]
+def tokens_of(path: Path) -> int:
+    """How many tokens the pieces of a file's rows have."""
+    lengths = pq.read_table(path, columns=["piece_lengths"])["piece_lengths"]
+    return int(compute.sum(compute.list_flatten(lengths)).as_py())
 
 
-def plain(out: Path) -> list[str]:
-    return [sys.executable, str(HERE / "pack_source_plain.py"), str(out)]
+def jobs() -> Iterator[Row]:
+    with tempfile.TemporaryDirectory() as name:
+        out, plain = Path(name) / "job", Path(name) / "plain.parquet"
+        command = ["-m", "seqflow", "run", str(JOB), "--output", str(out), "--overwrite", "--quiet"]
+
+        def agree(*_: Any) -> None:
+            assert tokens_of(out / "part-00000.parquet") == tokens_of(plain)
+
+        yield Row(
+            "seqflow run examples/pack_source.toml",
+            lambda: run(*command),
+            {"plain pyarrow": lambda: run(str(HERE / "pack_source_plain.py"), str(plain))},
+            {"plain pyarrow": 1.2},
+            why="a process that packs for two seconds starts with half a second of imports; both then wait for Parquet",
+            agree=agree,
+            rounds=5,
+        )
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--times", type=int, default=5)
-    times = parser.parse_args().times
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder)
-        runs = [(measure(job(out / "job")), measure(plain(out / "plain.parquet"))) for _ in range(times)]
-        ours, theirs = (min(run[i][0] for run in runs) for i in (0, 1))
-        memory = [max(run[i][1] for run in runs) for i in (0, 1)]
-        print(f"seqflow run       {ours:.3f} s  {memory[0]:.0f} MB")
-        print(f"plain pyarrow     {theirs:.3f} s  {memory[1]:.0f} MB")
-        print(f"ratio             {ours / theirs:.2f}")
-        ten = out / "ten"
-        stdlib = sysconfig.get_paths()["stdlib"]
-        for i in range(10):
-            shutil.copytree(
-                stdlib, ten / str(i), ignore=shutil.ignore_patterns("site-packages", "*.pyc", "*.so")
-            )
-        seconds, peak = measure(job(out / "ten-times", "--input", f"{ten}/**/*.py"))
-        print(f"ten times input   {seconds:.3f} s  {peak:.0f} MB")
-
+FAMILIES = [jobs]
 
 if __name__ == "__main__":
-    main()
+    main(FAMILIES)

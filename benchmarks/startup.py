@@ -1,43 +1,34 @@
-"""What importing and calling cost: `import seqflow` beside `import pyarrow`, and one small call.
+"""What importing costs, beside `import pyarrow`, as fresh processes.
 
-    python benchmarks/startup.py [--times 15]
-
-Imports run as fresh processes in turn; the least of each counts.
+python benchmarks/startup.py [--rounds 15]
 """
 
-import argparse
+import os
 import subprocess
 import sys
-import time
-import timeit
+from collections.abc import Iterator
+
+from comparison import Row, main
 
 
-def seconds(code: str) -> float:
-    """A fresh process that runs `code`, its own start-up taken away by the caller."""
-    started = time.perf_counter()
-    subprocess.run([sys.executable, "-c", code], check=True)
-    return time.perf_counter() - started
+def run(code: str) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--times", type=int, default=15)
-    times = parser.parse_args().times
-    codes = ["pass", "import pyarrow", "import seqflow"]
-    runs = [[seconds(code) for code in codes] for _ in range(times)]
-    bare, pyarrow, ours = (min(run[i] for run in runs) for i in range(3))
-    print(f"import pyarrow  {1e3 * (pyarrow - bare):6.1f} ms")
-    print(f"import seqflow  {1e3 * (ours - bare):6.1f} ms   ratio {(ours - bare) / (pyarrow - bare):.2f}")
+def imports() -> Iterator[Row]:
+    yield Row(
+        "python -c 'import seqflow'",
+        lambda: run("import seqflow"),
+        {"import numpy, pyarrow": lambda: run("import numpy, pyarrow")},
+        {"import numpy, pyarrow": 1.2},
+        floors={"python alone": lambda: run("pass")},
+        agree=lambda *_: None,  # nothing comes of it
+        why="it imports both, and itself",
+    )
 
-    import numpy as np
 
-    from seqflow import ops
-
-    data = np.random.default_rng(0).random((32 * 20, 64), dtype=np.float32)
-    lengths = np.full(32, 20)
-    call = min(timeit.repeat(lambda: ops.lengths_sum(data, lengths), number=10_000, repeat=times)) / 10_000
-    print(f"lengths_sum of 32 segments x 20 rows x 64: {1e6 * call:.2f} us a call")
-
+FAMILIES = [imports]
 
 if __name__ == "__main__":
-    main()
+    main(FAMILIES)

@@ -1,45 +1,41 @@
 """Tokenising and packing the standard library, beside the package tokenizers alone and Hugging Face datasets.
 
-    python benchmarks/tokenizing.py [--times 3] [--megabytes 30]
+    python benchmarks/tokenizing.py [NAME …] [--rounds 3]
 
-One process each, in turn, all with the same BPE of 8,192 ids, learned first from the same text. Prints seconds (the
-least of all times), CPU seconds and the ratio to `encode_batch_fast`:
+Fresh processes, in turn, all with the same BPE of 8,192 ids, learned first from the same text:
 
     encode_batch_fast    `tokenizers` on a list of Python strings; its Encoding objects are thrown away
     tokenize             `ops.tokenize` from flat bytes to flat ids
     seqflow run          examples/pack_bpe.toml without output: files, tokens, packed rows of 2,048
     datasets.map         the same texts from Arrow, tokenised and then grouped into rows of 2,048 by two batched maps,
-                         as Hugging Face's own script for language models does; where datasets is installed
+                         as Hugging Face's own script for language models does
 """
 
-import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-CAPACITY = 2048
+from comparison import Row, main, optional
+
+CAPACITY, MEGABYTES = 2048, 10
 EXAMPLE = Path(__file__).parents[1] / "examples" / "pack_bpe.toml"
-WAYS = ("encode_batch_fast", "tokenize", "seqflow run", "datasets.map")
 
 
 def timed(function) -> dict[str, float]:
-    """Seconds and CPU seconds of a call, and the tokens that it gives."""
-    cpu, start = time.process_time(), time.perf_counter()
+    """Seconds of a call, and the tokens that it gives."""
+    start = time.perf_counter()
     tokens = function()
-    return {
-        "seconds": time.perf_counter() - start,
-        "cpu": time.process_time() - cpu,
-        "tokens": tokens,
-        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }
+    return {"seconds": time.perf_counter() - start, "tokens": tokens}
 
 
 def encode_batch_fast(folder: Path) -> dict[str, float]:
@@ -120,50 +116,44 @@ def prepare(folder: Path, megabytes: float) -> None:
     subprocess.run([*train, *options, "--output", str(folder / "bpe.json")], check=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--times", type=int, default=3)
-    parser.add_argument("--megabytes", type=float, default=30)
-    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
-    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.way:
-        print(json.dumps(globals()[options.way.replace(" ", "_").replace(".", "_")](options.folder)))
-        return
+def of(way: str, folder: Path) -> float:
+    """Milliseconds of a fresh process, since each distinct piece of a text is encoded once."""
+    command = [sys.executable, __file__, way, str(folder)]
+    environment = {**os.environ, "HF_HOME": str(folder / "cache")}
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout
+    found = json.loads(output)
+    TOKENS[way] = found["tokens"]
+    return 1e3 * found["seconds"]
+
+
+TOKENS: dict[str, int] = {}
+
+
+def texts() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        prepare(folder, options.megabytes)
-        ways = [way for way in WAYS if way != "datasets.map" or _has_datasets()]
-        found: dict[str, list[dict[str, float]]] = {way: [] for way in ways}
-        for _ in range(options.times):
-            for way in ways:
-                command = [sys.executable, __file__, "--way", way, "--folder", name]
-                environment = {**os.environ, "HF_HOME": str(folder / "cache")}
-                output = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment).stdout
-                found[way].append(json.loads(output))
-        report({way: {key: min(run[key] for run in runs) for key in runs[0]} for way, runs in found.items()})
+        prepare(folder, MEGABYTES)
+
+        def agree(*_: Any) -> None:
+            assert TOKENS["tokenize"] == TOKENS["encode_batch_fast"]
+
+        yield Row(
+            f"tokenize {MEGABYTES} MB", partial(of, "tokenize", folder),
+            {"encode_batch_fast": partial(of, "encode_batch_fast", folder)}, {"encode_batch_fast": 0.5},
+            rounds=3, timed=True, agree=agree,
+        )  # fmt: skip
+        if optional("datasets"):
+            yield Row(
+                f"tokenize and pack {MEGABYTES} MB", partial(of, "seqflow_run", folder),
+                {"datasets.map": partial(of, "datasets_map", folder)}, {"datasets.map": 0.5},
+                rounds=3, timed=True, agree=lambda *_: None,  # the peer drops the last tokens
+            )  # fmt: skip
 
 
-def _has_datasets() -> bool:
-    try:
-        import datasets
-    except ImportError:
-        return False
-    return bool(datasets)
-
-
-def report(found: dict[str, dict[str, float]]) -> None:
-    base = found["encode_batch_fast"]["seconds"]
-    for way, run in found.items():
-        print(
-            f"{way:18} {run['seconds']:7.2f} s  {run['cpu']:7.2f} s CPU  {run['seconds'] / base:5.2f}"
-            f"  {run['tokens']:12,.0f} tokens  {run['peak']:6.0f} MB"
-        )
-    print(f"encode_batch_fast / tokenize    {base / found['tokenize']['seconds']:.2f}")
-    if "datasets.map" in found:
-        ratio = found["seqflow run"]["seconds"] / found["datasets.map"]["seconds"]
-        print(f"seqflow run / datasets.map      {ratio:.2f}")
-
+FAMILIES = [texts]
 
 if __name__ == "__main__":
-    main()
+    if len(sys.argv) == 3 and sys.argv[1] in ("encode_batch_fast", "tokenize", "seqflow_run", "datasets_map"):
+        print(json.dumps(globals()[sys.argv[1]](Path(sys.argv[2]))))
+    else:
+        main(FAMILIES)

@@ -1,0 +1,152 @@
+"""A comparison: one piece of work, done by us and by peers, whose results agree, timed in turns.
+
+A script of comparisons calls `main` with functions that yield `Row`s. They are called only when one of their rows may
+be wanted, so they may prepare data. A peer must do the whole work: what it needs beyond flat values and lengths is part
+of its time unless the row's name says otherwise.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from seqflow import kernels
+
+Call = Callable[[], Any]
+
+
+def optional(name: str) -> Any:
+    """A module, or None where it is not installed."""
+    try:
+        return import_module(name)
+    except ImportError:
+        return None
+
+
+torch = optional("torch")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One piece of work. `limits` are of the ratios to the peers they name; "best" is the fastest of all."""
+
+    name: str
+    ours: Call
+    peers: dict[str, Call]
+    limits: dict[str, float] = field(default_factory=dict)
+    floors: dict[str, Call] = field(default_factory=dict)
+    """What a machine has to do at least, such as a copy of the result: no peer, and its result is another."""
+    why: str = ""
+    """Why the best peer is faster, where it is."""
+    agree: Callable[[Any, Any], None] | None = None
+    """Raises AssertionError where the result of a peer is not ours; by default `agree` below."""
+    clock: Callable[[], float] = time.perf_counter
+    unit: str = "ms"
+    rounds: int | None = None
+    """At most so many, where one takes seconds."""
+    timed: bool = False
+    """Whether calls are fresh processes that return their own milliseconds."""
+
+
+def agree(ours: Any, theirs: Any) -> None:
+    """Each array of a peer is the array of ours in its place, but for rounding."""
+    for mine, other in zip(arrays_of(ours), arrays_of(theirs), strict=False):
+        if mine.dtype.kind == "f" or other.dtype.kind == "f":
+            np.testing.assert_allclose(mine, other, rtol=2e-3, atol=2e-3)
+        else:
+            np.testing.assert_array_equal(mine, other)
+
+
+def arrays_of(result: Any) -> list[Any]:
+    """The arrays of a result: of NumPy, torch or Awkward, alone or several."""
+    if isinstance(result, tuple):  # named ones of ours and of torch, too
+        return [array for one in result for array in arrays_of(one)]
+    if hasattr(result, "detach"):
+        return [result.detach().to_dense().numpy()]
+    return [np.asarray(result)]
+
+
+def verify(row: Row) -> None:
+    """All peers of a row give what we give; AssertionError otherwise."""
+    check = row.agree or agree
+    expected = row.ours()
+    for name, peer in row.peers.items():
+        try:
+            check(expected, peer())
+        except AssertionError as error:
+            raise AssertionError(f"{row.name}: {name} gives another result: {error}") from error
+
+
+def fastest(
+    calls: dict[str, Call],
+    rounds: int,
+    clock: Callable[[], float] = time.perf_counter,
+    *,
+    timed: bool = False,
+) -> dict[str, float]:
+    """Milliseconds of each call: the best of all rounds, the calls taking turns."""
+    best = dict.fromkeys(calls, float("inf"))
+    if timed:
+        for _ in range(rounds):
+            best = {name: min(best[name], call()) for name, call in calls.items()}
+        return best
+    repeats = {}
+    for name, call in calls.items():
+        started = time.perf_counter()
+        call()
+        repeats[name] = max(1, int(0.005 / (time.perf_counter() - started)))
+    for _ in range(rounds):
+        for name, call in calls.items():
+            started = clock()
+            for _ in range(repeats[name]):
+                call()
+            best[name] = min(best[name], (clock() - started) / repeats[name] * 1000)
+    return best
+
+
+def measure(row: Row, rounds: int) -> dict[str, float]:
+    """Milliseconds of ours, of each peer and of each floor, after their results were compared."""
+    verify(row)
+    calls = {"ours": row.ours, **row.peers, **row.floors}
+    return fastest(calls, min(rounds, row.rounds or rounds), row.clock, timed=row.timed)
+
+
+def show(row: Row, times: dict[str, float]) -> None:
+    """Print a line for each peer."""
+    times = dict(times)
+    ours = times.pop("ours")
+    if "best" in row.limits:
+        times = {"best": min(times[name] for name in row.peers)} | times
+    if not times:
+        print(f"{row.name:32}{ours:10.4f}")
+    for peer, milliseconds in times.items():
+        ratio, limit = ours / milliseconds, row.limits.get(peer)
+        kept = "" if limit is None else f"{limit:6.2f} {'!' if ratio > limit else ''}"
+        print(f"{row.name:32}{ours:10.4f}  {peer:28}{milliseconds:10.4f}{ratio:8.2f}{kept}", flush=True)
+
+
+def set_threads(count: int) -> None:
+    """Of our kernels and of torch."""
+    kernels.set_num_threads(count)
+    if torch:
+        torch.set_num_threads(count)
+
+
+def main(families: Sequence[Callable[[], Iterator[Row]]]) -> None:
+    """The command of a script."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    set_threads(options.threads)
+    print(f"{kernels.info()['kernels']} {kernels.info()['isa']}, threads: {options.threads}")
+    print(f"{'':32}{'ms':>10}  {'peer':28}{'ms':>10}{'ratio':>8}{'limit':>6}")
+    for family in families:
+        for row in family():
+            if not options.names or any(name in row.name for name in options.names):
+                show(row, measure(row, options.rounds))
