@@ -38,8 +38,8 @@ __attribute__((noinline)) int64_t reduce_first(Reduction &job, int64_t from, int
   return used;
 }
 
-// Rows of one column that follow one another: runs of elements.
-template <class R>
+// Rows of one column that follow one another: runs of elements, most of them of at most VECTORS vectors.
+template <class R, int VECTORS>
 struct Runs {
   using T = typename R::T;
   using A = typename R::A;
@@ -51,7 +51,7 @@ struct Runs {
       : data(static_cast<const T *>(job.data)), end(data + job.num_rows), run{R(job)} {}
 
   inline int64_t reduce(Reduction &, int64_t from, int64_t to, int64_t, A *out, F *totals) const {
-    const F total = run.reduce(data + from, to - from, end);
+    const F total = run.template reduce<VECTORS>(data + from, to - from, end);
     if (totals)
       *totals = total;
     else
@@ -187,11 +187,20 @@ void reduce_others(Reduction &job, int64_t block) {
   if constexpr (LANES > 1) reduce_others<R, Source, LANES >= 16 ? LANES / 8 : 1>(job, block);
 }
 
+// Segments are taken to be of at most twice their mean length.
+template <class R>
+void reduce_runs(Reduction &job, int64_t block) {
+  constexpr int LANES = VECTOR_BYTES / sizeof(typename R::A);
+  if (job.num_rows * 2 <= job.num_segments * LANES) return run_block<R, Runs<R, 1>>(job, block);
+  if (job.num_rows <= job.num_segments * LANES) return run_block<R, Runs<R, 2>>(job, block);
+  return run_block<R, Runs<R, 4>>(job, block);
+}
+
 template <class R, class Source>
 void reduce_block(Reduction &job, int64_t block) {
   constexpr int LANES = VECTOR_BYTES / sizeof(typename R::A);
   if constexpr (__is_same(Source, Straight<typename R::T>))
-    if (job.columns == 1) return run_block<R, Runs<R>>(job, block);
+    if (job.columns == 1) return reduce_runs<R>(job, block);
   if constexpr (__is_same(typename R::T, float) && __is_same(typename R::A, float))
     reduce_float32<R, Source, LANES>(job, block);
   else

@@ -23,14 +23,15 @@ struct Run {
   inline V at(const T *from, int k) const { return rule.take(load<A, T, LANES>(from + k * LANES)); }
   inline F one(const T *from) const { return static_cast<F>(rule.take(Vector<A, 1>{static_cast<A>(*from)})[0]); }
 
-  // At most STEP elements, where STEP of them may be read.
+  // At most VECTORS * LANES elements, where as many may be read; the same bits for any VECTORS.
+  template <int VECTORS>
   inline A few(const T *from, int64_t count) const {
     const V neutral = V{} + R::start();
-    V parts[4];
+    V parts[4] = {neutral, neutral, neutral, neutral};
     Mask lane;
     for (int i = 0; i < LANES; ++i) lane[i] = i;
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) {
+    for (int k = 0; k < VECTORS; ++k) {
       int64_t left = count - k * LANES;
       if constexpr (sizeof(A) == 1) left = left < 0 ? 0 : left > LANES ? LANES : left;
       const Mask limit = Mask{} + static_cast<Lane>(left);
@@ -56,16 +57,20 @@ struct Run {
     }
     if (count == 0) return total;
     if (end - from >= STEP) {
-      const F part = static_cast<F>(few(from, count));
+      const F part = static_cast<F>(few<4>(from, count));
       return first ? part : R::join(total, part);
     }
     for (int64_t i = first ? 1 : 0; i < count; ++i) total = R::join(total, one(from + i));
     return total;
   }
 
-  // `count` > 0 elements; nothing at or behind `end` is read.
+  // `count` > 0 elements, in most cases at most VECTORS * LANES; nothing at or behind `end` is read.
+  template <int VECTORS>
   inline F reduce(const T *from, int64_t count, const T *end) const {
-    if (count <= STEP && end - from >= STEP) return static_cast<F>(few(from, count));
+    constexpr int64_t MOST = VECTORS * LANES;
+    if (count <= MOST && end - from >= MOST) return static_cast<F>(few<VECTORS>(from, count));
+    if constexpr (VECTORS < 4)
+      if (count <= STEP && end - from >= STEP) return static_cast<F>(few<4>(from, count));
     return many(from, count, end);
   }
 };
