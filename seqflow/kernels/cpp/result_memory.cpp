@@ -112,7 +112,7 @@ void give_back(void *, void *data, size_t) {
   {
     const std::lock_guard<std::mutex> held(guard);
     if (block.size <= limit) {
-      if (!getenv("NOFREE")) madvise(block.start, block.size, MADV_FREE);
+      madvise(block.start, block.size, MADV_FREE);
       kept.push_back(block);
       kept_size += block.size;
       shrink(limit);
