@@ -57,6 +57,20 @@ def test_a_step_that_fails_ends_the_run(tmp_path):
     assert done.stdout.split("\n") == ["== run", ""]
 
 
+def test_no_workflow_publishes_anything_by_itself():
+    """Wheels are kept as files of a run: whoever makes a release uploads them."""
+    workflows = sorted((ROOT / ".github" / "workflows").iterdir())
+    assert workflows
+    for workflow in workflows:
+        text = workflow.read_text().lower()
+        uses = re.findall(r"uses: (\S+?)@", text)
+        assert set(uses) <= {"actions/checkout", "pypa/cibuildwheel", "actions/upload-artifact"}
+        assert (
+            re.findall(r"twine|publish|gh release|secrets\.|id-token|: write|schedule:|pull_request", text)
+            == []
+        )
+
+
 def test_the_kernels_can_be_built_with_the_sanitizers_that_are_asked_for():
     asked = re.findall(r"SEQFLOW_SANITIZE=(\S+)", (ROOT / ".ci" / "full").read_text())
     assert asked == ["address,fuzzer-no-link", "address,undefined", "thread"]

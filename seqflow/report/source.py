@@ -16,6 +16,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.kernels.packing import plan_packing
 from seqflow.loader.run.rejected import REASON_FIELDS, Rejected, keep_rows
 from seqflow.printable import printable_line
+from seqflow.progress import over
 from seqflow.providers import Block, Provider
 from seqflow.record import BadRow, Fill, Record, Valid, convert
 from seqflow.record.run_ends import take_table
@@ -55,7 +56,7 @@ def survey_of(
 ) -> SurveyedSource:
     """A survey of all rows of a source, read block by block; what is damaged is left out."""
     found = SurveyedSource(Survey(batch), BadRowList(), BadRowList(), [])
-    blocks = source.blocks()
+    blocks = over(source.blocks(), "blocks", lambda: _num_blocks(source))
     while True:
         try:
             if (block := next(blocks, None)) is None:
@@ -67,6 +68,13 @@ def survey_of(
             _add(found, source, block, columns, fill, valid)
         except DAMAGE as error:
             found.damaged.append((block.origin, block.index, first_line(error)))
+
+
+def _num_blocks(source: Provider) -> int | None:
+    try:
+        return source.num_blocks
+    except DAMAGE:
+        return None
 
 
 def _add(

@@ -1,0 +1,125 @@
+"""A release: its version is one everywhere, and its changes are a screen."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import seqflow as sf
+from seqflow import registry
+from seqflow.job import Job, run
+from seqflow.output.progress_file import parse_progress
+from seqflow.renamed import old_names
+
+ROOT = Path(__file__).parents[1]
+CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+RELEASES = re.findall(
+    r"^## (\S+)(?: \((\d{4}-\d\d-\d\d)\))?\n(.*?)(?=^## |\Z)", CHANGES, re.MULTILINE | re.DOTALL
+)
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def test_the_version_is_one_everywhere():
+    assert RELEASES[0][0] == PROJECT["version"] == sf.__version__
+    minor = sf.__version__.rpartition(".")[0]
+    assert f"Version {minor};" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_changes_of_a_release_are_a_screen():
+    assert [version for version, _, _ in RELEASES] == ["0.2.0", "0.1.0"]
+    assert max(map(len, CHANGES.splitlines())) <= 118
+    for version, _, text in RELEASES:
+        assert len(text.strip().splitlines()) < 60, version
+
+
+def test_each_old_name_that_is_still_taken_is_among_the_changes():
+    rows = [
+        line
+        for line in RELEASES[0][2].splitlines()
+        if line.startswith("|") and "go" in line.rpartition(";")[2]
+    ]
+    taken = {name: old_names(name) for name in registry.names()}
+    taken |= {f"sf.{name}": old_names(name) for name in ("Pad", "Packed")}
+    named = {name: names for name, names in taken.items() if names}
+    assert len(named) > 5
+    for name, names in named.items():
+        (row,) = [row for row in rows if f"`{name}`" in row]
+        for old, new in names.items():
+            assert old in row.split("|")[2]
+            assert new in row.split("|")[3]
+
+
+def test_the_classifiers_say_what_python_it_is_for_and_that_it_has_types():
+    classifiers = PROJECT["classifiers"]
+    assert "Typing :: Typed" in classifiers
+    assert (ROOT / "seqflow" / "py.typed").exists()
+    least = PROJECT["requires-python"].removeprefix(">=")
+    versions = [one.rpartition(" ")[2] for one in classifiers if re.search(r"Python :: 3\.\d+", one)]
+    assert versions[0] == least
+
+
+JOB = """
+[source]
+paths = "d.parquet"
+[order]
+window = "4 KiB"
+[batch]
+kind = "packed"
+capacity = 32
+rows = 1
+[output]
+path = "out"
+part_bytes = "8 KiB"
+"""
+
+
+@pytest.fixture
+def job(tmp_path):
+    """A job of several parts."""
+    rows = {"tokens": [[n] * (n % 7) for n in range(1000)]}
+    pq.write_table(pa.table(rows), tmp_path / "d.parquet", row_group_size=100)
+    (tmp_path / "job.toml").write_text(JOB)
+    return Job.read(tmp_path / "job.toml")
+
+
+def stopped(job):
+    """Run a job, and stop it in the middle."""
+
+    def stop(stats, total):
+        if stats.batches == 60:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        run(job, stop)
+
+
+def test_a_complete_output_of_an_earlier_version_is_complete(job, tmp_path):
+    run(job)
+    manifest = tmp_path / "out" / "_manifest.json"
+    record = json.loads(manifest.read_text())
+    assert record["seqflow"] == sf.__version__
+    manifest.write_text(json.dumps({**record, "seqflow": "0.1.0"}))
+    assert run(job).outcome == "complete"
+
+
+def test_the_beginning_of_an_output_of_an_earlier_version_goes_on_where_the_form_is_the_same(job, tmp_path):
+    stopped(job)
+    progress = tmp_path / "out" / ".progress.json"
+    record = parse_progress(progress.read_text())
+    assert record["seqflow"] == sf.__version__
+    progress.write_text(json.dumps({**record, "seqflow": "0.1.0"}) + "\n")
+    assert run(job, resume=True).outcome == "resumed"
+
+
+def test_states_and_indexes_do_not_depend_on_the_version(tmp_path, monkeypatch):
+    """What says which loader a state or an index is of has no version: its format says whether it is read."""
+    pq.write_table(pa.table({"x": [[1], [2, 3], [4]]}), tmp_path / "x.parquet")
+    loader = sf.Loader(tmp_path / "x.parquet", batch=sf.TokenBudget(2), index=tmp_path / "x.index")
+    assert len(loader) > 1
+    state = json.dumps(loader.state_dict())
+    assert sf.__version__ not in state
+    assert sf.__version__.encode() not in (tmp_path / "x.index").read_bytes()
