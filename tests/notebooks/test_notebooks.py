@@ -37,3 +37,10 @@ def test_stored_outputs_are_few_and_not_all_may_vary(path):
     cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
     assert any(texts(cell) for cell in cells if VARIES not in cell.metadata.get("tags", ()))
     assert all(output.get("name") != "stderr" for cell in cells for output in cell.outputs)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_begins_with_an_import_and_ends_in_a_picture(path):
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    assert cells[0].source.startswith(("import ", "from "))
+    assert any("image/png" in output.get("data", {}) for output in cells[-1].outputs)
