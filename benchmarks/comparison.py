@@ -1,8 +1,7 @@
 """A comparison: one piece of work, done by us and by peers, whose results agree, timed in turns.
 
-A script of comparisons calls `main` with functions that yield `Row`s. They are called only when one of their rows may
-be wanted, so they may prepare data. A peer must do the whole work: what it needs beyond flat values and lengths is part
-of its time unless the row's name says otherwise.
+A script of comparisons calls `main` with functions that yield `Row`s, which may prepare data. A peer must do the
+whole work: what it needs beyond flat values and lengths is part of its time unless the row's name says otherwise.
 """
 
 import argparse

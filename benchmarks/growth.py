@@ -1,6 +1,6 @@
 """How the time of a piece of work grows: with rows, mean length, skew, levels, columns, files, ranks.
 
-A `Series` has points along one size; what is shown of each is the time of one element (or of one file, one rank), so a
+A `Series` has points along one size. What is shown of each is the time of one element (or of one file, one rank): a
 level line says that work grows as its size.
 """
 

@@ -2,8 +2,8 @@
 
     POLARS_MAX_THREADS=1 python benchmarks/lines.py [NAME …] [--rounds 3]
 
-Each reader makes typed columns of the same file: Criteo's 26 categories are hexadecimal numbers, or texts. Polars does
-not read libsvm: there the peer is our parser of any lines.
+Each reader makes typed columns of the same file: Criteo's 26 categories are hexadecimal numbers, or texts. Polars
+does not read libsvm: there the peer is our parser of any lines.
 """
 
 import json

@@ -17,9 +17,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from loaders import write_files
 
 import seqflow as sf
+from loaders import write_files
 
 ROWS, BATCHES = 512_000, 1000
 SMALL = 2000

@@ -50,7 +50,8 @@ def processor() -> str:
     except OSError:
         return platform.processor() or platform.machine()
     found = {name.strip(): value.strip() for name, value in lines.items()}
-    return f"{found.get('model name', platform.machine())} (family {found.get('cpu family')}, model {found.get('model')})"
+    name = found.get("model name", platform.machine())
+    return f"{name} (family {found.get('cpu family')}, model {found.get('model')})"
 
 
 def version_of(name: str) -> str | None:

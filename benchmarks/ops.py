@@ -3,11 +3,11 @@
     python benchmarks/ops.py [NAME …] [--rounds 15] [--threads 1]
     SEQFLOW_KERNELS=baseline python benchmarks/ops.py
 
-A row of the table is one op on one piece of work, beside other ways to do the same. Their results are compared once;
-then everything in a row is timed in turns, in one process, round by round; what counts is the fastest round of each.
-Printed are the milliseconds of ours and of each peer, their ratio (ours / peer; below 1 ours is faster), and the limit
-that ratio should keep, with `!` where it does not. NAMEs pick the rows whose name contains one of them. Peers that are
-not installed are left out.
+A row of the table is one op on one piece of work, beside other ways to do the same. Their results are compared
+once; then everything in a row is timed in turns, in one process, round by round; what counts is the fastest round of
+each. Printed are the milliseconds of ours and of each peer, their ratio (ours / peer; below 1 ours is faster), and
+the limit that ratio should keep, with `!` where it does not. NAMEs pick the rows whose name contains one of them.
+Peers that are not installed are left out.
 
 To add rows: write a function that yields `Row`s, and put it into FAMILIES.
 """

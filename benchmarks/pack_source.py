@@ -48,7 +48,7 @@ def jobs() -> Iterator[Row]:
             lambda: run(*command),
             {"plain pyarrow": lambda: run(str(HERE / "pack_source_plain.py"), str(plain))},
             {"plain pyarrow": 1.2},
-            why="a process that packs for two seconds starts with half a second of imports; both then wait for Parquet",
+            why="half a second of imports; then both wait for one thread that writes Parquet",
             agree=agree,
             rounds=5,
         )

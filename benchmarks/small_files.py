@@ -68,7 +68,7 @@ def small_files() -> Iterator[Row]:
                         folder, partitioning=partitioning
                     ).count_rows()
                 },
-                why="each file is also identified by its size and time, and each block described, so that a run can go on",
+                why="each block is also described, so that a run can go on after it was killed",
                 **settings,
             )
             yield Row(

@@ -3,8 +3,8 @@
     python benchmarks/sparse.py [NAME …] [--rounds 15] [--threads 1]
     SEQFLOW_KERNELS=avx2 python benchmarks/sparse.py
 
-Ours and torch's work on the same memory: tables are torch's tensors, which begin at a cache line. Bags have 20 indices
-on average, uniform or Zipf.
+Ours and torch's work on the same memory: tables are torch's tensors, which begin at a cache line. Bags have 20
+indices on average, uniform or Zipf.
 """
 
 from collections.abc import Iterator

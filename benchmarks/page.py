@@ -1,0 +1,153 @@
+"""docs/performance.md, its pictures and the table of the README, from one file of results.
+
+python benchmarks/page.py       writes them anew from docs/performance.json
+"""
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from plot import described, plot
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "docs" / "performance.json"
+PAGE = ROOT / "docs" / "performance.md"
+README = ROOT / "README.md"
+PICTURES = ROOT / "docs" / "pictures" / "growth"
+IN_README = (
+    ("sum of 4M values in sequences", "ops", "lengths_sum 4M", "torch.segment_reduce"),
+    ("pad 32,768 rows to 512", "ops", "pad 32768×512 int64, fresh", "zeros, assign by mask"),
+    ("LSTM, 64 sequences", "rnn", "LSTM", "torch, packed"),
+    ("a shuffled epoch, padded", "loaders", "shuffled epoch, padded", "torch DataLoader"),
+    ("tokenise and pack text", "tokenizing", "tokenize and pack 10 MB", "datasets.map"),
+    ("maximum of embeddings, 1M × 64", "sparse", "max 1000k×64 int64 uniform", "EmbeddingBag"),
+    ("sum of embeddings, 1M × 64", "sparse", "sum 1000k×64 int64 uniform", "EmbeddingBag"),
+    ("the main job, files to Parquet", "pack_source", "seqflow run examples/pack_source.toml", "plain pyarrow"),
+)  # fmt: skip
+"""The rows of the README: what it calls the work, suite, row, and peer."""
+
+
+def write() -> None:
+    """Write all that is made from the results."""
+    found = json.loads(RESULTS.read_text(encoding="utf-8"))
+    PICTURES.mkdir(exist_ok=True)
+    for path in PICTURES.glob("*.svg"):
+        path.unlink()
+    for name, picture in pictures(found).items():
+        (PICTURES / name).write_text(picture, encoding="utf-8")
+    PAGE.write_text(text(found), encoding="utf-8")
+    README.write_text(with_table(README.read_text(encoding="utf-8"), found), encoding="utf-8")
+
+
+def pictures(found: dict[str, Any]) -> dict[str, str]:
+    """The plots of a run by the names of their files."""
+    return {f"{number}.svg": plot(series) for number, series in enumerate(found["series"])}
+
+
+def text(found: dict[str, Any]) -> str:
+    """The page."""
+    machine = found["machine"]
+    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+    bandwidth = ", ".join(f"{name} {speed:g}" for name, speed in machine["bandwidth"].items())
+    compared = [row for row in found["rows"] if row["peers"]]
+    faster = [row for row in compared if ratio(row) <= 1]
+    mean = math.exp(sum(math.log(ratio(row)) for row in compared) / len(compared))
+    parts = [
+        "# Performance",
+        "Time of ours divided by the time of the fastest peer: below 1 ours is faster. Wins and losses alike, from one",
+        "run of `python -m benchmarks --page`, which writes `docs/performance.json`, this page, and the table of the",
+        "README. `python -m benchmarks --quick` takes two minutes.",
+        "",
+        f"Of {len(compared)} comparisons ours is as fast as the fastest peer or faster in {len(faster)}; the geometric",
+        f"mean of the ratios is {mean:.2f}.",
+        "",
+        "* A peer does the whole work, on the same arrays; its result is compared with ours before it is timed.",
+        "* All contenders of a row take turns, round by round, in one run; the fastest round of each counts. Only",
+        "  ratios of one run count: machines differ, and so do hours.",
+        "* One thread each, unless a row says otherwise. Loaders and jobs take the threads they take by themselves.",
+        "* What a row *needs at least* is no peer: the machine has to do that much, such as copying the result.",
+        "",
+        f"Measured on {machine['date']}: {machine['processor']}, {machine['cores']} cores, {machine['system']},",
+        f"kernels {machine['kernels']}, Python {machine['python']}. Memory in GB/s, one thread: {bandwidth}.",
+        f"{packages}.",
+        "",
+    ]
+    for suite, title in suites().items():
+        rows = [row for row in found["rows"] if row["suite"] == suite]
+        if rows:
+            parts += [*section(suite, title, rows), ""]
+    parts += [
+        "## Growth",
+        "Lines are told apart by their dashes and by the names at their ends.",
+        "",
+    ]
+    for number, series in enumerate(found["series"]):
+        parts += [f"![{series['name']}, {described(series)}](pictures/growth/{number}.svg)", ""]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def suites() -> dict[str, str]:
+    """The modules that have comparisons, and their headings."""
+    source = (Path(__file__).parent / "__main__.py").read_text(encoding="utf-8")
+    block = re.search(r"SUITES = \{(.*?)\}", source, re.DOTALL)
+    assert block is not None
+    return dict(re.findall(r'"(\w+)": "([^"]+)"', block[1]))
+
+
+def section(suite: str, title: str, rows: list[dict[str, Any]]) -> list[str]:
+    """A table, and why peers are faster where they are."""
+    lines = [
+        f"## {title}",
+        f"`python benchmarks/{suite}.py`, {rows[0]['unit']}.",
+        "",
+        "| work | ours | peers | ratio |",
+        "| --- | --- | --- | --- |",
+    ]
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        beside = [f"{name} {time:.4g}" for name, time in row["peers"].items()]
+        beside += [f"*{name} {time:.4g}*" for name, time in row["floors"].items()]
+        of_best = f"{ratio(row):.2f}" if row["peers"] else ""
+        if row["peers"] and is_slower(row):
+            of_best = f"**{of_best}**"
+            reasons.setdefault(row["why"], []).append(row["name"])
+        lines.append(f"| {row['name']} | {row['ours']:.4g} | {'; '.join(beside)} | {of_best} |")
+    if reasons:
+        lines += ["", "Where a peer is faster:", ""]
+        lines += [f"* {', '.join(names)}: {why}." for why, names in reasons.items()]
+    return lines
+
+
+def ratio(row: dict[str, Any]) -> float:
+    """Ours divided by the fastest peer."""
+    return float(row["ours"] / min(row["peers"].values()))
+
+
+def is_slower(row: dict[str, Any]) -> bool:
+    """Whether the fastest peer is faster, as the page shows it."""
+    return bool(row["peers"]) and float(f"{ratio(row):.2f}") > 1
+
+
+def unexplained(found: dict[str, Any]) -> list[str]:
+    """The rows in which a peer is faster, and nothing says why."""
+    return [row["name"] for row in found["rows"] if is_slower(row) and not row["why"]]
+
+
+def with_table(readme: str, found: dict[str, Any]) -> str:
+    """The README with its table of ratios."""
+    rows = {(row["suite"], row["name"]): row for row in found["rows"]}
+    lines = ["| work | peer | ratio |", "| --- | --- | --- |"]
+    for title, suite, name, peer in IN_README:
+        if (row := rows.get((suite, name))) and peer in row["peers"]:
+            lines.append(f"| {title} | {peer} | {row['ours'] / row['peers'][peer]:.2f} |")
+    machine = found["machine"]
+    said = f"`python -m benchmarks`, {machine['date']}, {machine['processor']}, {machine['kernels'].split(', ')[-1]}."
+    pattern = r"\| work \| peer \| ratio \|(?:.*\n)(?:\|.*\n)+\n`python -m benchmarks`.*\n"
+    assert re.search(pattern, readme), "the README has no table of ratios"
+    return re.sub(pattern, lambda _: "\n".join(lines) + f"\n\n{said}\n", readme)
+
+
+if __name__ == "__main__":
+    write()
