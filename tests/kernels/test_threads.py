@@ -23,7 +23,9 @@ CALLS = {
     "gather_segment_reduce": lambda: kernels.gather_segment_reduce("sum", ROWS, INDICES, LENGTHS, 0, 5),
     "softmax": lambda: kernels.softmax_within(ROWS, LENGTHS),
     "softmax of one column": lambda: kernels.softmax_within(ROWS[:, 0], LENGTHS),
+    "log softmax of one column": lambda: kernels.softmax_within(ROWS[:, 0], LENGTHS, True),
     "logsumexp": lambda: kernels.segment_logsumexp(ROWS, LENGTHS),
+    "logsumexp of one column": lambda: kernels.segment_logsumexp(ROWS[:, 0].astype(float), LENGTHS),
     "sort_within": lambda: kernels.sort_within(ROWS[:, 0], LENGTHS, descending=True),
     "argsort_within": lambda: kernels.argsort_within(ROWS, LENGTHS),
     "topk": lambda: np.stack(kernels.segment_topk(ROWS[:, 0], LENGTHS, 7)),
@@ -49,6 +51,24 @@ def moved():
     target = np.zeros((ends[-1], 3), np.float32)
     kernels.move_slices(ROWS, starts, sizes, target, ends[:-1])
     return target
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("special", [None, np.nan, np.inf, -np.inf])
+def test_a_segment_that_threads_share_is_what_numpy_gives(native, two_threads, dtype, special):
+    lengths = np.array([3, 300_001, 0, 5])
+    data = RANDOM.standard_normal(lengths.sum()).astype(dtype)
+    if special is not None:
+        data[200_000] = special
+    calls = {
+        "softmax": lambda: kernels.softmax_within(data, lengths),
+        "log softmax": lambda: kernels.softmax_within(data, lengths, True),
+        "logsumexp": lambda: kernels.segment_logsumexp(data, lengths, -1),
+    }
+    for name, call in calls.items():
+        with kernels.use("reference"):
+            expected = call()
+        np.testing.assert_allclose(call(), expected, rtol=1e-4, atol=1e-9, err_msg=name)
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())

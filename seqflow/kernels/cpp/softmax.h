@@ -27,8 +27,21 @@ struct SoftmaxBackward {
   void *out;
 };
 
+// Exponentials of a long segment are added up in pieces, and the sums of the pieces in order: any number of threads
+// gives the same bits.
+constexpr int64_t SOFTMAX_PIECE = 1 << 16;
+
+// The steps of one long segment of one column, for some of its rows; float32, float64.
+struct LongSoftmax {
+  double (*largest[2])(const Softmax &, int64_t begin, int64_t end);
+  double (*powers[NUM_SOFTMAX_FORMS][2])(const Softmax &, int64_t begin, int64_t end, double shift);  // their sum
+  void (*finish[NUM_SOFTMAX_FORMS][2])(const Softmax &, int64_t segment, int64_t begin, int64_t end, double shift,
+                                       double total);
+};
+
 struct SoftmaxKernels {
   void (*run[NUM_SOFTMAX_FORMS][2])(const Softmax &, int64_t begin, int64_t end);  // segments; float32, float64
+  LongSoftmax of_long;
   void (*backward[2])(const SoftmaxBackward &, int64_t begin, int64_t end);
 };
 SEQFLOW_TABLE(SoftmaxKernels, softmax_kernels)
@@ -130,10 +143,14 @@ struct SegmentSoftmax {
       store_tail(to, lanes, count);
   }
 
-  __attribute__((noinline)) void many(const T *from, int64_t size, T *to) const {
+  __attribute__((noinline)) T largest(const T *from, int64_t size) const {
     V most = spread(LOWEST);
     each(from, size, [&](int64_t, V x, int64_t) { most = Larger::join(most, x); });
-    const T shift = shift_for(across<Larger, T, LANES>(most));
+    return across<Larger, T, LANES>(most);
+  }
+
+  // The sum of exponentials; of SOFTMAX they are also stored.
+  __attribute__((noinline)) double powers(const T *from, int64_t size, T *to, T shift) const {
     double total = 0;
     for (int64_t chunk = 0; chunk < size; chunk += CHUNK * LANES) {
       V sum = {};
@@ -145,6 +162,10 @@ struct SegmentSoftmax {
       });
       total += static_cast<double>(across<Plus, T, LANES>(sum));
     }
+    return total;
+  }
+
+  __attribute__((noinline)) void finish(const T *from, int64_t size, T *to, T shift, double total) const {
     if (form == LOGSUMEXP) {
       *to = logsumexp(total, shift);
     } else if (form == SOFTMAX) {
@@ -154,6 +175,16 @@ struct SegmentSoftmax {
       const T last = static_cast<T>(__builtin_log(total));
       each(from, size, [&](int64_t i, V x, int64_t count) { put(to + i, (x - shift) - last, count); });
     }
+  }
+
+  void many(const T *from, int64_t size, T *to) const {
+    const T shift = shift_for(largest(from, size));
+    double total = 0;
+    for (int64_t at = 0; at < size; at += SOFTMAX_PIECE) {
+      const int64_t rest = size - at;
+      total += powers(from + at, rest < SOFTMAX_PIECE ? rest : SOFTMAX_PIECE, form == LOGSUMEXP ? to : to + at, shift);
+    }
+    finish(from, size, to, shift, total);
   }
 
   void run(const T *from, int64_t size, T *to) const {
@@ -251,6 +282,31 @@ void softmax(const Softmax &job, int64_t begin, int64_t end) {
   }
 }
 
+// The kernel for rows of one column, of which none at or behind `end` is written.
+template <SoftmaxForm form, class T>
+SegmentSoftmax<form, T> up_to(const Softmax &job, int64_t end) {
+  return {static_cast<const T *>(job.data) + job.offsets[job.num_segments], static_cast<T *>(job.out) + end};
+}
+
+template <class T>
+double softmax_largest(const Softmax &job, int64_t begin, int64_t end) {
+  return static_cast<double>(up_to<SOFTMAX, T>(job, end).largest(static_cast<const T *>(job.data) + begin, end - begin));
+}
+
+template <SoftmaxForm form, class T>
+double softmax_powers(const Softmax &job, int64_t begin, int64_t end, double shift) {
+  T *const to = static_cast<T *>(job.out) + (form == LOGSUMEXP ? 0 : begin);
+  const T *const from = static_cast<const T *>(job.data) + begin;
+  return up_to<form, T>(job, form == LOGSUMEXP ? 0 : end).powers(from, end - begin, to, static_cast<T>(shift));
+}
+
+template <SoftmaxForm form, class T>
+void softmax_finish(const Softmax &job, int64_t segment, int64_t begin, int64_t end, double shift, double total) {
+  T *const to = static_cast<T *>(job.out) + (form == LOGSUMEXP ? segment : begin);
+  const T *const from = static_cast<const T *>(job.data) + begin;
+  up_to<form, T>(job, form == LOGSUMEXP ? 0 : end).finish(from, end - begin, to, static_cast<T>(shift), total);
+}
+
 // Additions of 32 rows are made in T, before they go into a float64.
 template <class T>
 void softmax_backward(const SoftmaxBackward &job, int64_t begin, int64_t end) {
@@ -287,6 +343,19 @@ extern const SoftmaxKernels softmax_kernels = {
         {softmax<SOFTMAX, float>, softmax<SOFTMAX, double>},
         {softmax<LOG_SOFTMAX, float>, softmax<LOG_SOFTMAX, double>},
         {softmax<LOGSUMEXP, float>, softmax<LOGSUMEXP, double>},
+    },
+    {
+        {softmax_largest<float>, softmax_largest<double>},
+        {
+            {softmax_powers<SOFTMAX, float>, softmax_powers<SOFTMAX, double>},
+            {softmax_powers<LOG_SOFTMAX, float>, softmax_powers<LOG_SOFTMAX, double>},
+            {softmax_powers<LOGSUMEXP, float>, softmax_powers<LOGSUMEXP, double>},
+        },
+        {
+            {softmax_finish<SOFTMAX, float>, softmax_finish<SOFTMAX, double>},
+            {softmax_finish<LOG_SOFTMAX, float>, softmax_finish<LOG_SOFTMAX, double>},
+            {softmax_finish<LOGSUMEXP, float>, softmax_finish<LOGSUMEXP, double>},
+        },
     },
     {softmax_backward<float>, softmax_backward<double>},
 };
