@@ -16,7 +16,7 @@ from seqflow.providers.filtered_blocks import FilteredBlock, FilteredReader, Kep
 from seqflow.providers.paths import Search
 from seqflow.providers.row_filter import ALL, RowFilter
 from seqflow.providers.source import Block, SlicedSource, Source, VersionedSource, of_files, reads_within
-from seqflow.record import BadRow, Fill, Record, Valid, from_arrow
+from seqflow.record import BadRow, Fill, Record, Valid, column_from_arrow
 from seqflow.record.buffers import chunks_of
 from seqflow.record.record import Tensor
 from seqflow.record.selection import Table, select_schema
@@ -223,7 +223,10 @@ class Provider:
             self.dictionaries.find(coded, self._read_everywhere)
 
     def __getitem__(self, column: str) -> Sequence | Tensor | Record:
-        """The whole column, as `from_arrow` gives it: lists and texts are a Sequence, numbers an array."""
+        """The whole column, as `from_arrow` gives it: lists and texts are a Sequence, numbers an array.
+
+        `fill` says what its nulls become. Masks (`valid`) are those of loaders and of `from_arrow`.
+        """
         if not isinstance(column, str):
             raise TypeError(f"a provider is indexed by a column's name, not by {type(column).__name__}")
         schema = select_schema(self.schema, [column])
@@ -231,8 +234,7 @@ class Provider:
         chunks: list[pa.Array] = []
         for block in self._blocks(schema):
             chunks += chunks_of(self._read(block, schema, None).table.column(name))
-        read: Sequence | Tensor | Record = from_arrow(pa.chunked_array(chunks, schema.field(name).type))
-        return read
+        return column_from_arrow(name, pa.chunked_array(chunks, schema.field(name).type), self.fill)
 
     def _chosen(self, columns: abc.Sequence[str] | None) -> pa.Schema:
         """The schema of some columns and fields; the same object each time."""

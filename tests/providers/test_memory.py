@@ -141,3 +141,16 @@ def test_an_option_of_another_kind_is_an_error():
 def test_a_provider_is_indexed_by_names():
     with pytest.raises(TypeError, match="column's name"):
         sf.open(TABLE)[0]
+
+
+def test_a_column_has_fills_in_the_place_of_nulls():
+    table = pa.table({"ids": [[1, None], None], "pair": [{"x": 1}, None], "x": [None, 2]})
+    provider = sf.open(table, fill={"ids": [], "ids.values": 9, "pair": {"x": 5}, "x": 7})
+    assert [ids.tolist() for ids in provider["ids"]] == [[1, 9], []]
+    assert provider["pair"]["x"].tolist() == [1, 5]
+    assert provider["x"].tolist() == [7, 2]
+
+
+def test_a_null_in_a_column_says_what_replaces_it():
+    with pytest.raises(ProviderError, match="row 1: null value in ids\nfill= of open"):
+        sf.open(pa.table({"ids": [[1], None]}))["ids"]

@@ -113,16 +113,32 @@ def _tensors_of_array(
     check_depth("the array", array.type)
     check_fill(fill, pa.schema([pa.field("", array.type)]))
     check_valid(valid, pa.schema([]))
-    reader, bad_rows = _read_column("", pa.field("", array.type), _chunks(array), fill, valid)
+    return column_from_arrow("", array, fill, valid)
+
+
+def column_from_arrow(
+    name: str, array: pa.Array | pa.ChunkedArray, fill: Fill, valid: Valid = False
+) -> Sequence | Tensor | Record:
+    """Convert one column, which `fill` calls `name`; the names of the tensors of a Record are those below it."""
+    check_depth("the array", array.type)
+    reader, bad_rows = _read_column(name, pa.field(name, array.type), _chunks(array), fill, valid)
     if bad_rows:
-        raise ProviderError(f"row {bad_rows[0].row}: {bad_rows[0].reason}\n{_ADVICE}")
-    *levels, last = reader.tensors
-    if not levels:
-        return reader.tensors[last]
-    if list(reader.tensors) == list(list_parents("", len(levels))):
+        advice = "fill= of open replaces nulls; batches of a Loader have masks" if name else _ADVICE
+        raise ProviderError(f"row {bad_rows[0].row}: {bad_rows[0].reason}\n{advice}")
+    names = list(reader.tensors)
+    if names == [name]:
+        return reader.tensors[name]
+    if names == list(list_parents(name, len(names) - 1)):
         *lengths, values = reader.tensors.values()
         return Sequence(values, LoD(*lengths))
-    return Record(reader.tensors, reader.parents, len(array), None, reader.dictionaries)
+    short = {key: key.removeprefix(f"{name}.") for key in names}
+    return Record(
+        {short[key]: tensor for key, tensor in reader.tensors.items()},
+        {short[key]: parent and short[parent] for key, parent in reader.parents.items()},
+        len(array),
+        pa.schema(list(array.type)) if pa.types.is_struct(array.type) else None,
+        {short[key]: values for key, values in reader.dictionaries.items()},
+    )
 
 
 def _read_column(
