@@ -56,12 +56,12 @@ def text(found: dict[str, Any]) -> str:
     mean = math.exp(sum(math.log(ratio(row)) for row in compared) / len(compared))
     parts = [
         "# Performance",
-        "Time of ours divided by the time of the fastest peer: below 1 ours is faster. Wins and losses alike, from one",
-        "run of `python -m benchmarks --page`, which writes `docs/performance.json`, this page, and the table of the",
-        "README. `python -m benchmarks --quick` takes two minutes.",
+        "Time of ours divided by the time of the fastest peer: below 1 ours is faster. Wins and losses alike, from",
+        "one run of `python -m benchmarks --page`, which writes `docs/performance.json`, this page, and the table of",
+        "the README. `python -m benchmarks --quick` takes two minutes.",
         "",
-        f"Of {len(compared)} comparisons ours is as fast as the fastest peer or faster in {len(faster)}; the geometric",
-        f"mean of the ratios is {mean:.2f}.",
+        f"Of {len(compared)} comparisons ours is as fast as the fastest peer or faster in {len(faster)}; the",
+        f"geometric mean of the ratios is {mean:.2f}.",
         "",
         "* A peer does the whole work, on the same arrays; its result is compared with ours before it is timed.",
         "* All contenders of a row take turns, round by round, in one run; the fastest round of each counts. Only",
