@@ -4,6 +4,7 @@
 """
 
 import ast
+import dataclasses
 import functools
 import operator
 import os
@@ -11,6 +12,8 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+
+from seqflow.errors import OpTypeError, nearest
 
 C = TypeVar("C", bound=type)
 
@@ -59,14 +62,23 @@ def _frames_inside() -> int:
 
 
 def renamed_fields(**names: str) -> Callable[[C], C]:
-    """A decorator for dataclasses: old names of fields are taken as arguments and read as attributes."""
+    """A decorator for dataclasses: old names of fields are taken as arguments and read as attributes.
+
+    An argument that is no field is an OpTypeError, which suggests one.
+    """
 
     def decorate(cls: C) -> C:
         rename(cls.__name__, names)
+        known = [field.name for field in dataclasses.fields(cls)]
         create = cls.__init__  # type: ignore[misc]
 
         @functools.wraps(create)
         def init(self: Any, *args: Any, **given: Any) -> None:
+            for name in given:
+                if name not in known and name not in names:
+                    raise OpTypeError(
+                        f"{cls.__name__} has no option {name!r}{nearest(name, known)}; it has {', '.join(known)}"
+                    )
             create(self, *args, **renamed_arguments(cls.__name__, given))
 
         cls.__init__ = init  # type: ignore[misc]

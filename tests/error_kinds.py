@@ -211,7 +211,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("… is not rectangular: …", "a list of lists of different lengths stands for an array", "flat values and lengths: `sf.Sequence.from_lists(lists).unpack()`", lambda: ops.lengths_sum([[1], [1, 2]], [2])),
         Kind("… holds Python objects, expected an array of one dtype", "an array of dtype object: often one with None in it", "make it from numbers, or read the column with `sf.from_arrow`", lambda: ops.lengths_sum(np.array([1, None]), [2])),
         Kind("batch is …, expected a number of rows, …", "no plan of batches", "`batch=32`, or one of the plans", lambda: sf.Loader(TABLE, batch="2")),
-        Kind("Loader has no option … (did you mean …?); it has …", "an option that is misspelt", "take the name that it suggests", lambda: sf.Loader(TABLE, shufle=True)),
+        Kind("… has no option … (did you mean …?); it has …", "an option of a loader or a plan that is misspelt", "take the name that it suggests", lambda: sf.Loader(TABLE, shufle=True)),
         Kind("… is a masked array, expected a plain one", "`numpy.ma`", "fill it, or pass data and mask apart", lambda: ops.lengths_sum(np.ma.masked_array([1, 2], [0, 1]), [2])),
         Kind("… returned …, expected a mapping of names to arrays", "a Python function as `net` or `prepare` gives something else", "a dict of arrays, or a record", lambda: batches(TABLE, net=lambda record: 3)),
         Kind("… returned … as …, expected a NumPy array", "the dict has a list, tensor or number", "`np.asarray(…)`", lambda: batches(TABLE, net=lambda record: {"x": [1, 2]})),

@@ -9,7 +9,7 @@ import pytest
 
 import seqflow as sf
 from seqflow import auto, ops, registry
-from seqflow.errors import JobError, NetError, OpError
+from seqflow.errors import JobError, NetError, OpError, OpTypeError
 from seqflow.identity.differences import differences
 from seqflow.job import Job
 from seqflow.renamed import with_new_names
@@ -40,6 +40,23 @@ def test_an_op_takes_the_old_name_and_warns_at_the_caller(call, old):
 def test_an_op_does_not_take_both_names():
     with pytest.raises(TypeError, match="pad: fill is given twice, also by its old name 'value'"):
         ops.pad(DATA, LENGTHS, fill=1, value=2)
+
+
+@pytest.mark.parametrize(
+    ("plan", "given", "meant"),
+    [
+        (sf.Packed, {"stratgy": "concat"}, "strategy"),
+        (sf.TokenBudget, {"paded": True}, "padded"),
+        (sf.Rows, {"drop_lst": True}, "drop_last"),
+        (sf.Buckets, {"boundarys": 4}, "boundaries"),
+        (sf.Balance, {"groups": 4}, "group"),
+    ],
+)
+def test_a_plan_suggests_the_option_that_was_meant(plan, given, meant):
+    with pytest.raises(
+        OpTypeError, match=rf"{plan.__name__} has no option .* \(did you mean '{meant}'\?\); it has"
+    ):
+        plan(1, **given)
 
 
 def test_an_unknown_name_is_refused_as_by_any_function():

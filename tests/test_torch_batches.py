@@ -132,6 +132,13 @@ def test_attention_over_packed_rows_is_attention_over_each_piece(packed, causal)
             torch.testing.assert_close(found[row, :, at], alone)
 
 
+def test_a_mask_is_made_of_a_whole_batch(packed):
+    with pytest.raises(
+        sf.OpError, match="batch is ndarray, expected a packed batch, which maps names to tensors"
+    ):
+        st_torch.block_diagonal_mask(packed["segment_ids"])
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_block_mask_says_the_same(packed, causal):
     block_mask = st_torch.flex_block_mask(packed, causal=causal)

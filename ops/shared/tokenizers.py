@@ -151,7 +151,8 @@ def _load_file(path: Path, literal: bool) -> Any:
         return _load(path.read_bytes(), f"{path} is", literal)
     except OSError as error:
         raise OpError(
-            f"tokenizer is {str(path)!r}: {error.strerror}\n  `seqflow train-tokenizer` makes one"
+            f"tokenizer is {str(path)!r}: {error.strerror}\n"
+            "  expected the path of a tokenizer.json, as save_pretrained and `seqflow train-tokenizer` write it"
         ) from error
 
 

@@ -19,4 +19,4 @@ def check(job: JobPath, input: JobInput = None, set_: JobSettings = None) -> Non
     from seqflow.job import Job
     from seqflow.job.checking import check as check_job
 
-    say(str(check_job(Job.read(job, overrides_of(set_, input)))))
+    check_job(Job.read(job, overrides_of(set_, input)), show=lambda found: say(str(found)))

@@ -64,9 +64,16 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Dif
             texts = _of_contents("", before, after, {})
         elif name == "data" and isinstance(before, Mapping) and isinstance(after, Mapping):
             texts = (f"the data are others: {text}" for text in _of_data(before, after))
+        elif name == "shuffle" and None in (before, after):  # else two seeds
+            texts = iter([f"shuffle was {_shuffle(before)} and is {_shuffle(after)} now"])
         else:
             texts = iter([f"{name} was {{}} and is {{}} now".format(*shown(before, after))])
         yield from (Difference(name, f"[{name}] {text}" if name in _TRANSFORMS else text) for text in texts)
+
+
+def _shuffle(seed: Any) -> str:
+    """The order of the rows, from its seed."""
+    return "False" if seed is None else f"Shuffle({seed!r})"
 
 
 def _with_new_names(name: str, before: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from seqflow.errors import NetError
 from seqflow.job.earlier_run import describe, earlier_run
@@ -15,14 +15,16 @@ from seqflow.net import Net, NetInference
 from seqflow.record import to_arrow
 
 
-def check(job: Job) -> JobSpecs:
+def check(job: Job, show: Callable[[JobSpecs], object] = lambda found: None) -> JobSpecs:
     """Infer every tensor of a job; the errors are those of `run`, before any data is read.
 
-    The results of Python functions cannot be inferred, so the check of a job that has one ends there.
+    The results of Python functions cannot be inferred, so the check of a job that has one ends there. `show` gets
+    the tensors before the output is looked at: one that is there already does not hide them.
     """
     loader = open_loader(job)
     found = infer(loader)
     check_tables(job, loader, found)
+    show(found)
     _check_output(job, loader)
     return found
 

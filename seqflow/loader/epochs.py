@@ -219,7 +219,10 @@ class EpochBatches:
         length are the loader's. OpError for another library.
         """
         if library != "torch":
-            raise OpError(f"{type(self).__name__}.to: library is {library!r}, expected 'torch'")
+            raise OpError(
+                f"{type(self).__name__}.to: library is {library!r}, expected 'torch'\n"
+                "  to a device go the tensors: tensor.to(device)"
+            )
         options = {"pin_memory": pin_memory, "int64": int64, "cu_seqlens": cu_seqlens, "ragged": ragged}
         return TensorBatches(self, options)
 

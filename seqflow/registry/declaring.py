@@ -5,7 +5,7 @@ from collections import namedtuple
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from seqflow.errors import GradientError, OpError, SeqflowError
+from seqflow.errors import GradientError, OpError, OpTypeError, SeqflowError
 from seqflow.registry.calling import make_call
 from seqflow.registry.definition import FileCheck, OpDef, ShapeFunction, family_of
 from seqflow.registry.description import help_text
@@ -50,6 +50,11 @@ def op(
     After each call the results are held against the signature, and against the shape function: OpError where the
     function returns something else than it declares.
     """
+    if not isinstance(signature, str):
+        raise OpTypeError(
+            f"op: signature is {getattr(signature, '__name__', repr(signature))}, expected text: "
+            '@sf.op("data[N] -> y[N]")'
+        )
     if "defines" in claims:
         raise OpError(f"defines= is said in the signature, `name[…] := value` after an output\n  {signature}")
 

@@ -230,8 +230,8 @@ def _argument(reader: _Reader) -> Argument:
     reader.take("[")
     dims: list[Dim] = []
     while not reader.accept("]"):
-        if dims:
-            reader.take(",")
+        if dims and not reader.accept(","):
+            reader.fail("',' or ']'")
         dims.append(_dim(reader))
     return Argument(word, dtype, tuple(dims), is_lengths, optional=reader.accept("?"))
 

@@ -106,6 +106,11 @@ def flex_block_mask(batch: Mapping[str, Any], *, causal: bool = True, device: st
 
 
 def _segment_ids(batch: Mapping[str, Any]) -> Any:
+    if not isinstance(batch, Mapping):
+        raise OpTypeError(
+            f"batch is {type(batch).__name__}, expected a packed batch, which maps names to tensors\n"
+            "  pass the whole batch, or {'segment_ids': …}"
+        )
     if "segment_ids" not in batch:
         raise OpTypeError(
             f"the batch has no segment_ids, expected a packed batch\n  it has {', '.join(batch)}"

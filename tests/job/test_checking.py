@@ -381,6 +381,15 @@ def test_a_name_that_nobody_gives_is_an_error_of_the_check(source, tmp_path):
     assert "Traceback" not in done.stderr
 
 
+def test_the_tensors_are_shown_before_an_output_of_another_job_is_refused(source, tmp_path):
+    output = {"path": str(tmp_path / "out")}
+    run(Job.from_dict({"source": source, "output": output}))
+    shown = []
+    with pytest.raises(JobError, match="is of another job"):
+        check(Job.from_dict({"source": source, "batch": {"n": 3}, "output": output}), show=shown.append)
+    assert [str(found.batch["id"]) for found in shown] == ["int64{batch:0..3}"]
+
+
 OF_OTHER_ROWS = {
     "u = unique(x % 2)\nreturn u.unique, x": "new rows",
     "m = boolean_mask(x, x >= 0)\nreturn m.rows, x": "a selection of the rows",

@@ -315,7 +315,7 @@ def test_changes_of_sorted_or_partitioned_output_are_not_accepted(folder, settin
     [
         ({"batch": {"n": 11}}, "batch was"),
         ({"order": {"window": 400, "threads": 0}}, "window was 200 and is 400"),
-        ({"order": {"window": 200, "shuffle": True, "threads": 0}}, "shuffle was None and is 0"),
+        ({"order": {"window": 200, "shuffle": True, "threads": 0}}, r"shuffle was False and is Shuffle\(0\)"),
         ({"source": {"paths": "in.parquet", "fill": 3}}, "source.fill was None and is 3"),
         ({"output": {"path": "out", "part_bytes": 300}}, "output.part_bytes was"),
     ],

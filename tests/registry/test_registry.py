@@ -97,6 +97,14 @@ def test_every_error_names_op_argument_found_and_expected(call, kind, message):
     assert message in str(error.value)
 
 
+def test_a_declaration_without_a_signature_is_refused():
+    with pytest.raises(OpTypeError, match="op: signature is double, expected text"):
+
+        @sf.op
+        def double(x):
+            return 2 * x
+
+
 @pytest.mark.parametrize("times", ["first", "second"])
 def test_an_argument_that_is_missing_is_one_of_the_op(times):
     with pytest.raises(

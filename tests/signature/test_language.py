@@ -190,6 +190,7 @@ def test_sizes_are_evaluated_against_what_is_known():
     ("text", "expected"),
     [
         ("x[N", "expected ',' or"),
+        ("x[N, int64 n[B] -> y[N]", "or ']'"),
         ("x[N] y[M] ->", "found 'y' at column 6, expected ','"),
         ("x[N]", "expected ','"),
         ("quick x[N] -> y[N]", "expected a dtype word"),

@@ -14,6 +14,7 @@ from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.selection import Pieces, at_least_one
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.record import Record
+from seqflow.renamed import renamed_fields
 
 LENGTH, LONGEST = "length", "longest"
 """What a cost may name besides columns: the elements of a piece, and those of the longest in its batch."""
@@ -21,6 +22,7 @@ _SCALE = float(1 << 40)
 """The dearest of costs that are no integers, in whole units: totals of them are the same on all machines."""
 
 
+@renamed_fields()
 @dataclass(frozen=True, slots=True)
 class Balance:
     """Deals what a training step has, so that all ranks, and all micro-batches, cost alike.

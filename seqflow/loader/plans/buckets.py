@@ -16,8 +16,10 @@ from seqflow.loader.plans.rows import Rows
 from seqflow.loader.plans.selection import RowSelection, at_least_one
 from seqflow.loader.plans.token_budget import TokenBudget
 from seqflow.loader.plans.window_rows import WindowRows
+from seqflow.renamed import renamed_fields
 
 
+@renamed_fields()
 @dataclass(frozen=True, slots=True)
 class Buckets:
     """Batches of rows of similar lengths, which need less padding, by another plan: `Rows` or `TokenBudget`.

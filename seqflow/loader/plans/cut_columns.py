@@ -23,6 +23,11 @@ def checked_columns(columns: Sequence[str] | None, plan: str) -> tuple[str, ...]
     return names
 
 
+def check_list_columns(record: Record, columns: Sequence[str], plan: str) -> None:
+    """BatchPlanError where one of the columns that are cut together is no list column."""
+    _lengths_of(record, columns, plan)
+
+
 def cut_tensors(
     record: Record, lengths: str, columns: Sequence[str] | None, plan: str, left_whole: Collection[str] = ()
 ) -> Mapping[str, str]:

@@ -12,8 +12,10 @@ from seqflow.loader.plans.batches import BatchBounds, RowBatches, padded_sizes, 
 from seqflow.loader.plans.plan_options import LATER, shown_plan
 from seqflow.loader.plans.selection import RowSelection, at_least_one, check_lengths_between
 from seqflow.loader.plans.window_rows import WindowRows, row_sizes
+from seqflow.renamed import renamed_fields
 
 
+@renamed_fields()
 @dataclass(frozen=True, slots=True)
 class Rows:
     """Batches of `n` rows. A last short batch is kept unless `drop_last`."""

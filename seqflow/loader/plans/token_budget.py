@@ -31,8 +31,10 @@ from seqflow.loader.plans.selection import (
 )
 from seqflow.loader.plans.window_rows import WindowRows
 from seqflow.record import BadRow
+from seqflow.renamed import renamed_fields
 
 
+@renamed_fields()
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
     """Batches of at most `max_tokens` tokens, as many rows as fit, and at most `max_rows` of them.

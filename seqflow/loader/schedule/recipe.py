@@ -13,6 +13,7 @@ from seqflow.byte_sizes import format_bytes
 from seqflow.errors import OpError, ProviderError
 from seqflow.kernels.arrays import Array
 from seqflow.loader.plans.batches import no_batches
+from seqflow.loader.plans.cut_columns import check_list_columns
 from seqflow.loader.plans.pad import Pad
 from seqflow.loader.plans.permutation import key_of, permutation
 from seqflow.loader.plans.plan import BatchPlan, WindowBatches
@@ -131,6 +132,9 @@ class Recipe:
     def planned_lengths(self, record: Record) -> str | None:
         """The lengths that batches of such records are planned on; BatchPlanError where there must be some."""
         plan = self.batch
+        columns = getattr(plan, "columns", None)
+        if columns is not None and plan.lengths == columns[0]:
+            check_list_columns(record, columns, type(plan).__name__)
         return planned_lengths(record, plan.lengths, type(plan).__name__ if plan.needs_lengths else None)
 
     def plan(self, rows: WindowRows, lengths: str | None, window: Window, epoch: int) -> WindowBatches:

@@ -157,7 +157,10 @@ def check_form(of: str, state: Any, form: Mapping[str, Any]) -> None:
             "  it was taken by another version of seqflow: go on with that one, or begin the epoch anew"
         )
     if not has_form(state, {"format": is_count, **form}):
-        raise OpError(f"load_state_dict: this is not the state of {of}, expected what state_dict() gave")
+        advice = "\n  found text: json.loads(text) first" if isinstance(state, str | bytes) else ""
+        raise OpError(
+            f"load_state_dict: this is not the state of {of}, expected what state_dict() gave{advice}"
+        )
 
 
 def check_streams(windows: Mapping[str, Any], streams: int) -> None:

@@ -119,3 +119,10 @@ def test_filtered_and_dropped_rows_are_counted(folder):
     loader = sf.Loader(folder, columns=["x"], batch=sf.Rows(8, drop_last=True, max_length=6))
     assert sum(batch.num_rows for batch in loader) == 40
     assert (loader.stats().skipped, loader.stats().dropped) == (18, 2)
+
+
+def test_a_first_column_that_is_not_there_is_named_as_the_others_are():
+    with pytest.raises(
+        sf.OpError, match=r"columns has 'token', which is no list column \(did you mean 'tokens'\?\)"
+    ):
+        next(iter(sf.Loader(pa.table({"tokens": [[1, 2]]}), batch=sf.Packed(4, ("token",)))))

@@ -238,6 +238,17 @@ def test_a_state_of_other_data_names_the_file(folder, tmp_path):
         sf.Loader(tmp_path).load_state_dict(state)
 
 
+def test_the_text_of_a_state_is_to_be_read_first(folder):
+    text = json.dumps(sf.Loader(folder).state_dict())
+    with pytest.raises(sf.OpError, match=r"not the state of a loader.*\n  found text: json\.loads"):
+        sf.Loader(folder).load_state_dict(text)
+
+
+def test_an_order_of_rows_is_named_as_it_is_given(folder):
+    with pytest.raises(sf.OpError, match=r"shuffle was Shuffle\(3\) and is False now"):
+        sf.Loader(folder).load_state_dict(sf.Loader(folder, shuffle=sf.Shuffle(3)).state_dict())
+
+
 @pytest.mark.parametrize("state", [None, 3, {}, {"format": FORMAT}])
 def test_what_is_no_state_is_refused(folder, state):
     with pytest.raises(sf.OpError, match="this is not the state of a loader"):
