@@ -78,6 +78,9 @@ def write_files(folder: Path) -> None:
     """What the calls read, in the current folder."""
     pq.write_table(TABLE, folder / "rows.parquet")
     (folder / "cut.parquet").write_bytes((folder / "rows.parquet").read_bytes()[:-20])
+    damaged = bytearray((folder / "rows.parquet").read_bytes())
+    damaged[4:40] = b"\xff" * 36
+    (folder / "damaged.parquet").write_bytes(damaged)
     (folder / "bad.jsonl").write_text('{"n": 1}\n{"n": "x"}\n')
     (folder / "note.xyz").write_text("x")
 
@@ -256,6 +259,7 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("…, block …, row …, column …: …", "a row that cannot be used: null, too long, malformed, refused by a net", '`bad_rows="skip"` or `sf.BadRows("quarantine", path)` ([bad rows](loader.md#bad-rows))', lambda: batches(TABLE, batch=sf.TokenBudget(2))),
         Kind("…, line …, column …: …", "a line of a text file that does not have the type of its column", "mend the line, the `schema=`, or make it a bad row", lambda: sf.open("bad.jsonl", schema={"n": "int64"})["n"]),
         Kind("… is not a Parquet file, or damaged: …", "a file that is cut, or another format; other formats say it alike", "copy it again; `kind=` says what a file is", lambda: sf.open("cut.parquet")["n"]),
+        Kind("…, row group … can't be read: …", "a file of which a part is damaged", "copy it again; `bad_rows=` leaves out rows, not blocks", lambda: sf.open("damaged.parquet")["tokens"]),
         Kind("column … has a dot in its name, which tensor names use for nesting", "a name that another column's tensors have, or may have", '`rename={"a.b": "a_b"}`', lambda: sf.from_arrow(pa.table({"x": [[1]], "x.values": [1]}))),
         Kind("expected a record batch, a table or another holder of Arrow columns, not …", "`from_arrow` of a list or another object", "`pa.table({…})`, or `sf.Sequence.from_lists`", lambda: sf.from_arrow([1])),
         Kind("the function … gives no rows, so that its columns are not known", "a stream without a batch", "pass `schema=`", lambda: sf.open(lambda: iter([]))["x"]),

@@ -10,7 +10,7 @@ from typing import Any
 
 from seqflow.engine import EngineSettings
 from seqflow.job.sections import BATCH_KINDS, NetSection, OrderSection, OutputSection, SourceSection
-from seqflow.loader import BadRows, Balance
+from seqflow.loader import BadRows, Balance, Loader
 
 PAGE = Path(__file__).parents[2] / "docs" / "jobs.md"
 
@@ -41,7 +41,10 @@ def _keys() -> str:
         parts.append(f"\n## [{name}]\n")
         if name == "batch":
             kinds = ", ".join(f'`"{kind}"`' for kind in BATCH_KINDS)
-            parts.append(f"`kind` is one of {kinds}; the other keys are the arguments of its plan.\n")
+            parts.append(
+                f"`kind` is one of {kinds}; the other keys are the arguments of its plan. Without this section "
+                f"batches have {inspect.signature(Loader).parameters['batch'].default} rows.\n"
+            )
             for kind, plan in BATCH_KINDS.items():
                 parts.append(f'\n### kind = "{kind}": {plan.__name__}\n\n{_summary(plan)}\n')
                 parts.append(_table(plan))
