@@ -56,7 +56,7 @@ def main() -> None:
         os.execve(
             sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, **dict.fromkeys(ONE, "1")}
         )
-    sys.path.insert(0, str(HERE))  # as for a script of this folder
+    sys.path[0] = str(HERE)  # as for a script of this folder: not the sources, which have no compiled kernels
     import page
 
     found = run(options.names, quick=options.quick, rounds=QUICK_ROUNDS if options.quick else options.rounds)
