@@ -166,13 +166,13 @@ def _print_report(report: Report) -> None:
     speed = report.tokens / report.seconds if report.seconds else 0.0
     times = [
         ("seconds", f"{report.seconds:.2f}"),
-        ("tokens/s", f"{speed:,.0f}"),
+        ("tokens/s", "-" if report.fill is None else f"{speed:,.0f}"),
         ("peak memory", format_bytes(report.peak_memory)),
     ]
     lines = [
         *((("rows read", f"{report.rows_read:,}"),) if report.rows_read != report.rows else ()),
         ("rows", f"{report.rows:,}"),
-        ("tokens", f"{report.tokens:,}"),
+        ("tokens", "-" if report.fill is None else f"{report.tokens:,}"),
         ("fill", "-" if report.fill is None else f"{report.fill:.2%}"),
         ("batches", f"{report.batches:,}"),
         *(() if report.outcome == "complete" else times),

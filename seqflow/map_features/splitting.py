@@ -82,7 +82,11 @@ def _keys_and_places(record: Record, column: str, asked: list[Any]) -> tuple[Arr
     """The keys of all pairs, and which of those asked for each is, -1 for none."""
     texts = f"{column}.keys.lengths" in record
     if not texts and f"{column}.keys" not in record:
-        raise UnknownColumnError(f"the record has no map {column!r}{nearest(column, _maps(record))}")
+        is_list = f"{column}.values" in record and f"{column}.lengths" in record
+        advice = f"\n  it is a list column, and so a feature already: {column}.values, {column}.lengths"
+        raise UnknownColumnError(
+            f"the record has no map {column!r}{nearest(column, _maps(record))}{advice if is_list else ''}"
+        )
     if asked and texts != isinstance(asked[0], str):
         raise OpTypeError(
             f"names are {asked!r}, but the keys of {column} are {'texts' if texts else 'integers'}"

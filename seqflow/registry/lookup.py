@@ -25,7 +25,10 @@ def get(name: str) -> OpDef:
     if name not in _ops:
         _load()
     if name not in _ops:
-        raise UnknownOpError(f"no op is named {name!r}{nearest(name, _ops)}\n  `seqflow ops` lists them")
+        raise UnknownOpError(
+            f"no op is named {name!r}{nearest(name, _ops)}\n"
+            f"  `seqflow ops --search {name}` finds ops by their names elsewhere; import your own first"
+        )
     return _ops[name]
 
 

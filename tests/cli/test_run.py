@@ -17,6 +17,14 @@ def test_run_prints_a_closing_table_and_no_progress_where_nobody_watches(folder:
     assert set(table) == {"rows", "tokens", "fill", "batches", "seconds", "tokens/s", "peak", "bad", "output"}
 
 
+def test_run_prints_no_tokens_where_no_one_column_has_them(folder: Path) -> None:
+    pq.write_table(pa.table({"ids": [[1, 2], []], "weights": [[0.5, 1.0], []]}), folder / "users.parquet")
+    (folder / "users.toml").write_text('source.paths = "users.parquet"\noutput.path = "users"\n')
+    done = seqflow("run", "users.toml", folder=folder)
+    table = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert (table["rows"], table["tokens"], table["tokens/s"], table["fill"]) == ("2", "-", "-", "-")
+
+
 def test_run_with_json_prints_one_object(folder: Path) -> None:
     report = json.loads(seqflow("run", "job.toml", "--json", folder=folder).stdout)
     assert (report["rows"], report["tokens"], report["bad_rows"]) == (100, 450, 0)

@@ -57,6 +57,11 @@ def test_an_unknown_op_names_the_nearest():
         sf.ops.truncat  # noqa: B018
 
 
+def test_an_unknown_op_says_how_to_find_those_of_other_names():
+    with pytest.raises(UnknownOpError, match="`seqflow ops --search embedding_bag`"):
+        registry.get("embedding_bag")
+
+
 def test_an_op_definition_knows_its_parts():
     definition = registry.get("pad")
     assert definition.caffe2 == "PackSegments"

@@ -229,6 +229,10 @@ def test_attributes_that_an_op_does_not_take_are_refused():
             ops.lengths_sum(x, n, **{wrong: 0})
     with pytest.raises(OpTypeError, match="x is list, expected a tensor"):
         ops.expand([1, 2], n)
+    with pytest.raises(
+        OpTypeError, match=r"table is Embedding, expected a tensor\n  pass its tensor, table.weight"
+    ):
+        ops.sparse_lengths_sum(torch.nn.Embedding(3, 2), torch.tensor([1]), torch.tensor([1]))
     with pytest.raises(OpTypeError, match="lengths is missing"):
         ops.lengths_sum(x)
     with pytest.raises(OpError, match="data is on cpu, lengths is on meta, expected one device"):

@@ -54,9 +54,11 @@ def one_row_space(record: Record) -> Record:
     rows = {name: record[name].shape[:1] for name, parent in record.parents.items() if parent is None}
     if set(rows.values()) - {(record.num_rows,)}:
         found = ", ".join(f"{name} has {count[0] if count else 'no'}" for name, count in rows.items())
+        missing = [f"{name[:-7]}.lengths" for name in rows if name.endswith(".values")]
         raise LodError(
             f"prepare: {found} rows, expected the same number everywhere\n"
-            "  return the lengths that describe each tensor, or leave it out of return"
+            f"  return the lengths that describe each tensor{' (' * bool(missing)}{', '.join(missing)}"
+            f"{')' * bool(missing)}, or leave it out of return"
         )
     return record
 

@@ -176,7 +176,8 @@ def _device_of(op: OpDef, names: Sequence[str], inputs: Sequence[Any]) -> torch.
             if isinstance(one, Tensor):
                 devices.setdefault(one.device, name)
             elif one is not None or not arguments[name].optional:
-                raise OpTypeError(f"{name} is {type(one).__name__}, expected a tensor").in_op(op.name)
+                advice = f"\n  pass its tensor, {name}.weight" if isinstance(one, torch.nn.Embedding) else ""
+                raise OpTypeError(f"{name} is {type(one).__name__}, expected a tensor{advice}").in_op(op.name)
     if len(devices) > 1:
         found = ", ".join(f"{name} is on {device}" for device, name in devices.items())
         raise OpError(f"{found}, expected one device").in_op(op.name)

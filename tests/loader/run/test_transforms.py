@@ -61,6 +61,11 @@ def test_prepare_has_to_return_rows(result: object) -> None:
         list(sf.Loader(TABLE, prepare=lambda record: result))  # type: ignore[arg-type,return-value]
 
 
+def test_lengths_that_prepare_leaves_out_are_named() -> None:
+    with pytest.raises(LodError, match=r"the lengths that describe each tensor \(x.lengths\)"):
+        list(sf.Loader(TABLE, prepare=lambda record: {"row": np.zeros(3), "x.values": VALUES}))
+
+
 def test_a_net_may_return_numbers() -> None:
     (batch,) = sf.Loader(TABLE, batch=3, net=lambda record: {"loss": np.array(2.5)})
     assert batch["loss"] == 2.5
