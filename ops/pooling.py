@@ -21,10 +21,10 @@ from seqflow.signature import Scalar
 def sparse_lengths_sum(
     table: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None, empty: Scalar = 0
 ) -> Array:
-    """Sum the rows of `table` at the indices of each segment.
+    """Sum the rows of `table` at the indices of each segment; an empty segment gives `empty`.
 
-    The same as `lengths_sum(gather(table, indices), lengths)`, without the gathered rows in between. An
-    empty segment gives `empty`. `ignore_index` is an index that counts for nothing.
+    The same as `lengths_sum(gather(table, indices), lengths)`, without the gathered rows in between.
+    `ignore_index` is an index that counts for nothing.
 
     >>> sparse_lengths_sum(np.array([1.0, 10.0, 100.0]), np.array([0, 2, 1]), np.array([2, 0, 1]))
     array([101.,   0.,  10.])
@@ -50,9 +50,9 @@ def _mean_back(ignore_index: int | None) -> str:
 def sparse_lengths_mean(
     table: Array, indices: Array, lengths: Array, *, ignore_index: int | None = None, empty: Scalar = 0
 ) -> Array:
-    """Average the rows of `table` at the indices of each segment.
+    """Average the rows of `table` at the indices of each segment; an empty segment gives `empty`.
 
-    An empty segment gives `empty`. `ignore_index` is an index that counts for nothing, neither in the sum nor in
+    `ignore_index` is an index that counts for nothing, neither in the sum nor in
     the number of rows. The dtypes are those of `lengths_mean`.
 
     >>> sparse_lengths_mean(np.array([1.0, 10.0, 100.0]), np.array([0, 2, 1]), np.array([2, 0, 1]))
@@ -120,7 +120,8 @@ def sparse_lengths_weighted_sum(
 ) -> Array:
     """Sum the rows of `table` at the indices of each segment, each times the weight of its index.
 
-    Weights belong to positions of `indices`, not to rows of the table. An empty segment gives `empty`.
+    Weights belong to positions of `indices`, not to rows of the table. An empty segment gives `empty`. A
+    weighted mean has weights that sum to 1: `normalize_within(weights, lengths, norm="l1")`.
     `ignore_index` is an index that counts for nothing. Table and weights are promoted as in NumPy, to float32 at
     least.
 

@@ -61,6 +61,10 @@ EXPECTED = {
     "ops.reverse_sequences(x, n)": [*chain.from_iterable(row[::-1] for row in LISTS)],
     "ops.sort_within(x, n)": [*chain.from_iterable(sorted(row) for row in LISTS)],
     "ops.concat_sequences([x, x], [n, n]).values": [*chain.from_iterable(row + row for row in LISTS)],
+    "ops.topk_within(x, x, n, k=2).values": [*chain.from_iterable(sorted(row)[::-1][:2] for row in LISTS)],
+    'ops.unique_within(x, n, order="first").values': [
+        *chain.from_iterable(dict.fromkeys(row) for row in LISTS)
+    ],
     "ops.boolean_mask(x, x > 3).rows": X[X > 3],
     "ops.truncate(x, n, max_length=2).values": [*chain.from_iterable(row[:2] for row in LISTS)],
     "ops.gather_sequences(x, [2, 0], n).values": LISTS[2] + LISTS[0],

@@ -280,7 +280,7 @@ PEERS: dict[str, tuple[str, ...]] = {
         "bigrams",
     ),
     "normalize": ("unicodedata.normalize", "tf_text.normalize_utf8"),
-    "normalize_within": ("normalise per row", "divide by the sum of its row"),
+    "normalize_within": ("normalise per row", "divide by the sum of its row", "weights of a weighted mean"),
     "not_equal": ("torch.ne",),
     "offsets_to_lengths": (
         "row_lengths",
@@ -395,7 +395,13 @@ PEERS: dict[str, tuple[str, ...]] = {
         "torch.tril",
     ),
     "shard_sequences": ("context parallel", "ring attention shards", "zigzag"),
-    "shift": ("causal lm labels", "next-token labels", "np.roll per row", "df.groupby.shift"),
+    "shift": (
+        "causal lm labels",
+        "next-token labels",
+        "np.roll per row",
+        "df.groupby.shift",
+        "sessions by a time gap",
+    ),
     "shuffle_within": ("shuffle each row",),
     "sigmoid": ("scipy.special.expit",),
     "slice_axes": ("x[a:b, c:d]", "tf.slice", "torch.narrow"),
@@ -446,6 +452,7 @@ PEERS: dict[str, tuple[str, ...]] = {
     "sparse_lengths_weighted_sum": (
         "torch.nn.functional.embedding_bag per_sample_weights",
         "weighted embedding bag",
+        "weighted mean of embeddings",
     ),
     "sparse_lengths_weighted_sum_quantized": ("quantized weighted embedding bag",),
     "sparse_lookup": ("pruned embedding look up", "remapped ids"),
