@@ -19,7 +19,10 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
-_ADVICE = {"@": "the operands of a net have names"}
+_ADVICE = {
+    "@": "the operands of a net have names",
+    ".": "what a call gives is assigned to names: x, mask = pad(ids, n)",
+}
 
 
 def fail(text: str, location: Location, message: str, advice: str = "") -> NoReturn:

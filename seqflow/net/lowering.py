@@ -302,6 +302,10 @@ class _Lowering:
             if len(op.output_names) == 1:  # a list: its tensors have numbers only
                 outputs = [name.rpartition(".")[2] for name in outputs]
             return tuple("_" if group == "_" else f"{group}.{name}" for name in outputs)
+        if targets and not outputs:
+            self.fail(
+                targets[0].location, f"{op.name} has no outputs, expected a line without =", str(op.signature)
+            )
         if len(targets) != len(outputs):
             location = targets[0].location if targets else value.location
             self.fail(location, f"{what}, found {len(targets)} names", str(op.signature))

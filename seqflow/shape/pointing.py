@@ -118,5 +118,5 @@ def wrong_positions(label: str, points: Term, of: str, lengths: Term) -> LodErro
         )
     return LodError(
         f"{label} holds {points}, but {of} is {found}: positions of one column, lengths of another\n"
-        f"  if the lengths are the same: same_lengths({inside}, {found})"
+        f"  if the lengths are the same, add a line: same_lengths({inside}, {found})"
     )

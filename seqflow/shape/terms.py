@@ -335,7 +335,7 @@ def _of_other_lengths(one: Term, other: Term) -> str:
     """What to write for two lengths: `same_lengths` only where neither is made from the other, or both from one."""
     if _sources(one) & _sources(other):
         return "take the values with the lengths that were made with them"
-    return f"if the lengths are the same: same_lengths({value_text(one)}, {value_text(other)})"
+    return f"if the lengths are the same, add a line: same_lengths({value_text(one)}, {value_text(other)})"
 
 
 def _sources(value: Term) -> set[Term]:

@@ -97,6 +97,7 @@ def test_every_function_of_an_expression_is_an_op():
         ("x, n = truncate(a, m, max_length=k)", "max_length is k, expected a literal"),
         ("x, y, z = pad(a, n)", "pad has 2 outputs (padded, mask), found 3 names"),
         ("lengths_sum(a, n)", "lengths_sum has 1 output (sums), found 0 names"),
+        ("x = same_lengths(n, m)", "same_lengths has no outputs, expected a line without ="),
         ("x = lengths_sum([a, b], n)", "lengths_sum: data is [a, b], expected one tensor"),
         ("x = 2 * truncate(a, n, max_length=2)", "truncate has 2 outputs (values, lengths), expected an operand with one"),
         ("x = a + nonsense(b)", "line 1, column 9: no op is named 'nonsense'"),

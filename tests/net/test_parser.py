@@ -67,6 +67,7 @@ def test_names_may_have_letters_of_any_language():
         ("x = f(k=1, k=2)", "k is given twice"),
         ("x = f(a) y", "line 1, column 10: found 'y', expected an operator or the end of the line"),
         ("x = f(a)\n  y = @0", "line 2, column 7: found '@', expected a name, a literal or punctuation"),
+        ("x = f(a).y", "a name, a literal or punctuation\n  x = f(a).y\n          ^\n  what a call gives is assigned to names"),
         ("x = f('a)", 'found "\'", expected the end of the text'),
         ("x = f(-'a')", "line 1, column 8: found 'a', expected a number, a name or an operator"),
         ("x = f([1 2])", "found '2', expected an operator, ',' or ']'"),

@@ -12,7 +12,9 @@ from seqflow.signature.rows import Positions
 
 NO_INDICES = "positions inside sequences are no indices of rows.*\n  to_rows"
 OF_OTHERS = "indices of some rows, used on others"
-OF_COLUMN = "positions of one column, lengths of another.*\n  if the lengths are the same: same_lengths"
+OF_COLUMN = (
+    "positions of one column, lengths of another.*\n  if the lengths are the same, add a line: same_lengths"
+)
 OF_SEQUENCES = "one has a row for each sequence"
 SEVERAL = "one has a row for each sequence.*\n  {} takes several positions in a sequence: picked={}"
 JOINED = "indices of several rows were joined"
