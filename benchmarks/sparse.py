@@ -84,7 +84,7 @@ def quantized() -> Iterator[Row]:
             f"{bits}-bit sum 100k×64",
             lambda table=table, bits=bits: ops.sparse_lengths_sum_quantized(table, indices, lengths, bits=bits),
             {"torch.ops.quantized": lambda pool=pool, packed=packed: pool(packed, picked, offsets)},
-            {"torch.ops.quantized": bound},
+            {"torch.ops.quantized": bound}, why=MEMORY,
         )  # fmt: skip
 
 
@@ -103,7 +103,8 @@ def by_lengths_and_ids() -> Iterator[Row]:
     yield Row(
         "unsorted_segment_sum 4M, 100k ids",
         lambda: ops.unsorted_segment_sum(column, ids, num_segments=100_000),
-        {"index_add": lambda: torch.zeros(100_000).index_add(0, places, values)}, {"index_add": 0.85},
+        {"index_add": lambda: torch.zeros(100_000).index_add(0, places, values)}, {"index_add": 0.8},
+        why="both wait for the sums, one at random for each element; ours are float64",
     )  # fmt: skip
 
 
