@@ -13,7 +13,7 @@ from seqflow.providers.untrusted import read_in_child
 from seqflow.record import BadRow
 from seqflow.record.decoded_sizes import decoded_nbytes
 from seqflow.record.selection import Rename, Selection, Table
-from seqflow.record.validation import reading, validated
+from seqflow.record.validation import opening, reading, validated
 
 _FILE_MAGIC = b"ARROW1"
 
@@ -130,7 +130,7 @@ _Inspected = tuple[pa.Schema, tuple[int, ...], tuple[pa.RecordBatch, ...] | None
 
 def _inspect(path: str, memory_map: bool) -> _Inspected:
     """Schema, rows of each batch, the batches of a stream (it has no index to find them by), whether it is mapped."""
-    with reading(f"{path} is not an Arrow IPC file, or damaged"):
+    with opening(path, "an Arrow IPC file"):
         with pa.OSFile(path) as file:
             is_file = file.read(len(_FILE_MAGIC)) == _FILE_MAGIC
         return _inspect_file(path, memory_map) if is_file else _inspect_stream(path, memory_map)

@@ -22,7 +22,7 @@ from seqflow.providers.value_ranges import UNKNOWN, Path, ValueRange
 from seqflow.record import BadRow
 from seqflow.record.decoded_sizes import row_bytes
 from seqflow.record.selection import Rename, Selection, Table, leaf_types
-from seqflow.record.validation import reading
+from seqflow.record.validation import opening, reading
 
 _BUFFER = 1 << 18
 """Bytes of each column that are read at once from a row group that is read in slices."""
@@ -328,7 +328,7 @@ def _read_footer(path: str) -> tuple[Any, pa.Schema, Array]:
     """The footer of a file, its schema, and the rows of each row group."""
     from pyarrow.parquet import ParquetFile
 
-    with reading(f"{path} is not a Parquet file, or damaged"), ParquetFile(path) as file:
+    with opening(path, "a Parquet file"), ParquetFile(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
     rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
     if min(rows, default=0) < 0 or sum(rows) != metadata.num_rows:

@@ -1,5 +1,6 @@
 """Find the files of a source: of paths, globs, folders and lists of them."""
 
+import errno
 import fnmatch
 import glob
 import os
@@ -236,6 +237,11 @@ def matches(pattern: str, entered: _Entered = _ALL_FOLDERS) -> Iterator[str]:
     """Expand a glob. `**` visits each folder once, however many symbolic links lead to it."""
     parts = pattern.split("/")
     if "**" not in parts:
+        for at, part in enumerate(parts):
+            if glob.has_magic(part):
+                for folder in glob.iglob("/".join(parts[:at]) + "/") if at else ["."]:
+                    if not os.access(folder, os.R_OK | os.X_OK):
+                        _refuse(PermissionError(errno.EACCES, "", folder.rstrip("/")))
         yield from glob.iglob(pattern)
         return
     at = parts.index("**")
@@ -247,12 +253,22 @@ def matches(pattern: str, entered: _Entered = _ALL_FOLDERS) -> Iterator[str]:
             yield from matches(os.path.join(inner, *(tail or ["*"])), entered)
 
 
+def _refuse(error: OSError) -> None:
+    """ProviderError for a folder that cannot be listed: nobody knows what is in it. One that is gone has nothing."""
+    if not isinstance(error, FileNotFoundError):
+        why = os.strerror(error.errno or 0).lower()
+        raise ProviderError(
+            f"the folder {error.filename} cannot be listed: {why}\n"
+            "let it be read, or leave it out with exclude"
+        ) from None
+
+
 def _folders(top: str, entered: _Entered) -> Iterator[str]:
     """A folder and the folders below it but hidden ones; real folders before those that links lead to."""
     seen: set[tuple[int, int]] = set()
     tops = deque([top])
     while tops:
-        for folder, inner, _ in os.walk(tops.popleft()):
+        for folder, inner, _ in os.walk(tops.popleft(), onerror=_refuse):
             found = os.stat(folder)
             if (found.st_dev, found.st_ino) in seen:
                 inner.clear()
@@ -264,7 +280,7 @@ def _folders(top: str, entered: _Entered) -> Iterator[str]:
 
 
 def _walk(folder: str, entered: _Entered) -> Iterator[str]:
-    for parent, folders, files in os.walk(folder):
+    for parent, folders, files in os.walk(folder, onerror=_refuse):
         shown = [name for name in folders if not name.startswith(".") and name != "__pycache__"]
         folders[:] = entered.of(parent, shown)
         for name in files:

@@ -310,7 +310,11 @@ class Target:
     def _make(self, folder: Path) -> None:
         if not folder.exists():
             self._make(folder.parent)
-            folder.mkdir(exist_ok=True)
+            try:
+                folder.mkdir(exist_ok=True)
+            except OSError as error:
+                why = (error.strerror or str(error)).lower()
+                raise JobError(f"output: the folder {str(folder)!r} cannot be made: {why}") from None
             self._created.append(folder)
             unfinished.add(folder)
 

@@ -27,6 +27,16 @@ def reading(place: str) -> Iterator[None]:
         raise ProviderError(f"{place}: {error}") from error
 
 
+@contextmanager
+def opening(path: str, kind: str) -> Iterator[None]:
+    """Translate what opening a file raises: that it may not be read, or is not of this kind."""
+    with reading(f"{path} is not {kind}, or damaged"):
+        try:
+            yield
+        except PermissionError:
+            raise ProviderError(f"{path} cannot be read: permission denied") from None
+
+
 def validated(data: A, place: str) -> A:
     """Check every offset, size, index and text of Arrow data, and return it; ProviderError for a wrong one.
 

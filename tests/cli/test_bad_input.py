@@ -1,6 +1,6 @@
 """What people get wrong, and what the command tells them: one clean message and the right exit code."""
 
-import os
+import ctypes
 import resource
 import signal
 import subprocess
@@ -185,9 +185,48 @@ def test_a_full_disk_ends_with_1_and_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_may_not_be_written_ends_with_1(folder: Path) -> None:
+def run_as_anyone(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the job without the right of root to read and write what it likes."""
+    libc = ctypes.CDLL(None)
+
+    def drop_rights() -> None:
+        for capability in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
+            libc.prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+
+    return subprocess.run(
+        [sys.executable, "-m", "seqflow", "run", "job.toml"], cwd=folder, capture_output=True, text=True,
+        preexec_fn=drop_rights, check=False,
+    )  # fmt: skip
+
+
+def test_a_folder_that_may_not_be_written_ends_with_2(folder: Path) -> None:
     (folder / "job.toml").write_text(SOURCE + '[output]\npath = "closed/out"\n')
     (folder / "closed").mkdir(mode=0o500)
-    done = seqflow("run", "job.toml", folder=folder)
-    assert (done.returncode, "Permission denied" in done.stderr) == (BAD_DATA, True)
+    done = run_as_anyone(folder)
+    assert done.returncode == BAD_USAGE
+    assert done.stderr.endswith("closed' cannot be written to: permission denied\n")
+
+
+@pytest.mark.parametrize("paths", ["days", "days/**/*.parquet", "days/*/*.parquet"])
+def test_a_folder_that_may_not_be_listed_is_not_left_out_unseen(tmp_path: Path, paths: str) -> None:
+    for day in ("day=1", "day=2"):
+        (tmp_path / "days" / day).mkdir(parents=True)
+        pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "days" / day / "a.parquet")
+    (tmp_path / "job.toml").write_text(f'[source]\npaths = "{paths}"\n' + OUTPUT)
+    (tmp_path / "days" / "day=2").chmod(0)
+    done = run_as_anyone(tmp_path)
+    (tmp_path / "days" / "day=2").chmod(0o700)
+    assert done.returncode == BAD_DATA
+    assert done.stderr.startswith("seqflow: the folder days/day=2 cannot be listed: permission denied\n")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "a.parquet")
+    (tmp_path / "a.parquet").chmod(0)
+    (tmp_path / "job.toml").write_text('[source]\npaths = "a.parquet"\n' + OUTPUT)
+    done = run_as_anyone(tmp_path)
+    assert (done.returncode, done.stderr) == (
+        BAD_DATA,
+        "seqflow: a.parquet cannot be read: permission denied\n",
+    )
