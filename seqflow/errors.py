@@ -59,6 +59,10 @@ class OpMemoryError(OpError, MemoryError):
     """An op was asked for a result that needs more memory than there is."""
 
 
+class OpResultError(OpError):
+    """An op of your own has given another result than its signature declares: the op is wrong, not its input."""
+
+
 class UnknownOpError(OpError, KeyError):
     """No op of that name is registered."""
 

@@ -27,6 +27,7 @@ from seqflow.errors import (
     OpError,
     OpIndexError,
     OpMemoryError,
+    OpResultError,
     OpTypeError,
     ProviderError,
     ProviderOptionError,
@@ -191,7 +192,6 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("signature: found … at column …, expected …", "a signature of your own is malformed", "[signatures](signatures.md)", lambda: declare("x[N -> y[N]", first_only)),
         Kind("the function takes …, its signature says …", "parameters and signature of your own op differ", "positional parameters are the inputs, in order", lambda: declare("y[N] -> z[N]", first_only)),
         Kind("an op of that name is registered already", "`@sf.op` twice under one name", "`sf.registry.unregister(name)`, or another name", lambda: sf.op("x[N] -> y[N]")(ops.unique)),
-        Kind("the result is not what the signature declares: …", "your op gave another shape, dtype or value than its line says", "mend one of the two", lambda: declare("x[N] -> y[N]", first_only)),
         Kind("Ranks: … is given without …, and the environment has no …", "half a description of ranks", "`rank=` and `world_size=`, or both from the launcher", lambda: sf.Loader(TABLE, rank=0)),
         Kind("load_state_dict: … was … and is … now", "the state is of a loader with other settings, nets or constants", "go back to them, or [accept the change](loader.md#resume)", interrupted),
         Kind("load_state_dict: the data are others: …", "files have changed, or are gone, since the state was saved", "restore them; added files can be accepted", lambda: sf.Loader(TABLE).load_state_dict(sf.Loader(pa.table({"n": [1]})).state_dict())),
@@ -225,6 +225,9 @@ KINDS: dict[type[Exception], list[Kind]] = {
         Kind("positions[…] = … is outside [0, …), the rows of sequence …", "a position outside of its sequence", "positions count from 0 in each sequence", lambda: ops.to_rows([5], [2])),
     ],
     OpMemoryError: [Kind("the result needs …", "a result larger than memory, or than any array", "look at the size it names: one very long row decides how wide `pad` is", lambda: ops.pad(X, N, max_length=2**62))],
+    OpResultError: [
+        Kind("the result is not what the signature declares: …", "your op gave another shape, dtype or value than its line says", "mend one of the two", lambda: declare("x[N] -> y[N]", first_only)),
+    ],
     UnknownOpError: [
         Kind("no op is named … (did you mean …?)", "there is no such op; nets say it as a NetError", "`seqflow ops --search WORDS` finds ops by what they do", lambda: sf.registry.get("truncat")),
         Kind("no operator of Caffe2 that is covered is named …", "an operator that is not replayed", "`sf.caffe2.names()`", lambda: sf.caffe2.run("Nope", [])),

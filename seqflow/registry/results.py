@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from seqflow.errors import OpError, SeqflowError
+from seqflow.errors import OpError, OpResultError, SeqflowError
 from seqflow.registry.definition import OpDef
 from seqflow.registry.result_values import check_limit, check_pointing, check_values
 from seqflow.shape import PartialShape
@@ -51,7 +51,7 @@ class DeclaredResults:
         self.sizes = bind_sizes(op.signature, inputs, attributes)
 
     def check(self, result: Any) -> None:
-        """OpError where the signature, or the op's shape function, says something else of the result."""
+        """OpResultError where the signature, or the op's shape function, says something else of the result."""
         try:
             items = list(self._items(result))
             self._check_dtypes(items)
@@ -60,7 +60,7 @@ class DeclaredResults:
             self._check_pointing(items)
             self._check_values(items)
         except SeqflowError as error:
-            raise OpError(
+            raise OpResultError(
                 f"the result is not what the signature declares: {error}\n  {self.op.signature}"
             ) from None
 

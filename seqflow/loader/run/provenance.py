@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from seqflow.errors import LodError, NetError, OpError, OpMemoryError, OpTypeError, ShapeError
+from seqflow.errors import LodError, NetError, OpError, OpMemoryError, OpResultError, OpTypeError, ShapeError
 from seqflow.kernels.arrays import Array
 from seqflow.providers import Block
 
@@ -17,7 +17,7 @@ RowNumbers = range | np.ndarray[Any, np.dtype[np.int64]]
 
 ROW_ERRORS = (LodError, OpError, ShapeError)
 """Errors that the data of a row can cause."""
-NET_ERRORS: tuple[type[Exception], ...] = (NetError, OpTypeError, OpMemoryError)
+NET_ERRORS: tuple[type[Exception], ...] = (NetError, OpTypeError, OpMemoryError, OpResultError)
 """Errors of the net itself, or of the machine, whatever the rows."""
 _SHOWN = 4
 

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import seqflow as sf
+from seqflow.errors import OpResultError
 
 ROWS = [[1, 2], [3, None], [], [], [4, 99], [5]]
 
@@ -246,6 +247,20 @@ def test_a_function_refuses_rows_with_an_error_of_ours(ids):
     loader = sf.Loader(ids, net=net, bad_rows="skip", batch=4)
     assert [batch["id"].tolist() for batch in loader] == [[3, 7], [1, 2, 4], [5, 6, 8, 0]]
     assert loader.stats().bad_rows == 3
+
+
+@pytest.mark.parametrize("place", ["prepare", "net"])
+def test_an_op_that_breaks_its_signature_makes_no_bad_rows(ids, place):
+    @sf.op("int data[N] -> small[N]")
+    def below_10(data):
+        return data[data < 10]
+
+    loader = sf.Loader(ids, batch=4, bad_rows="skip", **{place: "y = below_10(id)"})
+    try:
+        with pytest.raises(OpResultError, match="below_10: the result is not what the signature declares"):
+            list(loader)
+    finally:
+        sf.registry.unregister("below_10")
 
 
 def test_an_error_that_no_row_causes_alone_is_raised_even_so(ids):
