@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping
 from importlib import metadata
 from typing import Any
@@ -57,11 +58,29 @@ def opener_of_kind(kind: str) -> Callable[..., Any]:
 def made_by_kind(kind: str, source: Any, options: Mapping[str, Any]) -> Any:
     """What the function of a kind makes of a source, and of options; of a source that is None, of options alone."""
     opener = opener_of_kind(kind)
+    _check_arguments(kind, opener, () if source is None else (source,), options)
     with foreign_errors(f"{kind} has failed"):
         made = opener(**options) if source is None else opener(source, **options)
     if made is None:
         raise ProviderOptionError(f"{kind} has returned None, expected a source, or what sf.open takes")
     return made
+
+
+def _check_arguments(
+    kind: str, opener: Callable[..., Any], source: tuple[Any, ...], options: Mapping[str, Any]
+) -> None:
+    """ProviderOptionError where the function does not take the source and the options."""
+    try:
+        parameters = inspect.signature(opener)
+    except (TypeError, ValueError):  # it is compiled, and does not say what it takes
+        return
+    try:
+        parameters.bind(*source, **options)
+    except TypeError as error:
+        raise ProviderOptionError(
+            f"{kind}: {error}, expected {kind.rpartition(':')[2]}{parameters}\n"
+            "options= are its arguments, in a job those of [source.options]"
+        ) from None
 
 
 def checked_options(options: Any) -> dict[str, Any]:

@@ -227,7 +227,7 @@ def ids_of(loader: sf.Loader) -> list[int]:
     ("own_words:number", {}, "is a int, expected a function"),
     ("own_words:", {}, "expected 'module:function'"),
     ("own_words:failing", {}, "own_words:failing has failed: no a.txt"),
-    ("own_words:words", {"options": {"uper": 1}}, "unexpected keyword argument 'uper'"),
+    ("own_words:words", {"options": {"uper": 1}}, r"own_words:words: got an unexpected keyword argument 'uper', expected words\("),
     ("own_words:words", {"options": {"upper": object()}}, "'upper' is a object, expected text"),
     ("own_words:words", {"options": 5}, "options is a int"),
     ("own_words:words", {"options": {5: 1}}, "5 is no name"),
@@ -239,6 +239,11 @@ def ids_of(loader: sf.Loader) -> list[int]:
 def test_wrong_kinds_and_options_are_refused(module: Path, kind: str, options: Any, message: str) -> None:
     with pytest.raises(ProviderError, match=message):
         sf.open("a.txt", kind=kind, **options)
+
+
+def test_arguments_that_the_function_does_not_take_are_wrong_options(module: Path) -> None:
+    with pytest.raises(ProviderOptionError, match=r"words\(.*\n *options= are its arguments"):
+        sf.open("a.txt", kind="own_words:words", options={"uper": 1})
 
 
 def test_a_kind_that_returns_nothing_is_refused(module: Path) -> None:
