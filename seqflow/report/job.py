@@ -13,7 +13,8 @@ from seqflow import executor
 from seqflow.byte_sizes import format_bytes
 from seqflow.executor import Profile
 from seqflow.job import Job
-from seqflow.job.checking import check
+from seqflow.job.checking import check_tables
+from seqflow.job.inference import infer
 from seqflow.job.opening import open_loader
 from seqflow.job.planning import plan
 from seqflow.loader import Loader
@@ -42,7 +43,10 @@ def sections_of_job(job: Job) -> Iterator[str]:
     """Nets, shapes and byte bounds, sizes of the run, a sample of batches, what ops cost, bad rows, ranks."""
     if job.output.path is None:  # the run may be given one
         job = replace(job, output=replace(job.output, kind="none"))
-    yield from sections_of_specs(check(job))
+    checked = open_loader(job)
+    specs = infer(checked)
+    check_tables(job, checked, specs)
+    yield from sections_of_specs(specs)
     lenient = replace(job, bad_rows=BadRows("skip"))
     loader = open_loader(lenient)
     tokenizers = tokenizers_of((loader.prepare, loader.net))

@@ -10,7 +10,7 @@ import pytest
 from command import seqflow
 
 import seqflow as sf
-from seqflow.job import Job
+from seqflow.job import Job, run
 from seqflow.report.ranks import imbalance
 from seqflow.report.report import report_of_job, report_of_path
 from seqflow.report.survey import SpreadSample
@@ -121,6 +121,12 @@ def test_a_job_has_shapes_the_steps_that_cost_and_a_picture_of_its_first_batch(p
     assert facts_of(page, "The run")["rows"] == "8"
     assert facts_of(page, "The first batches")["tokens"] == "34"
     assert not (path.parent / "out").exists()
+
+
+def test_a_job_has_a_page_where_its_output_is_that_of_an_earlier_one(path):
+    run(job_of(path))
+    edited = job_of(path, batch={"kind": "rows", "n": 3, "lengths": "n"})
+    assert facts_of(Page(report_of_job(edited, "job.toml")), "The run")["rows"] == "8"
 
 
 def test_a_job_has_its_nets_as_pictures_with_shapes_and_as_tables_with_bounds(path):
