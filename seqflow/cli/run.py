@@ -166,7 +166,7 @@ def _print_report(report: Report) -> None:
     speed = report.tokens / report.seconds if report.seconds else 0.0
     times = [
         ("seconds", f"{report.seconds:.2f}"),
-        ("tokens/s", "-" if report.fill is None else f"{speed:,.0f}"),
+        ("tokens/s", "-" if report.fill is None or report.outcome != "new" else f"{speed:,.0f}"),
         ("peak memory", format_bytes(report.peak_memory)),
     ]
     lines = [

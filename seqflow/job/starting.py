@@ -53,6 +53,7 @@ _ROWS: list[Setting] = [
 _OUTPUT: list[Setting] = [
     ('path = "out"', "relative to this file: a folder of part files and a manifest"),
     ('kind = "parquet"', "or arrow"),
+    ('# part_bytes = "64 MiB"', "how much of the source a killed run loses at most; 512 MiB if not given"),
 ]
 _BAD_ROWS: list[Setting] = [
     (
@@ -63,6 +64,8 @@ _BAD_ROWS: list[Setting] = [
 ]
 _TOKENS, _TEXTS = ("tokens", "input_ids", "token_ids", "ids"), ("text", "content", "bytes")
 """Names that columns of tokens, and of texts, usually have: they come before others."""
+_FILLS = {"ids": "[]", "text": '""', "": "0"}
+"""What may stand for a null, by what is packed."""
 
 
 def starting_job(paths: Sequence[str], job: Path, kind: str | None = None) -> str:
@@ -86,6 +89,7 @@ def starting_job(paths: Sequence[str], job: Path, kind: str | None = None) -> st
         (f"paths = {_toml(found)}", "files, folders or globs, relative to this file"),
         *([] if kind is None else [(f"kind = {_toml(kind)}", "the names of the files do not say it")]),
         (f"columns = {_toml(names)}", of_all + also),
+        (f"# fill = {_FILLS[of]}", "what a null becomes; without it a row with one is a bad row"),
     ]
     parts = [
         _HEAD.format(name=printable_line(job.name)),

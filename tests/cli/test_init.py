@@ -93,19 +93,23 @@ def test_a_row_with_a_null_is_set_aside(tmp_path):
 
 
 def test_what_is_commented_out_may_be_used(tmp_path):
-    pq.write_table(pa.table({"tokens": [[1, 2], [3]]}), tmp_path / "x.parquet")
+    pq.write_table(pa.table({"tokens": [[1, 2], None, [3]]}), tmp_path / "x.parquet")
     seqflow("init", "x.parquet", folder=tmp_path)
-    job = (tmp_path / "job.toml").read_text().replace("# shuffle", "shuffle")
+    job = (tmp_path / "job.toml").read_text()
+    for key in ("fill", "shuffle", "part_bytes"):
+        assert f"\n# {key} = " in job
+        job = job.replace(f"\n# {key} = ", f"\n{key} = ")
     (tmp_path / "job.toml").write_text(job)
     assert seqflow("run", "job.toml", folder=tmp_path).returncode == 0
+    assert not (tmp_path / "bad.parquet").exists()
 
 
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ('capacity = "x"', "line 19: capacity is 'x', expected an integer"),
-        ("capcity = 5", "line 19: unknown key 'capcity' in [batch]"),
-        ("capacity = = 5", "(at line 19, column 12)\n  capacity = = 5"),
+        ('capacity = "x"', "line 20: capacity is 'x', expected an integer"),
+        ("capcity = 5", "line 20: unknown key 'capcity' in [batch]"),
+        ("capacity = = 5", "(at line 20, column 12)\n  capacity = = 5"),
     ],
 )
 def test_a_wrong_line_of_the_job_is_named_with_its_key(tmp_path, line, says):

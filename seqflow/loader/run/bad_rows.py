@@ -33,9 +33,8 @@ class BadRows:
         if self.policy not in ("raise", "skip", "quarantine"):
             raise OpError(f"BadRows: policy is {self.policy!r}, expected 'raise', 'skip' or 'quarantine'")
         if (self.policy == "quarantine") != (self.path is not None):
-            raise OpError(
-                f"BadRows: policy {self.policy!r} {'needs a' if self.path is None else 'takes no'} path"
-            )
+            what = "needs a path" if self.path is None else "takes no path: only 'quarantine' writes a file"
+            raise OpError(f"BadRows: policy {self.policy!r} {what}")
         if self.path is not None and Path(self.path).suffix.lower() not in KIND_OF_SUFFIX:
             raise OpError(
                 f"BadRows: path is {str(self.path)!r}, expected a name that ends in .parquet or .arrow"
