@@ -70,6 +70,19 @@ def test_elements_are_those_of_their_source(folder, plan, shuffle, prepare):
             assert str(trace).endswith(f"row {trace.row}, column tokens, element {trace.element}")
 
 
+@pytest.mark.parametrize("column", [None, "t", "more"])
+@pytest.mark.parametrize("plan", [sf.Rows(7, lengths="n"), sf.Packed(48, ("t", "more"), lengths="n", rows=3)])
+def test_a_column_whose_lengths_have_another_name_is_called_as_its_values_are(folder, plan, column):
+    net = "t, n = truncate(tokens.values, tokens.lengths, max_length=80)\nmore = t + 1\nreturn t, more, n"
+    loader = sf.Loader(str(folder / "*.parquet"), batch=plan, prepare=net, threads=0, rank=0, world_size=1)
+    batch = next(iter(loader))
+    row = int(np.argmax(batch["n"])) if "n" in batch else 0
+    value = batch["t"][int(batch["n"][:row].sum()) + 2] if "n" in batch else batch["t"][0, 2]
+    (trace,) = loader.trace(0, row=row, element=2, column=column)
+    assert trace.column == (column or "t")
+    assert pq.read_table(trace.file)["tokens"][20 * trace.block + trace.row].as_py()[trace.element] == value
+
+
 @pytest.mark.parametrize("plan", ["rows", "packed", "cut"])
 def test_rows_of_a_batch(folder, plan):
     loader = sf.Loader(

@@ -126,10 +126,13 @@ def _of_element(
 ) -> Trace:
     batches = turn.batches
     name = _planned_column(turn) if column is None else column
-    lengths, source = f"{name}.lengths", batches.rows.source
+    source = batches.rows.source
+    lengths = f"{name}.lengths"
+    if name is not None and lengths not in source.offsets:
+        lengths = source.parents.get(name) or ""
     packed = isinstance(batches, PackedBatches) and name in {one.name for one in batches.columns}
     if name is None or not (packed or lengths in source.offsets):
-        columns = [one.removesuffix(".lengths") for one in source.offsets if source.parents[one] is None]
+        columns = [_column_of(turn, one) for one in source.offsets if source.parents[one] is None]
         what = "column is None" if name is None else f"column is {name!r}{nearest(name, columns)}"
         raise OpError(
             f"trace: {what}, expected one of {', '.join(columns) or 'no list columns: there are none'}"
@@ -171,4 +174,10 @@ def _place_in_row(turn: Turn, parts: _Parts, chosen: Array, row: int, element: i
 
 def _planned_column(turn: Turn) -> str | None:
     lengths = turn.windows[0].lengths
-    return None if lengths is None else lengths.removesuffix(".lengths")
+    return None if lengths is None else _column_of(turn, lengths)
+
+
+def _column_of(turn: Turn, lengths: str) -> str:
+    """`c` of `c.lengths`; of lengths with another name the first values under them."""
+    under = (name for name, above in turn.batches.rows.source.parents.items() if above == lengths)
+    return lengths.removesuffix(".lengths") if lengths.endswith(".lengths") else next(under, lengths)
