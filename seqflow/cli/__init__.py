@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import typer
 
 from seqflow.cli import (
@@ -64,10 +66,18 @@ def seqflow(
         raise typer.Exit(BAD_USAGE)
 
 
+_MANY = 50_000
+"""Objects that are made before Python looks for garbage among them. Importing makes many, and next to no garbage."""
+
+
 def main() -> None:
     """Run the command; exit code 0, 1 (bad data), 2 (bad usage or job) or 128 + the signal that stopped it."""
-    with exit_cleanly():
-        code = app(
-            standalone_mode=False, color=wants_colours()
-        )  # else errors of usage would be printed as they are
+    gc.set_threshold(_MANY)
+    try:
+        with exit_cleanly():
+            code = app(
+                standalone_mode=False, color=wants_colours()
+            )  # else errors of usage would be printed as they are
+    finally:
+        gc.freeze()  # a process that ends need not look for garbage: that takes as long as a small command
     raise SystemExit(code)
