@@ -113,7 +113,7 @@ def over_skew() -> Iterator[Point]:
         data = of_lengths(lengths)
         calls = {}
         for count in (1, 2):
-            calls[f"{count} thread{'s' * (count > 1)}"] = on_threads(
+            calls[f"sum, {count} thread{'s' * (count > 1)}"] = on_threads(
                 count, lambda data=data, lengths=lengths: ops.lengths_sum(data, lengths)
             )
         for count in (1, 2):

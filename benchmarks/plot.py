@@ -86,6 +86,4 @@ def _line(points: list[tuple[float, float]], dashes: str) -> str:
 def _shown(value: float) -> str:
     if value >= 1_000_000:
         return f"{value / 1e6:g}M"
-    if value >= 10_000:
-        return f"{value / 1e3:g}k"
-    return f"{value:.3g}"
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
