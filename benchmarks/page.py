@@ -22,7 +22,6 @@ IN_README = (
     ("LSTM, 64 sequences", "rnn", "LSTM", "torch, packed"),
     ("a shuffled epoch, padded", "loaders", "shuffled epoch, padded", "torch DataLoader"),
     ("tokenise and pack text", "tokenizing", "tokenize and pack 10 MB", "datasets.map"),
-    ("maximum of embeddings, 1M × 64", "sparse", "max 1000k×64 int64 uniform", "EmbeddingBag"),
     ("sum of embeddings, 1M × 64", "sparse", "sum 1000k×64 int64 uniform", "EmbeddingBag"),
     ("the main job, files to Parquet", "pack_source", "seqflow run examples/pack_source.toml", "plain pyarrow"),
 )  # fmt: skip

@@ -22,7 +22,8 @@ COMMANDS = [
     for joined in block.text.replace("\\\n", " ").splitlines()
     for line in joined.split(" && ")
 ]
-SUBCOMMANDS = typer.main.get_command(app).commands
+COMMAND = typer.main.get_command(app)
+SUBCOMMANDS = COMMAND.commands
 KNOWN = {"torchrun", "pytest", "pip"}
 """Commands of others. Where pages start them, tests do, too: `.ci/run` installs and tests as README says."""
 
@@ -82,6 +83,8 @@ def test_each_block_of_toml_is_of_a_job_or_names_a_provider(block, tmp_path):
 def test_each_command_exists_and_takes_its_arguments(block, line):
     words = shlex.split(line, comments=True)
     match words:
+        case ["seqflow", option] if option.startswith("--"):
+            assert option in {name for parameter in COMMAND.params for name in parameter.opts}
         case ["seqflow", name, *arguments]:
             SUBCOMMANDS[name].make_context(name, arguments)
         case ["python", "-c", code]:
