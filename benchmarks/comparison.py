@@ -133,6 +133,20 @@ def show(row: Row, times: dict[str, float]) -> None:
         print(f"{row.name:32}{ours:10.4f}  {peer:28}{milliseconds:10.4f}{ratio:8.2f}{kept}", flush=True)
 
 
+def on_threads(count: int, call: Call) -> Call:
+    """The call with so many threads of ours."""
+
+    def run() -> Any:
+        before = kernels.num_threads()
+        kernels.set_num_threads(count)
+        try:
+            return call()
+        finally:
+            kernels.set_num_threads(before)
+
+    return run
+
+
 def set_threads(count: int) -> None:
     """Of our kernels and of torch."""
     kernels.set_num_threads(count)

@@ -16,8 +16,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 import seqflow as sf
-from comparison import Call, fastest, optional
-from seqflow import kernels, ops
+from comparison import Call, fastest, on_threads, optional
+from seqflow import ops
 
 torch, awkward = optional("torch"), optional("awkward")
 
@@ -121,18 +121,6 @@ def over_skew() -> Iterator[Point]:
                 count, lambda data=data, lengths=lengths: ops.softmax_within(data, lengths)
             )
         yield Point(percent, calls, len(data))
-
-
-def on_threads(count: int, call: Call) -> Call:
-    def run() -> Any:
-        before = kernels.num_threads()
-        kernels.set_num_threads(count)
-        try:
-            return call()
-        finally:
-            kernels.set_num_threads(before)
-
-    return run
 
 
 def over_levels() -> Iterator[Point]:

@@ -17,22 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from comparison import Call, Row, main, optional
+from comparison import Call, Row, main, on_threads, optional
 from seqflow import kernels, ops
 
 torch, awkward = optional("torch"), optional("awkward")
-
-
-def on_threads(count: int, call: Call) -> Call:
-    def run() -> Any:
-        before = kernels.num_threads()
-        kernels.set_num_threads(count)
-        try:
-            return call()
-        finally:
-            kernels.set_num_threads(before)
-
-    return run
 
 
 def scaling(name: str, call: Call, limit: float) -> Row:
