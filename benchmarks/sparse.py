@@ -18,7 +18,9 @@ from seqflow import ops
 
 BAGS, MEAN = 4096, 20
 bag = torch.nn.functional.embedding_bag
-MEMORY = "both wait for rows of the table; where a cache has them, FBGEMM's generated code needs less for each bag"
+MEMORY = (
+    "both wait for rows of the table; where a cache has them, FBGEMM's generated code needs less for each bag"
+)
 
 
 def indices_into(num_rows: int, dtype: str, zipf: bool) -> tuple[Any, Any]:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
-pytestmark = pytest.mark.skipif(not BENCHMARKS.exists(), reason="a source distribution may have no benchmarks")
+pytestmark = pytest.mark.skipif(
+    not BENCHMARKS.exists(), reason="a source distribution may have no benchmarks"
+)
 
 
 @pytest.fixture
