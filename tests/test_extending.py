@@ -166,3 +166,15 @@ def test_a_query_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.chdir(tmp_path)
     (batch,) = eval(code_of("docs/extending.md", 'sf.Loader("events'))
     assert batch["id"].tolist() == [1, 2]
+
+
+PATCH = Path(__file__).parents[1] / ".ci" / "add_kernel.patch"
+
+
+@pytest.mark.skipif(not PATCH.exists(), reason="a source distribution has no .ci")
+def test_the_kernel_of_the_page_is_the_one_that_ci_adds() -> None:
+    patch = PATCH.read_text(encoding="utf-8")
+    assert code_of("docs/extending.md", "+@kernel") in patch
+    assert code_of("docs/extending.md", "+template <class T>") in patch
+    binding = code_of("docs/extending.md", "+nb::object").splitlines()
+    assert set(binding) <= set(patch.splitlines())
