@@ -25,13 +25,6 @@ ONE = (
     "POLARS_MAX_THREADS",
     "RAYON_NUM_THREADS",
 )
-SUITES = {
-    "ops": "Ops", "sparse": "Pooled embeddings", "ids": "Ids", "vocabulary": "Vocabularies",
-    "expression": "Expressions", "rnn": "Recurrent cells", "torch_ops": "Training steps in PyTorch",
-    "tokenizing": "Tokens", "loaders": "Loaders", "pack_source": "Jobs", "filters": "Filters",
-    "lines": "Files of lines", "small_files": "Small files", "startup": "Starting",
-}  # fmt: skip
-"""The modules that have comparisons, with the headings of the page."""
 QUICK = (
     "lengths_sum 4M", "softmax_within 4M", "sort_within 4M", "pad 32768", "sum 100k×32 int64 uniform",
     "gather 100k×1", "4M integers among 20k", "a*b + c", "LSTM", "segment sum", "a small call",
@@ -75,6 +68,7 @@ def run(names: list[str], *, quick: bool, rounds: int) -> dict[str, object]:
     import growth
     import machine
     from comparison import measure, set_threads, show
+    from suites import SUITES
 
     def is_asked_for(name: str) -> bool:
         if quick and not any(each in name for each in QUICK):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from plot import described, plot
+from suites import SUITES
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "performance.json"
@@ -73,7 +74,7 @@ def text(found: dict[str, Any]) -> str:
         f"{packages}.",
         "",
     ]
-    for suite, title in suites().items():
+    for suite, title in SUITES.items():
         rows = [row for row in found["rows"] if row["suite"] == suite]
         if rows:
             parts += [*section(suite, title, rows), ""]
@@ -85,14 +86,6 @@ def text(found: dict[str, Any]) -> str:
     for number, series in enumerate(found["series"]):
         parts += [f"![{series['name']}, {described(series)}](pictures/growth/{number}.svg)", ""]
     return "\n".join(parts).rstrip() + "\n"
-
-
-def suites() -> dict[str, str]:
-    """The modules that have comparisons, and their headings."""
-    source = (Path(__file__).parent / "__main__.py").read_text(encoding="utf-8")
-    block = re.search(r"SUITES = \{(.*?)\}", source, re.DOTALL)
-    assert block is not None
-    return dict(re.findall(r'"(\w+)": "([^"]+)"', block[1]))
 
 
 def section(suite: str, title: str, rows: list[dict[str, Any]]) -> list[str]:
