@@ -74,10 +74,8 @@ def main() -> None:
     """Run the command; exit code 0, 1 (bad data), 2 (bad usage or job) or 128 + the signal that stopped it."""
     gc.set_threshold(_MANY)
     try:
-        with exit_cleanly():
-            code = app(
-                standalone_mode=False, color=wants_colours()
-            )  # else errors of usage would be printed as they are
+        with exit_cleanly():  # the standalone mode would print errors of usage as they are
+            code = app(standalone_mode=False, color=wants_colours())
     finally:
         gc.freeze()  # a process that ends need not look for garbage: that takes as long as a small command
     raise SystemExit(code)
