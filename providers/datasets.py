@@ -152,7 +152,14 @@ def open_fragment(
 
 def open_delta(table: Any, *, columns: Sequence[str] | None = None, rename: Rename | None = None) -> Provider:
     """A provider of a `deltalake.DeltaTable` in the version that it is loaded in."""
-    with foreign_errors(f"the Delta Lake table {table.table_uri} can't be opened"):
+    place = f"the Delta Lake table {table.table_uri}"
+    with foreign_errors(f"{place} can't be opened"):
+        mapping = table.metadata().configuration.get("delta.columnMapping.mode", "none")
+        if mapping != "none":
+            raise ProviderError(
+                f"{place} has a column mapping by {mapping}, expected none: its files have other names\n"
+                "pass pyarrow.table(deltalake.QueryBuilder().register('t', table).execute('SELECT * FROM t'))"
+            )
         dataset = table.to_pyarrow_dataset()
     version = f"{table.table_uri} version {table.version()}"
     opened = open_dataset(dataset, columns=columns, rename=rename, kind="delta", version=version)

@@ -23,6 +23,8 @@ class IcebergSource:
     """The files of a scan, in the order of their paths, since plans promise none."""
 
     scan: Any
+    fields: Any
+    """The columns of the scan as a schema of pyiceberg: their ids decide what is read, since names may change."""
     tasks: tuple[Any, ...]
     selection: Selection
 
@@ -36,8 +38,13 @@ class IcebergSource:
         return None if None in rows else sum(rows)  # type: ignore[arg-type]
 
     def content(self, schema: pa.Schema) -> list[Any]:
-        """What a state compares: the filter, and the files with those of their deleted rows. None ever changes."""
-        return [str(self.scan.row_filter), *([task.file.file_path, *_deletes(task)] for task in self.tasks)]
+        """What a state compares: the filter, and the files with those of their deleted rows. None ever changes.
+
+        Where the name of a column belonged to another one before, its id is compared, too.
+        """
+        files = [[task.file.file_path, *_deletes(task)] for task in self.tasks]
+        chosen = self._chosen(sorted(set(self.selection.to(schema).positions)))
+        return [str(self.scan.row_filter), *files, *_reused_names(self.scan.table_metadata, chosen)]
 
     def blocks(self, schema: pa.Schema) -> Iterator[Block]:
         for index, task in enumerate(self.tasks):
@@ -48,7 +55,7 @@ class IcebergSource:
     ) -> Iterator[tuple[Block, Sequence[ValueRange]]]:
         pairs = zip(leaf_types(self.selection.renamed), leaf_types(self.selection.source), strict=True)
         leaves = {renamed: leaf for (renamed, _), leaf in pairs}
-        fields = [_field(self.scan, *leaves[path]) if path in leaves else None for path in paths]
+        fields = [_field(self.fields, *leaves[path]) if path in leaves else None for path in paths]
         for block, task in zip(self.blocks(schema), self.tasks, strict=True):
             yield block, [UNKNOWN if field is None else _range(task.file, field) for field in fields]
 
@@ -57,11 +64,14 @@ class IcebergSource:
         positions = sorted(set(chosen.positions))
         source = pa.schema([chosen.source.field(position) for position in positions])
         with foreign_errors(f"{block.origin} can't be read"):
-            table = _read(self.scan.select(*source.names), self.tasks[block.index]).select(source.names)
-            table = table.cast(source)
+            table = _read(self.scan, self._chosen(positions), self.tasks[block.index]).cast(source)
         if block.num_rows not in (None, table.num_rows):
             raise ProviderError(f"{block.origin} has {table.num_rows} rows, expected {block.num_rows}")
         return chosen.apply(table, positions)
+
+    def _chosen(self, positions: Sequence[int]) -> Any:
+        """The columns at some positions, as a schema of pyiceberg."""
+        return type(self.fields)(*(self.fields.columns[position] for position in positions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +81,7 @@ class IcebergScans:
     scan: Any
 
     def schema(self) -> pa.Schema:
-        return _schema(self.scan)
+        return _schema(self.scan.projection())
 
     def stream(self, columns: Sequence[str]) -> Any:
         return self.scan.select(*columns).to_arrow_batch_reader()
@@ -84,26 +94,40 @@ def open_iceberg(
     origin = f"an Iceberg {type(table).__name__}"
     with foreign_errors(f"{origin} can't be opened"):
         scan = table.scan() if hasattr(table, "scan") else table
-        if scan.snapshot_id is None and (snapshot := scan.snapshot()) is not None:
-            scan = scan.update(snapshot_id=snapshot.snapshot_id)
         if scan.limit is not None:
             return open_replayed(IcebergScans(scan), origin, columns=columns, rename=rename)
+        # before the snapshot is pinned: a scan of a snapshot has the schema that the table had then
+        fields = scan.projection()
+        if scan.snapshot_id is None and (snapshot := scan.snapshot()) is not None:
+            scan = scan.update(snapshot_id=snapshot.snapshot_id)
         tasks = sorted(scan.plan_files(), key=lambda task: str(task.file.file_path))
-        chosen = selection(_schema(scan), columns, rename)
-    return Provider("iceberg", origin, chosen.schema, IcebergSource(scan, tuple(tasks), chosen))
+        chosen = selection(_schema(fields), columns, rename)
+    return Provider("iceberg", origin, chosen.schema, IcebergSource(scan, fields, tuple(tasks), chosen))
 
 
-def _schema(scan: Any) -> pa.Schema:
+def _schema(fields: Any) -> pa.Schema:
     from pyiceberg.io.pyarrow import schema_to_pyarrow
 
-    return schema_to_pyarrow(scan.projection(), include_field_ids=False)
+    return schema_to_pyarrow(fields, include_field_ids=False)
 
 
-def _read(scan: Any, task: Any) -> pa.Table:
+def _read(scan: Any, fields: Any, task: Any) -> pa.Table:
     from pyiceberg.io.pyarrow import ArrowScan
 
-    reader = ArrowScan(scan.table_metadata, scan.io, scan.projection(), scan.row_filter, scan.case_sensitive)
+    reader = ArrowScan(scan.table_metadata, scan.io, fields, scan.row_filter, scan.case_sensitive)
     return reader.to_table([task])
+
+
+def _reused_names(metadata: Any, fields: Any) -> Iterator[list[Any]]:
+    """The names of fields that another field had first, each with the id of the field that has it."""
+    from pyiceberg.schema import index_by_name
+
+    first: dict[str, int] = {}
+    for schema in sorted(metadata.schemas, key=lambda one: one.schema_id):
+        first = index_by_name(schema) | first
+    for name, number in index_by_name(fields).items():
+        if first[name] != number:
+            yield [name, number]
 
 
 def _num_rows(task: Any) -> int | None:
@@ -116,12 +140,12 @@ def _deletes(task: Any) -> list[str]:
     return sorted(str(one.file_path) for one in task.delete_files)
 
 
-def _field(scan: Any, path: Path, kind: pa.DataType) -> Any:
+def _field(fields: Any, path: Path, kind: pa.DataType) -> Any:
     """The field of a table at a path, where the bounds of its files are values of the Arrow type; else None."""
     if pa.types.is_timestamp(kind) and kind.unit != "us":
         return None
     try:
-        return scan.projection().find_field(".".join(path))
+        return fields.find_field(".".join(path))
     except ValueError:
         return None
 

@@ -28,6 +28,8 @@ _BUFFER = 1 << 18
 """Bytes of each column that are read at once from a row group that is read in slices."""
 
 
+_WHOLE = 1 << 30
+"""Bytes up to which a row group is read at once: pyarrow joins no nested texts of 2 GiB."""
 _COUNTED_ROWS, _FEW_ROWS = 1 << 16, 64
 """Rows that are read at once, at most and at least, where the footer does not tell how large texts are."""
 
@@ -168,10 +170,27 @@ class ParquetSource:
     def read(self, block: Block, schema: pa.Schema, bad_rows: list[BadRow] | None) -> Table:
         columns, finish = self._columns(block, schema)
         with reading(f"{block.origin}, row group {block.index} can't be read"), self._open(block) as opened:
-            table = opened.read_row_group(block.index, columns=columns, use_threads=self.use_threads)
+            table = self._read_group(opened, block, columns)
         if table.num_rows != block.num_rows:
             raise _wrong_count(block, table.num_rows)
         return finish(table)
+
+    def _read_group(self, opened: Any, block: Block, columns: list[str] | None) -> pa.Table:
+        """A row group at once, or a large one some rows at a time."""
+        options, count = (
+            {"columns": columns, "use_threads": self.use_threads},
+            1 + (block.nbytes or 0) // _WHOLE,
+        )
+        while True:
+            rows = max(1, (block.num_rows or 0) // count)
+            try:
+                if count == 1:
+                    return opened.read_row_group(block.index, **options)
+                return pa.Table.from_batches(opened.iter_batches(rows, [block.index], **options))
+            except pa.ArrowNotImplementedError:  # of nested text whose size the footer does not tell, too
+                if rows == 1:
+                    raise
+                count *= 2
 
     def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
         columns, finish = self._columns(block, schema)

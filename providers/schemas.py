@@ -9,6 +9,7 @@ from seqflow.record.arrow_types import child_fields, with_child_fields
 from seqflow.record.selection import (
     Rename,
     Selection,
+    check_names,
     rename_schema,
     select_schema,
     selection,
@@ -51,6 +52,7 @@ def _agreed(
             f"column {extra!r} is in {there}, but not in {here}\nchoose columns with columns="
         )
     chosen = found if columns is None else select_schema(found, columns)
+    check_names(chosen)
     others = {field.name: field for field in chosen}
     fields = []
     for field in expected:

@@ -105,7 +105,7 @@ def open_tar(
 
 
 def _open_file(path: str, batch_bytes: int) -> TarFile:
-    keys: list[str] = []
+    keys, last = dict[str, None](), None
     found: dict[str, dict[int, Member]] = {}
     with open(path, "rb") as file:
         if not file.seek(0, 2):
@@ -116,8 +116,14 @@ def _open_file(path: str, batch_bytes: int) -> TarFile:
                 if named is None:
                     continue
                 key, suffix = named
-                if not keys or key != keys[-1]:
-                    keys.append(key)
+                if key != last:
+                    if key in keys:
+                        raise ProviderError(
+                            f"its member {member.name!r} is apart from the others of row {key!r}\n"
+                            "write the members of a row one after another, as tar --sort=name does"
+                        )
+                    keys[key] = None
+                    last = key
                 rows = found.setdefault(suffix, {})
                 if rows.setdefault(len(keys) - 1, member) is not member:
                     raise ProviderError(f"it has {member.name!r} twice in one row")
@@ -131,7 +137,7 @@ def _open_file(path: str, batch_bytes: int) -> TarFile:
         size += more
     if keys:
         limits.append(len(keys))
-    return TarFile(pa.array(keys, pa.string()), places, tuple(limits), pa.schema([]))
+    return TarFile(pa.array(list(keys), pa.string()), places, tuple(limits), pa.schema([]))
 
 
 def _places(rows: dict[int, Member], count: int) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,7 @@
 """Selection: the columns and fields to read and their new names, applied to tables without copying."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -107,19 +108,19 @@ def selection(
 
 def check_names(schema: pa.Schema) -> None:
     """Raise ProviderError for names that can't be parts of tensor names."""
-    seen = set()
-    for field in _readable(schema):
-        if field.name in seen:
-            names = [
-                f"{name}_{at}" if schema.names.count(name) > 1 else name
-                for at, name in enumerate(schema.names)
-            ]
-            raise ProviderError(
-                f"two columns are called {field.name!r}\nname all columns with rename={names}"
-            )
-        seen.add(field.name)
+    _check_once(_readable(schema), set(schema.names))
+    for field in schema:
         _check_name(field.name, field.name, "column")
         _check_fields(field.type, field.name)
+
+
+def _check_once(schema: pa.Schema, names: Collection[str]) -> None:
+    """ProviderError where one of the names is that of several columns."""
+    counts = Counter(schema.names)
+    twice = next((name for name in schema.names if counts[name] > 1 and name in names), None)
+    if twice is not None:
+        found = [f"{one}_{at}" if counts[one] > 1 else one for at, one in enumerate(schema.names)]
+        raise ProviderError(f"two columns are called {twice!r}\nname all columns with rename={found}")
 
 
 MAX_DEPTH = 64
@@ -193,6 +194,7 @@ def select_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
                 f"there is no column {path!r}{nearest(path, schema.names)}; there are {', '.join(schema.names)}"
             )
         requested.setdefault(first, []).append(rest)
+    _check_once(schema, requested)
     return pa.schema(
         [_chosen(schema.field(name), paths, name) for name, paths in requested.items()], schema.metadata
     )
@@ -209,9 +211,9 @@ def _chosen(field: pa.Field, paths: list[list[str]], name: str) -> pa.Field:
             inner = [rest for first, *rest in paths if first == child.name]
             if inner:
                 children.append(_chosen(child, inner, f"{name}.{child.name}"))
+        fields = [child.name for child in kind]
         for first, *_ in paths:
-            if kind.get_field_index(first) < 0:
-                fields = [child.name for child in kind]
+            if first not in fields:
                 raise UnknownColumnError(f"{name} has no field {first!r}{nearest(first, fields)}")
         return field.with_type(pa.struct(children))
     if is_any(kind, LISTS):

@@ -157,6 +157,11 @@ def _read_column(
         parts.append(part)
         start += len(chunk)
     whole = parts[0]
+    if not whole.tensors and not bad:
+        raise ProviderError(
+            f"column {name!r} has type {field.type}, without fields, so it has no tensor\n"
+            "leave the column out with columns="
+        )
     if len(parts) > 1:
         whole.tensors, whole.dictionaries = concat_tensors(
             [part.tensors for part in parts], [part.dictionaries for part in parts]
