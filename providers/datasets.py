@@ -23,6 +23,7 @@ from seqflow.record.validation import reading
 
 _COUNTED = ("ipc", "feather", "arrow", "orc")
 """Formats, besides Parquet, whose files tell their rows without being read."""
+_IN_MEMORY = "a Dataset in memory"
 _SLICE_ROWS = 1 << 14
 """Rows that are read at once from a block that is read in slices."""
 
@@ -124,8 +125,11 @@ def open_dataset(
 
     One in memory is a table. One with a filter has no fragments, and is scanned anew in each pass.
     """
+    chosen = selection(dataset.schema, columns, rename)
     if type(dataset).__name__ == "InMemoryDataset":
-        return open_table(dataset.to_table(), columns=columns, rename=rename, origin="a Dataset in memory")
+        with reading(f"{_IN_MEMORY} can't be read"):
+            table = dataset.to_table()
+        return open_table(table, columns=columns, rename=rename, origin=_IN_MEMORY)
     origin = _origin_of(dataset)
     with reading(f"{origin} can't be opened"):
         try:
@@ -133,7 +137,6 @@ def open_dataset(
         except ValueError:  # pyarrow's word for a dataset with a filter
             return open_replayed(Scans(dataset), f"{origin}, filtered", columns=columns, rename=rename)
         pieces = tuple(piece for fragment in fragments for piece in _pieces(fragment))
-    chosen = selection(dataset.schema, columns, rename)
     files = () if version else _local_files(dataset)
     if files:
         pieces = tuple(replace(piece, origin=os.path.abspath(piece.origin)) for piece in pieces)

@@ -169,11 +169,13 @@ _ORDER = (
 
 def with_columns(batch: pa.RecordBatch, source: pa.Schema, place: str) -> pa.RecordBatch:
     """The columns of a batch by their names, in the order of `source`; ProviderError where one is another."""
+    if batch.schema.equals(source):
+        return batch
     for expected in source:
         at = batch.schema.get_all_field_indices(expected.name)
         found = batch.schema.field(at[0]).type if len(at) == 1 else None
         if found != expected.type:
-            what = "is not there" if found is None else f"is {found}"
+            what = f"is {found}" if len(at) == 1 else "is there twice" if at else "is not there"
             raise ProviderError(f"{place}: column {expected.name!r} {what}, expected {expected.type}")
     return batch.select(source.names)
 

@@ -42,6 +42,8 @@ def _agreed(
     expected: pa.Schema, found: pa.Schema, columns: Sequence[str] | None, here: str, there: str
 ) -> pa.Schema:
     """The expected schema, with nulls where the found one has them."""
+    chosen = found if columns is None else select_schema(found, columns)
+    check_names(chosen)
     names, found_names = set(expected.names), set(found.names)
     for name in expected.names:
         if name not in found_names:
@@ -51,8 +53,6 @@ def _agreed(
         raise ProviderError(
             f"column {extra!r} is in {there}, but not in {here}\nchoose columns with columns="
         )
-    chosen = found if columns is None else select_schema(found, columns)
-    check_names(chosen)
     others = {field.name: field for field in chosen}
     fields = []
     for field in expected:
