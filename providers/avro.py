@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from seqflow.errors import ProviderError, ProviderOptionError
-from seqflow.providers.avro_schemas import arrow_schema, polars_reads, uses_names
+from seqflow.providers.avro_schemas import arrow_schema, polars_reads
 from seqflow.providers.provider import Provider
 from seqflow.providers.row_files import BLOCK_BYTES, open_row_files
 from seqflow.record.selection import Rename, Table
@@ -70,7 +70,7 @@ def open_avro(
 
 
 def _by_polars(content: io.BytesIO, schema: pa.Schema) -> pa.Table | None:
-    """The rows as Polars reads them; None where it is not installed."""
+    """The rows as Polars reads them; None where it is not installed, or does not."""
     try:
         import polars
     except ImportError:
@@ -78,9 +78,12 @@ def _by_polars(content: io.BytesIO, schema: pa.Schema) -> pa.Table | None:
     try:
         table = polars.read_avro(content, columns=schema.names).to_arrow()
     except BaseException as error:
-        if type(error).__name__ == "PanicException":  # of Rust, and no Exception
-            raise ProviderError(f"it is damaged: {error}") from None
-        raise
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # which is none
+            raise
+        content.seek(
+            0
+        )  # Polars knows no aliases, and no types that are named in one place and used in another
+        return None
     return table.select(schema.names).cast(schema)
 
 
@@ -110,7 +113,7 @@ def _open_file(path: str, *, batch_bytes: int) -> AvroFile:
         raise ProviderError("its header has no schema")
     text, codec = metadata["avro.schema"].decode(), metadata.get("avro.codec", b"null").decode()
     schema = arrow_schema(text)
-    is_for_polars = codec in _OF_POLARS and all(map(polars_reads, schema.types)) and not uses_names(text)
+    is_for_polars = codec in _OF_POLARS and all(map(polars_reads, schema.types))
     return AvroFile(schema, codec, is_for_polars, header, tuple(places), tuple(rows))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -27,8 +28,10 @@ _LOGICAL = {
     "time-micros": pa.time64("us"),
     "timestamp-millis": pa.timestamp("ms", "UTC"),
     "timestamp-micros": pa.timestamp("us", "UTC"),
+    "timestamp-nanos": pa.timestamp("ns", "UTC"),
     "local-timestamp-millis": pa.timestamp("ms"),
     "local-timestamp-micros": pa.timestamp("us"),
+    "local-timestamp-nanos": pa.timestamp("ns"),
 }
 _ONLY_FASTAVRO = (types.is_map, types.is_decimal, types.is_time, types.is_fixed_size_binary)
 """Types that Polars refuses, or gives as others."""
@@ -39,7 +42,19 @@ def arrow_schema(text: str) -> pa.Schema:
     schema = json.loads(text)
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise ProviderError("its rows are no records, so they have no columns")
-    return pa.schema(list(_type(schema, {}, "", 0)))
+    return pa.schema(list(_type(schema, _Names(), "", 0)))
+
+
+@dataclass(slots=True)
+class _Names:
+    """The types that have names, by these with their namespaces; None for one that is being defined."""
+
+    types: dict[str, pa.DataType | None] = field(default_factory=dict)
+    namespace: str = ""
+    """The one of the type that is being defined, which counts for the names in it."""
+
+    def full(self, name: str) -> str:
+        return name if "." in name or not self.namespace else f"{self.namespace}.{name}"
 
 
 def polars_reads(kind: pa.DataType) -> bool:
@@ -49,59 +64,39 @@ def polars_reads(kind: pa.DataType) -> bool:
     return all(polars_reads(child.type) for _, child in child_fields(kind))
 
 
-def uses_names(text: str) -> bool:
-    """Whether a schema has types that are named in one place and used in another, which Polars does not find."""
-    return _uses_names(json.loads(text))
-
-
-def _uses_names(schema: Any) -> bool:
-    if isinstance(schema, list):
-        return any(map(_uses_names, schema))
-    if isinstance(schema, str):
-        return schema not in _PLAIN and schema != "null"
-    kind = schema["type"]
-    if kind in ("record", "error"):
-        return any(_uses_names(field["type"]) for field in schema["fields"])
-    if kind in ("enum", "fixed"):
-        return False
-    inner = {"array": "items", "map": "values"}.get(kind if isinstance(kind, str) else "", "type")
-    return _uses_names(schema[inner])
-
-
-def _type(schema: Any, named: dict[str, pa.DataType | None], place: str, depth: int) -> pa.DataType:
-    """The type of a schema; `named` are those that were defined before, None while they are being defined."""
+def _type(schema: Any, names: _Names, place: str, depth: int) -> pa.DataType:
+    """The type of a schema, of one that is named at first by its definition."""
     if depth >= MAX_DEPTH:
         raise ProviderError(f"field {place!r} is nested in {MAX_DEPTH} levels or more")
     if isinstance(schema, list):
-        return _nullable(schema, named, place, depth)[0]
+        return _nullable(schema, names, place, depth)[0]
     if isinstance(schema, str):
-        return _named(schema, named, place)
+        return _named(schema, names, place)
     if not isinstance(schema, dict):
         raise ProviderError(f"field {place!r} has {schema!r} in place of a type")
     kind, logical = schema.get("type"), schema.get("logicalType")
     if kind in ("record", "error", "enum", "fixed"):
-        name = str(schema["name"])
-        full = name if "." in name or not schema.get("namespace") else f"{schema['namespace']}.{name}"
-        named[full] = named[name.rpartition(".")[2]] = None
-        found = _defined(schema, named, place, depth)
-        named[full] = named[name.rpartition(".")[2]] = found
-        return found
+        outer = names.namespace
+        names.namespace = str(schema.get("namespace", outer))
+        full = names.full(str(schema["name"]))
+        names.namespace, names.types[full] = full.rpartition(".")[0], None
+        names.types[full] = _defined(schema, names, place, depth)
+        names.namespace = outer
+        return names.types[full]
     if kind == "array":
-        item, is_nullable = _nullable(schema["items"], named, place, depth)
+        item, is_nullable = _nullable(schema["items"], names, place, depth)
         return pa.list_(pa.field("item", item, is_nullable))
     if kind == "map":
-        value, is_nullable = _nullable(schema["values"], named, place, depth)
+        value, is_nullable = _nullable(schema["values"], names, place, depth)
         return pa.map_(pa.string(), pa.field("value", value, is_nullable))
     if kind == "bytes" and logical == "decimal":
         return pa.decimal128(schema["precision"], schema.get("scale", 0))
     if logical in _LOGICAL and kind in ("int", "long"):
         return _LOGICAL[logical]
-    return _type(kind, named, place, depth + 1)
+    return _type(kind, names, place, depth + 1)
 
 
-def _defined(
-    schema: dict[str, Any], named: dict[str, pa.DataType | None], place: str, depth: int
-) -> pa.DataType:
+def _defined(schema: dict[str, Any], names: _Names, place: str, depth: int) -> pa.DataType:
     if schema["type"] == "enum":
         return pa.string()
     if schema["type"] == "fixed":
@@ -109,33 +104,32 @@ def _defined(
             return pa.decimal128(schema["precision"], schema.get("scale", 0))
         return pa.binary(schema["size"])
     fields = []
-    for field in schema["fields"]:
-        name = field["name"]
-        fields.append(pa.field(name, *_nullable(field["type"], named, f"{place}.{name}".lstrip("."), depth)))
+    for one in schema["fields"]:
+        name = one["name"]
+        fields.append(pa.field(name, *_nullable(one["type"], names, f"{place}.{name}".lstrip("."), depth)))
     return pa.struct(fields)
 
 
-def _nullable(
-    schema: Any, named: dict[str, pa.DataType | None], place: str, depth: int
-) -> tuple[pa.DataType, bool]:
+def _nullable(schema: Any, names: _Names, place: str, depth: int) -> tuple[pa.DataType, bool]:
     """A type, and whether it may be null: of a union of null and one other type the other."""
     if not isinstance(schema, list):
-        return _type(schema, named, place, depth + 1), False
+        return _type(schema, names, place, depth + 1), False
     others = [one for one in schema if one != "null"]
     if len(others) != 1:
         raise ProviderError(
             f"field {place!r} is a union of {len(others)} types, expected one, or one and null"
         )
-    return _type(others[0], named, place, depth + 1), len(others) < len(schema)
+    return _type(others[0], names, place, depth + 1), len(others) < len(schema)
 
 
-def _named(name: str, named: dict[str, pa.DataType | None], place: str) -> pa.DataType:
+def _named(name: str, names: _Names, place: str) -> pa.DataType:
     if name in _PLAIN:
         return _PLAIN[name]
     if name == "null":
         raise ProviderError(f"field {place!r} is always null, and has no type")
-    found = named.get(name, named.get(name.rpartition(".")[2]))
+    full = names.full(name)
+    found = names.types.get(full)
     if found is None:
-        what = "refers to itself" if name in named else f"has the type {name!r}, which is not defined"
+        what = "refers to itself" if full in names.types else f"has the type {name!r}, which is not defined"
         raise ProviderError(f"field {place!r} {what}")
     return found

@@ -14,7 +14,7 @@ from seqflow.providers.foreign import foreign_errors
 from seqflow.providers.fragment_ranges import fragment_ranges
 from seqflow.providers.memory import BLOCK_BYTES, open_table
 from seqflow.providers.provider import Block, Provider
-from seqflow.providers.replayed import Scans, open_replayed
+from seqflow.providers.replayed import Scans, open_replayed, with_columns
 from seqflow.providers.slices import SliceReaders
 from seqflow.providers.value_ranges import Path, ValueRange
 from seqflow.record import BadRow
@@ -23,7 +23,6 @@ from seqflow.record.validation import reading
 
 _COUNTED = ("ipc", "feather", "arrow", "orc")
 """Formats, besides Parquet, whose files tell their rows without being read."""
-_IN_MEMORY = "a Dataset in memory"
 _SLICE_ROWS = 1 << 14
 """Rows that are read at once from a block that is read in slices."""
 
@@ -83,7 +82,7 @@ class DatasetSource:
             table = self.pieces[block.index].fragment.to_table(**self._scan(block, schema))
         if block.num_rows not in (None, table.num_rows):
             raise _wrong_count(block, table.num_rows)
-        return self._finish(table, schema)
+        return self._finish(table, schema, block)
 
     def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
         def batches() -> Iterator[pa.RecordBatch]:
@@ -95,7 +94,7 @@ class DatasetSource:
             found = self.slices.read(key, batches, rows, block.num_rows or 0)
         if sum(batch.num_rows for batch in found) != len(rows):
             raise _wrong_count(block, rows.start + sum(batch.num_rows for batch in found))
-        return self._finish(pa.Table.from_batches(found), schema)
+        return self._finish(pa.Table.from_batches(found), schema, block)
 
     def _scan(self, block: Block, schema: pa.Schema) -> dict[str, Any]:
         """The arguments of a scan of the columns that are read."""
@@ -104,9 +103,12 @@ class DatasetSource:
             return {"columns": names, "offset": piece.rows.start, "limit": len(piece.rows)}
         return {"columns": names, "schema": self.selection.source, "use_threads": False}
 
-    def _finish(self, table: Table, schema: pa.Schema) -> Table:
+    def _finish(self, table: Table, schema: pa.Schema, block: Block) -> Table:
+        """The chosen columns of what was read: of Lance's blobs, which have another type, only their places are."""
         chosen = self.selection.to(schema)
-        return chosen.apply(table, sorted(set(chosen.positions)))
+        positions = sorted(set(chosen.positions))
+        expected = pa.schema([chosen.source.field(position) for position in positions])
+        return chosen.apply(with_columns(table, expected, f"{block.origin}, block {block.index}"), positions)
 
     def _names(self, schema: pa.Schema) -> list[str]:
         chosen = self.selection.to(schema)
@@ -126,12 +128,11 @@ def open_dataset(
     One in memory is a table. One with a filter has no fragments, and is scanned anew in each pass.
     """
     chosen = selection(dataset.schema, columns, rename)
-    if type(dataset).__name__ == "InMemoryDataset":
-        with reading(f"{_IN_MEMORY} can't be read"):
-            table = dataset.to_table()
-        return open_table(table, columns=columns, rename=rename, origin=_IN_MEMORY)
-    origin = _origin_of(dataset)
+    in_memory = type(dataset).__name__ == "InMemoryDataset"
+    origin = "a Dataset in memory" if in_memory else _origin_of(dataset)
     with reading(f"{origin} can't be opened"):
+        if in_memory:
+            return open_table(dataset.to_table(), columns=columns, rename=rename, origin=origin)
         try:
             fragments = list(dataset.get_fragments())
         except ValueError:  # pyarrow's word for a dataset with a filter

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from seqflow.errors import ProviderError
 from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.providers.schemas import common_selections
 from seqflow.providers.slices import SliceReaders
@@ -146,8 +147,11 @@ def _inspect_file(path: str, memory_map: bool) -> _Inspected:
 
 
 def _inspect_stream(path: str, memory_map: bool) -> _Inspected:
-    reader = pa.ipc.open_stream(_file(path, memory_map))
+    file = _file(path, memory_map)
+    reader = pa.ipc.open_stream(file)
     batches = tuple(reader)
+    if file.read().strip(b"\0"):
+        raise ProviderError(f"{path} has more after the end of its stream\nwrite one stream to a file")
     return reader.schema, tuple(batch.num_rows for batch in batches), batches, memory_map
 
 

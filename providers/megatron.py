@@ -114,9 +114,10 @@ def _read_index(path: str, data_bytes: int, documents: bool) -> Index:
             raise ProviderError(
                 f"it has version {version} and element type {code}, expected version 1 and type 1 to 8"
             )
-        if _HEADER + 12 * count + 8 * num_documents > size:
+        expected = _HEADER + 12 * count + 8 * num_documents
+        if expected != size:  # the modes of sequences that are images, say, lie after the documents
             raise ProviderError(
-                f"it says that it has {count:,} sequences, more than its {size:,} bytes can tell"
+                f"it has {size:,} bytes, but {count:,} sequences in {num_documents:,} documents take {expected:,}"
             )
         content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     lengths = np.frombuffer(content, "<i4", count, _HEADER)

@@ -177,20 +177,17 @@ class ParquetSource:
 
     def _read_group(self, opened: Any, block: Block, columns: list[str] | None) -> pa.Table:
         """A row group at once, or a large one some rows at a time."""
-        options, count = (
-            {"columns": columns, "use_threads": self.use_threads},
-            1 + (block.nbytes or 0) // _WHOLE,
-        )
+        options, count = {"columns": columns, "use_threads": self.use_threads}, block.num_rows or 0
+        rows = max(1, count // (1 + (block.nbytes or 0) // _WHOLE))
         while True:
-            rows = max(1, (block.num_rows or 0) // count)
             try:
-                if count == 1:
+                if rows >= count:
                     return opened.read_row_group(block.index, **options)
                 return pa.Table.from_batches(opened.iter_batches(rows, [block.index], **options))
             except pa.ArrowNotImplementedError:  # of nested text whose size the footer does not tell, too
                 if rows == 1:
                     raise
-                count *= 2
+                rows //= 2
 
     def read_rows(self, block: Block, schema: pa.Schema, rows: range) -> Table:
         columns, finish = self._columns(block, schema)

@@ -4,7 +4,7 @@ import json
 import os
 from collections.abc import Sequence
 
-from seqflow.errors import MissingSourceError
+from seqflow.errors import MissingSourceError, ProviderError
 
 _STATE = "state.json"
 
@@ -28,9 +28,15 @@ def _listed(folder: str) -> list[str] | None:
     """The names of the files of a saved dataset; None where the folder has none."""
     try:
         with open(os.path.join(folder, _STATE), encoding="utf-8") as file:
-            names = [str(one["filename"]) for one in json.load(file)["_data_files"]]
+            state = json.load(file)
+            names = [str(one["filename"]) for one in state["_data_files"]]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+    if state.get("_indices_data_files"):
+        raise ProviderError(
+            f"{folder} is a saved dataset with an indices mapping, which chooses its rows, expected none\n"
+            "save it once more with a newer version of datasets"
+        )
     for name in names:
         if not os.path.exists(os.path.join(folder, name)):
             raise MissingSourceError(f"{folder} is a saved dataset without its file {name}")

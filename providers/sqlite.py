@@ -178,14 +178,16 @@ def _chosen(connection: sqlite3.Connection, table: str | None) -> tuple[str, boo
 
 def _schema(connection: sqlite3.Connection, table: str, declared: pa.Schema | None) -> pa.Schema:
     fields = []
-    columns = connection.execute(f"PRAGMA table_info({_quoted(table)})").fetchall()
-    names = [name for _, name, *_ in columns]
+    found = connection.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
+    # 1 marks what virtual tables hide; generated columns have 2 or 3, and table_info lacks them
+    columns = [(name, kind) for _, name, kind, *_, hidden in found if hidden != 1]
+    names = [name for name, _ in columns]
     for name in [] if declared is None else declared.names:
         if name not in names:
             raise ProviderOptionError(
                 f"schema: there is no column {name!r}{nearest(name, names)} in {table!r}"
             )
-    for _, name, kind, *_ in columns:
+    for name, kind in columns:
         if declared is not None and name in declared.names:
             fields.append(declared.field(name))
             _storage(declared.field(name))

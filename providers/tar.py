@@ -188,14 +188,16 @@ def _walk(content: mmap.mmap) -> Iterator[Member]:
                 raise ProviderError("it has sparse files, which are not read")
             yield Member(pax.get("path") or long_name or _name(header), start, length)
             long_name, pax = "", {}
-        elif kind == b"S":
-            raise ProviderError("it has sparse files, which are not read")
+        elif kind in _REFUSED_KINDS:
+            raise ProviderError(f"it has {_REFUSED_KINDS[kind]}, which are not read")
         elif kind not in (b"g", b"K"):
             long_name, pax = "", {}  # of a folder or link
     raise ProviderError("it ends without the zeros at the end of an archive: it is cut")
 
 
 _REGULAR_KINDS = (b"0", b"\0", b"7")
+_LINKS = "links (tar --dereference --hard-dereference packs files instead)"
+_REFUSED_KINDS = {b"1": _LINKS, b"2": _LINKS, b"S": "sparse files", b"M": "parts of files from other volumes"}
 
 
 def _check_rest(content: mmap.mmap, at: int) -> None:
