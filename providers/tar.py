@@ -196,8 +196,9 @@ def _walk(content: mmap.mmap) -> Iterator[Member]:
 
 
 _REGULAR_KINDS = (b"0", b"\0", b"7")
-_LINKS = "links (tar --dereference --hard-dereference packs files instead)"
-_REFUSED_KINDS = {b"1": _LINKS, b"2": _LINKS, b"S": "sparse files", b"M": "parts of files from other volumes"}
+_REFUSED_KINDS = {
+    b"1": "hard links (tar --hard-dereference packs files)", b"M": "parts of files", b"S": "sparse files",
+}  # fmt: skip
 
 
 def _check_rest(content: mmap.mmap, at: int) -> None:

@@ -1,5 +1,6 @@
 """Datasets of pyarrow, Delta Lake, Lance and Iceberg."""
 
+import json
 import pickle
 import subprocess
 import sys
@@ -115,6 +116,13 @@ def test_a_dataset_in_memory_is_a_table():
     assert epochs(sf.Loader(ds.dataset(TABLE))) == [list(range(ROWS))] * 2
 
 
+def test_two_columns_of_one_name_in_memory_are_an_error():
+    table = pa.table([[1], [2], [3]], names=["v", "v", "w"])
+    for options in ({}, {"columns": ["v"]}, {"columns": ["w"]}, {"rename": ["a", "b", "w"]}):
+        with pytest.raises(ProviderError, match=r"two columns are called 'v'|in memory can't be opened"):
+            sf.open(ds.dataset(table), **options)
+
+
 def test_a_dataset_with_a_filter_is_scanned_in_each_pass(path):
     loader = sf.Loader(ds.dataset(path).filter(ds.field("id") >= 900), batch=64)
     assert epochs(loader) == [list(range(900, ROWS))] * 2
@@ -165,6 +173,65 @@ def test_a_state_is_of_a_version_of_a_delta_table(tmp_path):
     sf.Loader(old).load_state_dict(state)
 
 
+@pytest.mark.parametrize("mode", ["name", "id"])
+@pytest.mark.parametrize("version", [2, 3])
+def test_delta_lake_with_a_column_mapping_is_refused_and_as_advised_it_is_read(tmp_path, mode, version):
+    deltalake = pytest.importorskip("deltalake")
+    features = (
+        {"readerFeatures": ["columnMapping"], "writerFeatures": ["columnMapping"]} if version == 3 else {}
+    )
+    protocol = {"minReaderVersion": version, "minWriterVersion": 7 if version == 3 else 5, **features}
+    stored = pa.table({"col-1": [1, 2], "col-2": [30, 40]})
+    for form in (mode, "none"):
+        path = tmp_path / form
+        names = stored.schema.names if form == "none" else ["b", "a"]
+        delta_table(path, stored, names, {"delta.columnMapping.mode": form}, protocol)
+        table = deltalake.DeltaTable(path)
+        if form == "none" and version == 2:
+            assert sf.open(table)["col-1"].tolist() == [1, 2]
+        elif form != "none":
+            with pytest.raises(ProviderError, match=f"mapping by {mode}|columnMapping"):
+                sf.open(table)
+            found = deltalake.QueryBuilder().register("t", table).execute("SELECT * FROM t")
+            assert sf.open(pa.table(found))["b"].tolist() == [1, 2]
+
+
+def delta_table(path, stored, names, configuration, protocol):
+    """A table of one file, whose columns have other names in the table."""
+    (path / "_delta_log").mkdir(parents=True)
+    pq.write_table(stored, path / "0.parquet")
+    fields = [
+        {"name": name, "type": "long", "nullable": True, "metadata": {
+            "delta.columnMapping.id": at + 1, "delta.columnMapping.physicalName": stored.schema.names[at],
+        }}
+        for at, name in enumerate(names)
+    ]  # fmt: skip
+    metadata = {
+        "id": "0", "format": {"provider": "parquet", "options": {}}, "partitionColumns": [], "createdTime": 0,
+        "configuration": configuration, "schemaString": json.dumps({"type": "struct", "fields": fields}),
+    }  # fmt: skip
+    size = (path / "0.parquet").stat().st_size
+    add = {
+        "path": "0.parquet",
+        "partitionValues": {},
+        "size": size,
+        "modificationTime": 0,
+        "dataChange": True,
+    }
+    log = [{"protocol": protocol}, {"metaData": metadata}, {"add": add}]
+    (path / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, log)))
+
+
+@pytest.mark.parametrize("feature", ["deletionVectors", "typeWidening", "anythingNew"])
+def test_delta_lake_with_features_that_are_not_read_is_refused(tmp_path, feature):
+    pytest.importorskip("deltalake")
+    features = {"readerFeatures": [feature], "writerFeatures": [feature]}
+    stored = pa.table({"a": [1]})
+    delta_table(tmp_path / "t", stored, ["a"], {}, {"minReaderVersion": 3, "minWriterVersion": 7} | features)
+    with pytest.raises(ProviderError, match=feature):
+        sf.open(tmp_path / "t")
+
+
 def test_the_folder_of_a_table_has_no_options_of_files(tmp_path):
     deltalake = pytest.importorskip("deltalake")
     deltalake.write_deltalake(tmp_path, TABLE)
@@ -194,6 +261,15 @@ other.load_state_dict(state)
 assert seen + [i for batch in other for i in batch["id"].tolist()] == list(range(100, 1000))
 block = next(loader.source.blocks())
 assert loader.source.read(block, ["id"], rows=range(10, 20)).column("id").to_pylist() == list(range(110, 120))
+blob = pa.field("v", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+lance.write_dataset(pa.table([[b"abc"], [1]], schema=pa.schema([blob, ("id", pa.int64())])), path + "2")
+assert sf.open(path + "2")["id"].tolist() == [1]
+try:
+    list(sf.Loader(path + "2", valid=True))
+except sf.SeqflowError as error:
+    assert "column 'v' is struct<" in str(error), error
+else:
+    raise AssertionError("the places of blobs are read as blobs")
 """
 
 
@@ -232,6 +308,19 @@ def test_an_iceberg_scan_with_a_filter_or_a_limit(iceberg):
     assert filtered.num_rows is None
     assert [sorted(ids) for ids in epochs(filtered)] == [list(range(900, ROWS))] * 2
     assert [len(ids) for ids in epochs(sf.Loader(iceberg.scan(limit=700), batch=64))] == [700] * 2
+
+
+def test_a_state_knows_names_of_iceberg_that_belong_to_other_columns_now(iceberg):
+    columns = {"columns": ["id", "tokens"]}
+    state = sf.Loader(iceberg, **columns).state_dict()
+    with iceberg.update_schema() as update:
+        update.rename_column("s", "t")
+    sf.Loader(iceberg, **columns).load_state_dict(state)
+    for old, new in (("id", "i"), ("tokens", "id"), ("i", "tokens")):
+        with iceberg.update_schema() as update:
+            update.rename_column(old, new)
+    with pytest.raises(ValueError, match="data"):
+        sf.Loader(iceberg, **columns).load_state_dict(state)
 
 
 def test_a_state_is_of_a_snapshot(iceberg):

@@ -148,3 +148,15 @@ def test_a_saved_dataset_is_read_in_its_order_without_caches_beside_it(dataset, 
     (tmp_path / "d" / state["_data_files"][0]["filename"]).unlink()
     with pytest.raises(MissingSourceError, match="a saved dataset without its file data-00002"):
         sf.open(tmp_path / "d")
+
+
+def test_a_saved_dataset_with_an_indices_mapping_is_refused(dataset, tmp_path):
+    dataset.save_to_disk(tmp_path / "d")
+    state = json.loads((tmp_path / "d" / "state.json").read_text())
+    for files, is_refused in (([], False), (None, False), ([{"filename": "indices.arrow"}], True)):
+        (tmp_path / "d" / "state.json").write_text(json.dumps(state | {"_indices_data_files": files}))
+        if is_refused:
+            with pytest.raises(ProviderError, match="a saved dataset with an indices mapping"):
+                sf.open(tmp_path / "d")
+        else:
+            assert len(sf.open(tmp_path / "d")) == ROWS

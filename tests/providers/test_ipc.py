@@ -113,6 +113,19 @@ def test_what_is_not_arrow_is_an_error_naming_the_file(tmp_path, data):
         sf.open(tmp_path / "x.arrow")
 
 
+def test_a_second_stream_in_a_file_is_an_error(tmp_path):
+    path = tmp_path / "x.arrows"
+    write_stream(path)
+    content = path.read_bytes()
+    for rest in (b"", bytes(64)):
+        path.write_bytes(content + rest)
+        assert sf.open(path).num_rows == 10
+    path.write_bytes(content + content)
+    for memory_map in (True, False):
+        with pytest.raises(ProviderError, match=r"x\.arrows has more after the end of its stream"):
+            sf.open(path, memory_map=memory_map)
+
+
 def test_a_truncated_file_is_an_error_naming_the_file(tmp_path):
     write_file(tmp_path / "x.arrow")
     (tmp_path / "x.arrow").write_bytes((tmp_path / "x.arrow").read_bytes()[:-50])

@@ -173,6 +173,16 @@ def test_a_column_that_says_nothing_of_its_type_needs_a_schema(tmp_path: Path) -
     assert str(sf.open(path, schema={"x": "int64"}).schema.field("x").type) == "int64"
 
 
+@pytest.mark.usefixtures("reader")
+def test_generated_columns_are_columns(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "a.db",
+        "CREATE TABLE t (a INT, b INT AS (a * 2), c TEXT AS (a || 'x') STORED)",
+        "INSERT INTO t (a) VALUES (1), (2)",
+    )
+    assert rows(sf.open(path)) == [{"a": 1, "b": 2, "c": "1x"}, {"a": 2, "b": 4, "c": "2x"}]
+
+
 def test_nothing_is_written(tmp_path: Path) -> None:
     path = write(
         tmp_path / "a.db", "PRAGMA journal_mode = WAL", "CREATE TABLE t (x INT)", "INSERT INTO t VALUES (1)"

@@ -3,10 +3,14 @@
 import io
 import tarfile
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import seqflow as sf
 from seqflow.errors import ProviderError
@@ -84,10 +88,40 @@ def test_an_archive_without_members_has_no_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("members", "message"), [
     ([("1.jpg", b""), ("1.jpg", b"")], "'1.jpg' twice in one row"),
     ([("README", b"")], "'README' has no suffix"),
+    ([("0.a", b"1"), ("1.a", b"2"), ("0.b", b"3"), ("1.b", b"4")], "'0.b' is apart from the others of row '0'"),
+    ([("d/0.a", b"1"), ("0.a", b"2"), ("d/0.a", b"3")], "'d/0.a' is apart from the others of row 'd/0'"),
 ])  # fmt: skip
 def test_members_that_are_no_rows_are_refused(tmp_path: Path, members: Any, message: str) -> None:
     with pytest.raises(ProviderError, match=f"a.tar.*{message}"):
         sf.open(write(tmp_path / "a.tar", members))
+
+
+@given(st.lists(st.tuples(st.sampled_from(["0", "1", "d/0"]), st.sampled_from("abc")), max_size=6))
+def test_each_row_is_all_members_of_its_key_or_an_error(members: list[tuple[str, str]]) -> None:
+    keys = [key for key, _ in groupby(members, key=lambda member: member[0])]
+    by_key: dict[str, dict[str, bytes]] = {}
+    for at, (key, suffix) in enumerate(members):
+        by_key.setdefault(key, {})[suffix] = bytes([at])
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "a.tar"
+        write(path, [(f"{key}.{suffix}", bytes([at])) for at, (key, suffix) in enumerate(members)])
+        if len(set(members)) < len(members) or len(set(keys)) < len(keys):
+            with pytest.raises(ProviderError, match=r"twice|apart"):
+                sf.open(path)
+            return
+        suffixes = dict.fromkeys(suffix for _, suffix in members)
+        expected = [{"__key__": key} | {one: by_key[key].get(one) for one in suffixes} for key in keys]
+        assert rows(path) == expected
+
+
+def test_hard_links_are_refused_since_they_are_files(tmp_path: Path) -> None:
+    (tmp_path / "1.txt").write_text("x")
+    (tmp_path / "2.txt").hardlink_to(tmp_path / "1.txt")
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        archive.add(tmp_path / "1.txt", "1.txt")
+        archive.add(tmp_path / "2.txt", "2.txt")
+    with pytest.raises(ProviderError, match="it has hard links"):
+        sf.open(tmp_path / "a.tar")
 
 
 def test_archives_that_are_cut_joined_or_damaged_are_refused(tmp_path: Path) -> None:

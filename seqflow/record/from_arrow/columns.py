@@ -159,8 +159,8 @@ def _read_column(
     whole = parts[0]
     if not whole.tensors and not bad:
         raise ProviderError(
-            f"column {name!r} has type {field.type}, without fields, so it has no tensor\n"
-            "leave the column out with columns="
+            f"column {name!r}: {name} has type {field.type}, which has no tensor form\n"
+            "it has no fields: leave the column out with columns="
         )
     if len(parts) > 1:
         whole.tensors, whole.dictionaries = concat_tensors(
