@@ -225,3 +225,23 @@ def test_the_repr_shows_source_rows_and_schema(path):
     assert shown == (
         f"Provider of parquet, {path}, 1000 rows\n  label: int64\n  tokens: list<element: int32>"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dictionary", [False, True])
+def test_a_row_group_with_more_than_2_gib_of_nested_text_is_shuffled(tmp_path, dictionary):
+    """Arrow makes no list array of them. Of a dictionary, which has each text once, the footer need not tell it."""
+    text = "x" * (1 << 20)
+    rows = 264
+    lists = pa.chunked_array([pa.array([[text] * 8] * 24, pa.list_(pa.string()))] * (rows // 24))
+    table = pa.table({"i": range(rows), "l": lists})
+    path = tmp_path / "a.parquet"
+    pq.write_table(table, path, row_group_size=rows, compression="zstd", use_dictionary=dictionary)
+    loader = sf.Loader(path, batch=8, shuffle=True, window="4 GiB", memory="8 GiB")
+    found = []
+    for batch in loader:
+        assert batch["l.values.lengths"].tolist() == [1 << 20] * 8 * batch.num_rows
+        assert batch["l.values.values"][:: 1 << 18].tolist() == [ord("x")] * 32 * batch.num_rows
+        found += batch["i"].tolist()
+    assert found != sorted(found)
+    assert sorted(found) == list(range(rows))

@@ -439,3 +439,30 @@ def test_a_polars_series_is_a_column_and_a_frame_a_record():
     with pytest.raises(ProviderError, match="row 0: null value"):
         from_arrow(pl.Series([[None, 1]]))
     assert from_arrow(pl.Series([[None, 1]]), fill=7).values.tolist() == [7, 1]
+
+
+EMPTY = pa.struct([])
+
+
+@pytest.mark.parametrize("valid", [False, True])
+@pytest.mark.parametrize("kind", [
+    EMPTY, pa.struct([("a", EMPTY)]), pa.struct([("a", EMPTY), ("b", pa.int64())]), pa.list_(EMPTY), pa.large_list(pa.list_(EMPTY)),
+    pa.list_(EMPTY, 1), pa.map_(pa.string(), EMPTY), pa.struct([("a", pa.list_(EMPTY))]),
+], ids=str)  # fmt: skip
+def test_structs_without_fields_are_kept_or_refused_never_left_out(kind, valid):
+    values = {EMPTY: {}, pa.int64(): 1}
+
+    def value(kind):
+        if pa.types.is_struct(kind):
+            return {one.name: value(one.type) for one in kind}
+        if pa.types.is_map(kind):
+            return [("k", value(kind.item_type))]
+        return [value(kind.value_type)] if pa.types.is_nested(kind) else values[kind]
+
+    table = pa.table({"c": pa.array([value(kind), value(kind)], kind), "k": [1, 2]})
+    assert from_arrow(table, columns=["k"])["k"].tolist() == [1, 2]
+    if valid or kind not in (EMPTY, pa.struct([("a", EMPTY)])):
+        assert to_arrow(from_arrow(table, valid=valid)).to_pylist() == table.to_pylist()
+        return
+    with pytest.raises(ProviderError, match=r"c has type struct<.*, which has no tensor form"):
+        from_arrow(table)
