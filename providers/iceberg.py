@@ -118,16 +118,14 @@ def _read(scan: Any, fields: Any, task: Any) -> pa.Table:
     return reader.to_table([task])
 
 
-def _reused_names(metadata: Any, fields: Any) -> Iterator[list[Any]]:
+def _reused_names(metadata: Any, fields: Any) -> list[list[Any]]:
     """The names of fields that another field had first, each with the id of the field that has it."""
     from pyiceberg.schema import index_by_name
 
     first: dict[str, int] = {}
     for schema in sorted(metadata.schemas, key=lambda one: one.schema_id):
         first = index_by_name(schema) | first
-    for name, number in index_by_name(fields).items():
-        if first[name] != number:
-            yield [name, number]
+    return [[name, number] for name, number in index_by_name(fields).items() if first[name] != number]
 
 
 def _num_rows(task: Any) -> int | None:

@@ -132,7 +132,7 @@ class ReplayedSource:
         dictionaries = SharedDictionaries()
         coded = any(has_dictionaries(field.type) for field in schema)
         try:
-            batches = (chosen.apply(one, positions) for one in self._batches(reader, source))
+            batches = (chosen.apply(one, positions) for one in self._batches(reader, source, positions))
             for table in cut(batches, self.batch_bytes):
                 if (
                     coded
@@ -148,7 +148,7 @@ class ReplayedSource:
         with foreign_errors(f"{self.origin} gives no stream"):
             return self.streams.stream(names)
 
-    def _batches(self, reader: Any, source: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _batches(self, reader: Any, source: pa.Schema, positions: Sequence[int]) -> Iterator[pa.RecordBatch]:
         index = 0
         while True:
             place = f"{self.origin}, batch {index}"
@@ -157,8 +157,9 @@ class ReplayedSource:
                     batch = next(reader)
             except StopIteration:
                 return
-            is_same = validated(batch, place).schema.equals(source)
-            yield batch if is_same else with_columns(batch, source, place)
+            # all columns are found by their places: two may have one name, which is no more theirs once renamed
+            is_whole = validated(batch, place).schema.equals(self.selection.source)
+            yield batch.select(positions) if is_whole else with_columns(batch, source, place)
             index += 1
 
 

@@ -14,7 +14,7 @@ from seqflow.providers.provider import Block, Provider, origin_of
 from seqflow.providers.replayed import with_columns
 from seqflow.providers.schemas import common_selections
 from seqflow.record import BadRow
-from seqflow.record.selection import Rename, Selection, Table
+from seqflow.record.selection import Rename, Selection, Table, check_once
 from seqflow.record.validation import validated
 
 BLOCK_BYTES = 8 << 20
@@ -96,6 +96,8 @@ def open_row_files(
         with errors_at(f"{path} is no {kind} file, or damaged"):
             opened[path] = open_file(path)
     selections = common_selections(paths, [file.schema for file in opened.values()], columns, rename)
+    for one in selections:  # which read columns by their names
+        check_once(one.source, [one.source.names[position] for position in one.positions])
     source: Any = RowFileSource(opened, dict(zip(paths, selections, strict=True)))
     return Provider(kind, origin_of(paths), selections[0].schema, source)
 

@@ -108,13 +108,13 @@ def selection(
 
 def check_names(schema: pa.Schema) -> None:
     """Raise ProviderError for names that can't be parts of tensor names."""
-    _check_once(_readable(schema), set(schema.names))
+    check_once(_readable(schema), set(schema.names))
     for field in schema:
         _check_name(field.name, field.name, "column")
         _check_fields(field.type, field.name)
 
 
-def _check_once(schema: pa.Schema, names: Collection[str]) -> None:
+def check_once(schema: pa.Schema, names: Collection[str]) -> None:
     """ProviderError where one of the names is that of several columns."""
     counts = Counter(schema.names)
     twice = next((name for name in schema.names if counts[name] > 1 and name in names), None)
@@ -194,7 +194,7 @@ def select_schema(schema: pa.Schema, columns: Sequence[str]) -> pa.Schema:
                 f"there is no column {path!r}{nearest(path, schema.names)}; there are {', '.join(schema.names)}"
             )
         requested.setdefault(first, []).append(rest)
-    _check_once(schema, requested)
+    check_once(schema, requested)
     return pa.schema(
         [_chosen(schema.field(name), paths, name) for name, paths in requested.items()], schema.metadata
     )
