@@ -78,11 +78,10 @@ def _by_polars(content: io.BytesIO, schema: pa.Schema) -> pa.Table | None:
     try:
         table = polars.read_avro(content, columns=schema.names).to_arrow()
     except BaseException as error:
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # which is none
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of Rust
             raise
-        content.seek(
-            0
-        )  # Polars knows no aliases, and no types that are named in one place and used in another
+        # Polars knows no aliases, and no types that are named in one place and used in another
+        content.seek(0)
         return None
     return table.select(schema.names).cast(schema)
 

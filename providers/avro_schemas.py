@@ -47,11 +47,11 @@ def arrow_schema(text: str) -> pa.Schema:
 
 @dataclass(slots=True)
 class _Names:
-    """The types that have names, by these with their namespaces; None for one that is being defined."""
+    """The types that have names, by their full names; None for one that is being defined."""
 
     types: dict[str, pa.DataType | None] = field(default_factory=dict)
     namespace: str = ""
-    """The one of the type that is being defined, which counts for the names in it."""
+    """The namespace of the type that is being defined, which names in it have, too."""
 
     def full(self, name: str) -> str:
         return name if "." in name or not self.namespace else f"{self.namespace}.{name}"
@@ -65,7 +65,7 @@ def polars_reads(kind: pa.DataType) -> bool:
 
 
 def _type(schema: Any, names: _Names, place: str, depth: int) -> pa.DataType:
-    """The type of a schema, of one that is named at first by its definition."""
+    """The type of a schema; a type that is named is known from here on."""
     if depth >= MAX_DEPTH:
         raise ProviderError(f"field {place!r} is nested in {MAX_DEPTH} levels or more")
     if isinstance(schema, list):
@@ -80,9 +80,9 @@ def _type(schema: Any, names: _Names, place: str, depth: int) -> pa.DataType:
         names.namespace = str(schema.get("namespace", outer))
         full = names.full(str(schema["name"]))
         names.namespace, names.types[full] = full.rpartition(".")[0], None
-        names.types[full] = _defined(schema, names, place, depth)
+        names.types[full] = found = _defined(schema, names, place, depth)
         names.namespace = outer
-        return names.types[full]
+        return found
     if kind == "array":
         item, is_nullable = _nullable(schema["items"], names, place, depth)
         return pa.list_(pa.field("item", item, is_nullable))

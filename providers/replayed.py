@@ -157,7 +157,7 @@ class ReplayedSource:
                     batch = next(reader)
             except StopIteration:
                 return
-            # all columns are found by their places: two may have one name, which is no more theirs once renamed
+            # where all columns are there they are found by their places, since two that are renamed may share a name
             is_whole = validated(batch, place).schema.equals(self.selection.source)
             yield batch.select(positions) if is_whole else with_columns(batch, source, place)
             index += 1
