@@ -234,7 +234,8 @@ class _Binder:
         if types.is_floating(value.type):  # is_in finds NaN of the same bits, and tells 0.0 from -0.0
             has_nan = any(math.isnan(one.as_py()) for one in members)
             members += [pa.scalar(-one.as_py(), one.type) for one in members if one.as_py() == 0]
-        is_in = expression.isin(pa.array(members, comparable_type(value.type)))
+        kind = comparable_type(value.type)
+        is_in = expression.isin(pa.array([one.cast(kind) for one in members], kind))
         if has_nan:
             is_in = pc.or_kleene(is_in, pc.is_nan(expression))
         is_in = _inverted(is_in, negated)

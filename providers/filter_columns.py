@@ -1,6 +1,6 @@
 """Two columns of a filter, compared exactly.
 
-Arrow brings both sides to one type first. Of unlike types it rounds one of them, or fails as soon as a number is large.
+Arrow brings both sides to one type first. Of unlike types it rounds one, or fails as soon as a number is large.
 """
 
 from __future__ import annotations
@@ -38,35 +38,32 @@ class Value:
 
 
 def compared(operator: str, one: Value, other: Value) -> Any:
-    """The comparison of two values of one class.
+    """The comparison of two values of one class, of any types.
 
-    Where the types are unlike, the values of the finer one are rounded to the coarser one. Rounding keeps the order, so
-    that only where the results are equal the finer type decides, in which the rounded value meets the one before.
+    Of unlike types the values of the finer one are rounded to the coarser one. Rounding keeps the order, so that only
+    equal results leave the question open: there the rounded value is compared with the one before in the finer type.
     A decimal meets a float as literals do: as the nearest float of its type.
     """
     if _fineness(one.type) > _fineness(other.type):
         return compared(MIRRORED[operator], other, one)
     compare = COMPARISONS[operator]
     coarse, kind, fine, of = one.expression, one.type, other.expression, other.type
-    if types.is_timestamp(kind) and kind.unit != of.unit:
-        rounded = fine.cast(pa.timestamp(kind.unit, of.tz), safe=False)
-        back = rounded.cast(of)
-    elif types.is_floating(kind) and types.is_integer(of):
-        rounded = fine.cast(pa.float64(), safe=False)
-        back, fine = rounded.cast(_WHOLE), fine.cast(_WHOLE)
-    elif types.is_floating(kind) and types.is_decimal(
+    if types.is_floating(kind) and types.is_decimal(
         of
     ):  # by way of text, as Arrow's own cast is off by some bits
         return compare(coarse, fine.cast(pa.string()).cast(kind).cast(comparable_type(kind)))
+    if types.is_floating(kind) and types.is_integer(of):
+        grid, of = pa.float64(), _WHOLE
+    elif types.is_signed_integer(kind) and types.is_uint64(of):
+        grid = of = _WHOLE
     elif types.is_decimal(of) and kind != of:
-        scale = kind.scale if types.is_decimal(kind) else 0
-        back = pc.round(fine, scale, "towards_zero")
-        coarse, rounded = (part.cast(pa.decimal256(76, scale)) for part in (coarse, back))
-    elif types.is_uint64(of) and types.is_signed_integer(kind):
-        return compare(coarse.cast(_WHOLE), fine.cast(_WHOLE))
+        grid = pa.decimal256(76, kind.scale if types.is_decimal(kind) else 0)
+    elif types.is_timestamp(kind) and kind.unit != of.unit:
+        grid = pa.timestamp(kind.unit, of.tz)
     else:
         return compare(coarse, fine)
-    return pc.if_else(pc.equal(coarse, rounded), compare(back, fine), compare(coarse, rounded))
+    coarse, rounded, fine = coarse.cast(grid), fine.cast(grid, safe=False), fine.cast(of)
+    return pc.if_else(pc.equal(coarse, rounded), compare(rounded.cast(of), fine), compare(coarse, rounded))
 
 
 def _fineness(kind: pa.DataType) -> int:

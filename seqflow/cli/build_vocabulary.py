@@ -14,7 +14,9 @@ from seqflow.cli.job_options import (
     JobInput,
     JobSettings,
     Kind,
+    Overwrite,
     Workers,
+    check_new,
     engine_settings,
     is_job,
     overrides_of,
@@ -54,6 +56,7 @@ def build_vocabulary(
     engine: Engine = None,
     workers: Workers = None,
     address: Address = None,
+    overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
     """Write ids for the most frequent keys of a column.
@@ -66,6 +69,7 @@ def build_vocabulary(
     from seqflow.vocabulary.counting import most_frequent
 
     _check_output(output)
+    check_new(output, overwrite)
     settings = engine_settings(engine, workers, address)
     with progress_line(show=not json):
         if is_job([source], kind, None, input, set_):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from seqflow.cli.job_options import AsJson
+from seqflow.cli.job_options import AsJson, Overwrite, check_new
 from seqflow.cli.printing import print_json, print_table
 from seqflow.cli.progress_line import progress_line
 from seqflow.progress import Stage, stage
@@ -56,6 +56,7 @@ def train_tokenizer(
     exclude: Annotated[
         list[str] | None, typer.Option(help="Leave out files that match; may be repeated.")
     ] = None,
+    overwrite: Overwrite = False,
     json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print no report.")] = False,
 ) -> None:
@@ -74,6 +75,7 @@ def train_tokenizer(
     if source.kind == "text":
         source = providers.open(paths, encoding="utf-8", errors=errors, **options)
     _check_target(output, source)
+    check_new(output, overwrite)
     texts = Texts(source, _column(source, column), errors, Stage("blocks", source.num_blocks, "reading"))
     start = perf_counter()
     with progress_line(show=not json and not quiet), stage(texts.stage):

@@ -17,7 +17,7 @@ LENGTHS = "lengths"
 class Column:
     """A column, or a field of one (`doc.lang`).
 
-    Parts of a name in backticks may have any characters; a name that has such parts has the path that it is written with.
+    Parts in backticks may have any characters; a name with such parts has the path that it is written with.
     """
 
     token: Token

@@ -26,6 +26,8 @@ class BadRow(NamedTuple):
     row: int
     column: str
     reason: str
+    line: bytes | None = None
+    """The line that was read in its place, of files of lines."""
 
 
 def from_arrow(

@@ -195,6 +195,7 @@ def test_a_refused_row_goes_to_quarantine_with_its_place_and_the_statement(ids, 
         {
             "file": str(ids), "block": 1, "row": 2, "column": "y = gather(table, tokens.values)",
             "reason": "gather: indices[0] = 99 is outside [0, 10) (data[R, *d], index(R) indices[N, *i])",
+            "line": None,
         },
         [99] * 4,
     )  # fmt: skip
